@@ -1,0 +1,1 @@
+"""Attention, positions and the trace: everything a notebook needs, without Streamlit."""

@@ -1,0 +1,47 @@
+"""Scaled dot-product attention as a layer."""
+
+from __future__ import annotations
+
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from viz_core.attention.masking import length_mask
+from viz_core.trace import attend
+
+
+class DotProductAttention(nn.Module):
+    """softmax(Q K^T / sqrt(d)) V over the valid keys (Vaswani 2017, equation 1).
+
+    Args:
+        dropout: probability of dropping a weight while training, in [0, 1).
+        site: the name under which `viz_core.trace.record` keeps its calls.
+    """
+
+    def __init__(self, dropout: float = 0.0, site: str | None = None) -> None:
+        super().__init__()
+        self.dropout = nn.Dropout(dropout)
+        self.site = site
+
+    def forward(
+        self,
+        queries: Float[Tensor, "batch queries d"],
+        keys: Float[Tensor, "batch keys d"],
+        values: Float[Tensor, "batch keys v"],
+        valid_lens: Int[Tensor, "batch"] | Int[Tensor, "batch queries"] | None = None,
+    ) -> Float[Tensor, "batch queries v"]:
+        """Attend with one head; a query with valid length 0 gets zeros.
+
+        Raises:
+            ValueError: if the shapes do not fit together.
+        """
+        mask = None
+        if valid_lens is not None:
+            mask = length_mask(valid_lens, queries.shape[0], queries.shape[1], keys.shape[1])[:, None]
+        return attend(
+            queries[:, None],
+            keys[:, None],
+            values[:, None],
+            mask=mask,
+            dropout=self.dropout.p if self.training else 0.0,
+            site=self.site,
+        )[:, 0]

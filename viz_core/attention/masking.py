@@ -1,0 +1,57 @@
+"""Which keys a query may look at, and the softmax that respects it."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+
+def masked_softmax(
+    scores: Float[Tensor, "batch queries keys"],
+    valid_lens: Int[Tensor, "batch"] | Int[Tensor, "batch queries"] | None = None,
+) -> Float[Tensor, "batch queries keys"]:
+    """Softmax over the first `valid_lens` keys of each row; the rest get weight 0.
+
+    a_ij = exp(s_ij) / sum_(l < len_i) exp(s_il) for j < len_i, else 0
+    (Dive into Deep Learning, section "Masked Softmax Operation", with -inf for its -1e6: the
+    book's constant overflows float16 and makes an empty row uniform).
+
+    Args:
+        valid_lens: one length for each batch row, or one for each query; 0 to keys. A length
+            of 0 gives a row of zeros. None means every key is valid.
+
+    Returns:
+        New weights; the input is never written to.
+
+    Raises:
+        ValueError: if scores are not (batch, queries, keys) or valid_lens does not fit them.
+    """
+    if scores.dim() != 3:
+        raise ValueError(f"scores: expected (batch, queries, keys), got shape {tuple(scores.shape)}")
+    if valid_lens is None:
+        return torch.softmax(scores, dim=-1)
+    allowed = length_mask(valid_lens, *scores.shape)
+    # An empty row is given harmless scores first and zeros after: -inf everywhere would put NaN into the gradient.
+    empty = ~allowed.any(dim=-1, keepdim=True)
+    weights = torch.softmax(scores.masked_fill(~allowed & ~empty, -torch.inf), dim=-1)
+    return weights.masked_fill(empty, 0.0)
+
+
+def length_mask(
+    valid_lens: Int[Tensor, "batch"] | Int[Tensor, "batch queries"],
+    batch: int,
+    num_queries: int,
+    num_keys: int,
+) -> Bool[Tensor, "batch #queries keys"]:
+    """True where key j < valid length: (batch, 1, keys) for one length a row, else (batch, queries, keys).
+
+    Raises:
+        ValueError: if valid_lens is neither (batch,) nor (batch, queries).
+    """
+    if tuple(valid_lens.shape) not in {(batch,), (batch, num_queries)}:
+        raise ValueError(
+            f"valid_lens: expected shape ({batch},) or ({batch}, {num_queries}), got {tuple(valid_lens.shape)}"
+        )
+    lengths = valid_lens[:, None] if valid_lens.dim() == 1 else valid_lens
+    return torch.arange(num_keys, device=valid_lens.device) < lengths[..., None]

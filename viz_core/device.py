@@ -1,0 +1,54 @@
+"""Where models run."""
+
+from __future__ import annotations
+
+import os
+
+import torch
+
+
+def best_device() -> torch.device:
+    """The device models run on: cuda, then mps, then cpu; ATLAS_DEVICE overrides.
+
+    Raises:
+        ValueError: if ATLAS_DEVICE names a device this machine does not have.
+    """
+    wanted = os.environ.get("ATLAS_DEVICE", "").strip().lower()
+    if wanted:
+        return find_device(wanted, asked_by="ATLAS_DEVICE")
+    for name in ("cuda", "mps"):
+        if name in available_devices():
+            return torch.device(name)
+    return torch.device("cpu")
+
+
+def available_devices() -> tuple[str, ...]:
+    """Kinds of device this machine has, the fastest first."""
+    found = [("cuda", torch.cuda.is_available()), ("mps", torch.backends.mps.is_available()), ("cpu", True)]
+    return tuple(name for name, there in found if there)
+
+
+def describe_device(device: torch.device) -> str:
+    """A short name for a reader: "NVIDIA H200", "Apple GPU" or "CPU, 2 cores"."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    if device.type == "mps":
+        return "Apple GPU"
+    return f"CPU, {os.cpu_count()} cores"
+
+
+def find_device(name: str, asked_by: str = "device") -> torch.device:
+    """The device of this name.
+
+    Raises:
+        ValueError: if this machine does not have it.
+    """
+    have = ", ".join(available_devices())
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise ValueError(f"{asked_by}={name!r} is no device; this machine has {have}") from None
+    count = torch.cuda.device_count() if device.type == "cuda" else 1
+    if device.type not in available_devices() or (device.index or 0) >= count:
+        raise ValueError(f"{asked_by}={name!r} is not on this machine; it has {have}")
+    return device

@@ -1,0 +1,40 @@
+"""An encoder and a decoder joined: what training optimises and decoding runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+
+class EncoderDecoder(nn.Module):
+    """decoder(target, init_state(encoder(source)))."""
+
+    encoder: Any  # maps (source, valid_lens) to its outputs
+    decoder: Any  # has init_state, hidden and dense
+
+    def __init__(self, encoder: nn.Module, decoder: nn.Module) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.decoder = decoder
+
+    def hidden(
+        self,
+        source: Int[Tensor, "batch keys"],
+        target: Int[Tensor, "batch queries"],
+        valid_lens: Int[Tensor, "batch"] | None = None,
+    ) -> Float[Tensor, "batch queries d"]:
+        """The decoder's states before its output layer `dense`: what a loss over the vocabulary starts from."""
+        state = self.decoder.init_state(self.encoder(source, valid_lens), valid_lens)
+        states, _ = self.decoder.hidden(target, state)
+        return states
+
+    def forward(
+        self,
+        source: Int[Tensor, "batch keys"],
+        target: Int[Tensor, "batch queries"],
+        valid_lens: Int[Tensor, "batch"] | None = None,
+    ) -> Float[Tensor, "batch queries vocab"]:
+        """Logits of the token after each target token, by teacher forcing in one pass."""
+        return self.decoder.dense(self.hidden(source, target, valid_lens))

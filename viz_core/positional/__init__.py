@@ -1,0 +1,38 @@
+"""One file an idea: how a model learns where a token stands."""
+
+from viz_core.positional.alibi import alibi_bias, alibi_slopes
+from viz_core.positional.learned import AbsolutePositionEmbedding1d, LearnedPositionalEmbedding
+from viz_core.positional.offsets import relative_positions
+from viz_core.positional.relative import (
+    RelativePositionEmbedding1d,
+    SkewSteps,
+    clipped_offsets,
+    relative_to_absolute,
+    relative_to_absolute_steps,
+)
+from viz_core.positional.relative_2d import RelativePositionEmbedding2d
+from viz_core.positional.relative_projection import relative_projection
+from viz_core.positional.rotary import apply_rotary
+from viz_core.positional.sinusoidal import PositionalEncoding, angular_frequencies, sinusoidal_table
+from viz_core.positional.t5 import T5RelativeBias, t5_relative_position_bucket
+
+__all__ = [
+    "AbsolutePositionEmbedding1d",
+    "LearnedPositionalEmbedding",
+    "PositionalEncoding",
+    "RelativePositionEmbedding1d",
+    "RelativePositionEmbedding2d",
+    "SkewSteps",
+    "T5RelativeBias",
+    "alibi_bias",
+    "alibi_slopes",
+    "angular_frequencies",
+    "apply_rotary",
+    "clipped_offsets",
+    "relative_positions",
+    "relative_projection",
+    "relative_to_absolute",
+    "relative_to_absolute_steps",
+    "sinusoidal_table",
+    "t5_relative_position_bucket",
+]

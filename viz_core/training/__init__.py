@@ -1,0 +1,1 @@
+"""`python -m viz_core.training NAME`: data, loop, evaluation, model card."""

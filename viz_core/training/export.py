@@ -1,0 +1,144 @@
+"""From a trained translator to what ships: float16 weights, config, scores, curves and a card."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import save
+from tokenizers import Tokenizer
+
+from viz_core.decoding import beam_search, greedy_search
+from viz_core.device import describe_device
+from viz_core.models.encoder_decoder import EncoderDecoder
+from viz_core.training.bleu import bleu_by_length, corpus_bleu, translate_all
+from viz_core.training.progress import format_seconds
+from viz_core.training.sentence_pairs import ARCHIVE_URL, LICENCE, SOURCE, Split, group_references
+from viz_core.training.translation import Recipe, State
+
+BOOK_SENTENCES = ("Go.", "I lost.", "He's calm.", "I'm home.")
+LENGTH_EDGES = (1, 5, 8, 11, 14, 17, 21)  # source tokens, end of sentence included
+
+
+def export_translator(
+    name: str,
+    title: str,
+    config: dict[str, Any],
+    model: EncoderDecoder,
+    tokenizer: Tokenizer,
+    split: Split,
+    state: State,
+    recipe: Recipe,
+    out: Path,
+    device: torch.device,
+) -> dict[str, Any]:
+    """Round to float16, score what ships on the test split, and write the five files of a checkpoint.
+
+    Returns:
+        The scores: BLEU with all references, greedy and with beam 4.
+    """
+    weights = save({n: p.detach().half().cpu().contiguous() for n, p in model.named_parameters()})
+    (out / "model.safetensors").write_bytes(weights)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.copy_(parameter.half())  # score the rounded weights, which are the ones that ship
+
+    references = group_references(split.test)
+    sentences = list(references)
+    wanted = list(references.values())
+    hypotheses = {
+        "greedy": translate_all(model, tokenizer, sentences, greedy_search, device),
+        "beam_4": translate_all(model, tokenizer, sentences, beam_search, device, rows=32),
+    }
+    scores = {f"bleu_{search}": round(corpus_bleu(texts, wanted), 2) for search, texts in hypotheses.items()}
+    lengths = [len(e.ids) + 1 for e in tokenizer.encode_batch(sentences)]
+    training = {
+        "curve": state.curve,
+        "bleu_by_length": bleu_by_length(hypotheses["greedy"], wanted, lengths, LENGTH_EDGES),
+        "book_sentences": dict(
+            zip(BOOK_SENTENCES, translate_all(model, tokenizer, BOOK_SENTENCES, greedy_search, device), strict=True)
+        ),
+        "seconds": round(state.elapsed),
+        "device": describe_device(device),
+        "recipe": asdict(recipe),
+    }
+    published = {
+        "title": title,
+        "task": "translation",
+        "licence": LICENCE,
+        "sha256": hashlib.sha256(weights).hexdigest(),
+        "scores": scores,
+        "model": config,
+    }
+    _write_json(out / "training.json", training)
+    _write_json(out / "config.json", published)
+    card = _card(name, title, published, training, split, len(sentences), sum(p.numel() for p in model.parameters()))
+    (out / "card.md").write_text(card, encoding="utf-8")
+    print(json.dumps(scores), flush=True)
+    return scores
+
+
+def _write_json(path: Path, content: dict[str, Any]) -> None:
+    path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def _card(
+    name: str,
+    title: str,
+    published: dict[str, Any],
+    training: dict[str, Any],
+    split: Split,
+    num_sentences: int,
+    num_parameters: int,
+) -> str:
+    scores, curve = published["scores"], training["curve"]
+    bins = "\n".join(
+        f"| {b['from']} to {b['to']} | {b['sentences']:,} | {b['bleu']:.1f} |" for b in training["bleu_by_length"]
+    )
+    book = "\n".join(f"| {english} | {french} |" for english, french in training["book_sentences"].items())
+    settings = "\n".join(f"| {key} | {value} |" for key, value in {**published["model"], **training["recipe"]}.items())
+    return f"""# {title}
+
+`{name}`: the Transformer of Vaswani et al. (2017), post-norm with sinusoidal positions, {num_parameters:,} parameters,
+one matrix shared by both embeddings and the output layer. Weights in float16.
+
+## Scores
+
+On the {num_sentences:,} English sentences of the test split, all references, sacrebleu (13a tokens), with the float16 weights:
+greedy {scores["bleu_greedy"]:.1f}, beam 4 {scores["bleu_beam_4"]:.1f}.
+
+| source tokens | sentences | BLEU, greedy |
+| --- | --- | --- |
+{bins}
+
+The book's four sentences:
+
+| English | French |
+| --- | --- |
+{book}
+
+## Data
+
+{SOURCE}; {ARCHIVE_URL}. Licence: {LICENCE}.
+Cleaned by NFKC with plain spaces and straight apostrophes. Split by a SHA-256 hash of the English sentence, so that all
+translations of a sentence fall on one side: {len(split.train):,} pairs to train on, {len(split.validation):,} to validate,
+{len(split.test):,} to test. The vocabulary was learned from the training pairs alone.
+
+## Training
+
+{len(curve)} validations over {curve[-1]["epoch"]:.1f} epochs in {format_seconds(training["seconds"])} on {training["device"]};
+the weights are those with the lowest validation loss ({min(point["validation_loss"] for point in curve):.3f} nats a token).
+
+| setting | value |
+| --- | --- |
+{settings}
+
+## Limits
+
+Short everyday sentences, as learners collect them: the median has eight tokens. Long or specialised text, names it never
+met and anything but English come out poorly. French forms of address (tu, vous) are chosen as the data happens to have them.
+"""
