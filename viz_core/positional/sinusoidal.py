@@ -6,6 +6,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from viz_core.positional._checks import check_span
+
 
 def angular_frequencies(num_hiddens: int, base: float = 10000.0) -> Float[Tensor, "pairs"]:
     """omega_j = base^(-2j/d) for each pair of dimensions j = 0 .. ceil(d/2) - 1, float64, radians a position.
@@ -57,15 +59,12 @@ class PositionalEncoding(nn.Module):
         self.dropout = nn.Dropout(dropout)
         self.register_buffer("P", sinusoidal_table(max_len, num_hiddens)[None], persistent=False)
 
-    def forward(
-        self, X: Float[Tensor, "batch n num_hiddens"], offset: int = 0
-    ) -> Float[Tensor, "batch n num_hiddens"]:
+    def forward(self, X: Float[Tensor, "batch n num_hiddens"], offset: int = 0) -> Float[Tensor, "batch n num_hiddens"]:
         """Add positions offset .. offset + n - 1; a decoder with a cache gives the steps it has taken.
 
         Raises:
-            ValueError: if the last position lies past max_len.
+            ValueError: if the width is another one, offset is negative or the last position lies past max_len.
         """
-        end, max_len = offset + X.shape[1], self.P.shape[1]
-        if end > max_len:
-            raise ValueError(f"sequence length: expected at most max_len={max_len} positions, got {end}")
-        return self.dropout(X + self.P[:, offset:end].to(X.dtype))
+        check_span(X, offset, *self.P.shape[1:])
+        encoded: Tensor = self.dropout(X + self.P[:, offset : offset + X.shape[1]].to(X.dtype))
+        return encoded

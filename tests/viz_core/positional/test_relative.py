@@ -1,0 +1,176 @@
+"""Relative positions along a line: the skew, the clipping and the scores, each against loops."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from viz_core.positional import (
+    RelativePositionEmbedding1d,
+    clipped_offsets,
+    relative_to_absolute,
+    relative_to_absolute_steps,
+)
+from viz_core.trace import attend, record
+
+
+def scores_by_loops(q: Tensor, weight: Tensor, reach: int) -> Tensor:
+    """q_i . r_(j - i), from a table whose row `reach` stands for offset 0."""
+    batch, heads, n, _ = q.shape
+    out = torch.empty(batch, heads, n, n, dtype=q.dtype)
+    for h in range(heads):
+        table = weight if weight.dim() == 2 else weight[h]
+        for i in range(n):
+            for j in range(n):
+                out[:, h, i, j] = q[:, h, i] @ table[min(max(j - i, -reach), reach) + reach]
+    return out
+
+
+def test_index_0_to_6_stands_for_minus_3_to_3_when_n_is_4() -> None:
+    offset_of_column = torch.arange(7.0) - 3
+    absolute = relative_to_absolute(offset_of_column.expand(1, 1, 4, 7))[0, 0]
+    assert absolute.tolist() == [[0, 1, 2, 3], [-1, 0, 1, 2], [-2, -1, 0, 1], [-3, -2, -1, 0]]
+
+
+def test_steps_by_hand() -> None:
+    steps = relative_to_absolute_steps(torch.tensor([[1.0, 2, 3], [4, 5, 6]]))
+    assert steps.padded.tolist() == [[1, 2, 3, 0], [4, 5, 6, 0]]
+    assert steps.flattened.tolist() == [1, 2, 3, 0, 4, 5, 6, 0]
+    assert steps.extended.tolist() == [1, 2, 3, 0, 4, 5, 6, 0, 0]
+    assert steps.reshaped.tolist() == [[1, 2, 3], [0, 4, 5], [6, 0, 0]]
+    assert steps.result.tolist() == [[2, 3], [4, 5]]
+    assert steps._fields == ("padded", "flattened", "extended", "reshaped", "result")
+
+
+@settings(deadline=None, max_examples=30)
+@given(batch=st.integers(1, 3), heads=st.integers(1, 3), n=st.integers(1, 9), seed=st.integers(0, 99))
+def test_skew_by_loops(batch: int, heads: int, n: int, seed: int) -> None:
+    scores = torch.randn(batch, heads, n, 2 * n - 1, generator=torch.Generator().manual_seed(seed))
+    before = scores.clone()
+    absolute = relative_to_absolute(scores)
+    assert absolute.shape == (batch, heads, n, n)
+    for i in range(n):
+        for j in range(n):
+            assert torch.equal(absolute[..., i, j], scores[..., i, j - i + n - 1])
+    assert torch.equal(scores, before)
+
+
+def test_skew_passes_gradients_to_the_entries_it_uses() -> None:
+    scores = torch.randn(1, 2, 3, 5, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(relative_to_absolute, scores)
+    relative_to_absolute(scores).sum().backward()
+    used = torch.tensor([[0, 0, 1, 1, 1], [0, 1, 1, 1, 0], [1, 1, 1, 0, 0]], dtype=torch.float64)
+    assert torch.equal(scores.grad, used.expand(1, 2, 3, 5))
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 4), (2, 3, 6), (1, 1, 4, 4), (0, 0), (2, 0, 1)])
+def test_skew_refuses_another_number_of_offsets(shape: tuple[int, ...]) -> None:
+    with pytest.raises(ValueError, match=r"scores: expected \(\.\.\., n, 2n - 1\)"):
+        relative_to_absolute(torch.zeros(shape))
+
+
+def test_clipping_by_hand() -> None:
+    assert clipped_offsets(5, 2).tolist() == [
+        [2, 3, 4, 4, 4],
+        [1, 2, 3, 4, 4],
+        [0, 1, 2, 3, 4],
+        [0, 0, 1, 2, 3],
+        [0, 0, 0, 1, 2],
+    ]
+    assert not clipped_offsets(5, 0).any()
+
+
+@settings(deadline=None, max_examples=30)
+@given(n=st.integers(1, 9), k=st.integers(0, 12))
+def test_clipping_by_loops(n: int, k: int) -> None:
+    assert clipped_offsets(n, k).tolist() == [[min(max(j - i, -k), k) + k for j in range(n)] for i in range(n)]
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    n=st.integers(1, 7),
+    d=st.integers(1, 5),
+    heads=st.integers(1, 3),
+    own_tables=st.booleans(),
+    max_distance=st.none() | st.integers(0, 9),
+    seed=st.integers(0, 99),
+)
+def test_scores_by_loops(n: int, d: int, heads: int, own_tables: bool, max_distance: int | None, seed: int) -> None:
+    torch.manual_seed(seed)
+    embedding = RelativePositionEmbedding1d(n, d, heads if own_tables else None, max_distance=max_distance).double()
+    reach = n - 1 if max_distance is None else max_distance
+    assert embedding.weight.shape == ((heads,) if own_tables else ()) + (2 * reach + 1, d)
+    q = torch.randn(2, heads, n, d, dtype=torch.float64)
+    torch.testing.assert_close(embedding(q), scores_by_loops(q, embedding.weight, reach), atol=1e-13, rtol=0)
+
+
+def test_every_head_has_its_own_table_when_asked() -> None:
+    shared, own = RelativePositionEmbedding1d(4, 3), RelativePositionEmbedding1d(4, 3, num_heads=2)
+    q = torch.randn(1, 1, 4, 3).expand(1, 2, 4, 3)
+    assert torch.equal(shared(q)[:, 0], shared(q)[:, 1])
+    before = own(q)
+    with torch.no_grad():
+        own.weight[1] += 1
+    after = own(q)
+    assert torch.equal(after[:, 0], before[:, 0])
+    torch.testing.assert_close(after[:, 1], before[:, 1] + q[:, 1].sum(dim=-1, keepdim=True))
+
+
+def test_only_the_table_is_saved_and_loads_strictly() -> None:
+    embedding = RelativePositionEmbedding1d(4, 3, num_heads=2, max_distance=1)
+    assert {name: tuple(t.shape) for name, t in embedding.state_dict().items()} == {"weight": (2, 3, 3)}
+    other = RelativePositionEmbedding1d(9, 3, num_heads=2, max_distance=1)
+    other.load_state_dict(embedding.state_dict(), strict=True)
+    q = torch.randn(1, 2, 9, 3)
+    torch.testing.assert_close(other(q)[..., :4, :4], embedding(q[..., :4, :]))
+
+
+def test_rows_out_of_reach_do_not_learn() -> None:
+    embedding = RelativePositionEmbedding1d(3, 1, max_distance=4)
+    embedding(torch.ones(1, 1, 3, 1)).sum().backward()
+    assert embedding.weight.grad[:, 0].tolist() == [0, 0, 1, 2, 3, 2, 1, 0, 0]
+
+
+def test_gradients() -> None:
+    embedding = RelativePositionEmbedding1d(3, 2, num_heads=2, max_distance=1).double()
+    q = torch.randn(1, 2, 3, 2, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(
+        lambda q, weight: torch.func.functional_call(embedding, {"weight": weight}, (q,)), (q, embedding.weight)
+    )
+
+
+def test_shaw_equation_5_through_the_door_of_all_attention() -> None:
+    n, d = 5, 4
+    torch.manual_seed(0)
+    embedding = RelativePositionEmbedding1d(n, d, max_distance=2)
+    q, k, v = torch.randn(3, 1, 2, n, d)
+    with torch.no_grad(), record() as trace:
+        attend(q, k, v, bias=embedding(q) / d**0.5)
+        keys = k[:, :, None] + embedding.weight[clipped_offsets(n, 2)]
+        expected = torch.softmax((q[:, :, :, None] * keys).sum(dim=-1) / d**0.5, dim=-1)
+    torch.testing.assert_close(trace["attention.0"].weights(), expected, atol=1e-6, rtol=0)
+
+
+def test_refuses_queries_that_do_not_fit() -> None:
+    shared, own = RelativePositionEmbedding1d(4, 3), RelativePositionEmbedding1d(4, 3, num_heads=2)
+    for shape in ((1, 2, 3, 3), (1, 2, 4, 1)):
+        with pytest.raises(ValueError, match=r"q: expected shape \(batch, heads, 4, 3\), got \(1, 2, "):
+            shared(torch.zeros(shape))
+    for heads in (1, 3):
+        with pytest.raises(ValueError, match=r"q: expected shape \(batch, 2, 4, 3\)"):
+            own(torch.zeros(1, heads, 4, 3))
+
+
+def test_refuses_impossible_sizes() -> None:
+    for sizes in ((0, 3), (3, 0), (3, 3, 0)):
+        with pytest.raises(ValueError, match="expected at least 1, got 0"):
+            RelativePositionEmbedding1d(*sizes)
+    with pytest.raises(ValueError, match="max_distance: expected at least 0, got -1"):
+        RelativePositionEmbedding1d(3, 3, max_distance=-1)
+    with pytest.raises(ValueError, match="max_distance: expected at least 0, got -1"):
+        clipped_offsets(3, -1)
+    with pytest.raises(ValueError, match="num_tokens: expected at least 1, got 0"):
+        clipped_offsets(0, 1)

@@ -1,0 +1,109 @@
+"""The sinusoidal table against the book's printed numbers and a double loop."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from viz_core.positional import PositionalEncoding, angular_frequencies, sinusoidal_table
+
+
+def entry(i: int, c: int, d: int, base: float = 10000.0) -> float:
+    """One entry by its formula, with nothing of torch."""
+    phase = i * base ** (-(c - c % 2) / d)
+    return math.cos(phase) if c % 2 else math.sin(phase)
+
+
+def test_published_rows() -> None:
+    P = sinusoidal_table(60, 32)
+    torch.testing.assert_close(P[1, :4], torch.tensor([0.841471, 0.540302, 0.533168, 0.846009]), atol=5e-7, rtol=0)
+    torch.testing.assert_close(
+        P[59, 6:10], torch.tensor([-0.875790, -0.482692, -0.373877, 0.927478]), atol=5e-7, rtol=0
+    )
+    torch.testing.assert_close(P.square().sum(dim=1), torch.full((60,), 16.0), atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize(("d", "pair", "wavelength"), [(32, 3, 35.333), (32, 4, 62.832), (512, 255, 60611.0)])
+def test_published_wavelengths(d: int, pair: int, wavelength: float) -> None:
+    measured = 2 * math.pi / angular_frequencies(d)[pair].item()
+    assert measured == pytest.approx(wavelength, abs=0.5 if wavelength > 1000 else 5e-4)
+
+
+@pytest.mark.parametrize(
+    ("k", "similarity"), [(1, 15.3136), (2, 13.7301), (5, 11.7774), (10, 10.0589), (20, 10.4709), (59, 7.4392)]
+)
+def test_published_similarities(k: int, similarity: float) -> None:
+    P = sinusoidal_table(60, 32, dtype=torch.float64)
+    assert (P[0] @ P[k]).item() == pytest.approx(similarity, abs=5e-5)
+
+
+@settings(deadline=None, max_examples=40)
+@given(n=st.integers(0, 12), d=st.integers(1, 13), base=st.sampled_from([1.0, 2.0, 100.0, 10000.0]))
+def test_every_entry_follows_the_formula_for_any_width(n: int, d: int, base: float) -> None:
+    expected = torch.tensor([[entry(i, c, d, base) for c in range(d)] for i in range(n)], dtype=torch.float64)
+    torch.testing.assert_close(
+        sinusoidal_table(n, d, base, dtype=torch.float64), expected.reshape(n, d), atol=1e-13, rtol=0
+    )
+
+
+def test_far_positions_are_as_exact_as_near_ones() -> None:
+    row = sinusoidal_table(100_001, 8)[-1]
+    exact = torch.tensor([entry(100_000, c, 8) for c in range(8)])
+    torch.testing.assert_close(row, exact, atol=1e-7, rtol=0)
+
+
+@pytest.mark.parametrize("d", [1, 7, 8])
+def test_encoding_adds_the_rows_from_its_offset(d: int) -> None:
+    encoding = PositionalEncoding(d, max_len=10)
+    X = torch.arange(2 * 3 * d, dtype=torch.float32).reshape(2, 3, d)
+    P = sinusoidal_table(10, d)
+    assert torch.equal(encoding(X), X + P[:3])
+    assert torch.equal(encoding(X, offset=7), X + P[7:])
+    assert encoding(X.half()).dtype == torch.float16
+
+
+def test_encoding_has_nothing_to_save() -> None:
+    encoding = PositionalEncoding(6)
+    assert encoding.state_dict() == {}
+    assert torch.equal(encoding.P, sinusoidal_table(1000, 6)[None])
+
+
+def test_dropout_acts_on_the_sum_and_only_in_training() -> None:
+    encoding = PositionalEncoding(50, dropout=0.5, max_len=20)
+    X = torch.ones(1, 20, 50)
+    total = X + encoding.P
+    torch.manual_seed(0)
+    dropped = encoding(X)
+    kept = dropped != 0
+    assert 0.4 < kept.float().mean() < 0.6
+    torch.testing.assert_close(dropped[kept], 2 * total[kept])
+    assert torch.equal(encoding.eval()(X), total)
+
+
+@pytest.mark.parametrize(
+    ("width", "n", "offset", "message"),
+    [
+        (4, 11, 0, "at most max_len=10 positions, got 11"),
+        (4, 3, 8, "at most max_len=10 positions, got 11"),
+        (4, 1, -1, "offset: expected at least 0, got -1"),
+        (1, 3, 0, "expected width 4"),
+        (5, 3, 0, "expected width 4"),
+    ],
+)
+def test_encoding_refuses(width: int, n: int, offset: int, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        PositionalEncoding(4, max_len=10)(torch.zeros(2, n, width), offset)
+
+
+def test_table_refuses_impossible_sizes() -> None:
+    with pytest.raises(ValueError, match="num_positions: expected at least 0, got -1"):
+        sinusoidal_table(-1, 4)
+    with pytest.raises(ValueError, match="num_hiddens: expected at least 1, got 0"):
+        sinusoidal_table(3, 0)
+    for base in (0.0, -2.0, math.nan):
+        with pytest.raises(ValueError, match="base: expected a positive number"):
+            angular_frequencies(4, base)

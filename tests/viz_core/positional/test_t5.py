@@ -1,0 +1,130 @@
+"""T5's buckets against the published table and transformers, and the bias that reads them."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from transformers.models.t5.configuration_t5 import T5Config
+from transformers.models.t5.modeling_t5 import T5Attention
+
+from viz_core.positional import T5RelativeBias, t5_relative_position_bucket
+from viz_core.trace import attend, record
+
+# First distance, last distance, bucket; from 91 on everything is in bucket 15.
+PUBLISHED = [
+    *((i, i, i) for i in range(8)),
+    (8, 11, 8),
+    (12, 15, 9),
+    (16, 22, 10),
+    (23, 31, 11),
+    (32, 45, 12),
+    (46, 63, 13),
+    (64, 90, 14),
+    (91, 5000, 15),
+]
+
+
+@pytest.mark.parametrize(("first", "last", "bucket"), PUBLISHED)
+def test_published_buckets(first: int, last: int, bucket: int) -> None:
+    distances = torch.arange(first, last + 1)
+    assert t5_relative_position_bucket(-distances).unique().tolist() == [bucket]
+    # The key itself is no later key: distance 0 has one bucket.
+    after = bucket + 16 if first > 0 else bucket
+    assert t5_relative_position_bucket(distances).unique().tolist() == [after]
+
+
+@pytest.mark.parametrize("bidirectional", [True, False])
+@pytest.mark.parametrize(
+    ("num_buckets", "max_distance"), [(32, 128), (64, 128), (32, 256), (20, 40), (33, 100), (4, 3), (5, 3), (128, 65)]
+)
+def test_buckets_are_those_of_transformers(bidirectional: bool, num_buckets: int, max_distance: int) -> None:
+    offsets = torch.cat([torch.arange(-400, 401), torch.tensor([-(10**6), 10**6])])
+    theirs = T5Attention._relative_position_bucket(offsets, bidirectional, num_buckets, max_distance)
+    ours = t5_relative_position_bucket(offsets, bidirectional, num_buckets, max_distance)
+    assert torch.equal(ours, theirs)
+    assert ours.min() >= 0
+    assert ours.max() < num_buckets
+
+
+def test_one_direction_gives_later_keys_the_bucket_of_the_query_itself() -> None:
+    offsets = torch.tensor([[3, 1, 0], [-1, -15, -16]], dtype=torch.int32)
+    buckets = t5_relative_position_bucket(offsets, bidirectional=False)
+    assert buckets.tolist() == [[0, 0, 0], [1, 15, 16]]
+    assert buckets.dtype == torch.int64
+
+
+@settings(deadline=None, max_examples=30)
+@given(a=st.integers(0, 3000), b=st.integers(0, 3000), num_buckets=st.integers(4, 64), extra=st.integers(1, 500))
+def test_farther_is_never_a_smaller_bucket(a: int, b: int, num_buckets: int, extra: int) -> None:
+    near, far = sorted((a, b))
+    buckets = t5_relative_position_bucket(
+        torch.tensor([-near, -far]), num_buckets=num_buckets, max_distance=num_buckets // 4 + extra
+    )
+    assert buckets[0] <= buckets[1]
+
+
+@pytest.mark.parametrize("bidirectional", [True, False])
+def test_bias_is_that_of_transformers_with_the_same_weights(bidirectional: bool) -> None:
+    config = T5Config(d_model=16, d_kv=4, num_heads=4, num_layers=1, d_ff=8, vocab_size=8, is_decoder=not bidirectional)
+    theirs = T5Attention(config, has_relative_attention_bias=True)
+    ours = T5RelativeBias(4, bidirectional=bidirectional)
+    trained = {n: t for n, t in theirs.state_dict().items() if n.startswith("relative_attention_bias")}
+    ours.load_state_dict(trained, strict=True)
+    assert torch.equal(ours(150, 150), theirs.compute_bias(150, 150))
+    assert torch.equal(ours(3, 150), theirs.compute_bias(3, 150, past_seen_tokens=147))
+
+
+def test_bias_by_loops_and_for_the_newest_queries() -> None:
+    bias = T5RelativeBias(3, num_buckets=8, max_distance=10)
+    full = bias(20, 20)
+    assert full.shape == (1, 3, 20, 20)
+    for i in range(20):
+        for j in range(20):
+            bucket = t5_relative_position_bucket(torch.tensor(j - i), True, 8, 10)
+            assert torch.equal(full[0, :, i, j], bias.relative_attention_bias.weight[bucket])
+    assert torch.equal(bias(4, 20), full[:, :, -4:])
+    assert torch.equal(bias(1, 1)[0, :, 0, 0], bias.relative_attention_bias.weight[0])
+
+
+def test_attention_with_the_bias() -> None:
+    torch.manual_seed(0)
+    bias = T5RelativeBias(2)
+    q, k, v = torch.randn(3, 2, 2, 6, 4)
+    with torch.no_grad(), record() as trace:
+        attend(q, k, v, bias=bias(6, 6), scale=1.0)
+        expected = torch.softmax(q @ k.mT + bias(6, 6), dim=-1)
+    torch.testing.assert_close(trace["attention.0"].weights(), expected, atol=1e-6, rtol=0)
+
+
+def test_each_bucket_learns_from_the_entries_that_read_it() -> None:
+    bias = T5RelativeBias(2, num_buckets=4, max_distance=4)
+    bias(3, 3).sum().backward()
+    # Of one direction: bucket 0 is distance 0, bucket 1 the rest; buckets 2 and 3 belong to later keys.
+    assert bias.relative_attention_bias.weight.grad.tolist() == [[3, 3], [3, 3], [0, 0], [3, 3]]
+
+
+@pytest.mark.parametrize(
+    ("bidirectional", "num_buckets", "max_distance", "message"),
+    [
+        (True, 3, 128, "num_buckets: expected at least 4, got 3"),
+        (False, 1, 128, "num_buckets: expected at least 2, got 1"),
+        (True, 32, 8, "max_distance: expected more than 8, below which buckets are exact, got 8"),
+        (False, 32, 16, "max_distance: expected more than 16"),
+    ],
+)
+def test_refuses_buckets_that_cannot_be_made(
+    bidirectional: bool, num_buckets: int, max_distance: int, message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        t5_relative_position_bucket(torch.arange(3), bidirectional, num_buckets, max_distance)
+    with pytest.raises(ValueError, match=message):
+        T5RelativeBias(2, num_buckets, max_distance, bidirectional)
+
+
+def test_refuses_impossible_sizes() -> None:
+    with pytest.raises(ValueError, match="num_heads: expected at least 1, got 0"):
+        T5RelativeBias(0)
+    with pytest.raises(ValueError, match="num_keys: expected at least num_queries=4, got 3"):
+        T5RelativeBias(2)(4, 3)

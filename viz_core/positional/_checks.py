@@ -1,0 +1,32 @@
+"""Checks that the position modules share: their errors read alike."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+
+def check_positive(**sizes: int | None) -> None:
+    """Refuse a size below 1, by its name; None stands for a size that is not given."""
+    for name, size in sizes.items():
+        if size is not None and size < 1:
+            raise ValueError(f"{name}: expected at least 1, got {size}")
+
+
+def check_span(X: Tensor, offset: int, max_len: int, num_hiddens: int) -> None:
+    """Refuse embeddings of another width, or that do not lie within positions 0 .. max_len - 1."""
+    if X.shape[-1] != num_hiddens:
+        raise ValueError(f"X: expected width {num_hiddens}, got shape {tuple(X.shape)}")
+    if offset < 0:
+        raise ValueError(f"offset: expected at least 0, got {offset}")
+    end = offset + X.shape[1]
+    if end > max_len:
+        raise ValueError(f"sequence length: expected at most max_len={max_len} positions, got {end}")
+
+
+def check_queries(q: Tensor, num_tokens: int, head_dim: int, num_heads: int | None = None) -> None:
+    """Refuse queries that are not (batch, num_heads, num_tokens, head_dim); num_heads None means any."""
+    shape = tuple(q.shape)
+    fits = len(shape) == 4 and shape[2:] == (num_tokens, head_dim) and num_heads in (None, shape[1])
+    if not fits:
+        heads = "heads" if num_heads is None else num_heads
+        raise ValueError(f"q: expected shape (batch, {heads}, {num_tokens}, {head_dim}), got {shape}")

@@ -1,0 +1,47 @@
+"""ALiBi: no position vectors at all, only a penalty that grows with distance."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from viz_core.positional._checks import check_positive
+from viz_core.positional.offsets import relative_positions
+
+
+def alibi_slopes(num_heads: int) -> Float[Tensor, "heads"]:
+    """The slope of each head: 2^(-8/h), 2^(-16/h), ..., 2^(-8), float64 (Press 2022, section 3).
+
+    8 heads: 1/2, 1/4, ..., 1/256. A number of heads that is no power of two takes, as in the authors'
+    code, the slopes of the power below it, then every other slope of the power above it.
+
+    Raises:
+        ValueError: if num_heads < 1.
+    """
+    check_positive(num_heads=num_heads)
+    power = 2 ** (num_heads.bit_length() - 1)  # the largest one up to num_heads
+    between = _geometric(2 * power)[0::2]
+    return torch.cat([_geometric(power), between[: num_heads - power]])
+
+
+def alibi_bias(num_heads: int, num_queries: int, num_keys: int) -> Float[Tensor, "heads queries keys"]:
+    """-slope * |distance| from query to key, to be added to the scaled scores (Press 2022, section 3).
+
+    Fewer queries than keys are the last positions, as when a decoder with a cache asks for its
+    newest steps. The paper's attention is causal and meets only keys of the past; here a key of the
+    future costs as much as one of the past, for attention that looks both ways. Under a causal mask
+    the two are the same.
+
+    Returns:
+        float32 on the CPU, 0 where query and key stand together and negative elsewhere.
+
+    Raises:
+        ValueError: if num_heads or num_queries < 1, or num_keys < num_queries.
+    """
+    distances = relative_positions(num_queries, num_keys).abs()
+    return (alibi_slopes(num_heads)[:, None, None] * -distances).float()
+
+
+def _geometric(num_heads: int) -> Float[Tensor, "heads"]:
+    return 2.0 ** (-8.0 * torch.arange(1, num_heads + 1, dtype=torch.float64) / num_heads)

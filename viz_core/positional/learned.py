@@ -1,0 +1,68 @@
+"""Learned absolute positions: one trained vector for each position."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from viz_core.positional._checks import check_positive, check_queries, check_span
+
+
+class LearnedPositionalEmbedding(nn.Module):
+    """X + E, with one learned row of E for each position, as in BERT and ViT.
+
+    (Devlin 2019, figure 2; Dosovitskiy 2021, equation 1.) The parameter `weight` (max_len, num_hiddens)
+    is named and shaped as in `nn.Embedding`, so that the position embeddings of a BERT load with
+    `strict=True`. It starts at N(0, 0.02^2), as in both.
+
+    Args:
+        max_len: number of positions there are; nothing is learned about any later one.
+        num_hiddens: width of the embeddings.
+
+    Raises:
+        ValueError: if a size is below 1.
+    """
+
+    def __init__(self, max_len: int, num_hiddens: int) -> None:
+        super().__init__()
+        check_positive(max_len=max_len, num_hiddens=num_hiddens)
+        self.weight = nn.Parameter(0.02 * torch.randn(max_len, num_hiddens))
+
+    def forward(self, X: Float[Tensor, "batch n num_hiddens"], offset: int = 0) -> Float[Tensor, "batch n num_hiddens"]:
+        """Add positions offset .. offset + n - 1; a decoder with a cache gives the steps it has taken.
+
+        Raises:
+            ValueError: if the width is another one, offset is negative or the last position lies past max_len.
+        """
+        check_span(X, offset, *self.weight.shape)
+        return X + self.weight[offset : offset + X.shape[1]]
+
+
+class AbsolutePositionEmbedding1d(nn.Module):
+    """Scores q_i . e_j, with one learned vector e_j for each key position, shared by all heads.
+
+    Here positions enter inside the attention and not at its input: the scores are added to q_i . k_j
+    before the softmax (AI Summer, "How positional embeddings work in self-attention").
+
+    Args:
+        num_tokens: number n of tokens.
+        head_dim: width d of a head. `weight` is (num_tokens, head_dim) and starts at N(0, 1 / head_dim).
+
+    Raises:
+        ValueError: if a size is below 1.
+    """
+
+    def __init__(self, num_tokens: int, head_dim: int) -> None:
+        super().__init__()
+        check_positive(num_tokens=num_tokens, head_dim=head_dim)
+        self.weight = nn.Parameter(head_dim**-0.5 * torch.randn(num_tokens, head_dim))
+
+    def forward(self, q: Float[Tensor, "batch heads n d"]) -> Float[Tensor, "batch heads n n"]:
+        """Entry (i, j) is q_i . e_j, not yet divided by sqrt(d).
+
+        Raises:
+            ValueError: if q is not (batch, heads, num_tokens, head_dim).
+        """
+        check_queries(q, *self.weight.shape)
+        return q @ self.weight.T

@@ -1,0 +1,27 @@
+"""Where a key stands as seen from a query: the one number that relative schemes look at."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from viz_core.positional._checks import check_positive
+
+
+def relative_positions(
+    num_queries: int, num_keys: int, device: torch.device | None = None
+) -> Int[Tensor, "queries keys"]:
+    """Position of key j minus position of query i: j - (i + k - q), negative for keys in the past.
+
+    Keys stand at 0 .. k - 1. Queries are the last q of these positions, as when a decoder with a
+    cache asks for its newest steps; with as many queries as keys this is j - i.
+
+    Raises:
+        ValueError: if num_queries < 1 or num_keys < num_queries.
+    """
+    check_positive(num_queries=num_queries)
+    if num_keys < num_queries:
+        raise ValueError(f"num_keys: expected at least num_queries={num_queries}, got {num_keys}")
+    positions = torch.arange(num_keys, device=device)
+    return positions - positions[num_keys - num_queries :, None]

@@ -1,0 +1,127 @@
+"""Relative positions along a line: one learned vector for each offset from query to key."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from einops import rearrange
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from viz_core.positional._checks import check_positive, check_queries
+from viz_core.positional.offsets import relative_positions
+
+
+class SkewSteps(NamedTuple):
+    """The tensors that `relative_to_absolute` passes through, in order."""
+
+    padded: Float[Tensor, "*batch n 2n"]
+    flattened: Float[Tensor, "*batch 2nn"]
+    extended: Float[Tensor, "*batch 2nn+n-1"]
+    reshaped: Float[Tensor, "*batch n+1 2n-1"]
+    result: Float[Tensor, "*batch n n"]
+
+
+def relative_to_absolute(scores: Float[Tensor, "*batch n offsets"]) -> Float[Tensor, "*batch n n"]:
+    """From scores by offset to scores by key: result[i, j] = scores[i, j - i + n - 1].
+
+    Column c of the 2n - 1 stands for the offset c - (n - 1) from query to key, so row i needs the n
+    columns from n - 1 - i on: every row one step further left than the row above. Padding and
+    reshaping make that skew without a gather; `relative_to_absolute_steps` shows how. (The "skewing" of
+    Huang 2018, "Music Transformer", with offsets in both directions.)
+
+    Args:
+        scores: (batch, heads, n, 2n - 1), or any other leading axes.
+
+    Raises:
+        ValueError: if the last axis is not 2n - 1 long.
+    """
+    return relative_to_absolute_steps(scores).result
+
+
+def relative_to_absolute_steps(scores: Float[Tensor, "*batch n offsets"]) -> SkewSteps:
+    """The skew of `relative_to_absolute`, step by step.
+
+    1. padded: a column of zeros on the right makes rows 2n long.
+    2. flattened: the rows in one line; entry (i, c) stands at 2n i + c.
+    3. extended: n - 1 zeros at the end, for a length of (n + 1)(2n - 1).
+    4. reshaped: cut again into rows of 2n - 1, one shorter than before. Row i now starts i entries
+       earlier, so what stood in column c of row i stands in column c + i.
+    5. result: the first n rows and last n columns. Column n - 1 + j of row i came from c = j - i + n - 1.
+
+    Raises:
+        ValueError: if the last axis is not 2n - 1 long.
+    """
+    n = scores.shape[-2] if scores.dim() >= 2 else 0
+    if n < 1 or scores.shape[-1] != 2 * n - 1:
+        raise ValueError(f"scores: expected (..., n, 2n - 1) with n at least 1, got shape {tuple(scores.shape)}")
+    padded = F.pad(scores, (0, 1))
+    flattened = rearrange(padded, "... n width -> ... (n width)")
+    extended = F.pad(flattened, (0, n - 1))
+    reshaped = rearrange(extended, "... (rows offsets) -> ... rows offsets", offsets=2 * n - 1)
+    return SkewSteps(padded, flattened, extended, reshaped, reshaped[..., :n, n - 1 :])
+
+
+def clipped_offsets(num_tokens: int, max_distance: int) -> Int[Tensor, "n n"]:
+    """clip(j - i, -k, k) + k: which of 2k + 1 vectors stands for query i and key j (Shaw 2018, section 3.2).
+
+    Beyond k = max_distance tokens, near and far are the same; 0 leaves one vector for all.
+
+    Raises:
+        ValueError: if num_tokens < 1 or max_distance < 0.
+    """
+    check_positive(num_tokens=num_tokens)
+    return _clip(relative_positions(num_tokens, num_tokens), max_distance)
+
+
+class RelativePositionEmbedding1d(nn.Module):
+    """Scores q_i . r_(j - i), with one learned vector r for each offset from query i to key j.
+
+    n tokens have 2n - 1 offsets. Row c of the table `weight` stands for the offset c - (n - 1): for
+    n = 4, rows 0 .. 6 are -3 .. +3. The scores belong beside q_i . k_j, before the division
+    (Shaw 2018, equation 5): softmax((Q K^T + scores) / sqrt(d)), or `attend(..., bias=scores / sqrt(d))`.
+
+    Args:
+        num_tokens: number n of tokens.
+        head_dim: width d of a head.
+        num_heads: None for one table (rows, head_dim) that all heads share; a number of heads for a
+            table of its own for each, (num_heads, rows, head_dim). Both start at N(0, 1 / head_dim).
+        max_distance: None for every offset; k for 2k + 1 rows, offsets clipped to -k .. k (Shaw 2018, section 3.2).
+
+    Raises:
+        ValueError: if a size is below 1 or max_distance is negative.
+    """
+
+    offset_rows: Int[Tensor, "offsets"]
+
+    def __init__(
+        self, num_tokens: int, head_dim: int, num_heads: int | None = None, *, max_distance: int | None = None
+    ) -> None:
+        super().__init__()
+        check_positive(num_tokens=num_tokens, head_dim=head_dim, num_heads=num_heads)
+        heads = () if num_heads is None else (num_heads,)
+        reach = num_tokens - 1 if max_distance is None else max_distance
+        offset_rows = _clip(torch.arange(-num_tokens + 1, num_tokens), reach)
+        self.num_tokens = num_tokens
+        self.head_dim = head_dim
+        self.num_heads = num_heads
+        self.weight = nn.Parameter(head_dim**-0.5 * torch.randn(*heads, 2 * reach + 1, head_dim))
+        self.register_buffer("offset_rows", offset_rows, persistent=False)
+
+    def forward(self, q: Float[Tensor, "batch heads n d"]) -> Float[Tensor, "batch heads n n"]:
+        """Entry (i, j) is q_i . r_(j - i), not yet divided by sqrt(d).
+
+        Raises:
+            ValueError: if q is not (batch, heads, num_tokens, head_dim), with num_heads heads where each has its table.
+        """
+        check_queries(q, self.num_tokens, self.head_dim, self.num_heads)
+        table = self.weight[..., self.offset_rows, :]
+        return relative_to_absolute(q @ table.transpose(-2, -1))
+
+
+def _clip(offsets: Int[Tensor, "*shape"], max_distance: int) -> Int[Tensor, "*shape"]:
+    if max_distance < 0:
+        raise ValueError(f"max_distance: expected at least 0, got {max_distance}")
+    return offsets.clamp(-max_distance, max_distance) + max_distance

@@ -1,0 +1,52 @@
+"""Relative positions on a grid: how many rows down and how many columns across."""
+
+from __future__ import annotations
+
+from einops import rearrange
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from viz_core.positional._checks import check_positive, check_queries
+from viz_core.positional.relative import RelativePositionEmbedding1d
+
+
+class RelativePositionEmbedding2d(nn.Module):
+    """Scores q_i . (r_(row offset) + c_(column offset)) between the tokens of a height x width grid.
+
+    A grid has (2 height - 1)(2 width - 1) offsets; factored into rows and columns, 2 height - 1 and
+    2 width - 1 vectors are enough (Srinivas 2021, "Bottleneck Transformers", figure 4). Tokens
+    are row-major, as patches of a picture are: token i stands in row i // width, column i % width.
+
+    Args:
+        height, width: sides of the grid; they may differ.
+        head_dim: width of a head.
+        num_heads: None for tables that all heads share; a number of heads for tables of its own for each.
+
+    Raises:
+        ValueError: if a size is below 1.
+    """
+
+    def __init__(self, height: int, width: int, head_dim: int, num_heads: int | None = None) -> None:
+        super().__init__()
+        check_positive(height=height, width=width)
+        self.height = height
+        self.width = width
+        self.rows = RelativePositionEmbedding1d(height, head_dim, num_heads)
+        self.columns = RelativePositionEmbedding1d(width, head_dim, num_heads)
+
+    def forward(self, q: Float[Tensor, "batch heads tokens d"]) -> Float[Tensor, "batch heads tokens tokens"]:
+        """Entry (i, j) is q_i . (r_(row of j - row of i) + c_(column of j - column of i)), not yet divided by sqrt(d).
+
+        Raises:
+            ValueError: if q is not (batch, heads, height * width, head_dim), with num_heads heads
+                where each has its tables.
+        """
+        check_queries(q, self.height * self.width, self.rows.head_dim, self.rows.num_heads)
+        grid = rearrange(q, "b h (row col) d -> b h row col d", row=self.height)
+        # Along a column only the row changes, along a row only the column: each is a line of tokens.
+        by_row = self.rows(rearrange(grid, "b h row col d -> (b col) h row d"))
+        by_column = self.columns(rearrange(grid, "b h row col d -> (b row) h col d"))
+        by_row = rearrange(by_row, "(b col) h row key_row -> b h row col key_row 1", col=self.width)
+        by_column = rearrange(by_column, "(b row) h col key_col -> b h row col 1 key_col", row=self.height)
+        scores: Float[Tensor, "b h row col key_row key_col"] = by_row + by_column
+        return rearrange(scores, "b h row col key_row key_col -> b h (row col) (key_row key_col)")

@@ -1,0 +1,52 @@
+"""Rotary positions: turn queries and keys, and their product knows only how far apart they are."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float, Real
+from torch import Tensor
+
+from viz_core.positional.sinusoidal import angular_frequencies
+
+
+def apply_rotary(
+    x: Float[Tensor, "batch heads n d"],
+    positions: Real[Tensor, "n"] | Real[Tensor, "batch n"],
+    base: float = 10000.0,
+    interleaved: bool = True,
+) -> Float[Tensor, "batch heads n d"]:
+    """Turn each pair of components by the angle position * omega_j, with omega_j = base^(-2j/d).
+
+        (a, b) -> (a cos - b sin, a sin + b cos)       (Su 2021, equations 14, 15 and 34)
+
+    Apply it to queries and to keys, never to values: q_m . k_n then depends on m - n alone.
+
+    Args:
+        x: queries or keys, split into heads.
+        positions: one for each token, or one for each token of each batch row; whole or not, negative too.
+        base: the base of the angular frequencies.
+        interleaved: True pairs components (2j, 2j + 1), as in the paper; False pairs (j, j + d/2), the
+            half-split form of Llama and GPT-NeoX. One is a permutation of the other's components, so
+            weights trained with one form are wrong under the other.
+
+    Returns:
+        The type of x. Angles are float64, the rotation at least float32, rounded once at the end.
+
+    Raises:
+        ValueError: if x is not (batch, heads, n, d) with even d, positions do not fit x, or base <= 0.
+    """
+    if x.dim() != 4 or x.shape[-1] % 2:
+        raise ValueError(f"x: expected (batch, heads, n, d) with an even d, got shape {tuple(x.shape)}")
+    batch, _, n, d = x.shape
+    if tuple(positions.shape) not in {(n,), (batch, n)}:
+        raise ValueError(f"positions: expected shape ({n},) or ({batch}, {n}), got {tuple(positions.shape)}")
+    # On the CPU: some accelerators have no float64, and so every device turns by the same numbers.
+    angles = positions.to("cpu", torch.float64)[..., None] * angular_frequencies(d, base)
+    if positions.dim() == 2:
+        angles = angles[:, None]  # the same for every head
+    compute = torch.promote_types(x.dtype, torch.float32)
+    cos, sin = angles.cos().to(x.device, compute), angles.sin().to(x.device, compute)
+    a, b = (x[..., 0::2], x[..., 1::2]) if interleaved else x.chunk(2, dim=-1)
+    turned = (a * cos - b * sin, a * sin + b * cos)
+    out = torch.stack(turned, dim=-1).flatten(-2) if interleaved else torch.cat(turned, dim=-1)
+    return out.to(x.dtype)

@@ -1,0 +1,103 @@
+"""T5's position bias: one learned number for each head and each bucket of offsets."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from einops import rearrange
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from viz_core.positional._checks import check_positive
+from viz_core.positional.offsets import relative_positions
+
+
+def t5_relative_position_bucket(
+    relative_position: Int[Tensor, "*shape"],
+    bidirectional: bool = True,
+    num_buckets: int = 32,
+    max_distance: int = 128,
+) -> Int[Tensor, "*shape"]:
+    """Which bucket an offset from query to key falls into (Raffel 2020, section 2.1, and the authors' code).
+
+    Of the B buckets of one direction the first E = B // 2 hold one distance each; the rest widen
+    logarithmically up to max_distance, and the last holds everything beyond:
+
+        distance < E:  distance
+        otherwise:     min(E + floor((B - E) log(distance / E) / log(max_distance / E)), B - 1)
+
+    Args:
+        relative_position: position of the key minus position of the query.
+        bidirectional: True gives each direction num_buckets // 2, the second half to keys after the
+            query. False gives all to keys before it; keys after it share bucket 0 with distance 0.
+        num_buckets: 32 in T5.
+        max_distance: 128 in T5.
+
+    Returns:
+        int64, 0 to num_buckets - 1.
+
+    Raises:
+        ValueError: if a direction gets fewer than 2 buckets, or max_distance is no larger than E.
+    """
+    _check_buckets(bidirectional, num_buckets, max_distance)
+    relative_position = relative_position.long()
+    if bidirectional:
+        num_buckets //= 2
+        first = num_buckets * (relative_position > 0)
+        distance = relative_position.abs()
+    else:
+        first = torch.zeros_like(relative_position)
+        distance = (-relative_position).clamp(min=0)
+    exact = num_buckets // 2
+    # float32, as T5 was trained: in another precision a distance on an edge may fall on the other side.
+    growth = (distance.clamp(min=exact).float() / exact).log() / math.log(max_distance / exact)
+    wide = (exact + (growth * (num_buckets - exact)).long()).clamp(max=num_buckets - 1)
+    return first + torch.where(distance < exact, distance, wide)
+
+
+class T5RelativeBias(nn.Module):
+    """One learned number for each bucket and head, added to the scores (Raffel 2020, section 2.1).
+
+    The parameter is `relative_attention_bias.weight` (num_buckets, num_heads), as in T5. T5 does not
+    scale its scores: `attend(..., bias=bias(q, k), scale=1.0)` is its attention.
+
+    Args:
+        num_heads: number of heads.
+        num_buckets, max_distance, bidirectional: as in `t5_relative_position_bucket`; T5's decoder
+            is not bidirectional.
+
+    Raises:
+        ValueError: if num_heads < 1 or the buckets cannot be made.
+    """
+
+    def __init__(
+        self, num_heads: int, num_buckets: int = 32, max_distance: int = 128, bidirectional: bool = True
+    ) -> None:
+        super().__init__()
+        check_positive(num_heads=num_heads)
+        _check_buckets(bidirectional, num_buckets, max_distance)
+        self.num_buckets = num_buckets
+        self.max_distance = max_distance
+        self.bidirectional = bidirectional
+        self.relative_attention_bias = nn.Embedding(num_buckets, num_heads)
+
+    def forward(self, num_queries: int, num_keys: int) -> Float[Tensor, "1 heads queries keys"]:
+        """The bias of each head; fewer queries than keys are the last positions, as with a cache.
+
+        Raises:
+            ValueError: if num_queries < 1 or num_keys < num_queries.
+        """
+        offsets = relative_positions(num_queries, num_keys, self.relative_attention_bias.weight.device)
+        buckets = t5_relative_position_bucket(offsets, self.bidirectional, self.num_buckets, self.max_distance)
+        bias: Float[Tensor, "queries keys heads"] = self.relative_attention_bias(buckets)
+        return rearrange(bias, "queries keys heads -> 1 heads queries keys")
+
+
+def _check_buckets(bidirectional: bool, num_buckets: int, max_distance: int) -> None:
+    directions = 2 if bidirectional else 1
+    if num_buckets < 2 * directions:
+        raise ValueError(f"num_buckets: expected at least {2 * directions}, got {num_buckets}")
+    exact = num_buckets // directions // 2
+    if max_distance <= exact:
+        raise ValueError(f"max_distance: expected more than {exact}, below which buckets are exact, got {max_distance}")
