@@ -18,7 +18,11 @@ def greedy_search(
     special: SpecialTokens,
     max_new_tokens: int,
 ) -> list[list[int]]:
-    """The likeliest token at each step until eos: y_t = argmax p(y | y_<t, x). Token ids without bos, with eos if reached."""
+    """The likeliest token at each step, y_t = argmax p(y | y_<t, x), until eos or max_new_tokens.
+
+    Returns:
+        Token ids of each row, without bos, with eos where it was reached.
+    """
     state = model.decoder.init_state(model.encoder(source, valid_lens), valid_lens)
     token = torch.full((source.shape[0], 1), special.bos, device=source.device)
     done = torch.zeros(source.shape[0], dtype=torch.bool, device=source.device)

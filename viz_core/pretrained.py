@@ -18,7 +18,7 @@ from viz_core.decoding import beam_search, greedy_search
 from viz_core.device import best_device, find_device
 from viz_core.models.encoder_decoder import EncoderDecoder
 from viz_core.models.transformer import TransformerDecoder, TransformerEncoder, share_embeddings
-from viz_core.tokenization import UNK, SpecialTokens, clean, readable, special_tokens
+from viz_core.tokenization import UNK, SpecialTokens, clean, readable, special_tokens, token_id
 from viz_core.trace import Trace, record
 
 CHECKPOINTS = Path(__file__).resolve().parent.parent / "assets" / "checkpoints"
@@ -140,13 +140,13 @@ class Translator:
             source_ids=tuple(source_ids),
             target_ids=tuple(target_ids),
             log_probability=float(log_p[range(len(target_ids)), target_ids].sum()),
-            num_unknown=source_ids.count(self.tokenizer.token_to_id(UNK)),
+            num_unknown=source_ids.count(token_id(self.tokenizer, UNK)),
             complete=target_ids[-1] == self.special.eos,
             trace=trace,
         )
 
     def readable_tokens(self, ids: Sequence[int]) -> tuple[str, ...]:
-        return tuple(readable(self.tokenizer.id_to_token(i)) for i in ids)
+        return tuple(readable(self.tokenizer.id_to_token(i) or UNK) for i in ids)
 
 
 def available(folder: Path = CHECKPOINTS) -> tuple[ModelCard, ...]:
@@ -167,14 +167,18 @@ def load(name: str, device: torch.device | str | None = None, folder: Path = CHE
         CheckpointError: if there is no such model, or its files are missing, truncated, altered or of the wrong shape.
         ValueError: if the device is not on this machine.
     """
-    path = folder / Path(name).name
-    if not (path / "config.json").is_file():
+    folders = {path.parent.name: path.parent for path in folder.glob("*/config.json")}
+    if name not in folders:
         names = ", ".join(card.name for card in available(folder)) or "none"
         raise CheckpointError(f"There is no model {name!r}; the models that ship are {names}.")
+    path = folders[name]  # one that is there: never a path made from what came in a link
     card = read_card(path)
     where = best_device() if device is None else find_device(str(device))
     tokenizer = _read_tokenizer(path / "tokenizer.json")
-    model = build_translation_model(card.config["model"])
+    model = build_translation_model(card.config.get("model", {}))
+    known, stored = model.encoder.embedding.num_embeddings, tokenizer.get_vocab_size()
+    if known != stored:
+        raise CheckpointError(f"tokenizer.json does not fit the model: expected {known:,} tokens, got {stored:,}")
     load_weights(model, path / "model.safetensors", card.config.get("sha256"))
     return Translator(card, model.to(where).eval().requires_grad_(False), tokenizer, where)
 
@@ -183,11 +187,12 @@ def build_translation_model(config: dict[str, Any]) -> EncoderDecoder:
     """The architecture a config describes, with one matrix shared by all embeddings.
 
     Raises:
-        CheckpointError: if the config lacks a field or names one the architecture has not.
+        CheckpointError: if the config lacks a field, names one the architecture has not, or gives one an
+            impossible value.
     """
     try:
         encoder, decoder = TransformerEncoder(**config), TransformerDecoder(**config)
-    except TypeError as error:
+    except (TypeError, ValueError, RuntimeError) as error:
         raise CheckpointError(f"config.json does not describe this architecture: {error}") from None
     share_embeddings(encoder, decoder)
     return EncoderDecoder(encoder, decoder)
@@ -241,11 +246,15 @@ def read_card(folder: Path) -> ModelCard:
 
 def _read_tokenizer(path: Path) -> Tokenizer:
     try:
-        return Tokenizer.from_str(_read_bytes(path).decode("utf-8"))
+        tokenizer = Tokenizer.from_str(_read_bytes(path).decode("utf-8"))
+        special_tokens(tokenizer)
+        token_id(tokenizer, UNK)
     except CheckpointError:
         raise
     except Exception as error:  # tokenizers raises bare Exception for a broken file
         raise CheckpointError(f"{path.name} cannot be read: {error}") from None
+    tokenizer.encode_special_tokens = True  # "<eos>" in what a person types is text like any other
+    return tokenizer
 
 
 def _read_bytes(path: Path) -> bytes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,8 +11,8 @@ from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_toke
 PAD, BOS, EOS, UNK = "<pad>", "<bos>", "<eos>", "<unk>"
 WORD_START = "\u2581"  # what a metaspace tokenizer puts where a word begins
 
-# Zero-width characters, soft hyphens and other invisible formatting; tabs and newlines are spaces.
-_INVISIBLE = re.compile(r"[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
+# Unicode's names for what nobody sees: zero-width characters, soft hyphens, marks of direction; halves of a pair.
+_INVISIBLE = {"Cf", "Cs"}
 # Pieces a reader sees as words of their own: elided French words (j', qu'), English
 # contractions ('s, n't), single digits and punctuation.
 _PIECES = (
@@ -33,16 +32,27 @@ class SpecialTokens:
 
 
 def special_tokens(tokenizer: Tokenizer) -> SpecialTokens:
-    """The ids of padding, beginning and end."""
-    return SpecialTokens(*(tokenizer.token_to_id(token) for token in (PAD, BOS, EOS)))
+    """The ids of padding, beginning and end.
+
+    Raises:
+        ValueError: if the tokenizer lacks one of them.
+    """
+    return SpecialTokens(*(token_id(tokenizer, token) for token in (PAD, BOS, EOS)))
+
+
+def token_id(tokenizer: Tokenizer, token: str) -> int:
+    """The id of a token that must be there."""
+    found = tokenizer.token_to_id(token)
+    if found is None:
+        raise ValueError(f"expected the tokenizer to have {token!r}, got a vocabulary without it")
+    return found
 
 
 def clean(text: str) -> str:
     """NFKC, plain spaces for French ones, straight apostrophes; no invisible or control characters."""
-    text = unicodedata.normalize("NFKC", text).replace("\u2019", "'")
-    text = _INVISIBLE.sub("", text)
-    text = "".join(" " if unicodedata.category(c) == "Cc" else c for c in text)
-    return " ".join(text.split())
+    visible = "".join(c for c in text if unicodedata.category(c) not in _INVISIBLE)
+    plain = unicodedata.normalize("NFKC", visible).replace("\u2019", "'")
+    return " ".join("".join(" " if unicodedata.category(c) == "Cc" else c for c in plain).split())
 
 
 def train_tokenizer(texts: Iterable[str], vocab_size: int) -> Tokenizer:

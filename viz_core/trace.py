@@ -56,12 +56,13 @@ def attend(
     Raises:
         ValueError: if the shapes do not fit together.
     """
-    _check_shapes(queries, keys, values)
+    _check_shapes(queries, keys, values, mask, bias)
     scale = queries.shape[-1] ** -0.5 if scale is None else scale
     causal = causal and queries.shape[2] > 1  # one new step sees everything before it
     trace = _recorder.get()
     if trace is not None:
-        trace.add(_Projected(queries.detach(), keys.detach(), mask, bias, causal, scale), site)
+        kept_bias = None if bias is None else bias.detach()
+        trace.add(_Projected(queries.detach(), keys.detach(), mask, kept_bias, causal, scale), site)
 
     square = queries.shape[2] == keys.shape[2]
     fused_causal = causal and square and mask is None and bias is None
@@ -200,8 +201,6 @@ class AttentionCall:
         parts = [
             self.source.rows(heads, block)[..., columns].cpu() for block in self._blocks(rows, heads.stop - heads.start)
         ]
-        if not parts:
-            return torch.zeros(0)
         tile = torch.cat(parts, dim=2)
         return tile[:, 0] if isinstance(head, int) else tile
 
@@ -228,9 +227,9 @@ class AttentionCall:
         return torch.stack(rows, dim=2).cpu()
 
     def _blocks(self, rows: range, num_heads: int) -> list[slice]:
-        """Cut the wanted rows into slices whose scores fit the block budget."""
+        """Cut the wanted rows into slices whose scores fit the block budget; no rows are one empty slice."""
         if not len(rows):
-            return []
+            return [slice(0, 0)]
         per_row = max(1, self.source.shape[0] * num_heads * self.num_keys)
         height = max(1, _BLOCK_SCORES // per_row)
         cuts = [rows[i : i + height] for i in range(0, len(rows), height)]
@@ -330,13 +329,24 @@ def _heads(head: int | slice | None, num_heads: int) -> slice:
     return slice(start, max(start, stop))
 
 
-def _check_shapes(queries: Tensor, keys: Tensor, values: Tensor) -> None:
+def _check_shapes(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, bias: Tensor | None) -> None:
     shapes: Sequence[tuple[int, ...]] = [tuple(t.shape) for t in (queries, keys, values)]
     if any(len(shape) != 4 for shape in shapes):
         raise ValueError(f"expected queries, keys, values of shape (batch, heads, n, width), got {shapes}")
     if queries.shape[-1] != keys.shape[-1]:
         raise ValueError(f"expected queries and keys of one width, got {queries.shape[-1]} and {keys.shape[-1]}")
+    if queries.shape[0] != keys.shape[0]:
+        raise ValueError(f"expected queries and keys of one batch size, got {queries.shape[0]} and {keys.shape[0]}")
     if keys.shape[:3] != values.shape[:3]:
         raise ValueError(f"expected one value for each key, got shapes {shapes[1]} and {shapes[2]}")
     if queries.shape[1] % keys.shape[1]:
         raise ValueError(f"expected key heads to divide query heads, got {keys.shape[1]} and {queries.shape[1]}")
+    scores = (*queries.shape[:3], keys.shape[2])
+    for name, tensor in (("mask", mask), ("bias", bias)):
+        if tensor is not None and not _broadcasts(tuple(tensor.shape), scores):
+            raise ValueError(f"{name}: expected a shape that broadcasts to {scores}, got {tuple(tensor.shape)}")
+
+
+def _broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
+    pairs = zip(reversed(shape), reversed(to), strict=False)
+    return len(shape) <= len(to) and all(size in (1, wanted) for size, wanted in pairs)

@@ -75,6 +75,8 @@ class MultiHeadAttention(nn.Module):
 
     def project(self, keys: Float[Tensor, "batch keys key_size"], values: Float[Tensor, "batch keys v"]) -> KeysValues:
         """W_k K and W_v V, split into heads."""
+        _check_width("keys", keys, self.W_k)
+        _check_width("values", values, self.W_v)
         return KeysValues(self._split(self.W_k(keys)), self._split(self.W_v(values)))
 
     def attend_to(
@@ -86,6 +88,7 @@ class MultiHeadAttention(nn.Module):
         causal: bool = False,
     ) -> Float[Tensor, "batch queries num_hiddens"]:
         """Attend to keys and values that are projected already, as a decoder with a cache does."""
+        _check_width("queries", queries, self.W_q)
         mask = None
         if valid_lens is not None:
             mask = length_mask(valid_lens, queries.shape[0], queries.shape[1], projected.keys.shape[2])[:, None]
@@ -102,3 +105,9 @@ class MultiHeadAttention(nn.Module):
 
     def _split(self, projected: Float[Tensor, "batch n num_hiddens"]) -> Float[Tensor, "batch heads n d"]:
         return rearrange(projected, "batch n (heads d) -> batch heads n d", heads=self.num_heads)
+
+
+def _check_width(name: str, X: Tensor, projection: nn.Linear) -> None:
+    """Refuse an input that its projection cannot take."""
+    if X.dim() != 3 or X.shape[-1] != projection.in_features:
+        raise ValueError(f"{name}: expected shape (batch, n, {projection.in_features}), got {tuple(X.shape)}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import torch
 from jaxtyping import Float, Int
@@ -89,6 +89,11 @@ class TransformerEncoder(nn.Module):
                 num_hiddens, ffn_num_hiddens, num_heads, dropout, use_bias, site=f"encoder.{i}.self"
             )
             self.blks.add_module(f"block{i}", block)
+
+    @property
+    def blocks(self) -> tuple[TransformerEncoderBlock, ...]:
+        """The blocks, first to last."""
+        return cast(tuple[TransformerEncoderBlock, ...], tuple(self.blks))
 
     def embed(self, X: Int[Tensor, "batch n"]) -> Float[Tensor, "batch n d"]:
         """Embeddings times sqrt(d), so that they are as large as the positions added to them."""

@@ -12,7 +12,7 @@ from tokenizers import Tokenizer
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from viz_core.tokenization import BOS, EOS
+from viz_core.tokenization import special_tokens
 from viz_core.training.sentence_pairs import Pair
 
 
@@ -32,10 +32,13 @@ class Batch(NamedTuple):
 
 def encode_pairs(tokenizer: Tokenizer, pairs: Sequence[Pair], max_tokens: int) -> list[Example]:
     """Token ids of each pair; pairs longer than max_tokens on a side are left out."""
-    bos, eos = tokenizer.token_to_id(BOS), tokenizer.token_to_id(EOS)
+    special = special_tokens(tokenizer)
     sources = tokenizer.encode_batch([pair.english for pair in pairs])
     targets = tokenizer.encode_batch([pair.french for pair in pairs])
-    examples = [Example([*s.ids, eos], [bos, *t.ids, eos]) for s, t in zip(sources, targets, strict=True)]
+    examples = [
+        Example([*s.ids, special.eos], [special.bos, *t.ids, special.eos])
+        for s, t in zip(sources, targets, strict=True)
+    ]
     return [e for e in examples if max(len(e.source), len(e.target)) <= max_tokens]
 
 

@@ -12,10 +12,11 @@ import torch
 from safetensors.torch import save
 from tokenizers import Tokenizer
 
+from viz_core.bleu import corpus_bleu
 from viz_core.decoding import beam_search, greedy_search
 from viz_core.device import describe_device
 from viz_core.models.encoder_decoder import EncoderDecoder
-from viz_core.training.bleu import bleu_by_length, corpus_bleu, translate_all
+from viz_core.training.evaluation import bleu_by_length, translate_all
 from viz_core.training.progress import format_seconds
 from viz_core.training.sentence_pairs import ARCHIVE_URL, LICENCE, SOURCE, Split, group_references
 from viz_core.training.translation import Recipe, State
@@ -72,11 +73,12 @@ def export_translator(
         "licence": LICENCE,
         "sha256": hashlib.sha256(weights).hexdigest(),
         "scores": scores,
+        "parameters": sum(p.numel() for p in model.parameters()),
         "model": config,
     }
     _write_json(out / "training.json", training)
     _write_json(out / "config.json", published)
-    card = _card(name, title, published, training, split, len(sentences), sum(p.numel() for p in model.parameters()))
+    card = _card(name, title, published, training, split, len(sentences))
     (out / "card.md").write_text(card, encoding="utf-8")
     print(json.dumps(scores), flush=True)
     return scores
@@ -93,9 +95,9 @@ def _card(
     training: dict[str, Any],
     split: Split,
     num_sentences: int,
-    num_parameters: int,
 ) -> str:
     scores, curve = published["scores"], training["curve"]
+    best = min(point["validation_loss"] for point in curve)
     bins = "\n".join(
         f"| {b['from']} to {b['to']} | {b['sentences']:,} | {b['bleu']:.1f} |" for b in training["bleu_by_length"]
     )
@@ -103,13 +105,13 @@ def _card(
     settings = "\n".join(f"| {key} | {value} |" for key, value in {**published["model"], **training["recipe"]}.items())
     return f"""# {title}
 
-`{name}`: the Transformer of Vaswani et al. (2017), post-norm with sinusoidal positions, {num_parameters:,} parameters,
-one matrix shared by both embeddings and the output layer. Weights in float16.
+`{name}`: the Transformer of Vaswani et al. (2017), post-norm with sinusoidal positions,
+{published["parameters"]:,} parameters, one matrix shared by both embeddings and the output layer. Weights in float16.
 
 ## Scores
 
-On the {num_sentences:,} English sentences of the test split, all references, sacrebleu (13a tokens), with the float16 weights:
-greedy {scores["bleu_greedy"]:.1f}, beam 4 {scores["bleu_beam_4"]:.1f}.
+On the {num_sentences:,} English sentences of the test split, all references, sacrebleu (13a tokens),
+with the float16 weights: greedy {scores["bleu_greedy"]:.1f}, beam 4 {scores["bleu_beam_4"]:.1f}.
 
 | source tokens | sentences | BLEU, greedy |
 | --- | --- | --- |
@@ -124,14 +126,15 @@ The book's four sentences:
 ## Data
 
 {SOURCE}; {ARCHIVE_URL}. Licence: {LICENCE}.
-Cleaned by NFKC with plain spaces and straight apostrophes. Split by a SHA-256 hash of the English sentence, so that all
-translations of a sentence fall on one side: {len(split.train):,} pairs to train on, {len(split.validation):,} to validate,
-{len(split.test):,} to test. The vocabulary was learned from the training pairs alone.
+Cleaned by NFKC with plain spaces and straight apostrophes. Split by a SHA-256 hash of the English sentence,
+so that all translations of a sentence fall on one side: {len(split.train):,} pairs to train on,
+{len(split.validation):,} to validate, {len(split.test):,} to test. The vocabulary was learned from the
+training pairs alone.
 
 ## Training
 
-{len(curve)} validations over {curve[-1]["epoch"]:.1f} epochs in {format_seconds(training["seconds"])} on {training["device"]};
-the weights are those with the lowest validation loss ({min(point["validation_loss"] for point in curve):.3f} nats a token).
+{curve[-1]["epoch"]:.1f} epochs in {format_seconds(training["seconds"])} on {training["device"]}, validated after
+each; the weights are those with the lowest validation loss ({best:.3f} nats a token).
 
 | setting | value |
 | --- | --- |
@@ -139,6 +142,7 @@ the weights are those with the lowest validation loss ({min(point["validation_lo
 
 ## Limits
 
-Short everyday sentences, as learners collect them: the median has eight tokens. Long or specialised text, names it never
-met and anything but English come out poorly. French forms of address (tu, vous) are chosen as the data happens to have them.
+Short everyday sentences, as learners collect them: most have fewer than a dozen words. Long or specialised
+text, names it never met and anything but English come out poorly. Forms of address (tu, vous) and genders
+that English leaves open are chosen as the data happens to have them.
 """

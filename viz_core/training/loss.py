@@ -18,11 +18,11 @@ def smoothed_cross_entropy(
     targets: Int[Tensor, "tokens"],
     smoothing: float,
 ) -> Float[Tensor, ""]:
-    """Sum over tokens of -sum_v q_v log softmax(W h + b)_v, q = (1 - eps) one_hot + eps / vocab (Szegedy 2016, section 7).
+    """Sum over tokens of -sum_v q_v log softmax(W h + b)_v with q = (1 - eps) one_hot + eps / vocab.
 
-    Equal to torch's cross_entropy(label_smoothing=eps, reduction="sum") on W h + b, but the output
-    layer is part of it and its gradient is taken chunk by chunk on the way forward, so logits for
-    the whole batch never exist. Twice as fast on a CPU.
+    Label smoothing is Szegedy 2016, section 7. Equal to torch's label-smoothed cross_entropy, summed,
+    on W h + b; but the output layer is part of it and its gradient is taken chunk by chunk on the way
+    forward, so logits for the whole batch never exist. Twice as fast on a CPU.
     """
     return _SmoothedCrossEntropy.apply(hidden, weight, bias, targets, smoothing)
 

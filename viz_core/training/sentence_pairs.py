@@ -7,7 +7,9 @@ import hashlib
 import io
 import urllib.request
 import zipfile
+import zlib
 from collections.abc import Sequence
+from http.client import HTTPException
 from pathlib import Path
 from typing import NamedTuple
 
@@ -34,10 +36,10 @@ class Split(NamedTuple):
 
 
 def load_pairs(folder: Path) -> list[Pair]:
-    """Clean pairs from fra.txt, fra.txt.gz or fra-eng.zip in `folder`; the public archive is fetched where none is there.
+    """Clean pairs from fra.txt, fra.txt.gz or fra-eng.zip in `folder`; the public archive is fetched if none is there.
 
     Raises:
-        ValueError: if the downloaded archive is not the one whose checksum is known.
+        ValueError: if a file is cut short, or the archive is not the one whose checksum is known.
         OSError: if there is no data and none can be downloaded.
     """
     return [pair for pair in map(_parse, _read(folder).splitlines()) if pair.english and pair.french]
@@ -71,7 +73,10 @@ def _read(folder: Path) -> str:
     if (folder / "fra.txt").exists():
         return (folder / "fra.txt").read_text(encoding="utf-8")
     if (folder / "fra.txt.gz").exists():
-        return gzip.decompress((folder / "fra.txt.gz").read_bytes()).decode("utf-8")
+        try:
+            return gzip.decompress((folder / "fra.txt.gz").read_bytes()).decode("utf-8")
+        except (EOFError, zlib.error) as error:
+            raise ValueError(f"fra.txt.gz cannot be read, it may be cut short: {error}") from None
     archive = folder / "fra-eng.zip"
     if not archive.exists():
         _download(archive)
@@ -81,8 +86,11 @@ def _read(folder: Path) -> str:
 
 def _download(archive: Path) -> None:
     print(f"downloading {ARCHIVE_URL}", flush=True)
-    with urllib.request.urlopen(ARCHIVE_URL, timeout=60) as response:
-        content = _checked(response.read())
+    try:
+        with urllib.request.urlopen(ARCHIVE_URL, timeout=60) as response:
+            content = _checked(response.read())
+    except HTTPException as error:
+        raise OSError(f"{ARCHIVE_URL} broke off: {error!r}") from None
     archive.parent.mkdir(parents=True, exist_ok=True)
     archive.write_bytes(content)
 

@@ -12,11 +12,12 @@ import torch
 from tokenizers import Tokenizer
 from torch import Tensor
 
+from viz_core.bleu import corpus_bleu
 from viz_core.decoding import greedy_search
 from viz_core.models.encoder_decoder import EncoderDecoder
 from viz_core.tokenization import special_tokens, train_tokenizer
 from viz_core.training.batches import Batch, Example, collate, encode_pairs, plan_batches, token_batches
-from viz_core.training.bleu import corpus_bleu, translate_all
+from viz_core.training.evaluation import translate_all
 from viz_core.training.loss import smoothed_cross_entropy
 from viz_core.training.memory import keep_freed_memory
 from viz_core.training.optimizer import Optimizers, learning_rate
@@ -74,10 +75,11 @@ def train_translation(
         The model with its best weights, the tokenizer, and the state with the learning curve.
 
     Raises:
-        ValueError: if there is nothing to resume from or no pair to train on.
+        ValueError: if there is nothing to resume from, or no pair to train on or to validate with.
     """
-    if not split.train:
-        raise ValueError("expected sentence pairs to train on, got none")
+    if not split.train or not split.validation:
+        counts = f"{len(split.train)} and {len(split.validation)}"
+        raise ValueError(f"expected sentence pairs to train on and to validate with, got {counts}")
     keep_freed_memory()
     torch.manual_seed(recipe.seed)
     out.mkdir(parents=True, exist_ok=True)

@@ -1,31 +1,18 @@
-"""BLEU of a model on held-out sentences, all references, by sacrebleu."""
+"""A model's translations of many sentences, and their BLEU by length."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import sacrebleu
 import torch
 from tokenizers import Tokenizer
 
+from viz_core.bleu import corpus_bleu
 from viz_core.models.encoder_decoder import EncoderDecoder
 from viz_core.tokenization import special_tokens
 from viz_core.training.batches import Example, collate
 
 Search = Callable[..., list[list[int]]]
-
-
-def corpus_bleu(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> float:
-    """sacrebleu's corpus BLEU (13a tokens, exponential smoothing), 0 to 100, all references of each sentence.
-
-    Raises:
-        ValueError: if there is not one list of references for each hypothesis.
-    """
-    if len(hypotheses) != len(references) or not hypotheses:
-        raise ValueError(f"expected references for {len(hypotheses)} hypotheses, got {len(references)} lists")
-    most = max(len(r) for r in references)
-    columns = [[r[i] if i < len(r) else None for r in references] for i in range(most)]
-    return float(sacrebleu.metrics.BLEU().corpus_score(list(hypotheses), columns).score)
 
 
 def translate_all(

@@ -1,0 +1,10 @@
+"""The door of Attention Atlas."""
+
+import streamlit as st
+
+from ui.contents import pages, sidebar
+
+st.set_page_config(page_title="Attention Atlas", page_icon="assets/components/logo.svg", layout="wide")
+page = st.navigation(pages())
+sidebar()
+page.run()

@@ -1,0 +1,99 @@
+// Where the cells and labels of the opened map go: labels are measured and bounded, cells fill what is left.
+
+const LARGEST_CELL = 40;
+const TALLEST_CELL = 28;
+const TALLEST_MAP = 640;
+const SEPARATE = 10; // cells from here on are whole pixels with a gap between them
+const SLANT = Math.SQRT1_2; // keys lean at 45 degrees where cells are wide enough, else they stand upright
+
+const rulers = new Map();
+
+/** Width of a text in pixels, in a font such as "12px sans-serif". */
+function textWidth(text, font) {
+  if (!rulers.has(font)) {
+    const context = document.createElement("canvas").getContext("2d");
+    context.font = font;
+    rulers.set(font, context);
+  }
+  return rulers.get(font).measureText(text).width;
+}
+
+/** The labels of one side, each shortened to at most `width`, and the widest of them. */
+function fitLabels(axis, family, size, width) {
+  const measure = (text) => textWidth(text, `bold ${size}px ${family}`);
+  const labels = Array.from({ length: axis.bins }, (_, bin) => {
+    const text = shorten(axis.name(bin), width, measure);
+    return { text, width: measure(text) };
+  });
+  return { labels, widest: Math.max(...labels.map((label) => label.width)) };
+}
+
+/** Cell width that leaves room for every leaning label: the last ones reach past the last cell. */
+function leaningCell(labels, left, width) {
+  return labels.reduce((cell, label, column) => {
+    const reach = (width - left - label.width * SLANT - 6) / (column + 0.5);
+    return Math.min(cell, reach);
+  }, Math.min(LARGEST_CELL, (width - left) / labels.length));
+}
+
+/** Large cells are a little flatter than square, as text is; few rows stay tall enough, many stay on the screen. */
+function heightFor(cellWidth, rows) {
+  const wanted = Math.max(cellWidth < 16 ? cellWidth : Math.max(16, 0.72 * cellWidth), Math.min(22, 320 / rows));
+  const height = Math.min(wanted, TALLEST_CELL, TALLEST_MAP / rows);
+  return height >= SEPARATE ? Math.floor(height) : height;
+}
+
+function layOutMap(cells, width, family) {
+  const longest = { left: Math.min(130, width * 0.3), top: 110 };
+  let size = 12.5;
+  let layout;
+  // Small cells need small labels, and small labels leave room for larger cells: settle in two rounds.
+  for (let round = 0; round < 2; round += 1) {
+    const queries = fitLabels(cells.queries, family, size, longest.left);
+    const keys = fitLabels(cells.keys, family, size, longest.top);
+    const left = Math.ceil(queries.widest) + 10;
+    let cellWidth = leaningCell(keys.labels, left, width);
+    const leaning = cellWidth >= size * 1.35;
+    if (!leaning) cellWidth = Math.min(LARGEST_CELL, (width - left - 1) / cells.columns);
+    if (cellWidth >= SEPARATE) cellWidth = Math.floor(cellWidth);
+    const cellHeight = heightFor(cellWidth, cells.rows);
+    const top = Math.ceil(leaning ? (keys.widest + size) * SLANT : keys.widest) + 8;
+    layout = {
+      left,
+      top,
+      cellWidth,
+      cellHeight,
+      leaning,
+      size,
+      queries: queries.labels,
+      keys: keys.labels,
+    };
+    size = Math.max(9, Math.min(12.5, Math.min(cellWidth, cellHeight) * 0.95));
+  }
+  const { left, top, cellWidth, cellHeight } = layout;
+  const pitch = layout.size * 0.85;
+  return {
+    ...layout,
+    width,
+    height: Math.ceil(top + cellHeight * cells.rows) + 4,
+    right: left + cellWidth * cells.columns,
+    bottom: top + cellHeight * cells.rows,
+    everyRow: Math.max(1, Math.ceil(pitch / cellHeight)),
+    everyColumn: Math.max(1, Math.ceil(pitch / cellWidth)),
+    gap: Math.min(cellWidth, cellHeight) >= SEPARATE ? 1 : 0,
+  };
+}
+
+/** What lies under a point: a cell, a query's label (column null), a key's label (row null), or nothing. */
+function hitMap(layout, cells, x, y) {
+  const row = Math.floor((y - layout.top) / layout.cellHeight);
+  if (y < layout.top) {
+    const foot = layout.leaning ? x - (layout.top - y) : x;
+    const column = Math.floor((foot - layout.left) / layout.cellWidth);
+    return column >= 0 && column < cells.columns ? { row: null, column, by: "key" } : null;
+  }
+  if (row >= cells.rows || x > layout.right) return null;
+  if (x < layout.left) return { row, column: null, by: "query" };
+  const column = Math.min(cells.columns - 1, Math.floor((x - layout.left) / layout.cellWidth));
+  return { row, column, by: "query" };
+}

@@ -1,0 +1,50 @@
+// Maps as pixels: exactly as many as the screen has, so that nothing is blurred and no peak is lost.
+
+/** Size a canvas for the screen's own pixels; draw on it in CSS pixels. */
+function sizeCanvas(canvas, width, height) {
+  const ratio = window.devicePixelRatio || 1;
+  canvas.width = Math.round(width * ratio);
+  canvas.height = Math.round(height * ratio);
+  canvas.style.width = `${width}px`;
+  canvas.style.height = `${height}px`;
+  const context = canvas.getContext("2d");
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  return context;
+}
+
+/**
+ * A map as an image of that many pixels. Larger than the map it repeats cells; smaller it keeps
+ * the strongest weight of the cells under a pixel, as the thumbnails do.
+ */
+function rasterise({ rows, columns, values }, steps, width, height) {
+  const image = new ImageData(width, height);
+  const pixels = image.data;
+  const cuts = (cells, size) => Array.from({ length: size + 1 }, (_, i) => Math.floor((i * cells) / size));
+  const down = cuts(rows, height);
+  const across = cuts(columns, width);
+  for (let y = 0, p = 0; y < height; y += 1) {
+    const bottom = Math.max(down[y] + 1, down[y + 1]);
+    for (let x = 0; x < width; x += 1, p += 4) {
+      const right = Math.max(across[x] + 1, across[x + 1]);
+      let strongest = 0;
+      for (let row = down[y]; row < bottom; row += 1) {
+        for (let column = across[x]; column < right; column += 1) {
+          const value = values[row * columns + column];
+          if (value > strongest) strongest = value;
+        }
+      }
+      const step = 3 * steps(strongest);
+      pixels[p] = PALETTE[step];
+      pixels[p + 1] = PALETTE[step + 1];
+      pixels[p + 2] = PALETTE[step + 2];
+      pixels[p + 3] = 255;
+    }
+  }
+  return image;
+}
+
+/** Palette step of a thumbnail's byte, looked up: a grid asks a million times. */
+function byteSteps(scale) {
+  const steps = Uint8Array.from({ length: 256 }, (_, byte) => scale(byte / 255));
+  return (byte) => steps[byte];
+}

@@ -1,0 +1,30 @@
+"""Pages run through Streamlit's AppTest: the whole app, one chapter open, no browser."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from streamlit import config
+from streamlit.testing.v1 import AppTest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture()
+def open_page() -> Callable[..., AppTest]:
+    """open_page("transformer", **query_params): the app with that chapter open, run once without an exception."""
+
+    def run(chapter: str, **query_params: str) -> AppTest:
+        app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=120)
+        for name, value in query_params.items():
+            app.query_params[name] = value
+        if chapter != "home":
+            app.switch_page(f"pages/{chapter.replace('-', '_')}.py")
+        config.set_option("client.showErrorDetails", "full")  # a page that fails says why
+        app.run()
+        assert not app.exception, [error.message for error in app.exception]
+        return app
+
+    return run

@@ -1,0 +1,147 @@
+"""The frame every chapter has: question, picture, what to look for, claims, exercise, code, downloads."""
+
+from __future__ import annotations
+
+import inspect
+import io
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from ui.controls import Controls
+from ui.words import Words, load_words
+
+STYLE = Path(__file__).resolve().parent.parent / "assets" / "components" / "house.css"
+_FIGURE_CONFIG = {"displaylogo": False, "toImageButtonOptions": {"format": "svg"}}
+
+
+class Chapter:
+    """Words, rhythm and URL of one chapter. Each method draws one part of the page, in reading order."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.words: Words = load_words(name)
+        self.common: Words = load_words("common")
+        self.controls = Controls(self.words)
+        st.html(STYLE)
+        st.title(self.words.title, anchor=False)
+
+    def question(self) -> None:
+        """The question the chapter answers, under its title."""
+        with st.container(key="question"):
+            st.markdown(self.words("question"))
+
+    def heading(self, name: str) -> None:
+        st.subheader(self.words(f"heading.{name}"), anchor=name)
+
+    def text(self, name: str, **values: object) -> None:
+        """A section of prose or mathematics."""
+        st.markdown(self.words(name, **values))
+
+    def card(self, name: str) -> DeltaGenerator:
+        """A bordered sheet for a picture and its controls."""
+        return st.container(border=True, key=f"card-{name}")
+
+    def tabs(self, *names: str) -> Sequence[TabContainer]:
+        """Tabs named by `option.NAME`; draw in a tab only while it is `.open`, so that hidden ones cost nothing."""
+        return st.tabs(
+            [self.words(f"option.{name}") for name in names],
+            key=self.controls.key("section"),
+            on_change="rerun",
+            bind="query-params",
+        )
+
+    def figure(self, name: str, figure: go.Figure, **values: object) -> None:
+        """A figure with its text alternative (`alt.NAME`) and what to look for (`look.NAME`)."""
+        st.plotly_chart(
+            figure,
+            key=f"figure-{name}",
+            config={**_FIGURE_CONFIG, "toImageButtonOptions": {"format": "svg", "filename": f"{self.name}-{name}"}},
+            alt=self.words(f"alt.{name}", **values),
+        )
+        self.look_for(name, **values)
+
+    def look_for(self, name: str, **values: object) -> None:
+        if self.words.has(f"look.{name}"):
+            st.caption(f"**{self.common('look-for')}** {self.words(f'look.{name}', **values)}")
+
+    def claims(self) -> DeltaGenerator:
+        """The heading and the row in which claims stand."""
+        st.subheader(self.common("claims"), anchor="claims")
+        return st.container(horizontal=True, key="claims")
+
+    def claim(self, name: str, residual: float, tolerance: float, **values: object) -> None:
+        """A badge: what must be true (`claim.NAME`), the residual just measured, and whether it holds."""
+        holds = bool(residual <= tolerance)
+        mark = ":green[:material/check:]" if holds else ":orange[:material/close:]"
+        verdict = self.common("holds" if holds else "fails")
+        words = self.words(f"claim.{name}", **values)
+        measured = self.common("residual", residual=f"{residual:.2g}", tolerance=f"{tolerance:.2g}")
+        with st.container(key=f"claim-{name}", width="content"):
+            st.markdown(f"{mark} {words} `{residual:.2g}`", help=f"{verdict} {measured}")
+
+    def exercise(self, name: str) -> None:
+        """Predict, then reveal: `exercise.NAME` has a question, choices `- [ ]`, the right one `- [x]`, and `>` why."""
+        st.subheader(self.common("exercise"), anchor=f"exercise-{name}")
+        question, choices, right, why = _parse_exercise(self.words(f"exercise.{name}"))
+        key = self.controls.key(f"guess-{name}")
+        with st.container(border=True, key=f"exercise-{name}"):
+            st.markdown(question)
+            guess = st.pills(question, choices, key=key, bind="query-params", label_visibility="collapsed")
+            if guess is not None:
+                st.markdown(f"{self.common('right' if guess == right else 'wrong')} {why}")
+
+    def code(self, *functions: Callable[..., Any]) -> None:
+        """The source of the library functions that drew the figures."""
+        with st.expander(self.common("code"), icon=":material/code:"):
+            for function in functions:
+                st.caption(f"`{function.__module__}`")
+                st.code(inspect.getsource(function), language="python")
+
+    def downloads(self, figure: go.Figure | None = None, **arrays: np.ndarray) -> None:
+        """The data as NPZ, its first array as CSV, and the figure as a page that opens by itself."""
+        with st.container(horizontal=True, key="downloads"):
+            self._download("csv", lambda: _csv(next(iter(arrays.values()))), "text/csv")
+            self._download("npz", lambda: _npz(arrays), "application/octet-stream")
+            if figure is not None:
+                self._download("html", lambda: figure.to_html(include_plotlyjs=True).encode(), "text/html")
+
+    def _download(self, suffix: str, make: Callable[[], bytes], mime: str) -> None:
+        st.download_button(
+            self.common(f"download.{suffix}"),
+            make,  # made only when someone asks
+            file_name=f"{self.name}.{suffix}",
+            mime=mime,
+            key=f"download-{suffix}",
+            icon=":material/download:",
+            type="tertiary",
+            on_click="ignore",
+        )
+
+
+def _parse_exercise(text: str) -> tuple[str, list[str], str, str]:
+    choices = re.findall(r"^- \[([ x])\] (.+)$", text, flags=re.MULTILINE)
+    right = [choice for mark, choice in choices if mark == "x"]
+    if len(right) != 1:
+        raise ValueError(f"an exercise needs exactly one right choice, got {len(right)}")
+    why = "\n".join(re.findall(r"^> ?(.*)$", text, flags=re.MULTILINE))
+    return text.split("\n- [")[0].strip(), [choice for _, choice in choices], right[0], why
+
+
+def _csv(array: np.ndarray) -> bytes:
+    flat = np.asarray(array).reshape(array.shape[0], -1) if np.ndim(array) > 1 else np.asarray(array)[:, None]
+    return pd.DataFrame(flat).to_csv(index=False).encode()
+
+
+def _npz(arrays: dict[str, np.ndarray]) -> bytes:
+    buffer = io.BytesIO()
+    named: dict[str, Any] = {name: np.asarray(array) for name, array in arrays.items()}
+    np.savez_compressed(buffer, **named)
+    return buffer.getvalue()

@@ -1,0 +1,115 @@
+"""Controls whose state is the URL: a link shows the same view to someone else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+import streamlit as st
+
+from ui.words import Words, load_words
+
+Option = TypeVar("Option")
+
+
+class Controls:
+    """A chapter's widgets. Each has the name its label has in the words, and PREFIX-NAME in the URL.
+
+    The prefix is the chapter's initials, so that chapters do not answer to each other's parameters.
+    """
+
+    def __init__(self, words: Words) -> None:
+        self.words = words
+        self.prefix = "".join(word[0] for word in words.chapter.split("-"))
+
+    def key(self, name: str) -> str:
+        return f"{self.prefix}-{name}"
+
+    def slider(self, name: str, low: float, high: float, default: float, step: float | None = None) -> float:
+        """A number on a slider; whole where low is whole."""
+        return self._bound(
+            name, lambda key, label: st.slider(label, low, high, default, step, key=key, bind="query-params")
+        )
+
+    def number(self, name: str, low: float, high: float, default: float, step: float | None = None) -> float:
+        """A number to type."""
+        return self._bound(
+            name, lambda key, label: st.number_input(label, low, high, default, step, key=key, bind="query-params")
+        )
+
+    def choice(self, name: str, options: Sequence[Option], default: Option) -> Option:
+        """One of a few, side by side. Options are labelled by the words `option.OPTION` where there are any."""
+        return self._bound(
+            name,
+            lambda key, label: st.segmented_control(
+                label, options, default=default, required=True, format_func=self._option, key=key, bind="query-params"
+            ),
+        )
+
+    def select(self, name: str, options: Sequence[Option], default: Option) -> Option:
+        """One of many, in a list that can be searched."""
+        return self._bound(
+            name,
+            lambda key, label: st.selectbox(
+                label,
+                options,
+                index=list(options).index(default),
+                format_func=self._option,
+                key=key,
+                bind="query-params",
+            ),
+        )
+
+    def several(self, name: str, options: Sequence[Option], default: Sequence[Option]) -> list[Option]:
+        """Any number of options, in a list that can be searched."""
+        return self._bound(
+            name,
+            lambda key, label: st.multiselect(
+                label, options, default=default, format_func=self._option, key=key, bind="query-params"
+            ),
+        )
+
+    def toggle(self, name: str, default: bool = False) -> bool:
+        return self._bound(name, lambda key, label: st.toggle(label, default, key=key, bind="query-params"))
+
+    def text(self, name: str, default: str, max_chars: int | None = None, placeholder: str | None = None) -> str:
+        """One line of text. No max_chars means the page says itself what is too long, and loses none of it."""
+        return (
+            self._bound(
+                name,
+                lambda key, label: st.text_input(
+                    label, default, max_chars=max_chars, placeholder=placeholder, key=key, bind="query-params"
+                ),
+            )
+            or ""
+        )
+
+    def _option(self, option: object) -> str:
+        name = f"option.{option}"
+        return self.words(name) if self.words.has(name) else str(option)
+
+    def _bound(self, name: str, widget: Callable[[str, str], Option]) -> Option:
+        """Draw the widget; where the URL asked for something it cannot show, say what it shows instead."""
+        key = self.key(name)
+        label = self.words.label(name)
+        asked = st.query_params.get(key)
+        value = widget(key, label)
+        if asked is not None and key not in st.query_params and not _same(asked, value, self._option(value)):
+            shown = self._option(value)
+            st.caption(load_words("common")("fallback", label=label, asked=escape(asked[:40]), shown=shown))
+        return value
+
+
+def _same(asked: str, value: object, shown: str) -> bool:
+    """Whether a URL parameter that Streamlit dropped said the default, rather than something impossible."""
+    if asked.casefold() in {str(value).casefold(), shown.casefold()}:
+        return True
+    try:
+        return isinstance(value, int | float) and float(asked) == value
+    except ValueError:
+        return False
+
+
+def escape(text: str) -> str:
+    """Text from outside, so that Markdown shows it and obeys none of it."""
+    return "".join(f"\\{c}" if c in "\\`*_{}[]()#+-.!|<>~$:" else c for c in text)

@@ -1,0 +1,64 @@
+"""The cards of the home page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import streamlit as st
+from jaxtyping import Float
+
+from ui.chapter import Chapter
+from ui.contents import page
+from ui.models import translation_maps
+from ui.words import ENGLISH
+from viz_core.device import best_device, describe_device
+from viz_core.figures.raster import weights_image
+from viz_core.figures.translation import aligning_head
+from viz_core.pretrained import CheckpointError, available
+from viz_core.samples import sentences
+
+Picture = Float[np.ndarray, "rows columns"]
+
+
+def _cross_attention() -> Picture:
+    """A head that aligns French and English, on the first long sample."""
+    text = next(sample.english for sample in sentences() if sample.id == "cat")
+    groups = translation_maps("transformer-en-fr", text, 1, ENGLISH)
+    view = aligning_head(groups)
+    return groups[-1].calls[view.layer].weights(head=view.head)[0].numpy()
+
+
+# A chapter's picture: weights from 0 to 1, computed now.
+PICTURES: dict[str, Callable[[], Picture]] = {"transformer": _cross_attention}
+
+
+def chapter_card(home: Chapter, name: str) -> None:
+    """A chapter's live picture, its name as a link and a line about it."""
+    with st.container(border=True, width=340, key=f"card-{name}"):
+        try:
+            picture = weights_image(PICTURES[name]())
+        except CheckpointError:
+            picture = weights_image(np.zeros((1, 1), dtype=np.float32))
+        st.image(picture, width="stretch", alt=home.words(f"alt.{name}"))
+        st.page_link(page(name), icon=":material/arrow_forward:")
+        st.caption(home.words(f"teaser.{name}"))
+
+
+def model_list(home: Chapter) -> None:
+    """The shipped models with their scores, and where they run."""
+    cards = available()
+    if not cards:
+        st.info(home.words("no-models"), icon=":material/inventory_2:")
+    for card in cards:
+        st.markdown(
+            home.words(
+                "model",
+                title=card.title,
+                parameters=f"{card.config['parameters'] / 1e6:.1f} M",
+                greedy=f"{card.scores['bleu_greedy']:.1f}",
+                beam=f"{card.scores['bleu_beam_4']:.1f}",
+                licence=card.licence,
+            )
+        )
+    st.caption(home.words("device", device=describe_device(best_device())))

@@ -1,0 +1,39 @@
+"""Shipped models and what they answered, cached within bounds and shared, read-only, by all sessions."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import streamlit as st
+
+from ui.words import load_words
+from viz_core.figures.map_group import MapGroup
+from viz_core.figures.translation import translation_groups
+from viz_core.pretrained import Translation, Translator, load
+
+
+@st.cache_resource(max_entries=4, show_spinner=False)
+def translator(name: str) -> Translator:
+    """A shipped translator, loaded once."""
+    return load(name)
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
+def translation(name: str, text: str, beam: int) -> Translation:
+    """A translation with its trace; nothing in it changes, so sessions that ask the same share it."""
+    return translator(name).translate(text, beam=beam)
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
+def translation_maps(name: str, text: str, beam: int, language: str) -> tuple[MapGroup, ...]:
+    """The maps of a translation as an attention view shows them; they keep their thumbnails."""
+    labels = load_words("transformer", language).group("view")
+    return translation_groups(translation(name, text, beam), labels)
+
+
+@st.cache_data(max_entries=8, show_spinner=False)
+def training_record(name: str) -> dict[str, Any]:
+    """What the training script wrote of a model: curves, scores by length, time and device."""
+    path = translator(name).card.folder / "training.json"
+    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}

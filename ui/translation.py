@@ -1,0 +1,105 @@
+"""Asking for a sentence and showing its translation: what every translating chapter begins with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import streamlit as st
+
+from ui.chapter import Chapter
+from ui.controls import escape
+from ui.models import translation
+from viz_core.bleu import book_bleu, sentence_bleu
+from viz_core.pretrained import CheckpointError, TextError, Translation
+from viz_core.samples import Sample, sentences
+from viz_core.tokenization import clean
+
+BEAMS = {"greedy": 1, "beam 4": 4}
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the reader asks to have translated, and how."""
+
+    text: str
+    search: str
+
+    @property
+    def beam(self) -> int:
+        return BEAMS[self.search]
+
+
+def ask_sentence(chapter: Chapter, default: str = "cat") -> Request:
+    """A line to type in, sentences to start from, and the search; all of it in the URL."""
+    samples = sentences()
+    start = next(sample.english for sample in samples if sample.id == default)
+    key = chapter.controls.key("text")
+    with st.container(key="ask", gap="small"):
+        with st.container(horizontal=True, vertical_alignment="bottom"):
+            text = chapter.controls.text("text", start, placeholder=chapter.words("placeholder"))
+            st.button(chapter.words("translate"), type="primary", key=chapter.controls.key("go"))
+        with st.container(horizontal=True, vertical_alignment="center", key="presets"):
+            for sample in samples:
+                st.button(
+                    chapter.words(f"preset.{sample.id}"),
+                    key=chapter.controls.key(f"preset-{sample.id}"),
+                    type="primary" if text == sample.english else "secondary",
+                    on_click=_type_for_the_reader,
+                    args=(key, sample.english),
+                )
+            search = chapter.controls.choice("search", tuple(BEAMS), "greedy")
+    return Request(text, search)
+
+
+def translate(chapter: Chapter, model: str, request: Request) -> Translation | None:
+    """The translation, or None after a sentence that says why there is none. What was typed stays."""
+    try:
+        with st.spinner(chapter.common("translating"), show_time=True):
+            return translation(model, request.text, request.beam)
+    except TextError as error:
+        st.warning(escape(str(error)), icon=":material/edit:")
+    except CheckpointError as error:
+        st.error(chapter.common("no-model", reason=escape(str(error))), icon=":material/inventory_2:")
+    except ValueError as error:  # an absent device; the message names those there are
+        st.error(escape(str(error)), icon=":material/memory:")
+    return None
+
+
+def show_result(chapter: Chapter, request: Request, result: Translation) -> None:
+    """The translation, how it was found and, for a sample, how near it comes to the references."""
+    st.markdown(chapter.words("result", text=escape(result.text)))
+    notes = [
+        chapter.words(
+            "measured",
+            search=request.search,
+            tokens=len(result.target_tokens),
+            score=f"{result.log_probability:.2f}",
+        )
+    ]
+    sample = _sample(request.text)
+    if sample is not None:
+        notes.append(_judge(chapter, result, sample))
+    if not result.complete:
+        notes.append(chapter.words("incomplete"))
+    if result.num_unknown:
+        notes.append(chapter.words("unknown", count=result.num_unknown))
+    st.caption("  \n".join(notes))
+
+
+def _judge(chapter: Chapter, result: Translation, sample: Sample) -> str:
+    predicted = clean(result.text).lower().split()
+    book = max(book_bleu(predicted, clean(reference).lower().split()) for reference in sample.references)
+    return chapter.words(
+        "reference",
+        reference=" / ".join(sample.references),
+        book=f"{book:.3f}",
+        sacre=f"{sentence_bleu(result.text, sample.references):.1f}",
+    )
+
+
+def _sample(text: str) -> Sample | None:
+    return next((sample for sample in sentences() if sample.english == clean(text)), None)
+
+
+def _type_for_the_reader(key: str, text: str) -> None:
+    st.session_state[key] = text

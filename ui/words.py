@@ -1,0 +1,97 @@
+"""The words of a chapter, by name: assets/text/LANGUAGE/CHAPTER.md, falling back to English."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import frontmatter
+import streamlit as st
+
+TEXT = Path(__file__).resolve().parent.parent / "assets" / "text"
+ENGLISH = "en"
+
+
+@dataclass(frozen=True)
+class Words:
+    """A chapter's front matter (title, labels of controls) and its named sections."""
+
+    chapter: str
+    front: dict[str, Any]
+    sections: dict[str, str]
+
+    def __call__(self, name: str, **values: object) -> str:
+        """The section of this name, with each {key} replaced by its value.
+
+        Only keys that are given are replaced, so formulas keep their braces.
+        """
+        if name not in self.sections:
+            raise KeyError(f"{self.chapter}.md has no section {name!r}")
+        return fill(self.sections[name], values)
+
+    def group(self, prefix: str) -> dict[str, str]:
+        """Every section called PREFIX.NAME, by NAME: the labels of a figure, say."""
+        start = f"{prefix}."
+        return {name.removeprefix(start): text for name, text in self.sections.items() if name.startswith(start)}
+
+    def has(self, name: str) -> bool:
+        return name in self.sections
+
+    def label(self, name: str) -> str:
+        """The label of a control."""
+        labels = self.front.get("controls", {})
+        if name not in labels:
+            raise KeyError(f"{self.chapter}.md has no label for the control {name!r}")
+        return str(labels[name])
+
+    @property
+    def title(self) -> str:
+        return str(self.front["title"])
+
+
+def fill(text: str, values: dict[str, object]) -> str:
+    for key, value in values.items():
+        text = text.replace("{" + key + "}", str(value))
+    return text
+
+
+def load_words(chapter: str, language: str | None = None) -> Words:
+    """Words of a chapter in `language` (the reader's unless given), English where they lack one."""
+    english = _read(chapter, ENGLISH)
+    wanted = language or current_language()
+    if wanted == ENGLISH:
+        return english
+    other = _read(chapter, wanted)
+    controls = {**english.front.get("controls", {}), **other.front.get("controls", {})}
+    return Words(
+        chapter, {**english.front, **other.front, "controls": controls}, {**english.sections, **other.sections}
+    )
+
+
+def languages() -> tuple[str, ...]:
+    return tuple(sorted(path.name for path in TEXT.iterdir() if path.is_dir()))
+
+
+def current_language() -> str:
+    """The reader's browser language, where the Atlas speaks it."""
+    locale = st.context.locale or ENGLISH
+    return next((name for name in (locale, locale.split("-")[0]) if name in languages()), ENGLISH)
+
+
+def _read(chapter: str, language: str) -> Words:
+    path = TEXT / language / f"{chapter}.md"
+    if not path.is_file():
+        return Words(chapter, {}, {})
+    return _parse(path, path.stat().st_mtime_ns)
+
+
+@lru_cache(maxsize=64)
+def _parse(path: Path, _modified: int) -> Words:
+    post = frontmatter.loads(path.read_text(encoding="utf-8"))
+    parts = re.split(r"^## (.+)$", post.content, flags=re.MULTILINE)
+    names, bodies = parts[1::2], parts[2::2]
+    sections = {name.strip(): body.strip() for name, body in zip(names, bodies, strict=True)}
+    return Words(path.stem, dict(post.metadata), sections)

@@ -1,0 +1,81 @@
+"""The inside of a Transformer: what each step does to the numbers, and where the parameters are."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from viz_core.models.transformer import TransformerEncoder
+
+
+class Step(NamedTuple):
+    """One station on the way through the encoder."""
+
+    name: str  # "embedding", "scaled", "positioned", then for each block "attention", "addnorm1", "ffn", "addnorm2"
+    block: int | None
+    output: Float[Tensor, "batch n d"]
+
+
+@torch.inference_mode()
+def encoder_steps(
+    encoder: TransformerEncoder, X: Int[Tensor, "batch n"], valid_lens: Int[Tensor, "batch"] | None = None
+) -> tuple[Step, ...]:
+    """Every intermediate result of `encoder(X, valid_lens)` in evaluation mode; the last step is its output.
+
+    H_0 = sqrt(d) E[x] + P;  Y = LN(H + attention(H, H, H));  H' = LN(Y + ffn(Y))   (Vaswani 2017, section 3.1)
+    """
+    scaled = encoder.embed(X)
+    H = encoder.pos_encoding(scaled)
+    steps = [Step("embedding", None, encoder.embedding(X)), Step("scaled", None, scaled), Step("positioned", None, H)]
+    for i, blk in enumerate(encoder.blocks):
+        attended = blk.attention(H, H, H, valid_lens)
+        Y = blk.addnorm1(H, attended)
+        transformed = blk.ffn(Y)
+        H = blk.addnorm2(Y, transformed)
+        outputs = {"attention": attended, "addnorm1": Y, "ffn": transformed, "addnorm2": H}
+        steps += [Step(name, i, output) for name, output in outputs.items()]
+    return tuple(steps)
+
+
+def mean_norms(steps: tuple[Step, ...]) -> list[float]:
+    """The mean length of the token vectors at each step: (1/n) sum_i |h_i|."""
+    return [float(step.output.norm(dim=-1).mean()) for step in steps]
+
+
+def layer_norm(X: Float[Tensor, "batch d"]) -> Float[Tensor, "batch d"]:
+    """(x - mean) / std over the features of each example (Ba 2016, equation 3), without gain and bias."""
+    return nn.functional.layer_norm(X, X.shape[-1:])
+
+
+def batch_norm(X: Float[Tensor, "batch d"]) -> Float[Tensor, "batch d"]:
+    """(x - mean) / std over the examples of each feature (Ioffe 2015, algorithm 1), without gain and bias."""
+    return nn.functional.batch_norm(X, None, None, training=True)
+
+
+def parameters_by_part(model: nn.Module) -> dict[str, int]:
+    """Number of parameters of each part of an encoder-decoder; a shared matrix counts once, where it is met first.
+
+    Parts are "embedding", "encoder.attention", "encoder.ffn", "decoder.self", "decoder.cross", "decoder.ffn",
+    "norms" and "output".
+    """
+    counts: dict[str, int] = {}
+    for name, parameter in model.named_parameters():
+        part = _part(name)
+        counts[part] = counts.get(part, 0) + parameter.numel()
+    return counts
+
+
+def _part(name: str) -> str:
+    side = name.split(".")[0]
+    named = {
+        ".embedding.": "embedding",
+        ".addnorm": "norms",
+        ".attention1.": "decoder.self",
+        ".attention2.": "decoder.cross",
+        ".attention.": f"{side}.attention",
+        ".ffn.": f"{side}.ffn",
+    }
+    return next((part for mark, part in named.items() if mark in name), "output")

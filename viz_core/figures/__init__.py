@@ -1,0 +1,1 @@
+"""Tensors in, pictures out: plotly figures, and the bytes of the attention view."""

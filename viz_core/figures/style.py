@@ -1,0 +1,34 @@
+"""One look for every figure: the same quantity has the same colour in every chapter."""
+
+from __future__ import annotations
+
+import plotly.graph_objects as go
+
+# Okabe-Ito, which colour-blind readers can tell apart.
+QUERIES = "#0072b2"
+KEYS = "#d55e00"
+VALUES = "#009e73"
+CATEGORIES = (QUERIES, KEYS, VALUES, "#cc79a7", "#e69f00", "#56b4e9", "#7a6f00", "#7f7f7f")
+WEIGHTS_SCALE = "Viridis"  # weights and other quantities from 0 up
+SIGNED_SCALE = "RdBu_r"  # signed values, centred on zero
+ACCENT = "#0b8a7f"
+
+
+def lay_out(figure: go.Figure, x: str, y: str, height: int = 360) -> go.Figure:
+    """Axis titles, height and calm margins; backgrounds are left to the page, light or dark."""
+    figure.update_layout(
+        height=height,
+        margin={"l": 10, "r": 10, "t": 30, "b": 10},
+        paper_bgcolor="rgba(0,0,0,0)",
+        plot_bgcolor="rgba(0,0,0,0)",
+        legend={"orientation": "h", "yanchor": "bottom", "y": 1.0, "x": 0},
+        hoverlabel={"namelength": -1},
+    )
+    figure.update_xaxes(title=x, automargin=True)
+    figure.update_yaxes(title=y, automargin=True)
+    return figure
+
+
+def escape_labels(tokens: list[str] | tuple[str, ...]) -> list[str]:
+    """Tokens as plotly labels, which would otherwise be read as HTML."""
+    return [token.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;") for token in tokens]

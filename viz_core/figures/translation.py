@@ -1,0 +1,59 @@
+"""A translation's maps as the groups an attention view shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from jaxtyping import Float
+from torch import Tensor
+
+from viz_core.analysis import query_information
+from viz_core.figures.map_group import MapGroup
+from viz_core.figures.view_state import ViewState
+from viz_core.pretrained import Translation
+
+
+def translation_groups(translation: Translation, labels: Mapping[str, str]) -> tuple[MapGroup, ...]:
+    """Encoder self, decoder self and cross maps of every layer, with the tokens of their rows and columns.
+
+    A decoder row is named by the word its step writes. `labels` names "encoder-self", "decoder-self",
+    "cross", "english", "french" and "written".
+    """
+    source, target, written = translation.source_tokens, translation.target_tokens, translation.decoder_tokens
+    english, french = labels["english"], labels["french"]
+    sides = {
+        "encoder-self": ("encoder", "self", english, english, source, source),
+        "decoder-self": ("decoder", "self", french, labels["written"], target, written),
+        "cross": ("decoder", "cross", french, english, target, source),
+    }
+    return tuple(
+        MapGroup(
+            name,
+            labels[name],
+            rows,
+            columns,
+            row_tokens,
+            column_tokens,
+            tuple(call for call in translation.trace if (call.stack, call.kind) == (stack, kind)),
+        )
+        for name, (stack, kind, rows, columns, row_tokens, column_tokens) in sides.items()
+    )
+
+
+def aligning_head(groups: tuple[MapGroup, ...]) -> ViewState:
+    """The cross-attention head whose queries tell most about its keys: the one to open first."""
+    cross = next(group for group in groups if group.id == "cross")
+    best = max(
+        (
+            (float(information), layer, head)
+            for layer, call in enumerate(cross.calls)
+            for head, information in enumerate(query_information(call.weights()[cross.row]))
+        ),
+    )
+    return ViewState(cross.id, best[1], best[2])
+
+
+def open_map(groups: tuple[MapGroup, ...], view: ViewState) -> Float[Tensor, "queries keys"]:
+    """The exact weights of the opened head."""
+    group = next(group for group in groups if group.id == view.group)
+    return group.calls[view.layer].weights(head=view.head)[group.row]
