@@ -1,9 +1,8 @@
 # Two commands: `make run` opens the app, `make test` checks everything. Each sets itself up.
-PYTHON ?= python3
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 PORT ?= 8501
-# Elsewhere than on Linux the plain wheels of torch are CPU builds already.
 PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check
 
 .PHONY: run test bench clean

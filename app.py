@@ -2,9 +2,7 @@
 
 import streamlit as st
 
-from ui.contents import pages, sidebar
+from ui.contents import pages
 
 st.set_page_config(page_title="Attention Atlas", page_icon="assets/components/logo.svg", layout="wide")
-page = st.navigation(pages())
-sidebar()
-page.run()
+st.navigation(pages()).run()

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import streamlit as st
 
+from ui.component import component
 from viz_core.figures.attention_payload import MapGroup, ViewState, encode_view
 from viz_core.figures.view_state import read_link, read_message, write_link
 
 __all__ = ["MapGroup", "ViewState", "attention_view"]
 
-_HOME = Path(__file__).resolve().parent.parent / "assets" / "components" / "attention_view"
-
 # One idea a file, joined into the one module Streamlit takes: what is used comes before what uses it.
 _SCRIPTS = (
+    "shared/frame",
+    "shared/canvas",
     "payload",
     "words",
     "colours",
@@ -31,12 +31,7 @@ _SCRIPTS = (
     "main",
 )
 
-_mount = st.components.v2.component(
-    "attention_view",
-    html=(_HOME / "view.html").read_text(encoding="utf-8"),
-    css=(_HOME / "style.css").read_text(encoding="utf-8"),
-    js="\n".join((_HOME / f"{name}.js").read_text(encoding="utf-8") for name in _SCRIPTS),
-)
+_mount = component("attention_view", *_SCRIPTS)
 
 
 def attention_view(

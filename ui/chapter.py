@@ -15,10 +15,11 @@ import plotly.graph_objects as go
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from ui.controls import Controls
+from ui.controls import Controls, escape
 from ui.words import Words, load_words
+from viz_core.device import best_device, describe_device
 
-STYLE = Path(__file__).resolve().parent.parent / "assets" / "components" / "house.css"
+_PARTS = Path(__file__).resolve().parent.parent / "assets" / "components"
 _FIGURE_CONFIG = {"displaylogo": False, "toImageButtonOptions": {"format": "svg"}}
 
 
@@ -30,7 +31,8 @@ class Chapter:
         self.words: Words = load_words(name)
         self.common: Words = load_words("common")
         self.controls = Controls(self.words)
-        st.html(STYLE)
+        st.html(_PARTS / "house.css")
+        self._sidebar()
         st.title(self.words.title, anchor=False)
 
     def question(self) -> None:
@@ -94,7 +96,7 @@ class Chapter:
         key = self.controls.key(f"guess-{name}")
         with st.container(border=True, key=f"exercise-{name}"):
             st.markdown(question)
-            guess = st.pills(question, choices, key=key, bind="query-params", label_visibility="collapsed")
+            guess = st.radio(question, choices, None, key=key, bind="query-params", label_visibility="collapsed")
             if guess is not None:
                 st.markdown(f"{self.common('right' if guess == right else 'wrong')} {why}")
 
@@ -112,6 +114,20 @@ class Chapter:
             self._download("npz", lambda: _npz(arrays), "application/octet-stream")
             if figure is not None:
                 self._download("html", lambda: figure.to_html(include_plotlyjs=True).encode(), "text/html")
+
+    def _sidebar(self) -> None:
+        """The name above the table of contents; the device and how to share below it."""
+        st.logo(_PARTS / "wordmark.svg", icon_image=_PARTS / "logo.svg", size="large")
+        with st.sidebar, st.container(key="sidebar-foot"):
+            self.device()
+            st.caption(self.common("share"))
+
+    def device(self) -> None:
+        """What the models run on."""
+        try:
+            st.badge(describe_device(best_device()), icon=":material/memory:", color="gray")
+        except ValueError as error:  # ATLAS_DEVICE names one that is not here
+            st.error(escape(str(error)), icon=":material/memory:")
 
     def _download(self, suffix: str, make: Callable[[], bytes], mime: str) -> None:
         st.download_button(

@@ -1,4 +1,7 @@
-"""The table of contents: which chapters there are, in which order, and what the sidebar says."""
+"""The table of contents: which chapters there are, in which order.
+
+It imports nothing heavy: st.navigation must come before a first run has loaded torch, or visitors see file names.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,8 @@ import streamlit as st
 from streamlit.navigation.page import StreamlitPage
 
 from ui.words import load_words
-from viz_core.device import best_device, describe_device
 
 ROOT = Path(__file__).resolve().parent.parent
-LOGO = ROOT / "assets" / "components" / "logo.svg"
-WORDMARK = ROOT / "assets" / "components" / "wordmark.svg"
 
 # Sections and chapters in reading order; a chapter appears once its page exists.
 CHAPTERS = {
@@ -40,7 +40,7 @@ def chapters(section: str) -> list[str]:
 
 def page(chapter: str) -> StreamlitPage:
     """What st.navigation, st.page_link and st.switch_page take."""
-    return st.Page(page_file(chapter), title=load_words(chapter).title, url_path=chapter, default=chapter == "home")
+    return st.Page(page_file(chapter), title=load_words(chapter).menu, url_path=chapter, default=chapter == "home")
 
 
 def pages() -> dict[str, list[StreamlitPage]]:
@@ -48,12 +48,3 @@ def pages() -> dict[str, list[StreamlitPage]]:
     common = load_words("common")
     sections = {common(f"section.{name}"): [page(c) for c in chapters(name)] for name in CHAPTERS}
     return {"": [page("home")], **{title: found for title, found in sections.items() if found}}
-
-
-def sidebar() -> None:
-    """Name, device and how to share."""
-    common = load_words("common")
-    st.logo(WORDMARK, icon_image=LOGO, size="large")
-    with st.sidebar, st.container(key="sidebar-foot"):
-        st.badge(describe_device(best_device()), icon=":material/memory:", color="gray")
-        st.caption(common("share"))

@@ -12,10 +12,9 @@ from ui.chapter import Chapter
 from ui.contents import page
 from ui.models import translation_maps
 from ui.words import ENGLISH
-from viz_core.device import best_device, describe_device
 from viz_core.figures.raster import weights_image
 from viz_core.figures.translation import aligning_head
-from viz_core.pretrained import CheckpointError, available
+from viz_core.pretrained import available
 from viz_core.samples import sentences
 
 Picture = Float[np.ndarray, "rows columns"]
@@ -38,7 +37,7 @@ def chapter_card(home: Chapter, name: str) -> None:
     with st.container(border=True, width=340, key=f"card-{name}"):
         try:
             picture = weights_image(PICTURES[name]())
-        except CheckpointError:
+        except ValueError:  # no model or no device; the sidebar and the list below say which
             picture = weights_image(np.zeros((1, 1), dtype=np.float32))
         st.image(picture, width="stretch", alt=home.words(f"alt.{name}"))
         st.page_link(page(name), icon=":material/arrow_forward:")
@@ -61,4 +60,4 @@ def model_list(home: Chapter) -> None:
                 licence=card.licence,
             )
         )
-    st.caption(home.words("device", device=describe_device(best_device())))
+    home.device()

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
 import streamlit as st
 
 from ui.words import load_words
@@ -30,10 +27,3 @@ def translation_maps(name: str, text: str, beam: int, language: str) -> tuple[Ma
     """The maps of a translation as an attention view shows them; they keep their thumbnails."""
     labels = load_words("transformer", language).group("view")
     return translation_groups(translation(name, text, beam), labels)
-
-
-@st.cache_data(max_entries=8, show_spinner=False)
-def training_record(name: str) -> dict[str, Any]:
-    """What the training script wrote of a model: curves, scores by length, time and device."""
-    path = translator(name).card.folder / "training.json"
-    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}

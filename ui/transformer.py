@@ -6,7 +6,6 @@ import streamlit as st
 import torch
 
 from ui.chapter import Chapter
-from ui.models import training_record
 from viz_core import anatomy, claims
 from viz_core.figures import transformer as figures
 from viz_core.figures.view_state import ViewState
@@ -54,7 +53,7 @@ def causal_mask(chapter: Chapter, result: Translation, view: ViewState) -> None:
 
 def training(chapter: Chapter, model: Translator) -> None:
     """Curves, scores and the card, all as the training script wrote them."""
-    record, names = training_record(model.card.name), chapter.words.group("figure")
+    record, names = model.card.training, chapter.words.group("figure")
     scores, curve, bins = model.card.scores, record["curve"], record["bleu_by_length"]
     chapter.text(
         "training",

@@ -51,6 +51,11 @@ class Words:
     def title(self) -> str:
         return str(self.front["title"])
 
+    @property
+    def menu(self) -> str:
+        """The chapter's name in the table of contents: its title, unless the front matter has a shorter one."""
+        return str(self.front.get("menu", self.title))
+
 
 def fill(text: str, values: dict[str, object]) -> str:
     for key, value in values.items():

@@ -19,10 +19,11 @@ def attention_entropy(weights: Float[Tensor, "*batch queries keys"]) -> Float[Te
     Raises:
         ValueError: if a row holds a negative weight.
     """
-    if (weights < 0).any():
-        raise ValueError(f"weights: expected none below 0, got {weights.min().item():.3g}")
+    if weights.numel() and (smallest := weights.amin().item()) < 0:
+        raise ValueError(f"weights: expected none below 0, got {smallest:.3g}")
+    nats = 0.0 - torch.xlogy(weights, weights).sum(dim=-1)  # not -x, which would make -0 of 0
     # A softmax may round its largest weight to a hair above 1, whose term would be a hair below 0.
-    return (torch.special.entr(weights).sum(dim=-1) / math.log(2)).clamp_min(0.0)
+    return (nats / math.log(2)).clamp_min(0.0)
 
 
 def diagonal_mass(weights: Float[Tensor, "*batch n n"]) -> Float[Tensor, "*batch"]:

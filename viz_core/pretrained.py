@@ -37,7 +37,7 @@ class TextError(ValueError):
 
 @dataclass(frozen=True)
 class ModelCard:
-    """What is known of a shipped model, from its config.json and card.md."""
+    """What is known of a shipped model, from its config.json, card.md and training.json."""
 
     name: str
     title: str
@@ -46,10 +46,7 @@ class ModelCard:
     scores: dict[str, float]
     licence: str
     text: str  # the whole card, Markdown
-
-    @property
-    def folder(self) -> Path:
-        return CHECKPOINTS / self.name
+    training: dict[str, Any]  # curves, scores by length, time and device, as the training script wrote them
 
 
 @dataclass(frozen=True)
@@ -149,10 +146,10 @@ class Translator:
         return tuple(readable(self.tokenizer.id_to_token(i) or UNK) for i in ids)
 
 
-def available(folder: Path = CHECKPOINTS) -> tuple[ModelCard, ...]:
+def available(folder: Path | None = None) -> tuple[ModelCard, ...]:
     """Cards of the models that ship, by name; a folder without a readable config.json is left out."""
     cards = []
-    for path in sorted(folder.glob("*/config.json")):
+    for path in sorted((folder or CHECKPOINTS).glob("*/config.json")):
         try:
             cards.append(read_card(path.parent))
         except CheckpointError:
@@ -160,13 +157,14 @@ def available(folder: Path = CHECKPOINTS) -> tuple[ModelCard, ...]:
     return tuple(cards)
 
 
-def load(name: str, device: torch.device | str | None = None, folder: Path = CHECKPOINTS) -> Translator:
+def load(name: str, device: torch.device | str | None = None, folder: Path | None = None) -> Translator:
     """Load a shipped model in evaluation mode, float32, on `device` (the best there is unless given).
 
     Raises:
         CheckpointError: if there is no such model, or its files are missing, truncated, altered or of the wrong shape.
         ValueError: if the device is not on this machine.
     """
+    folder = folder or CHECKPOINTS
     folders = {path.parent.name: path.parent for path in folder.glob("*/config.json")}
     if name not in folders:
         names = ", ".join(card.name for card in available(folder)) or "none"
@@ -237,8 +235,17 @@ def read_card(folder: Path) -> ModelCard:
     try:
         config = json.loads(_read_bytes(path))
         text = (folder / "card.md").read_text(encoding="utf-8") if (folder / "card.md").is_file() else ""
+        record = folder / "training.json"
+        training = json.loads(_read_bytes(record)) if record.is_file() else {}
         return ModelCard(
-            folder.name, config["title"], config["task"], config, config.get("scores", {}), config["licence"], text
+            folder.name,
+            config["title"],
+            config["task"],
+            config,
+            config.get("scores", {}),
+            config["licence"],
+            text,
+            training,
         )
     except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
         raise CheckpointError(f"{path.name} of model {folder.name!r} cannot be read: {error!r}") from None

@@ -22,9 +22,7 @@ The header names every section by its offset from the first one:
 
 from __future__ import annotations
 
-import json
 import math
-import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -34,6 +32,7 @@ import torch
 from jaxtyping import Float, UInt8
 from torch import Tensor
 
+from viz_core.figures.framing import Sections, frame, unframe
 from viz_core.figures.map_group import LayerPicture, MapGroup
 from viz_core.figures.view_state import Pin, ViewState
 
@@ -123,7 +122,7 @@ def encode_view(
     if missing:
         raise ValueError(f"words: expected all of WORD_NAMES, got none for {', '.join(missing)}")
 
-    sections = _Sections()
+    sections = Sections()
     header = {
         "version": VERSION,
         "language": language,
@@ -135,10 +134,7 @@ def encode_view(
         "maps": _exact_maps(next(group for group in groups if group.id == view.group), view, sections),
         "tiles": [],
     }
-    # ASCII escapes carry any token, half a surrogate pair included.
-    text = json.dumps(header, allow_nan=False, separators=(",", ":")).encode("ascii")
-    text += b" " * (-len(text) % 4)
-    return struct.pack("<I", len(text)) + text + bytes(sections.data)
+    return frame(header, sections)
 
 
 def decode_view(data: bytes) -> DecodedView:
@@ -147,14 +143,11 @@ def decode_view(data: bytes) -> DecodedView:
     Raises:
         ValueError: if the bytes are cut short or of another version.
     """
-    start = 4 + struct.unpack_from("<I", data)[0] if len(data) >= 4 else 4
-    if len(data) < start:
-        raise ValueError(f"data: expected a header of {start} bytes, got {len(data)} bytes in all")
-    header = json.loads(data[4:start])
+    header, start = unframe(data)
     if header.get("version") != VERSION:
         raise ValueError(f"version: expected {VERSION}, got {header.get('version')}")
 
-    def section(place: dict[str, int], dtype: str, *shape: int) -> Tensor:
+    def section(place: dict[str, Any], dtype: str, *shape: int) -> Tensor:
         values = np.frombuffer(data, dtype, count=math.prod(shape), offset=start + place["offset"])
         return torch.from_numpy(values.reshape(shape).copy())
 
@@ -171,26 +164,18 @@ def decode_view(data: bytes) -> DecodedView:
     return DecodedView(header, thumbnails, maps)
 
 
-class _Sections:
-    """Arrays one after the other, each at a multiple of 4 so that JavaScript can read it where it lies."""
-
-    def __init__(self) -> None:
-        self.data = bytearray()
-
-    def add(self, array: Tensor, dtype: str) -> dict[str, int]:
-        """Append an array; where it lies and how large one picture of it is."""
-        offset = len(self.data)
-        self.data += array.contiguous().numpy().astype(dtype, copy=False).tobytes()
-        self.data += bytes(-len(self.data) % 4)
-        return {"offset": offset, "rows": array.shape[-2], "columns": array.shape[-1]}
+def _add(sections: Sections, array: Tensor, dtype: str) -> dict[str, int]:
+    """Append an array; where it lies and how large one picture of it is."""
+    offset = sections.add(array.numpy().astype(dtype, copy=False))
+    return {"offset": offset, "rows": array.shape[-2], "columns": array.shape[-1]}
 
 
-def _describe(group: MapGroup, sections: _Sections) -> dict[str, Any]:
+def _describe(group: MapGroup, sections: Sections) -> dict[str, Any]:
     layers = [
         {
             "number": call.layer + 1,
             "heads": call.num_heads,
-            "thumbnails": sections.add(picture.thumbnails, "u1"),
+            "thumbnails": _add(sections, picture.thumbnails, "u1"),
             "stats": _stats(picture),
         }
         for call, picture in zip(group.calls, group.pictures, strict=True)
@@ -215,7 +200,7 @@ def _stats(picture: LayerPicture) -> list[dict[str, float | None]]:
     ]
 
 
-def _exact_maps(group: MapGroup, view: ViewState, sections: _Sections) -> list[dict[str, Any]]:
+def _exact_maps(group: MapGroup, view: ViewState, sections: Sections) -> list[dict[str, Any]]:
     if _is_long(group):
         return []
     heads = [(layer, head) for layer, call in enumerate(group.calls) for head in range(call.num_heads)]
@@ -223,7 +208,7 @@ def _exact_maps(group: MapGroup, view: ViewState, sections: _Sections) -> list[d
         heads = [(view.layer, view.head)]
     return [
         {"group": group.id, "layer": layer, "head": head}
-        | sections.add(group.calls[layer].weights(head=head)[group.row], "<f4")
+        | _add(sections, group.calls[layer].weights(head=head)[group.row], "<f4")
         for layer, head in heads
     ]
 

@@ -16,8 +16,8 @@ from viz_core.trace import AttentionCall
 THUMBNAIL_SIZE = 64
 """Thumbnails have at most this many pixels on a side; a map no larger is its own thumbnail."""
 
-# Heads are measured so many at a time that their maps stay below 2**22 weights (16 MB), or one by one.
-_BLOCK_WEIGHTS = 2**22
+# Heads are measured so many at a time that their maps stay below 2**20 weights (4 MB, so in the cache), or one by one.
+_BLOCK_WEIGHTS = 2**20
 
 
 @dataclass(frozen=True)

@@ -19,22 +19,8 @@ const SCALES = { sqrt: (weight) => Math.round(Math.sqrt(Math.min(Math.max(weight
 
 const paletteCss = (step) => `rgb(${PALETTE[3 * step]}, ${PALETTE[3 * step + 1]}, ${PALETTE[3 * step + 2]})`;
 
-/** Relative luminance, 0 to 1 (WCAG 2.2). */
-function luminance([red, green, blue]) {
-  const linear = (byte) => (byte <= 10 ? byte / 3295 : ((byte / 255 + 0.055) / 1.055) ** 2.4);
-  return 0.2126 * linear(red) + 0.7152 * linear(green) + 0.0722 * linear(blue);
-}
-
 /** White or near-black, whichever reads better on that step of the palette (they tie at luminance 0.2). */
 const inkOn = (step) => (luminance(PALETTE.subarray(3 * step, 3 * step + 3)) > 0.2 ? "#14181a" : "#ffffff");
-
-/** Red, green and blue bytes of any CSS colour. */
-function rgbOf(css) {
-  const context = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
-  context.fillStyle = css;
-  context.fillRect(0, 0, 1, 1);
-  return context.getImageData(0, 0, 1, 1).data.subarray(0, 3);
-}
 
 /** Give the style sheet what the theme holds as a list or does not say, and the canvas its colours. */
 function readTheme(root) {

@@ -39,6 +39,7 @@ function closeView(view) {
   cancelAnimationFrame(view.frame);
   clearTimeout(view.sending);
   clearTimeout(view.speaking);
+  clearTimeout(view.waiting);
 }
 
 /** Take new data. The reader may have moved on since Python made it: then the numbers count, not its state. */
@@ -84,9 +85,7 @@ function renderOpen(view) {
   parts.sentenceTitle.textContent = words.text("sentence_title");
   const labels = { queries: group.queries_label, keys: group.keys_label };
   parts.stage.setAttribute("aria-label", words.text("map_label", { name: headName(view, view.open), ...labels }));
-  const note = group.overview ? "overview" : view.cells.exact ? null : "waiting";
-  parts.mapNote.hidden = note === null;
-  parts.mapNote.textContent = note ? words.text(note) : "";
+  renderMapNote(view, group);
   drawScale(view);
 
   view.layout = layOutMap(view.cells, parts.stage.clientWidth, view.theme.font);
@@ -94,6 +93,18 @@ function renderOpen(view) {
   drawCells(parts.cells, view.cells, view.layout, view.scale, view.theme.paper);
   buildSentence(view);
   renderPointed(view);
+}
+
+/** Why the cells are not exact. A short wait goes unsaid: a line that comes and goes would make the page jump. */
+function renderMapNote(view, group) {
+  const { mapNote } = view.parts;
+  clearTimeout(view.waiting);
+  mapNote.hidden = !group.overview;
+  mapNote.textContent = view.words.text(group.overview ? "overview" : "waiting");
+  if (group.overview || view.cells.exact) return;
+  view.waiting = setTimeout(() => {
+    mapNote.hidden = false;
+  }, 2 * PATIENCE);
 }
 
 function renderPointed(view) {

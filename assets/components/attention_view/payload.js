@@ -4,12 +4,8 @@
 const PAYLOAD_VERSION = 1;
 
 function readPayload(bytes) {
-  // A copy of our own: the message it came in may start at an address where no float can.
-  const own = bytes.slice();
-  const length = new DataView(own.buffer).getUint32(0, true);
-  const header = JSON.parse(new TextDecoder().decode(own.subarray(4, 4 + length)));
+  const { header, buffer, start } = readFrame(bytes);
   if (header.version !== PAYLOAD_VERSION) throw new Error(`payload version ${header.version}`);
-  const start = 4 + length;
 
   const group = (id) => header.groups.find((each) => each.id === id);
 
@@ -17,7 +13,7 @@ function readPayload(bytes) {
   function thumbnail({ group: id, layer, head }) {
     const { offset, rows, columns } = group(id).layers[layer].thumbnails;
     const size = rows * columns;
-    return { rows, columns, values: new Uint8Array(own.buffer, start + offset + head * size, size) };
+    return { rows, columns, values: new Uint8Array(buffer, start + offset + head * size, size) };
   }
 
   /** A head's exact weights, or null where Python has not sent them. */
@@ -25,7 +21,7 @@ function readPayload(bytes) {
     const place = header.maps.find((map) => map.group === id && map.layer === layer && map.head === head);
     if (!place) return null;
     const { offset, rows, columns } = place;
-    return { rows, columns, values: new Float32Array(own.buffer, start + offset, rows * columns) };
+    return { rows, columns, values: new Float32Array(buffer, start + offset, rows * columns) };
   }
 
   /** Whether these groups have that head. */

@@ -1,17 +1,5 @@
 // Maps as pixels: exactly as many as the screen has, so that nothing is blurred and no peak is lost.
 
-/** Size a canvas for the screen's own pixels; draw on it in CSS pixels. */
-function sizeCanvas(canvas, width, height) {
-  const ratio = window.devicePixelRatio || 1;
-  canvas.width = Math.round(width * ratio);
-  canvas.height = Math.round(height * ratio);
-  canvas.style.width = `${width}px`;
-  canvas.style.height = `${height}px`;
-  const context = canvas.getContext("2d");
-  context.setTransform(ratio, 0, 0, ratio, 0, 0);
-  return context;
-}
-
 /**
  * A map as an image of that many pixels. Larger than the map it repeats cells; smaller it keeps
  * the strongest weight of the cells under a pixel, as the thumbnails do.

@@ -1,0 +1,86 @@
+"""A newcomer's journey: open, type, translate, open a head, read a value that equals the library's."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from viz_core.pretrained import Translator, load
+
+
+@pytest.fixture(scope="module")
+def translator() -> Translator:
+    return load("transformer-en-fr")
+
+
+def test_type_translate_open_a_head_and_read_its_weight(page: Page, app_url: str, translator: Translator) -> None:
+    page.goto(f"{app_url}/transformer")
+    box = page.get_by_label("An English sentence")
+    box.fill("I am happy.")
+    box.press("Enter")
+    result = translator.translate("I am happy.")
+    expect(page.get_by_role("heading", name=result.text)).to_be_visible()
+    assert parse_qs(urlsplit(page.url).query)["t-text"] == ["I am happy."]
+
+    page.get_by_role("tab", name="Cross").click()
+    page.locator('button[data-layer="1"][data-head="3"]').click()
+    page.wait_for_url(re.compile(r"head=cross\.1\.3"))
+    page.get_by_role("application").focus()
+    page.keyboard.press("ArrowDown")  # from the first cell: the first press shows it or moves one row down
+    page.keyboard.press("ArrowRight")
+    said = page.locator("[aria-live]").filter(has_text=re.compile(r"\d\.\d\d"))
+    expect(said).to_contain_text("Layer 2, head 4")
+    query, key, value = _parse(said.inner_text())
+    weights = result.trace["decoder.1.cross"].weights(head=3)[0]
+    row, column = result.target_tokens.index(query), result.source_tokens.index(key)
+    assert value == pytest.approx(float(weights[row, column]), abs=0.006)
+
+
+def test_the_link_brings_back_the_same_view(page: Page, app_url: str) -> None:
+    page.goto(f"{app_url}/transformer?t-text=I+lost.&head=encoder-self.1.2&pin=q1")
+    expect(page.get_by_label("An English sentence")).to_have_value("I lost.")
+    expect(page.get_by_role("tab", name="Encoder self")).to_have_attribute("aria-selected", "true")
+    expect(page.get_by_text("Layer 2, head 3", exact=True)).to_be_visible()
+    expect(page.get_by_text("Pinned: lost.")).to_be_visible()
+
+
+def test_a_preset_fills_the_box(page: Page, app_url: str, translator: Translator) -> None:
+    page.goto(f"{app_url}/transformer")
+    page.get_by_role("button", name="i'm home .").click()
+    expect(page.get_by_label("An English sentence")).to_have_value("I'm home.")
+    expect(page.get_by_role("heading", name=translator.translate("I'm home.").text)).to_be_visible()
+
+
+def test_nonsense_gets_a_sentence_and_stays_in_the_box(page: Page, app_url: str) -> None:
+    page.goto(f"{app_url}/transformer")
+    box = page.get_by_label("An English sentence")
+    box.fill("😀😀")
+    box.press("Enter")
+    expect(page.get_by_text("The model knows no word or sign in this text.")).to_be_visible()
+    expect(box).to_have_value("😀😀")
+
+
+def test_markup_in_a_sentence_is_not_obeyed(page: Page, app_url: str) -> None:
+    page.goto(f"{app_url}/transformer")
+    box = page.get_by_label("An English sentence")
+    box.fill("I lost <img src=x onerror=alert(1)> the **book**.")
+    box.press("Enter")
+    expect(page.get_by_role("application")).to_be_visible()
+    assert page.locator("img[src=x]").count() == 0
+
+
+def test_nothing_runs_over_the_side_of_a_phone(page: Page, app_url: str) -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(f"{app_url}/transformer")
+    expect(page.get_by_role("application")).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def _parse(said: str) -> tuple[str, str, float]:
+    """Query, key and value of "Layer 2, head 4: suis looks at am, 0.71."."""
+    found = re.search(r": (?P<query>.+) looks at (?P<key>.+), (?P<value>\d\.\d+)\.", said)
+    assert found, said
+    return found["query"], found["key"], float(found["value"])

@@ -1,0 +1,182 @@
+"""Multi-head attention against torch's own module and against plain algebra, from the same parameters."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from viz_core.attention import MultiHeadAttention
+from viz_core.trace import record
+
+WIDTH, HEADS = 12, 3
+
+
+def as_torch(ours: MultiHeadAttention) -> nn.MultiheadAttention:
+    """torch's module with the parameters of ours."""
+    sizes = {"kdim": ours.W_k.in_features, "vdim": ours.W_v.in_features}
+    theirs = nn.MultiheadAttention(WIDTH, HEADS, bias=True, batch_first=True, **sizes)
+    projections = (ours.W_q, ours.W_k, ours.W_v)
+    with torch.no_grad():
+        if theirs.in_proj_weight is not None:
+            theirs.in_proj_weight.copy_(torch.cat([p.weight for p in projections]))
+        else:
+            for target, projection in zip(("q", "k", "v"), projections, strict=True):
+                getattr(theirs, f"{target}_proj_weight").copy_(projection.weight)
+        biases = [torch.zeros(WIDTH) if p.bias is None else p.bias for p in projections]
+        theirs.in_proj_bias.copy_(torch.cat(biases))
+        theirs.out_proj.weight.copy_(ours.W_o.weight)
+        theirs.out_proj.bias.copy_(torch.zeros(WIDTH) if ours.W_o.bias is None else ours.W_o.bias)
+    return theirs
+
+
+def by_algebra(layer: MultiHeadAttention, Q: Tensor, K: Tensor, V: Tensor, allowed: Tensor) -> tuple[Tensor, Tensor]:
+    """Output and weights (batch, heads, queries, keys), one head after another, in float64."""
+
+    def project(linear: nn.Linear, X: Tensor, rows: slice) -> Tensor:
+        projected = X.double() @ linear.weight[rows].double().T
+        return projected if linear.bias is None else projected + linear.bias[rows].double()
+
+    d = layer.W_q.out_features // layer.num_heads
+    outputs, maps = [], []
+    for h in range(layer.num_heads):
+        rows = slice(h * d, (h + 1) * d)
+        q, k, v = (project(*p, rows) for p in ((layer.W_q, Q), (layer.W_k, K), (layer.W_v, V)))
+        powers = torch.exp(q @ k.mT / math.sqrt(d)) * allowed
+        weights = powers / powers.sum(-1, keepdim=True)
+        outputs.append(weights @ v)
+        maps.append(weights)
+    return project(layer.W_o, torch.cat(outputs, -1), slice(None)), torch.stack(maps, 1)
+
+
+def lengths_to_allowed(lengths: Tensor, keys: int) -> Tensor:
+    return (torch.arange(keys) < lengths[..., None]).reshape(len(lengths), -1, keys)
+
+
+def test_published_shape_and_parameter_names() -> None:
+    """The book's example: 100 hidden units, 5 heads, 4 queries, 6 keys, lengths 3 and 2."""
+    layer = MultiHeadAttention(100, 5, 0.5)
+    assert {name: tuple(p.shape) for name, p in layer.named_parameters()} == {
+        "W_q.weight": (100, 100),
+        "W_k.weight": (100, 100),
+        "W_v.weight": (100, 100),
+        "W_o.weight": (100, 100),
+    }
+    output = layer(torch.ones(2, 4, 100), torch.ones(2, 6, 100), torch.ones(2, 6, 100), torch.tensor([3, 2]))
+    assert output.shape == (2, 4, 100)
+    # all keys alike: whatever the weights, each value is W_v 1, so the output is W_o W_v 1
+    alike = layer.eval()(torch.ones(2, 4, 100), torch.ones(2, 6, 100), torch.ones(2, 6, 100), torch.tensor([3, 2]))
+    expected = layer.W_o.weight @ layer.W_v.weight.sum(1)
+    torch.testing.assert_close(alike, expected.expand(2, 4, 100), atol=1e-5, rtol=1e-5)
+    assert "W_o.bias" in MultiHeadAttention(8, 2, bias=True).state_dict()
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("sizes", [{}, {"key_size": 7, "value_size": 5}])
+def test_equals_torchs_module(bias: bool, sizes: dict[str, int]) -> None:
+    ours = MultiHeadAttention(WIDTH, HEADS, bias=bias, **sizes)
+    Q = torch.randn(2, 4, WIDTH)
+    K, V = torch.randn(2, 6, sizes.get("key_size", WIDTH)), torch.randn(2, 6, sizes.get("value_size", WIDTH))
+    lengths = torch.tensor([3, 6])
+    padding = torch.arange(6) >= lengths[:, None]
+    expected, weights = as_torch(ours)(Q, K, V, key_padding_mask=padding, average_attn_weights=False)
+    with record() as trace:
+        output = ours(Q, K, V, lengths)
+    torch.testing.assert_close(output, expected, atol=1e-6, rtol=0)
+    torch.testing.assert_close(trace["attention.0"].weights(), weights, atol=1e-6, rtol=0)
+
+
+def test_causal_equals_torchs_module() -> None:
+    ours, X = MultiHeadAttention(WIDTH, HEADS, bias=True), torch.randn(2, 5, WIDTH)
+    future = torch.ones(5, 5, dtype=torch.bool).triu(1)
+    expected, weights = as_torch(ours)(X, X, X, attn_mask=future, average_attn_weights=False)
+    with record() as trace:
+        output = ours(X, X, X, causal=True)
+    torch.testing.assert_close(output, expected, atol=1e-6, rtol=0)
+    torch.testing.assert_close(trace["attention.0"].weights(), weights, atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("lengths", [[2, 5], [[1, 2, 3, 4], [5, 5, 2, 1]]])
+def test_equals_plain_algebra_with_unequal_widths(bias: bool, causal: bool, lengths: list[int]) -> None:
+    layer = MultiHeadAttention(8, 2, bias=bias, query_size=5, key_size=6, value_size=7)
+    Q, K, V = torch.randn(2, 4, 5), torch.randn(2, 5, 6), torch.randn(2, 5, 7)
+    allowed = lengths_to_allowed(torch.tensor(lengths), 5)
+    if causal:  # four queries, five keys: the last query is the newest step
+        allowed = allowed & torch.tensor([[1, 1, 0, 0, 0], [1, 1, 1, 0, 0], [1, 1, 1, 1, 0], [1, 1, 1, 1, 1]]).bool()
+    expected, weights = by_algebra(layer, Q, K, V, allowed)
+    with record() as trace:
+        output = layer(Q, K, V, torch.tensor(lengths), causal=causal)
+    torch.testing.assert_close(output.double(), expected, atol=1e-6, rtol=0)
+    torch.testing.assert_close(trace["attention.0"].weights().double(), weights, atol=1e-6, rtol=0)
+
+
+def test_gradients_equal_torchs() -> None:
+    ours, X = MultiHeadAttention(WIDTH, HEADS, bias=True), torch.randn(2, 5, WIDTH)
+    theirs = as_torch(ours)
+    lengths = torch.tensor([2, 5])
+    ours(X, X, X, lengths).square().sum().backward()
+    theirs(X, X, X, key_padding_mask=torch.arange(5) >= lengths[:, None])[0].square().sum().backward()
+    stacked = torch.cat([p.weight.grad for p in (ours.W_q, ours.W_k, ours.W_v)])
+    torch.testing.assert_close(stacked, theirs.in_proj_weight.grad, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(ours.W_o.bias.grad, theirs.out_proj.bias.grad, atol=1e-5, rtol=1e-5)
+
+
+def test_a_query_that_may_look_nowhere_gets_the_bias_alone() -> None:
+    layer = MultiHeadAttention(8, 2, bias=True)
+    X = torch.randn(2, 3, 8, requires_grad=True)
+    with record() as trace:
+        output = layer(X, X, X, torch.tensor([[0, 3, 2], [3, 0, 1]]))
+    assert torch.equal(output[0, 0], layer.W_o.bias)
+    assert torch.equal(output[1, 1], layer.W_o.bias)
+    weights = trace["attention.0"].weights()
+    assert torch.equal(weights[0, :, 0], torch.zeros(2, 3))
+    assert torch.equal(weights[1, :, 1], torch.zeros(2, 3))
+    output.sum().backward()
+    assert X.grad is not None
+    assert X.grad.isfinite().all()
+
+
+def test_projected_keys_and_values_can_be_kept() -> None:
+    layer = MultiHeadAttention(8, 2)
+    X, lengths = torch.randn(2, 5, 8), torch.tensor([3, 5])
+    kept = layer.project(X, X)
+    d = 4
+    torch.testing.assert_close(kept.keys[:, 1], X @ layer.W_k.weight[d:].T)
+    torch.testing.assert_close(kept.values[:, 0], X @ layer.W_v.weight[:d].T)
+    assert torch.equal(layer.attend_to(X[:, :2], kept, lengths), layer(X[:, :2], X, X, lengths))
+
+
+def test_dropout_acts_in_training_only() -> None:
+    layer, X = MultiHeadAttention(8, 2, dropout=0.5), torch.randn(1, 6, 8)
+    assert not torch.equal(layer(X, X, X), layer(X, X, X))
+    layer.eval()
+    expected, _ = by_algebra(layer, X, X, X, torch.ones(1, 6, 6))
+    torch.testing.assert_close(layer(X, X, X).double(), expected, atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("heads", [0, -2, 3, 16])
+def test_heads_must_divide_the_width(heads: int) -> None:
+    with pytest.raises(ValueError, match=f"num_heads: expected a divisor of num_hiddens=8, got {heads}"):
+        MultiHeadAttention(8, heads)
+
+
+@pytest.mark.usefixtures("shapes_unchecked")
+def test_refuses_what_does_not_fit() -> None:
+    layer = MultiHeadAttention(8, 2, query_size=4, key_size=5, value_size=6)
+    Q, K, V = torch.zeros(2, 3, 4), torch.zeros(2, 7, 5), torch.zeros(2, 7, 6)
+    with pytest.raises(ValueError, match=r"queries: expected shape \(batch, n, 4\), got \(2, 7, 5\)"):
+        layer(K, K, V)
+    with pytest.raises(ValueError, match=r"keys: expected shape \(batch, n, 5\), got \(2, 3, 4\)"):
+        layer(Q, Q, V)
+    with pytest.raises(ValueError, match=r"values: expected shape \(batch, n, 6\), got \(7, 6\)"):
+        layer(Q, K, V[0])
+    with pytest.raises(ValueError, match="expected one value for each key, got shapes"):
+        layer(Q, K, V[:, :4])
+    with pytest.raises(ValueError, match="expected queries and keys of one batch size, got 2 and 1"):
+        layer(Q, K[:1], V[:1])
+    with pytest.raises(ValueError, match=r"valid_lens: expected shape \(2,\) or \(2, 3\), got \(2, 7\)"):
+        layer(Q, K, V, torch.ones(2, 7, dtype=torch.long))
