@@ -77,7 +77,7 @@ def browser() -> Iterator[Browser]:
         opened.close()
 
 
-@pytest.fixture()
+@pytest.fixture
 def page(browser: Browser) -> Iterator[Page]:
     """A wide window of its own; an uncaught error on the page fails the test."""
     context = browser.new_context(viewport={"width": 1400, "height": 1000})

@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.fixture()
+@pytest.fixture
 def open_page() -> Callable[..., AppTest]:
     """open_page("transformer", **query_params): the app with that chapter open, run once without an exception."""
 

@@ -17,7 +17,7 @@ from viz_core.pretrained import available
 OpenPage = Callable[..., AppTest]
 
 
-@pytest.fixture()
+@pytest.fixture
 def no_checkpoints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(pretrained, "CHECKPOINTS", tmp_path)
     st.cache_resource.clear()

@@ -24,7 +24,7 @@ def translator() -> pretrained.Translator:
     return load(NAME)
 
 
-@pytest.fixture()
+@pytest.fixture
 def broken_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A copy of the shipped model to break; no cached model gets in its way."""
     folder = tmp_path / NAME
@@ -47,9 +47,7 @@ def test_something_is_there_before_anything_is_typed(open_page: OpenPage, transl
     assert f"{result.log_probability:.2f}" in texts(app)
 
 
-def test_a_sentence_typed_is_translated(
-    open_page: OpenPage, translator: pretrained.Translator
-) -> None:
+def test_a_sentence_typed_is_translated(open_page: OpenPage, translator: pretrained.Translator) -> None:
     app = open_page("transformer")
     app.text_input(key="t-text").set_value("I am happy.").run()
     assert f"### {translator.translate('I am happy.').text}" in texts(app)
@@ -62,9 +60,7 @@ def test_beam_search_is_used_when_asked_for(open_page: OpenPage, translator: pre
     assert "beam 4" in app.caption[0].value
 
 
-def test_presets_come_with_the_books_bleu_and_sacrebleu(
-    open_page: OpenPage, translator: pretrained.Translator
-) -> None:
+def test_presets_come_with_the_books_bleu_and_sacrebleu(open_page: OpenPage, translator: pretrained.Translator) -> None:
     app = open_page("transformer")
     app.button(key="t-preset-home").click().run()
     result = translator.translate("I'm home.")
@@ -116,7 +112,9 @@ def test_text_that_cannot_be_translated_gets_a_sentence(open_page: OpenPage, tex
     assert app.text_input(key="t-text").value == text  # nothing lost of what was typed
 
 
-@pytest.mark.parametrize("text", ["<script>alert(1)</script>", "**bold** and `code`", "# I lost $5$ :red[x]", "\u202eGo."])
+@pytest.mark.parametrize(
+    "text", ["<script>alert(1)</script>", "**bold** and `code`", "# I lost $5$ :red[x]", "\u202eGo."]
+)
 def test_markup_is_text(open_page: OpenPage, text: str) -> None:
     app = open_page("transformer")
     app.text_input(key="t-text").set_value(text).run()

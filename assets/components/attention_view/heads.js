@@ -54,7 +54,8 @@ function buildGrid(view) {
   const { layers } = view.payload.group(view.open.group);
   const { words } = view;
   const widest = Math.max(...layers.map((layer) => layer.heads));
-  const shape = JSON.stringify([view.open.group, layers.map((layer) => [layer.number, layer.heads])]);
+  const { language } = view.payload.header;
+  const shape = JSON.stringify([language, view.open.group, layers.map((layer) => [layer.number, layer.heads])]);
   if (grid.dataset.shape === shape) return;
   grid.dataset.shape = shape;
   grid.style.setProperty("--heads", widest);

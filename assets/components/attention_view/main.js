@@ -18,7 +18,8 @@ function createView(parent) {
     if (button) openHead(view, addressOf(view, button));
   });
   parts.root.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey) return;
+    // Many keyboards type brackets with AltGr, which some systems report as Ctrl as well.
+    if (event.metaKey || (event.ctrlKey && !event.getModifierState("AltGraph"))) return;
     const steps = { "[": -1, "]": 1 }[event.key];
     if (steps) openHead(view, view.payload.neighbour(view.open, steps), PATIENCE);
     else if (event.key === "Escape" && view.pin) setPin(view, view.pin);
@@ -126,15 +127,16 @@ function openHead(view, address, delay = 0) {
 
 /** Point at {row, column, by} or at nothing. */
 function pointAt(view, cursor) {
-  if (samePlace(cursor, view.cursor) && Boolean(cursor) === Boolean(view.cursor)) return;
+  if (samePlace(cursor, view.cursor)) return;
   view.cursor = cursor;
   renderPointed(view);
 }
 
-/** Pin the first token of a cell's row or column, or let it go. */
+/** Pin the first token of a cell's row or column, or let go whichever is pinned there. */
 function togglePin(view, axis, bin) {
   const own = axis === "query" ? view.cells.queries : view.cells.keys;
-  setPin(view, { axis, index: own.first(bin) });
+  const held = view.pin?.axis === axis && own.binOf(view.pin.index) === bin;
+  setPin(view, held ? view.pin : { axis, index: own.first(bin) });
 }
 
 /** Pin a token, or let it go if it was the pinned one. */
