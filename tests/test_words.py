@@ -21,12 +21,13 @@ SECTIONS = {
     "text": ["{}"],
     "heading": ["heading.{}"],
     "figure": ["alt.{}"],
+    "heatmap": ["alt.{}", "cell.{}"],
     "claim": ["claim.{}"],
     "exercise": ["exercise.{}"],
     "look_for": ["look.{}"],
     "tabs": ["option.{}"],
 }
-CONTROLS = {"slider", "number", "choice", "select", "several", "toggle"}
+CONTROLS = {"slider", "stops", "number", "choice", "select", "several", "toggle"}
 
 
 def sources(page: Path) -> list[Path]:

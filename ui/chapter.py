@@ -15,9 +15,12 @@ import plotly.graph_objects as go
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from ui.contents import enter_from_the_side
 from ui.controls import Controls, escape
-from ui.words import Words, load_words
+from ui.heatmap import draw_heatmap
+from ui.words import Words, current_language, load_words
 from viz_core.device import best_device, describe_device
+from viz_core.figures.heatmap import Heatmap, encode_heatmap
 
 _PARTS = Path(__file__).resolve().parent.parent / "assets" / "components"
 _FIGURE_CONFIG = {"displaylogo": False, "toImageButtonOptions": {"format": "svg"}}
@@ -27,6 +30,7 @@ class Chapter:
     """Words, rhythm and URL of one chapter. Each method draws one part of the page, in reading order."""
 
     def __init__(self, name: str) -> None:
+        enter_from_the_side()
         self.name = name
         self.words: Words = load_words(name)
         self.common: Words = load_words("common")
@@ -60,14 +64,38 @@ class Chapter:
             bind="query-params",
         )
 
-    def figure(self, name: str, figure: go.Figure, **values: object) -> None:
-        """A figure with its text alternative (`alt.NAME`) and what to look for (`look.NAME`)."""
+    def figure(
+        self,
+        name: str,
+        figure: go.Figure,
+        *,
+        part: str = "",
+        on_select: Callable[[], None] | None = None,
+        **values: object,
+    ) -> None:
+        """A figure with its text alternative (`alt.NAME`) and what to look for (`look.NAME`).
+
+        `part` tells apart figures that share these words. `on_select` runs after a click on a point; the
+        points are then in the session state, under "figure-NAMEPART".
+        """
         st.plotly_chart(
             figure,
-            key=f"figure-{name}",
+            key=f"figure-{name}{part}",
+            on_select=on_select or "ignore",
+            selection_mode="points",
             config={**_FIGURE_CONFIG, "toImageButtonOptions": {"format": "svg", "filename": f"{self.name}-{name}"}},
             alt=self.words(f"alt.{name}", **values),
         )
+        self.look_for(name, **values)
+
+    def heatmap(self, name: str, heatmap: Heatmap, **values: object) -> None:
+        """A map of any size, with its text alternative (`alt.NAME`) and what is said of a cell (`cell.NAME`)."""
+        words = {
+            "alt": self.words(f"alt.{name}", **values),
+            "cell": self.words(f"cell.{name}"),
+            **self.common.group("heatmap"),
+        }
+        draw_heatmap(f"heatmap-{name}", encode_heatmap(heatmap, words, current_language()))
         self.look_for(name, **values)
 
     def look_for(self, name: str, **values: object) -> None:
@@ -79,14 +107,28 @@ class Chapter:
         st.subheader(self.common("claims"), anchor="claims")
         return st.container(horizontal=True, key="claims")
 
-    def claim(self, name: str, residual: float, tolerance: float, **values: object) -> None:
-        """A badge: what must be true (`claim.NAME`), the residual just measured, and whether it holds."""
-        holds = bool(residual <= tolerance)
+    def claim(
+        self,
+        name: str,
+        residual: float,
+        tolerance: float,
+        *,
+        part: str = "",
+        at_least: bool = False,
+        **values: object,
+    ) -> None:
+        """A badge: what must be true (`claim.NAME`), the residual just measured, and whether it holds.
+
+        `at_least`: the number must reach the tolerance rather than stay within it, where something must
+        differ. `part` tells apart claims that share their words.
+        """
+        holds = bool(residual >= tolerance if at_least else residual <= tolerance)
         mark = ":green[:material/check:]" if holds else ":orange[:material/close:]"
         verdict = self.common("holds" if holds else "fails")
         words = self.words(f"claim.{name}", **values)
-        measured = self.common("residual", residual=f"{residual:.2g}", tolerance=f"{tolerance:.2g}")
-        with st.container(key=f"claim-{name}", width="content"):
+        limit = "residual-at-least" if at_least else "residual"
+        measured = self.common(limit, residual=f"{residual:.2g}", tolerance=f"{tolerance:.2g}")
+        with st.container(key=f"claim-{name}{part}", width="content"):
             st.markdown(f"{mark} {words} `{residual:.2g}`", help=f"{verdict} {measured}")
 
     def exercise(self, name: str) -> None:
@@ -107,13 +149,13 @@ class Chapter:
                 st.caption(f"`{function.__module__}`")
                 st.code(inspect.getsource(function), language="python")
 
-    def downloads(self, figure: go.Figure | None = None, **arrays: np.ndarray) -> None:
-        """The data as NPZ, its first array as CSV, and the figure as a page that opens by itself."""
+    def downloads(self, figure: go.Figure | Callable[[], go.Figure] | None = None, **arrays: np.ndarray) -> None:
+        """The data as NPZ, its first array as CSV, and the figure, or what makes it, as a page that opens by itself."""
         with st.container(horizontal=True, key="downloads"):
             self._download("csv", lambda: _csv(next(iter(arrays.values()))), "text/csv")
             self._download("npz", lambda: _npz(arrays), "application/octet-stream")
             if figure is not None:
-                self._download("html", lambda: figure.to_html(include_plotlyjs=True).encode(), "text/html")
+                self._download("html", lambda: _html(figure), "text/html")
 
     def _sidebar(self) -> None:
         """The name above the table of contents; the device and how to share below it."""
@@ -149,6 +191,11 @@ def _parse_exercise(text: str) -> tuple[str, list[str], str, str]:
         raise ValueError(f"an exercise needs exactly one right choice, got {len(right)}")
     why = "\n".join(re.findall(r"^> ?(.*)$", text, flags=re.MULTILINE))
     return text.split("\n- [")[0].strip(), [choice for _, choice in choices], right[0], why
+
+
+def _html(figure: go.Figure | Callable[[], go.Figure]) -> bytes:
+    drawn = figure() if callable(figure) else figure
+    return drawn.to_html(include_plotlyjs=True).encode()
 
 
 def _csv(array: np.ndarray) -> bytes:

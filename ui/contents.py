@@ -13,6 +13,7 @@ from streamlit.navigation.page import StreamlitPage
 from ui.words import load_words
 
 ROOT = Path(__file__).resolve().parent.parent
+_entered = False  # by anyone, since this process started
 
 # Sections and chapters in reading order; a chapter appears once its page exists.
 CHAPTERS = {
@@ -48,3 +49,22 @@ def pages() -> dict[str, list[StreamlitPage]]:
     common = load_words("common")
     sections = {common(f"section.{name}"): [page(c) for c in chapters(name)] for name in CHAPTERS}
     return {"": [page("home")], **{title: found for title, found in sections.items() if found}}
+
+
+def enter() -> StreamlitPage:
+    """Set up the window and the table of contents; the page the address asks for."""
+    global _entered
+    _entered = True
+    st.set_page_config(page_title="Attention Atlas", page_icon=str(ROOT / "assets/components/logo.svg"), layout="wide")
+    return st.navigation(pages())
+
+
+def enter_from_the_side() -> None:
+    """Draw the table of contents where a page was run without app.py.
+
+    Beside a folder named pages, Streamlit's older page discovery is at work until st.navigation has
+    run once. If a fresh server's first visitor follows a link to a chapter, that chapter's file is
+    run directly; without this, nobody would see the table of contents until someone opens the root.
+    """
+    if not _entered:
+        enter()

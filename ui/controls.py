@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TypeVar
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from ui.words import Words, load_words
 
@@ -21,6 +24,7 @@ class Controls:
     def __init__(self, words: Words) -> None:
         self.words = words
         self.prefix = "".join(word[0] for word in words.chapter.split("-"))
+        self._notes: DeltaGenerator | None = None  # where notes about the address go, if not below their control
 
     def key(self, name: str) -> str:
         return f"{self.prefix}-{name}"
@@ -28,14 +32,40 @@ class Controls:
     def slider(self, name: str, low: float, high: float, default: float, step: float | None = None) -> float:
         """A number on a slider; whole where low is whole."""
         return self._bound(
-            name, lambda key, label: st.slider(label, low, high, default, step, key=key, bind="query-params")
+            name,
+            lambda key, label: st.slider(label, low, high, default, step, key=key, bind="query-params"),
+            allowed=(low, high),
         )
 
     def number(self, name: str, low: float, high: float, default: float, step: float | None = None) -> float:
-        """A number to type."""
+        """A number to type; whole where low is whole."""
+
+        def widget(key: str, label: str) -> float:
+            if _infinite(st.query_params.get(key)):  # Streamlit fails at one where a whole number is wanted
+                del st.query_params[key]
+                return st.number_input(label, low, high, default, step, key=key)
+            return st.number_input(label, low, high, default, step, key=key, bind="query-params")
+
+        return self._bound(name, widget, allowed=(low, high))
+
+    def stops(self, name: str, options: Sequence[Option], default: Option) -> Option:
+        """One of several values in order, on a slider that stops at nothing else."""
         return self._bound(
-            name, lambda key, label: st.number_input(label, low, high, default, step, key=key, bind="query-params")
+            name,
+            lambda key, label: st.select_slider(
+                label, options, default, format_func=self._option, key=key, bind="query-params"
+            ),
         )
+
+    @contextmanager
+    def more(self) -> Iterator[None]:
+        """Controls that few need, behind one button; notes about their address stand below it, not inside."""
+        with st.popover(load_words("common")("more"), icon=":material/tune:"):
+            inside = st.container()
+        self._notes = st.container()
+        with inside:
+            yield
+        self._notes = None
 
     def choice(self, name: str, options: Sequence[Option], default: Option) -> Option:
         """One of a few, side by side. Options are labelled by the words `option.OPTION` where there are any."""
@@ -60,12 +90,20 @@ class Controls:
             ),
         )
 
-    def several(self, name: str, options: Sequence[Option], default: Sequence[Option]) -> list[Option]:
-        """Any number of options, in a list that can be searched."""
+    def several(
+        self, name: str, options: Sequence[Option], default: Sequence[Option], most: int | None = None
+    ) -> list[Option]:
+        """Any number of options, or up to `most`, in a list that can be searched."""
         return self._bound(
             name,
             lambda key, label: st.multiselect(
-                label, options, default=default, format_func=self._option, key=key, bind="query-params"
+                label,
+                options,
+                default=default,
+                max_selections=most,
+                format_func=self._option,
+                key=key,
+                bind="query-params",
             ),
         )
 
@@ -85,19 +123,45 @@ class Controls:
         )
 
     def _option(self, option: object) -> str:
+        if isinstance(option, list):
+            return ", ".join(map(self._option, option))
         name = f"option.{option}"
         return self.words(name) if self.words.has(name) else str(option)
 
-    def _bound(self, name: str, widget: Callable[[str, str], Option]) -> Option:
-        """Draw the widget; where the URL asked for something it cannot show, say what it shows instead."""
+    def _bound(
+        self, name: str, widget: Callable[[str, str], Option], allowed: tuple[float, float] | None = None
+    ) -> Option:
+        """Draw the widget; where the URL asked for something it cannot show, say what it shows instead.
+
+        `allowed` is the smallest and largest number there may be, to be told as well.
+        """
         key = self.key(name)
         label = self.words.label(name)
         asked = st.query_params.get(key)
+        if allowed is not None:
+            _forget_impossible(key, *allowed)
         value = widget(key, label)
         if asked is not None and key not in st.query_params and not _same(asked, value, self._option(value)):
-            shown = self._option(value)
-            st.caption(load_words("common")("fallback", label=label, asked=escape(asked[:40]), shown=shown))
+            told = {"label": label, "asked": escape(asked[:40]), "shown": self._option(value)}
+            if allowed is not None:
+                told |= {"low": f"{allowed[0]:,}", "high": f"{allowed[1]:,}"}
+            note = load_words("common")("fallback" if allowed is None else "fallback-range", **told)
+            (self._notes or st).caption(note)
         return value
+
+
+def _forget_impossible(key: str, low: float, high: float) -> None:
+    """Drop a number held from before another control moved the limits: Streamlit raises an error at it."""
+    held = st.session_state.get(key)
+    if isinstance(held, int | float) and not low <= held <= high:
+        del st.session_state[key]
+
+
+def _infinite(asked: str | None) -> bool:
+    try:
+        return asked is not None and math.isinf(float(asked))
+    except ValueError:
+        return False
 
 
 def _same(asked: str, value: object, shown: str) -> bool:

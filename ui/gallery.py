@@ -6,37 +6,61 @@ from collections.abc import Callable
 
 import numpy as np
 import streamlit as st
-from jaxtyping import Float
+import torch
+from PIL import Image
 
 from ui.chapter import Chapter
 from ui.contents import page
 from ui.models import translation_maps
 from ui.words import ENGLISH
-from viz_core.figures.raster import weights_image
+from viz_core.figures.raster import signed_image, weights_image
 from viz_core.figures.translation import aligning_head
+from viz_core.positional import relative_projection, sinusoidal_table
+from viz_core.positional.scheme_costs import Sizes
+from viz_core.positional.schemes import BY_NAME, Setting
 from viz_core.pretrained import available
 from viz_core.samples import sentences
 
-Picture = Float[np.ndarray, "rows columns"]
 
-
-def _cross_attention() -> Picture:
+def _cross_attention() -> Image.Image:
     """A head that aligns French and English, on the first long sample."""
     text = next(sample.english for sample in sentences() if sample.id == "cat")
     groups = translation_maps("transformer-en-fr", text, 1, ENGLISH)
     view = aligning_head(groups)
-    return groups[-1].calls[view.layer].weights(head=view.head)[0].numpy()
+    return weights_image(groups[-1].calls[view.layer].weights(head=view.head)[0].numpy())
 
 
-# A chapter's picture: weights from 0 to 1, computed now.
-PICTURES: dict[str, Callable[[], Picture]] = {"transformer": _cross_attention}
+def _sinusoidal_table() -> Image.Image:
+    """The table the chapter opens with."""
+    return signed_image(sinusoidal_table(60, 32).numpy(), 1.0)
+
+
+def _relative_projection() -> Image.Image:
+    """The matrix that moves positions by five."""
+    return signed_image(relative_projection(5, 16).float().numpy(), 1.0)
+
+
+def _relative_scores() -> Image.Image:
+    """What relative positions add to the scores of one word, repeated: one value an offset."""
+    line = Setting(torch.ones(24, 32), Sizes(24, 32, 1, 1, 24))
+    scores = BY_NAME["relative"].position_scores(line)[0]
+    return signed_image(scores.numpy(), float(scores.abs().max()))
+
+
+# A chapter's picture, computed now.
+PICTURES: dict[str, Callable[[], Image.Image]] = {
+    "position-embeddings": _relative_scores,
+    "relative-projection": _relative_projection,
+    "sinusoidal-encoding": _sinusoidal_table,
+    "transformer": _cross_attention,
+}
 
 
 def chapter_card(home: Chapter, name: str) -> None:
     """A chapter's live picture, its name as a link and a line about it."""
     with st.container(border=True, width=340, key=f"card-{name}"):
         try:
-            picture = weights_image(PICTURES[name]())
+            picture = PICTURES[name]()
         except ValueError:  # no model or no device; the sidebar and the list below say which
             picture = weights_image(np.zeros((1, 1), dtype=np.float32))
         st.image(picture, width="stretch", alt=home.words(f"alt.{name}"))

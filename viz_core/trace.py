@@ -201,7 +201,7 @@ class AttentionCall:
         parts = [
             self.source.rows(heads, block)[..., columns].cpu() for block in self._blocks(rows, heads.stop - heads.start)
         ]
-        tile = torch.cat(parts, dim=2)
+        tile = parts[0] if len(parts) == 1 else torch.cat(parts, dim=2)
         return tile[:, 0] if isinstance(head, int) else tile
 
     @torch.no_grad()
@@ -288,7 +288,7 @@ class _Direct:
         return [self.values]
 
     def rows(self, heads: slice, queries: slice) -> Float[Tensor, "batch some_heads rows keys"]:
-        return self.values[:, heads, queries].float()
+        return self.values[:, heads, queries].float().clone()  # what a reader does to it must not reach the trace
 
 
 _Source: TypeAlias = _Projected | _Direct

@@ -10,10 +10,11 @@ import sys
 import time
 import urllib.request
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 ROOT = Path(__file__).resolve().parents[2]
 _QUIET = (
@@ -37,13 +38,13 @@ def _chromium() -> str:
     return found
 
 
-@pytest.fixture(scope="session")
-def app_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The app, served for the whole session."""
+@contextmanager
+def serve(folder: Path) -> Iterator[str]:
+    """The app on a free port, and its address."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    log = tmp_path_factory.mktemp("server") / "log.txt"
+    log = folder / "server.log"
     command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.headless=true"]
     command += [f"--server.port={port}", "--server.address=127.0.0.1", "--server.fileWatcherType=none"]
     with log.open("wb") as output:
@@ -54,6 +55,20 @@ def app_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         finally:
             server.terminate()
             server.wait(timeout=30)
+
+
+@pytest.fixture(scope="session")
+def app_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The app, served for the whole session."""
+    with serve(tmp_path_factory.mktemp("server")) as url:
+        yield url
+
+
+@pytest.fixture
+def fresh_app_url(tmp_path: Path) -> Iterator[str]:
+    """A server that nobody has visited yet."""
+    with serve(tmp_path) as url:
+        yield url
 
 
 def _wait_until_healthy(url: str, server: subprocess.Popen[bytes], log: Path) -> None:
@@ -72,6 +87,7 @@ def _wait_until_healthy(url: str, server: subprocess.Popen[bytes], log: Path) ->
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
+        expect.set_options(timeout=60_000)  # a busy machine is no failure
         opened = playwright.chromium.launch(executable_path=_chromium(), args=_QUIET)
         yield opened
         opened.close()

@@ -72,13 +72,6 @@ def test_markup_in_a_sentence_is_not_obeyed(page: Page, app_url: str) -> None:
     assert page.locator("img[src=x]").count() == 0
 
 
-def test_nothing_runs_over_the_side_of_a_phone(page: Page, app_url: str) -> None:
-    page.set_viewport_size({"width": 390, "height": 844})
-    page.goto(f"{app_url}/transformer")
-    expect(page.get_by_role("application")).to_be_visible()
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
-
-
 def _parse(said: str) -> tuple[str, str, float]:
     """Query, key and value of "Layer 2, head 4: suis looks at am, 0.71."."""
     found = re.search(r": (?P<query>.+) looks at (?P<key>.+), (?P<value>\d\.\d+)\.", said)

@@ -12,6 +12,12 @@ from streamlit.testing.v1 import AppTest
 ROOT = Path(__file__).resolve().parents[2]
 
 
+@pytest.fixture(scope="session", autouse=True)
+def past_the_first_visitor() -> None:
+    """Until st.navigation has run once, Streamlit runs a chapter's file by itself and forgets its first change."""
+    AppTest.from_file(str(ROOT / "app.py"), default_timeout=120).run()
+
+
 @pytest.fixture
 def open_page() -> Callable[..., AppTest]:
     """open_page("transformer", **query_params): the app with that chapter open, run once without an exception."""

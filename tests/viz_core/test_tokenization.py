@@ -79,7 +79,7 @@ def test_clean_text_is_clean(text: str) -> None:
         ("J'ai faim.", ["▁J'", "ai", "▁faim", "."]),
         ("Qu'il n'est", ["▁Qu'", "il", "▁n'", "est"]),
         ("lorsqu'elle", ["▁lorsqu'", "elle"]),
-        ("aujourd'hui", ["▁aujourd", "'", "hui"]),
+        ("aujourd'hui", ["▁aujourd'hui"]),
         ("I'm home", ["▁I", "'m", "▁home"]),
         ("We don't know", ["▁We", "▁do", "n't", "▁know"]),
         ("Tom's they'll", ["▁Tom", "'s", "▁they", "'ll"]),
@@ -106,10 +106,11 @@ def test_no_token_crosses_a_piece(tokenizer: Tokenizer, pairs: list[Pair]) -> No
                 assert taken == piece
 
 
-def test_frequent_pieces_are_one_token(tokenizer: Tokenizer) -> None:
-    assert tokenizer.encode("J'ai").tokens == ["▁J'", "ai"]
+def test_frequent_pieces_are_one_token() -> None:
+    tokenizer = train_tokenizer(["J'ai perdu.", "I'm home.", "I don't know."] * 3, vocab_size=500)
+    assert tokenizer.encode("J'ai perdu.").tokens == ["▁J'", "ai", "▁perdu", "."]
     assert tokenizer.encode("I'm").tokens == ["▁I", "'m"]
-    assert tokenizer.encode("the cat").tokens == ["▁the", "▁cat"]
+    assert tokenizer.encode("I don't know").tokens == ["▁I", "▁do", "n't", "▁know"]
 
 
 # There and back

@@ -525,6 +525,20 @@ def test_direct_weights_are_behind_the_same_face() -> None:
         call.weights(head=3)
 
 
+@pytest.mark.parametrize("direct", [False, True])
+def test_what_a_reader_does_to_a_map_stays_with_the_reader(direct: bool) -> None:
+    with record() as trace:
+        if direct:
+            record_weights(torch.full((1, 2, 3, 4), 0.25))
+        else:
+            attend(torch.zeros(1, 2, 3, 5), torch.zeros(1, 2, 4, 5), torch.zeros(1, 2, 4, 5))
+    (call,) = trace
+    expected = torch.full((1, 2, 3, 4), 0.25)
+    for read in (call.weights, call.overview, lambda: call.weights(head=0), lambda: call.weights(keys=slice(0, 2))):
+        read().zero_()
+        assert torch.equal(call.weights(), expected)
+
+
 # What attend refuses
 
 

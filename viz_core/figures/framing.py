@@ -1,8 +1,12 @@
 """A header and arrays as one run of bytes, for components of our own: they take raw bytes, no base64.
 
+The bytes are
+
     4 bytes    length of the header, little-endian
     header     JSON, padded with spaces so that what follows starts at a multiple of 4
     sections   arrays, each at a multiple of 4; the header says where
+
+and assets/components/shared/frame.js reads them.
 """
 
 from __future__ import annotations
@@ -23,7 +27,7 @@ class Sections:
     def add(self, array: np.ndarray) -> int:
         """Append an array; its offset from the first section."""
         offset = len(self.data)
-        self.data += np.ascontiguousarray(array).data.cast("B")
+        self.data += array.tobytes()
         self.data += bytes(-len(self.data) % 4)
         return offset
 

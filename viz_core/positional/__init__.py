@@ -13,7 +13,7 @@ from viz_core.positional.relative import (
 from viz_core.positional.relative_2d import RelativePositionEmbedding2d
 from viz_core.positional.relative_projection import relative_projection
 from viz_core.positional.rotary import apply_rotary
-from viz_core.positional.sinusoidal import PositionalEncoding, angular_frequencies, sinusoidal_table
+from viz_core.positional.sinusoidal import PositionalEncoding, angular_frequencies, sinusoidal_rows, sinusoidal_table
 from viz_core.positional.t5 import T5RelativeBias, t5_relative_position_bucket
 
 __all__ = [
@@ -33,6 +33,7 @@ __all__ = [
     "relative_projection",
     "relative_to_absolute",
     "relative_to_absolute_steps",
+    "sinusoidal_rows",
     "sinusoidal_table",
     "t5_relative_position_bucket",
 ]

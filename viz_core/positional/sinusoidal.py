@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Real
 from torch import Tensor, nn
 
 from viz_core.positional._checks import check_span
@@ -38,9 +38,20 @@ def sinusoidal_table(
     """
     if num_positions < 0:
         raise ValueError(f"num_positions: expected at least 0, got {num_positions}")
-    phases = torch.arange(num_positions, dtype=torch.float64)[:, None] * angular_frequencies(num_hiddens, base)
-    table = torch.stack([phases.sin(), phases.cos()], dim=-1).flatten(1)
-    return table[:, :num_hiddens].to(dtype)
+    return sinusoidal_rows(torch.arange(num_positions), num_hiddens, base, dtype)
+
+
+def sinusoidal_rows(
+    positions: Real[Tensor, "positions"], num_hiddens: int, base: float = 10000.0, dtype: torch.dtype = torch.float32
+) -> Float[Tensor, "positions num_hiddens"]:
+    """The rows p_i of the sinusoidal table for any positions i, also negative, or between whole ones.
+
+    Raises:
+        ValueError: if num_hiddens < 1 or base <= 0.
+    """
+    phases = positions.double()[:, None] * angular_frequencies(num_hiddens, base)
+    rows = torch.stack([phases.sin(), phases.cos()], dim=-1).flatten(1)
+    return rows[:, :num_hiddens].to(dtype)
 
 
 class PositionalEncoding(nn.Module):

@@ -56,6 +56,24 @@ def t5_relative_position_bucket(
     return first + torch.where(distance < exact, distance, wide)
 
 
+def t5_bucket_ranges(
+    bidirectional: bool = True, num_buckets: int = 32, max_distance: int = 128
+) -> tuple[tuple[int, int, int | None], ...]:
+    """(bucket, nearest, farthest) distance of keys before the query; None where a bucket has no end.
+
+    A bucket that no distance falls into is left out. Keys after the query have the same ranges,
+    num_buckets // 2 buckets further on, where both directions count.
+
+    Raises:
+        ValueError: as `t5_relative_position_bucket`.
+    """
+    distances = torch.arange(2 * max_distance)
+    buckets = t5_relative_position_bucket(-distances, bidirectional, num_buckets, max_distance).tolist()
+    nearest = {bucket: buckets.index(bucket) for bucket in dict.fromkeys(buckets)}
+    ends = [distance - 1 for distance in nearest.values()][1:]
+    return tuple((bucket, start, end) for (bucket, start), end in zip(nearest.items(), [*ends, None], strict=True))
+
+
 class T5RelativeBias(nn.Module):
     """One learned number for each bucket and head, added to the scores (Raffel 2020, section 2.1).
 

@@ -59,14 +59,13 @@ def plan_batches(examples: Sequence[Example], tokens: int, seed: int | None = No
         mix.shuffle(order)  # the sort below is stable: examples of equal lengths stay mixed
     order.sort(key=lambda i: (len(examples[i].target), len(examples[i].source)))
     plans: list[list[int]] = [[]]
-    widest = 0
+    source = target = 0  # the longest of the batch so far: what its rows are padded to
     for i in order:
-        width = len(examples[i].source) + len(examples[i].target)
-        if plans[-1] and max(widest, width) * (len(plans[-1]) + 1) > tokens:
+        source, target = max(source, len(examples[i].source)), max(target, len(examples[i].target))
+        if plans[-1] and (source + target) * (len(plans[-1]) + 1) > tokens:
             plans.append([])
-            widest = 0
+            source, target = len(examples[i].source), len(examples[i].target)
         plans[-1].append(i)
-        widest = max(widest, width)
     if seed is not None:
         mix.shuffle(plans)
     return [plan for plan in plans if plan]

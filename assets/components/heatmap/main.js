@@ -1,0 +1,86 @@
+// One heatmap: what it shows, which part of it, and when it is painted again.
+
+const views = new WeakMap();
+
+function createView(parent) {
+  const parts = {};
+  for (const node of parent.querySelectorAll("[data-part]")) parts[node.dataset.part] = node;
+  const view = { parts, map: null, window: null, cursor: null, drag: null };
+  listen(view);
+  view.observer = new ResizeObserver(() => {
+    cancelAnimationFrame(view.frame);
+    view.frame = requestAnimationFrame(() => {
+      if (parts.root.clientWidth !== view.width) render(view);
+    });
+  });
+  view.observer.observe(parts.root);
+  return view;
+}
+
+function closeView(view) {
+  view.observer.disconnect();
+  cancelAnimationFrame(view.frame);
+  clearTimeout(view.speaking);
+}
+
+/** Take new data; the part shown stays while the map keeps its size. */
+function receive(view, bytes) {
+  const { parts } = view;
+  const before = view.map;
+  const map = readHeatmap(bytes);
+  const { words, language, digits, colours } = map.header;
+  view.map = map;
+  if (before?.rows !== map.rows || before?.columns !== map.columns) {
+    Object.assign(view, { window: null, cursor: null, drag: null });
+  }
+  view.number = new Intl.NumberFormat(language, { maximumFractionDigits: digits, signDisplay: "negative" });
+  view.palette = makePalette(colours);
+  parts.stage.setAttribute("aria-label", words.alt);
+  parts.whole.textContent = words.whole;
+  parts.hint.textContent = words.hint;
+  drawScale(view);
+  render(view);
+}
+
+/** Show a part of the map, or with null all of it. */
+function show(view, shown) {
+  view.window = shown;
+  view.cursor = null;
+  render(view);
+}
+
+/** Everything, from the data and the width there is. */
+function render(view) {
+  const { parts, map } = view;
+  view.width = parts.root.clientWidth;
+  if (!map || !view.width) return;
+  view.window ??= { row: 0, column: 0, rows: map.rows, columns: map.columns };
+  const style = getComputedStyle(parts.root);
+  view.theme = { font: style.fontFamily, text: style.color };
+  const context = parts.cells.getContext("2d");
+  context.font = `${FONT}px ${view.theme.font}`;
+  view.layout = layOut(map, view.window, view.width, (text) => context.measureText(text).width);
+  parts.stage.style.height = `${view.layout.height}px`;
+  parts.whole.hidden = isWhole(view);
+  drawMap(view);
+  pointAt(view, view.cursor);
+  // What is on the screen now, for whoever waits for it.
+  Object.assign(parts.stage.dataset, { rows: map.rows, columns: map.columns });
+}
+
+export default function (component) {
+  const { parentElement, data } = component;
+  if (!data) return undefined;
+  let view = views.get(parentElement);
+  // Streamlit may have put fresh markup in place of the one this view was built on.
+  if (!view || !parentElement.contains(view.parts.root)) {
+    if (view) closeView(view);
+    view = createView(parentElement);
+    views.set(parentElement, view);
+  }
+  receive(view, data);
+  return () => {
+    closeView(view);
+    views.delete(parentElement);
+  };
+}

@@ -1,0 +1,130 @@
+// Pointing at a cell by mouse, finger or keys, and enlarging a part of the map.
+
+const DRAG = 6; // pixels a mouse moves before it means a part and not a cell
+const PATIENCE = 250; // pause before a cell is spoken, so that holding an arrow key stays quiet
+
+function listen(view) {
+  const { stage, whole } = view.parts;
+  const at = (event) => {
+    const { left, top } = stage.getBoundingClientRect();
+    return [event.clientX - left, event.clientY - top];
+  };
+  stage.addEventListener("pointerdown", (event) => {
+    const [x, y] = at(event);
+    if (isInside(view.layout, x, y) && event.pointerType === "mouse" && event.button === 0) {
+      view.drag = { x, y, toX: x, toY: y, moved: false };
+      stage.setPointerCapture(event.pointerId);
+    } else pointAt(view, isInside(view.layout, x, y) ? cellAt(view.layout, view.window, x, y) : null);
+  });
+  stage.addEventListener("pointermove", (event) => {
+    const [x, y] = at(event);
+    const { drag, layout } = view;
+    if (drag) {
+      drag.toX = Math.min(Math.max(x, layout.left), layout.right);
+      drag.toY = Math.min(Math.max(y, layout.top), layout.bottom);
+      drag.moved ||= Math.hypot(x - drag.x, y - drag.y) > DRAG;
+    }
+    pointAt(view, isInside(layout, x, y) ? cellAt(layout, view.window, x, y) : null);
+  });
+  stage.addEventListener("pointerup", () => {
+    const { drag } = view;
+    view.drag = null;
+    if (drag?.moved) show(view, between(view, drag));
+  });
+  stage.addEventListener("pointercancel", () => {
+    view.drag = null;
+    pointAt(view, null);
+  });
+  stage.addEventListener("pointerleave", () => pointAt(view, null));
+  stage.addEventListener("dblclick", () => show(view, null));
+  stage.addEventListener("keydown", (event) => move(view, event));
+  whole.addEventListener("click", () => {
+    show(view, null);
+    stage.focus();
+  });
+}
+
+/** The cells from one corner of what was drawn to the other. */
+function between({ layout, window: shown }, { x, y, toX, toY }) {
+  const first = cellAt(layout, shown, Math.min(x, toX), Math.min(y, toY));
+  const last = cellAt(layout, shown, Math.max(x, toX) - 1, Math.max(y, toY) - 1);
+  return { ...first, rows: last.row - first.row + 1, columns: last.column - first.column + 1 };
+}
+
+function move(view, event) {
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  const { map, window: shown } = view;
+  const stride = event.shiftKey ? 10 : 1;
+  const steps = {
+    ArrowUp: [-stride, 0], ArrowDown: [stride, 0], ArrowLeft: [0, -stride], ArrowRight: [0, stride],
+    PageUp: [-10, 0], PageDown: [10, 0], Home: [0, -map.columns], End: [0, map.columns],
+  };
+  if (event.key in steps) {
+    const [down, right] = view.cursor ? steps[event.key] : [0, 0];
+    const from = view.cursor ?? { row: shown.row, column: shown.column };
+    const within = (index, count) => Math.min(Math.max(index, 0), count - 1);
+    const cursor = { row: within(from.row + down, map.rows), column: within(from.column + right, map.columns) };
+    const seen = around(view, cursor, shown.rows, shown.columns, false);
+    if (seen.row !== shown.row || seen.column !== shown.column) show(view, seen);
+    pointAt(view, cursor);
+  } else if (event.key === "+" || event.key === "=" || event.key === "-") {
+    const factor = event.key === "-" ? 2 : 0.5;
+    const { cursor } = view;
+    const centre = cursor ?? { row: shown.row + (shown.rows >> 1), column: shown.column + (shown.columns >> 1) };
+    show(view, around(view, centre, shown.rows * factor, shown.columns * factor, true));
+    pointAt(view, cursor);
+  } else if (event.key === "Escape") {
+    if (isWhole(view)) pointAt(view, null);
+    else show(view, null);
+  } else return;
+  event.preventDefault();
+  event.stopPropagation();
+}
+
+/** A window of about this size that holds a cell: with it in the middle, or moved no further than it must. */
+function around({ map, window: shown }, cell, rows, columns, centred) {
+  const fit = (at, first, wanted, count) => {
+    const size = Math.min(Math.max(Math.round(wanted), 4), count);
+    const start = centred ? at - (size >> 1) : Math.min(Math.max(first, at - size + 1), at);
+    return [Math.min(Math.max(start, 0), count - size), size];
+  };
+  const [row, height] = fit(cell.row, shown.row, rows, map.rows);
+  const [column, width] = fit(cell.column, shown.column, columns, map.columns);
+  return { row, column, rows: height, columns: width };
+}
+
+const isWhole = ({ map, window: shown }) => shown.rows === map.rows && shown.columns === map.columns;
+
+/** What is said of a cell, on the screen and to a screen reader. */
+function describe({ map, number }, { row, column }) {
+  const { words, row_labels: labels, exact } = map.header;
+  const fill = (template, values) => template.replace(/\{(\w+)\}/g, (_, name) => values[name]);
+  const value = number.format(map.value(row, column));
+  return fill(words.cell, { row: labels ? labels[row] : row, column, value: exact ? value : fill(words.about, { value }) });
+}
+
+/** Point at a cell or, with null, at none. */
+function pointAt(view, cell) {
+  const { parts } = view;
+  const same = cell?.row === view.cursor?.row && cell?.column === view.cursor?.column;
+  view.cursor = cell;
+  drawMarks(view);
+  if (same && !parts.tip.hidden === Boolean(cell)) return;
+  parts.tip.hidden = !cell;
+  clearTimeout(view.speaking);
+  if (!cell) return;
+  const text = describe(view, cell);
+  parts.tip.textContent = text;
+  placeTip(view, cell);
+  view.speaking = setTimeout(() => (parts.live.textContent = text), PATIENCE);
+}
+
+/** Beside the cell, on whichever side there is room. */
+function placeTip({ parts, layout, window: shown }, cell) {
+  const { x, y, width, height } = boxOf(layout, shown, cell);
+  const { offsetWidth, offsetHeight } = parts.tip;
+  const right = x + width + 10;
+  const left = right + offsetWidth <= layout.width ? right : Math.max(0, x - 10 - offsetWidth);
+  const top = Math.min(Math.max(0, y + height / 2 - offsetHeight / 2), layout.height - offsetHeight);
+  Object.assign(parts.tip.style, { left: `${left}px`, top: `${top}px` });
+}

@@ -1,0 +1,50 @@
+"""Every position scheme on the same tokens: side by side, one at a time, its cost, and what breaks without it."""
+
+import streamlit as st
+
+from ui.chapter import Chapter
+from ui.position_embeddings import ask, costs, shuffle, side_by_side
+from ui.position_experiments import experiments
+from ui.position_schemes import one_scheme
+from viz_core.positional import (
+    RelativePositionEmbedding2d,
+    alibi_bias,
+    apply_rotary,
+    relative_to_absolute_steps,
+    t5_relative_position_bucket,
+)
+from viz_core.positional.order import order_residual
+from viz_core.positional.schemes import SCHEMES, Scheme
+
+chapter = Chapter("position-embeddings")
+chapter.question()
+asked = ask(chapter)
+if asked is None:
+    st.stop()
+
+sections = {
+    "schemes": side_by_side,
+    "closer": one_scheme,
+    "costs": costs,
+    "shuffle": shuffle,
+    "experiments": experiments,
+}
+tabs = chapter.tabs("schemes", "closer", "costs", "shuffle", "experiments")
+for tab, draw in zip(tabs, sections.values(), strict=True):
+    with tab:
+        if tab.open:
+            draw(chapter, asked)
+
+chapter.exercise("echo")
+chapter.code(
+    Scheme,
+    order_residual,
+    relative_to_absolute_steps,
+    RelativePositionEmbedding2d,
+    apply_rotary,
+    alibi_bias,
+    t5_relative_position_bucket,
+)
+chapter.downloads(
+    **{scheme.name.replace("-", "_"): scheme.position_scores(asked.setting).numpy() for scheme in SCHEMES[1:]}
+)

@@ -1,0 +1,60 @@
+"""Sinusoidal encoding: the table, its columns, its binary cousin, its similarity, and a sentence it is added to."""
+
+import streamlit as st
+import torch
+
+from ui.chapter import Chapter
+from ui.sinusoidal_encoding import WIDEST, claims, code, curves, sentence, similarity
+from viz_core.figures.sinusoidal import table_figure, table_heatmap
+from viz_core.positional import angular_frequencies, sinusoidal_table
+from viz_core.positional.added import add_positions
+from viz_core.positional.sinusoidal_properties import (
+    measured_wavelengths,
+    offset_error,
+    similarity_by_offset,
+    wavelengths,
+)
+
+chapter = Chapter("sinusoidal-encoding")
+names = chapter.words.group("figure")
+chapter.question()
+with chapter.card("table"):
+    for_d, for_n, for_base = st.columns([2, 2, 1], gap="medium")
+    with for_d:
+        d = int(chapter.controls.slider("d", 2, WIDEST, 32))
+    with for_n:
+        n = int(chapter.controls.slider("n", 1, 2000, 60))
+    with for_base:
+        base = chapter.controls.number("base", 1, 1_000_000, 10_000, 1000)
+    table = sinusoidal_table(n, d, base, dtype=torch.float64)
+    lengths = wavelengths(d, base)
+    first = ", ".join(f"{value:.6f}" for value in table[min(1, n - 1), :4].tolist())
+    chapter.heatmap("table", table_heatmap(table, base, names), n=n, d=d, first=first, longest=f"{lengths[-1]:,.0f}")
+
+chapter.text("mathematics")
+claims(chapter, table, base)
+
+curve_tab, code_tab, similarity_tab, sentence_tab = chapter.tabs("curves", "code", "similarity", "sentence")
+with curve_tab:
+    if curve_tab.open:
+        curves(chapter, table, base)
+with code_tab:
+    if code_tab.open:
+        code(chapter, table, base)
+with similarity_tab:
+    if similarity_tab.open:
+        similarity(chapter, table)
+with sentence_tab:
+    if sentence_tab.open:
+        sentence(chapter)
+
+chapter.exercise("similar")
+chapter.code(
+    sinusoidal_table, angular_frequencies, measured_wavelengths, similarity_by_offset, offset_error, add_positions
+)
+chapter.downloads(
+    lambda: table_figure(table, names),
+    table=table.numpy(),
+    wavelengths=lengths.numpy(),
+    similarity=similarity_by_offset(table).numpy(),
+)

@@ -1,0 +1,40 @@
+"""The table of contents, and links that lead straight into a chapter."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from ui.contents import CHAPTERS, chapters
+from ui.words import load_words
+
+EXISTING = [name for section in CHAPTERS for name in chapters(section)]
+
+
+def test_a_fresh_servers_first_visitor_may_follow_a_link(page: Page, fresh_app_url: str) -> None:
+    page.goto(f"{fresh_app_url}/{EXISTING[0]}")
+    expect(page.get_by_role("heading", level=1, name=load_words(EXISTING[0]).title)).to_be_visible()
+    contents = page.get_by_test_id("stSidebarNav")
+    expect(contents.get_by_role("link", name=load_words("transformer").menu, exact=True)).to_be_visible()
+    expect(contents.get_by_role("link", name="app", exact=True)).to_have_count(0)
+    expect(page.get_by_text("Page not found")).to_have_count(0)
+
+
+def test_the_gallery_leads_to_every_chapter(page: Page, app_url: str) -> None:
+    page.goto(app_url)
+    main = page.get_by_test_id("stMain")
+    for name in EXISTING:
+        expect(main.get_by_role("link", name=load_words(name).menu)).to_be_visible()
+    main.get_by_role("link", name=load_words("transformer").menu).click()
+    page.wait_for_url("**/transformer")
+    expect(page.get_by_role("heading", level=1, name=load_words("transformer").title)).to_be_visible()
+
+
+@pytest.mark.parametrize("name", EXISTING)
+def test_no_chapter_shows_an_error_or_runs_over_the_side_of_a_phone(page: Page, app_url: str, name: str) -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(f"{app_url}/{name}")
+    expect(page.get_by_role("heading", level=1, name=load_words(name).title)).to_be_visible()
+    expect(page.get_by_test_id("stStatusWidget")).to_have_count(0)  # the run has ended
+    expect(page.get_by_test_id("stException")).to_have_count(0)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390

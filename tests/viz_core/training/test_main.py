@@ -1,0 +1,131 @@
+"""The command: from a folder of sentence pairs to a model that loads, or a sentence about what is missing."""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from viz_core.pretrained import load
+from viz_core.training import __main__ as command
+from viz_core.training import transformer_en_fr
+from viz_core.training import translation as loop
+from viz_core.training.__main__ import main
+
+NAME = "transformer-en-fr"
+SMALL = {"num_hiddens": 16, "ffn_num_hiddens": 24, "num_heads": 2, "num_blks": 1, "dropout": 0.1}
+
+
+@pytest.fixture(autouse=True)
+def on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ATLAS_DEVICE", "cpu")
+    monkeypatch.setattr(loop, "keep_freed_memory", lambda: None)
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """200 sentences, 7 of which fall to validation and 5 to test."""
+    folder = tmp_path / "data"
+    folder.mkdir()
+    lines = [f"I have {n} cats.\tJ'ai {n} chats.\tCC-BY" for n in range(200)]
+    (folder / "fra.txt").write_text("\n".join(lines), encoding="utf-8")
+    return folder
+
+
+def test_from_sentence_pairs_to_a_model_that_loads(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(transformer_en_fr, "ARCHITECTURE", SMALL)
+    out = tmp_path / "checkpoints" / NAME
+    arguments = [NAME, "--data", str(data), "--out", str(out), "--epochs", "2"]
+    assert main(arguments) == 0
+    assert capsys.readouterr().out.startswith("training transformer-en-fr on CPU")
+    translator = load(NAME, device="cpu", folder=out.parent)
+    assert translator.card.title == "Transformer, English to French"
+    assert translator.card.config["model"].items() >= SMALL.items()
+    assert translator.translate("I have 3 cats.", max_new_tokens=5).target_tokens
+    training = json.loads((out / "training.json").read_text(encoding="utf-8"))
+    assert [point["epoch"] for point in training["curve"]] == [1.0, 2.0]
+    assert training["recipe"]["epochs"] == 2
+    assert "188 pairs to train on,\n7 to validate, 5 to test" in translator.card.text
+
+    before = translator.card.config["sha256"]
+    assert main([*arguments, "--resume"]) == 0  # nothing left to train: the same model again
+    assert load(NAME, device="cpu", folder=out.parent).card.config["sha256"] == before
+
+
+def test_the_shipped_architecture_fits_its_size() -> None:
+    from viz_core.pretrained import build_translation_model
+
+    with torch.device("meta"):
+        model = build_translation_model({"vocab_size": 8000, **transformer_en_fr.ARCHITECTURE})
+    assert 2 * sum(p.numel() for p in model.parameters()) < 16 * 2**20  # float16
+    assert transformer_en_fr.ARCHITECTURE["num_hiddens"] == 256
+
+
+def test_arguments_reach_the_recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[Any, ...]] = []
+    monkeypatch.setitem(command.RECIPES, NAME, lambda *arguments: seen.append(arguments))
+    cpu = torch.device("cpu")
+    assert main([NAME, "--data", "d", "--out", "o"]) == 0
+    assert main([NAME, "--data", "d", "--out", "o", "--minutes", "2.5", "--epochs", "4", "--resume"]) == 0
+    assert seen == [
+        (Path("d"), Path("o"), cpu, None, None, False),
+        (Path("d"), Path("o"), cpu, 2.5, 4, True),
+    ]
+
+
+def no_network(*_: object, **__: object) -> None:
+    raise OSError("no network here")
+
+
+def test_no_data_and_no_network(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(urllib.request, "urlopen", no_network)
+    assert main([NAME, "--data", str(tmp_path / "none"), "--out", str(tmp_path / "out")]) == 1
+    said = capsys.readouterr()
+    assert said.err == "cannot train transformer-en-fr: no network here\n"
+    assert "downloading http://" in said.out
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_wrong_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(urllib.request, "urlopen", no_network)
+    (tmp_path / "fra-eng.zip").write_bytes(b"not the archive")
+    assert main([NAME, "--data", str(tmp_path), "--out", str(tmp_path / "out")]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("cannot train transformer-en-fr: fra-eng.zip: expected SHA-1 94646ad1")
+    assert error.endswith("delete the file and try again\n")
+
+
+def test_nothing_to_resume(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([NAME, "--data", str(data), "--out", str(tmp_path / "out"), "--resume"]) == 1
+    assert "nothing to resume from" in capsys.readouterr().err
+
+
+def test_data_without_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "fra.txt").write_text("no pair here\n", encoding="utf-8")
+    assert main([NAME, "--data", str(tmp_path), "--out", str(tmp_path / "out")]) == 1
+    assert "expected sentence pairs to train on and to validate with, got 0 and 0" in capsys.readouterr().err
+
+
+def test_an_absent_device(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("ATLAS_DEVICE", "mps:9")
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
+    assert main([NAME, "--data", str(data), "--out", str(tmp_path / "out")]) == 1
+    assert "ATLAS_DEVICE='mps:9' is not on this machine; it has" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", [[], ["another-model", "--data", "d", "--out", "o"], [NAME, "--out", "o"]])
+def test_a_wrong_command_line_is_explained(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(arguments)
+    assert stopped.value.code == 2
+    assert "usage: python -m viz_core.training" in capsys.readouterr().err

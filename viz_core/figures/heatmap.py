@@ -1,0 +1,141 @@
+"""A heatmap of any size as bytes: 8 bits a cell for its colour, and what the browser needs for exact values.
+
+Plotly draws small maps well; a million cells take it more than a second and 7 MB. The component in
+assets/components/heatmap draws these bytes on a canvas. The header (see `framing`) holds
+
+    rows, columns     size of the map
+    low, high         the values of bytes 0 and 255
+    colours           stops of the scale from low to high, "#rrggbb"
+    pixels            offset of the bytes, row after row
+    exact             null, or {kind, offset}: "cells" for float32 values, row after row; "sinusoid"
+                      for the float64 angular frequencies of a sinusoidal table
+    row_title, column_title, row_labels (null: the row's number), square, digits, language, words
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Float, Num, UInt8
+from plotly.colors import get_colorscale, unlabel_rgb
+from torch import Tensor
+
+from viz_core.figures.framing import Sections, frame
+from viz_core.figures.style import SIGNED_SCALE
+
+WORD_NAMES = ("alt", "cell", "about", "whole", "hint")
+"""Words of a heatmap: its text alternative; what is said of a cell, with {row}, {column} and {value};
+how a {value} known to 8 bits is written; the button that shows all of it; how to use it."""
+
+
+@dataclass(frozen=True)
+class Exact:
+    """What makes the exact value of every cell: the "cells" themselves, or the frequencies of a "sinusoid"."""
+
+    kind: Literal["cells", "sinusoid"]
+    numbers: Num[np.ndarray, "..."]
+
+
+@dataclass(frozen=True)
+class Heatmap:
+    """A map of values between `low` and `high`.
+
+    Attributes:
+        pixels: the values in 8 bits, see `to_pixels`.
+        exact: without it, values are shown as "about", to a 255th of the range.
+        row_labels: one for each row, as they are; None for numbers from 0.
+        square: whether a cell is as wide as it is high.
+        digits: decimals of a value.
+
+    Raises:
+        ValueError: if the map is empty, the labels are not as many as the rows, or low is not below high.
+    """
+
+    pixels: UInt8[np.ndarray, "rows columns"]
+    low: float
+    high: float
+    row_title: str
+    column_title: str
+    exact: Exact | None = None
+    row_labels: tuple[str, ...] | None = None
+    scale: str = SIGNED_SCALE
+    square: bool = False
+    digits: int = 6
+
+    def __post_init__(self) -> None:
+        if self.pixels.size == 0:
+            raise ValueError(f"pixels: expected at least one cell, got shape {self.pixels.shape}")
+        if self.row_labels is not None and len(self.row_labels) != len(self.pixels):
+            raise ValueError(f"row_labels: expected {len(self.pixels)}, got {len(self.row_labels)}")
+        if not self.low < self.high:
+            raise ValueError(f"low: expected below high={self.high}, got {self.low}")
+
+
+def to_pixels(values: Float[Tensor, "rows columns"], low: float, high: float) -> UInt8[np.ndarray, "rows columns"]:
+    """round(255 (v - low) / (high - low)), with what lies outside at the ends."""
+    scaled = (values - low).mul_(255 / (high - low)).round_().clamp_(0, 255)
+    return scaled.cpu().numpy().astype(np.uint8)
+
+
+def signed_heatmap(
+    values: Float[Tensor, "rows columns"],
+    row_title: str,
+    column_title: str,
+    row_labels: tuple[str, ...] | None = None,
+    limit: float | None = None,
+    square: bool = False,
+) -> Heatmap:
+    """Values centred on zero, each exact to float32: for maps small enough to send 5 bytes a cell.
+
+    Args:
+        limit: the value of the darkest colour; the largest absolute value unless given.
+    """
+    most = limit if limit is not None else float(values.abs().max()) or 1.0
+    cells = Exact("cells", values.float().cpu().numpy())
+    pixels = to_pixels(values, -most, most)
+    return Heatmap(pixels, -most, most, row_title, column_title, cells, row_labels, square=square, digits=4)
+
+
+def encode_heatmap(heatmap: Heatmap, words: Mapping[str, str], language: str = "en") -> bytes:
+    """The bytes that the component draws.
+
+    Args:
+        words: all of `WORD_NAMES`.
+        language: of the words, as a BCP 47 tag; decides how numbers are written.
+
+    Raises:
+        ValueError: if a word is missing.
+    """
+    missing = [name for name in WORD_NAMES if name not in words]
+    if missing:
+        raise ValueError(f"words: expected all of WORD_NAMES, got none for {', '.join(missing)}")
+    sections = Sections()
+    rows, columns = heatmap.pixels.shape
+    exact = heatmap.exact
+    header = {
+        "rows": rows,
+        "columns": columns,
+        "low": heatmap.low,
+        "high": heatmap.high,
+        "colours": _hex_stops(heatmap.scale),
+        "row_title": heatmap.row_title,
+        "column_title": heatmap.column_title,
+        "row_labels": heatmap.row_labels,
+        "square": heatmap.square,
+        "digits": heatmap.digits,
+        "language": language,
+        "words": {name: words[name] for name in WORD_NAMES},
+        "pixels": sections.add(heatmap.pixels),
+        "exact": None if exact is None else {"kind": exact.kind, "offset": sections.add(exact.numbers)},
+    }
+    return frame(header, sections)
+
+
+def _hex_stops(scale: str) -> list[str]:
+    """The colours of a plotly scale, which are evenly spaced in those used here."""
+    colours = [colour for _, colour in get_colorscale(scale)]
+    return [c if re.match("#", c) else "#{:02x}{:02x}{:02x}".format(*map(int, unlabel_rgb(c))) for c in colours]

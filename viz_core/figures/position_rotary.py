@@ -1,0 +1,97 @@
+"""Rotary positions: the pairs of a query and a key turning, and their product by distance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import plotly.graph_objects as go
+from jaxtyping import Float, Int
+
+from viz_core.figures.style import ACCENT, CATEGORIES, KEYS, QUERIES, lay_out
+from viz_core.positional import angular_frequencies
+
+Labels = Mapping[str, str]
+_PER_ROW, _SPACING, _MOST_PAIRS = 4, 2.7, 8
+
+
+def pairs_figure(query_position: int, key_position: int, num_hiddens: int, base: float, labels: Labels) -> go.Figure:
+    """A circle for each pair: the hand of a query (blue) and of a key (orange) that both start at 3 o'clock.
+
+    Pair j of position m points at the angle m omega_j; between the hands lies (m - n) omega_j. Of more
+    than eight pairs eight are drawn, evenly apart.
+    """
+    frequencies = angular_frequencies(num_hiddens, base).numpy()
+    pairs = np.arange(0, len(frequencies), max(1, len(frequencies) // _MOST_PAIRS))
+    omegas = frequencies[pairs]
+    centres = np.array([[_SPACING * (j % _PER_ROW), -1.12 * _SPACING * (j // _PER_ROW)] for j in range(len(omegas))])
+    turn = np.linspace(0, 2 * np.pi, 61)
+    figure = go.Figure()
+    figure.add_scatter(
+        **_segments([centre + np.stack([np.cos(turn), np.sin(turn)], axis=1) for centre in centres]),
+        mode="lines",
+        line={"color": CATEGORIES[-1], "width": 1},
+        hoverinfo="skip",
+        showlegend=False,
+    )
+    for position, colour, name in ((query_position, QUERIES, "query"), (key_position, KEYS, "key")):
+        tips = centres + np.stack([np.cos(position * omegas), np.sin(position * omegas)], axis=1)
+        figure.add_scatter(
+            **_segments([np.stack([centre, tip]) for centre, tip in zip(centres, tips, strict=True)]),
+            mode="lines+markers",
+            marker={"size": [0, 8, 0] * len(omegas), "opacity": [0, 1, 0] * len(omegas)},
+            line={"color": colour, "width": 3},
+            name=labels[name],
+            customdata=np.repeat(np.degrees(position * omegas) % 360, 3).astype(np.float32),
+            hovertemplate=f"{labels[name]}: %{{customdata:.1f}}°<extra></extra>",
+        )
+    figure.add_scatter(
+        x=centres[:, 0].astype(np.float32),
+        y=(centres[:, 1] - 1.28).astype(np.float32),
+        mode="text",
+        text=[f"{labels['pair']} {j}" for j in pairs],
+        hoverinfo="skip",
+        showlegend=False,
+    )
+    lay_out(
+        figure, labels["first-component"], labels["second-component"], height=90 + 190 * -(-len(omegas) // _PER_ROW)
+    )
+    figure.update_xaxes(showticklabels=False, showgrid=False, zeroline=False)
+    return figure.update_yaxes(
+        showticklabels=False, showgrid=False, zeroline=False, scaleanchor="x", constrain="domain"
+    )
+
+
+def decay_figure(
+    offsets: Int[np.ndarray, "n"],
+    products: Float[np.ndarray, "n"],
+    bound: Float[np.ndarray, "n"],
+    here: int,
+    labels: Labels,
+) -> go.Figure:
+    """q . k by offset and the bound of Su 2021, each 1 at offset 0; the offset chosen is marked."""
+    figure = go.Figure()
+    figure.add_scatter(
+        x=offsets,
+        y=bound.astype(np.float32),
+        name=labels["bound"],
+        line={"color": ACCENT, "dash": "dash"},
+        hovertemplate="%{y:.3f}",
+    )
+    figure.add_scatter(
+        x=offsets,
+        y=products.astype(np.float32),
+        name=labels["product"],
+        line={"color": QUERIES},
+        hovertemplate="%{y:.3f}",
+    )
+    figure.add_vline(x=here, line={"color": KEYS, "width": 1.5})
+    figure.update_layout(hovermode="x unified")
+    return lay_out(figure, labels["signed-offset"], labels["relative-product"], height=340)
+
+
+def _segments(lines: list[Float[np.ndarray, "points 2"]]) -> dict[str, Float[np.ndarray, "points"]]:
+    """Several lines as one trace, with a gap after each."""
+    gap = np.full((1, 2), np.nan)
+    points = np.concatenate([part for line in lines for part in (line, gap)]).astype(np.float32)
+    return {"x": points[:, 0], "y": points[:, 1]}

@@ -1,0 +1,174 @@
+"""The skew that turns scores by offset into scores by key, stage by stage; entries keep the colour of their offset."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import plotly.graph_objects as go
+import torch
+from jaxtyping import Float, Int
+
+from viz_core.figures.style import ACCENT, SIGNED_SCALE, lay_out
+from viz_core.positional import clipped_offsets, relative_to_absolute_steps
+
+Labels = Mapping[str, str]
+STAGES = ("scores", "padded", "flattened", "extended", "reshaped", "result")
+_PADDING = "#9aa0a6"
+
+
+def skew_stages(num_tokens: int) -> dict[str, Int[np.ndarray, "rows columns"]]:
+    """Where each entry of the n x (2n - 1) scores is at each stage: i (2n - 1) + c + 1, and 0 for padding.
+
+    Raises:
+        ValueError: if num_tokens < 1.
+    """
+    if num_tokens < 1:
+        raise ValueError(f"num_tokens: expected at least 1, got {num_tokens}")
+    entries = torch.arange(1, num_tokens * (2 * num_tokens - 1) + 1).reshape(num_tokens, -1).float()
+    tensors = (entries, *relative_to_absolute_steps(entries))
+    return {name: np.atleast_2d(t.numpy()).astype(np.int64) for name, t in zip(STAGES, tensors, strict=True)}
+
+
+def offsets_of(entries: Int[np.ndarray, "rows columns"], num_tokens: int) -> Float[np.ndarray, "rows columns"]:
+    """The offset c - (n - 1) that each entry stands for; NaN for padding."""
+    columns = (entries - 1) % (2 * num_tokens - 1)
+    return np.where(entries > 0, columns - (num_tokens - 1), np.nan).astype(np.float32)
+
+
+def skew_figure(num_tokens: int, stage: str, labels: Labels) -> go.Figure:
+    """One stage, and a button that plays them all.
+
+    Every stage is drawn from its own upper left corner, at the same height of a row.
+
+    Raises:
+        ValueError: if there is no such stage.
+    """
+    if stage not in STAGES:
+        raise ValueError(f"stage: expected one of {', '.join(STAGES)}, got {stage!r}")
+    stages = skew_stages(num_tokens)
+    frames = [
+        go.Frame(
+            data=_traces(stages[name], num_tokens, labels),
+            layout=_frame_layout(stages[name], labels[f"stage-{name}"]),
+            name=name,
+        )
+        for name in STAGES
+    ]
+    shown = frames[STAGES.index(stage)]
+    figure = go.Figure(data=shown.data, frames=frames)
+    height = 150 + (num_tokens + 1) * (38 if num_tokens <= 6 else 26)
+    lay_out(figure, labels["column"], labels["row"], height=height)
+    figure.update_layout(shown.layout)
+    figure.update_yaxes(range=[num_tokens + 0.5, -0.5], dtick=1)
+    return figure.update_layout(margin={"t": 44}, updatemenus=[_play_button(labels["play"])])
+
+
+def index_figure(num_tokens: int, max_distance: int | None, labels: Labels) -> go.Figure:
+    """Which row of the table each query and key use: j - i + n - 1, or with clipping clip(j - i, -k, k) + k."""
+    reach = num_tokens - 1 if max_distance is None else max_distance
+    rows = clipped_offsets(num_tokens, reach).numpy()
+    offsets = (rows - reach).astype(np.float32)
+    figure = go.Figure(
+        go.Heatmap(
+            z=offsets,
+            text=rows.astype(str),
+            texttemplate="%{text}",
+            hovertemplate=f"{labels['index']} %{{text}} · {labels['offset']} %{{z:+d}}<extra></extra>",
+            colorscale=SIGNED_SCALE,
+            zmin=-max(1, num_tokens - 1),
+            zmax=max(1, num_tokens - 1),
+            xgap=1,
+            ygap=1,
+            colorbar={"title": labels["offset"], "thickness": 12},
+        )
+    )
+    figure.update_xaxes(dtick=1)
+    figure.update_yaxes(autorange="reversed", dtick=1)
+    return lay_out(figure, labels["keys"], labels["queries"], height=120 + 26 * max(6, num_tokens))
+
+
+def table_figure(num_tokens: int, labels: Labels) -> go.Figure:
+    """The rows of the table, 0 .. 2n - 2, and the offset each stands for."""
+    offsets = np.arange(-num_tokens + 1, num_tokens, dtype=np.float32)
+    figure = go.Figure(
+        go.Heatmap(
+            z=offsets[None],
+            text=[[f"{offset:+.0f}" if offset else "0" for offset in offsets]],
+            texttemplate="%{text}",
+            hovertemplate=f"{labels['index']} %{{x}} · {labels['offset']} %{{text}}<extra></extra>",
+            colorscale=SIGNED_SCALE,
+            zmin=-max(1, num_tokens - 1),
+            zmax=max(1, num_tokens - 1),
+            xgap=1,
+            showscale=False,
+        )
+    )
+    figure.update_xaxes(dtick=1 if num_tokens <= 6 else 2)
+    figure.update_yaxes(showticklabels=False)
+    return lay_out(figure, labels["index"], labels["offset"], height=124).update_layout(margin={"t": 6, "b": 50})
+
+
+def _traces(entries: Int[np.ndarray, "rows columns"], num_tokens: int, labels: Labels) -> list[go.Heatmap]:
+    offsets = offsets_of(entries, num_tokens)
+    row = (entries - 1) // (2 * num_tokens - 1)
+    gap = 1 if entries.shape[1] <= 60 else 0
+    names = np.vectorize(lambda o: "" if np.isnan(o) else "0" if o == 0 else f"{o:+.0f}")(offsets)
+    entry = go.Heatmap(
+        z=offsets,
+        text=names,
+        texttemplate="%{text}",
+        customdata=row,
+        hovertemplate=f"{labels['offset']} %{{text}} · {labels['query']} %{{customdata}}<extra></extra>",
+        colorscale=SIGNED_SCALE,
+        zmin=-max(1, num_tokens - 1),
+        zmax=max(1, num_tokens - 1),
+        xgap=gap,
+        ygap=1,
+        hoverongaps=False,
+        showscale=False,
+    )
+    padding = go.Heatmap(
+        z=np.where(entries == 0, 1, np.nan).astype(np.float32),
+        text=np.where(entries == 0, "0", ""),
+        texttemplate="%{text}",
+        hovertemplate=f"{labels['padding']}<extra></extra>",
+        colorscale=[[0, _PADDING], [1, _PADDING]],
+        opacity=0.45,
+        xgap=gap,
+        ygap=1,
+        hoverongaps=False,
+        showscale=False,
+    )
+    return [padding, entry]
+
+
+def _frame_layout(entries: Int[np.ndarray, "rows columns"], title: str) -> go.Layout:
+    return go.Layout(
+        xaxis={"range": [-0.5, entries.shape[1] - 0.5]},
+        title={
+            "text": title,
+            "font": {"size": 14},
+            "x": 0,
+            "xanchor": "left",
+            "xref": "paper",
+            "y": 0.98,
+            "yanchor": "top",
+        },
+    )
+
+
+def _play_button(label: str) -> dict[str, object]:
+    play = {"frame": {"duration": 1400, "redraw": True}, "transition": {"duration": 0}, "fromcurrent": False}
+    return {
+        "type": "buttons",
+        "x": 1.0,
+        "xanchor": "right",
+        "y": 1.0,
+        "yanchor": "bottom",
+        "bgcolor": ACCENT,
+        "bordercolor": ACCENT,
+        "font": {"color": "#ffffff"},
+        "showactive": False,
+        "buttons": [{"label": label, "method": "animate", "args": [list(STAGES), play]}],
+    }

@@ -1,0 +1,186 @@
+"""Pairs of a sinusoidal position as clock hands: an offset turns each by its own angle."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+from jaxtyping import Float
+
+from viz_core.figures.style import ACCENT, KEYS, QUERIES, lay_out
+
+Labels = Mapping[str, str]
+Rows = Float[np.ndarray, "_ 2"]
+
+QUIET = "rgba(128,128,128,0.55)"
+_ARROW = {"symbol": "arrow", "size": 13, "angleref": "previous", "opacity": 1}
+_CIRCLE = np.stack([f(np.linspace(0, 2 * math.pi, 97)) for f in (np.sin, np.cos)], axis=1)
+
+
+def rotation_figure(
+    path: Rows, moved: Float[np.ndarray, "2"], turn: float, position: int, pair: int, labels: Labels
+) -> go.Figure:
+    """One pair on the unit circle: p_i, the turn, and p_(i + offset), which M p_i hits.
+
+    Across is the sine, up the cosine, so position 0 points to twelve o'clock and later ones go clockwise.
+
+    Args:
+        path: the pair (sine, cosine) at position i, at i + offset, and at every whole position between.
+        moved: the pair of M p_i.
+        turn: offset times omega_j, radians.
+    """
+    start, arrived = path[0], path[-1]
+    end = position + (len(path) - 1) * (1 if turn >= 0 else -1)
+    figure = go.Figure()
+    _line(figure, _CIRCLE, QUIET, 1.5)
+    figure.add_scatter(
+        x=path[:, 0].astype(np.float32),
+        y=path[:, 1].astype(np.float32),
+        mode="markers",
+        marker={"size": 5, "color": QUIET},
+        name=labels["between"],
+        legendrank=1002,
+        customdata=np.linspace(position, end, len(path), dtype=np.float32),
+        hovertemplate="p<sub>%{customdata}</sub>: %{x:.4f}, %{y:.4f}<extra></extra>",
+    )
+    spiral = arc(start, turn)
+    figure.add_scatter(
+        x=spiral[:, 0],
+        y=spiral[:, 1],
+        mode="lines+markers",
+        line={"color": ACCENT, "width": 2.5},
+        marker={**_ARROW, "color": ACCENT, "size": [0] * (len(spiral) - 1) + [13 if abs(turn) > 0.1 else 0]},
+        name=labels["turn"].format(
+            degrees=_minus(f"{math.degrees(turn):,.1f}"), turns=_minus(f"{turn / (2 * math.pi):.3g}")
+        ),
+        legendrank=1001,
+        hoverinfo="skip",
+    )
+    for hand, colour in ((start, QUERIES), (arrived, KEYS)):
+        _line(figure, np.stack([np.zeros(2), hand]), colour, 4, arrow=True)
+    figure.add_scatter(
+        x=moved[:1].astype(np.float32),
+        y=moved[1:].astype(np.float32),
+        mode="markers",
+        marker={"symbol": "circle-open", "size": 22, "color": ACCENT, "line": {"width": 2.5}},
+        name=labels["moved"].format(position=_minus(position)),
+        hovertemplate="%{x:.6f}, %{y:.6f}<extra></extra>",
+    )
+    for (x, y), colour, where in zip(_apart(start, arrived), (QUERIES, KEYS), (position, end), strict=True):
+        text = f"<b>{labels['hand'].format(position=_minus(where))}</b>"
+        figure.add_annotation(x=x, y=y, text=text, font={"color": colour, "size": 17}, showarrow=False)
+    lay_out(figure, labels["sine"].format(dimension=2 * pair), labels["cosine"].format(dimension=2 * pair + 1), 520)
+    _equal_axes(figure, (-1.32, 1.32), (-1.32, 1.32))
+    return figure.update_layout(xaxis={"tickvals": [-1, 0, 1]}, yaxis={"tickvals": [-1, 0, 1]})
+
+
+def pairs_figure(
+    start: Rows, arrived: Rows, turns: Float[np.ndarray, "rows"], pairs: Sequence[int], chosen: int, labels: Labels
+) -> go.Figure:
+    """Many pairs as small clocks in a square, the fastest first.
+
+    Args:
+        start, arrived: a row for each pair drawn: (sine, cosine) at position i and at i + offset.
+        turns: offset times omega_j of each, radians.
+        pairs: their numbers j.
+        chosen: the pair to frame, drawn or not.
+    """
+    columns = math.ceil(math.sqrt(len(pairs)))
+    centres = np.array([(2.7 * (k % columns), -3.1 * (k // columns)) for k in range(len(pairs))])
+    figure = go.Figure()
+    frames = [k for k, pair in enumerate(pairs) if pair == chosen]
+    _line(figure, _joined([_CIRCLE + centres[k] for k in range(len(pairs))]), QUIET, 1)
+    _line(figure, _joined([_CIRCLE * 1.12 + centres[k] for k in frames]), ACCENT, 2.5)
+    arcs = [arc(hand, math.fmod(turn, 2 * math.pi)) for hand, turn in zip(start, turns, strict=True)]
+    _line(figure, _joined([piece + centre for piece, centre in zip(arcs, centres, strict=True)]), ACCENT, 1.5)
+    for hands, colour, name in ((start, QUERIES, labels["from"]), (arrived, KEYS, labels["to"])):
+        _line(
+            figure,
+            _joined([np.stack([c, c + hand]) for c, hand in zip(centres, hands, strict=True)]),
+            colour,
+            2.5,
+            name,
+        )
+    figure.add_scatter(
+        x=centres[:, 0].astype(np.float32),
+        y=(centres[:, 1] - 1.42).astype(np.float32),
+        mode="text",
+        text=[str(pair) for pair in pairs],
+        textfont={"size": 11},
+        customdata=np.degrees(turns).astype(np.float32),
+        hovertemplate=labels["pair"].format(pair="%{text}", degrees="%{customdata:.2f}") + "<extra></extra>",
+        showlegend=False,
+    )
+    lay_out(figure, "", "", 480)
+    rows = math.ceil(len(pairs) / columns)
+    _equal_axes(figure, (-1.3, 2.7 * (columns - 1) + 1.3), (-3.1 * (rows - 1) - 1.75, 1.3))
+    return figure.update_xaxes(visible=False).update_yaxes(visible=False)
+
+
+def shown_pairs(num_pairs: int, chosen: int, limit: int = 36) -> list[int]:
+    """All pairs, or `limit` of them spread from the fastest to the slowest, the chosen one among them."""
+    if num_pairs <= limit:
+        return list(range(num_pairs))
+    spread = np.linspace(0, num_pairs - 1, limit).round().astype(int)
+    if chosen not in spread:
+        spread[np.abs(spread - chosen).argmin()] = chosen
+    return [int(pair) for pair in spread]
+
+
+def arc(start: Float[np.ndarray, "2"], turn: float) -> Float[np.ndarray, "points 2"]:
+    """From a hand through an angle, clockwise where it is positive; more than one turn winds outwards."""
+    angle = math.atan2(start[0], start[1])
+    steps = np.linspace(0, 1, 2 + math.ceil(32 * abs(turn) / math.pi))
+    turns = abs(turn) / (2 * math.pi)
+    radius = 0.4 if turns <= 1 else 0.25 + 0.45 * steps
+    return np.stack([radius * f(angle + turn * steps) for f in (np.sin, np.cos)], axis=1).astype(np.float32)
+
+
+def _line(
+    figure: go.Figure, points: Rows, colour: str, width: float, name: str | None = None, arrow: bool = False
+) -> None:
+    marker = {**_ARROW, "color": colour, "size": [0, 17]} if arrow else None
+    figure.add_scatter(
+        x=points[:, 0].astype(np.float32),
+        y=points[:, 1].astype(np.float32),
+        mode="lines+markers" if arrow else "lines",
+        line={"color": colour, "width": width},
+        marker=marker,
+        name=name,
+        showlegend=name is not None,
+        hoverinfo="skip",
+    )
+
+
+def _joined(pieces: Sequence[Rows]) -> Rows:
+    """Pieces of line as one trace: a row of NaN lifts the pen."""
+    gap = np.full((1, 2), np.nan)
+    return np.concatenate([part for piece in pieces for part in (piece, gap)] or [gap])
+
+
+def _apart(first: Float[np.ndarray, "2"], second: Float[np.ndarray, "2"], least: float = 0.34) -> Rows:
+    """Where two labels go: outside the circle at their hands, moved apart where these nearly coincide."""
+    angles = np.array([math.atan2(*first), math.atan2(*second)])
+    between = (angles[1] - angles[0] + math.pi) % (2 * math.pi) - math.pi
+    push = max(0.0, least - abs(between)) / 2 * (1 if between >= 0 else -1)
+    angles += np.array([-push, push])
+    return 1.19 * np.stack([np.sin(angles), np.cos(angles)], axis=1)
+
+
+def _equal_axes(figure: go.Figure, x: tuple[float, float], y: tuple[float, float]) -> None:
+    figure.update_xaxes(range=x, showgrid=False, zeroline=True, zerolinecolor=QUIET, constrain="domain")
+    figure.update_yaxes(
+        range=y,
+        showgrid=False,
+        zeroline=True,
+        zerolinecolor=QUIET,
+        scaleanchor="x",
+        constrain="domain",
+        constraintoward="top",
+    )
+
+
+def _minus(number: object) -> str:
+    return str(number).replace("-", "−")

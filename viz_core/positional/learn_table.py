@@ -1,0 +1,93 @@
+"""A learnable encoding, trained from scratch: which table solves a task that only positions can solve?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from viz_core.positional.sinusoidal import sinusoidal_table
+
+
+@dataclass(frozen=True, eq=False)
+class Learning:
+    """How far training has come: steps done, the loss of each so far, and the table as it is now."""
+
+    step: int
+    num_steps: int
+    losses: tuple[float, ...]
+    table: Float[Tensor, "n d"]
+
+
+def neighbour_weights(num_tokens: int, reach: int) -> Float[Tensor, "n n"]:
+    """The attention that the task wants: equal weight on every token up to `reach` away, none beyond.
+
+    Raises:
+        ValueError: if num_tokens < 1 or reach < 0.
+    """
+    if num_tokens < 1 or reach < 0:
+        raise ValueError(f"expected at least 1 token and a reach of at least 0, got {num_tokens} and {reach}")
+    positions = torch.arange(num_tokens)
+    near = ((positions[:, None] - positions).abs() <= reach).float()
+    return near / near.sum(dim=1, keepdim=True)
+
+
+def table_weights(table: Float[Tensor, "n d"], sharpness: float = 1.0) -> Float[Tensor, "n n"]:
+    """softmax(sharpness P P^T / sqrt(d)): attention that sees positions and nothing else."""
+    return torch.softmax(sharpness * table @ table.T * table.shape[1] ** -0.5, dim=-1)
+
+
+def task_loss(weights: Float[Tensor, "n n"], wanted: Float[Tensor, "n n"]) -> float:
+    """E |A x - T x|^2 / n over x ~ N(0, I): ||A - T||_F^2 / n, exactly, for weights A and wanted weights T."""
+    return float((weights - wanted).square().sum() / len(wanted))
+
+
+def sinusoidal_loss(num_tokens: int, num_hiddens: int, wanted: Float[Tensor, "n n"]) -> float:
+    """The loss of sinusoids at their best sharpness, found by trying 60 from 0.1 to 100."""
+    table = sinusoidal_table(num_tokens, num_hiddens)
+    return min(task_loss(table_weights(table, float(s)), wanted) for s in torch.logspace(-1, 2, 60))
+
+
+def offset_share(similarity: Float[Tensor, "n n"]) -> float:
+    """Share of a map's variance that the offset alone explains: 1 for a map that is constant on each diagonal."""
+    n = similarity.shape[0]
+    explained = torch.empty_like(similarity)
+    for offset in range(-n + 1, n):
+        mean = similarity.diagonal(offset).mean()
+        explained.diagonal(offset).fill_(mean)
+    return float(1 - (similarity - explained).square().sum() / (similarity - similarity.mean()).square().sum())
+
+
+def learn_table(
+    num_tokens: int = 24, num_hiddens: int = 32, reach: int = 2, num_steps: int = 600, seed: int = 0, every: int = 20
+) -> Iterator[Learning]:
+    """Train a table P so that softmax(P P^T / sqrt(d)) x is the mean of each number's neighbours.
+
+    Each step draws 64 sequences x ~ N(0, I) and moves P by Adam (learning rate 0.05) down the mean
+    squared error. P starts at N(0, 0.02^2), as in BERT and ViT.
+
+    Yields:
+        the state of training every `every` steps and at the end, so that a caller can show it and stop.
+
+    Raises:
+        ValueError: if a size is below 1.
+    """
+    if min(num_tokens, num_hiddens, num_steps, every) < 1:
+        raise ValueError(f"expected sizes of at least 1, got {(num_tokens, num_hiddens, num_steps, every)}")
+    generator = torch.Generator().manual_seed(seed)
+    wanted = neighbour_weights(num_tokens, reach)
+    table = (0.02 * torch.randn(num_tokens, num_hiddens, generator=generator)).requires_grad_()
+    optimizer = torch.optim.Adam([table], lr=0.05)
+    losses: list[float] = []
+    for step in range(1, num_steps + 1):
+        x = torch.randn(num_tokens, 64, generator=generator)
+        loss = ((table_weights(table) - wanted) @ x).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+        if step % every == 0 or step == num_steps:
+            yield Learning(step, num_steps, tuple(losses), table.detach().clone())

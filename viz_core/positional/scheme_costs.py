@@ -1,0 +1,142 @@
+"""What each position scheme costs: numbers learned, stored and computed, by the size of the model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from viz_core.positional._checks import check_positive
+
+_BYTES = 4  # float32
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """All that the cost of a scheme depends on.
+
+    Args:
+        num_tokens: n, also the length the scheme is trained for.
+        num_hiddens: d; each head is d / h wide.
+        num_heads: h, a divisor of d.
+        height, width: the grid of the 2-D scheme, height * width = n. A line of tokens is one row high.
+        max_distance: clipping distance k of Shaw's scheme.
+        num_buckets: of T5.
+        per_head: whether each head has relative tables of its own.
+
+    Raises:
+        ValueError: if a size is below 1, h does not divide d, d / h is odd, or the grid has not n cells.
+    """
+
+    num_tokens: int
+    num_hiddens: int
+    num_heads: int
+    height: int
+    width: int
+    max_distance: int = 4
+    num_buckets: int = 32
+    per_head: bool = False
+
+    def __post_init__(self) -> None:
+        check_positive(num_tokens=self.num_tokens, num_hiddens=self.num_hiddens, num_heads=self.num_heads)
+        if self.num_hiddens % (2 * self.num_heads):
+            raise ValueError(
+                f"num_hiddens: expected a multiple of 2 * num_heads={2 * self.num_heads}, got {self.num_hiddens}"
+            )
+        if self.height * self.width != self.num_tokens:
+            raise ValueError(f"height x width: expected {self.num_tokens} cells, got {self.height} x {self.width}")
+
+    @property
+    def head_dim(self) -> int:
+        return self.num_hiddens // self.num_heads
+
+    @property
+    def tables(self) -> int | None:
+        """How many relative tables there are, as `num_heads` of the relative modules: None is one for all heads."""
+        return self.num_heads if self.per_head else None
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Numbers a scheme needs in one layer, beyond attention without positions.
+
+    Args:
+        parameters: learned.
+        stored: kept between calls: parameters and fixed tables.
+        computed: score-sized numbers made beside Q K^T for one sequence.
+    """
+
+    parameters: int = 0
+    stored: int = 0
+    computed: int = 0
+
+    @property
+    def stored_bytes(self) -> int:
+        return _BYTES * self.stored
+
+    @property
+    def computed_bytes(self) -> int:
+        return _BYTES * self.computed
+
+
+def none(_s: Sizes) -> Cost:
+    """Nothing at all."""
+    return Cost()
+
+
+def sinusoidal(s: Sizes) -> Cost:
+    """A fixed table of n x d, added to the input."""
+    return Cost(stored=s.num_tokens * s.num_hiddens)
+
+
+def learned(s: Sizes) -> Cost:
+    """A learned table of n x d, added to the input."""
+    return _all_learned(s.num_tokens * s.num_hiddens)
+
+
+def absolute(s: Sizes) -> Cost:
+    """A learned vector for each key position, shared by heads; scores q . e by key."""
+    return _all_learned(s.num_tokens * s.head_dim, _score_map(s))
+
+
+def relative(s: Sizes) -> Cost:
+    """A learned vector for each of 2n - 1 offsets; scores q . r by offset."""
+    return _all_learned((s.tables or 1) * (2 * s.num_tokens - 1) * s.head_dim, _by_offset(s, s.num_tokens))
+
+
+def shaw(s: Sizes) -> Cost:
+    """A learned vector for each of 2k + 1 clipped offsets; the scores are as many as without clipping."""
+    return _all_learned((s.tables or 1) * (2 * s.max_distance + 1) * s.head_dim, _by_offset(s, s.num_tokens))
+
+
+def relative_2d(s: Sizes) -> Cost:
+    """Learned vectors for 2 height - 1 row offsets and 2 width - 1 column offsets; their scores and the sum."""
+    vectors = (2 * s.height - 1) + (2 * s.width - 1)
+    computed = _by_offset(s, s.height) + _by_offset(s, s.width) + _score_map(s)
+    return _all_learned((s.tables or 1) * vectors * s.head_dim, computed)
+
+
+def rotary(s: Sizes) -> Cost:
+    """A cosine and a sine for each position and pair."""
+    return Cost(stored=s.num_tokens * s.head_dim)
+
+
+def alibi(s: Sizes) -> Cost:
+    """A slope for each head; the penalty of each query and key."""
+    return Cost(stored=s.num_heads, computed=_score_map(s))
+
+
+def t5(s: Sizes) -> Cost:
+    """A learned number for each bucket and head; the bias of each query and key."""
+    return _all_learned(s.num_buckets * s.num_heads, _score_map(s))
+
+
+def _all_learned(parameters: int, computed: int = 0) -> Cost:
+    return Cost(parameters, parameters, computed)
+
+
+def _score_map(s: Sizes) -> int:
+    return s.num_heads * s.num_tokens**2
+
+
+def _by_offset(s: Sizes, side: int) -> int:
+    """Scores by offset: for each head and token, one for each of the 2 side - 1 offsets along a line."""
+    return s.num_heads * s.num_tokens * (2 * side - 1)

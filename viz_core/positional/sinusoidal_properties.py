@@ -1,0 +1,151 @@
+"""What must be true of a sinusoidal table, measured on the table itself: norms, wavelengths, similarity, distance.
+
+Columns 2j and 2j+1 are a pair, the sine and the cosine of one angle. An odd width ends on a lone
+sine, for which most of these do not hold; where that matters, the functions say what they leave out.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float, UInt8
+from torch import Tensor
+
+from viz_core.positional.sinusoidal import angular_frequencies
+
+Table = Float[Tensor, "positions num_hiddens"]
+
+
+def wavelengths(num_hiddens: int, base: float = 10000.0) -> Float[Tensor, "num_hiddens"]:
+    """2 pi / omega_j of each column, float64, in positions: after so many, the column repeats.
+
+    Raises:
+        ValueError: if num_hiddens < 1 or base <= 0.
+    """
+    return (2 * math.pi / angular_frequencies(num_hiddens, base)).repeat_interleave(2)[:num_hiddens]
+
+
+def expected_squared_norms(num_positions: int, num_hiddens: int, base: float = 10000.0) -> Float[Tensor, "positions"]:
+    """|p_i|^2 as sin^2 + cos^2 = 1 has it: d/2 for even d; (d-1)/2 + sin^2(i omega) with the lone sine of an odd d."""
+    positions = torch.arange(num_positions, dtype=torch.float64)
+    whole = torch.full_like(positions, num_hiddens // 2)
+    if num_hiddens % 2 == 0:
+        return whole
+    return whole + (positions * angular_frequencies(num_hiddens, base)[-1]).sin().square()
+
+
+def norm_error(table: Table, base: float = 10000.0) -> float:
+    """max over i of |(p_i . p_i) - its expected value|."""
+    n, d = table.shape
+    return float((table.square().sum(dim=1) - expected_squared_norms(n, d, base)).abs().max())
+
+
+def measured_wavelengths(table: Table) -> Float[Tensor, "steps pairs"]:
+    """The wavelength of each pair as each step from a row to the next shows it: 2 pi over the angle of the step.
+
+    The angle from (sin a, cos a) to (sin b, cos b) is atan2(sin b cos a - cos b sin a, sin a sin b + cos a cos b),
+    in (-pi, pi]: right for frequencies below pi, that is for any base >= 1.
+
+    Raises:
+        ValueError: if the table has fewer than two rows.
+    """
+    if len(table) < 2:
+        raise ValueError(f"table: expected at least 2 rows, got {len(table)}")
+    sines, cosines = _pairs(table)
+    across = sines[1:] * cosines[:-1] - cosines[1:] * sines[:-1]
+    along = sines[1:] * sines[:-1] + cosines[1:] * cosines[:-1]
+    return 2 * math.pi / torch.atan2(across, along)
+
+
+def wavelength_error(table: Table, base: float = 10000.0) -> float:
+    """max over steps and pairs of |measured wavelength / (2 pi / omega_j) - 1|.
+
+    Raises:
+        ValueError: if the table has fewer than two rows.
+    """
+    measured = measured_wavelengths(table)
+    expected = wavelengths(table.shape[1], base)[1::2]
+    return float((measured / expected - 1).abs().max())
+
+
+def similarity_by_offset(table: Table) -> Float[Tensor, "positions"]:
+    """p_0 . p_k for every k: sum_j cos(k omega_j), for even widths the similarity of any two rows k apart."""
+    return table @ table[0]
+
+
+def rises(similarity: Float[Tensor, "positions"]) -> int:
+    """At how many offsets the similarity is larger than at the offset before."""
+    return int((similarity.diff() > 0).sum())
+
+
+def offset_error(table: Table, num_starts: int = 64) -> float:
+    """max |p_i . p_j - p_0 . p_|i-j|| over `num_starts` evenly spaced i and every j, lone sine left out."""
+    paired = table[:, : table.shape[1] // 2 * 2]
+    similarity = similarity_by_offset(paired)
+    starts = start_positions(len(table), num_starts)
+    offsets = (torch.arange(len(table)) - starts[:, None]).abs()
+    return float((paired[starts] @ paired.T - similarity[offsets]).abs().max())
+
+
+def start_positions(num_positions: int, num_starts: int = 64) -> Tensor:
+    """Positions from which offsets are checked: all of them, or so many evenly spaced, both ends included."""
+    return torch.linspace(0, num_positions - 1, min(num_positions, num_starts), dtype=torch.float64).round().long()
+
+
+class Nearest(NamedTuple):
+    """The two most similar rows of a table, by how far apart they stand and how far apart they lie."""
+
+    offset: int
+    distance: float
+
+
+def nearest_rows(table: Table) -> Nearest:
+    """The smallest |p_i - p_j| over i != j, lone sine left out.
+
+    Distance depends on the offset alone, as similarity does, so row 0 against the others tells it for
+    all. A lone sine can only take rows further apart.
+
+    Raises:
+        ValueError: if the table has fewer than two rows.
+    """
+    if len(table) < 2:
+        raise ValueError(f"table: expected at least 2 rows, got {len(table)}")
+    paired = table[:, : table.shape[1] // 2 * 2]
+    distance, before = (paired[1:] - paired[0]).norm(dim=1).min(dim=0)
+    return Nearest(int(before) + 1, float(distance))
+
+
+def num_coinciding(table: Table, resolution: float = 1e-6) -> int:
+    """How many rows lie no further than `resolution` from row 0, lone sine left out: positions not told apart."""
+    paired = table[:, : table.shape[1] // 2 * 2]
+    return int(((paired[1:] - paired[0]).norm(dim=1) <= resolution).sum())
+
+
+def binary_code(num_positions: int) -> UInt8[Tensor, "positions bits"]:
+    """Positions 0 .. n-1 in binary, the lowest bit first: bit b repeats every 2^(b+1) positions.
+
+    Raises:
+        ValueError: if num_positions < 1.
+    """
+    if num_positions < 1:
+        raise ValueError(f"num_positions: expected at least 1, got {num_positions}")
+    bits = torch.arange(max(1, (num_positions - 1).bit_length()))
+    return (torch.arange(num_positions)[:, None] >> bits & 1).to(torch.uint8)
+
+
+def doubling_columns(num_bits: int, num_hiddens: int, base: float = 10000.0) -> tuple[int | None, ...]:
+    """For each bit b the sine whose wavelength is nearest to 2 pi 2^b, so that each is half as fast as the one before.
+
+    None where none is within a factor of sqrt(2): so no column stands for two bits.
+    """
+    octaves = (wavelengths(num_hiddens, base)[::2] / (2 * math.pi)).log2()
+    distance = (octaves - torch.arange(num_bits)[:, None]).abs()
+    nearest = distance.argmin(dim=1)
+    return tuple(2 * int(j) if float(row[j]) < 0.5 else None for row, j in zip(distance, nearest, strict=True))
+
+
+def _pairs(table: Table) -> tuple[Tensor, Tensor]:
+    whole = table.shape[1] // 2 * 2
+    return table[:, 0:whole:2], table[:, 1:whole:2]
