@@ -23,6 +23,7 @@ SECTIONS = {
     "figure": ["alt.{}"],
     "heatmap": ["alt.{}", "cell.{}"],
     "claim": ["claim.{}"],
+    "claim_at_least": ["claim.{}"],
     "exercise": ["exercise.{}"],
     "look_for": ["look.{}"],
     "tabs": ["option.{}"],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import io
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,7 @@ class Chapter:
         self.words: Words = load_words(name)
         self.common: Words = load_words("common")
         self.controls = Controls(self.words)
+        self._keys: Counter[str] = Counter()
         st.html(_PARTS / "house.css")
         self._sidebar()
         st.title(self.words.title, anchor=False)
@@ -69,18 +71,16 @@ class Chapter:
         name: str,
         figure: go.Figure,
         *,
-        part: str = "",
         on_select: Callable[[], None] | None = None,
         **values: object,
     ) -> None:
         """A figure with its text alternative (`alt.NAME`) and what to look for (`look.NAME`).
 
-        `part` tells apart figures that share these words. `on_select` runs after a click on a point; the
-        points are then in the session state, under "figure-NAMEPART".
+        `on_select` runs after a click on a point; the points are then in the session state, under "figure-NAME".
         """
         st.plotly_chart(
             figure,
-            key=f"figure-{name}{part}",
+            key=self._unique(f"figure-{name}"),
             on_select=on_select or "ignore",
             selection_mode="points",
             config={**_FIGURE_CONFIG, "toImageButtonOptions": {"format": "svg", "filename": f"{self.name}-{name}"}},
@@ -107,29 +107,28 @@ class Chapter:
         st.subheader(self.common("claims"), anchor="claims")
         return st.container(horizontal=True, key="claims")
 
-    def claim(
-        self,
-        name: str,
-        residual: float,
-        tolerance: float,
-        *,
-        part: str = "",
-        at_least: bool = False,
-        **values: object,
-    ) -> None:
-        """A badge: what must be true (`claim.NAME`), the residual just measured, and whether it holds.
+    def claim(self, name: str, residual: float, tolerance: float, **values: object) -> None:
+        """A badge: what must be true (`claim.NAME`), the residual just measured, and whether it holds."""
+        self._badge(name, residual, tolerance, residual <= tolerance, "residual", values)
 
-        `at_least`: the number must reach the tolerance rather than stay within it, where something must
-        differ. `part` tells apart claims that share their words.
-        """
-        holds = bool(residual >= tolerance if at_least else residual <= tolerance)
+    def claim_at_least(self, name: str, measured: float, least: float, **values: object) -> None:
+        """A badge for what must differ: it holds where the number measured is at least this large."""
+        self._badge(name, measured, least, measured >= least, "residual-at-least", values)
+
+    def _badge(
+        self, name: str, measured: float, limit: float, holds: bool, said: str, values: dict[str, object]
+    ) -> None:
         mark = ":green[:material/check:]" if holds else ":orange[:material/close:]"
         verdict = self.common("holds" if holds else "fails")
         words = self.words(f"claim.{name}", **values)
-        limit = "residual-at-least" if at_least else "residual"
-        measured = self.common(limit, residual=f"{residual:.2g}", tolerance=f"{tolerance:.2g}")
-        with st.container(key=f"claim-{name}{part}", width="content"):
-            st.markdown(f"{mark} {words} `{residual:.2g}`", help=f"{verdict} {measured}")
+        numbers = self.common(said, residual=f"{measured:.2g}", tolerance=f"{limit:.2g}")
+        with st.container(key=self._unique(f"claim-{name}"), width="content"):
+            st.markdown(f"{mark} {words} `{measured:.2g}`", help=f"{verdict} {numbers}")
+
+    def _unique(self, key: str) -> str:
+        """The key, with a number where this page has used it before: several badges or figures may share words."""
+        self._keys[key] += 1
+        return key if self._keys[key] == 1 else f"{key}-{self._keys[key]}"
 
     def exercise(self, name: str) -> None:
         """Predict, then reveal: `exercise.NAME` has a question, choices `- [ ]`, the right one `- [x]`, and `>` why."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 import streamlit as st
+import torch
 from torch import Tensor
 
 from ui.chapter import Chapter
@@ -93,9 +94,11 @@ def side_by_side(chapter: Chapter, asked: Asked) -> None:
         config={"displayModeBar": False},
         alt=chapter.words("alt.scale", shown=names[asked.shown]),
     )
+    maps = {scheme.name: asked.shown_map(scheme) for scheme in SCHEMES}
+    figures = position_maps.small_maps(maps, asked.tokens.labels, asked.shown, names)
     with st.container(horizontal=True, gap="xsmall", key="schemes"):
         for scheme in SCHEMES:
-            values = asked.shown_map(scheme)
+            values = maps[scheme.name]
             label = chapter.words(f"option.{scheme.name}")
             with st.container(border=True, width=174, gap=None, key=f"card-{scheme.name}"):
                 st.button(
@@ -106,9 +109,8 @@ def side_by_side(chapter: Chapter, asked: Asked) -> None:
                     on_click=_open,
                     args=(chapter, scheme.name),
                 )
-                figure = position_maps.small_map(values, asked.tokens.labels, asked.shown, names)
                 low, high = f"{values.min():.2f}", f"{values.max():.2f}"
-                chapter.figure("small", figure, part=f"-{scheme.name}", scheme=label, low=low, high=high)
+                chapter.figure("small", figures[scheme.name], scheme=label, low=low, high=high)
                 st.caption(chapter.words(f"enters.{scheme.enters}"))
     chapter.look_for("side-by-side")
 
@@ -135,7 +137,15 @@ def costs(chapter: Chapter, asked: Asked) -> None:
         learned=f"{lines['learned'][1][-1]:,}",
         relative=f"{lines['relative'][1][-1]:,}",
     )
-    st.dataframe(_cost_table(chapter, _square(n, h, per_head)), hide_index=True, height="content")
+    number = st.column_config.NumberColumn(format="localized")
+    wide = st.column_config.TextColumn(width="medium")
+    columns = {chapter.words(f"column.{name}"): number for name in ("parameters", "stored", "computed")}
+    st.dataframe(
+        _cost_table(chapter, _square(n, h, per_head)),
+        hide_index=True,
+        height="content",
+        column_config={**columns, chapter.words("column.formula"): wide},
+    )
     chapter.look_for("cost-table")
 
 
@@ -146,7 +156,10 @@ def shuffle(chapter: Chapter, asked: Asked) -> None:
     if len(set(labels)) < 2:
         st.info(chapter.words("nothing-to-shuffle"), icon=":material/edit:")
         return
-    order = shuffled_order(labels, int(chapter.controls.slider("order", 1, 20, 1)))
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        number = int(chapter.controls.slider("order", 1, 20, 1))
+        backwards = chapter.controls.toggle("backwards")
+    order = torch.arange(len(labels)).flip(0) if backwards else shuffled_order(labels, number)
     st.markdown(
         chapter.words(
             "shuffled",
@@ -161,15 +174,10 @@ def shuffle(chapter: Chapter, asked: Asked) -> None:
     chapter.figure("order", figure, summary=summary)
     with chapter.claims():
         for scheme in SCHEMES:
-            blind = scheme.blind(asked.setting.sizes)
-            chapter.claim(
-                "blind" if blind else "ordered",
-                residuals[scheme.name],
-                ROUNDING if blind else ORDER_MATTERS,
-                part=f"-{scheme.name}",
-                at_least=not blind,
-                scheme=names[scheme.name],
-            )
+            if scheme.blind(asked.setting.sizes, order):
+                chapter.claim("blind", residuals[scheme.name], ROUNDING, scheme=names[scheme.name])
+            else:
+                chapter.claim_at_least("ordered", residuals[scheme.name], ORDER_MATTERS, scheme=names[scheme.name])
 
 
 def _sentence(chapter: Chapter) -> Tokens:
@@ -217,9 +225,9 @@ def _cost_table(chapter: Chapter, sizes: Sizes) -> pd.DataFrame:
             {
                 words("column.scheme"): words(f"option.{scheme.name}"),
                 words("column.formula"): words(f"formula.{scheme.name}"),
-                words("column.parameters"): f"{cost.parameters:,}",
-                words("column.stored"): f"{cost.stored_bytes:,}",
-                words("column.computed"): f"{cost.computed_bytes:,}",
+                words("column.parameters"): cost.parameters,
+                words("column.stored"): cost.stored_bytes,
+                words("column.computed"): cost.computed_bytes,
                 words("column.extends"): words("yes" if scheme.extends else "no"),
                 words("column.why"): words(f"extends.{scheme.name}"),
             }

@@ -21,7 +21,7 @@ from viz_core.positional.learn_table import (
     task_loss,
 )
 from viz_core.positional.order import offset_contrast, offset_spread
-from viz_core.positional.rank_collapse import collapse_curves
+from viz_core.positional.rank_collapse import collapse_curves, largest_ratio
 from viz_core.positional.schemes import BY_NAME, SCHEMES
 
 POSITIONS, DIMENSIONS = 24, 32  # of the table that is learned
@@ -54,10 +54,9 @@ def deep_stacks(chapter: Chapter, asked: Asked) -> None:
     chapter.figure(
         "collapse", figures.collapse_figure({k: v.numpy() for k, v in curves.items()}, names), summary=summary
     )
-    last = {name: float(curve[-1]) for name, curve in curves.items()}
     with chapter.claims():
-        chapter.claim("collapse", last["attention"] / float(curves["attention"][0]), 1e-2, depth=depth)
-        chapter.claim("skip", last["skip"] / max(last["attention"], 2**-53), 10.0, at_least=True, depth=depth)
+        chapter.claim("collapse", largest_ratio(curves["attention"]), 1.0)
+        chapter.claim("skip", float((curves["attention"] - curves["skip"]).max()), 0.0)
 
 
 def learnable(chapter: Chapter) -> None:
@@ -92,8 +91,8 @@ def offsets(chapter: Chapter, asked: Asked) -> None:
     chapter.figure("one-word", figures.weights_figure(maps, names), head=asked.head + 1)
     with chapter.claims():
         chapter.claim("one-score", spreads["relative"], ROUNDING)
-        chapter.claim("told-apart", offset_contrast(scores["relative"]), 0.1, at_least=True)
-        chapter.claim("many-scores", spreads["absolute"], 1e-2, at_least=True)
+        chapter.claim_at_least("told-apart", offset_contrast(scores["relative"]), 0.1)
+        chapter.claim_at_least("many-scores", spreads["absolute"], 1e-2)
 
 
 def _train(chapter: Chapter, kept: str, reach: int, num_steps: int) -> None:
@@ -126,15 +125,17 @@ def _show_learning(chapter: Chapter, learning: Learning, reach: int) -> None:
     chapter.text("trained", step=f"{learning.step:,}", steps=f"{learning.num_steps:,}", loss=f"{learned:.4f}")
     figure = figures.loss_figure(learning.losses, learning.num_steps, references, names)
     chapter.figure(
-        "loss", figure, **{name: f"{loss:.4f}" for name, loss in references.items()}, learned=f"{learned:.4f}"
+        "loss",
+        figure,
+        sinusoidal=f"{references['sinusoidal']:.4f}",
+        none=f"{references['none']:.4f}",
+        learned=f"{learned:.4f}",
     )
     sinusoids = sinusoidal_table(POSITIONS, DIMENSIONS)
     tables = {"learned": learning.table.numpy(), "sinusoidal": sinusoids.numpy()}
     share = offset_share(learning.table @ learning.table.T)
-    chapter.figure(
-        "similarity", figures.similarity_figure(tables, names), part="-trained", share=f"{share:.0%}", n=POSITIONS
-    )
+    chapter.figure("similarity", figures.similarity_figure(tables, names), share=f"{share:.0%}", n=POSITIONS)
     chapter.figure("wanted", figures.weights_figure({"wanted": wanted.numpy(), "got": weights.numpy()}, names))
     with chapter.claims():
         chapter.claim("learns", learned / references["none"], 0.25)
-        chapter.claim("finds-offsets", share, 0.9, at_least=True)
+        chapter.claim_at_least("finds-offsets", share, 0.9)

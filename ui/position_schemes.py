@@ -35,7 +35,7 @@ from viz_core.positional.scheme_proofs import (
     skew_error,
     slope_error,
 )
-from viz_core.positional.schemes import BY_NAME, SCHEMES, Setting, relative_2d_module
+from viz_core.positional.schemes import BY_NAME, SCHEMES, Setting, learned_table, relative_2d_module
 from viz_core.positional.t5 import t5_bucket_ranges
 
 EXACT = 1e-9  # float64
@@ -78,8 +78,9 @@ def _sinusoidal(chapter: Chapter, asked: Asked) -> None:
 
 
 def _learned(chapter: Chapter, asked: Asked) -> None:
-    chapter.text("table-random" if asked.setting.table is None else "table-shipped")
-    _similarity(chapter, "fresh" if asked.setting.table is None else "shipped", BY_NAME["learned"].table(asked.setting))
+    name = "fresh" if asked.setting.table is None else "shipped"
+    chapter.text(f"table-{name}")
+    _similarity(chapter, name, learned_table(asked.setting))
 
 
 def _similarity(chapter: Chapter, name: str, table: torch.Tensor) -> None:
@@ -119,7 +120,7 @@ def _shaw(chapter: Chapter, asked: Asked) -> None:
     names = chapter.words.group("figure")
     k = int(chapter.controls.slider("k", 0, 16, 4))
     n = len(asked.tokens.labels)
-    chapter.figure("index", skew.index_figure(n, k, names), part="-clipped", n=n, last=2 * k)
+    chapter.figure("index", skew.index_figure(n, k, names), n=n, last=2 * k)
     clipped = replace(asked.setting, sizes=replace(asked.setting.sizes, max_distance=k))
     bias = BY_NAME["shaw"].position_scores(clipped.one_word())
     with chapter.claims():
@@ -240,7 +241,7 @@ def _alibi(chapter: Chapter, _asked: Asked) -> None:
         chapter.figure("penalty", figure, head=head + 1, slope=f"{slopes[head]:.4g}", lowest=f"{bias.min():.3g}")
     with chapter.claims():
         for count in PUBLISHED_SLOPES:
-            chapter.claim("slopes", slope_error(count), 1e-15, part=f"-{count}", heads=count)
+            chapter.claim("slopes", slope_error(count), 1e-15, heads=count)
         chapter.claim("even", evenness_error(heads, 32), ROUNDING)
 
 

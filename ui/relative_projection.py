@@ -127,7 +127,7 @@ def proof(chapter: Chapter, move: Move) -> None:
     chapter.text(
         "proof",
         pair=move.pair,
-        base=f"{move.base:g}",
+        base=f"{move.base:.0f}",
         exponent=2 * move.pair,
         width=move.num_hiddens,
         omega=f"{float(move.omega()[move.pair]):.5g}",

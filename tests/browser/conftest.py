@@ -3,24 +3,13 @@
 from __future__ import annotations
 
 import os
-import shutil
-import socket
-import subprocess
-import sys
-import time
-import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-ROOT = Path(__file__).resolve().parents[2]
-_QUIET = (
-    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync"
-).split()
+from benchmarks.serving import CHROMIUM_ARGUMENTS, find_chromium, serve
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -30,31 +19,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _chromium() -> str:
-    found = next((path for path in map(shutil.which, ("chromium", "chromium-browser", "google-chrome")) if path), None)
+    found = find_chromium()
     if found is None and os.environ.get("CI"):
         pytest.fail("no Chromium on this machine; the browser tests could not run")
     if found is None:
         pytest.skip("no Chromium on this machine")
     return found
-
-
-@contextmanager
-def serve(folder: Path) -> Iterator[str]:
-    """The app on a free port, and its address."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    log = folder / "server.log"
-    command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.headless=true"]
-    command += [f"--server.port={port}", "--server.address=127.0.0.1", "--server.fileWatcherType=none"]
-    with log.open("wb") as output:
-        server = subprocess.Popen(command, cwd=ROOT, stdout=output, stderr=subprocess.STDOUT)
-        try:
-            _wait_until_healthy(f"http://127.0.0.1:{port}", server, log)
-            yield f"http://127.0.0.1:{port}"
-        finally:
-            server.terminate()
-            server.wait(timeout=30)
 
 
 @pytest.fixture(scope="session")
@@ -71,24 +41,11 @@ def fresh_app_url(tmp_path: Path) -> Iterator[str]:
         yield url
 
 
-def _wait_until_healthy(url: str, server: subprocess.Popen[bytes], log: Path) -> None:
-    for _ in range(600):
-        if server.poll() is not None:
-            pytest.fail(f"the server stopped: {log.read_text()}")
-        try:
-            with urllib.request.urlopen(f"{url}/_stcore/health", timeout=5) as answer:
-                if answer.status == 200:
-                    return
-        except OSError:
-            time.sleep(0.2)
-    pytest.fail(f"the server did not come up: {log.read_text()}")
-
-
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
         expect.set_options(timeout=60_000)  # a busy machine is no failure
-        opened = playwright.chromium.launch(executable_path=_chromium(), args=_QUIET)
+        opened = playwright.chromium.launch(executable_path=_chromium(), args=CHROMIUM_ARGUMENTS)
         yield opened
         opened.close()
 

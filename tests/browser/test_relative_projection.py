@@ -16,8 +16,16 @@ def hand(position: int, pair: int) -> str:
     return ", ".join(f"{value:.4f}" for value in row[2 * pair : 2 * pair + 2].tolist()).replace("-", "−")
 
 
+def open_chapter(page: Page, app_url: str) -> None:
+    """By the table of contents, as a reader comes."""
+    page.goto(app_url)
+    page.get_by_test_id("stSidebarNav").get_by_role("link", name="Relative projection").click()
+    page.wait_for_url("**/relative-projection")
+    expect(page.get_by_role("heading", level=1, name="Relative projection")).to_be_visible()
+
+
 def test_step_the_offset_and_read_the_new_numbers(page: Page, app_url: str) -> None:
-    page.goto(f"{app_url}/relative-projection")
+    open_chapter(page, app_url)
     expect(page.get_by_role("cell", name=f"({hand(8, 3)})")).to_be_visible()
     offset = page.locator('input[aria-label="Offset δ"]')
     offset.focus()
@@ -36,7 +44,7 @@ def test_step_the_offset_and_read_the_new_numbers(page: Page, app_url: str) -> N
 
 
 def test_the_number_type_is_behind_one_button(page: Page, app_url: str) -> None:
-    page.goto(f"{app_url}/relative-projection")
+    open_chapter(page, app_url)
     page.get_by_role("button", name="More").click()
     page.get_by_role("radio", name="bfloat16").click()
     residual = float(projection_residual(5, 32, torch.arange(1000), dtype=torch.bfloat16).max())

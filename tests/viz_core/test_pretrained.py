@@ -303,6 +303,12 @@ def test_missing_and_unknown_weights_are_named(folder: Path) -> None:
         load(NAME, device="cpu", folder=folder)
 
 
+def test_one_weight_too_many_is_named(folder: Path) -> None:
+    edit_tensors(folder, lambda tensors: tensors.update({"decoder.dense.weight": torch.zeros(1)}))
+    with pytest.raises(CheckpointError, match=r"missing \[\], unknown \['decoder.dense.weight'\]"):
+        load(NAME, device="cpu", folder=folder)
+
+
 class Trap:
     """Unpickling this leaves a mark."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -21,26 +22,27 @@ def scale_of(shown: str) -> tuple[str, float, float]:
     return SIGNED_SCALE, -SCORE_LIMIT, SCORE_LIMIT
 
 
-def small_map(values: Float[np.ndarray, "n n"], tokens: Sequence[str], shown: str, labels: Labels) -> go.Figure:
-    """One of many: no ticks, no colour bar; the pointer reads query, key and value."""
-    figure = go.Figure(_heatmap(values, tokens, shown))
-    figure.update_xaxes(showticklabels=False, ticks="", title_standoff=4)
-    figure.update_yaxes(showticklabels=False, ticks="", title_standoff=4, autorange="reversed")
-    lay_out(figure, labels["keys"], labels["queries"], height=156)
-    figure.update_layout(margin={"l": 2, "r": 2, "t": 2, "b": 2}, font={"size": 11})
-    figure.update_traces(showscale=False)
-    return figure
+def small_maps(
+    maps: Mapping[str, Float[np.ndarray, "n n"]], tokens: Sequence[str], shown: str, labels: Labels
+) -> dict[str, go.Figure]:
+    """One figure a map: no ticks, no colour bar; the pointer reads query, key and value."""
+    frame = lay_out(go.Figure(), labels["keys"], labels["queries"], height=156)
+    # Tokens stand on the axes, unseen: the pointer reads them there, and no cell has to carry its own.
+    frame.update_xaxes(showticklabels=False, ticks="", title_standoff=4, **_token_ticks(tokens))
+    frame.update_yaxes(showticklabels=False, ticks="", title_standoff=4, autorange="reversed", **_token_ticks(tokens))
+    frame.update_layout(margin={"l": 2, "r": 2, "t": 2, "b": 2}, font={"size": 11})
+    layout = frame.to_dict()["layout"]  # laid out once: that takes five times as long as a figure
+    layout.pop("template", None)
+    return {name: go.Figure(_heatmap(values, shown, showscale=False), layout=layout) for name, values in maps.items()}
 
 
 def large_map(values: Float[np.ndarray, "n n"], tokens: Sequence[str], shown: str, labels: Labels) -> go.Figure:
     """One scheme with its tokens along both sides and the colour bar."""
-    figure = go.Figure(_heatmap(values, tokens, shown))
-    ticks = {"tickmode": "array", "tickvals": list(range(len(tokens))), "ticktext": escape_labels(list(tokens))}
-    if len(tokens) > 32:  # labels would run into each other
-        ticks = {}
+    figure = go.Figure(_heatmap(values, shown))
     figure.update_traces(colorbar={"title": labels[shown], "thickness": 12}, xgap=1, ygap=1)
-    figure.update_xaxes(tickangle=-45, **ticks)
-    figure.update_yaxes(autorange="reversed", **ticks)
+    crowded = len(tokens) > 32  # labels would run into each other
+    figure.update_xaxes(tickangle=-45, showticklabels=not crowded, **_token_ticks(tokens))
+    figure.update_yaxes(autorange="reversed", showticklabels=not crowded, **_token_ticks(tokens))
     return lay_out(figure, labels["keys"], labels["queries"], height=max(300, min(560, 130 + 24 * len(tokens))))
 
 
@@ -56,15 +58,17 @@ def scale_strip(shown: str, labels: Labels) -> go.Figure:
     return figure.update_layout(margin={"l": 10, "r": 10, "t": 4, "b": 54})
 
 
-def _heatmap(values: Float[np.ndarray, "n n"], tokens: Sequence[str], shown: str) -> go.Heatmap:
+def _token_ticks(tokens: Sequence[str]) -> dict[str, Any]:
+    return {"tickmode": "array", "tickvals": list(range(len(tokens))), "ticktext": escape_labels(list(tokens))}
+
+
+def _heatmap(values: Float[np.ndarray, "n n"], shown: str, showscale: bool = True) -> go.Heatmap:
     colours, low, high = scale_of(shown)
-    names = np.array(escape_labels(list(tokens)), dtype=object)
-    pairs = np.stack(np.broadcast_arrays(names[:, None], names[None]), axis=-1)
     return go.Heatmap(
         z=np.asarray(values, dtype=np.float32),
-        customdata=pairs,
         colorscale=colours,
         zmin=low,
         zmax=high,
-        hovertemplate="%{customdata[0]} → %{customdata[1]}: %{z:.3f}<extra></extra>",
+        showscale=showscale,
+        hovertemplate="%{y} → %{x}: %{z:.3f}<extra></extra>",
     )

@@ -54,7 +54,7 @@ def pairs_figure(query_position: int, key_position: int, num_hiddens: int, base:
         showlegend=False,
     )
     lay_out(
-        figure, labels["first-component"], labels["second-component"], height=90 + 190 * -(-len(omegas) // _PER_ROW)
+        figure, labels["first-component"], labels["second-component"], height=80 + 150 * -(-len(omegas) // _PER_ROW)
     )
     figure.update_xaxes(showticklabels=False, showgrid=False, zeroline=False)
     return figure.update_yaxes(
@@ -90,7 +90,7 @@ def decay_figure(
     return lay_out(figure, labels["signed-offset"], labels["relative-product"], height=340)
 
 
-def _segments(lines: list[Float[np.ndarray, "points 2"]]) -> dict[str, Float[np.ndarray, "points"]]:
+def _segments(lines: list[Float[np.ndarray, "points 2"]]) -> dict[str, Float[np.ndarray, "all_points"]]:
     """Several lines as one trace, with a gap after each."""
     gap = np.full((1, 2), np.nan)
     points = np.concatenate([part for line in lines for part in (line, gap)]).astype(np.float32)

@@ -60,7 +60,7 @@ def skew_figure(num_tokens: int, stage: str, labels: Labels) -> go.Figure:
     height = 150 + (num_tokens + 1) * (38 if num_tokens <= 6 else 26)
     lay_out(figure, labels["column"], labels["row"], height=height)
     figure.update_layout(shown.layout)
-    figure.update_yaxes(range=[num_tokens + 0.5, -0.5], dtick=1)
+    figure.update_yaxes(range=[num_tokens + 0.5, -0.5], showgrid=False)
     return figure.update_layout(margin={"t": 44}, updatemenus=[_play_button(labels["play"])])
 
 
@@ -112,12 +112,13 @@ def table_figure(num_tokens: int, labels: Labels) -> go.Figure:
 def _traces(entries: Int[np.ndarray, "rows columns"], num_tokens: int, labels: Labels) -> list[go.Heatmap]:
     offsets = offsets_of(entries, num_tokens)
     row = (entries - 1) // (2 * num_tokens - 1)
-    gap = 1 if entries.shape[1] <= 60 else 0
+    readable = entries.shape[1] <= 60
+    gap, texts = (1, "%{text}") if readable else (0, "")
     names = np.vectorize(lambda o: "" if np.isnan(o) else "0" if o == 0 else f"{o:+.0f}")(offsets)
     entry = go.Heatmap(
         z=offsets,
         text=names,
-        texttemplate="%{text}",
+        texttemplate=texts,
         customdata=row,
         hovertemplate=f"{labels['offset']} %{{text}} · {labels['query']} %{{customdata}}<extra></extra>",
         colorscale=SIGNED_SCALE,
@@ -131,7 +132,7 @@ def _traces(entries: Int[np.ndarray, "rows columns"], num_tokens: int, labels: L
     padding = go.Heatmap(
         z=np.where(entries == 0, 1, np.nan).astype(np.float32),
         text=np.where(entries == 0, "0", ""),
-        texttemplate="%{text}",
+        texttemplate=texts,
         hovertemplate=f"{labels['padding']}<extra></extra>",
         colorscale=[[0, _PADDING], [1, _PADDING]],
         opacity=0.45,
@@ -146,6 +147,7 @@ def _traces(entries: Int[np.ndarray, "rows columns"], num_tokens: int, labels: L
 def _frame_layout(entries: Int[np.ndarray, "rows columns"], title: str) -> go.Layout:
     return go.Layout(
         xaxis={"range": [-0.5, entries.shape[1] - 0.5]},
+        yaxis={"tickvals": list(range(len(entries)))},
         title={
             "text": title,
             "font": {"size": 14},

@@ -52,6 +52,8 @@ def matrix_figure(M: Float[np.ndarray, "rows rows"], first: int, pair: int, labe
     figure.update_xaxes(constrain="domain", showgrid=False, zeroline=False)
     figure.update_yaxes(scaleanchor="x", constrain="domain", constraintoward="top")
     figure.update_yaxes(autorange="reversed", showgrid=False, zeroline=False)
+    if len(M) <= 16:  # no half dimensions between the whole ones
+        figure.update_xaxes(dtick=1).update_yaxes(dtick=1)
     return figure
 
 

@@ -64,15 +64,15 @@ def rotation_figure(
         x=moved[:1].astype(np.float32),
         y=moved[1:].astype(np.float32),
         mode="markers",
-        marker={"symbol": "circle-open", "size": 22, "color": ACCENT, "line": {"width": 2.5}},
+        marker={"symbol": "circle-open", "size": 18, "color": ACCENT, "line": {"width": 2.5}},
         name=labels["moved"].format(position=_minus(position)),
         hovertemplate="%{x:.6f}, %{y:.6f}<extra></extra>",
     )
     for (x, y), colour, where in zip(_apart(start, arrived), (QUERIES, KEYS), (position, end), strict=True):
         text = f"<b>{labels['hand'].format(position=_minus(where))}</b>"
         figure.add_annotation(x=x, y=y, text=text, font={"color": colour, "size": 17}, showarrow=False)
-    lay_out(figure, labels["sine"].format(dimension=2 * pair), labels["cosine"].format(dimension=2 * pair + 1), 520)
-    _equal_axes(figure, (-1.32, 1.32), (-1.32, 1.32))
+    lay_out(figure, labels["sine"].format(dimension=2 * pair), labels["cosine"].format(dimension=2 * pair + 1), 500)
+    _equal_axes(figure, (-1.42, 1.42), (-1.42, 1.42))
     return figure.update_layout(xaxis={"tickvals": [-1, 0, 1]}, yaxis={"tickvals": [-1, 0, 1]})
 
 
@@ -166,7 +166,7 @@ def _apart(first: Float[np.ndarray, "2"], second: Float[np.ndarray, "2"], least:
     between = (angles[1] - angles[0] + math.pi) % (2 * math.pi) - math.pi
     push = max(0.0, least - abs(between)) / 2 * (1 if between >= 0 else -1)
     angles += np.array([-push, push])
-    return 1.19 * np.stack([np.sin(angles), np.cos(angles)], axis=1)
+    return 1.25 * np.stack([np.sin(angles), np.cos(angles)], axis=1)
 
 
 def _equal_axes(figure: go.Figure, x: tuple[float, float], y: tuple[float, float]) -> None:

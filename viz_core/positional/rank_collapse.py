@@ -56,3 +56,9 @@ def collapse_curves(
             streams[name] = H / H.square().mean().sqrt()
             curves[name].append(distance_to_equal_rows(streams[name]))
     return {name: torch.tensor(curve, dtype=torch.float64) for name, curve in curves.items()}
+
+
+def largest_ratio(curve: Float[Tensor, "layers"]) -> float:
+    """The largest distance after a layer over that before it, while there is more than rounding to measure."""
+    before, after = curve[:-1], curve[1:]
+    return float((after / before)[before > 1e-12].max())

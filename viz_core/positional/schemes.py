@@ -80,7 +80,7 @@ def _no_bias(q: Queries, _setting: Setting) -> Tensor:
     return q.new_zeros(1, 1, 1, 1)
 
 
-def _never(_sizes: Sizes) -> bool:
+def _never(_sizes: Sizes, _order: Int[Tensor, "n"]) -> bool:
     return False
 
 
@@ -95,7 +95,7 @@ class Scheme:
         cost: numbers learned, stored and computed, by size.
         table: what is added to the input; turn: what is done to queries and keys; bias: what is added
             to the scaled scores.
-        blind: whether, at these sizes, it cannot tell one order of the tokens from another.
+        blind: whether, at these sizes, it cannot tell the tokens in this order from the tokens as they are.
     """
 
     name: str
@@ -105,7 +105,7 @@ class Scheme:
     table: Callable[[Setting], Tensor | float] = field(default=_no_table)
     turn: Callable[[Queries, Setting], Queries] = field(default=_no_turn)
     bias: Callable[[Queries, Setting], Tensor] = field(default=_no_bias)
-    blind: Callable[[Sizes], bool] = field(default=_never)
+    blind: Callable[[Sizes, Int[Tensor, "n"]], bool] = field(default=_never)
 
     @torch.no_grad()
     def scores(self, setting: Setting) -> Float[Tensor, "heads n n"]:
@@ -145,7 +145,7 @@ def _sinusoidal(setting: Setting) -> Tensor:
     return sinusoidal_table(setting.sizes.num_tokens, setting.sizes.num_hiddens)
 
 
-def _learned(setting: Setting) -> Tensor:
+def learned_table(setting: Setting) -> Tensor:
     """The table given, else random numbers of the variance of sinusoids, 1/2."""
     if setting.table is not None:
         return setting.table
@@ -192,6 +192,10 @@ def _t5(q: Queries, setting: Setting) -> Tensor:
     return _drawn(module, setting, 8)(q.shape[2], q.shape[2])
 
 
+def _is_backwards(order: Int[Tensor, "n"]) -> bool:
+    return torch.equal(order, torch.arange(len(order)).flip(0))
+
+
 def _drawn(module: Module, setting: Setting, what: int, std: float = 1.0) -> Module:
     """The module with its tables drawn from the setting's seed, whatever torch's own generator holds."""
     for i, parameter in enumerate(module.parameters()):
@@ -200,16 +204,17 @@ def _drawn(module: Module, setting: Setting, what: int, std: float = 1.0) -> Mod
 
 
 SCHEMES = (
-    Scheme("none", "nowhere", True, costs.none, blind=lambda _: True),
+    Scheme("none", "nowhere", True, costs.none, blind=lambda _sizes, _order: True),
     Scheme("sinusoidal", "input", True, costs.sinusoidal, table=_sinusoidal),
-    Scheme("learned", "input", False, costs.learned, table=_learned),
+    Scheme("learned", "input", False, costs.learned, table=learned_table),
     Scheme("absolute", "scores", False, costs.absolute, bias=_absolute),
     Scheme("relative", "scores", False, costs.relative, bias=_relative),
     # One vector for all offsets adds the same to every key, which the softmax cancels.
-    Scheme("shaw", "scores", True, costs.shaw, bias=_shaw, blind=lambda sizes: sizes.max_distance == 0),
+    Scheme("shaw", "scores", True, costs.shaw, bias=_shaw, blind=lambda sizes, _: sizes.max_distance == 0),
     Scheme("relative-2d", "scores", False, costs.relative_2d, bias=_relative_2d),
     Scheme("rotary", "rotation", True, costs.rotary, turn=_rotary),
-    Scheme("alibi", "scores", True, costs.alibi, bias=_alibi),
+    # Without a causal mask ALiBi knows distance and not direction: backwards is the same to it.
+    Scheme("alibi", "scores", True, costs.alibi, bias=_alibi, blind=lambda _, order: _is_backwards(order)),
     Scheme("t5", "scores", True, costs.t5, bias=_t5),
 )
 BY_NAME = {scheme.name: scheme for scheme in SCHEMES}

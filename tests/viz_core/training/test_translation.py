@@ -155,6 +155,20 @@ def test_the_same_seed_gives_the_same_weights_and_another_does_not(
     assert not torch.equal(weights[0], weights[2])
 
 
+def test_each_epoch_is_mixed_anew(pairs: list[Pair], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plans: list[list[list[int]]] = []
+    plan_batches = loop.plan_batches
+
+    def watched(*arguments: Any, **options: Any) -> list[list[int]]:
+        plans.append(plan_batches(*arguments, **options))
+        return plans[-1]
+
+    monkeypatch.setattr(loop, "plan_batches", watched)
+    train(pairs, tmp_path, SHORT)
+    assert len(plans) == 3
+    assert plans[0] != plans[1] != plans[2] != plans[0]
+
+
 def test_a_kill_while_saving_leaves_the_old_file_whole(
     pairs: list[Pair], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,64 @@
+"""Position schemes in a real browser: step the skew, click a cell, train a table."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from viz_core.figures.position_skew import STAGES, skew_stages
+
+CLOSER = "pe-section=One+scheme%2C+closer"
+
+
+def test_the_arrow_keys_step_through_the_skew(page: Page, app_url: str) -> None:
+    page.goto(app_url)
+    page.get_by_test_id("stSidebarNav").get_by_role("link", name="Position embeddings").click()
+    page.get_by_role("tab", name="One scheme, closer").click()
+    slider = page.locator('input[aria-label="Step of the skew"]')
+    expect(page.get_by_text("Step 0: scores by offset.")).to_be_visible()
+    for step, said in ((1, "Step 1: pad."), (2, "Step 2: flatten."), (3, "Step 3: extend.")):
+        slider.focus()
+        slider.press("ArrowRight")
+        expect(page.get_by_text(said)).to_be_visible()
+        rows, columns = skew_stages(4)[STAGES[step]].shape
+        expect(page.get_by_label(re.compile(rf"{rows} rows and {columns} columns"))).to_be_attached()
+    page.wait_for_url(re.compile("pe-step=3"))
+
+
+def test_playing_the_skew_ends_at_scores_by_key(page: Page, app_url: str) -> None:
+    page.goto(f"{app_url}/position-embeddings?{CLOSER}")
+    play = page.locator(".updatemenu-button").first
+    play.click()
+    expect(page.locator(".gtitle").first).to_have_text("keep: scores by key", timeout=20_000)
+
+
+def test_a_click_on_a_cell_makes_it_the_query(page: Page, app_url: str) -> None:
+    page.goto(f"{app_url}/position-embeddings?{CLOSER}&pe-scheme=Relative%2C+2-D")
+    row, column = (page.locator(f'input[aria-label="Query in {side}"]') for side in ("row", "column"))
+    expect(row).to_have_value("2")
+    cells = page.locator(".js-plotly-plot").first.locator(".scatterlayer .point")
+    expect(cells).to_have_count(3 * 4 * 6)
+    box = cells.nth(3 * 6 + 4).bounding_box()  # row 4, column 5 of the first grid
+    assert box
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    expect(row).to_have_value("4")
+    expect(column).to_have_value("5")
+    expect(page.get_by_label(re.compile("seen from row 4, column 5"))).to_be_attached()
+
+
+def test_a_table_is_trained_live(page: Page, app_url: str) -> None:
+    page.goto(f"{app_url}/position-embeddings?pe-section=Three+experiments&pe-exercise=2+%C2%B7+a+learnable+encoding")
+    page.get_by_role("button", name="Train it now").click()
+    expect(page.get_by_text(re.compile(r"After [\d,]+ of 2,000 steps the loss is"))).to_be_visible()
+    expect(page.get_by_text("the loss is at most a quarter of that without positions")).to_be_visible()
+
+
+@pytest.mark.parametrize("section", ["Side by side", "One scheme, closer", "Cost and reach", "Shuffle the words"])
+def test_nothing_runs_over_the_side_of_a_phone(page: Page, app_url: str, section: str) -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(f"{app_url}/position-embeddings?pe-section={section.replace(' ', '+').replace(',', '%2C')}")
+    expect(page.get_by_text("Predict, then reveal")).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
