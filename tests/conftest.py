@@ -19,6 +19,9 @@ from viz_core.training.export import export_translator  # noqa: E402
 from viz_core.training.sentence_pairs import Pair, Split  # noqa: E402
 from viz_core.training.translation import Recipe, State  # noqa: E402
 
+# The tests' tensors are small: a second thread costs more than it brings, and sums keep their order on any machine.
+torch.set_num_threads(1)
+
 TINY = "tiny-en-fr"
 TINY_MODEL = {"num_hiddens": 32, "ffn_num_hiddens": 48, "num_heads": 4, "num_blks": 2, "dropout": 0.1}
 

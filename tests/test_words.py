@@ -28,7 +28,7 @@ SECTIONS = {
     "look_for": ["look.{}"],
     "tabs": ["option.{}"],
 }
-CONTROLS = {"slider", "stops", "number", "choice", "select", "several", "toggle"}
+CONTROLS = {"slider", "stops", "number", "choice", "select", "several", "toggle", "controls.text"}
 
 
 def sources(page: Path) -> list[Path]:
@@ -36,12 +36,18 @@ def sources(page: Path) -> list[Path]:
     return [path for path in (page, ROOT / "ui" / page.name) if path.is_file()]
 
 
+def _method(function: ast.Attribute) -> str:
+    """The method's name; `controls.text` asks for a line of text, where a chapter's `text` shows a section."""
+    owner = function.value.attr if isinstance(function.value, ast.Attribute) else ast.unparse(function.value)
+    return "controls.text" if (owner, function.attr) == ("controls", "text") else function.attr
+
+
 def literal_calls(path: Path) -> Iterator[tuple[str, list[str]]]:
     """(method, its literal string arguments) of every call of a method in a file."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             names = [a.value for a in node.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
-            yield node.func.attr, names
+            yield _method(node.func), names
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

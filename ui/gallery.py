@@ -31,8 +31,8 @@ def _cross_attention() -> Image.Image:
 
 
 def _sinusoidal_table() -> Image.Image:
-    """The table the chapter opens with."""
-    return signed_image(sinusoidal_table(60, 32).numpy(), 1.0)
+    """A table as wide as a card is, so that none of it is cut off."""
+    return signed_image(sinusoidal_table(40, 64).numpy(), 1.0)
 
 
 def _relative_projection() -> Image.Image:

@@ -29,9 +29,10 @@ def test_the_arrow_keys_step_through_the_skew(page: Page, app_url: str) -> None:
 
 def test_playing_the_skew_ends_at_scores_by_key(page: Page, app_url: str) -> None:
     page.goto(f"{app_url}/position-embeddings?{CLOSER}")
-    play = page.locator(".updatemenu-button").first
-    play.click()
-    expect(page.locator(".gtitle").first).to_have_text("keep: scores by key", timeout=20_000)
+    title = page.locator(".gtitle").first
+    expect(title).to_have_text("scores by offset")
+    page.locator(".updatemenu-button").first.click()
+    expect(title).to_have_text("keep: scores by key")
 
 
 def test_a_click_on_a_cell_makes_it_the_query(page: Page, app_url: str) -> None:
@@ -40,10 +41,16 @@ def test_a_click_on_a_cell_makes_it_the_query(page: Page, app_url: str) -> None:
     expect(row).to_have_value("2")
     cells = page.locator(".js-plotly-plot").first.locator(".scatterlayer .point")
     expect(cells).to_have_count(3 * 4 * 6)
-    box = cells.nth(3 * 6 + 4).bounding_box()  # row 4, column 5 of the first grid
+    expect(page.get_by_test_id("stStatusWidget")).to_have_count(0)  # the run has ended: nothing moves any more
+    cell = cells.nth(3 * 6 + 4)  # row 4, column 5 of the first grid
+    cell.scroll_into_view_if_needed()
+    box = cell.bounding_box()
     assert box
-    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
-    page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    page.mouse.move(x - 2, y - 2)
+    page.mouse.move(x, y)
+    expect(page.locator(".hoverlayer .hovertext")).to_be_visible()  # the point under the pointer is known
+    page.mouse.click(x, y)
     expect(row).to_have_value("4")
     expect(column).to_have_value("5")
     expect(page.get_by_label(re.compile("seen from row 4, column 5"))).to_be_attached()

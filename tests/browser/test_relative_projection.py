@@ -19,7 +19,7 @@ def hand(position: int, pair: int) -> str:
 def open_chapter(page: Page, app_url: str) -> None:
     """By the table of contents, as a reader comes."""
     page.goto(app_url)
-    page.get_by_test_id("stSidebarNav").get_by_role("link", name="Relative projection").click()
+    page.get_by_test_id("stSidebarNav").get_by_role("link", name="Relative projection", exact=True).click()
     page.wait_for_url("**/relative-projection")
     expect(page.get_by_role("heading", level=1, name="Relative projection")).to_be_visible()
 

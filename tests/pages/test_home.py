@@ -30,7 +30,7 @@ def test_every_chapter_that_exists_has_a_picture_and_a_line(open_page: OpenPage)
     found = [name for section in CHAPTERS for name in chapters(section)]
     assert "transformer" in found
     assert set(found) <= set(PICTURES)
-    assert len(app.get("imgs")) == len(found)
+    assert len(app.get("image")) == len(found)
     assert len(app.get("page_link")) == len(found)
 
 

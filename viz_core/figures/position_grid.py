@@ -44,7 +44,7 @@ def grid_figure(terms: GridTerms, row: int, column: int, labels: Labels) -> go.F
             y=ys.ravel(),
             mode="markers",
             marker={"size": 22, "opacity": 0},
-            customdata=np.stack([ys.ravel(), xs.ravel()], axis=1),
+            customdata=np.stack([ys.ravel(), xs.ravel()], axis=1).tolist(),  # of a binary array a click brings keys
             text=[f"{offset}: {value:+.3f}" for offset, value in zip(offsets.ravel(), values.ravel(), strict=True)],
             hovertemplate="%{text}<extra></extra>",
             showlegend=False,
