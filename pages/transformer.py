@@ -43,19 +43,12 @@ with chapter.claims():
     chapter.claim("leak", residuals["leak"], ROUNDING)
     chapter.claim("cache", residuals["cache"], LOGIT_ROUNDING)
 
-inside, mask, trained, counted = chapter.tabs("inside", "mask", "training", "parameters")
-with inside:
-    if inside.open:
-        inside_the_encoder(chapter, model, result)
-with mask:
-    if mask.open:
-        causal_mask(chapter, result, view)
-with trained:
-    if trained.open:
-        training(chapter, model)
-with counted:
-    if counted.open:
-        parameters(chapter, model)
+chapter.tabs(
+    inside=lambda: inside_the_encoder(chapter, model, result),
+    mask=lambda: causal_mask(chapter, result, view),
+    training=lambda: training(chapter, model),
+    parameters=lambda: parameters(chapter, model),
+)
 
 chapter.exercise("swap")
 chapter.code(attend, MultiHeadAttention, TransformerEncoderBlock, TransformerDecoderBlock)

@@ -33,7 +33,7 @@ CONTROLS = {"slider", "stops", "number", "choice", "select", "several", "toggle"
 
 def sources(page: Path) -> list[Path]:
     """A page and the file of `ui` that draws parts of it."""
-    return [path for path in (page, ROOT / "ui" / page.name) if path.is_file()]
+    return [path for path in (page, ROOT / "ui" / page.name.replace("-", "_")) if path.is_file()]
 
 
 def _method(function: ast.Attribute) -> str:
@@ -43,16 +43,17 @@ def _method(function: ast.Attribute) -> str:
 
 
 def literal_calls(path: Path) -> Iterator[tuple[str, list[str]]]:
-    """(method, its literal string arguments) of every call of a method in a file."""
+    """(method, the names it is given) of every call of a method in a file: literal strings, or a tab's keywords."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             names = [a.value for a in node.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
-            yield _method(node.func), names
+            method = _method(node.func)
+            yield method, [keyword.arg or "" for keyword in node.keywords] if method == "tabs" else names
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_every_section_a_page_names_is_there(page: Path) -> None:
-    words = load_words(page.stem.replace("_", "-"), ENGLISH)
+    words = load_words(page.stem, ENGLISH)
     missing = []
     for path in sources(page):
         for method, names in literal_calls(path):

@@ -6,7 +6,7 @@ import inspect
 import io
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -57,14 +57,18 @@ class Chapter:
         """A bordered sheet for a picture and its controls."""
         return st.container(border=True, key=f"card-{name}")
 
-    def tabs(self, *names: str) -> Sequence[TabContainer]:
-        """Tabs named by `option.NAME`; draw in a tab only while it is `.open`, so that hidden ones cost nothing."""
-        return st.tabs(
-            [self.words(f"option.{name}") for name in names],
+    def tabs(self, **sections: Callable[[], None]) -> None:
+        """Tabs named by `option.NAME`. Only the open one's function is called: hidden tabs cost nothing."""
+        tabs = st.tabs(
+            [self.words(f"option.{name}") for name in sections],
             key=self.controls.key("section"),
             on_change="rerun",
             bind="query-params",
         )
+        for tab, draw in zip(tabs, sections.values(), strict=True):
+            if tab.open:
+                with tab:
+                    draw()
 
     def figure(
         self,

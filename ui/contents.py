@@ -31,7 +31,7 @@ CHAPTERS = {
 
 
 def page_file(chapter: str) -> Path:
-    return ROOT / "pages" / f"{chapter.replace('-', '_')}.py"
+    return ROOT / "pages" / f"{chapter}.py"
 
 
 def chapters(section: str) -> list[str]:
@@ -65,6 +65,7 @@ def enter_from_the_side() -> None:
     Beside a folder named pages, Streamlit's older page discovery is at work until st.navigation has
     run once. If a fresh server's first visitor follows a link to a chapter, that chapter's file is
     run directly; without this, nobody would see the table of contents until someone opens the root.
+    (It looks for a file named as the URL: hence the hyphens in the names of pages.)
     """
     if not _entered:
         enter()

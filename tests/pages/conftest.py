@@ -27,7 +27,7 @@ def open_page() -> Callable[..., AppTest]:
         for name, value in query_params.items():
             app.query_params[name] = value
         if chapter != "home":
-            app.switch_page(f"pages/{chapter.replace('-', '_')}.py")
+            app.switch_page(f"pages/{chapter}.py")
         config.set_option("client.showErrorDetails", "full")  # a page that fails says why
         app.run()
         assert not app.exception, [error.message for error in app.exception]

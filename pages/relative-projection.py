@@ -51,13 +51,7 @@ with chapter.claims():
     chapter.claim("transpose", transpose_residual(move.offset, move.num_hiddens, move.base, move.dtype), bound)
 parts.residuals(chapter, move, residual, bound)
 
-types, learn = chapter.tabs("types", "learn")
-with types:
-    if types.open:
-        parts.number_types(chapter, move)
-with learn:
-    if learn.open:
-        parts.learning(chapter, move)
+chapter.tabs(types=lambda: parts.number_types(chapter, move), learn=lambda: parts.learning(chapter, move))
 
 chapter.exercise("wavelength")
 chapter.code(

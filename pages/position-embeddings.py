@@ -22,18 +22,13 @@ asked = ask(chapter)
 if asked is None:
     st.stop()
 
-sections = {
-    "schemes": side_by_side,
-    "closer": one_scheme,
-    "costs": costs,
-    "shuffle": shuffle,
-    "experiments": experiments,
-}
-tabs = chapter.tabs("schemes", "closer", "costs", "shuffle", "experiments")
-for tab, draw in zip(tabs, sections.values(), strict=True):
-    with tab:
-        if tab.open:
-            draw(chapter, asked)
+chapter.tabs(
+    schemes=lambda: side_by_side(chapter, asked),
+    closer=lambda: one_scheme(chapter, asked),
+    costs=lambda: costs(chapter, asked),
+    shuffle=lambda: shuffle(chapter, asked),
+    experiments=lambda: experiments(chapter, asked),
+)
 
 chapter.exercise("echo")
 chapter.code(

@@ -34,19 +34,12 @@ with chapter.card("table"):
 chapter.text("mathematics")
 claims(chapter, table, base)
 
-curve_tab, code_tab, similarity_tab, sentence_tab = chapter.tabs("curves", "code", "similarity", "sentence")
-with curve_tab:
-    if curve_tab.open:
-        curves(chapter, table, base)
-with code_tab:
-    if code_tab.open:
-        code(chapter, table, base)
-with similarity_tab:
-    if similarity_tab.open:
-        similarity(chapter, table)
-with sentence_tab:
-    if sentence_tab.open:
-        sentence(chapter)
+chapter.tabs(
+    curves=lambda: curves(chapter, table, base),
+    code=lambda: code(chapter, table, base),
+    similarity=lambda: similarity(chapter, table),
+    sentence=lambda: sentence(chapter),
+)
 
 chapter.exercise("similar")
 chapter.code(
