@@ -58,7 +58,7 @@ PICTURES: dict[str, Callable[[], Image.Image]] = {
 
 def chapter_card(home: Chapter, name: str) -> None:
     """A chapter's live picture, its name as a link and a line about it."""
-    with st.container(border=True, width=340, key=f"card-{name}"):
+    with st.container(border=True, width=300, key=f"card-{name}"):
         try:
             picture = PICTURES[name]()
         except ValueError:  # no model or no device; the sidebar and the list below say which

@@ -27,7 +27,7 @@ from viz_core.pretrained import load
 
 CHAPTER = "position-embeddings"
 CLOSER, COSTS, SHUFFLE, EXPERIMENTS = "One scheme, closer", "Cost and reach", "Shuffle the words", "Three experiments"
-DEFAULT = "The cat that we saw yesterday is sleeping on my bed."
+DEFAULT = "The black cat is sleeping on my bed."
 OpenPage = Callable[..., AppTest]
 
 

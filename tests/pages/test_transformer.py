@@ -42,7 +42,7 @@ def texts(app: AppTest) -> str:
 
 def test_something_is_there_before_anything_is_typed(open_page: OpenPage, translator: pretrained.Translator) -> None:
     app = open_page("transformer")
-    result = translator.translate("The cat that we saw yesterday is sleeping on my bed.")
+    result = translator.translate("The black cat is sleeping on my bed.")
     assert f"### {result.text}" in texts(app)
     assert f"{result.log_probability:.2f}" in texts(app)
 

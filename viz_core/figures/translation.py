@@ -41,16 +41,13 @@ def translation_groups(translation: Translation, labels: Mapping[str, str]) -> t
 
 
 def aligning_head(groups: tuple[MapGroup, ...]) -> ViewState:
-    """The cross-attention head whose queries tell most about its keys: the one to open first."""
+    """The cross-attention head of the last layer whose queries tell most about its keys: the one to open first.
+
+    Earlier layers still look at what was written last; the last one looks at what is being written.
+    """
     cross = next(group for group in groups if group.id == "cross")
-    best = max(
-        (
-            (float(information), layer, head)
-            for layer, call in enumerate(cross.calls)
-            for head, information in enumerate(query_information(call.weights()[cross.row]))
-        ),
-    )
-    return ViewState(cross.id, best[1], best[2])
+    information = query_information(cross.calls[-1].weights()[cross.row])
+    return ViewState(cross.id, len(cross.calls) - 1, int(information.argmax()))
 
 
 def open_map(groups: tuple[MapGroup, ...], view: ViewState) -> Float[Tensor, "queries keys"]:
