@@ -23,7 +23,7 @@ def slopes_figure(slopes: Float[np.ndarray, "heads"], head: int, labels: Labels)
             x=[str(i + 1) for i in range(len(slopes))],
             y=slopes.astype(np.float32),
             marker={"color": colours},
-            text=[f"{slope:.3g}" for slope in slopes],
+            text=[f"{slope:.3g}" for slope in slopes] if len(slopes) <= 8 else None,  # more would stand on end
             hovertemplate=f"{labels['head']} %{{x}}: %{{y:.5f}}<extra></extra>",
         )
     )

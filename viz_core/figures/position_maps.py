@@ -39,11 +39,13 @@ def small_maps(
 def large_map(values: Float[np.ndarray, "n n"], tokens: Sequence[str], shown: str, labels: Labels) -> go.Figure:
     """One scheme with its tokens along both sides and the colour bar."""
     figure = go.Figure(_heatmap(values, shown))
-    figure.update_traces(colorbar={"title": labels[shown], "thickness": 12}, xgap=1, ygap=1)
+    # Above the map and not beside it: on a phone the tokens need the width.
+    bar = {"orientation": "h", "y": 1.02, "yanchor": "bottom", "thickness": 10}
+    figure.update_traces(colorbar={"title": {"text": labels[shown], "side": "top"}, **bar}, xgap=1, ygap=1)
     crowded = len(tokens) > 32  # labels would run into each other
     figure.update_xaxes(tickangle=-45, showticklabels=not crowded, **_token_ticks(tokens))
     figure.update_yaxes(autorange="reversed", showticklabels=not crowded, **_token_ticks(tokens))
-    return lay_out(figure, labels["keys"], labels["queries"], height=max(300, min(560, 130 + 24 * len(tokens))))
+    return lay_out(figure, labels["keys"], labels["queries"], height=max(300, min(560, 180 + 24 * len(tokens))))
 
 
 def scale_strip(shown: str, labels: Labels) -> go.Figure:

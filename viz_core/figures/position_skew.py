@@ -166,8 +166,9 @@ def _play_button(label: str) -> dict[str, object]:
         "type": "buttons",
         "x": 1.0,
         "xanchor": "right",
-        "y": 1.0,
-        "yanchor": "bottom",
+        "y": 0.0,
+        "yanchor": "top",
+        "pad": {"t": 34},  # beside the title of the axis, where nothing else is
         "bgcolor": ACCENT,
         "bordercolor": ACCENT,
         "font": {"color": "#ffffff"},
