@@ -60,7 +60,7 @@ def enter() -> StreamlitPage:
 
 
 def enter_from_the_side() -> None:
-    """Draw the table of contents where a page was run without app.py.
+    """Begin again through app.py where a page was run without it.
 
     Beside a folder named pages, Streamlit's older page discovery is at work until st.navigation has
     run once. If a fresh server's first visitor follows a link to a chapter, that chapter's file is
@@ -69,3 +69,4 @@ def enter_from_the_side() -> None:
     """
     if not _entered:
         enter()
+        st.rerun()  # through app.py from now on, before the reader has touched anything

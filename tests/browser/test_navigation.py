@@ -20,6 +20,13 @@ def test_a_fresh_servers_first_visitor_may_follow_a_link(page: Page, fresh_app_u
     expect(page.get_by_text("Page not found")).to_have_count(0)
 
 
+def test_a_fresh_servers_first_visitor_may_click_at_once(page: Page, fresh_app_url: str) -> None:
+    page.goto(f"{fresh_app_url}/transformer")
+    page.get_by_role("button", name="i'm home .").click()
+    expect(page.get_by_label("An English sentence")).to_have_value("I'm home.")
+    expect(page.get_by_role("heading", name="Je suis chez moi.")).to_be_visible()
+
+
 def test_the_gallery_leads_to_every_chapter(page: Page, app_url: str) -> None:
     page.goto(app_url)
     main = page.get_by_test_id("stMain")

@@ -24,10 +24,11 @@ from viz_core.positional.rotary_decay import rotary_products
 from viz_core.positional.scheme_costs import Sizes
 from viz_core.positional.schemes import BY_NAME, SCHEMES, Setting
 from viz_core.pretrained import load
+from viz_core.samples import sentences
 
 CHAPTER = "position-embeddings"
 CLOSER, COSTS, SHUFFLE, EXPERIMENTS = "One scheme, closer", "Cost and reach", "Shuffle the words", "Three experiments"
-DEFAULT = "The black cat is sleeping on my bed."
+DEFAULT = next(sample.english for sample in sentences() if sample.id == "cat")
 OpenPage = Callable[..., AppTest]
 
 

@@ -74,7 +74,7 @@ def loss_figure(losses: Sequence[float], num_steps: int, references: Mapping[str
             hovertemplate="%{y:.4f}<extra></extra>",
         )
     figure.update_xaxes(range=[0, num_steps])
-    figure.update_yaxes(type="log")
+    figure.update_yaxes(type="log", dtick="D2")
     return lay_out(figure, labels["training-step"], labels["loss"], height=320)
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 import torch
 from safetensors.torch import load as load_tensors
+from tokenizers import Tokenizer
 
 from viz_core.bleu import corpus_bleu
 from viz_core.decoding import beam_search, greedy_search
@@ -114,8 +116,13 @@ def test_training_record(exported: Exported) -> None:
     assert training["recipe"]["epochs"] == 7
     assert list(training["book_sentences"]) == ["Go.", "I lost.", "He's calm.", "I'm home."] == list(BOOK_SENTENCES)
     bins = training["bleu_by_length"]
-    assert sum(b["sentences"] for b in bins) == 10  # English sentences, each once
-    assert [b["from"] for b in bins] == [edge for edge in LENGTH_EDGES if edge in {b["from"] for b in bins}]
+    tokenizer = Tokenizer.from_file(str(exported.out / "tokenizer.json"))
+    sentences = {pair.english for pair in exported.split.test}
+    lengths = [len(tokenizer.encode(sentence).ids) + 1 for sentence in sentences]  # the end counts
+    edges = [*LENGTH_EDGES, max(lengths) + 1]
+    counts = {low: sum(low <= n < high for n in lengths) for low, high in pairwise(edges) if low < high}
+    assert {b["from"]: b["sentences"] for b in bins} == {low: count for low, count in counts.items() if count}
+    assert sum(counts.values()) == 10
     assert all(0 <= b["bleu"] <= 100 and b["from"] <= b["to"] for b in bins)
 
 

@@ -148,6 +148,7 @@ def test_a_killed_run_ends_where_an_uninterrupted_one_does(
 def test_the_same_seed_gives_the_same_weights_and_another_does_not(
     uninterrupted: Trained, pairs: list[Pair], tmp_path: Path
 ) -> None:
+    torch.manual_seed(99)  # whatever was drawn before
     again = train(pairs, tmp_path / "again", SHORT)
     other = train(pairs, tmp_path / "other", replace(SHORT, seed=1))
     weights = [run.model.state_dict()["decoder.blks.block0.ffn.dense1.weight"] for run in (uninterrupted, again, other)]
@@ -190,6 +191,7 @@ def test_a_kill_while_saving_leaves_the_old_file_whole(
 def test_a_finished_run_resumed_trains_no_more(uninterrupted: Trained, pairs: list[Pair]) -> None:
     again = train(pairs, uninterrupted.out, SHORT, resume=True)
     assert again.state.curve == uninterrupted.state.curve
+    assert not again.model.training
     assert torch.equal(again.model.encoder.embedding.weight, uninterrupted.model.encoder.embedding.weight)
 
 
@@ -254,12 +256,45 @@ def test_minutes_end_training_in_the_middle_of_an_epoch(
     monkeypatch.setattr(loop.Optimizers, "step", timed)
     run = train(pairs, tmp_path, replace(RECIPE, epochs=1000), minutes=1)
     assert [point["epoch"] for point in run.state.curve] == [1.0, 1.5]
-    assert run.state.elapsed == 60
+    assert run.state.elapsed == torch.load(tmp_path / "last.pt", weights_only=True)["state"]["elapsed"] == 60
     # up over the first tenth of the minute, down from its middle, however many epochs that makes
     assert rates == pytest.approx([0, 1, 1, 1, 2 / 3, 1 / 3])
 
 
 # The losses
+
+
+def gradient_norm(model: EncoderDecoder) -> float:
+    return float(torch.stack([p.grad.norm() for p in model.parameters() if p.grad is not None]).norm())
+
+
+def test_each_step_follows_the_clipped_gradient_of_the_mean_loss(
+    pairs: list[Pair], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    norms: list[float] = []
+
+    class Watching(loop.Optimizers):
+        def __init__(self, model: EncoderDecoder, *rates: float) -> None:
+            super().__init__(model, *rates)
+            self.model = model
+
+        def step(self, rate: float) -> None:
+            norms.append(gradient_norm(self.model))
+            super().step(rate)
+
+    monkeypatch.setattr(loop, "Optimizers", Watching)
+    run = train(pairs, tmp_path / "free", replace(RECIPE, epochs=1, clip_norm=1e9))
+    examples = encode_pairs(run.tokenizer, pairs, 100)
+    torch.manual_seed(RECIPE.seed)
+    model = build(run.tokenizer.get_vocab_size())  # as it was before its first step
+    plan = loop.plan_batches(examples, RECIPE.batch_tokens, seed=RECIPE.seed)[0]
+    loss, count = batch_loss(model, collate([examples[i] for i in plan], 0), 0, RECIPE.label_smoothing)
+    (loss / count).backward()
+    assert norms[0] == pytest.approx(gradient_norm(model), rel=1e-3)
+
+    norms.clear()
+    train(pairs, tmp_path / "clipped", replace(RECIPE, epochs=1, clip_norm=0.01))
+    assert norms == pytest.approx([0.01] * len(norms), rel=1e-3)
 
 
 def test_batch_loss_is_that_of_the_real_target_tokens(overfitted: Trained, pairs: list[Pair]) -> None:
