@@ -17,6 +17,7 @@ __all__ = ["MapGroup", "ViewState", "attention_view"]
 _SCRIPTS = (
     "shared/frame",
     "shared/canvas",
+    "shared/mount",
     "payload",
     "words",
     "colours",

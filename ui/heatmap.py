@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from ui.component import component
 
-_mount = component("heatmap", "shared/frame", "shared/canvas", "payload", "raster", "layout", "draw", "pointer", "main")
+_mount = component(
+    "heatmap", "shared/frame", "shared/canvas", "shared/mount", "payload", "raster", "layout", "draw", "pointer", "main"
+)
 
 
 def draw_heatmap(key: str, data: bytes) -> None:

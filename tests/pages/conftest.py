@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import streamlit as st
 from streamlit import config
 from streamlit.testing.v1 import AppTest
+
+from viz_core import pretrained
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -16,6 +19,15 @@ ROOT = Path(__file__).resolve().parents[2]
 def past_the_first_visitor() -> None:
     """Until st.navigation has run once, Streamlit runs a chapter's file by itself and forgets its first change."""
     AppTest.from_file(str(ROOT / "app.py"), default_timeout=120).run()
+
+
+@pytest.fixture
+def no_checkpoints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """An empty folder where the shipped models should be; no cached model gets in its way."""
+    monkeypatch.setattr(pretrained, "CHECKPOINTS", tmp_path)
+    st.cache_resource.clear()
+    yield tmp_path
+    st.cache_resource.clear()
 
 
 @pytest.fixture

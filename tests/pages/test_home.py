@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 import streamlit as st
@@ -11,18 +10,9 @@ from streamlit.testing.v1 import AppTest
 
 from ui.contents import CHAPTERS, chapters, page_file
 from ui.gallery import PICTURES
-from viz_core import pretrained
 from viz_core.pretrained import available
 
 OpenPage = Callable[..., AppTest]
-
-
-@pytest.fixture
-def no_checkpoints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(pretrained, "CHECKPOINTS", tmp_path)
-    st.cache_resource.clear()
-    yield
-    st.cache_resource.clear()
 
 
 def test_every_chapter_that_exists_has_a_picture_and_a_line(open_page: OpenPage) -> None:

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import streamlit as st
 import torch
 from safetensors.torch import save_file
 from streamlit.testing.v1 import AppTest
 
-from viz_core import pretrained
 from viz_core.figures.position_skew import STAGES, offsets_of, skew_stages
 from viz_core.position_inputs import picture_tokens, sentence_tokens
 from viz_core.positional import alibi_slopes
@@ -30,14 +28,6 @@ CHAPTER = "position-embeddings"
 CLOSER, COSTS, SHUFFLE, EXPERIMENTS = "One scheme, closer", "Cost and reach", "Shuffle the words", "Three experiments"
 DEFAULT = next(sample.english for sample in sentences() if sample.id == "cat")
 OpenPage = Callable[..., AppTest]
-
-
-@pytest.fixture
-def no_checkpoints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    monkeypatch.setattr(pretrained, "CHECKPOINTS", tmp_path)
-    st.cache_resource.clear()
-    yield tmp_path
-    st.cache_resource.clear()
 
 
 def open_at(open_page: OpenPage, **parameters: object) -> AppTest:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,6 @@ import torch
 import torch.nn.functional as F
 from streamlit.testing.v1 import AppTest
 
-from viz_core import pretrained
 from viz_core.figures.framing import unframe
 from viz_core.positional import sinusoidal_table
 from viz_core.positional.added import add_positions
@@ -222,14 +220,6 @@ def test_the_exercise_reveals_numbers_that_are_true(open_page: OpenPage) -> None
     app.radio(key="se-guess-similar").set_value("Position 20").run()
     similarity = similarity_by_offset(sinusoidal_table(60, 32, dtype=torch.float64))
     assert f"**Yes.** It is {similarity[20]:.4f} at 20 and {similarity[10]:.4f} at 10." in texts(app)
-
-
-@pytest.fixture
-def no_checkpoints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(pretrained, "CHECKPOINTS", tmp_path)
-    st.cache_resource.clear()
-    yield
-    st.cache_resource.clear()
 
 
 def test_without_the_model_the_sentence_says_so_and_the_rest_works(no_checkpoints: None, open_page: OpenPage) -> None:

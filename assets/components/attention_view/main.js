@@ -6,8 +6,7 @@ const PATIENCE = 250;
 const views = new WeakMap();
 
 function createView(parent) {
-  const parts = {};
-  for (const node of parent.querySelectorAll("[data-part]")) parts[node.dataset.part] = node;
+  const parts = partsOf(parent);
   const view = { parts, open: null, pin: null, cursor: null, turn: 0, sentTurn: 0, payload: null };
   listenToMap(view);
   listenToSentence(view);
@@ -25,19 +24,12 @@ function createView(parent) {
     else if (event.key === "Escape" && view.pin) setPin(view, view.pin);
     else if (event.key === "Escape") pointAt(view, null);
   });
-  view.observer = new ResizeObserver(() => {
-    cancelAnimationFrame(view.frame);
-    view.frame = requestAnimationFrame(() => {
-      if (parts.root.clientWidth !== view.width) render(view);
-    });
-  });
-  view.observer.observe(parts.root);
+  watchWidth(view, render);
   return view;
 }
 
 function closeView(view) {
-  view.observer.disconnect();
-  cancelAnimationFrame(view.frame);
+  stopWatching(view);
   clearTimeout(view.sending);
   clearTimeout(view.speaking);
   clearTimeout(view.waiting);
@@ -165,19 +157,10 @@ function send(view, delay = 0) {
 }
 
 export default function (component) {
-  const { parentElement, data, setStateValue } = component;
+  const { data, setStateValue } = component;
   if (!data) return undefined;
-  let view = views.get(parentElement);
-  // Streamlit may have put fresh markup in place of the one this view was built on.
-  if (!view || !parentElement.contains(view.parts.root)) {
-    if (view) closeView(view);
-    view = createView(parentElement);
-    views.set(parentElement, view);
-  }
+  const { view, unmount } = mountView(views, component, createView, closeView);
   view.setStateValue = setStateValue;
   receive(view, data);
-  return () => {
-    closeView(view);
-    views.delete(parentElement);
-  };
+  return unmount;
 }

@@ -3,23 +3,15 @@
 const views = new WeakMap();
 
 function createView(parent) {
-  const parts = {};
-  for (const node of parent.querySelectorAll("[data-part]")) parts[node.dataset.part] = node;
+  const parts = partsOf(parent);
   const view = { parts, map: null, window: null, cursor: null, drag: null };
   listen(view);
-  view.observer = new ResizeObserver(() => {
-    cancelAnimationFrame(view.frame);
-    view.frame = requestAnimationFrame(() => {
-      if (parts.root.clientWidth !== view.width) render(view);
-    });
-  });
-  view.observer.observe(parts.root);
+  watchWidth(view, render);
   return view;
 }
 
 function closeView(view) {
-  view.observer.disconnect();
-  cancelAnimationFrame(view.frame);
+  stopWatching(view);
   clearTimeout(view.speaking);
 }
 
@@ -69,18 +61,9 @@ function render(view) {
 }
 
 export default function (component) {
-  const { parentElement, data } = component;
+  const { data } = component;
   if (!data) return undefined;
-  let view = views.get(parentElement);
-  // Streamlit may have put fresh markup in place of the one this view was built on.
-  if (!view || !parentElement.contains(view.parts.root)) {
-    if (view) closeView(view);
-    view = createView(parentElement);
-    views.set(parentElement, view);
-  }
+  const { view, unmount } = mountView(views, component, createView, closeView);
   receive(view, data);
-  return () => {
-    closeView(view);
-    views.delete(parentElement);
-  };
+  return unmount;
 }
