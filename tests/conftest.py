@@ -23,7 +23,14 @@ from viz_core.training.translation import Recipe, State  # noqa: E402
 torch.set_num_threads(1)
 
 TINY = "tiny-en-fr"
-TINY_MODEL = {"num_hiddens": 32, "ffn_num_hiddens": 48, "num_heads": 4, "num_blks": 2, "dropout": 0.1}
+TINY_MODEL = {
+    "architecture": "transformer",
+    "num_hiddens": 32,
+    "ffn_num_hiddens": 48,
+    "num_heads": 4,
+    "num_blks": 2,
+    "dropout": 0.1,
+}
 
 _CORPUS = """
 Go.|Va !
@@ -99,6 +106,7 @@ def checkpoints(tmp_path_factory: pytest.TempPathFactory, pairs: list[Pair]) -> 
     export_translator(
         TINY,
         "A tiny Transformer",
+        "a Transformer that nobody trained",
         config,
         model,
         tokenizer,

@@ -37,6 +37,16 @@ def describe_device(device: torch.device) -> str:
     return f"CPU, {os.cpu_count()} cores"
 
 
+def fast_precision(device: torch.device) -> torch.dtype:
+    """bfloat16 where the device multiplies it in hardware, else float32: emulated, it is many times slower."""
+    if device.type == "cuda":
+        return torch.bfloat16 if torch.cuda.is_bf16_supported(including_emulation=False) else torch.float32
+    if device.type == "cpu":
+        capabilities = torch.cpu.get_capabilities()
+        return torch.bfloat16 if capabilities.get("avx512_bf16") or capabilities.get("amx_bf16") else torch.float32
+    return torch.float32
+
+
 def find_device(name: str, asked_by: str = "device") -> torch.device:
     """The device of this name.
 

@@ -16,12 +16,18 @@ from tokenizers import Tokenizer
 
 from viz_core.decoding import beam_search, greedy_search
 from viz_core.device import best_device, find_device
-from viz_core.models.encoder_decoder import EncoderDecoder
-from viz_core.models.transformer import TransformerDecoder, TransformerEncoder, share_embeddings
+from viz_core.models.encoder_decoder import EncoderDecoder, share_embeddings
+from viz_core.models.seq2seq import Seq2SeqAttentionDecoder, Seq2SeqDecoder, Seq2SeqEncoder
+from viz_core.models.transformer import TransformerDecoder, TransformerEncoder
 from viz_core.tokenization import UNK, SpecialTokens, clean, readable, special_tokens, token_id
 from viz_core.trace import Trace, record
 
 CHECKPOINTS = Path(__file__).resolve().parent.parent / "assets" / "checkpoints"
+TRANSLATION_ARCHITECTURES = {
+    "transformer": (TransformerEncoder, TransformerDecoder),
+    "seq2seq-attention": (Seq2SeqEncoder, Seq2SeqAttentionDecoder),
+    "seq2seq": (Seq2SeqEncoder, Seq2SeqDecoder),
+}
 MAX_CHARACTERS = 2000
 MAX_SOURCE_TOKENS = 512
 MAX_NEW_TOKENS = 256
@@ -182,18 +188,25 @@ def load(name: str, device: torch.device | str | None = None, folder: Path | Non
 
 
 def build_translation_model(config: dict[str, Any]) -> EncoderDecoder:
-    """The architecture a config describes, with one matrix shared by all embeddings.
+    """The model a config describes, with one matrix shared by all embeddings.
+
+    Args:
+        config: "architecture", one of TRANSLATION_ARCHITECTURES, and the sizes its encoder and decoder take.
 
     Raises:
-        CheckpointError: if the config lacks a field, names one the architecture has not, or gives one an
-            impossible value.
+        CheckpointError: if the config names no known architecture, lacks a field, names one the architecture
+            has not, or gives one an impossible value.
     """
+    name = config.get("architecture") if isinstance(config, dict) else None
+    if name not in TRANSLATION_ARCHITECTURES:
+        known = ", ".join(TRANSLATION_ARCHITECTURES)
+        raise CheckpointError(f"config.json does not describe a known architecture, got {name!r}; there are {known}")
+    encoder, decoder = TRANSLATION_ARCHITECTURES[name]
+    sizes = {field: size for field, size in config.items() if field != "architecture"}
     try:
-        encoder, decoder = TransformerEncoder(**config), TransformerDecoder(**config)
+        return share_embeddings(EncoderDecoder(encoder(**sizes), decoder(**sizes)))
     except (TypeError, ValueError, RuntimeError) as error:
         raise CheckpointError(f"config.json does not describe this architecture: {error}") from None
-    share_embeddings(encoder, decoder)
-    return EncoderDecoder(encoder, decoder)
 
 
 def load_weights(model: torch.nn.Module, path: Path, sha256: str | None = None) -> None:

@@ -53,8 +53,7 @@ def test_mean_norms_by_hand() -> None:
 @pytest.mark.parametrize("use_bias", [False, True])
 def test_parameters_by_formula(use_bias: bool) -> None:
     encoder, decoder = TransformerEncoder(*SIZES, use_bias), TransformerDecoder(*SIZES, use_bias)
-    share_embeddings(encoder, decoder)
-    model = EncoderDecoder(encoder, decoder)
+    model = share_embeddings(EncoderDecoder(encoder, decoder))
     attention = BLOCKS * 4 * (WIDTH * WIDTH + use_bias * WIDTH)
     ffn = BLOCKS * (WIDTH * FFN + FFN + FFN * WIDTH + WIDTH)
     counts = parameters_by_part(model)

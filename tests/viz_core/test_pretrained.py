@@ -350,6 +350,7 @@ def test_a_broken_config_says_so(folder: Path, content: bytes) -> None:
         {"num_blks": None},
         {"dropout": 3.0},
         {"colour": "teal"},
+        {"architecture": "seq2seq"},
     ],
 )
 def test_an_impossible_architecture_says_so(folder: Path, changes: dict[str, Any]) -> None:
@@ -364,7 +365,7 @@ def test_an_impossible_architecture_says_so(folder: Path, changes: dict[str, Any
 @pytest.mark.parametrize("model", [None, [], "transformer", 3])
 def test_a_config_without_an_architecture_says_so(folder: Path, model: Any) -> None:
     edit_config(folder, model=model)
-    with pytest.raises(CheckpointError, match="config.json does not describe this architecture"):
+    with pytest.raises(CheckpointError, match="config.json does not describe a known architecture, got None"):
         load(NAME, device="cpu", folder=folder)
 
 

@@ -1,6 +1,7 @@
 """The book's architectures."""
 
-from viz_core.models.encoder_decoder import EncoderDecoder
+from viz_core.models.encoder_decoder import EncoderDecoder, share_embeddings
+from viz_core.models.seq2seq import Seq2SeqAttentionDecoder, Seq2SeqDecoder, Seq2SeqEncoder
 from viz_core.models.transformer import (
     AddNorm,
     PositionWiseFFN,
@@ -8,13 +9,15 @@ from viz_core.models.transformer import (
     TransformerDecoderBlock,
     TransformerEncoder,
     TransformerEncoderBlock,
-    share_embeddings,
 )
 
 __all__ = [
     "AddNorm",
     "EncoderDecoder",
     "PositionWiseFFN",
+    "Seq2SeqAttentionDecoder",
+    "Seq2SeqDecoder",
+    "Seq2SeqEncoder",
     "TransformerDecoder",
     "TransformerDecoderBlock",
     "TransformerEncoder",

@@ -38,3 +38,23 @@ class EncoderDecoder(nn.Module):
     ) -> Float[Tensor, "batch queries vocab"]:
         """Logits of the token after each target token, by teacher forcing in one pass."""
         return self.decoder.dense(self.hidden(source, target, valid_lens))
+
+
+def share_embeddings(model: EncoderDecoder) -> EncoderDecoder:
+    """One matrix for source embedding, target embedding and output layer (Press and Wolf 2017).
+
+    Drawn from N(0, 1/d): times sqrt(d), as in the Transformer, an embedding has unit variance, and so has a logit.
+
+    Raises:
+        ValueError: if the three are not of one shape.
+    """
+    shared = model.encoder.embedding.weight
+    shapes = [
+        tuple(layer.weight.shape) for layer in (model.encoder.embedding, model.decoder.embedding, model.decoder.dense)
+    ]
+    if len(set(shapes)) > 1:
+        raise ValueError(f"expected embeddings and output layer of one shape, got {shapes}")
+    nn.init.normal_(shared, std=shared.shape[1] ** -0.5)
+    model.decoder.embedding.weight = shared
+    model.decoder.dense.weight = shared
+    return model

@@ -238,13 +238,3 @@ class TransformerDecoder(nn.Module):
         """Logits of the token after each of these n, and the state with them taken in."""
         H, state = self.hidden(X, state)
         return self.dense(H), state
-
-
-def share_embeddings(encoder: TransformerEncoder, decoder: TransformerDecoder) -> None:
-    """One matrix for source embedding, target embedding and output layer (Press and Wolf 2017).
-
-    Drawn from N(0, 1/d): times sqrt(d) an embedding has unit variance, and so has a logit.
-    """
-    nn.init.normal_(encoder.embedding.weight, std=encoder.num_hiddens**-0.5)
-    decoder.embedding.weight = encoder.embedding.weight
-    decoder.dense.weight = encoder.embedding.weight

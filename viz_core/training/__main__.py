@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
+from functools import partial
 from pathlib import Path
 
 from viz_core.device import best_device, describe_device
-from viz_core.training import transformer_en_fr
+from viz_core.training import translators
 
-RECIPES = {"transformer-en-fr": transformer_en_fr.train}
+RECIPES = {name: partial(translators.train, name) for name in translators.DESIGNS}
 
 
 def main(arguments: list[str] | None = None) -> int:

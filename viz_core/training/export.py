@@ -28,6 +28,7 @@ LENGTH_EDGES = (1, 5, 8, 11, 14, 17, 21)  # source tokens, end of sentence inclu
 def export_translator(
     name: str,
     title: str,
+    description: str,
     config: dict[str, Any],
     model: EncoderDecoder,
     tokenizer: Tokenizer,
@@ -78,7 +79,7 @@ def export_translator(
     }
     _write_json(out / "training.json", training)
     _write_json(out / "config.json", published)
-    card = _card(name, title, published, training, split, len(sentences))
+    card = _card(name, title, description, published, training, split, len(sentences))
     (out / "card.md").write_text(card, encoding="utf-8")
     print(json.dumps(scores), flush=True)
     return scores
@@ -91,6 +92,7 @@ def _write_json(path: Path, content: dict[str, Any]) -> None:
 def _card(
     name: str,
     title: str,
+    description: str,
     published: dict[str, Any],
     training: dict[str, Any],
     split: Split,
@@ -105,7 +107,7 @@ def _card(
     settings = "\n".join(f"| {key} | {value} |" for key, value in {**published["model"], **training["recipe"]}.items())
     return f"""# {title}
 
-`{name}`: the Transformer of Vaswani et al. (2017), post-norm with sinusoidal positions,
+`{name}`: {description},
 {published["parameters"]:,} parameters, one matrix shared by both embeddings and the output layer. Weights in float16.
 
 ## Scores

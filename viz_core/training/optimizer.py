@@ -10,33 +10,40 @@ class Optimizers:
     """Muon (Jordan 2024) on hidden matrices, AdamW on all else, stepped together.
 
     Muon orthogonalises each matrix's momentum before the step, so every direction of the matrix
-    learns at one pace; at an equal number of steps it reaches a lower loss than Adam.
+    learns at one pace; at an equal number of steps it reaches a lower loss than Adam. Without a rate
+    for Muon, AdamW takes the matrices too.
     """
 
-    def __init__(self, model: nn.Module, muon_lr: float, adam_lr: float, weight_decay: float) -> None:
+    def __init__(self, model: nn.Module, muon_lr: float | None, adam_lr: float, weight_decay: float) -> None:
         embeddings = {id(m.weight) for m in model.modules() if isinstance(m, nn.Embedding)}
         matrices = [p for p in model.parameters() if p.dim() == 2 and id(p) not in embeddings]
         rest = [p for p in model.parameters() if p.dim() != 2 or id(p) in embeddings]
-        self.muon = torch.optim.Muon(
-            matrices, lr=muon_lr, momentum=0.95, weight_decay=weight_decay, adjust_lr_fn="match_rms_adamw"
-        )
-        self.adam = torch.optim.AdamW(rest, lr=adam_lr, betas=(0.9, 0.98), weight_decay=0.0, fused=True)
-        self.peaks = (muon_lr, adam_lr)
+        self.parts: dict[str, tuple[torch.optim.Optimizer, float]] = {}
+        if muon_lr is not None:
+            muon = torch.optim.Muon(
+                matrices, lr=muon_lr, momentum=0.95, weight_decay=weight_decay, adjust_lr_fn="match_rms_adamw"
+            )
+            self.parts["muon"] = (muon, muon_lr)
+        groups = [{"params": rest, "weight_decay": 0.0}]
+        if muon_lr is None:
+            groups.append({"params": matrices, "weight_decay": weight_decay})
+        adam = torch.optim.AdamW(groups, lr=adam_lr, betas=(0.9, 0.98), fused=True)
+        self.parts["adam"] = (adam, adam_lr)
 
     def step(self, rate: float) -> None:
         """One step at `rate` times the peak learning rates, and clear the gradients."""
-        for optimizer, peak in zip((self.muon, self.adam), self.peaks, strict=True):
+        for optimizer, peak in self.parts.values():
             for group in optimizer.param_groups:
                 group["lr"] = rate * peak
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)
 
     def state_dict(self) -> dict[str, object]:
-        return {"muon": self.muon.state_dict(), "adam": self.adam.state_dict()}
+        return {name: optimizer.state_dict() for name, (optimizer, _) in self.parts.items()}
 
     def load_state_dict(self, state: dict[str, dict[str, object]]) -> None:
-        self.muon.load_state_dict(state["muon"])
-        self.adam.load_state_dict(state["adam"])
+        for name, (optimizer, _) in self.parts.items():
+            optimizer.load_state_dict(state[name])
 
 
 def learning_rate(progress: float, warm_up: float, decay_from: float) -> float:

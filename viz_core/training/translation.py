@@ -14,6 +14,7 @@ from torch import Tensor
 
 from viz_core.bleu import corpus_bleu
 from viz_core.decoding import greedy_search
+from viz_core.device import fast_precision
 from viz_core.models.encoder_decoder import EncoderDecoder
 from viz_core.tokenization import special_tokens, train_tokenizer
 from viz_core.training.batches import Batch, Example, collate, encode_pairs, plan_batches, token_batches
@@ -33,7 +34,7 @@ class Recipe:
     epochs: int = 30  # passes over the training pairs, if the time allows
     batch_tokens: int = 6144  # source and target tokens of a batch, padding included
     max_tokens: int = 100  # pairs with a longer side are not trained on
-    muon_lr: float = 4e-3  # peak rate of the matrices in blocks
+    muon_lr: float | None = 4e-3  # peak rate of the matrices in blocks; None leaves them to Adam
     adam_lr: float = 2e-3  # peak rate of embeddings, norms, biases
     weight_decay: float = 0.01  # on the matrices
     warm_up: float = 0.02  # part of training in which the rate climbs
@@ -129,13 +130,14 @@ def train_translation(
 
 
 def batch_loss(model: EncoderDecoder, batch: Batch, pad: int, smoothing: float) -> tuple[Tensor, int]:
-    """Summed label-smoothed loss of a batch and its number of target tokens, products in bfloat16."""
-    with torch.autocast(batch.source.device.type, torch.bfloat16):
+    """Summed label-smoothed loss of a batch and its number of target tokens, in the device's fast precision."""
+    precision = fast_precision(batch.source.device)
+    with torch.autocast(batch.source.device.type, torch.bfloat16, enabled=precision == torch.bfloat16):
         hidden = model.hidden(batch.source, batch.target[:, :-1], batch.valid_lens)
     wanted = batch.target[:, 1:]
     real = wanted != pad
     dense = model.decoder.dense
-    loss = smoothed_cross_entropy(hidden[real].bfloat16(), dense.weight, dense.bias, wanted[real], smoothing)
+    loss = smoothed_cross_entropy(hidden[real].to(precision), dense.weight, dense.bias, wanted[real], smoothing)
     return loss, int(real.sum())
 
 

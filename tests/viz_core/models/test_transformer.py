@@ -353,10 +353,10 @@ def test_a_state_dict_saved_from_the_books_classes_loads() -> None:
 
 def test_one_matrix_for_all_embeddings() -> None:
     encoder, decoder = TransformerEncoder(500, 64, 8, 2, 1, 0.0), TransformerDecoder(500, 64, 8, 2, 1, 0.0)
-    share_embeddings(encoder, decoder)
+    model = share_embeddings(EncoderDecoder(encoder, decoder))
     assert encoder.embedding.weight is decoder.embedding.weight is decoder.dense.weight
     assert encoder.embedding.weight.std().item() == pytest.approx(64**-0.5, rel=0.02)
-    names = [name for name, _ in EncoderDecoder(encoder, decoder).named_parameters()]
+    names = [name for name, _ in model.named_parameters()]
     assert "encoder.embedding.weight" in names
     assert "decoder.embedding.weight" not in names
     assert "decoder.dense.weight" not in names

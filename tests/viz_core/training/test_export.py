@@ -25,7 +25,14 @@ from viz_core.training.sentence_pairs import Pair, Split
 from viz_core.training.translation import Recipe, State
 
 NAME = "export-test"
-CONFIG = {"num_hiddens": 16, "ffn_num_hiddens": 24, "num_heads": 2, "num_blks": 1, "dropout": 0.2}
+CONFIG = {
+    "architecture": "transformer",
+    "num_hiddens": 16,
+    "ffn_num_hiddens": 24,
+    "num_heads": 2,
+    "num_blks": 1,
+    "dropout": 0.2,
+}
 CURVE = [
     {"epoch": 1.0, "train_loss": 3.0, "validation_loss": 2.5, "validation_bleu": 10.0},
     {"epoch": 1.75, "train_loss": 2.0, "validation_loss": 2.625, "validation_bleu": 20.0},
@@ -59,7 +66,9 @@ def exported(pairs: list[Pair], tmp_path_factory: pytest.TempPathFactory) -> Exp
     before = copy.deepcopy(dict(model.named_parameters()))
     state = State(epoch=2, elapsed=3723.4, curve=CURVE)
     cpu = torch.device("cpu")
-    scores = export_translator(NAME, "A test", config, model, tokenizer, split, state, Recipe(epochs=7), out, cpu)
+    scores = export_translator(
+        NAME, "A test", "a model", config, model, tokenizer, split, state, Recipe(epochs=7), out, cpu
+    )
     return Exported(out, scores, before, model, split)
 
 

@@ -4,20 +4,30 @@ from __future__ import annotations
 
 import json
 import urllib.request
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from viz_core.pretrained import load
+from viz_core.pretrained import build_translation_model, load
 from viz_core.training import __main__ as command
-from viz_core.training import transformer_en_fr
 from viz_core.training import translation as loop
 from viz_core.training.__main__ import main
+from viz_core.training.translators import DESIGNS
 
 NAME = "transformer-en-fr"
-SMALL = {"num_hiddens": 16, "ffn_num_hiddens": 24, "num_heads": 2, "num_blks": 1, "dropout": 0.1}
+SMALL = {
+    "architecture": "transformer",
+    "num_hiddens": 16,
+    "ffn_num_hiddens": 24,
+    "num_heads": 2,
+    "num_blks": 1,
+    "dropout": 0.1,
+}
+
+SMALL_GRU = {"embed_size": 16, "num_hiddens": 16, "num_layers": 2, "dropout": 0.1}
 
 
 @pytest.fixture(autouse=True)
@@ -39,7 +49,7 @@ def data(tmp_path: Path) -> Path:
 def test_from_sentence_pairs_to_a_model_that_loads(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(transformer_en_fr, "ARCHITECTURE", SMALL)
+    monkeypatch.setitem(DESIGNS, NAME, replace(DESIGNS[NAME], architecture=SMALL))
     out = tmp_path / "checkpoints" / NAME
     arguments = [NAME, "--data", str(data), "--out", str(out), "--epochs", "2"]
     assert main(arguments) == 0
@@ -58,13 +68,32 @@ def test_from_sentence_pairs_to_a_model_that_loads(
     assert load(NAME, device="cpu", folder=out.parent).card.config["sha256"] == before
 
 
-def test_the_shipped_architecture_fits_its_size() -> None:
-    from viz_core.pretrained import build_translation_model
-
+@pytest.mark.parametrize(
+    ("name", "megabytes"), [("transformer-en-fr", 16), ("bahdanau-en-fr", 8), ("seq2seq-en-fr", 8)]
+)
+def test_each_design_fits_its_size_and_shares_the_split_and_tokenizer(name: str, megabytes: int) -> None:
+    design = DESIGNS[name]
     with torch.device("meta"):
-        model = build_translation_model({"vocab_size": 8000, **transformer_en_fr.ARCHITECTURE})
-    assert 2 * sum(p.numel() for p in model.parameters()) < 16 * 2**20  # float16
-    assert transformer_en_fr.ARCHITECTURE["num_hiddens"] == 256
+        model = build_translation_model({"vocab_size": design.recipe.vocab_size, **design.architecture})
+    assert 2 * sum(p.numel() for p in model.parameters()) < megabytes * 2**20  # float16
+    reference = DESIGNS[NAME].recipe
+    assert (design.recipe.vocab_size, design.recipe.max_tokens) == (reference.vocab_size, reference.max_tokens)
+
+
+@pytest.mark.parametrize("name", ["bahdanau-en-fr", "seq2seq-en-fr"])
+def test_a_recurrent_translator_from_pairs_to_a_model_that_loads(
+    name: str, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = {"architecture": DESIGNS[name].architecture["architecture"], **SMALL_GRU}
+    monkeypatch.setitem(DESIGNS, name, replace(DESIGNS[name], architecture=small))
+    out = tmp_path / "checkpoints" / name
+    assert main([name, "--data", str(data), "--out", str(out), "--epochs", "1"]) == 0
+    translator = load(name, device="cpu", folder=out.parent)
+    assert translator.card.title == DESIGNS[name].title
+    assert f"`{name}`: {DESIGNS[name].description},\n" in translator.card.text
+    translation = translator.translate("I have 3 cats.", max_new_tokens=5)
+    sites = ("decoder.0.cross",) if name == "bahdanau-en-fr" else ()
+    assert translation.trace.sites == sites
 
 
 def test_arguments_reach_the_recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

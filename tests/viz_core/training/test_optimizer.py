@@ -11,7 +11,15 @@ from torch import nn
 from viz_core.pretrained import build_translation_model
 from viz_core.training.optimizer import Optimizers, learning_rate
 
-CONFIG = {"vocab_size": 13, "num_hiddens": 8, "ffn_num_hiddens": 12, "num_heads": 2, "num_blks": 1, "dropout": 0.0}
+CONFIG = {
+    "architecture": "transformer",
+    "vocab_size": 13,
+    "num_hiddens": 8,
+    "ffn_num_hiddens": 12,
+    "num_heads": 2,
+    "num_blks": 1,
+    "dropout": 0.0,
+}
 
 
 @pytest.mark.parametrize(
@@ -33,8 +41,8 @@ def test_matrices_go_to_muon_and_the_rest_to_adam() -> None:
     model = build_translation_model(CONFIG)
     optimizers = Optimizers(model, 0.02, 0.01, 0.1)
     names = {id(parameter): name for name, parameter in model.named_parameters()}
-    muon = {names[id(p)] for group in optimizers.muon.param_groups for p in group["params"]}
-    adam = {names[id(p)] for group in optimizers.adam.param_groups for p in group["params"]}
+    muon = {names[id(p)] for group in optimizers.parts["muon"][0].param_groups for p in group["params"]}
+    adam = {names[id(p)] for group in optimizers.parts["adam"][0].param_groups for p in group["params"]}
     assert muon | adam == set(names.values())
     assert not muon & adam
     assert all(".W_" in name or (".dense" in name and name.endswith("weight")) for name in muon)
@@ -62,6 +70,20 @@ def test_a_step_is_that_of_torchs_optimisers() -> None:
     for (name, ours), theirs in zip(model.named_parameters(), twin.parameters(), strict=True):
         torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=1e-5, msg=lambda text, name=name: f"{name}: {text}")
         assert ours.grad is None
+
+
+def test_without_muon_adam_takes_everything_and_decays_matrices_alone() -> None:
+    model = build_translation_model(CONFIG)
+    before = copy.deepcopy(dict(model.named_parameters()))
+    optimizers = Optimizers(model, None, 0.01, 0.1)
+    assert set(optimizers.parts) == {"adam"}
+    for parameter in model.parameters():
+        parameter.grad = torch.zeros_like(parameter)
+    optimizers.step(0.5)  # without a gradient only the decay moves: w <- w (1 - rate lr decay)
+    for name, parameter in model.named_parameters():
+        decayed = parameter.dim() == 2 and "embedding" not in name
+        wanted = before[name] * (1 - 0.5 * 0.01 * 0.1) if decayed else before[name]
+        torch.testing.assert_close(parameter, wanted, msg=lambda text, name=name: f"{name}: {text}")
 
 
 def test_at_rate_zero_nothing_moves() -> None:

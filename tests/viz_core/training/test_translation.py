@@ -48,7 +48,14 @@ def memory_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def build(vocab_size: int) -> EncoderDecoder:
-    sizes = {"num_hiddens": 48, "ffn_num_hiddens": 96, "num_heads": 4, "num_blks": 2, "dropout": 0.0}
+    sizes = {
+        "architecture": "transformer",
+        "num_hiddens": 48,
+        "ffn_num_hiddens": 96,
+        "num_heads": 4,
+        "num_blks": 2,
+        "dropout": 0.0,
+    }
     return build_translation_model({"vocab_size": vocab_size, **sizes})
 
 

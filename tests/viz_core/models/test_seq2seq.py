@@ -1,0 +1,196 @@
+"""The recurrent models against the equations of their papers, row by row and step by step, in float64."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor, nn
+
+from viz_core.decoding import greedy_search
+from viz_core.models import EncoderDecoder, Seq2SeqAttentionDecoder, Seq2SeqDecoder, Seq2SeqEncoder
+from viz_core.tokenization import SpecialTokens
+from viz_core.trace import record
+
+VOCAB, EMBED, HIDDEN, LAYERS = 17, 5, 6, 2
+SIZES = (VOCAB, EMBED, HIDDEN, LAYERS)
+DECODERS = [Seq2SeqAttentionDecoder, Seq2SeqDecoder]
+SPECIAL = SpecialTokens(pad=0, bos=1, eos=2)
+
+
+def random_model(decoder: type[nn.Module]) -> EncoderDecoder:
+    torch.manual_seed(3)
+    model = EncoderDecoder(Seq2SeqEncoder(*SIZES), decoder(*SIZES)).eval().requires_grad_(False)
+    for parameter in model.parameters():
+        parameter.copy_(0.6 * torch.randn(parameter.shape))
+    return model
+
+
+def random_ids(*shape: int) -> Tensor:
+    return torch.randint(3, VOCAB, shape, generator=torch.Generator().manual_seed(sum(shape)))
+
+
+class Reference:
+    """The same computation from a state dict alone, one sentence at a time, without torch's GRU."""
+
+    def __init__(self, parameters: dict[str, Tensor]) -> None:
+        self.p = {name: tensor.double() for name, tensor in parameters.items()}
+
+    def gru_step(self, prefix: str, x: Tensor, states: list[Tensor]) -> list[Tensor]:
+        """Cho 2014 as torch orders it: r, z, n; h' = (1 - z) n + z h."""
+        new = []
+        for layer, h in enumerate(states):
+            W, U = self.p[f"{prefix}.weight_ih_l{layer}"], self.p[f"{prefix}.weight_hh_l{layer}"]
+            b, c = self.p[f"{prefix}.bias_ih_l{layer}"], self.p[f"{prefix}.bias_hh_l{layer}"]
+            (xr, xz, xn), (hr, hz, hn) = (W @ x + b).chunk(3), (U @ h + c).chunk(3)
+            r, z = torch.sigmoid(xr + hr), torch.sigmoid(xz + hz)
+            n = torch.tanh(xn + r * hn)
+            x = (1 - z) * n + z * h
+            new.append(x)
+        return new
+
+    def encode(self, ids: Tensor) -> tuple[list[Tensor], list[Tensor]]:
+        states, outputs = [torch.zeros(HIDDEN, dtype=torch.float64)] * LAYERS, []
+        for token in ids:
+            states = self.gru_step("encoder.rnn.rnn", self.p["encoder.embedding.weight"][token], states)
+            outputs.append(states[-1])
+        return outputs, states
+
+    def additive_weights(self, query: Tensor, keys: list[Tensor]) -> Tensor:
+        W_q, W_k, w_v = (self.p[f"decoder.attention.{name}.weight"] for name in ("W_q", "W_k", "w_v"))
+        return torch.softmax(torch.stack([w_v[0] @ torch.tanh(W_q @ query + W_k @ key) for key in keys]), dim=0)
+
+    def logits(self, source: Tensor, target: Tensor, attends: bool) -> tuple[Tensor, Tensor]:
+        outputs, states = self.encode(source)
+        summary = states[-1]
+        rows, maps = [], []
+        for token in target:
+            x = self.p["decoder.embedding.weight"][token]
+            if attends:
+                maps.append(self.additive_weights(states[-1], outputs))
+                context = sum(w * h for w, h in zip(maps[-1], outputs, strict=True))
+                states = self.gru_step("decoder.rnn", torch.cat([context, x]), states)
+            else:
+                states = self.gru_step("decoder.rnn.rnn", torch.cat([x, summary]), states)
+            rows.append(self.p["decoder.dense.weight"] @ states[-1] + self.p["decoder.dense.bias"])
+        return torch.stack(rows), torch.stack(maps) if maps else torch.empty(0)
+
+
+@pytest.mark.parametrize("decoder", DECODERS)
+def test_parity_with_the_equations_row_by_row(decoder: type[nn.Module]) -> None:
+    model = random_model(decoder)
+    source, target, lengths = random_ids(3, 6), random_ids(3, 4), torch.tensor([6, 1, 4])
+    with record() as trace:
+        logits = model(source, target, lengths)
+    reference = Reference(model.state_dict())
+    attends = decoder is Seq2SeqAttentionDecoder
+    assert trace.sites == (("decoder.0.cross",) if attends else ())
+    for row, length in enumerate(lengths.tolist()):
+        expected, maps = reference.logits(source[row, :length], target[row], attends)
+        torch.testing.assert_close(logits[row].double(), expected, atol=2e-5, rtol=0)
+        if attends:
+            weights = trace["decoder.0.cross"].weights()[row, 0]
+            torch.testing.assert_close(weights[:, :length].double(), maps, atol=1e-6, rtol=0)
+            assert torch.equal(weights[:, length:], torch.zeros(4, 6 - length))
+
+
+@pytest.mark.parametrize("decoder", DECODERS)
+def test_parameter_names_and_shapes_are_the_books(decoder: type[nn.Module]) -> None:
+    def gru(prefix: str, inputs: int) -> dict[str, tuple[int, ...]]:
+        shapes: dict[str, tuple[int, ...]] = {}
+        for layer, width in enumerate((inputs, HIDDEN)):
+            shapes[f"{prefix}.weight_ih_l{layer}"] = (3 * HIDDEN, width)
+            shapes[f"{prefix}.weight_hh_l{layer}"] = (3 * HIDDEN, HIDDEN)
+            shapes |= {f"{prefix}.bias_{part}_l{layer}": (3 * HIDDEN,) for part in ("ih", "hh")}
+        return shapes
+
+    attention = {
+        "decoder.attention.W_q.weight": (HIDDEN, HIDDEN),
+        "decoder.attention.W_k.weight": (HIDDEN, HIDDEN),
+        "decoder.attention.w_v.weight": (1, HIDDEN),
+        **gru("decoder.rnn", EMBED + HIDDEN),
+    }
+    expected = {
+        "encoder.embedding.weight": (VOCAB, EMBED),
+        **gru("encoder.rnn.rnn", EMBED),
+        "decoder.embedding.weight": (VOCAB, EMBED),
+        **(attention if decoder is Seq2SeqAttentionDecoder else gru("decoder.rnn.rnn", EMBED + HIDDEN)),
+        "decoder.dense.weight": (VOCAB, HIDDEN),
+        "decoder.dense.bias": (VOCAB,),
+    }
+    model = EncoderDecoder(Seq2SeqEncoder(*SIZES), decoder(*SIZES))
+    assert {name: tuple(p.shape) for name, p in model.state_dict().items()} == expected
+
+
+@pytest.mark.parametrize("decoder", DECODERS)
+@settings(max_examples=20, deadline=None)
+@given(data=st.data(), steps=st.integers(1, 5))
+def test_steps_one_by_one_equal_all_at_once(decoder: type[nn.Module], data: st.DataObject, steps: int) -> None:
+    model = random_model(decoder)
+    keys = data.draw(st.integers(1, 5))
+    lengths = torch.tensor(data.draw(st.lists(st.integers(1, keys), min_size=2, max_size=2)))
+    source, target = random_ids(2, keys), random_ids(2, steps)
+    state = model.decoder.init_state(model.encoder(source, lengths), lengths)
+    rows = []
+    for step in range(steps):
+        logits, state = model.decoder(target[:, step : step + 1], state)
+        rows.append(logits)
+    torch.testing.assert_close(torch.cat(rows, dim=1), model(source, target, lengths), atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("decoder", DECODERS)
+def test_padding_changes_nothing(decoder: type[nn.Module]) -> None:
+    model = random_model(decoder)
+    source, target, lengths = random_ids(1, 4), random_ids(1, 3), torch.tensor([4])
+    padded = torch.cat([source, random_ids(1, 7)], dim=1)
+    torch.testing.assert_close(model(padded, target, lengths), model(source, target, lengths), atol=1e-6, rtol=1e-6)
+    torch.testing.assert_close(model(source, target), model(source, target, lengths), atol=1e-6, rtol=1e-6)
+
+
+@pytest.mark.parametrize("decoder", DECODERS)
+def test_an_empty_source_row_does_not_crash(decoder: type[nn.Module]) -> None:
+    model = random_model(decoder)
+    logits = model(random_ids(2, 3), random_ids(2, 2), torch.tensor([0, 3]))
+    assert torch.isfinite(logits).all()
+
+
+@pytest.mark.parametrize("decoder", DECODERS)
+def test_select_reorders_and_repeats_rows(decoder: type[nn.Module]) -> None:
+    model = random_model(decoder)
+    source, target, lengths = random_ids(3, 5), random_ids(3, 2), torch.tensor([5, 2, 3])
+    _, state = model.decoder(target, model.decoder.init_state(model.encoder(source, lengths), lengths))
+    rows = torch.tensor([2, 0, 0])
+    picked, _ = model.decoder(target[rows, -1:], state.select(rows))
+    every, _ = model.decoder(target[:, -1:], state)
+    torch.testing.assert_close(picked, every[rows])
+
+
+@pytest.mark.parametrize("decoder", DECODERS)
+def test_greedy_search_is_the_argmax_of_whole_prefixes(decoder: type[nn.Module]) -> None:
+    model = random_model(decoder)
+    source, lengths = random_ids(4, 5), torch.tensor([5, 1, 3, 2])
+    for row, found in enumerate(greedy_search(model, source, lengths, SPECIAL, 8)):
+        words = [SPECIAL.bos]
+        while len(words) <= 8 and words[-1] != SPECIAL.eos:
+            logits = model(source[row : row + 1], torch.tensor([words]), lengths[row : row + 1])[0, -1]
+            logits[[SPECIAL.pad, SPECIAL.bos]] = -torch.inf
+            words.append(int(logits.argmax()))
+        assert found == words[1:]
+
+
+def test_the_plain_decoder_sees_the_source_only_through_one_vector() -> None:
+    model = random_model(Seq2SeqDecoder)
+    outputs, hidden_state = model.encoder(random_ids(2, 5))
+    state = model.decoder.init_state(model.encoder(random_ids(2, 5)))
+    assert state.context.shape == (2, HIDDEN)
+    torch.testing.assert_close(state.context, hidden_state[-1])
+    torch.testing.assert_close(outputs[:, -1], hidden_state[-1])
+
+
+def test_gradients_reach_every_parameter_of_the_attention_model() -> None:
+    model = random_model(Seq2SeqAttentionDecoder).train().requires_grad_(True)
+    model(random_ids(2, 5), random_ids(2, 4), torch.tensor([5, 3])).square().sum().backward()
+    for name, parameter in model.named_parameters():
+        assert parameter.grad is not None
+        assert parameter.grad.abs().sum() > 0, name

@@ -1,0 +1,175 @@
+"""Recurrent sequence to sequence, with and without attention, by the book's names and state-dict keys."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from viz_core.attention.additive import AdditiveAttention
+from viz_core.trace import record_weights
+
+
+class GRU(nn.Module):
+    """Gated recurrent units in layers (Cho 2014), over the valid steps of each row only."""
+
+    def __init__(self, num_inputs: int, num_hiddens: int, num_layers: int, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.rnn = _gru(num_inputs, num_hiddens, num_layers, dropout)
+
+    def forward(
+        self,
+        inputs: Float[Tensor, "batch n d_in"],
+        hidden_state: Float[Tensor, "layers batch num_hiddens"] | None = None,
+        valid_lens: Int[Tensor, "batch"] | None = None,
+    ) -> tuple[Float[Tensor, "batch n num_hiddens"], Float[Tensor, "layers batch num_hiddens"]]:
+        """States of the last layer at every step, and of every layer after each row's last valid step."""
+        if valid_lens is None:
+            return self.rnn(inputs, hidden_state)
+        packed = pack_padded_sequence(inputs, valid_lens.cpu().clamp(min=1), batch_first=True, enforce_sorted=False)
+        outputs, hidden_state = self.rnn(packed, hidden_state)
+        return pad_packed_sequence(outputs, batch_first=True, total_length=inputs.shape[1])[0], hidden_state
+
+
+class Encoded(NamedTuple):
+    """What a recurrent encoder hands on."""
+
+    outputs: Float[Tensor, "batch keys num_hiddens"]  # the last layer at every step: keys and values
+    hidden_state: Float[Tensor, "layers batch num_hiddens"]  # every layer after the last step: where a decoder starts
+
+
+class Seq2SeqEncoder(nn.Module):
+    """Embedding, then layers of GRU from left to right (Sutskever 2014; Cho 2014)."""
+
+    def __init__(
+        self, vocab_size: int, embed_size: int, num_hiddens: int, num_layers: int, dropout: float = 0.0
+    ) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(vocab_size, embed_size)
+        self.rnn = GRU(embed_size, num_hiddens, num_layers, dropout)
+
+    def forward(self, X: Int[Tensor, "batch keys"], valid_lens: Int[Tensor, "batch"] | None = None) -> Encoded:
+        """Read token ids; padding past a row's valid length does not touch its final state."""
+        return Encoded(*self.rnn(self.embedding(X), valid_lens=valid_lens))
+
+
+class PlainState(NamedTuple):
+    """What the decoder without attention carries: one fixed summary of the source, and its own state."""
+
+    context: Float[Tensor, "batch num_hiddens"]
+    hidden_state: Float[Tensor, "layers batch num_hiddens"]
+
+    def select(self, rows: Int[Tensor, "rows"]) -> PlainState:
+        """The state of these batch rows, in this order: what beam search keeps, or a row repeated."""
+        return PlainState(self.context[rows], self.hidden_state[:, rows])
+
+
+class Seq2SeqDecoder(nn.Module):
+    """GRU decoder that sees the source only as the encoder's last state, at every step the same (Cho 2014)."""
+
+    def __init__(
+        self, vocab_size: int, embed_size: int, num_hiddens: int, num_layers: int, dropout: float = 0.0
+    ) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(vocab_size, embed_size)
+        self.rnn = GRU(embed_size + num_hiddens, num_hiddens, num_layers, dropout)
+        self.dense = nn.Linear(num_hiddens, vocab_size)
+
+    def init_state(
+        self,
+        enc_outputs: Encoded,
+        enc_valid_lens: Int[Tensor, "batch"] | None = None,  # noqa: ARG002, every decoder takes it
+    ) -> PlainState:
+        """The state before the first step; the encoder's last state knows the valid lengths already."""
+        return PlainState(enc_outputs.hidden_state[-1], enc_outputs.hidden_state)
+
+    def hidden(
+        self, X: Int[Tensor, "batch n"], state: PlainState
+    ) -> tuple[Float[Tensor, "batch n num_hiddens"], PlainState]:
+        """The last layer's state after each of these n tokens, and the state with them taken in."""
+        context = state.context[:, None].expand(-1, X.shape[1], -1)
+        outputs, hidden_state = self.rnn(torch.cat([self.embedding(X), context], dim=-1), state.hidden_state)
+        return outputs, PlainState(state.context, hidden_state)
+
+    def forward(
+        self, X: Int[Tensor, "batch n"], state: PlainState
+    ) -> tuple[Float[Tensor, "batch n vocab"], PlainState]:
+        """Logits of the token after each of these n, and the state with them taken in."""
+        outputs, state = self.hidden(X, state)
+        return self.dense(outputs), state
+
+
+class AttentionState(NamedTuple):
+    """What the attention decoder carries: every state of the source, and its own state."""
+
+    enc_outputs: Float[Tensor, "batch keys num_hiddens"]
+    hidden_state: Float[Tensor, "layers batch num_hiddens"]
+    enc_valid_lens: Int[Tensor, "batch"] | None
+    projected: Float[Tensor, "batch keys num_hiddens"]  # W_k enc_outputs, the same at every step
+
+    def select(self, rows: Int[Tensor, "rows"]) -> AttentionState:
+        """The state of these batch rows, in this order: what beam search keeps, or a row repeated."""
+        lens = self.enc_valid_lens
+        return AttentionState(
+            self.enc_outputs[rows],
+            self.hidden_state[:, rows],
+            None if lens is None else lens[rows],
+            self.projected[rows],
+        )
+
+
+class Seq2SeqAttentionDecoder(nn.Module):
+    """GRU decoder that looks at every source state anew before each word (Bahdanau 2015, section 3.1).
+
+    At step t the query is the last layer's state s_(t-1), keys and values are the encoder's states h_j:
+    a_t = softmax_j(w_v^T tanh(W_q s_(t-1) + W_k h_j)), c_t = sum_j a_tj h_j, s_t = GRU([c_t; y_(t-1)], s_(t-1)).
+    """
+
+    def __init__(
+        self, vocab_size: int, embed_size: int, num_hiddens: int, num_layers: int, dropout: float = 0.0
+    ) -> None:
+        super().__init__()
+        self.attention = AdditiveAttention(num_hiddens, num_hiddens, num_hiddens, dropout)
+        self.embedding = nn.Embedding(vocab_size, embed_size)
+        self.rnn = _gru(embed_size + num_hiddens, num_hiddens, num_layers, dropout)
+        self.dense = nn.Linear(num_hiddens, vocab_size)
+
+    def init_state(self, enc_outputs: Encoded, enc_valid_lens: Int[Tensor, "batch"] | None = None) -> AttentionState:
+        """The state before the first step; the keys are projected here, once for all steps."""
+        outputs, hidden_state = enc_outputs
+        return AttentionState(outputs, hidden_state, enc_valid_lens, self.attention.W_k(outputs))
+
+    def hidden(
+        self, X: Int[Tensor, "batch n"], state: AttentionState
+    ) -> tuple[Float[Tensor, "batch n num_hiddens"], AttentionState]:
+        """The last layer's state after each of these n tokens, and the state with them taken in.
+
+        Step by step, since each query is the state the step before left behind; the weights of the
+        n steps are recorded together, as one map at the site "decoder.0.cross".
+        """
+        enc_outputs, hidden_state, enc_valid_lens, projected = state
+        outputs, maps = [], []
+        for embedded in self.embedding(X).split(1, dim=1):  # (batch, 1, embed)
+            query = hidden_state[-1][:, None]
+            weights = self.attention.weigh(query, projected, enc_valid_lens)  # (batch, 1, keys)
+            context = self.attention.pool(weights, enc_outputs)
+            output, hidden_state = self.rnn(torch.cat([context, embedded], dim=-1), hidden_state)
+            outputs.append(output)
+            maps.append(weights.detach())
+        record_weights(torch.cat(maps, dim=1)[:, None], site="decoder.0.cross")
+        return torch.cat(outputs, dim=1), AttentionState(enc_outputs, hidden_state, enc_valid_lens, projected)
+
+    def forward(
+        self, X: Int[Tensor, "batch n"], state: AttentionState
+    ) -> tuple[Float[Tensor, "batch n vocab"], AttentionState]:
+        """Logits of the token after each of these n, and the state with them taken in."""
+        outputs, state = self.hidden(X, state)
+        return self.dense(outputs), state
+
+
+def _gru(num_inputs: int, num_hiddens: int, num_layers: int, dropout: float) -> nn.GRU:
+    """torch drops out between layers, so a single layer has none (and torch would warn)."""
+    return nn.GRU(num_inputs, num_hiddens, num_layers, dropout=dropout if num_layers > 1 else 0.0, batch_first=True)
