@@ -23,7 +23,7 @@ request = ask_sentence(chapter)
 result = translate(chapter, MODEL, request)
 if result is None:
     st.stop()
-show_result(chapter, request, result)
+show_result(request, result)
 
 groups = translation_maps(MODEL, request.text, request.beam, current_language())
 view = attention_view(

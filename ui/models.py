@@ -26,7 +26,7 @@ def translation(name: str, text: str, beam: int) -> Translation:
 @st.cache_resource(max_entries=64, show_spinner=False)
 def translation_maps(name: str, text: str, beam: int, language: str) -> tuple[MapGroup, ...]:
     """The maps of a translation as an attention view shows them; they keep their thumbnails."""
-    labels = load_words("transformer", language).group("view")
+    labels = load_words("translation", language).group("view")
     return translation_groups(translation(name, text, beam), labels)
 
 

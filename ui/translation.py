@@ -9,6 +9,7 @@ import streamlit as st
 from ui.chapter import Chapter
 from ui.controls import escape
 from ui.models import translation
+from ui.words import Words, load_words
 from viz_core.bleu import book_bleu, sentence_bleu
 from viz_core.pretrained import CheckpointError, TextError, Translation
 from viz_core.samples import Sample, sentences
@@ -31,17 +32,17 @@ class Request:
 
 def ask_sentence(chapter: Chapter, default: str = "cat") -> Request:
     """A line to type in, sentences to start from, and the search; all of it in the URL."""
-    samples = sentences()
+    words, samples = load_words("translation"), sentences()
     start = next(sample.english for sample in samples if sample.id == default)
     key = chapter.controls.key("text")
     with st.container(key="ask", gap="small"):
         with st.container(horizontal=True, vertical_alignment="bottom"):
-            text = chapter.controls.text("text", start, placeholder=chapter.words("placeholder"))
-            st.button(chapter.words("translate"), type="primary", key=chapter.controls.key("go"))
+            text = chapter.controls.text("text", start, placeholder=words("placeholder"))
+            st.button(words("translate"), type="primary", key=chapter.controls.key("go"))
         with st.container(horizontal=True, vertical_alignment="center", key="presets"):
             for sample in samples:
                 st.button(
-                    chapter.words(f"preset.{sample.id}"),
+                    words(f"preset.{sample.id}"),
                     key=chapter.controls.key(f"preset-{sample.id}"),
                     type="primary" if text == sample.english else "secondary",
                     on_click=_type_for_the_reader,
@@ -65,11 +66,12 @@ def translate(chapter: Chapter, model: str, request: Request) -> Translation | N
     return None
 
 
-def show_result(chapter: Chapter, request: Request, result: Translation) -> None:
+def show_result(request: Request, result: Translation) -> None:
     """The translation, how it was found and, for a sample, how near it comes to the references."""
-    st.markdown(chapter.words("result", text=escape(result.text)))
+    words = load_words("translation")
+    st.markdown(words("result", text=escape(result.text)))
     notes = [
-        chapter.words(
+        words(
             "measured",
             search=request.search,
             tokens=len(result.target_tokens),
@@ -78,18 +80,18 @@ def show_result(chapter: Chapter, request: Request, result: Translation) -> None
     ]
     sample = _sample(request.text)
     if sample is not None:
-        notes.append(_judge(chapter, result, sample))
+        notes.append(_judge(words, result, sample))
     if not result.complete:
-        notes.append(chapter.words("incomplete"))
+        notes.append(words("incomplete"))
     if result.num_unknown:
-        notes.append(chapter.words("unknown", count=result.num_unknown))
+        notes.append(words("unknown", count=result.num_unknown))
     st.caption("  \n".join(notes))
 
 
-def _judge(chapter: Chapter, result: Translation, sample: Sample) -> str:
+def _judge(words: Words, result: Translation, sample: Sample) -> str:
     predicted = clean(result.text).lower().split()
     book = max(book_bleu(predicted, clean(reference).lower().split()) for reference in sample.references)
-    return chapter.words(
+    return words(
         "reference",
         reference=" / ".join(sample.references),
         book=f"{book:.3f}",

@@ -26,17 +26,14 @@ def translation_groups(translation: Translation, labels: Mapping[str, str]) -> t
         "decoder-self": ("decoder", "self", french, labels["written"], target, written),
         "cross": ("decoder", "cross", french, english, target, source),
     }
+    calls = {
+        name: tuple(call for call in translation.trace if (call.stack, call.kind) == (stack, kind))
+        for name, (stack, kind, *_) in sides.items()
+    }
     return tuple(
-        MapGroup(
-            name,
-            labels[name],
-            rows,
-            columns,
-            row_tokens,
-            column_tokens,
-            tuple(call for call in translation.trace if (call.stack, call.kind) == (stack, kind)),
-        )
-        for name, (stack, kind, rows, columns, row_tokens, column_tokens) in sides.items()
+        MapGroup(name, labels[name], rows, columns, row_tokens, column_tokens, calls[name])
+        for name, (_, _, rows, columns, row_tokens, column_tokens) in sides.items()
+        if calls[name]  # a recurrent model attends from decoder to encoder alone
     )
 
 

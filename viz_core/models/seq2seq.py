@@ -80,11 +80,12 @@ class Seq2SeqDecoder(nn.Module):
 
     def init_state(
         self,
-        enc_outputs: Encoded,
+        enc_outputs: Encoded | tuple[Tensor, Tensor],
         enc_valid_lens: Int[Tensor, "batch"] | None = None,  # noqa: ARG002, every decoder takes it
     ) -> PlainState:
         """The state before the first step; the encoder's last state knows the valid lengths already."""
-        return PlainState(enc_outputs.hidden_state[-1], enc_outputs.hidden_state)
+        _, hidden_state = enc_outputs
+        return PlainState(hidden_state[-1], hidden_state)
 
     def hidden(
         self, X: Int[Tensor, "batch n"], state: PlainState
@@ -137,7 +138,9 @@ class Seq2SeqAttentionDecoder(nn.Module):
         self.rnn = _gru(embed_size + num_hiddens, num_hiddens, num_layers, dropout)
         self.dense = nn.Linear(num_hiddens, vocab_size)
 
-    def init_state(self, enc_outputs: Encoded, enc_valid_lens: Int[Tensor, "batch"] | None = None) -> AttentionState:
+    def init_state(
+        self, enc_outputs: Encoded | tuple[Tensor, Tensor], enc_valid_lens: Int[Tensor, "batch"] | None = None
+    ) -> AttentionState:
         """The state before the first step; the keys are projected here, once for all steps."""
         outputs, hidden_state = enc_outputs
         return AttentionState(outputs, hidden_state, enc_valid_lens, self.attention.W_k(outputs))

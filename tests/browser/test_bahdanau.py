@@ -1,0 +1,44 @@
+"""Stepping the attention decoder in a real browser: by hand, by play, by link."""
+
+from __future__ import annotations
+
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from viz_core.decoder_steps import decoder_steps
+from viz_core.pretrained import Translation, Translator, load
+
+
+@pytest.fixture(scope="module")
+def translator() -> Translator:
+    return load("bahdanau-en-fr")
+
+
+@pytest.fixture(scope="module")
+def result(translator: Translator) -> Translation:
+    return translator.translate("Where did you buy this book?")
+
+
+def test_step_then_play_to_the_end(page: Page, app_url: str, translator: Translator, result: Translation) -> None:
+    steps, last = decoder_steps(translator, result), len(result.target_tokens)
+    page.goto(f"{app_url}/bahdanau?b-text=Where+did+you+buy+this+book%3F")
+    slider = page.get_by_role("slider", name="Step of the decoder")
+    slider.focus()
+    page.keyboard.press("ArrowRight")
+    word = result.source_tokens[int(steps.weights[1].argmax())]
+    expect(
+        page.get_by_text(f"At step 2 the decoder looks most at {word} ({steps.weights[1].max():.2f})")
+    ).to_be_visible()
+    page.wait_for_url("**b-step=2*")
+
+    page.get_by_role("button", name="Play").click()
+    expect(page.get_by_text(f"At step {last} the decoder looks most at")).to_be_visible()
+    expect(page.get_by_role("button", name="Play")).to_be_visible()  # it has stopped by itself
+    assert parse_qs(urlsplit(page.url).query)["b-step"] == [str(last)]
+
+
+def test_a_link_opens_its_step(page: Page, app_url: str) -> None:
+    page.goto(f"{app_url}/bahdanau?b-text=Where+did+you+buy+this+book%3F&b-step=3")
+    expect(page.get_by_text("At step 3 the decoder looks most at")).to_be_visible()

@@ -1,0 +1,100 @@
+"""What the attention decoder did at each step of a translation: asked, weighed, summed, chose."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from viz_core.models.encoder_decoder import EncoderDecoder
+from viz_core.models.seq2seq import Encoded, Seq2SeqAttentionDecoder
+from viz_core.pretrained import Translation, Translator
+
+
+@dataclass(frozen=True)
+class DecoderSteps:
+    """All steps of one sentence, on the CPU in float32. Step t writes target token t."""
+
+    queries: Float[Tensor, "steps d"]  # s_(t-1): the state that asks
+    weights: Float[Tensor, "steps keys"]  # a_t: how much it looks at each source word
+    contexts: Float[Tensor, "steps d"]  # c_t: what it gets
+    probabilities: Float[Tensor, "steps vocab"]  # of the word it writes
+
+    def likeliest(self, step: int, count: int) -> list[tuple[int, float]]:
+        """The `count` likeliest tokens of a step with their probabilities, the likeliest first."""
+        top = self.probabilities[step].topk(min(count, self.probabilities.shape[1]))
+        return list(zip(top.indices.tolist(), top.values.tolist(), strict=True))
+
+
+@torch.inference_mode()
+def decoder_steps(translator: Translator, translation: Translation) -> DecoderSteps:
+    """Decode the finished translation once more, one step at a time, and keep what each step saw.
+
+    s_(t-1) asks; a_t = softmax(score(s_(t-1), h)); c_t = sum_j a_tj h_j; s_t = GRU([c_t; y_(t-1)], s_(t-1))
+    (Bahdanau 2015, section 3.1).
+
+    Raises:
+        ValueError: if the translator's decoder has no additive attention.
+    """
+    decoder = translator.model.decoder
+    if not isinstance(decoder, Seq2SeqAttentionDecoder):
+        raise ValueError(f"expected a decoder with additive attention, got {type(decoder).__name__}")
+    source, target, valid_lens = _inputs(translator, translation)
+    state = decoder.init_state(translator.model.encoder(source, valid_lens), valid_lens)
+    queries, weights, contexts, probabilities = [], [], [], []
+    for token in target.split(1, dim=1):
+        query = state.hidden_state[-1]
+        weigh = decoder.attention.weigh(query[:, None], state.projected, valid_lens)
+        logits, state = decoder(token, state)
+        queries.append(query[0])
+        weights.append(weigh[0, 0])
+        contexts.append(decoder.attention.pool(weigh, state.enc_outputs)[0, 0])
+        probabilities.append(logits[0, -1].float().softmax(dim=-1))
+    return DecoderSteps(*(torch.stack(rows).float().cpu() for rows in (queries, weights, contexts, probabilities)))
+
+
+@torch.inference_mode()
+def score_error(translator: Translator, translation: Translation, steps: DecoderSteps) -> float:
+    """max |a_tj recorded - a_tj by the formula|, the formula pair by pair in float64.
+
+    e_tj = w_v^T tanh(W_q s_(t-1) + W_k h_j), a_t = softmax(e_t) (Bahdanau 2015, appendix A.1.2).
+    """
+    attention = translator.model.decoder.attention
+    W_q, W_k, w_v = (layer.weight.double().cpu() for layer in (attention.W_q, attention.W_k, attention.w_v))
+    source, _, valid_lens = _inputs(translator, translation)
+    keys = translator.model.encoder(source, valid_lens).outputs[0].double().cpu()
+    recorded = translation.trace["decoder.0.cross"].weights(head=0)[0].double()
+    worst = 0.0
+    for t, query in enumerate(steps.queries.double()):
+        scores = torch.stack([w_v[0] @ torch.tanh(W_q @ query + W_k @ key) for key in keys])
+        worst = max(worst, float((recorded[t] - scores.softmax(dim=0)).abs().max()))
+    return worst
+
+
+@torch.inference_mode()
+def bottleneck_error(translator: Translator, translation: Translation) -> float:
+    """max change of the plain decoder's logits when every source state but the last is thrown away.
+
+    Raises:
+        ValueError: if the translator's decoder does attend.
+    """
+    model: EncoderDecoder = translator.model
+    if isinstance(model.decoder, Seq2SeqAttentionDecoder):
+        raise ValueError("expected a decoder without attention, got Seq2SeqAttentionDecoder")
+    source, target, valid_lens = _inputs(translator, translation)
+    outputs, hidden_state = model.encoder(source, valid_lens)
+    whole, _ = model.decoder(target, model.decoder.init_state(Encoded(outputs, hidden_state), valid_lens))
+    nothing = Encoded(torch.zeros_like(outputs), hidden_state)
+    kept, _ = model.decoder(target, model.decoder.init_state(nothing, valid_lens))
+    return float((whole - kept).abs().max())
+
+
+def _inputs(
+    translator: Translator, translation: Translation
+) -> tuple[Int[Tensor, "1 keys"], Int[Tensor, "1 steps"], Int[Tensor, "1"]]:
+    """Source, what the decoder reads, and the source's length, on the model's device."""
+    source = torch.tensor([translation.source_ids], device=translator.device)
+    target = torch.tensor([[translator.special.bos, *translation.target_ids[:-1]]], device=translator.device)
+    return source, target, torch.tensor([source.shape[1]], device=translator.device)
