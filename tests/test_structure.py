@@ -57,6 +57,13 @@ def test_the_trace_stands_on_the_ground_floor() -> None:
     assert [name for name in imports(ROOT / "viz_core" / "trace.py") if name.startswith("viz_core")] == []
 
 
+def test_the_hub_is_for_the_model_lab() -> None:
+    """Its libraries take seconds to import: no other chapter may bring them along."""
+    users = [path for folder in ("viz_core", "ui", "pages") for path in sources(folder) if "hub" not in path.parts]
+    found = {path.stem for path in users if any(name.startswith("viz_core.hub") for name in imports(path))}
+    assert {name for name in found if not name.startswith(("model_lab", "model-lab"))} == set()
+
+
 def test_nothing_imports_pages() -> None:
     assert sources("pages")
     assert offenders("ui", "pages", "app") == []

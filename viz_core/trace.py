@@ -34,6 +34,7 @@ def attend(
     bias: Bias | None = None,
     causal: bool = False,
     scale: float | None = None,
+    softcap: float | None = None,
     dropout: float = 0.0,
     site: str | None = None,
 ) -> Float[Tensor, "batch heads queries v"]:
@@ -47,6 +48,8 @@ def attend(
         causal: query i of q sees key j of k only if j <= i + (k - q): the last query is
             the newest step, as when decoding with a cache.
         scale: 1 / sqrt(d) unless given.
+        softcap: scaled scores s become c tanh(s / c), so none exceeds c (Gemma 2, section 2). No fused
+            kernel does that; the weights are made for some queries at a time, and forgotten.
         dropout: probability of dropping a weight; recorded weights are those before dropout.
         site: the name under which a recorder keeps this call; "attention.N" unless given.
 
@@ -54,15 +57,22 @@ def attend(
     heads / key_heads neighbouring query heads. A query whose keys are all masked gets zeros.
 
     Raises:
-        ValueError: if the shapes do not fit together.
+        ValueError: if the shapes do not fit together, or softcap is not positive.
     """
+    if softcap is not None and softcap <= 0:
+        raise ValueError(f"softcap: expected a positive number, got {softcap}")
     _check_shapes(queries, keys, values, mask, bias)
     scale = queries.shape[-1] ** -0.5 if scale is None else scale
     causal = causal and queries.shape[2] > 1  # one new step sees everything before it
     trace = _recorder.get()
+    if trace is not None and trace.differentiable:
+        projected = _Projected(queries, keys, mask, bias, causal, scale, softcap)
+        return _attend_in_graph(projected, values, dropout, trace, site)
     if trace is not None:
         kept_bias = None if bias is None else bias.detach()
-        trace.add(_Projected(queries.detach(), keys.detach(), mask, kept_bias, causal, scale), site)
+        trace.add(_Projected(queries.detach(), keys.detach(), mask, kept_bias, causal, scale, softcap), site)
+    if softcap is not None:
+        return _attend_in_blocks(_Projected(queries, keys, mask, bias, causal, scale, softcap), values, dropout)
 
     square = queries.shape[2] == keys.shape[2]
     fused_causal = causal and square and mask is None and bias is None
@@ -86,12 +96,27 @@ def record_weights(weights: Float[Tensor, "batch heads queries keys"], site: str
 
 
 @contextmanager
-def record() -> Iterator[Trace]:
-    """Record every attention call made in this block, by this thread or task and nobody else's."""
-    trace = Trace()
+def record(differentiable: bool = False) -> Iterator[Trace]:
+    """Record every attention call made in this block, by this thread or task and nobody else's.
+
+    Args:
+        differentiable: weights are computed whole, outside the fused kernel, and stay in the graph, so that
+            an output can be differentiated by them: `call.graph_weights`. Dear in memory; for small inputs.
+    """
+    trace = Trace(differentiable)
     token = _recorder.set(trace)
     try:
         yield trace
+    finally:
+        _recorder.reset(token)
+
+
+@contextmanager
+def unrecorded() -> Iterator[None]:
+    """Record nothing in this block: a text is written step by step, and recorded once when it stands."""
+    token = _recorder.set(None)
+    try:
+        yield
     finally:
         _recorder.reset(token)
 
@@ -102,7 +127,8 @@ class Trace:
     A site called again in the same block is kept as "SITE@2", "SITE@3", ...
     """
 
-    def __init__(self) -> None:
+    def __init__(self, differentiable: bool = False) -> None:
+        self.differentiable = differentiable
         self._calls: dict[str, AttentionCall] = {}
         self._unnamed = 0
 
@@ -180,6 +206,17 @@ class AttentionCall:
     def num_keys(self) -> int:
         return self.source.shape[3]
 
+    @property
+    def graph_weights(self) -> Float[Tensor, "batch heads queries keys"]:
+        """The very weights that made the output, in its graph: what `torch.autograd.grad` can differentiate by.
+
+        Raises:
+            ValueError: unless the call was recorded by `record(differentiable=True)` with gradients on.
+        """
+        if not isinstance(self.source, _Direct) or not self.source.values.requires_grad:
+            raise ValueError(f"site {self.site!r}: expected a call recorded by record(differentiable=True)")
+        return self.source.values
+
     @torch.no_grad()
     def weights(
         self,
@@ -199,7 +236,8 @@ class AttentionCall:
         rows = range(*(queries or slice(None)).indices(self.num_queries))
         columns = keys or slice(None)
         parts = [
-            self.source.rows(heads, block)[..., columns].cpu() for block in self._blocks(rows, heads.stop - heads.start)
+            self.source.rows(heads, block)[..., columns].cpu()
+            for block in _blocks(self.source, rows, heads.stop - heads.start)
         ]
         tile = parts[0] if len(parts) == 1 else torch.cat(parts, dim=2)
         return tile[:, 0] if isinstance(head, int) else tile
@@ -221,19 +259,10 @@ class AttentionCall:
         rows = []
         for i in range(num_rows):
             start, stop = i * self.num_queries // num_rows, -(-(i + 1) * self.num_queries // num_rows)
-            blocks = self._blocks(range(start, stop), self.num_heads)
+            blocks = _blocks(self.source, range(start, stop), self.num_heads)
             strongest = [self.source.rows(slice(0, self.num_heads), block).amax(dim=2) for block in blocks]
             rows.append(F.adaptive_max_pool1d(torch.stack(strongest).amax(dim=0), num_columns))
         return torch.stack(rows, dim=2).cpu()
-
-    def _blocks(self, rows: range, num_heads: int) -> list[slice]:
-        """Cut the wanted rows into slices whose scores fit the block budget; no rows are one empty slice."""
-        if not len(rows):
-            return [slice(0, 0)]
-        per_row = max(1, self.source.shape[0] * num_heads * self.num_keys)
-        height = max(1, _BLOCK_SCORES // per_row)
-        cuts = [rows[i : i + height] for i in range(0, len(rows), height)]
-        return [slice(cut[0], cut[-1] + 1, rows.step) for cut in cuts]
 
 
 @dataclass(frozen=True)
@@ -246,6 +275,7 @@ class _Projected:
     bias: Bias | None
     causal: bool
     scale: float
+    softcap: float | None = None
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
@@ -256,12 +286,14 @@ class _Projected:
         return [t for t in (self.queries, self.keys, self.mask, self.bias) if t is not None]
 
     def rows(self, heads: slice, queries: slice) -> Float[Tensor, "batch some_heads rows keys"]:
-        """softmax(scale Q K^T + bias) for these heads and queries over all keys."""
+        """softmax(scale Q K^T + bias) for these heads and queries over all keys, the product soft-capped if asked."""
         group = self.queries.shape[1] // self.keys.shape[1]
         key_heads = torch.arange(heads.start, heads.stop, device=self.keys.device) // group
         q = self.queries[:, heads, queries].float()
         k = self.keys[:, key_heads] if group > 1 else self.keys[:, heads]
         scores = q @ k.float().transpose(-2, -1) * self.scale
+        if self.softcap is not None:
+            scores = torch.tanh(scores / self.softcap) * self.softcap
         if self.bias is not None:
             scores += _crop(self.bias, heads, queries)
         allowed = None if self.mask is None else _crop(self.mask, heads, queries)
@@ -270,7 +302,8 @@ class _Projected:
             allowed = past if allowed is None else allowed & past
         if allowed is not None:
             scores.masked_fill_(~allowed, -torch.inf)
-        return torch.softmax(scores, dim=-1).nan_to_num_(0.0)  # 0/0 only where every key is masked
+        weights = torch.softmax(scores, dim=-1)  # 0/0 only where every key is masked
+        return weights.nan_to_num(0.0) if weights.requires_grad else weights.nan_to_num_(0.0)
 
 
 @dataclass(frozen=True)
@@ -293,6 +326,40 @@ class _Direct:
 
 _Source: TypeAlias = _Projected | _Direct
 _recorder: ContextVar[Trace | None] = ContextVar("recorder", default=None)
+
+
+def _attend_in_graph(
+    source: _Projected, values: Tensor, dropout: float, trace: Trace, site: str | None
+) -> Float[Tensor, "batch heads queries v"]:
+    """Weights times values, with the weights kept as they are in the graph, and a leaf where nothing leads to them."""
+    _, num_heads, num_queries, _ = source.shape
+    weights = source.rows(slice(0, num_heads), slice(0, num_queries))
+    if torch.is_grad_enabled() and not weights.requires_grad:
+        weights.requires_grad_()
+    trace.add(_Direct(weights), site)
+    values = values.repeat_interleave(num_heads // values.shape[1], dim=1)
+    return F.dropout(weights, dropout).to(values.dtype) @ values
+
+
+def _attend_in_blocks(source: _Projected, values: Tensor, dropout: float) -> Float[Tensor, "batch heads queries v"]:
+    """Weights times values where no fused kernel can: never more weights at once than a block's."""
+    _, num_heads, num_queries, _ = source.shape
+    values = values.repeat_interleave(num_heads // values.shape[1], dim=1)
+    parts = [
+        F.dropout(source.rows(slice(0, num_heads), block), dropout).to(values.dtype) @ values
+        for block in _blocks(source, range(num_queries), num_heads)
+    ]
+    return torch.cat(parts, dim=2)
+
+
+def _blocks(source: _Source, rows: range, num_heads: int) -> list[slice]:
+    """Cut the wanted rows into slices whose scores fit the block budget; no rows are one empty slice."""
+    if not len(rows):
+        return [slice(0, 0)]
+    per_row = max(1, source.shape[0] * num_heads * source.shape[3])
+    height = max(1, _BLOCK_SCORES // per_row)
+    cuts = [rows[i : i + height] for i in range(0, len(rows), height)]
+    return [slice(cut[0], cut[-1] + 1, rows.step) for cut in cuts]
 
 
 def _combine(mask: Mask | None, bias: Bias | None, causal: bool, queries: Tensor, keys: Tensor) -> Tensor | None:

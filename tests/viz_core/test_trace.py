@@ -20,7 +20,7 @@ from torch import Tensor
 from viz_core import trace as trace_module
 from viz_core.attention import DotProductAttention, MultiHeadAttention
 from viz_core.models import EncoderDecoder, TransformerDecoder, TransformerEncoder
-from viz_core.trace import AttentionCall, Trace, attend, record, record_weights
+from viz_core.trace import AttentionCall, Trace, attend, record, record_weights, unrecorded
 
 B, H, Q, K, D, V = 2, 4, 7, 9, 5, 6
 
@@ -32,6 +32,7 @@ def brute_force(
     bias: Tensor | None = None,
     causal: bool = False,
     scale: float | None = None,
+    softcap: float | None = None,
 ) -> Tensor:
     """Every weight by itself, over plain Python floats."""
     batch, heads, num_queries, d = queries.shape
@@ -48,7 +49,10 @@ def brute_force(
                 last = i + num_keys - num_queries if causal else num_keys - 1
                 seen = [j for j in range(num_keys) if j <= last and allowed[b, h, i, j]]
                 products = {j: float(queries[b, h, i].double() @ k[j].double()) for j in seen}
-                powers = {j: math.exp(scale * product + float(added[b, h, i, j])) for j, product in products.items()}
+                scores = {j: scale * product for j, product in products.items()}
+                if softcap is not None:
+                    scores = {j: softcap * math.tanh(score / softcap) for j, score in scores.items()}
+                powers = {j: math.exp(score + float(added[b, h, i, j])) for j, score in scores.items()}
                 total = sum(powers.values()) or 1.0
                 for j, power in powers.items():
                     weights[b, h, i, j] = power / total
@@ -97,6 +101,17 @@ CASES: dict[str, tuple[tuple[Tensor, ...], dict[str, Any]]] = {
         tensors(key_heads=2),
         {"bias": random_bias(1, H, 1, K), "mask": random_mask(B, 1, 1, K), "causal": True, "scale": 0.7},
     ),
+    "soft cap": (tensors(), {"softcap": 0.5}),
+    "soft cap and everything": (
+        tensors(key_heads=2),
+        {
+            "bias": random_bias(1, H, Q, K),
+            "mask": with_an_empty_row(),
+            "causal": True,
+            "scale": 0.7,
+            "softcap": 1.5,
+        },
+    ),
 }
 
 
@@ -112,6 +127,52 @@ def block_budget(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
     """Blocks of the usual size, of one row, and of three rows."""
     if request.param is not None:
         monkeypatch.setattr(trace_module, "_BLOCK_SCORES", request.param)
+
+
+# Soft caps and silence
+
+
+def test_a_soft_cap_keeps_the_strongest_score_within_it() -> None:
+    queries, keys = torch.tensor([[[[10.0]]]]), torch.tensor([[[[10.0], [-10.0]]]])
+    with record() as trace:
+        attend(queries, keys, torch.ones(1, 1, 2, 1), scale=1.0, softcap=0.5)
+    odds = math.exp(0.5 - -0.5)  # scores of +100 and -100, capped to +0.5 and -0.5
+    expected = torch.tensor([odds / (1 + odds), 1 / (1 + odds)])
+    torch.testing.assert_close(trace["attention.0"].weights()[0, 0, 0], expected, atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("case", ["soft cap", "soft cap and everything"])
+def test_soft_capped_attention_is_the_same_in_blocks_and_can_be_trained(case: str, block_budget: None) -> None:
+    tensors_of_case, options = CASES[case]
+    queries, keys, values = (t.clone().requires_grad_() for t in tensors_of_case)
+    output = attend(queries, keys, values, **options)
+    weights = brute_force(queries.detach(), keys.detach(), **options)
+    spread = values.detach().double().repeat_interleave(H // values.shape[1], dim=1)
+    torch.testing.assert_close(output.detach().double(), weights @ spread, atol=1e-5, rtol=0)
+    output.sum().backward()
+    torch.testing.assert_close(
+        values.grad.double(),
+        weights.sum(dim=2)[..., None].expand_as(spread).reshape(B, values.shape[1], -1, K, V).sum(dim=2),
+        atol=1e-5,
+        rtol=0,
+    )
+    assert queries.grad is not None
+    assert bool(queries.grad.isfinite().all())
+
+
+@pytest.mark.parametrize("softcap", [0.0, -1.0])
+def test_a_soft_cap_must_be_positive(softcap: float) -> None:
+    with pytest.raises(ValueError, match="softcap: expected a positive number"):
+        attend(*tensors(), softcap=softcap)
+
+
+def test_an_unrecorded_block_leaves_no_trace_and_ends_where_it_ends() -> None:
+    with record() as trace:
+        with contextlib.suppress(RuntimeError), unrecorded():
+            attend(*tensors())
+            raise RuntimeError
+        attend(*tensors(), site="after")
+    assert trace.sites == ("after",)
 
 
 # Weights

@@ -13,6 +13,16 @@ from viz_core.attention.additive import AdditiveAttention
 from viz_core.trace import record_weights
 
 
+def init_seq2seq(module: nn.Module) -> None:
+    """Glorot's uniform weights for linear and recurrent layers, as in the book."""
+    if isinstance(module, nn.Linear):
+        nn.init.xavier_uniform_(module.weight)
+    if isinstance(module, nn.GRU):
+        for name, parameter in module.named_parameters():
+            if "weight" in name:
+                nn.init.xavier_uniform_(parameter)
+
+
 class GRU(nn.Module):
     """Gated recurrent units in layers (Cho 2014), over the valid steps of each row only."""
 
@@ -42,18 +52,30 @@ class Encoded(NamedTuple):
 
 
 class Seq2SeqEncoder(nn.Module):
-    """Embedding, then layers of GRU from left to right (Sutskever 2014; Cho 2014)."""
+    """Embedding, then layers of GRU from left to right (Sutskever 2014; Cho 2014).
+
+    Here and in the decoders, embeddings are multiplied by embed_scale on their way in: by 1 as in the book, or by
+    sqrt(embed_size) where the matrix is shared with the output layer and so drawn that much smaller.
+    """
 
     def __init__(
-        self, vocab_size: int, embed_size: int, num_hiddens: int, num_layers: int, dropout: float = 0.0
+        self,
+        vocab_size: int,
+        embed_size: int,
+        num_hiddens: int,
+        num_layers: int,
+        dropout: float = 0.0,
+        embed_scale: float = 1.0,
     ) -> None:
         super().__init__()
+        self.embed_scale = embed_scale
         self.embedding = nn.Embedding(vocab_size, embed_size)
         self.rnn = GRU(embed_size, num_hiddens, num_layers, dropout)
+        self.apply(init_seq2seq)
 
     def forward(self, X: Int[Tensor, "batch keys"], valid_lens: Int[Tensor, "batch"] | None = None) -> Encoded:
         """Read token ids; padding past a row's valid length does not touch its final state."""
-        return Encoded(*self.rnn(self.embedding(X), valid_lens=valid_lens))
+        return Encoded(*self.rnn(self.embedding(X) * self.embed_scale, valid_lens=valid_lens))
 
 
 class PlainState(NamedTuple):
@@ -71,12 +93,20 @@ class Seq2SeqDecoder(nn.Module):
     """GRU decoder that sees the source only as the encoder's last state, at every step the same (Cho 2014)."""
 
     def __init__(
-        self, vocab_size: int, embed_size: int, num_hiddens: int, num_layers: int, dropout: float = 0.0
+        self,
+        vocab_size: int,
+        embed_size: int,
+        num_hiddens: int,
+        num_layers: int,
+        dropout: float = 0.0,
+        embed_scale: float = 1.0,
     ) -> None:
         super().__init__()
+        self.embed_scale = embed_scale
         self.embedding = nn.Embedding(vocab_size, embed_size)
         self.rnn = GRU(embed_size + num_hiddens, num_hiddens, num_layers, dropout)
         self.dense = nn.Linear(num_hiddens, vocab_size)
+        self.apply(init_seq2seq)
 
     def init_state(
         self,
@@ -92,7 +122,8 @@ class Seq2SeqDecoder(nn.Module):
     ) -> tuple[Float[Tensor, "batch n num_hiddens"], PlainState]:
         """The last layer's state after each of these n tokens, and the state with them taken in."""
         context = state.context[:, None].expand(-1, X.shape[1], -1)
-        outputs, hidden_state = self.rnn(torch.cat([self.embedding(X), context], dim=-1), state.hidden_state)
+        embedded = self.embedding(X) * self.embed_scale
+        outputs, hidden_state = self.rnn(torch.cat([embedded, context], dim=-1), state.hidden_state)
         return outputs, PlainState(state.context, hidden_state)
 
     def forward(
@@ -130,13 +161,21 @@ class Seq2SeqAttentionDecoder(nn.Module):
     """
 
     def __init__(
-        self, vocab_size: int, embed_size: int, num_hiddens: int, num_layers: int, dropout: float = 0.0
+        self,
+        vocab_size: int,
+        embed_size: int,
+        num_hiddens: int,
+        num_layers: int,
+        dropout: float = 0.0,
+        embed_scale: float = 1.0,
     ) -> None:
         super().__init__()
+        self.embed_scale = embed_scale
         self.attention = AdditiveAttention(num_hiddens, num_hiddens, num_hiddens, dropout)
         self.embedding = nn.Embedding(vocab_size, embed_size)
         self.rnn = _gru(embed_size + num_hiddens, num_hiddens, num_layers, dropout)
         self.dense = nn.Linear(num_hiddens, vocab_size)
+        self.apply(init_seq2seq)
 
     def init_state(
         self, enc_outputs: Encoded | tuple[Tensor, Tensor], enc_valid_lens: Int[Tensor, "batch"] | None = None
@@ -155,7 +194,7 @@ class Seq2SeqAttentionDecoder(nn.Module):
         """
         enc_outputs, hidden_state, enc_valid_lens, projected = state
         outputs, maps = [], []
-        for embedded in self.embedding(X).split(1, dim=1):  # (batch, 1, embed)
+        for embedded in (self.embedding(X) * self.embed_scale).split(1, dim=1):  # (batch, 1, embed)
             query = hidden_state[-1][:, None]
             weights = self.attention.weigh(query, projected, enc_valid_lens)  # (batch, 1, keys)
             context = self.attention.pool(weights, enc_outputs)

@@ -19,9 +19,10 @@ DECODERS = [Seq2SeqAttentionDecoder, Seq2SeqDecoder]
 SPECIAL = SpecialTokens(pad=0, bos=1, eos=2)
 
 
-def random_model(decoder: type[nn.Module]) -> EncoderDecoder:
+def random_model(decoder: type[nn.Module], scale: float = 1.0) -> EncoderDecoder:
     torch.manual_seed(3)
-    model = EncoderDecoder(Seq2SeqEncoder(*SIZES), decoder(*SIZES)).eval().requires_grad_(False)
+    sizes = (*SIZES, 0.0, scale)
+    model = EncoderDecoder(Seq2SeqEncoder(*sizes), decoder(*sizes)).eval().requires_grad_(False)
     for parameter in model.parameters():
         parameter.copy_(0.6 * torch.randn(parameter.shape))
     return model
@@ -140,6 +141,16 @@ def test_steps_one_by_one_equal_all_at_once(decoder: type[nn.Module], data: st.D
 
 
 @pytest.mark.parametrize("decoder", DECODERS)
+def test_embeddings_are_scaled_on_their_way_in(decoder: type[nn.Module]) -> None:
+    scaled, plain = random_model(decoder, scale=4.0), random_model(decoder)
+    source, target = random_ids(2, 5), random_ids(2, 4)
+    with torch.no_grad():
+        for part in (plain.encoder, plain.decoder):
+            part.embedding.weight *= 4.0
+    torch.testing.assert_close(scaled(source, target), plain(source, target))
+
+
+@pytest.mark.parametrize("decoder", DECODERS)
 def test_padding_changes_nothing(decoder: type[nn.Module]) -> None:
     model = random_model(decoder)
     source, target, lengths = random_ids(1, 4), random_ids(1, 3), torch.tensor([4])
@@ -186,6 +197,17 @@ def test_the_plain_decoder_sees_the_source_only_through_one_vector() -> None:
     assert state.context.shape == (2, HIDDEN)
     torch.testing.assert_close(state.context, hidden_state[-1])
     torch.testing.assert_close(outputs[:, -1], hidden_state[-1])
+
+
+def test_glorots_uniform_weights_as_in_the_book() -> None:
+    decoder = Seq2SeqAttentionDecoder(50, 64, 64, 1)
+    for weight, fans in (
+        (decoder.attention.W_q.weight, 128),
+        (decoder.attention.w_v.weight, 65),
+        (decoder.rnn.weight_ih_l0, 192 + 128),
+    ):
+        bound = (6 / fans) ** 0.5
+        assert 0.9 * bound < weight.abs().max() <= bound
 
 
 def test_gradients_reach_every_parameter_of_the_attention_model() -> None:

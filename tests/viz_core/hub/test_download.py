@@ -1,0 +1,217 @@
+"""From the Hub to the cache: a Hub of our own on this machine, and none at all."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from huggingface_hub import constants
+
+from viz_core.hub import HubError, load_hub, local_models
+from viz_core.hub.download import fetch
+
+Tiny = Callable[[str], Path]
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+EXTRA = {
+    "pytorch_model.bin": b"pickle",
+    "modeling_mine.py": b"raise SystemExit",
+    "onnx/model.onnx": b"x",
+    "tf_model.h5": b"x",
+}
+
+
+class FakeHub:
+    """The few answers of the Hub that a download needs."""
+
+    def __init__(self) -> None:
+        self.repos: dict[str, dict[str, bytes]] = {}
+        self.errors: dict[str, tuple[int, str]] = {}
+        self.asked: list[str] = []
+        self.tokens: set[str | None] = set()
+
+    def answer(self, path: str) -> tuple[int, dict[str, str], bytes]:
+        self.asked.append(path)
+        path = path.split("?")[0]
+        for name, (status, code) in self.errors.items():
+            if f"/{name}/" in f"{path}/":
+                return status, {"X-Error-Code": code, "X-Error-Message": "no"}, b"{}"
+        for name, files in self.repos.items():
+            if path.startswith(f"/api/models/{name}/tree/"):
+                return 200, {}, json.dumps([self._entry(f, c) for f, c in files.items()]).encode()
+            if path.startswith(f"/api/models/{name}"):
+                revision = path.partition("/revision/")[2]
+                if revision not in ("", "main", "v1", COMMIT):
+                    return 404, {"X-Error-Code": "RevisionNotFound"}, b"{}"
+                siblings = [{"rfilename": file, "size": len(content)} for file, content in files.items()]
+                info = {"id": name, "modelId": name, "sha": COMMIT, "siblings": siblings, "tags": [], "downloads": 0}
+                return 200, {}, json.dumps(info).encode()
+            if path.startswith(f"/{name}/resolve/{COMMIT}/"):
+                file = path.partition(COMMIT + "/")[2]
+                if file in files:
+                    etag = f'"{hashlib.sha256(files[file]).hexdigest()}"'
+                    return 200, {"ETag": etag, "X-Repo-Commit": COMMIT}, files[file]
+                return 404, {"X-Error-Code": "EntryNotFound"}, b""
+        return 404, {"X-Error-Code": "RepoNotFound"}, b"{}"
+
+    def _entry(self, file: str, content: bytes) -> dict[str, Any]:
+        return {"type": "file", "path": file, "size": len(content), "oid": hashlib.sha1(content).hexdigest()}
+
+    def downloads(self) -> set[str]:
+        return {path.partition(COMMIT + "/")[2] for path in self.asked if "/resolve/" in path}
+
+
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
+    fake = FakeHub()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self, with_body: bool = True) -> None:
+            fake.tokens.add(self.headers.get("Authorization"))
+            status, headers, body = fake.answer(self.path)
+            self.send_response(status)
+            for name, value in {**headers, "Content-Length": str(len(body))}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            if with_body:
+                self.wfile.write(body)
+
+        def do_HEAD(self) -> None:
+            self.do_GET(with_body=False)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    address = f"http://127.0.0.1:{server.server_port}"
+    monkeypatch.setattr(constants, "ENDPOINT", address)
+    monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", address + "/{repo_id}/resolve/{revision}/{filename}")
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    yield fake
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def with_llama(hub: FakeHub, tiny: Tiny) -> FakeHub:
+    hub.repos["someone/llama"] = {file.name: file.read_bytes() for file in tiny("llama").iterdir()} | EXTRA
+    return hub
+
+
+def test_a_model_comes_from_the_hub_pinned_to_its_commit(with_llama: FakeHub) -> None:
+    seen: list[tuple[int, int]] = []
+    model = load_hub("someone/llama", device="cpu", progress=lambda come, total: seen.append((come, total)))
+    assert (model.card.name, model.card.source, model.card.revision) == ("someone/llama", "hub", COMMIT)
+    assert model.card.licence == "cc0-1.0"
+    assert len(model.run("The cat", max_new_tokens=0).trace) == 2
+    files = with_llama.repos["someone/llama"]
+    assert with_llama.downloads() == set(files) - set(EXTRA)
+    wanted = sum(len(content) for file, content in files.items() if file not in EXTRA)
+    assert {total for _, total in seen} == {wanted}
+    assert [come for come, _ in seen] == sorted(come for come, _ in seen)
+    assert wanted - len(files["config.json"]) <= seen[-1][0] <= wanted
+
+
+def test_what_came_once_is_there_without_a_network(with_llama: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    fetch("someone/llama")
+    listed = {model.name: model for model in local_models()}["someone/llama"]
+    assert (listed.source, listed.revision, listed.model_type) == ("cache", COMMIT, "llama")
+    asked = len(with_llama.asked)
+    assert load_hub("someone/llama", device="cpu", offline=True).card.revision == COMMIT
+    assert load_hub("someone/llama", COMMIT, device="cpu", offline=True).card.revision == COMMIT
+    with pytest.raises(HubError, match="switched off here, and someone/llama at revision v9 is not"):
+        load_hub("someone/llama", "v9", device="cpu", offline=True)
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    assert load_hub("someone/llama", device="cpu").card.revision == COMMIT
+    assert len(with_llama.asked) == asked
+
+
+def test_a_hub_that_is_gone_or_ill(with_llama: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    with_llama.errors["someone/ill"] = (500, "")
+    with pytest.raises(HubError, match="cannot be reached now, and someone/ill is not in this machine's cache"):
+        load_hub("someone/ill", device="cpu")
+    monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")  # where nobody listens
+    with pytest.raises(HubError, match="cannot be reached now, and someone/llama is not in this machine's cache"):
+        load_hub("someone/llama", device="cpu")
+
+
+def test_offline_with_nothing_there(with_llama: FakeHub) -> None:
+    with pytest.raises(HubError, match="Downloads are switched off here, and someone/llama is not in this machine's"):
+        load_hub("someone/llama", device="cpu", offline=True)
+    assert with_llama.asked == []
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "why"),
+    [
+        (404, "RepoNotFound", "no model someone/x on the Hub, or it is private"),
+        (401, "RepoNotFound", "no model someone/x on the Hub, or it is private"),
+        (403, "GatedRepo", "accept terms first"),
+    ],
+)
+def test_missing_private_and_gated(status: int, code: str, why: str, hub: FakeHub) -> None:
+    hub.errors["someone/x"] = (status, code)
+    with pytest.raises(HubError, match=why):
+        load_hub("someone/x", device="cpu")
+
+
+def test_a_revision_that_is_not_there(with_llama: FakeHub) -> None:
+    with pytest.raises(HubError, match="has no revision 'v9'"):
+        load_hub("someone/llama", "v9", device="cpu")
+    assert load_hub("someone/llama", "v1", device="cpu").card.revision == COMMIT
+
+
+def test_a_repository_of_pickles_is_refused_before_anything_comes(hub: FakeHub) -> None:
+    hub.repos["someone/pickles"] = {"config.json": b'{"model_type": "bert"}', "pytorch_model.bin": b"x" * 1000}
+    with pytest.raises(HubError, match="only as a pickle"):
+        load_hub("someone/pickles", device="cpu")
+    assert hub.downloads() == set()
+
+
+def test_an_unknown_kind_is_refused_before_its_weights_come(with_llama: FakeHub) -> None:
+    with_llama.repos["someone/llama"]["config.json"] = b'{"model_type": "never-heard-of"}'
+    with pytest.raises(HubError, match="does not know"):
+        load_hub("someone/llama", device="cpu")
+    assert with_llama.downloads() == {"config.json"}
+
+
+def test_a_model_above_the_budget_is_refused_before_its_weights_come(with_llama: FakeHub) -> None:
+    with pytest.raises(HubError, match="needs about .* of memory; 1.0 kB are allowed"):
+        load_hub("someone/llama", device="cpu", memory_budget=1000)
+    assert with_llama.downloads() == {"config.json"}
+
+
+def test_nobodys_token_is_used_where_the_host_says_so(with_llama: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_TOKEN", "hf_of_the_host")
+    fetch("someone/llama", token=False)
+    assert with_llama.tokens == {None}
+
+
+def test_a_download_that_broke_off_is_not_listed(with_llama: FakeHub) -> None:
+    del with_llama.repos["someone/llama"]["model.safetensors"]
+    with_llama.repos["someone/llama"]["model.safetensors.index.json"] = (
+        b'{"weight_map": {"a": "model-00001-of-00001.safetensors"}}'
+    )
+    with pytest.raises(HubError, match="lacks a part of its weights"):
+        load_hub("someone/llama", device="cpu")
+
+
+def test_local_models_of_given_folders(tiny: Tiny, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "note.txt").write_text("no folder")
+    (tmp_path / "mine").symlink_to(tiny("bert"))
+    found = {model.name: model for model in local_models([tmp_path, tiny("gpt2"), tmp_path / "missing"])}
+    assert found["mine"].model_type == "bert"
+    assert (found["gpt2"].source, found["gpt2"].nbytes) == (
+        "folder",
+        (tiny("gpt2") / "model.safetensors").stat().st_size,
+    )
+    assert "empty" not in found

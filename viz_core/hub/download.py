@@ -1,0 +1,115 @@
+"""From a name on the Hub to a folder on this machine, pinned to one commit; without a network, from the cache."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from viz_core.hub.errors import HubError
+from viz_core.hub.files import check_config, check_weight_names, read_json
+
+Progress = Callable[[int, int], None]
+"""Called with the bytes that have come and the bytes there are, from several threads."""
+
+# All that a model, its tokenizer and its card are made of; never code, pickles or other libraries' weights.
+_WANTED = re.compile(
+    r"(config|generation_config|tokenizer\w*|special_tokens_map|added_tokens|preprocessor_config|processor_config"
+    r"|vocab|model\.safetensors\.index)\.json|model(-\d+-of-\d+)?\.safetensors|vocab\.txt|merges\.txt"
+    r"|[\w.-]+\.(model|spm)|README\.md"
+)
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A model's folder and the commit it was made from."""
+
+    path: Path
+    revision: str
+
+
+def fetch(
+    name: str,
+    revision: str | None = None,
+    *,
+    check_size: Callable[[int], None] = lambda _: None,
+    progress: Progress | None = None,
+    offline: bool = False,
+    token: str | bool | None = None,
+) -> Snapshot:
+    """The folder of a model of the Hub, downloaded where the cache lacks a file of it.
+
+    Args:
+        revision: branch, tag or commit; the newest commit of the main branch unless given.
+        check_size: gets the bytes of the weights before anything large is downloaded; may raise HubError.
+        progress: called while files come.
+        offline: ask nobody, look only into the cache.
+        token: for private models; False: never the one of whoever runs this.
+
+    Raises:
+        HubError: if there is no such model or revision, it is private, has no safetensors, or nobody can be
+            asked and the cache has not all of it.
+    """
+    from huggingface_hub import HfApi, constants, snapshot_download
+    from huggingface_hub import errors as hub_errors
+    from huggingface_hub.errors import HTTPError  # type: ignore[attr-defined]  # of whichever client it uses
+
+    if offline or constants.is_offline_mode():
+        return _from_cache(name, revision, "Downloads are switched off here")
+    try:
+        info = HfApi(token=token).model_info(name, revision=revision, files_metadata=True, timeout=10)
+        files = {file.rfilename: file.size or 0 for file in info.siblings or []}
+        check_weight_names(list(files), name)
+        wanted = [file for file in files if _WANTED.fullmatch(file)]
+        # By the branch's name, so that the cache can find it again without a network.
+        options: dict[str, Any] = {"revision": revision or constants.DEFAULT_REVISION, "token": token}
+        if "config.json" in wanted:  # a few hundred bytes tell whether the rest is worth the wait
+            silent = _reporter(lambda *_: None, 0)
+            small = snapshot_download(name, allow_patterns="config.json", tqdm_class=silent, **options)
+            check_config(read_json(Path(small) / "config.json", name), name)
+        check_size(sum(size for file, size in files.items() if file in wanted and file.endswith(".safetensors")))
+        bar = _reporter(progress or (lambda *_: None), sum(files[file] for file in wanted))
+        path = Path(snapshot_download(name, allow_patterns=wanted, tqdm_class=bar, **options))
+        return Snapshot(path, path.name)
+    except hub_errors.GatedRepoError:
+        raise HubError(f"{name} asks its readers to accept terms first, so it cannot be loaded here.") from None
+    except hub_errors.RevisionNotFoundError:
+        raise HubError(f"{name} has no revision {revision!r}. Leave it empty for the newest.") from None
+    except (hub_errors.RepositoryNotFoundError, hub_errors.HFValidationError):
+        raise HubError(
+            f"There is no model {name} on the Hub, or it is private. Is it spelled as on its page?"
+        ) from None
+    except (OSError, HTTPError, hub_errors.EntryNotFoundError):  # no network, or a Hub that is ill
+        return _from_cache(name, revision, "The Hub cannot be reached now")
+
+
+def _from_cache(name: str, revision: str | None, why: str) -> Snapshot:
+    from huggingface_hub import snapshot_download
+
+    try:
+        path = Path(snapshot_download(name, revision=revision, local_files_only=True, allow_patterns="*.json"))
+    except (OSError, ValueError):
+        version = f" at revision {revision}" if revision else ""
+        raise HubError(f"{why}, and {name}{version} is not in this machine's cache. Choose a model that is.") from None
+    return Snapshot(path, path.name)
+
+
+def _reporter(progress: Progress, total: int) -> type:
+    """A progress bar that draws nothing and tells `progress` the bytes written so far."""
+    from tqdm.auto import tqdm
+
+    class Reporter(tqdm):
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            self._counts_bytes = "Reconstruct" in str(kwargs.get("desc"))
+            kwargs.pop("name", None)
+            super().__init__(*args, **{**kwargs, "disable": True})
+            self._come = 0
+
+        def update(self, n: float | None = 1) -> None:
+            if self._counts_bytes:
+                self._come += int(n or 0)
+                progress(min(self._come, total), total)
+
+    return Reporter

@@ -1,0 +1,151 @@
+"""One loaded model with its tokenizer or image processor, and one recorded pass through it."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from viz_core.hub.errors import HubError
+from viz_core.hub.families import Family
+from viz_core.hub.memory import human_bytes
+from viz_core.hub.pictures import PictureInput
+from viz_core.hub.positions import Positions, room_for_tokens
+from viz_core.hub.text import TextInput
+from viz_core.trace import Trace, record, record_weights
+
+_MAP_BYTES = 512 * 2**20  # of maps held at once, for models whose own code must be used
+
+
+@dataclass(frozen=True, eq=False)
+class Engine:
+    """What runs. Safe to share between threads: nothing of a call is kept here.
+
+    Attributes:
+        name: for messages.
+        holds_maps: the model's own attention code is used, and gives whole maps.
+        serial: a lock where the model's own code keeps state between calls; else a context that does nothing.
+    """
+
+    name: str
+    family: Family
+    model: Any
+    device: torch.device
+    positions: tuple[Positions, ...]
+    text: TextInput | None
+    picture: PictureInput | None
+    holds_maps: bool
+    serial: contextlib.AbstractContextManager[Any]
+
+    @property
+    def tokenizer(self) -> TextInput:
+        """The text input of a model that has one.
+
+        Raises:
+            HubError: if it takes pictures.
+        """
+        if self.text is None:
+            raise HubError(f"{self.name} takes a picture, not a text.")
+        return self.text
+
+    def room(self, stack: str) -> int | None:
+        """The most tokens a stack takes; None where nothing limits it.
+
+        Its table of positions is the limit where it has one; else the length it was trained for.
+        """
+        if self.picture is not None:
+            return None
+        table = room_for_tokens(self.positions, stack)
+        if table is not None:
+            return table
+        config = self.model.config.get_text_config(decoder=True)
+        trained = getattr(config, "max_position_embeddings", None)
+        return int(trained) if trained else self.tokenizer.max_tokens
+
+    def encode(
+        self, text: str, pair: str | None = None, *, most: int | None = None, target: bool = False
+    ) -> dict[str, Int[Tensor, "1 tokens"]]:
+        """What the model takes for a text, on its device.
+
+        Args:
+            most: the most tokens a host allows.
+            target: the text is what the decoder of an encoder-decoder is to write.
+
+        Raises:
+            HubError: if it is empty, or longer than the model or the host allows.
+        """
+        inputs = self.tokenizer.encode(text, pair, target=target)
+        count = inputs["input_ids"].shape[1]
+        stack = "decoder" if target or self.family.kind == "decoder" else "encoder"
+        room = self.room(stack)
+        if room is not None and count > room:
+            raise HubError(f"This text has {count:,} tokens; the model takes at most {room:,}. Shorten it.")
+        if most is not None and count > most:
+            raise HubError(f"This text has {count:,} tokens; at most {most:,} are allowed here. Shorten it.")
+        return {name: ids.to(self.device) for name, ids in inputs.items()}
+
+    def recorded(self, inputs: dict[str, Tensor], num_keys: int, **options: Any) -> tuple[Any, Trace]:
+        """The model's output and its trace, whole inputs at once and without a cache.
+
+        Args:
+            num_keys: about how many tokens there are, to judge whether maps that must be held would fit.
+
+        Raises:
+            HubError: if the maps would not fit, the memory does not suffice, or no attention was seen.
+        """
+        if self.holds_maps:
+            self._check_maps(num_keys)
+            options["output_attentions"] = True
+        try:
+            with record() as trace:
+                result = self.model(**inputs, **options)
+        except torch.OutOfMemoryError:
+            raise HubError("The memory does not suffice for an input as long as this. Shorten it.") from None
+        if self.holds_maps:
+            trace = _trace_of_maps(result, self.family.stack)
+        if not len(trace):
+            raise HubError(f"No attention of {self.name} could be seen: its code computes it in a way of its own.")
+        return result, _layers_apart(trace)
+
+    def _check_maps(self, num_keys: int) -> None:
+        config = self.model.config
+        nbytes = config.num_hidden_layers * config.num_attention_heads * num_keys**2 * 4
+        if nbytes > _MAP_BYTES:
+            longest = int(num_keys * (_MAP_BYTES / nbytes) ** 0.5)
+            raise HubError(
+                f"The code of {self.name} gives only whole maps, {human_bytes(nbytes)} for this input. "
+                f"Give it at most about {longest:,} tokens."
+            )
+
+
+def _trace_of_maps(result: Any, stack: str | None) -> Trace:
+    """The maps that a model's own code gave, under the names our attention would have given them."""
+    kinds = {
+        "attentions": (stack, "self"),
+        "encoder_attentions": ("encoder", "self"),
+        "decoder_attentions": ("decoder", "self"),
+        "cross_attentions": ("decoder", "cross"),
+    }
+    with record() as trace:
+        for name, (where, kind) in kinds.items():
+            maps = getattr(result, name, None) or ()
+            for layer, weights in enumerate(weights for weights in maps if weights is not None):
+                record_weights(weights.float(), f"{where}.{layer}.{kind}")
+    return trace
+
+
+def _layers_apart(trace: Trace) -> Trace:
+    """Layers that share their weights are one module called again and again (ALBERT): give each call its layer."""
+    if not any("@" in site for site in trace.sites):
+        return trace
+    numbers: dict[tuple[str, str], int] = {}
+    apart = Trace()
+    for call in trace:
+        layer = numbers.setdefault((call.stack, call.kind), 0)
+        apart.add(call.source, f"{call.stack}.{layer}.{call.kind}")
+        numbers[call.stack, call.kind] += 1
+    return apart

@@ -1,0 +1,66 @@
+"""Which kind of model a config describes, and the class of transformers that runs it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from viz_core.hub.errors import HubError
+
+Kind = Literal["encoder", "decoder", "encoder-decoder", "vision"]
+
+
+@dataclass(frozen=True)
+class Family:
+    """How to load and run models of a config.
+
+    Attributes:
+        kind: what goes in and what comes out.
+        auto_class: the class of transformers whose `from_pretrained` loads it.
+        head: "labels" where the model sorts its input into classes, "words" where it writes, "" else.
+    """
+
+    kind: Kind
+    auto_class: Any
+    head: Literal["labels", "words", ""]
+
+    @property
+    def stack(self) -> str | None:
+        """What the sites of its one stack begin with; None where there are two."""
+        return None if self.kind == "encoder-decoder" else "decoder" if self.kind == "decoder" else "encoder"
+
+
+def family_of(config: Any, name: str) -> Family:
+    """The family of a transformers config.
+
+    Raises:
+        HubError: if it is of none that take a text or a picture: speech, video, several inputs at once.
+    """
+    import transformers
+    from transformers.models.auto import modeling_auto as auto
+
+    model_type = config.model_type
+    architecture = (getattr(config, "architectures", None) or [""])[0]
+    writes = model_type in auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+    fills = model_type in auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES
+    reads = fills or model_type in auto.MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING_NAMES
+
+    if getattr(config, "is_encoder_decoder", False):
+        if model_type in auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES:
+            return Family("encoder-decoder", transformers.AutoModelForSeq2SeqLM, "words")
+    elif hasattr(config, "patch_size") and model_type in auto.MODEL_FOR_IMAGE_CLASSIFICATION_MAPPING_NAMES:
+        if "ForImageClassification" in architecture:
+            return Family("vision", transformers.AutoModelForImageClassification, "labels")
+        return Family("vision", transformers.AutoModel, "")
+    elif writes and (not fills or architecture.endswith(("CausalLM", "LMHeadModel"))):
+        return Family("decoder", transformers.AutoModelForCausalLM, "words")
+    elif reads and "ForSequenceClassification" in architecture:
+        return Family("encoder", transformers.AutoModelForSequenceClassification, "labels")
+    elif reads and model_type in auto.MODEL_MAPPING_NAMES:
+        return Family("encoder", transformers.AutoModel, "")
+    elif model_type in auto.MODEL_FOR_IMAGE_CLASSIFICATION_MAPPING_NAMES:
+        raise HubError(f"{name} ({model_type}) has no attention over patches: there is nothing to look at here.")
+    raise HubError(
+        f"{name} is a model of the kind “{model_type}”, which takes neither a text nor a picture by itself. "
+        "Choose an encoder, a decoder, an encoder-decoder or a vision model."
+    )

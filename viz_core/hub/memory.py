@@ -1,0 +1,61 @@
+"""How much memory a model will need, and whether there is that much."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import torch
+
+from viz_core.device import fast_precision
+from viz_core.hub.errors import HubError
+
+_OVERHEAD = 1.15  # beside the parameters: buffers, one tensor in two precisions while loading, a short input
+_SHARE = 0.8  # of the memory that is free
+
+
+def precision(device: torch.device) -> torch.dtype:
+    """Half precision (bfloat16) on a GPU that multiplies it, else float32."""
+    return fast_precision(device) if device.type == "cuda" else torch.float32
+
+
+def estimate_bytes(num_parameters: int, dtype: torch.dtype) -> int:
+    """Bytes a loaded model takes: each parameter at its size, and an eighth or so beside them."""
+    return int(num_parameters * dtype.itemsize * _OVERHEAD)
+
+
+def free_bytes(device: torch.device) -> int:
+    """Bytes that are free on a device now."""
+    if device.type == "cuda":
+        return torch.cuda.mem_get_info(device)[0]
+    info = Path("/proc/meminfo")
+    if info.is_file():
+        fields = dict(line.split(":", 1) for line in info.read_text().splitlines())
+        return int(fields["MemAvailable"].split()[0]) * 1024
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+
+
+def check_budget(name: str, needed: int, budget: int | None, device: torch.device) -> None:
+    """Refuse a model that would not fit.
+
+    Args:
+        budget: bytes; four fifths of what is free on the device unless given.
+
+    Raises:
+        HubError: if it needs more.
+    """
+    allowed = int(free_bytes(device) * _SHARE) if budget is None else budget
+    if needed > allowed:
+        raise HubError(
+            f"{name} needs about {human_bytes(needed)} of memory; {human_bytes(allowed)} are allowed here. "
+            "Choose a smaller model."
+        )
+
+
+def human_bytes(count: int) -> str:
+    """ "91 MB", "2.4 GB": decimal units, two digits where it matters."""
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= size:
+            value = count / size
+            return f"{value:.1f} {unit}" if value < 10 else f"{value:,.0f} {unit}"
+    return f"{count} B"

@@ -1,0 +1,120 @@
+"""A loaded Hugging Face model: run it on a text, a pair, a translation or a picture."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from PIL import Image
+
+from viz_core.hub import passes
+from viz_core.hub.card import HubCard
+from viz_core.hub.engine import Engine
+from viz_core.hub.errors import HubError
+from viz_core.hub.positions import Positions
+from viz_core.hub.run import HubRun, NextWord
+from viz_core.hub.writing import GREEDY, Sampling
+
+DEFAULT_NEW_TOKENS = {"decoder": 20, "encoder-decoder": 64}
+
+
+@dataclass(frozen=True, eq=False)
+class HubModel:
+    """A model of Hugging Face. Safe to share between threads: nothing of a run is kept on it.
+
+    Attributes:
+        card: what there is to know of it.
+        engine: what runs.
+    """
+
+    card: HubCard
+    engine: Engine
+
+    @property
+    def positions(self) -> tuple[Positions, ...]:
+        """Its position schemes, with the numbers it really uses."""
+        return self.engine.positions
+
+    def run(
+        self,
+        text: str | None = None,
+        *,
+        text_pair: str | None = None,
+        target: str | None = None,
+        image: Image.Image | None = None,
+        max_new_tokens: int | None = None,
+        sampling: Sampling = GREEDY,
+        max_tokens: int | None = None,
+        max_seconds: float | None = None,
+    ) -> HubRun:
+        """Run the model once, recorded. Models that write do so first; then one pass over all of it is recorded.
+
+        Args:
+            text: what it reads: an encoder, a decoder (the beginning) or an encoder-decoder (the source).
+            text_pair: a second text, for encoders.
+            target: what it shall write, instead of what it would: a decoder's continuation, a translation.
+            image: a picture of any mode and size, for vision models.
+            max_new_tokens: most it writes: 20 for decoders, 64 for encoder-decoders unless given; 0 lets a
+                decoder only read.
+            sampling: how it chooses words.
+            max_tokens: the most tokens a host lets a text have, with what a decoder writes.
+            max_seconds: it writes no longer than that.
+
+        Raises:
+            HubError: if the input is not what this model takes, is empty or too long; the message says which.
+            ValueError: if max_new_tokens is negative.
+        """
+        if max_new_tokens is not None and max_new_tokens < 0:
+            raise ValueError(f"max_new_tokens: expected 0 or more, got {max_new_tokens}")
+        self._check_inputs(text, text_pair, target, image)
+        kind = self.card.kind
+        budget = DEFAULT_NEW_TOKENS.get(kind, 0) if max_new_tokens is None else max_new_tokens
+        with self.engine.serial, torch.inference_mode():
+            if image is not None:
+                return passes.look_at_picture(self.engine, image)
+            if kind == "encoder":
+                return passes.read_text(self.engine, text or "", text_pair, max_tokens)
+            way = passes.continue_text if kind == "decoder" else passes.translate_text
+            return way(self.engine, text or "", target, budget, sampling, max_tokens, max_seconds)
+
+    def next_words(
+        self, run: HubRun, position: int = -1, count: int = 10, temperature: float = 1.0
+    ) -> tuple[NextWord, ...]:
+        """The likeliest words after a token: p = softmax(logits / temperature), the largest first.
+
+        Args:
+            position: among those `run.output` has logits for; -1 is the last.
+
+        Raises:
+            ValueError: if the model does not write, or temperature is not positive.
+            IndexError: if the run has no logits for this position.
+        """
+        if self.engine.family.head != "words":
+            raise ValueError(f"next_words: expected a model that writes, got {self.card.architecture}")
+        if temperature <= 0:
+            raise ValueError(f"temperature: expected above 0, got {temperature}")
+        if not -len(run.output) <= position < len(run.output):
+            raise IndexError(f"position: expected one of {len(run.output)}, got {position}")
+        logits = run.output[position]
+        probabilities = (logits / temperature).softmax(dim=-1)
+        top = probabilities.topk(min(count, len(probabilities)))
+        words = [self.engine.tokenizer.read([number])[0] for number in top.indices.tolist()]
+        values = zip(words, top.values.tolist(), logits[top.indices].tolist(), strict=True)
+        return tuple(NextWord(*value) for value in values)
+
+    def _check_inputs(self, text: str | None, pair: str | None, target: str | None, image: Image.Image | None) -> None:
+        name, kind = self.card.name, self.card.kind
+        if kind == "vision":
+            if image is None or any(given is not None for given in (text, pair, target)):
+                raise HubError(f"{name} takes a picture, and no text.")
+            return
+        if image is not None:
+            raise HubError(f"{name} takes a text, not a picture.")
+        if text is None:
+            raise HubError("There is nothing to read yet: type a text.")
+        if pair is not None and kind != "encoder":
+            raise HubError(f"{name} takes one text; only encoders take a pair.")
+        if target is not None and kind == "encoder":
+            raise HubError(f"{name} only reads: it writes no translation or continuation.")
+        if target is not None and not target.strip():
+            raise HubError("There is nothing to write: type the target, or leave the choice to the model.")

@@ -1,0 +1,86 @@
+"""What a person may type to name a model: a name on the Hub, or a folder below one the host allows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from viz_core.hub.errors import HubError
+
+_PART = r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,94}[A-Za-z0-9_])?"
+_NAME = re.compile(rf"{_PART}(?:/{_PART})?")
+_REVISION = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._/-]{0,127}")
+_SHOWN = 60
+
+
+def check_name(name: str) -> str:
+    """A name as the Hub gives them, "owner/model" or "model", without spaces around it.
+
+    Raises:
+        HubError: if it is empty, an address, a path, or holds what no name holds.
+    """
+    name = name.strip()
+    if not name:
+        raise HubError("Type the name of a model, like google-bert/bert-base-uncased.")
+    if "://" in name or name.lower().startswith(("www.", "huggingface.co", "hf.co")):
+        raise HubError(
+            f"{shown(name)} is an address. Type only the model's name, like google-bert/bert-base-uncased: "
+            "the last two parts of its address on the Hub."
+        )
+    if (
+        name.startswith((".", "/", "~", "\\"))
+        or "\\" in name
+        or ".." in name
+        or name.count("/") > 1
+        or name[1:2] == ":"
+    ):
+        raise HubError(
+            f"{shown(name)} is a path, not the name of a model. Names look like google-bert/bert-base-uncased."
+        )
+    if not _NAME.fullmatch(name) or "--" in name or name.endswith(".git"):
+        raise HubError(
+            f"{shown(name)} is no model's name. A name has letters, digits, '-', '_' and '.', "
+            "and at most one '/' between owner and model."
+        )
+    return name
+
+
+def check_revision(revision: str | None) -> str | None:
+    """A branch, tag or commit; None for the newest.
+
+    Raises:
+        HubError: if no branch, tag or commit could be called so.
+    """
+    revision = (revision or "").strip()
+    if not revision:
+        return None
+    if not _REVISION.fullmatch(revision) or ".." in revision or "//" in revision:
+        raise HubError(f"{shown(revision)} is no revision. Give a branch, a tag or a commit, or leave it empty.")
+    return revision
+
+
+def find_folder(typed: str, allowed: Iterable[Path]) -> Path:
+    """The folder a person typed, if it is one of those the host allows or lies within one.
+
+    Raises:
+        HubError: if it is elsewhere or not there; which of the two is not told, so that nobody can search the disk.
+    """
+    roots = [root.resolve() for root in allowed]
+    text = typed.strip()
+    if text and "\0" not in text:
+        for root in roots:
+            try:
+                folder = (root / text).resolve()  # an absolute path stays what it is
+                found = any(folder.is_relative_to(root) for root in roots) and folder.is_dir()
+            except (OSError, RuntimeError):  # a name too long, or links in a circle
+                continue
+            if found:
+                return folder
+    raise HubError(f"{shown(typed)} is not among the folders that this host allows.")
+
+
+def shown(text: str) -> str:
+    """What was typed, quoted, short enough for a sentence and without what cannot be seen."""
+    visible = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text.strip())
+    return f"“{visible}”" if len(visible) <= _SHOWN else f"“{visible[:_SHOWN]}…”"

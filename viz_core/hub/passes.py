@@ -1,0 +1,184 @@
+"""One way through each kind of model: write where it writes, then one recorded pass over everything."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from PIL import Image
+from torch import Tensor
+
+from viz_core.hub.engine import Engine
+from viz_core.hub.errors import HubError
+from viz_core.hub.run import HubRun, Label
+from viz_core.hub.writing import Sampling, write
+
+_LOGIT_BYTES = 64 * 2**20  # of logits that a run keeps
+_MAX_LABELS = 20
+
+
+def read_text(engine: Engine, text: str, pair: str | None, most: int | None) -> HubRun:
+    """An encoder reads a text, or two.
+
+    Raises:
+        HubError: if a text is empty or too long.
+    """
+    inputs = engine.encode(text, pair, most=most)
+    ids = _ids(inputs)
+    result, trace = engine.recorded(inputs, len(ids))
+    output, labels = _output(engine, result)
+    return HubRun(engine.tokenizer.read(ids), trace, output, num_prompt_tokens=len(ids), labels=labels)
+
+
+def look_at_picture(engine: Engine, image: Image.Image) -> HubRun:
+    """A vision model looks at a picture.
+
+    Raises:
+        HubError: if the model cannot take it, or has no grid of patches.
+    """
+    if engine.picture is None:
+        raise HubError(f"{engine.name} takes a text, not a picture.")
+    pixels = engine.picture.encode(image)
+    rows, columns = grid = engine.picture.grid(pixels)
+    try:
+        result, trace = engine.recorded({"pixel_values": pixels.to(engine.device, engine.model.dtype)}, rows * columns)
+    except HubError:
+        raise
+    except ValueError as error:
+        raise HubError(f"The model cannot take this picture: {error}") from None
+    sizes = {(call.source.shape[0], call.num_queries, call.num_keys) for call in trace}
+    if len(sizes) > 1 or next(iter(sizes))[0] != 1:
+        raise HubError(f"{engine.name} windows or joins its patches from layer to layer: there is no one grid to show.")
+    tokens = engine.picture.tokens(next(iter(sizes))[2], grid)
+    output, labels = _output(engine, result)
+    seen = engine.picture.picture(pixels)
+    return HubRun(tokens, trace, output, num_prompt_tokens=len(tokens), labels=labels, grid=grid, image=seen)
+
+
+def continue_text(
+    engine: Engine,
+    text: str,
+    target: str | None,
+    max_new_tokens: int,
+    sampling: Sampling,
+    most: int | None,
+    max_seconds: float | None,
+) -> HubRun:
+    """A decoder continues a text, by itself or as `target` says, and then reads all of it once.
+
+    Raises:
+        HubError: if the text is empty or too long, or leaves no room to write.
+    """
+    inputs = engine.encode(text, most=most)
+    inputs = {"input_ids": inputs["input_ids"]}
+    prompt = _ids(inputs)
+    room = min((limit for limit in (engine.room("decoder"), most) if limit is not None), default=None)
+    complete = True
+    if target is not None:
+        ids = _ids(engine.encode(text + target, most=most))
+        prompt = prompt[: _num_shared(prompt, ids)]
+    else:
+        budget = max_new_tokens if room is None else min(max_new_tokens, room - len(prompt))
+        ids = prompt
+        if budget > 0:
+            mask = torch.ones_like(inputs["input_ids"])
+            ids = write(engine.model, {**inputs, "attention_mask": mask}, budget, sampling, max_seconds)
+        complete = max_new_tokens == 0 or ids[-1] in _ends(engine)
+    options: dict[str, Any] = {"use_cache": False}
+    if "logits_to_keep" in inspect.signature(engine.model.forward).parameters:
+        options["logits_to_keep"] = _num_kept(engine, len(ids))
+    result, trace = engine.recorded({"input_ids": torch.tensor([ids], device=engine.device)}, len(ids), **options)
+    return HubRun(
+        engine.tokenizer.read(ids),
+        trace,
+        _kept_logits(engine, result.logits),
+        num_prompt_tokens=len(prompt),
+        text=engine.tokenizer.decode(ids[len(prompt) :]),
+        complete=complete,
+    )
+
+
+def translate_text(
+    engine: Engine,
+    text: str,
+    target: str | None,
+    max_new_tokens: int,
+    sampling: Sampling,
+    most: int | None,
+    max_seconds: float | None,
+) -> HubRun:
+    """An encoder-decoder writes for a text, by itself or as `target` says, and then goes through both once.
+
+    Raises:
+        HubError: if the text or the target is empty or too long.
+    """
+    inputs = engine.encode(text, most=most)
+    inputs = {"input_ids": inputs["input_ids"], "attention_mask": torch.ones_like(inputs["input_ids"])}
+    room = min((limit for limit in (engine.room("decoder"), most) if limit is not None), default=None)
+    complete = True
+    if target is not None:
+        written = engine.encode(target, most=most, target=True)["input_ids"]
+        read_ids = _ids({"input_ids": engine.model.prepare_decoder_input_ids_from_labels(labels=written)})
+        target_ids = _ids({"input_ids": written})
+    else:
+        budget = max(1, max_new_tokens if room is None else min(max_new_tokens, room - 1))
+        ids = write(engine.model, inputs, budget, sampling, max_seconds)
+        read_ids, target_ids = ids[:-1], ids[1:]
+        complete = target_ids[-1] in _ends(engine)
+    decoder_ids = torch.tensor([read_ids], device=engine.device)
+    longest = max(inputs["input_ids"].shape[1], len(read_ids))
+    result, trace = engine.recorded({**inputs, "decoder_input_ids": decoder_ids}, longest, use_cache=False)
+    tokens = engine.tokenizer.read(_ids(inputs))
+    return HubRun(
+        tokens,
+        trace,
+        _kept_logits(engine, result.logits),
+        num_prompt_tokens=len(tokens),
+        decoder_tokens=engine.tokenizer.read(read_ids),
+        target_tokens=engine.tokenizer.read(target_ids),
+        text=engine.tokenizer.decode(target_ids),
+        complete=complete,
+    )
+
+
+def _ids(inputs: dict[str, Tensor]) -> list[int]:
+    return [int(i) for i in inputs["input_ids"][0]]
+
+
+def _num_shared(prompt: Sequence[int], ids: Sequence[int]) -> int:
+    """How many first tokens a prompt and its continuation share: the last of the prompt may join with what follows."""
+    pairs = zip(prompt, ids, strict=False)
+    return next((i for i, (a, b) in enumerate(pairs) if a != b), min(len(prompt), len(ids)))
+
+
+def _ends(engine: Engine) -> tuple[int, ...]:
+    ends = engine.model.generation_config.eos_token_id
+    return tuple(ends) if isinstance(ends, list) else () if ends is None else (ends,)
+
+
+def _num_kept(engine: Engine, num_tokens: int) -> int:
+    words = engine.model.config.get_text_config(decoder=True).vocab_size
+    return max(1, min(num_tokens, _LOGIT_BYTES // (4 * words)))
+
+
+def _kept_logits(engine: Engine, logits: Tensor) -> Float[Tensor, "positions words"]:
+    return logits[0, -_num_kept(engine, logits.shape[1]) :].float().cpu()
+
+
+def _output(engine: Engine, result: Any) -> tuple[Float[Tensor, "..."], tuple[Label, ...]]:
+    """Last hidden states, or the logits of classes and what they mean."""
+    if engine.family.head != "labels":
+        return result.last_hidden_state[0].float().cpu(), ()
+    logits = result.logits[0].float().cpu()
+    config = engine.model.config
+    if getattr(config, "problem_type", None) == "regression" or len(logits) == 1:
+        return logits, ()
+    top = logits.softmax(dim=-1).topk(min(_MAX_LABELS, len(logits)))
+    names = config.id2label
+    return logits, tuple(
+        Label(str(names.get(number, number)), probability)
+        for number, probability in zip(top.indices.tolist(), top.values.tolist(), strict=True)
+    )

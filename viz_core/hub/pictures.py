@@ -1,0 +1,88 @@
+"""Pictures in and patches out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from PIL import Image
+from torch import Tensor
+
+from viz_core.hub.errors import HubError
+from viz_core.hub.reading import Token
+from viz_core.pictures import as_rgb
+
+
+@dataclass(frozen=True)
+class PictureInput:
+    """A model's image processor, and how it cuts a picture into patches.
+
+    Attributes:
+        processor: of transformers, working with Pillow.
+        patch_size: height and width of a patch in pixels.
+        registers: whether tokens after the class token are registers (else: a distillation token).
+    """
+
+    processor: Any
+    patch_size: tuple[int, int]
+    registers: bool
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Height and width in pixels of what the model sees."""
+        size = getattr(self.processor, "crop_size", None) or self.processor.size
+        shortest = size.get("shortest_edge", 0)
+        return size.get("height") or shortest, size.get("width") or shortest
+
+    def encode(self, image: Image.Image) -> Float[Tensor, "1 channels height width"]:
+        """The picture as the model takes it: resized, cut, normalised.
+
+        Raises:
+            HubError: if it cannot be brought into that form.
+        """
+        try:
+            pixels = self.processor(images=as_rgb(image), return_tensors="pt")["pixel_values"]
+        except (ValueError, OSError, TypeError) as error:
+            raise HubError(f"This picture cannot be prepared for the model: {error}") from None
+        return pixels
+
+    def grid(self, pixels: Float[Tensor, "1 channels height width"]) -> tuple[int, int]:
+        """Rows and columns of patches."""
+        return pixels.shape[2] // self.patch_size[0], pixels.shape[3] // self.patch_size[1]
+
+    def picture(self, pixels: Float[Tensor, "1 channels height width"]) -> Image.Image:
+        """What the model saw, as a picture: the processor's work undone except for size and cut."""
+        channels = pixels.shape[1]
+        values = pixels[0].float()
+        if getattr(self.processor, "do_normalize", False):
+            mean, std = (_per_channel(getattr(self.processor, f"image_{n}"), channels) for n in ("mean", "std"))
+            values = values * std + mean
+        if getattr(self.processor, "do_rescale", True):
+            values = values * 255
+        array = values.round().clamp(0, 255).to(torch.uint8).permute(1, 2, 0).numpy()
+        return Image.fromarray(array if channels > 1 else array[..., 0])
+
+    def tokens(self, num_tokens: int, grid: tuple[int, int]) -> tuple[Token, ...]:
+        """Class token, distillation token or registers, then patches row by row, numbered from 1.
+
+        Raises:
+            HubError: if the model has not a token for each patch.
+        """
+        rows, columns = grid
+        num_special = num_tokens - rows * columns
+        if not 0 <= num_special <= 64:
+            raise HubError(
+                f"This model joins the {rows} x {columns} patches of a picture into {num_tokens} tokens: no grid."
+            )
+        names = ["[CLS]", "[DIST]"] if num_special == 2 and not self.registers else ["[CLS]"]
+        names += [f"[REG {i}]" for i in range(1, num_special - len(names) + 1)]
+        special = [Token(-1, name, name, special=True) for name in names[:num_special]]
+        patches = [(row + 1, column + 1) for row in range(rows) for column in range(columns)]
+        return (*special, *(Token(-1, f"{row}, {column}", f"{row}, {column}") for row, column in patches))
+
+
+def _per_channel(values: Any, channels: int) -> Float[Tensor, "channels 1 1"]:
+    numbers = list(values) if hasattr(values, "__len__") else [values]
+    return torch.tensor([float(numbers[i % len(numbers)]) for i in range(channels)])[:, None, None]

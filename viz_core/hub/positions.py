@@ -1,0 +1,124 @@
+"""How a model knows where a token stands, with the numbers it really uses."""
+
+from __future__ import annotations
+
+import importlib
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+Scheme = Literal["learned", "sinusoidal", "rotary", "t5", "alibi"]
+
+
+@dataclass(frozen=True, eq=False)
+class Positions:
+    """One position scheme of a model.
+
+    Attributes:
+        scheme: which one.
+        where: the place in the model, like "encoder.block.0.layer.0.SelfAttention.relative_attention_bias".
+        stack: "encoder" or "decoder".
+        values: float32 on the CPU.
+            learned, sinusoidal: the table (positions, width), first position first;
+            rotary: radians per token of each pair (pairs,), the fastest first;
+            t5: the bias (buckets, heads);
+            alibi: the slope of each head (heads,).
+        num_special: rows of a picture's table before its patches (class token and the like).
+        bidirectional, max_distance: of T5's buckets.
+    """
+
+    scheme: Scheme
+    where: str
+    stack: str
+    values: Float[Tensor, "..."]
+    num_special: int = 0
+    bidirectional: bool = True
+    max_distance: int = 0
+
+
+def find_positions(model: nn.Module, only_stack: str | None, is_picture: bool) -> tuple[Positions, ...]:
+    """Every position scheme of a model, in the order of its parts; a table that stacks share once.
+
+    Args:
+        only_stack: what a model's one stack is called; None for an encoder and a decoder.
+    """
+    found: list[Positions] = []
+    for path, module in model.named_modules():
+        stack = only_stack or ("decoder" if "decoder" in path.split(".") else "encoder")
+        for positions in _of_module(path, module, stack, is_picture):
+            if not any(_is_same(positions, other) for other in found):
+                found.append(positions)
+    found += _alibi(model, only_stack or "decoder")
+    return tuple(_copied(positions) for positions in found)
+
+
+def room_for_tokens(positions: tuple[Positions, ...], stack: str) -> int | None:
+    """Most tokens that the tables of positions of a stack have room for; None where it has no table."""
+    sizes = [len(p.values) for p in positions if p.scheme in ("learned", "sinusoidal") and p.stack == stack]
+    return min(sizes) if sizes else None
+
+
+def _of_module(path: str, module: nn.Module, stack: str, is_picture: bool) -> Iterator[Positions]:
+    name = path.split(".")[-1]
+    kind = type(module).__name__
+    bias = getattr(module, "relative_attention_bias", None)
+    if isinstance(bias, nn.Embedding):
+        distance = getattr(module, "relative_attention_max_distance", 128)
+        both_ways = not getattr(module, "is_decoder", False)
+        where = f"{path}.relative_attention_bias"
+        yield Positions("t5", where, stack, bias.weight, bidirectional=both_ways, max_distance=distance)
+    if "SinusoidalPositionalEmbedding" in kind:
+        table: Any = module.weights if hasattr(module, "weights") else module.weight
+        yield Positions("sinusoidal", path, stack, table[_reserved(module) :])
+    elif isinstance(module, nn.Embedding) and ("position" in name or name in ("wpe", "embed_pos")):
+        yield Positions("learned", path, stack, module.weight[_reserved(module) :])
+    for part, values in (*module.named_parameters(recurse=False), *module.named_buffers(recurse=False)):
+        where = f"{path}.{part}".lstrip(".")
+        if part.endswith("inv_freq") and "original" not in part:
+            yield Positions("rotary", where, stack, values)
+        elif is_picture and part in ("position_embeddings", "position_embedding", "pos_embed") and values.dim() == 3:
+            side = math.isqrt(values.shape[1])
+            yield Positions("learned", where, stack, values[0], num_special=values.shape[1] - side * side)
+
+
+def _is_same(positions: Positions, other: Positions) -> bool:
+    """Whether these are the same numbers: one table two stacks share, or one set of frequencies in every layer."""
+    if positions.values.shape != other.values.shape or positions.scheme != other.scheme:
+        return False
+    if positions.scheme == "rotary":
+        return positions.stack == other.stack and torch.equal(positions.values, other.values)
+    return positions.values.data_ptr() == other.values.data_ptr()
+
+
+def _reserved(table: Any) -> int:
+    """Rows no position uses: BART and OPT leave two free, RoBERTa those up to its padding row, Marian none."""
+    if hasattr(table, "offset"):
+        return int(table.offset)
+    is_sinusoidal = "Sinusoidal" in type(table).__name__
+    return 0 if is_sinusoidal or table.padding_idx is None else int(table.padding_idx) + 1
+
+
+def _alibi(model: Any, stack: str) -> Iterator[Positions]:
+    """Slopes as the model's own code makes them: the bias of the second key less that of the first."""
+    config = model.config
+    kind = config.model_type
+    if kind not in ("bloom", "mpt", "falcon") or (kind == "falcon" and not config.alibi):
+        return
+    num_heads = config.num_attention_heads if kind != "mpt" else config.n_heads
+    code = importlib.import_module(f"transformers.models.{kind}.modeling_{kind}")
+    if kind == "mpt":
+        bias = code.build_mpt_alibi_tensor(num_heads, 2, alibi_bias_max=config.attn_config.alibi_bias_max)
+    else:
+        bias = code.build_alibi_tensor(torch.ones(1, 2), num_heads, torch.float32)
+    rows = bias.reshape(num_heads, -1)
+    yield Positions("alibi", "", stack, (rows[:, 1] - rows[:, 0]).float())
+
+
+def _copied(positions: Positions) -> Positions:
+    values = positions.values.detach().float().cpu().clone()
+    return Positions(**{**positions.__dict__, "values": values})

@@ -1,0 +1,95 @@
+"""What a run of a Hugging Face model gives: tokens, the trace, and what came out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from jaxtyping import Float
+from PIL import Image
+from torch import Tensor
+
+from viz_core.hub.reading import Token
+from viz_core.trace import AttentionCall, Trace
+
+
+@dataclass(frozen=True)
+class Label:
+    """A class and its probability."""
+
+    text: str
+    probability: float
+
+
+@dataclass(frozen=True)
+class NextWord:
+    """A word that may follow, with its probability at the temperature asked for and its logit as it is."""
+
+    token: Token
+    probability: float
+    logit: float
+
+
+@dataclass(frozen=True)
+class Maps:
+    """The attention maps of one kind: one call a layer, the same tokens in all.
+
+    Attributes:
+        id: "encoder-self", "decoder-self" or "decoder-cross".
+        query_tokens: one for each row. Row i of a decoder that translates is the step that writes its token.
+        key_tokens: one for each column.
+        calls: first layer to last.
+    """
+
+    id: str
+    query_tokens: tuple[Token, ...]
+    key_tokens: tuple[Token, ...]
+    calls: tuple[AttentionCall, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class HubRun:
+    """One run, recorded.
+
+    Attributes:
+        tokens: what the model read: the text (with what a decoder wrote), or the picture's patches.
+        decoder_tokens: what the decoder of an encoder-decoder read, step by step; else ().
+        target_tokens: what it wrote at these steps; else ().
+        num_prompt_tokens: how many of `tokens` were given; a decoder wrote the rest.
+        text: what was written, as text; "" where the model does not write.
+        complete: False where max_new_tokens or the time limit cut the text short.
+        output: float32 on the CPU. An encoder's or vision model's last hidden states (tokens, width), or its
+            logits (classes,) where it has a head that sorts; of a model that writes, the logits of the word
+            after each token (positions, words), for as many of the last positions as fit 64 MB.
+        labels: classes by falling probability, where the model sorts.
+        grid: rows and columns of patches; None for text.
+        image: the picture as the model saw it; None for text.
+        trace: every attention call.
+    """
+
+    tokens: tuple[Token, ...]
+    trace: Trace
+    output: Float[Tensor, "..."]
+    num_prompt_tokens: int = 0
+    decoder_tokens: tuple[Token, ...] = ()
+    target_tokens: tuple[Token, ...] = ()
+    text: str = ""
+    complete: bool = True
+    labels: tuple[Label, ...] = ()
+    grid: tuple[int, int] | None = None
+    image: Image.Image | None = None
+
+    @property
+    def maps(self) -> tuple[Maps, ...]:
+        """The trace sorted by kind, each kind with its tokens, in the order of the first calls."""
+        kinds: dict[str, list[AttentionCall]] = {}
+        for call in self.trace:
+            kinds.setdefault(f"{call.stack}-{call.kind}", []).append(call)
+        two_stacks = bool(self.decoder_tokens)
+        sides = {
+            "decoder-cross": (self.target_tokens, self.tokens),
+            "decoder-self": (self.target_tokens, self.decoder_tokens) if two_stacks else (self.tokens, self.tokens),
+        }
+        return tuple(
+            Maps(id_, *sides.get(id_, (self.tokens, self.tokens)), tuple(sorted(calls, key=lambda call: call.layer)))
+            for id_, calls in kinds.items()
+        )

@@ -1,0 +1,87 @@
+"""Text in and tokens out: cleaning, encoding under a lock, and the reader of what comes back."""
+
+from __future__ import annotations
+
+import threading
+import unicodedata
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from viz_core.hub.errors import HubError
+from viz_core.hub.reading import Reader, Token
+
+_KEPT = {"\n", "\t"}
+
+
+def clean_text(text: str) -> str:
+    """The text without control characters and halves of characters; line ends and tabs stay."""
+    plain = text.replace("\r\n", "\n").replace("\r", "\n")
+    return "".join(c for c in plain if c in _KEPT or unicodedata.category(c) not in ("Cc", "Cs"))
+
+
+class TextInput:
+    """A tokenizer that threads may share: they wait for each other, for fast tokenizers are not thread-safe."""
+
+    def __init__(self, tokenizer: Any, num_embeddings: int) -> None:
+        self._tokenizer = tokenizer
+        self._num_embeddings = num_embeddings
+        self._lock = threading.Lock()
+        self._reader = Reader(tokenizer)
+
+    @property
+    def name(self) -> str:
+        """The tokenizer's algorithm, like "WordPiece" or "BPE"."""
+        backend = getattr(self._tokenizer, "backend_tokenizer", None)
+        return "SentencePiece" if backend is None else type(backend.model).__name__
+
+    @property
+    def vocabulary_size(self) -> int:
+        return len(self._tokenizer)
+
+    @property
+    def max_tokens(self) -> int | None:
+        """What the tokenizer says the model takes; None where it says nothing."""
+        limit = getattr(self._tokenizer, "model_max_length", None)
+        return int(limit) if limit and limit < 10**6 else None
+
+    def encode(self, text: str, pair: str | None = None, *, target: bool = False) -> dict[str, Int[Tensor, "1 tokens"]]:
+        """What a model takes for a text, or for two of them: input_ids, and token_type_ids where there are any.
+
+        Args:
+            target: it is what an encoder-decoder is to write, not what it reads.
+
+        Raises:
+            HubError: if there is nothing to encode, or the vocabulary does not belong to the model.
+        """
+        cleaned = [clean_text(t) for t in ([text] if pair is None else [text, pair])]
+        if not all(t.strip() for t in cleaned):
+            raise HubError(
+                "There is nothing to read yet: type a text." if pair is None else "Type both texts of the pair."
+            )
+        with self._lock:
+            # Not padded and not cut: whoever calls says how much is too much.
+            encoded = self._tokenizer(text_target=cleaned[0]) if target else self._tokenizer(*cleaned, verbose=False)
+        ids = list(encoded["input_ids"])
+        if not ids:
+            raise HubError("The model's tokenizer finds nothing to read in this text.")
+        if max(ids) >= self._num_embeddings:
+            raise HubError(
+                f"The tokenizer does not belong to the model: it knows {self.vocabulary_size:,} tokens, "
+                f"the model {self._num_embeddings:,}."
+            )
+        wanted = ("input_ids", "token_type_ids")
+        return {name: torch.tensor([list(encoded[name])]) for name in wanted if name in encoded}
+
+    def read(self, ids: Sequence[int]) -> tuple[Token, ...]:
+        """Tokens as people read them."""
+        with self._lock:
+            return self._reader.read(ids)
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text that these tokens are, without special ones."""
+        with self._lock:
+            return str(self._tokenizer.decode(list(ids), skip_special_tokens=True)).strip()

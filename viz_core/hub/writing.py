@@ -1,0 +1,96 @@
+"""Writing: greedy, or drawn at a temperature, with random numbers of one's own."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from viz_core.trace import unrecorded
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How the next word is chosen.
+
+    Attributes:
+        temperature: 0 takes the likeliest word; else words are drawn from softmax(logits / temperature).
+        top_k: only among so many likeliest words; 0 for all.
+        top_p: only among the fewest words whose probabilities sum to this; 1 for all (Holtzman 2020).
+        seed: the same seed draws the same words, whatever other threads draw.
+
+    Raises:
+        ValueError: if one of them is out of its range.
+    """
+
+    temperature: float = 0.0
+    top_k: int = 0
+    top_p: float = 1.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.temperature <= 100:
+            raise ValueError(f"temperature: expected 0 to 100, got {self.temperature}")
+        if self.top_k < 0:
+            raise ValueError(f"top_k: expected 0 or more, got {self.top_k}")
+        if not 0 < self.top_p <= 1:
+            raise ValueError(f"top_p: expected above 0 and at most 1, got {self.top_p}")
+
+
+GREEDY = Sampling()
+
+
+class GumbelNoise:
+    """Adds -log(-log u), u uniform, to each logit: the largest sum is then a draw from their softmax.
+
+    So `generate` stays greedy and deterministic, and draws come from a generator nobody else uses
+    (Gumbel 1954; the Gumbel-max trick).
+    """
+
+    def __init__(self, seed: int) -> None:
+        self._random = torch.Generator().manual_seed(seed)
+
+    def __call__(
+        self, _: Int[Tensor, "batch tokens"], scores: Float[Tensor, "batch words"]
+    ) -> Float[Tensor, "batch words"]:
+        uniform = torch.rand(scores.shape, generator=self._random, dtype=torch.float64).clamp_min(1e-300)
+        return scores - torch.log(-torch.log(uniform)).to(scores.device, scores.dtype)
+
+
+def write(
+    model: Any,
+    inputs: dict[str, Tensor],
+    max_new_tokens: int,
+    sampling: Sampling = GREEDY,
+    max_seconds: float | None = None,
+) -> list[int]:
+    """Ids as `generate` returns them, by greedy search or by drawing, with a cache and without a recorder.
+
+    Rules of the model's generation config (forbidden words, forced first tokens) hold; its search does not.
+
+    Args:
+        max_seconds: write no more words after so long.
+    """
+    from transformers import LogitsProcessorList, TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper
+
+    config = copy.deepcopy(model.generation_config)
+    plain = {"num_beams": 1, "do_sample": False, "temperature": None, "top_k": None, "top_p": None, "max_length": None}
+    limits = {"max_new_tokens": max_new_tokens, "min_length": 0, "min_new_tokens": None, "max_time": max_seconds}
+    search = {"length_penalty": None, "early_stopping": False, "num_return_sequences": 1, "use_cache": True}
+    config.update(**plain, **limits, **search)
+    if config.pad_token_id is None:  # one text, so never used; but generate warns at every call
+        end = config.eos_token_id
+        config.pad_token_id = end[0] if isinstance(end, list) else end
+    processors = LogitsProcessorList()
+    if sampling.temperature > 0:
+        processors.append(TemperatureLogitsWarper(sampling.temperature))
+        processors += [TopKLogitsWarper(sampling.top_k)] if sampling.top_k else []
+        processors += [TopPLogitsWarper(sampling.top_p)] if sampling.top_p < 1 else []
+        processors.append(GumbelNoise(sampling.seed))
+    with unrecorded(), torch.inference_mode():
+        ids = model.generate(**inputs, generation_config=config, logits_processor=processors)
+    return [int(i) for i in ids[0]]
