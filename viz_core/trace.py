@@ -256,11 +256,15 @@ class AttentionCall:
         if size < 1:
             raise ValueError(f"size: expected at least 1, got {size}")
         num_rows, num_columns = min(size, self.num_queries), min(size, self.num_keys)
+        every = slice(0, self.num_heads)
+        if len(_blocks(self.source, range(self.num_queries), self.num_heads)) == 1:  # the whole map is small enough
+            whole = self.source.rows(every, slice(0, self.num_queries))
+            return F.adaptive_max_pool2d(whole, (num_rows, num_columns)).cpu()
         rows = []
         for i in range(num_rows):
             start, stop = i * self.num_queries // num_rows, -(-(i + 1) * self.num_queries // num_rows)
             blocks = _blocks(self.source, range(start, stop), self.num_heads)
-            strongest = [self.source.rows(slice(0, self.num_heads), block).amax(dim=2) for block in blocks]
+            strongest = [self.source.rows(every, block).amax(dim=2) for block in blocks]
             rows.append(F.adaptive_max_pool1d(torch.stack(strongest).amax(dim=0), num_columns))
         return torch.stack(rows, dim=2).cpu()
 

@@ -10,10 +10,12 @@ from viz_core.models.transformer import (
     TransformerEncoder,
     TransformerEncoderBlock,
 )
+from viz_core.models.vit import PatchEmbedding, ViT, ViTBlock, ViTMLP
 
 __all__ = [
     "AddNorm",
     "EncoderDecoder",
+    "PatchEmbedding",
     "PositionWiseFFN",
     "Seq2SeqAttentionDecoder",
     "Seq2SeqDecoder",
@@ -22,5 +24,8 @@ __all__ = [
     "TransformerDecoderBlock",
     "TransformerEncoder",
     "TransformerEncoderBlock",
+    "ViT",
+    "ViTBlock",
+    "ViTMLP",
     "share_embeddings",
 ]

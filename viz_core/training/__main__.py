@@ -8,9 +8,12 @@ from functools import partial
 from pathlib import Path
 
 from viz_core.device import best_device, describe_device
-from viz_core.training import translators
+from viz_core.training import classifiers, translators
 
-RECIPES = {name: partial(translators.train, name) for name in translators.DESIGNS}
+RECIPES = {
+    **{name: partial(translators.train, name) for name in translators.DESIGNS},
+    **{name: partial(classifiers.train, name) for name in classifiers.DESIGNS},
+}
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import save
 from tokenizers import Tokenizer
 
 from viz_core.bleu import corpus_bleu
@@ -17,6 +15,7 @@ from viz_core.decoding import beam_search, greedy_search
 from viz_core.device import describe_device
 from viz_core.models.encoder_decoder import EncoderDecoder
 from viz_core.training.evaluation import bleu_by_length, translate_all
+from viz_core.training.files import settings_table, ship_weights, write_json
 from viz_core.training.progress import format_seconds
 from viz_core.training.sentence_pairs import ARCHIVE_URL, LICENCE, SOURCE, Split, group_references
 from viz_core.training.translation import Recipe, State
@@ -43,12 +42,7 @@ def export_translator(
     Returns:
         The scores: BLEU with all references, greedy and with beam 4.
     """
-    weights = save({n: p.detach().half().cpu().contiguous() for n, p in model.named_parameters()})
-    (out / "model.safetensors").write_bytes(weights)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.copy_(parameter.half())  # score the rounded weights, which are the ones that ship
-
+    digest = ship_weights(model, out / "model.safetensors")
     references = group_references(split.test)
     sentences = list(references)
     wanted = list(references.values())
@@ -72,21 +66,17 @@ def export_translator(
         "title": title,
         "task": "translation",
         "licence": LICENCE,
-        "sha256": hashlib.sha256(weights).hexdigest(),
+        "sha256": digest,
         "scores": scores,
         "parameters": sum(p.numel() for p in model.parameters()),
         "model": config,
     }
-    _write_json(out / "training.json", training)
-    _write_json(out / "config.json", published)
+    write_json(out / "training.json", training)
+    write_json(out / "config.json", published)
     card = _card(name, title, description, published, training, split, len(sentences))
     (out / "card.md").write_text(card, encoding="utf-8")
     print(json.dumps(scores), flush=True)
     return scores
-
-
-def _write_json(path: Path, content: dict[str, Any]) -> None:
-    path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def _card(
@@ -104,7 +94,7 @@ def _card(
         f"| {b['from']} to {b['to']} | {b['sentences']:,} | {b['bleu']:.1f} |" for b in training["bleu_by_length"]
     )
     book = "\n".join(f"| {english} | {french} |" for english, french in training["book_sentences"].items())
-    settings = "\n".join(f"| {key} | {value} |" for key, value in {**published["model"], **training["recipe"]}.items())
+    settings = settings_table(published["model"], training["recipe"])
     return f"""# {title}
 
 `{name}`: {description},

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import nn
 
@@ -14,8 +16,17 @@ class Optimizers:
     for Muon, AdamW takes the matrices too.
     """
 
-    def __init__(self, model: nn.Module, muon_lr: float | None, adam_lr: float, weight_decay: float) -> None:
+    def __init__(
+        self,
+        model: nn.Module,
+        muon_lr: float | None,
+        adam_lr: float,
+        weight_decay: float,
+        outputs: Sequence[nn.Module] = (),
+    ) -> None:
+        """`outputs` are output layers: like embeddings, their matrices are Adam's."""
         embeddings = {id(m.weight) for m in model.modules() if isinstance(m, nn.Embedding)}
+        embeddings |= {id(p) for layer in outputs for p in layer.parameters()}
         matrices = [p for p in model.parameters() if p.dim() == 2 and id(p) not in embeddings]
         rest = [p for p in model.parameters() if p.dim() != 2 or id(p) in embeddings]
         self.parts: dict[str, tuple[torch.optim.Optimizer, float]] = {}

@@ -27,15 +27,20 @@ class Clock:
         by_time = self.elapsed / self.limit if self.limit else 0.0
         return min(1.0, max(epochs_done / self.epochs, by_time))
 
-    def line(self, epochs_done: float, loss: float, tokens_per_second: float) -> None:
+    @property
+    def due(self) -> bool:
+        """Whether the next line would be printed."""
+        return self.elapsed - self._last_line >= 5
+
+    def line(self, epochs_done: float, loss: float, per_second: float, unit: str = "tokens") -> None:
         """Print where training stands, at most every five seconds."""
-        if self.elapsed - self._last_line < 5:
+        if not self.due:
             return
         self._last_line = self.elapsed
         progress = self.progress(epochs_done)
         left = self.elapsed * (1 - progress) / progress if progress > 0 else 0.0
         print(
-            f"epoch {epochs_done:6.2f}  {progress:6.1%}  loss {loss:.3f}  {tokens_per_second:,.0f} tokens/s  "
+            f"epoch {epochs_done:6.2f}  {progress:6.1%}  loss {loss:.3f}  {per_second:,.0f} {unit}/s  "
             f"{format_seconds(left)} left",
             flush=True,
         )

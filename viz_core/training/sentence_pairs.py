@@ -5,15 +5,14 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
-import urllib.request
 import zipfile
 import zlib
 from collections.abc import Sequence
-from http.client import HTTPException
 from pathlib import Path
 from typing import NamedTuple
 
 from viz_core.tokenization import clean
+from viz_core.training.download import fetch
 
 ARCHIVE_URL = "http://d2l-data.s3-accelerate.amazonaws.com/fra-eng.zip"
 ARCHIVE_SHA1 = "94646ad1522d915e7b0f9296181140edcf86a4f5"
@@ -78,25 +77,6 @@ def _read(folder: Path) -> str:
         except (EOFError, zlib.error) as error:
             raise ValueError(f"fra.txt.gz cannot be read, it may be cut short: {error}") from None
     archive = folder / "fra-eng.zip"
-    if not archive.exists():
-        _download(archive)
-    with zipfile.ZipFile(io.BytesIO(_checked(archive.read_bytes()))) as opened:
+    content = fetch(ARCHIVE_URL, archive, ARCHIVE_SHA1, "sha1")
+    with zipfile.ZipFile(io.BytesIO(content)) as opened:
         return opened.read("fra-eng/fra.txt").decode("utf-8")
-
-
-def _download(archive: Path) -> None:
-    print(f"downloading {ARCHIVE_URL}", flush=True)
-    try:
-        with urllib.request.urlopen(ARCHIVE_URL, timeout=60) as response:
-            content = _checked(response.read())
-    except HTTPException as error:
-        raise OSError(f"{ARCHIVE_URL} broke off: {error!r}") from None
-    archive.parent.mkdir(parents=True, exist_ok=True)
-    archive.write_bytes(content)
-
-
-def _checked(content: bytes) -> bytes:
-    digest = hashlib.sha1(content).hexdigest()
-    if digest != ARCHIVE_SHA1:
-        raise ValueError(f"fra-eng.zip: expected SHA-1 {ARCHIVE_SHA1}, got {digest}; delete the file and try again")
-    return content

@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
 import torch
 from tokenizers import Tokenizer
@@ -19,6 +18,7 @@ from viz_core.models.encoder_decoder import EncoderDecoder
 from viz_core.tokenization import special_tokens, train_tokenizer
 from viz_core.training.batches import Batch, Example, collate, encode_pairs, plan_batches, token_batches
 from viz_core.training.evaluation import translate_all
+from viz_core.training.files import load_progress, save_progress
 from viz_core.training.loss import smoothed_cross_entropy
 from viz_core.training.memory import keep_freed_memory
 from viz_core.training.optimizer import Optimizers, learning_rate
@@ -190,15 +190,11 @@ def _tokenizer(pairs: Sequence[Pair], out: Path, recipe: Recipe, resume: bool) -
 def _save(path: Path, model: EncoderDecoder, optimizers: Optimizers, state: State, clock: Clock) -> None:
     state.elapsed = clock.elapsed
     content = {"model": model.state_dict(), "optimizers": optimizers.state_dict(), "state": asdict(state)}
-    part = path.with_suffix(".part")
-    torch.save(content, part)
-    part.replace(path)  # a kill while writing leaves the old file whole
+    save_progress(path, content)
 
 
 def _load(path: Path, model: EncoderDecoder, optimizers: Optimizers, device: torch.device) -> State:
-    if not path.exists():
-        raise ValueError(f"nothing to resume from: {path} does not exist")
-    content: dict[str, Any] = torch.load(path, map_location=device, weights_only=True)
+    content = load_progress(path, device)
     model.load_state_dict(content["model"])
     optimizers.load_state_dict(content["optimizers"])
     return State(**content["state"])

@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import nn
 
+from viz_core.models import ViT
 from viz_core.pretrained import build_translation_model
 from viz_core.training.optimizer import Optimizers, learning_rate
 
@@ -107,3 +108,14 @@ def test_a_restored_state_steps_alike() -> None:
         with_gradients(each, 9)
         optimizer.step(0.5)
     assert all(torch.equal(a, b) for a, b in zip(model.parameters(), twin.parameters(), strict=True))
+
+
+def test_muon_leaves_positions_filters_and_the_head_of_a_vit_to_adam() -> None:
+    model = ViT(8, 4, 16, 24, 2, 1, 0.0, 0.0)
+    names = {id(p): name for name, p in model.named_parameters()}
+    optimizers = Optimizers(model, 0.02, 0.01, 0.1, outputs=[model.head])
+    muon = {names[id(p)] for group in optimizers.parts["muon"][0].param_groups for p in group["params"]}
+    adam = {names[id(p)] for group in optimizers.parts["adam"][0].param_groups for p in group["params"]}
+    blocks = {f"attention.W_{which}" for which in "qkvo"} | {"mlp.dense1", "mlp.dense2"}
+    assert muon == {f"blks.0.{layer}.weight" for layer in blocks}
+    assert adam == set(names.values()) - muon

@@ -52,7 +52,7 @@ def test_a_line_every_five_seconds(hand: Hand, capsys: pytest.CaptureFixture[str
     clock = Clock(epochs=4, minutes=None)
     for _ in range(12):
         hand.now += 1
-        clock.line(1.0, loss=2.5, tokens_per_second=6543.2)
+        clock.line(1.0, loss=2.5, per_second=6543.2)
     lines = capsys.readouterr().out.splitlines()
     assert lines == [
         "epoch   1.00   25.0%  loss 2.500  6,543 tokens/s  0:00:15 left",
@@ -63,7 +63,7 @@ def test_a_line_every_five_seconds(hand: Hand, capsys: pytest.CaptureFixture[str
 def test_before_any_progress_there_is_no_estimate(hand: Hand, capsys: pytest.CaptureFixture[str]) -> None:
     clock = Clock(epochs=4, minutes=None)
     hand.now += 6
-    clock.line(0.0, loss=9.0, tokens_per_second=1.0)
+    clock.line(0.0, loss=9.0, per_second=1.0)
     assert "0:00:00 left" in capsys.readouterr().out
 
 

@@ -1,28 +1,24 @@
-"""The models that ship with the project: list them, load them, translate with them."""
+"""The encoder-decoders that ship: translate a sentence, and show the attention that did it."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load as load_tensors
 from tokenizers import Tokenizer
 
 from viz_core.decoding import beam_search, greedy_search
-from viz_core.device import best_device, find_device
 from viz_core.models.encoder_decoder import EncoderDecoder, share_embeddings
 from viz_core.models.seq2seq import Seq2SeqAttentionDecoder, Seq2SeqDecoder, Seq2SeqEncoder
 from viz_core.models.transformer import TransformerDecoder, TransformerEncoder
+from viz_core.pretrained.checkpoint import CheckpointError, ModelCard, load_weights, read_bytes
 from viz_core.tokenization import UNK, SpecialTokens, clean, readable, special_tokens, token_id
 from viz_core.trace import Trace, record
+from viz_core.words import word_numbers
 
-CHECKPOINTS = Path(__file__).resolve().parent.parent / "assets" / "checkpoints"
 TRANSLATION_ARCHITECTURES = {
     "transformer": (TransformerEncoder, TransformerDecoder),
     "seq2seq-attention": (Seq2SeqEncoder, Seq2SeqAttentionDecoder),
@@ -33,26 +29,8 @@ MAX_SOURCE_TOKENS = 512
 MAX_NEW_TOKENS = 256
 
 
-class CheckpointError(ValueError):
-    """A checkpoint that is missing, truncated or of the wrong shape; the message says which and what to do."""
-
-
 class TextError(ValueError):
     """A text that cannot be translated; the message is a sentence for the person who typed it."""
-
-
-@dataclass(frozen=True)
-class ModelCard:
-    """What is known of a shipped model, from its config.json, card.md and training.json."""
-
-    name: str
-    title: str
-    task: str  # "translation"
-    config: dict[str, Any]
-    scores: dict[str, float]
-    licence: str
-    text: str  # the whole card, Markdown
-    training: dict[str, Any]  # curves, scores by length, time and device, as the training script wrote them
 
 
 @dataclass(frozen=True)
@@ -73,6 +51,9 @@ class Translation:
     num_unknown: int  # source tokens the vocabulary does not have
     complete: bool  # False where max_new_tokens cut it short
     trace: Trace
+    source_words: tuple[int, ...]  # the number of the word that each source token is a piece of
+    target_words: tuple[int, ...]
+    decoder_words: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -146,45 +127,31 @@ class Translator:
             num_unknown=source_ids.count(token_id(self.tokenizer, UNK)),
             complete=target_ids[-1] == self.special.eos,
             trace=trace,
+            source_words=self.word_numbers(source_ids),
+            target_words=self.word_numbers(target_ids),
+            decoder_words=self.word_numbers(decoder_ids),
         )
+
+    def word_numbers(self, ids: Sequence[int]) -> tuple[int, ...]:
+        return word_numbers([self.tokenizer.id_to_token(i) or UNK for i in ids])
 
     def readable_tokens(self, ids: Sequence[int]) -> tuple[str, ...]:
         return tuple(readable(self.tokenizer.id_to_token(i) or UNK) for i in ids)
 
 
-def available(folder: Path | None = None) -> tuple[ModelCard, ...]:
-    """Cards of the models that ship, by name; a folder without a readable config.json is left out."""
-    cards = []
-    for path in sorted((folder or CHECKPOINTS).glob("*/config.json")):
-        try:
-            cards.append(read_card(path.parent))
-        except CheckpointError:
-            continue
-    return tuple(cards)
-
-
-def load(name: str, device: torch.device | str | None = None, folder: Path | None = None) -> Translator:
-    """Load a shipped model in evaluation mode, float32, on `device` (the best there is unless given).
+def read_translator(card: ModelCard, folder: Path, device: torch.device) -> Translator:
+    """The translator whose files lie in `folder`, in evaluation mode.
 
     Raises:
-        CheckpointError: if there is no such model, or its files are missing, truncated, altered or of the wrong shape.
-        ValueError: if the device is not on this machine.
+        CheckpointError: if a file is missing, truncated or altered, or does not fit the others.
     """
-    folder = folder or CHECKPOINTS
-    folders = {path.parent.name: path.parent for path in folder.glob("*/config.json")}
-    if name not in folders:
-        names = ", ".join(card.name for card in available(folder)) or "none"
-        raise CheckpointError(f"There is no model {name!r}; the models that ship are {names}.")
-    path = folders[name]  # one that is there: never a path made from what came in a link
-    card = read_card(path)
-    where = best_device() if device is None else find_device(str(device))
-    tokenizer = _read_tokenizer(path / "tokenizer.json")
+    tokenizer = _read_tokenizer(folder / "tokenizer.json")
     model = build_translation_model(card.config.get("model", {}))
     known, stored = model.encoder.embedding.num_embeddings, tokenizer.get_vocab_size()
     if known != stored:
         raise CheckpointError(f"tokenizer.json does not fit the model: expected {known:,} tokens, got {stored:,}")
-    load_weights(model, path / "model.safetensors", card.config.get("sha256"))
-    return Translator(card, model.to(where).eval().requires_grad_(False), tokenizer, where)
+    load_weights(model, folder / "model.safetensors", card.config.get("sha256"))
+    return Translator(card, model.to(device).eval().requires_grad_(False), tokenizer, device)
 
 
 def build_translation_model(config: dict[str, Any]) -> EncoderDecoder:
@@ -209,64 +176,9 @@ def build_translation_model(config: dict[str, Any]) -> EncoderDecoder:
         raise CheckpointError(f"config.json does not describe this architecture: {error}") from None
 
 
-def load_weights(model: torch.nn.Module, path: Path, sha256: str | None = None) -> None:
-    """Fill a model from safetensors, strictly: every parameter once, each of its shape.
-
-    Raises:
-        CheckpointError: if the file is missing, truncated or altered, or does not fit the model.
-    """
-    content = _read_bytes(path)
-    if sha256 is not None and hashlib.sha256(content).hexdigest() != sha256:
-        raise CheckpointError(
-            f"{path.name} is not the file that was published (its SHA-256 differs): it may be cut short or altered. "
-            "Fetch it again."
-        )
-    try:
-        tensors = load_tensors(content)
-    except SafetensorError as error:
-        raise CheckpointError(f"{path.name} cannot be read, it may be cut short: {error}") from None
-    # Shared parameters are stored once, under the first of their names.
-    expected = dict(model.named_parameters())
-    missing, extra = sorted(expected.keys() - tensors.keys()), sorted(tensors.keys() - expected.keys())
-    if missing or extra:
-        raise CheckpointError(f"{path.name} does not fit the model: missing {missing[:3]}, unknown {extra[:3]}")
-    with torch.no_grad():
-        for name, parameter in expected.items():
-            if tensors[name].shape != parameter.shape:
-                shapes = f"expected {tuple(parameter.shape)}, got {tuple(tensors[name].shape)}"
-                raise CheckpointError(f"{path.name}: {name} has the wrong shape: {shapes}")
-            parameter.copy_(tensors[name])
-
-
-def read_card(folder: Path) -> ModelCard:
-    """The card of the model in `folder`.
-
-    Raises:
-        CheckpointError: if config.json is missing or does not hold what a card needs.
-    """
-    path = folder / "config.json"
-    try:
-        config = json.loads(_read_bytes(path))
-        text = (folder / "card.md").read_text(encoding="utf-8") if (folder / "card.md").is_file() else ""
-        record = folder / "training.json"
-        training = json.loads(_read_bytes(record)) if record.is_file() else {}
-        return ModelCard(
-            folder.name,
-            config["title"],
-            config["task"],
-            config,
-            config.get("scores", {}),
-            config["licence"],
-            text,
-            training,
-        )
-    except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
-        raise CheckpointError(f"{path.name} of model {folder.name!r} cannot be read: {error!r}") from None
-
-
 def _read_tokenizer(path: Path) -> Tokenizer:
     try:
-        tokenizer = Tokenizer.from_str(_read_bytes(path).decode("utf-8"))
+        tokenizer = Tokenizer.from_str(read_bytes(path).decode("utf-8"))
         special_tokens(tokenizer)
         token_id(tokenizer, UNK)
     except CheckpointError:
@@ -275,10 +187,3 @@ def _read_tokenizer(path: Path) -> Tokenizer:
         raise CheckpointError(f"{path.name} cannot be read: {error}") from None
     tokenizer.encode_special_tokens = True  # "<eos>" in what a person types is text like any other
     return tokenizer
-
-
-def _read_bytes(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError:
-        raise CheckpointError(f"The model {path.parent.name!r} lacks its file {path.name}.") from None

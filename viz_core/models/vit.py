@@ -1,0 +1,237 @@
+"""The Vision Transformer, parameter for parameter the book's: a picture cut into patches, each a token."""
+
+from __future__ import annotations
+
+from typing import TypeAlias, cast
+
+import torch
+import torch.nn.functional as F
+from einops import rearrange
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from viz_core.attention.multi_head import MultiHeadAttention
+
+Size: TypeAlias = int | tuple[int, int] | list[int]
+
+
+class PatchEmbedding(nn.Module):
+    """Cut a picture into patches and project each to a vector: row i is W patch_i + b (Dosovitskiy 2021, equation 1).
+
+    A convolution whose stride is its kernel does both at once.
+
+    Args:
+        img_size: height and width in pixels, or one number for both.
+        patch_size: the same for a patch; it must divide img_size.
+        num_hiddens: width of the vectors.
+        num_channels: 1 for grey pictures, 3 for colour.
+
+    Raises:
+        ValueError: if a size is below 1, or patches do not divide the picture.
+    """
+
+    def __init__(
+        self, img_size: Size = 96, patch_size: Size = 16, num_hiddens: int = 512, num_channels: int = 3
+    ) -> None:
+        super().__init__()
+        self.img_size, self.patch_size = _pair("img_size", img_size), _pair("patch_size", patch_size)
+        if num_channels < 1:
+            raise ValueError(f"num_channels: expected at least 1, got {num_channels}")
+        rows, columns = count_patches(self.img_size, self.patch_size)
+        self.num_patches = rows * columns
+        self.conv = nn.Conv2d(num_channels, num_hiddens, kernel_size=self.patch_size, stride=self.patch_size)
+
+    def grid(self, X: Float[Tensor, "batch channels height width"]) -> tuple[int, int]:
+        """Rows and columns of patches in these pictures.
+
+        Raises:
+            ValueError: if patches do not divide them, or they have other channels than the filters.
+        """
+        if X.dim() != 4 or X.shape[1] != self.conv.in_channels:
+            raise ValueError(
+                f"expected pictures of shape (batch, {self.conv.in_channels}, height, width), got {tuple(X.shape)}"
+            )
+        return count_patches((X.shape[2], X.shape[3]), self.patch_size)
+
+    def forward(self, X: Float[Tensor, "batch channels height width"]) -> Float[Tensor, "batch patches num_hiddens"]:
+        """One vector a patch, row by row."""
+        self.grid(X)
+        return rearrange(self.conv(X), "batch d rows columns -> batch (rows columns) d")
+
+
+class ViTMLP(nn.Module):
+    """W_2 gelu(W_1 x + b_1) + b_2, with dropout after each layer, the same for every token."""
+
+    def __init__(
+        self, mlp_num_hiddens: int, mlp_num_outputs: int, dropout: float = 0.5, mlp_num_inputs: int | None = None
+    ) -> None:
+        super().__init__()
+        self.dense1 = nn.Linear(mlp_num_inputs or mlp_num_outputs, mlp_num_hiddens)
+        self.dropout1 = nn.Dropout(dropout)
+        self.dense2 = nn.Linear(mlp_num_hiddens, mlp_num_outputs)
+        self.dropout2 = nn.Dropout(dropout)
+
+    def forward(self, x: Float[Tensor, "*batch d_in"]) -> Float[Tensor, "*batch d_out"]:
+        return self.dropout2(self.dense2(self.dropout1(F.gelu(self.dense1(x)))))
+
+
+class ViTBlock(nn.Module):
+    """Norm, self-attention, add; norm, MLP, add (Dosovitskiy 2021, equations 2 and 3).
+
+    The norm comes before each part and not after the addition, as in the Transformer of 2017.
+    """
+
+    def __init__(
+        self,
+        num_hiddens: int,
+        norm_shape: int | list[int],
+        mlp_num_hiddens: int,
+        num_heads: int,
+        dropout: float,
+        use_bias: bool = False,
+        site: str | None = None,
+    ) -> None:
+        super().__init__()
+        self.ln1 = nn.LayerNorm(norm_shape)
+        self.attention = MultiHeadAttention(num_hiddens, num_heads, dropout, use_bias, site=site)
+        self.ln2 = nn.LayerNorm(norm_shape)
+        self.mlp = ViTMLP(mlp_num_hiddens, num_hiddens, dropout)
+
+    def forward(self, X: Float[Tensor, "batch n d"]) -> Float[Tensor, "batch n d"]:
+        Z = self.ln1(X)
+        X = X + self.attention(Z, Z, Z)
+        return X + self.mlp(self.ln2(X))
+
+
+class ViT(nn.Module):
+    """Patches and a class token, plus learned positions, through num_blks blocks; the class token answers.
+
+    (Dosovitskiy 2021, section 3.1 and figure 1.) Token 0 is the class token, token 1 + r C + c the patch in
+    row r and column c of a grid with C columns. Positions start at N(0, 0.02^2), as in the paper's code.
+
+    Args:
+        img_size: height and width in pixels, or one number for both; of these pictures positions are learned.
+        patch_size: the same for a patch.
+        num_hiddens: width of a token.
+        mlp_num_hiddens: width inside each MLP.
+        num_heads: heads of each attention; they divide num_hiddens.
+        num_blks: number of blocks; block i is the site "encoder.i.self" of a trace.
+        emb_dropout, blk_dropout: dropout of the tokens that enter, and within the blocks.
+        use_bias: whether the projections of attention have biases.
+
+    Raises:
+        ValueError: if patches do not divide the picture, or heads the width.
+    """
+
+    def __init__(
+        self,
+        img_size: Size,
+        patch_size: Size,
+        num_hiddens: int,
+        mlp_num_hiddens: int,
+        num_heads: int,
+        num_blks: int,
+        emb_dropout: float,
+        blk_dropout: float,
+        use_bias: bool = False,
+        num_classes: int = 10,
+        num_channels: int = 3,
+    ) -> None:
+        super().__init__()
+        self.patch_embedding = PatchEmbedding(img_size, patch_size, num_hiddens, num_channels)
+        self.cls_token = nn.Parameter(torch.zeros(1, 1, num_hiddens))
+        num_steps = self.patch_embedding.num_patches + 1  # the class token comes first
+        self.pos_embedding = nn.Parameter(0.02 * torch.randn(1, num_steps, num_hiddens))
+        self.dropout = nn.Dropout(emb_dropout)
+        self.blks = nn.Sequential()
+        for i in range(num_blks):
+            block = ViTBlock(
+                num_hiddens, num_hiddens, mlp_num_hiddens, num_heads, blk_dropout, use_bias, site=f"encoder.{i}.self"
+            )
+            self.blks.add_module(f"{i}", block)
+        self.head = nn.Sequential(nn.LayerNorm(num_hiddens), nn.Linear(num_hiddens, num_classes))
+
+    @property
+    def blocks(self) -> tuple[ViTBlock, ...]:
+        """The blocks, first to last."""
+        return cast(tuple[ViTBlock, ...], tuple(self.blks))
+
+    @property
+    def grid(self) -> tuple[int, int]:
+        """Rows and columns of patches for which positions were learned."""
+        return count_patches(self.patch_embedding.img_size, self.patch_embedding.patch_size)
+
+    def embed(
+        self, X: Float[Tensor, "batch channels height width"], positions: bool = True
+    ) -> Float[Tensor, "batch tokens num_hiddens"]:
+        """The class token and the patches of each picture, plus their positions: what the first block sees."""
+        grid = self.patch_embedding.grid(X)
+        tokens = torch.cat((self.cls_token.expand(X.shape[0], -1, -1), self.patch_embedding(X)), dim=1)
+        if not positions:
+            return tokens
+        return tokens + interpolate_positions(self.pos_embedding, self.grid, grid).to(tokens.dtype)
+
+    def forward(
+        self, X: Float[Tensor, "batch channels height width"], positions: bool = True
+    ) -> Float[Tensor, "batch classes"]:
+        """Logits of each class.
+
+        Args:
+            X: normalised pictures, of any size that patches divide; positions are interpolated to it.
+            positions: False leaves them out. Then the class token sees a bag of patches: their order makes
+                no difference to the answer.
+
+        Raises:
+            ValueError: if patches do not divide the pictures, or they have other channels than the model.
+        """
+        H = self.dropout(self.embed(X, positions))
+        for blk in self.blks:
+            H = blk(H)
+        return self.head(H[:, 0])
+
+
+def interpolate_positions(
+    pos_embedding: Float[Tensor, "1 tokens d"], learned: tuple[int, int], wanted: tuple[int, int]
+) -> Float[Tensor, "1 new_tokens d"]:
+    """Learned positions for a grid of another size, by bicubic interpolation (Dosovitskiy 2021, section 3.2).
+
+    The class token's, which comes first, stays as it is.
+
+    Args:
+        learned: rows and columns of the grid that pos_embedding is for.
+        wanted: rows and columns of the new one.
+
+    Raises:
+        ValueError: if pos_embedding has not one row for the class token and each patch of the learned grid.
+    """
+    if pos_embedding.shape[1] != learned[0] * learned[1] + 1:
+        expected = f"1 + {learned[0]} x {learned[1]}"
+        raise ValueError(f"pos_embedding: expected {expected} positions, got {pos_embedding.shape[1]}")
+    if wanted == learned:
+        return pos_embedding
+    table = rearrange(pos_embedding[:, 1:], "1 (rows columns) d -> 1 d rows columns", rows=learned[0])
+    resized = F.interpolate(table.float(), size=wanted, mode="bicubic", align_corners=False)
+    patches = rearrange(resized, "1 d rows columns -> 1 (rows columns) d").to(pos_embedding.dtype)
+    return torch.cat((pos_embedding[:, :1], patches), dim=1)
+
+
+def count_patches(img_size: tuple[int, int], patch_size: tuple[int, int]) -> tuple[int, int]:
+    """Rows and columns of patches in a picture (height, width).
+
+    Raises:
+        ValueError: if patches do not divide it.
+    """
+    if not all(img_size) or img_size[0] % patch_size[0] or img_size[1] % patch_size[1]:
+        raise ValueError(
+            f"expected a picture that patches of {patch_size[0]} x {patch_size[1]} pixels divide, "
+            f"got {img_size[0]} x {img_size[1]}"
+        )
+    return img_size[0] // patch_size[0], img_size[1] // patch_size[1]
+
+
+def _pair(name: str, size: Size) -> tuple[int, int]:
+    """Height and width."""
+    pair = (size, size) if isinstance(size, int) else tuple(size)
+    if len(pair) != 2 or any(side < 1 for side in pair):
+        raise ValueError(f"{name}: expected one number or (height, width), each at least 1, got {size}")
+    return pair[0], pair[1]

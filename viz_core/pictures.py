@@ -1,0 +1,94 @@
+"""From the bytes a person brings to a picture: opened within bounds, turned upright, made red, green and blue."""
+
+from __future__ import annotations
+
+import io
+import re
+
+import numpy as np
+from PIL import Image, ImageOps
+
+FORMATS = ("PNG", "JPEG", "WEBP", "GIF")
+MAX_BYTES = 10 * 2**20
+MAX_PIXELS = 40_000_000
+
+_ACCEPTED = "PNG, JPEG, WebP and GIF pictures"
+_CUT_SHORT = "This picture cannot be read to its end: the file may be cut short. Save it again and try once more."
+# What people send by mistake, by how it begins; last, a picture that is one in its first bytes alone.
+_STRANGERS = (
+    (rb"%PDF", f"This is a PDF document, whatever its name says. Only {_ACCEPTED} can be opened: save a page as PNG."),
+    (
+        rb"(<\?xml.*?>|<!--.*?-->|<!DOCTYPE[^>]*>|\s)*<svg",
+        f"This is an SVG drawing, whatever its name says. Only {_ACCEPTED} can be opened: export it as PNG.",
+    ),
+    (
+        rb"....ftyp(heic|heix|hevc|mif1|msf1|avif)",
+        f"This is a HEIC or AVIF photo. Only {_ACCEPTED} can be opened: save it as JPEG.",
+    ),
+    (rb"(II\*\0|MM\0\*)", f"This is a TIFF picture. Only {_ACCEPTED} can be opened: save it as PNG."),
+    (rb"BM", f"This is a BMP picture. Only {_ACCEPTED} can be opened: save it as PNG."),
+    (rb"\x89PNG\r\n|\xff\xd8\xff|GIF8|RIFF....WEBP", _CUT_SHORT),
+)
+
+
+class PictureError(ValueError):
+    """A file that cannot be shown; the message is a sentence for the person who brought it."""
+
+
+def open_picture(content: bytes) -> Image.Image:
+    """Open PNG, JPEG, WebP or GIF (its first frame), turned upright as the camera's EXIF note says.
+
+    Size is judged from the header, before anything is unpacked: at most 10 MB and 40 megapixels. The name of a
+    file counts for nothing. The picture keeps its mode; `as_rgb` takes any.
+
+    Raises:
+        PictureError: if it is too large, of another kind, or broken.
+    """
+    if not content:
+        raise PictureError("This file is empty.")
+    if len(content) > MAX_BYTES:
+        raise PictureError(f"This file has {len(content) / 2**20:.1f} MB; a picture may have at most 10.")
+    try:
+        image = Image.open(io.BytesIO(content), formats=FORMATS)
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning):
+        raise PictureError(_too_large(None)) from None
+    except Exception:  # a broken header makes Pillow raise a dozen kinds of error
+        raise PictureError(_why_not(content)) from None
+    if image.width * image.height > MAX_PIXELS:
+        raise PictureError(_too_large(image.size))
+    try:
+        image.load()
+    except Exception:
+        raise PictureError(_CUT_SHORT) from None
+    try:
+        return ImageOps.exif_transpose(image)
+    except Exception:  # a broken note about its rotation: better as it lies than not at all
+        return image
+
+
+def as_rgb(image: Image.Image) -> Image.Image:
+    """Any picture as 8-bit red, green and blue: turned as its camera says, transparency on white, 16 bits scaled."""
+    image = ImageOps.exif_transpose(image)
+    if image.mode.startswith("I") or image.mode == "F":
+        values = np.asarray(image, dtype=np.float32)
+        sixteen = image.mode.startswith("I;16") or values.max(initial=0) > 255
+        top = max(65535.0, float(values.max(initial=0))) if sixteen else 255.0
+        image = Image.fromarray((values.clip(0) * (255 / top)).round().astype(np.uint8))
+    if image.has_transparency_data:
+        image = image.convert("RGBA")
+        background = Image.new("RGBA", image.size, "white")
+        image = Image.alpha_composite(background, image)
+    return image.convert("RGB")
+
+
+def _too_large(size: tuple[int, int] | None) -> str:
+    what = "This picture has" if size is None else f"This picture has {size[0]:,} x {size[1]:,} pixels:"
+    return f"{what} more than the 40 megapixels that can be opened. Make it smaller and try again."
+
+
+def _why_not(content: bytes) -> str:
+    head = content[:4096].lstrip(b"\xef\xbb\xbf \t\r\n")
+    for pattern, sentence in _STRANGERS:
+        if re.match(pattern, head, flags=re.DOTALL | re.IGNORECASE):
+            return sentence
+    return f"This file is not a picture that can be read. Only {_ACCEPTED} can be opened."

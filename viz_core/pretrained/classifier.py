@@ -1,0 +1,120 @@
+"""The vision transformers that ship: say what is on a picture, and show the attention that did it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from PIL import Image
+from torch import Tensor
+
+from viz_core.models.vit import ViT
+from viz_core.preprocessing import Preparation, Prepared
+from viz_core.pretrained.checkpoint import CheckpointError, ModelCard, load_weights
+from viz_core.trace import Trace, record
+from viz_core.vision.relevance import relevance_maps
+
+
+@dataclass(frozen=True)
+class Classification:
+    """What a model makes of a picture, and the attention that made it.
+
+    Token 0 of every map is the class token, token 1 + r C + c the patch in row r and column c of `grid`
+    (rows, columns C).
+    """
+
+    label: str
+    probabilities: dict[str, float]  # of every label, the most likely first; they sum to 1
+    grid: tuple[int, int]
+    trace: Trace
+    prepared: Prepared  # what the model really saw, and what was done to the picture for it
+
+
+@dataclass(frozen=True)
+class ImageClassifier:
+    """A shipped vision transformer with its labels. Safe to share between threads: nothing of a call is kept."""
+
+    card: ModelCard
+    model: ViT
+    labels: tuple[str, ...]
+    preparation: Preparation
+    device: torch.device
+
+    def prepare(self, image: Image.Image) -> Prepared:
+        """The picture as the model takes it: any mode and size in, one normalised size out."""
+        return self.preparation(image)
+
+    def classify(self, image: Image.Image) -> Classification:
+        """Say what is on a picture of any mode and size, and record all attention."""
+        return self.look(self.prepare(image))
+
+    @torch.inference_mode()
+    def look(self, prepared: Prepared, positions: bool = True) -> Classification:
+        """Classify a picture that is prepared already; without positions it is a bag of patches.
+
+        Raises:
+            ValueError: if patches do not divide the picture, or it has other channels than the model.
+        """
+        X = prepared.pixels.to(self.device)
+        with record() as trace:
+            logits = self.model(X, positions)
+        chances = logits[0].float().softmax(dim=-1).cpu()
+        order = chances.argsort(descending=True, stable=True).tolist()
+        probabilities = {self.labels[i]: float(chances[i]) for i in order}
+        return Classification(self.labels[order[0]], probabilities, self.model.patch_embedding.grid(X), trace, prepared)
+
+    def relevance(self, prepared: Prepared, label: str) -> Float[Tensor, "tokens tokens"]:
+        """Gradient-weighted relevance of each token (columns) to each (rows, the class token's first) for this label.
+
+        Raises:
+            ValueError: if the model has no such label.
+        """
+        if label not in self.labels:
+            raise ValueError(f"label: expected one of {', '.join(self.labels)}, got {label!r}")
+        with torch.enable_grad(), record(differentiable=True) as trace:
+            logits = self.model(prepared.pixels.to(self.device))
+            return relevance_maps(trace, logits[0, self.labels.index(label)])
+
+
+def read_classifier(card: ModelCard, folder: Path, device: torch.device) -> ImageClassifier:
+    """The classifier whose files lie in `folder`, in evaluation mode.
+
+    Raises:
+        CheckpointError: if a file is missing, truncated or altered, or does not fit the others.
+    """
+    model = build_classification_model(card.config.get("model", {}))
+    labels = card.config.get("labels")
+    num_classes = model.head[1].out_features
+    if not isinstance(labels, list) or len(set(labels)) != num_classes or len(labels) != num_classes:
+        raise CheckpointError(f"config.json does not fit the model: expected {num_classes} different labels")
+    try:
+        preparation = Preparation(size=model.patch_embedding.img_size, **card.config["pixels"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise CheckpointError(f"config.json does not say how pictures are prepared: {error}") from None
+    if len(preparation.mean) != model.patch_embedding.conv.in_channels:
+        raise CheckpointError(
+            f"config.json does not fit the model: expected {model.patch_embedding.conv.in_channels} channels, "
+            f"got {len(preparation.mean)}"
+        )
+    load_weights(model, folder / "model.safetensors", card.config.get("sha256"))
+    frozen = model.to(device).eval().requires_grad_(False)
+    return ImageClassifier(card, frozen, tuple(map(str, labels)), preparation, device)
+
+
+def build_classification_model(config: dict[str, Any]) -> ViT:
+    """The model a config describes: "architecture" (vit) and the sizes it takes.
+
+    Raises:
+        CheckpointError: if the config names no known architecture, lacks a field, names one the architecture
+            has not, or gives one an impossible value.
+    """
+    name = config.get("architecture") if isinstance(config, dict) else None
+    if name != "vit":
+        raise CheckpointError(f"config.json does not describe a known architecture, got {name!r}; there is vit")
+    try:
+        return ViT(**{field: size for field, size in config.items() if field != "architecture"})
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise CheckpointError(f"config.json does not describe this architecture: {error}") from None

@@ -1,0 +1,53 @@
+"""What every training writes: its progress, to resume from, and what ships of it at the end."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import save
+from torch import nn
+
+
+def save_progress(path: Path, content: dict[str, Any]) -> None:
+    """Write what a resumed run needs; a kill while writing leaves the old file whole."""
+    part = path.with_suffix(".part")
+    torch.save(content, part)
+    part.replace(path)
+
+
+def load_progress(path: Path, device: torch.device) -> dict[str, Any]:
+    """What `save_progress` wrote.
+
+    Raises:
+        ValueError: if there is no such file.
+    """
+    if not path.exists():
+        raise ValueError(f"nothing to resume from: {path} does not exist")
+    return torch.load(path, map_location=device, weights_only=True)
+
+
+def ship_weights(model: nn.Module, path: Path) -> str:
+    """Write every parameter once, in float16, and round the model's own to match; returns the file's SHA-256.
+
+    Whoever scores the model afterwards scores the weights that ship.
+    """
+    weights = save({n: p.detach().half().cpu().contiguous() for n, p in model.named_parameters()})
+    path.write_bytes(weights)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.copy_(parameter.half())
+    return hashlib.sha256(weights).hexdigest()
+
+
+def write_json(path: Path, content: dict[str, Any]) -> None:
+    """Readable JSON, in the order given."""
+    path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def settings_table(*settings: dict[str, Any]) -> str:
+    """Rows of a Markdown table, a setting each."""
+    return "\n".join(f"| {key} | {value} |" for part in settings for key, value in part.items())

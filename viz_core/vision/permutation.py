@@ -1,0 +1,58 @@
+"""The permutation test: what a model says of a picture whose patches are shuffled, with and without positions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from viz_core.models.vit import ViT
+from viz_core.vision.patches import shuffle_patches
+
+
+@dataclass(frozen=True)
+class PermutationTest:
+    """Probabilities of each class for the picture as it is and with its patches shuffled."""
+
+    positions: Float[Tensor, "classes"]
+    positions_shuffled: Float[Tensor, "classes"]
+    no_positions: Float[Tensor, "classes"]
+    no_positions_shuffled: Float[Tensor, "classes"]
+
+    @property
+    def change(self) -> float:
+        """Largest change of a probability by shuffling, with positions."""
+        return float((self.positions - self.positions_shuffled).abs().max())
+
+    @property
+    def residual(self) -> float:
+        """The same without positions: 0 up to rounding, since a sum over tokens has no order."""
+        return float((self.no_positions - self.no_positions_shuffled).abs().max())
+
+
+@torch.no_grad()
+def permutation_test(
+    model: ViT, X: Float[Tensor, "1 channels height width"], order: Int[Tensor, "patches"]
+) -> PermutationTest:
+    """Ask the model four times: the picture and the shuffled picture, with and without positions.
+
+    Raises:
+        ValueError: if the picture does not fit the model, or `order` is not an order of its patches.
+    """
+    model.patch_embedding.grid(X)
+    both = torch.cat((X, shuffle_patches(X, model.patch_embedding.patch_size, order)))
+    seen, bag = (model(both, positions=positions).float().softmax(dim=-1).cpu() for positions in (True, False))
+    return PermutationTest(seen[0], seen[1], bag[0], bag[1])
+
+
+def random_order(num_patches: int, seed: int = 0) -> Int[Tensor, "patches"]:
+    """A shuffled order of patches, the same for a seed on every machine.
+
+    Raises:
+        ValueError: if there is no patch.
+    """
+    if num_patches < 1:
+        raise ValueError(f"num_patches: expected at least 1, got {num_patches}")
+    return torch.randperm(num_patches, generator=torch.Generator().manual_seed(seed))
