@@ -16,8 +16,9 @@ test: $(VENV)/.dev
 	$(BIN)/mypy
 	$(BIN)/pytest
 
-bench: $(VENV)/.dev
-	$(BIN)/python -m benchmarks
+# All of it, or some: make bench ONLY="recording looking". Ctrl-C goes on to the next part.
+bench: $(VENV)/.bench
+	$(BIN)/python -m benchmarks $(ONLY)
 
 $(VENV)/.app: requirements.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -26,6 +27,10 @@ $(VENV)/.app: requirements.txt
 
 $(VENV)/.dev: requirements-dev.txt $(VENV)/.app
 	$(PIP_INSTALL) -r requirements-dev.txt
+	touch $@
+
+$(VENV)/.bench: requirements-bench.txt $(VENV)/.dev
+	$(PIP_INSTALL) --no-deps -r requirements-bench.txt
 	touch $@
 
 clean:

@@ -1,37 +1,62 @@
-"""Run every benchmark, or those named, print one table and keep the samples."""
+"""Run every part, or those named; print one table, keep the samples, and bring the README's table up to date."""
 
 from __future__ import annotations
 
 import argparse
-import importlib
-import pkgutil
+from collections.abc import Sequence
+from functools import partial
 
-import benchmarks
-from benchmarks.report import machine, save, table
-
-# A benchmark is a module of this package with a function `measure() -> list[Row]`.
-NAMES = sorted(
-    module.name
-    for module in pkgutil.iter_modules(benchmarks.__path__)
-    if not module.ispkg and module.name not in {"__main__", "report", "serving"}
-)
+from benchmarks import readme
+from benchmarks.isolation import in_own_process
+from benchmarks.parts import PARTS, devices, measured
+from benchmarks.report import Row, machine, save
+from benchmarks.tables import text_table
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"any of {', '.join(NAMES)}; all of them unless given")
-    names = parser.parse_args().names or NAMES
-    unknown = [name for name in names if name not in NAMES]
-    if unknown:
-        parser.error(f"there is no benchmark {', '.join(unknown)}; there are {', '.join(NAMES)}")
+def main(arguments: Sequence[str] | None = None) -> None:
+    asked = _arguments(arguments)
     print(", ".join(f"{key} {value}" for key, value in machine().items()))
-    rows = []
-    for name in names:
-        print(f"measuring {name} ...", flush=True)
-        found = importlib.import_module(f"benchmarks.{name}").measure()
-        save(name, found)
-        rows += found
-    print(table(rows))
+    rows: list[Row] = []
+    failed = []
+    for part in asked.parts or PARTS:
+        for device in devices(part, asked.device):
+            print(f"measuring {part} on {device} (Ctrl-C goes on to the next) ...", flush=True)
+            found = _rows(part, device, asked.quick)
+            rows += found or []
+            if found is None:
+                failed.append(part)
+            elif found and not asked.quick:
+                save(part, found, device)
+    if rows:
+        print(text_table(rows))
+    if not asked.quick:
+        readme.write(PARTS)
+    if failed:
+        raise SystemExit(f"not measured: {', '.join(failed)}")
+
+
+def _rows(part: str, device: str, quick: bool) -> list[Row] | None:
+    """What a part measured; nothing where it was interrupted, None where it could not be measured."""
+    try:
+        return in_own_process(partial(measured, part, device, quick))
+    except KeyboardInterrupt:
+        print(f"{part} was interrupted; what was saved before stays", flush=True)
+        return []
+    except RuntimeError as error:
+        print(f"{part} could not be measured: {error}", flush=True)
+        return None
+
+
+def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"any of {', '.join(PARTS)}; all of them unless given")
+    parser.add_argument("--device", choices=("cpu", "cuda"), help="only there; else wherever a part can run")
+    parser.add_argument("--quick", action="store_true", help="try each part out at a tiny size, and keep nothing")
+    asked = parser.parse_args(arguments)
+    unknown = [name for name in asked.parts if name not in PARTS]
+    if unknown:
+        parser.error(f"there is no benchmark {', '.join(unknown)}; there are {', '.join(PARTS)}")
+    return asked
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -24,6 +25,14 @@ def find_chromium() -> str | None:
     return next((path for path in map(shutil.which, ("chromium", "chromium-browser", "google-chrome")) if path), None)
 
 
+@dataclass(frozen=True)
+class Server:
+    """A server that answers: its address and its process."""
+
+    url: str
+    pid: int
+
+
 @contextmanager
 def serve(folder: Path, script: str = "app.py") -> Iterator[str]:
     """A Streamlit script of this repository on a free port, and its address; the log goes to `folder`.
@@ -31,9 +40,14 @@ def serve(folder: Path, script: str = "app.py") -> Iterator[str]:
     Raises:
         RuntimeError: if the server stops or does not come up; the message holds its log.
     """
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    with running(folder, script) as server:
+        yield server.url
+
+
+@contextmanager
+def running(folder: Path, script: str = "app.py") -> Iterator[Server]:
+    """The same with its process. Raises as `serve` does."""
+    port = free_port()
     log = folder / "server.log"
     command = [sys.executable, "-m", "streamlit", "run", script, "--server.headless=true"]
     command += [f"--server.port={port}", "--server.address=127.0.0.1", "--server.fileWatcherType=none"]
@@ -41,14 +55,20 @@ def serve(folder: Path, script: str = "app.py") -> Iterator[str]:
         server = subprocess.Popen(command, cwd=ROOT, stdout=output, stderr=subprocess.STDOUT)
         try:
             _wait_until_healthy(f"http://127.0.0.1:{port}", server, log)
-            yield f"http://127.0.0.1:{port}"
+            yield Server(f"http://127.0.0.1:{port}", server.pid)
         finally:
             server.terminate()
             server.wait(timeout=30)
 
 
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
 def _wait_until_healthy(url: str, server: subprocess.Popen[bytes], log: Path) -> None:
-    for _ in range(600):
+    for _ in range(2400):
         if server.poll() is not None:
             raise RuntimeError(f"the server stopped: {log.read_text()}")
         try:
@@ -56,5 +76,5 @@ def _wait_until_healthy(url: str, server: subprocess.Popen[bytes], log: Path) ->
                 if answer.status == 200:
                     return
         except OSError:
-            time.sleep(0.2)
+            time.sleep(0.05)
     raise RuntimeError(f"the server did not come up: {log.read_text()}")

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
 
+from benchmarks.browsing import chromium, visit
 from benchmarks.report import Row
-from benchmarks.serving import CHROMIUM_ARGUMENTS, find_chromium, serve
+from benchmarks.serving import serve
 
 SIZES = ((60, 32, 0.15, None), (2000, 512, 0.25, 1.2))  # positions, dimensions, seconds allowed, MB allowed
 SAMPLES = 11
+QUICK = {"sizes": SIZES[:1], "samples": 1}
 SETTLE_MS = 1500  # after a paint, until what else the page sends has come
 
 # What each page shows: the number of rows painted, or null.
@@ -42,15 +45,12 @@ STOPWATCH = """rows => new Promise(resolve => {
 })"""
 
 
-def measure() -> list[Row]:
+def measure(sizes: Sequence[tuple[int, int, float, float | None]] = SIZES, samples: int = SAMPLES) -> list[Row]:
     """Seconds and megabytes for the smallest and the largest table.
 
     Raises:
         RuntimeError: if there is no Chromium.
     """
-    chromium = find_chromium()
-    if chromium is None:
-        raise RuntimeError("this benchmark needs Chromium, and found none")
     rows = []
     with (
         tempfile.TemporaryDirectory() as ours_log,
@@ -58,49 +58,37 @@ def measure() -> list[Row]:
         serve(Path(ours_log)) as ours_url,
         serve(Path(peer_log), "benchmarks/peers/sinusoid_plotly.py") as peer_url,
         sync_playwright() as playwright,
+        chromium(playwright) as browser,
     ):
-        browser = playwright.chromium.launch(executable_path=chromium, args=CHROMIUM_ARGUMENTS)
-
-        def page() -> Page:
-            return browser.new_context(viewport={"width": 1400, "height": 1000}).new_page()
-
-        page().goto(ours_url)  # a server's first visitor waits for the imports
-        for n, d, seconds, megabytes in SIZES:
-            ours = _sample(page(), f"{ours_url}/sinusoidal-encoding", OURS, n, d)
-            peer = _sample(page(), peer_url, PLOTLY, n, d)
-            what = f"sinusoid heatmap {n:,} x {d}, slider to paint"
-            rows.append(Row(what, "s", ours[0], "plotly", peer[0], seconds))
-            if megabytes is not None:
-                what = f"sinusoid heatmap {n:,} x {d}, on the wire"
-                rows.append(Row(what, "MB", ours[1], "plotly", peer[1], megabytes))
-        browser.close()
+        with visit(browser, ours_url):
+            pass  # a server's first visitor waits for the imports
+        for n, d, seconds, megabytes in sizes:
+            ours = _sample(browser, f"{ours_url}/sinusoidal-encoding", OURS, n, d, samples)
+            peer = _sample(browser, peer_url, PLOTLY, n, d, samples)
+            what = f"sinusoid heatmap {n:,} x {d}"
+            rows.append(Row(f"{what}, slider to paint", "s", ours[0], "plotly Heatmap", peer[0], seconds))
+            rows.append(Row(f"{what}, on the wire", "MB", ours[1], "plotly Heatmap", peer[1], megabytes))
     return rows
 
 
-def _sample(page: Page, url: str, shown: str, n: int, d: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
+def _sample(
+    browser: Browser, url: str, shown: str, n: int, d: int, samples: int
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Step the slider up to n, timing each step and counting what comes for it.
 
     No step goes back: Streamlit keeps the large messages a browser has had, and sends only their names again.
     """
-    received = 0
-
-    def count(payload: str | bytes) -> None:
-        nonlocal received
-        received += len(payload)
-
-    page.on("websocket", lambda socket: socket.on("framereceived", count))
-    page.set_default_timeout(60_000)
-    first = n - SAMPLES
-    page.goto(f"{url}?se-d={d}&se-n={first}")
-    page.wait_for_function(f"rows => String(({shown})()) === String(rows)", arg=first)
-    page.wait_for_timeout(SETTLE_MS)
+    first = n - samples
     seconds, megabytes = [], []
-    for rows in range(first + 1, n + 1):
-        before = received
-        seconds.append(_step(page, shown, rows))
+    with visit(browser, f"{url}?se-d={d}&se-n={first}") as visitor:
+        page = visitor.page
+        page.wait_for_function(f"rows => String(({shown})()) === String(rows)", arg=first)
         page.wait_for_timeout(SETTLE_MS)
-        megabytes.append((received - before) / 1e6)
-    page.context.close()
+        for rows in range(first + 1, n + 1):
+            before = visitor.received
+            seconds.append(_step(page, shown, rows))
+            page.wait_for_timeout(SETTLE_MS)
+            megabytes.append((visitor.received - before) / 1e6)
     return tuple(seconds), tuple(megabytes)
 
 

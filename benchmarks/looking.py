@@ -1,0 +1,87 @@
+"""Looking at what was recorded: one head's exact map, one tile, all thumbnails; against maps that are all there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from benchmarks.memory import fits
+from benchmarks.random_models import bert, forward, random_tokens
+from benchmarks.recording import PEERS, eager_bytes
+from benchmarks.report import Row
+from benchmarks.sampling import in_turns, milliseconds, stopwatch
+from viz_core.trace import Trace
+
+SIZES = (128, 512, 2048, 4096)
+LAYER, HEAD, TILE = 3, 5, 256
+THUMBNAIL = 64
+QUICK = {"sizes": (64,), "samples": 1}
+
+
+def measure(device: str = "cpu", sizes: Sequence[int] = SIZES, samples: int = 9) -> list[Row]:
+    """Milliseconds of each look alone, and of a forward pass with a look, which is what a reader waits for."""
+    rows = []
+    ours, eager = bert("record", device), bert("eager", device)
+    watch = stopwatch(device)
+    for n in sizes:
+        tokens = random_tokens(n, device)
+        trace = forward("record", ours, tokens)
+        possible = fits(eager_bytes(n), device)
+        maps = forward("eager", eager, tokens) if possible else None
+        note = "" if possible else f"needs {eager_bytes(n) / 1e9:.0f} GB"
+        calls = {f"ours {name}": call for name, call in our_looks(trace).items()}
+        if maps is not None:
+            calls |= {f"eager {name}": call for name, call in eager_looks(maps).items()}
+        times = milliseconds(in_turns(calls, watch, samples=samples, most_seconds=10))
+        for name in our_looks(trace):
+            what = f"{name}, {n:,} tokens"
+            peer = times.get(f"eager {name}", ())
+            rows.append(Row(what, "ms", times[f"ours {name}"], PEERS["eager"], peer, note=note))
+        del trace, maps, calls
+        rows.append(_forward_and_look(ours, eager if possible else None, tokens, device, samples, note))
+    return rows
+
+
+def our_looks(trace: Trace) -> dict[str, object]:
+    """What a reader looks at, from a trace; all of it arrives on the CPU."""
+    call = list(trace)[LAYER]
+    some = slice(0, TILE)
+    return {
+        "one head's map": lambda: call.weights(head=HEAD),
+        f"one tile of {TILE} x {TILE}": lambda: call.weights(head=HEAD, queries=some, keys=some),
+        "thumbnails of one layer": lambda: call.overview(THUMBNAIL),
+        "all thumbnails": lambda: [each.overview(THUMBNAIL) for each in trace],
+    }
+
+
+def eager_looks(maps: Sequence[Tensor]) -> dict[str, object]:
+    """The same from a tuple of maps."""
+    layer = maps[LAYER]
+    return {
+        "one head's map": lambda: layer[:, HEAD].clone().cpu(),
+        f"one tile of {TILE} x {TILE}": lambda: layer[:, HEAD, :TILE, :TILE].clone().cpu(),
+        "thumbnails of one layer": lambda: _thumbnails(layer),
+        "all thumbnails": lambda: [_thumbnails(each) for each in maps],
+    }
+
+
+def _thumbnails(layer: Tensor) -> Tensor:
+    rows, columns = (min(THUMBNAIL, size) for size in layer.shape[-2:])
+    return F.adaptive_max_pool2d(layer, (rows, columns)).cpu()
+
+
+def _forward_and_look(ours: object, eager: object | None, tokens: Tensor, device: str, samples: int, note: str) -> Row:
+    def recorded() -> Tensor:
+        return list(forward("record", ours, tokens))[LAYER].weights(head=HEAD)
+
+    def from_maps() -> Tensor:
+        return forward("eager", eager, tokens)[LAYER][:, HEAD].clone().cpu()
+
+    calls = {"ours": recorded} if eager is None else {"ours": recorded, "eager": from_maps}
+    with torch.inference_mode():
+        times = milliseconds(in_turns(calls, stopwatch(device), samples=samples, most_seconds=10))
+    what, peer = f"forward and one head's map, {tokens.shape[1]:,} tokens", times.get("eager", ())
+    return Row(what, "ms", times["ours"], PEERS["eager"], peer, headline=tokens.shape[1] == 2048, note=note)

@@ -1,0 +1,72 @@
+"""How much memory there is, a process holds, and a call needed at its peak. Linux tells most; elsewhere None."""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+from pathlib import Path
+
+import torch
+
+MB = 1e6
+_STATUS, _MARK = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+
+
+def available(device: str = "cpu") -> float | None:
+    """Bytes that could be taken now."""
+    if device == "cuda":
+        return float(torch.cuda.mem_get_info()[0])
+    return _kilobytes(Path("/proc/meminfo"), "MemAvailable")
+
+
+def fits(needed: float, device: str = "cpu") -> bool:
+    """Whether so many bytes leave a fifth of what is there; yes where nobody knows."""
+    there = available(device)
+    return there is None or needed <= 0.8 * there
+
+
+def resident(pid: int) -> float:
+    """Bytes of main memory that a process holds."""
+    answer = subprocess.run(["ps", "-o", "rss=", "-p", str(pid)], capture_output=True, text=True, check=True)
+    return 1024.0 * int(answer.stdout)
+
+
+class Peak:
+    """The most bytes taken since `start`, beyond what was held then; for a process that does nothing else."""
+
+    def __init__(self, device: str = "cpu") -> None:
+        self.device = device
+        self.before = 0.0
+
+    def start(self) -> None:
+        if self.device == "cuda":
+            torch.cuda.synchronize()
+            torch.cuda.reset_peak_memory_stats()
+            self.before = float(torch.cuda.memory_allocated())
+            return
+        _return_free_memory()
+        if _MARK.exists():
+            _MARK.write_text("5")  # the high-water mark falls to what is held now
+        self.before = _kilobytes(_STATUS, "VmRSS") or 0.0
+
+    def stop(self) -> float | None:
+        """None where the system does not tell."""
+        if self.device == "cuda":
+            torch.cuda.synchronize()
+            return torch.cuda.max_memory_allocated() - self.before
+        most = _kilobytes(_STATUS, "VmHWM")
+        return None if most is None else most - self.before
+
+
+def _return_free_memory() -> None:
+    """Memory freed by what came before must not serve what is measured."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
+
+
+def _kilobytes(path: Path, name: str) -> float | None:
+    if not path.is_file():
+        return None
+    line = next((line for line in path.read_text().splitlines() if line.startswith(f"{name}:")), None)
+    return None if line is None else 1024.0 * int(line.split()[1])

@@ -1,0 +1,89 @@
+// Seconds in the page: from what a reader does to the frame after the one in which it is there.
+window.atlas = {
+  nextFrame: () => new Promise((resolve) => requestAnimationFrame(resolve)),
+
+  /** Do it, and wait until `there()` is true. What it does may be a promise, and may fail. */
+  async until(act, there) {
+    const start = performance.now();
+    let failure = null;
+    Promise.resolve(act()).catch((error) => (failure = error));
+    while (!there()) {
+      if (failure) throw failure;
+      await this.nextFrame();
+    }
+    await this.nextFrame();
+    return (performance.now() - start) / 1000;
+  },
+
+  /** Do it, and note when `count()` first reached each of `marks`. */
+  async reaching(act, count, marks) {
+    const start = performance.now();
+    const times = [];
+    act();
+    while (times.length < marks.length) {
+      await this.nextFrame();
+      const reached = count();
+      await this.nextFrame();
+      while (times.length < marks.length && reached >= marks[times.length]) times.push((performance.now() - start) / 1000);
+    }
+    return times;
+  },
+
+  /** Do it, and note when `picture()` last changed before it stayed the same for `quiet` seconds. */
+  async settling(act, picture, quiet) {
+    let before = picture();
+    let last = null;
+    const start = performance.now();
+    act();
+    while (last === null || performance.now() - last < 1000 * quiet) {
+      await this.nextFrame();
+      const now = picture();
+      if (now === before) continue;
+      before = now;
+      await this.nextFrame();
+      last = performance.now();
+    }
+    return (last - start) / 1000;
+  },
+
+  /** Characters of the page's HTML, and its elements; what stands in shadow roots too. */
+  size() {
+    let [characters, elements] = [document.documentElement.outerHTML.length, 0];
+    const roots = [document];
+    for (const root of roots) {
+      const nodes = root.querySelectorAll("*");
+      elements += nodes.length;
+      if (root !== document) characters += root.innerHTML.length;
+      for (const node of nodes) if (node.shadowRoot) roots.push(node.shadowRoot);
+    }
+    return [characters, elements];
+  },
+};
+
+// Our attention view: its heads, how many have their picture, and what the opened one's canvas shows.
+window.ours = {
+  root: () => document.querySelector("[data-testid=stBidiComponentIsolated]")?.shadowRoot,
+  show: () => [...document.querySelectorAll("button")].find((button) => button.textContent.trim() === "Show").click(),
+  painted: () => ours.root()?.querySelectorAll(".head:not(.absent) canvas").length ?? 0,
+  open: (layer, head) => ours.root().querySelector(`.head[data-layer="${layer}"][data-head="${head}"]`).click(),
+  picture() {
+    const small = Object.assign(document.createElement("canvas"), { width: 48, height: 48 });
+    const context = small.getContext("2d", { willReadFrequently: true });
+    for (const canvas of ours.root().querySelectorAll("canvas")) {
+      if (canvas.clientWidth > 200 && canvas.width && canvas.height) context.drawImage(canvas, 0, 0, 48, 48);
+    }
+    return context.getImageData(0, 0, 48, 48).data.join();
+  },
+};
+
+// BertViz: each of its views draws all it has before it lets the page go on.
+window.bertviz = {
+  drawn: () => Boolean(document.querySelector("#vis svg")),
+  model_view(layer, head) {
+    const thumbnail = document.getElementById(`attn_background_${layer}_${head}`).parentNode;
+    const act = () => thumbnail.lastElementChild.dispatchEvent(new MouseEvent("click", { bubbles: true }));
+    const title = `Layer ${layer}, Head ${head}`;
+    return atlas.until(act, () => [...document.querySelectorAll("text.detail")].some((text) => text.textContent === title));
+  },
+  head_view: (layer) => atlas.until(() => jQuery("#layer").val(layer).change(), bertviz.drawn),
+};

@@ -1,0 +1,73 @@
+"""A sentence translated step by step: with cached keys and values, without, and by transformers' generate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from benchmarks.random_models import BOS, PAD, marian, our_translator, random_tokens
+from benchmarks.report import Row
+from benchmarks.sampling import in_turns, milliseconds, stopwatch
+from viz_core.decoding import greedy_search
+from viz_core.models.encoder_decoder import EncoderDecoder
+from viz_core.tokenization import SpecialTokens
+
+SIZES = (12, 48, 192)  # tokens of the sentence, and of its translation
+QUICK = {"sizes": (4,), "samples": 1}
+NEVER = -1  # no token has this number: every sentence gets the length asked for
+
+
+def measure(device: str = "cpu", sizes: Sequence[int] = SIZES, samples: int = 9) -> list[Row]:
+    """Milliseconds a sentence, greedily, three blocks of 256 on each side; random weights of one size."""
+    ours, peer = our_translator(device), marian(device)
+    rows = []
+    for n in sizes:
+        source = random_tokens(n, device)
+        calls = {
+            "cache": lambda source=source: with_cache(ours, source),
+            "no cache": lambda source=source: without_cache(ours, source),
+            "generate": lambda source=source: by_generate(peer, source),
+        }
+        times = milliseconds(in_turns(calls, stopwatch(device), samples=samples, most_seconds=25))
+        what, shown = f"translate {n} tokens into {n}", n == SIZES[1]
+        rows += [
+            Row(what, "ms", times["cache"], "ours without a cache", times["no cache"], headline=shown),
+            Row(what, "ms", times["cache"], "transformers generate", times["generate"], headline=shown),
+        ]
+    return rows
+
+
+def with_cache(model: EncoderDecoder, source: Tensor) -> Tensor:
+    """(1, n) tokens, as the app translates."""
+    lens = torch.tensor([source.shape[1]], device=source.device)
+    return torch.tensor(greedy_search(model, source, lens, SpecialTokens(PAD, BOS, NEVER), source.shape[1]))
+
+
+@torch.inference_mode()
+def without_cache(model: EncoderDecoder, source: Tensor) -> Tensor:
+    """The same tokens, all steps so far computed again at each step."""
+    lens = torch.tensor([source.shape[1]], device=source.device)
+    memory = model.encoder(source, lens)
+    written = torch.full((1, 1), BOS, device=source.device)
+    for _ in range(source.shape[1]):
+        states, _ = model.decoder.hidden(written, model.decoder.init_state(memory, lens))
+        logits = model.decoder.dense(states[:, -1])
+        logits[:, [PAD, BOS]] = -torch.inf
+        written = torch.cat([written, logits.argmax(dim=-1, keepdim=True)], dim=1)
+    return written[:, 1:].cpu()
+
+
+def by_generate(model: Any, source: Tensor) -> Tensor:
+    """So many tokens by transformers, greedily, with its cache."""
+    written = model.generate(
+        input_ids=source,
+        attention_mask=torch.ones_like(source),
+        max_new_tokens=source.shape[1],
+        do_sample=False,
+        num_beams=1,
+        use_cache=True,
+    )
+    return written[:, 1:].cpu()
