@@ -21,7 +21,13 @@ def pairs_figure(query_position: int, key_position: int, num_hiddens: int, base:
     Pair j of position m points at the angle m omega_j; between the hands lies (m - n) omega_j. Of more
     than eight pairs eight are drawn, evenly apart.
     """
-    frequencies = angular_frequencies(num_hiddens, base).numpy()
+    return hands_figure(query_position, key_position, angular_frequencies(num_hiddens, base).numpy(), labels)
+
+
+def hands_figure(
+    query_position: int, key_position: int, frequencies: Float[np.ndarray, "pairs"], labels: Labels
+) -> go.Figure:
+    """The same for any frequencies, such as those a trained model has, in radians a position."""
     pairs = np.arange(0, len(frequencies), max(1, len(frequencies) // _MOST_PAIRS))
     omegas = frequencies[pairs]
     centres = np.array([[_SPACING * (j % _PER_ROW), -1.12 * _SPACING * (j // _PER_ROW)] for j in range(len(omegas))])

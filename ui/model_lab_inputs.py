@@ -1,0 +1,155 @@
+"""Asking for a model and for what it shall read."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from typing import TypeVar
+
+import streamlit as st
+from PIL import Image
+
+from ui.chapter import Chapter
+from ui.controls import escape
+from ui.model_lab_models import CURATED, Asked, Wanted, hub_model, hub_run, models_here
+from ui.model_lab_patience import Arrived, patiently
+from ui.model_lab_settings import LabSettings
+from viz_core.hub import HubError, HubModel, HubRun, Sampling, check_name, check_revision
+from viz_core.pictures import PictureError, open_picture
+
+Result = TypeVar("Result")
+_MOST_NEW = 256
+
+
+def ask_model(chapter: Chapter, settings: LabSettings) -> Wanted | None:
+    """Which model; None, after a sentence, where nothing that can be loaded is named yet."""
+    controls, words = chapter.controls, chapter.words
+    here = {model.name: model for model in models_here(settings.folders)}
+    if settings.hosted:
+        name = str(controls.select("model", settings.models, settings.models[0]))
+        return Wanted(name, here=name in here)
+    if not here:
+        st.info(words("none-here"), icon=":material/inventory_2:")
+    sources = ("list", "hub", "folder") if settings.folders else ("list", "hub")
+    with st.container(horizontal=True, vertical_alignment="bottom", key="which"):
+        source = controls.choice("source", sources, "list")
+        if source == "list":
+            options = (*here, *(name for name in CURATED if name not in here))
+            name = str(controls.select("model", options, options[0]))
+            if name in here:
+                return Wanted(name, here=True)
+            return Wanted(name) if _go_ahead(chapter, Wanted(name)) else None
+        if source == "folder":
+            folder = controls.text("folder", "", placeholder=words("placeholder.folder"))
+            wanted = Wanted(folder.strip(), folder=folder.strip())
+        else:
+            name = controls.text("name", "", placeholder=words("placeholder.name"))
+            revision = controls.text("revision", "", placeholder=words("placeholder.revision"))
+            wanted = Wanted(name.strip(), revision)
+    if not wanted.name:
+        st.caption(words("no-name"))
+        return None
+    if wanted.folder:
+        return wanted
+    checked = told(chapter, lambda: Wanted(check_name(wanted.name), check_revision(wanted.revision) or ""))
+    if checked is None:
+        return None
+    if checked.name in here and not checked.revision:
+        return Wanted(checked.name, here=True)
+    return checked if _go_ahead(chapter, checked) else None
+
+
+def load(chapter: Chapter, wanted: Wanted) -> HubModel | None:
+    """The model, or None after a sentence that says why there is none."""
+    arrived = Arrived()
+    label = chapter.words("loading", model=escape(wanted.name))
+    return told(chapter, lambda: patiently(label, lambda: hub_model(wanted, arrived), arrived))
+
+
+def ask_input(chapter: Chapter, model: HubModel) -> tuple[Asked, Image.Image | None] | None:
+    """What the model shall read, as its kind wants it; None, after a sentence, where there is nothing yet."""
+    controls, kind = chapter.controls, model.card.kind
+    if kind == "vision":
+        return _picture(chapter, controls.key("picture"), chapter.words("picture"))
+    if kind == "encoder":
+        text = controls.area("text", chapter.words("start.encoder"), height=90)
+        pair = controls.text("pair", "", placeholder=chapter.words("placeholder.pair"))
+        return Asked(text, pair=pair), None
+    if kind == "decoder":
+        text = controls.area("start", chapter.words("start.decoder"), height=90)
+        target = ""
+    else:
+        text = controls.area("text", chapter.words("start.encoder"), height=90)
+        target = controls.text("target", "", placeholder=chapter.words("placeholder.target"))
+    with controls.more():
+        lowest, default = (0, 12) if kind == "decoder" else (1, 48)
+        new_tokens = int(controls.slider("new", lowest, _MOST_NEW, default))
+        temperature = controls.slider("temperature", 0.0, 2.0, 0.0, 0.05)
+        top_k = int(controls.slider("topk", 0, 200, 0))
+        top_p = controls.slider("topp", 0.05, 1.0, 1.0, 0.05)
+        seed = int(controls.number("seed", 0, 9999, 0))
+    return Asked(text, target=target, new_tokens=new_tokens, sampling=Sampling(temperature, top_k, top_p, seed)), None
+
+
+def ask_second(chapter: Chapter, model: HubModel, first: Asked) -> tuple[Asked, Image.Image | None] | None:
+    """Another input of the same kind to compare with; None where there is none."""
+    with st.expander(chapter.words("second"), icon=":material/compare_arrows:"):
+        if model.card.kind == "vision":
+            return _picture(chapter, chapter.controls.key("picture-2"), chapter.words("picture"), silent=True)
+        text = chapter.controls.text("second", "", placeholder=chapter.words("placeholder.second"))
+    if not text.strip():
+        return None
+    return Asked(text, new_tokens=first.new_tokens, sampling=first.sampling), None
+
+
+def input_names(chapter: Chapter, first: Asked, second: Asked) -> tuple[str, str]:
+    """What two inputs are called side by side: their texts, or which picture it is."""
+    words = chapter.words
+    return first.text or words("first-picture"), second.text or words("second-picture")
+
+
+def run(chapter: Chapter, wanted: Wanted, model: HubModel, asked: Asked, image: Image.Image | None) -> HubRun | None:
+    """One recorded run, or None after a sentence. What was typed stays."""
+    label = chapter.words("running", model=escape(model.card.name))
+    return told(chapter, lambda: patiently(label, lambda: hub_run(wanted, asked, image)))
+
+
+def told(chapter: Chapter, work: Callable[[], Result]) -> Result | None:
+    """The result, or None after a sentence about what was wrong."""
+    try:
+        return work()
+    except HubError as error:
+        st.warning(escape(str(error)), icon=":material/edit:")
+    except ValueError as error:  # an absent device; the message names those there are
+        st.error(escape(str(error)), icon=":material/memory:")
+    except (MemoryError, RuntimeError) as error:  # torch's own, when memory runs out in the middle
+        st.error(chapter.words("failed", reason=escape(str(error).splitlines()[0][:200])), icon=":material/memory:")
+    return None
+
+
+def _go_ahead(chapter: Chapter, wanted: Wanted) -> bool:
+    """A download begins with a click, never with a link; whoever clicked once is not asked again."""
+    key = f"{chapter.controls.key('loaded')}-{wanted.name}@{wanted.revision}"
+    if not st.session_state.get(key):
+        button = st.empty()
+        if not button.button(chapter.words("download"), icon=":material/download:", type="primary"):
+            st.caption(chapter.words("not-here", model=escape(wanted.name)))
+            return False
+        button.empty()
+        st.session_state[key] = True
+    return True
+
+
+def _picture(chapter: Chapter, key: str, label: str, silent: bool = False) -> tuple[Asked, Image.Image | None] | None:
+    file = st.file_uploader(label, type=["png", "jpg", "jpeg", "webp", "gif"], key=key)
+    if file is None:
+        if not silent:
+            st.info(chapter.words("no-picture"), icon=":material/image:")
+        return None
+    content = file.getvalue()
+    try:
+        image = open_picture(content)
+    except PictureError as error:
+        st.warning(escape(str(error)), icon=":material/image:")
+        return None
+    return Asked(digest=hashlib.sha256(content).hexdigest()), image

@@ -1,0 +1,67 @@
+"""A run of a Hugging Face model as the groups an attention view shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from viz_core.figures.map_group import MapGroup
+from viz_core.figures.view_state import ViewState
+from viz_core.hub import HubRun, Token
+
+# What the queries and the keys of each kind are, by the names of their labels.
+_SIDES = {
+    "encoder-self": ("text", "text"),
+    "decoder-self": ("text", "text"),
+    "decoder-cross": ("written", "source"),
+}
+
+
+def hub_groups(run: HubRun, labels: Mapping[str, str]) -> tuple[MapGroup, ...]:
+    """One group for each kind of maps.
+
+    Args:
+        labels: names "encoder-self", "decoder-self", "decoder-cross", "text", "patches", "source", "written"
+            and "read".
+    """
+    groups = []
+    for maps in run.maps:
+        rows, columns = _SIDES.get(maps.id, ("text", "text"))
+        if maps.id == "decoder-self" and run.decoder_tokens:
+            rows, columns = "written", "read"
+        if run.grid is not None:
+            rows = columns = "patches"
+        groups.append(
+            MapGroup(
+                maps.id,
+                labels.get(maps.id, maps.id),
+                labels[rows],
+                labels[columns],
+                tuple(token.label for token in maps.query_tokens),
+                tuple(token.label for token in maps.key_tokens),
+                maps.calls,
+                query_words=_words(run, maps.query_tokens),
+                key_words=_words(run, maps.key_tokens),
+            )
+        )
+    return tuple(groups)
+
+
+def first_look(groups: Sequence[MapGroup]) -> ViewState:
+    """What is open at first: the middle layer, where maps are neither all neighbours nor all resting places."""
+    group = next((group for group in groups if group.id == "decoder-cross"), groups[-1])
+    return ViewState(group.id, len(group.calls) // 2, 0)
+
+
+def token_words(tokens: Sequence[Token]) -> tuple[int, ...]:
+    """The number of the word each token is a piece of; a special token is a word of its own."""
+    numbers: list[int] = []
+    after_special = True
+    for token in tokens:
+        starts = token.starts_word or token.special or after_special
+        numbers.append(numbers[-1] + starts if numbers else 0)
+        after_special = token.special
+    return tuple(numbers)
+
+
+def _words(run: HubRun, tokens: Sequence[Token]) -> tuple[int, ...] | None:
+    return None if run.grid is not None else token_words(tokens)

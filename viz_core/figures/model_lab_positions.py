@@ -1,0 +1,90 @@
+"""A model's own position scheme from its real numbers: what the position chapters draw from formulas."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+import plotly.graph_objects as go
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+
+from viz_core.figures.heatmap import Heatmap, signed_heatmap, to_pixels
+from viz_core.figures.style import ACCENT, lay_out, mark_on_log_axis
+from viz_core.positional import t5_relative_position_bucket
+
+Labels = Mapping[str, str]
+
+MOST_ROWS = 512
+"""A table of positions is shown as far as here."""
+
+_EXACT_CELLS = 2**18  # larger tables are sent in 8 bits a cell
+
+
+def table_heatmap(table: Float[Tensor, "positions width"], labels: Labels) -> Heatmap:
+    """The first rows of a table as the model has it; its darkest colour is what 99.5 % of its numbers stay below."""
+    rows = table[:MOST_ROWS]
+    flat = rows.abs().flatten()
+    limit = float(flat.kthvalue(max(1, math.ceil(0.995 * flat.numel()))).values) or 1.0
+    if rows.numel() <= _EXACT_CELLS:
+        return signed_heatmap(rows, labels["position"], labels["dimension"], limit=limit)
+    return Heatmap(to_pixels(rows, -limit, limit), -limit, limit, labels["position"], labels["dimension"], digits=4)
+
+
+def cosines(table: Float[Tensor, "positions width"]) -> Float[Tensor, "positions positions"]:
+    """p_i . p_j / (|p_i| |p_j|) of the first rows; the mean row is taken off, for all rows share it."""
+    rows = F.normalize(table[:MOST_ROWS] - table.mean(dim=0), dim=1)
+    return rows @ rows.T
+
+
+def cosine_heatmap(table: Float[Tensor, "positions width"], labels: Labels) -> Heatmap:
+    """How alike the rows of a table are."""
+    return signed_heatmap(cosines(table), labels["position_i"], labels["position_j"], limit=1.0, square=True)
+
+
+def wavelengths_figure(frequencies: Float[np.ndarray, "pairs"], room: int | None, labels: Labels) -> go.Figure:
+    """Tokens until each rotary pair has gone round once, on a log axis; a line where the model's room ends."""
+    waves = 2 * np.pi / np.maximum(frequencies.astype(np.float64), 1e-12)
+    figure = go.Figure(
+        go.Scatter(
+            x=waves.astype(np.float32),
+            y=np.arange(len(waves), dtype=np.int32),
+            mode="lines+markers",
+            line={"color": ACCENT},
+            marker={"size": 5},
+            hovertemplate=f"{labels['pair']} %{{y}}: %{{x:,.1f}}<extra></extra>",
+        )
+    )
+    figure.update_xaxes(type="log")
+    if room is not None:
+        mark_on_log_axis(figure, float(room), labels["room"])
+    return lay_out(figure, labels["wavelength"], labels["pair"], height=340)
+
+
+def bias_by_offset(
+    values: Float[Tensor, "buckets heads"], bidirectional: bool, max_distance: int, reach: int
+) -> Float[Tensor, "heads offsets"]:
+    """What T5 adds to a score, for keys from `reach` before the query to `reach` after it; not after it if one way."""
+    offsets = torch.arange(-reach, reach + 1 if bidirectional else 1)
+    buckets = t5_relative_position_bucket(offsets, bidirectional, len(values), max_distance)
+    return values[buckets].T.contiguous()
+
+
+def bias_figure(bias: Float[np.ndarray, "heads offsets"], reach: int, head: int, labels: Labels) -> go.Figure:
+    """The bias by offset: one head in the accent colour, the others behind it."""
+    offsets = np.arange(-reach, bias.shape[1] - reach, dtype=np.int32)
+    figure = go.Figure()
+    for i in [*(i for i in range(len(bias)) if i != head), head]:
+        figure.add_scatter(
+            x=offsets,
+            y=bias[i].astype(np.float32),
+            mode="lines",
+            line={"color": ACCENT if i == head else "rgba(128,128,128,0.45)", "width": 3 if i == head else 1},
+            name=f"{labels['head']} {i + 1}",
+            showlegend=False,
+            hovertemplate=f"{labels['head']} {i + 1}, %{{x}}: %{{y:.3f}}<extra></extra>",
+        )
+    return lay_out(figure, labels["signed-offset"], labels["added"], height=340)
