@@ -6,7 +6,7 @@ from ui.attention_view import attention_view
 from ui.chapter import Chapter
 from ui.models import translation_maps, translation_residuals, translator
 from ui.transformer import causal_mask, inside_the_encoder, parameters, training
-from ui.translation import ask_sentence, show_result, translate
+from ui.translation import ask_second, ask_sentence, show_result, translate
 from ui.words import current_language, load_words
 from viz_core.attention import MultiHeadAttention
 from viz_core.figures.translation import aligning_head, open_map
@@ -25,11 +25,14 @@ if result is None:
     st.stop()
 show_result(request, result)
 
+second, inputs = ask_second(chapter, MODEL, request)
 groups = translation_maps(MODEL, request.text, request.beam, current_language())
 view = attention_view(
     groups,
     load_words("attention-view").sections,
     default=aligning_head(groups),
+    second=second,
+    inputs=inputs,
     key="maps",
     language=current_language(),
 )

@@ -11,7 +11,7 @@ import pytest
 
 from ui.contents import CHAPTERS
 from ui.words import ENGLISH, TEXT, Words, languages, load_words
-from viz_core.figures.attention_payload import WORD_NAMES
+from viz_core.figures.view_words import WORD_NAMES
 
 ROOT = Path(__file__).resolve().parents[1]
 CHAPTER_FILES = sorted(path.stem for path in (TEXT / ENGLISH).glob("*.md"))
@@ -28,7 +28,7 @@ SECTIONS = {
     "look_for": ["look.{}"],
     "tabs": ["option.{}"],
 }
-CONTROLS = {"slider", "stops", "number", "choice", "select", "several", "toggle", "controls.text"}
+CONTROLS = {"slider", "stops", "number", "choice", "select", "several", "toggle", "area", "controls.text"}
 
 
 def sources(page: Path) -> list[Path]:

@@ -3,36 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import streamlit as st
 
 from ui.component import component
-from viz_core.figures.attention_payload import MapGroup, ViewState, encode_view
-from viz_core.figures.view_state import read_link, read_message, write_link
+from viz_core.figures.attention_payload import View, encode_view
+from viz_core.figures.map_group import MapGroup
+from viz_core.figures.view_link import ViewLink, read_link, write_link
+from viz_core.figures.view_page import SCRIPTS, view_page
+from viz_core.figures.view_state import ViewState, read_message
 
 __all__ = ["MapGroup", "ViewState", "attention_view"]
 
-# One idea a file, joined into the one module Streamlit takes: what is used comes before what uses it.
-_SCRIPTS = (
-    "shared/frame",
-    "shared/canvas",
-    "shared/mount",
-    "payload",
-    "words",
-    "colours",
-    "raster",
-    "cells",
-    "map_layout",
-    "map_draw",
-    "heads",
-    "pointer",
-    "map_events",
-    "sentence",
-    "main",
-)
-
-_mount = component("attention_view", *_SCRIPTS)
+_mount = component("attention_view", *SCRIPTS)
 
 
 def attention_view(
@@ -41,56 +26,81 @@ def attention_view(
     *,
     key: str,
     default: ViewState | None = None,
+    second: Sequence[MapGroup] = (),
+    inputs: tuple[str, str] = ("", ""),
     head_param: str = "head",
     pin_param: str = "pin",
+    look_param: str = "look",
     language: str = "en",
 ) -> ViewState:
-    """Draw the view and return which head is open and what is pinned. Both stand in the address bar.
+    """Draw the view and return what is open, pinned and how it is looked at. All of it stands in the address bar.
 
-    Groups keep their thumbnails once computed: cache them with the trace they come from, and a
-    click costs no more than the exact maps it needs.
+    Groups keep their thumbnails once computed, and a browser is sent their numbers once: cache them
+    with the trace they come from, and a click costs no more than the maps it needs.
 
     Args:
         groups: the kinds of maps, each a tab.
-        words: `WORD_NAMES` of `viz_core.figures.attention_payload`, and "bad_link", shown where the
-            address asks for a head or token that is not there.
+        words: `WORD_NAMES` of `viz_core.figures.view_words`, and "bad_link", shown where the
+            address asks for a head, token or look that is not there.
         key: identifies this view on its page.
         default: what is open where the address names nothing; the first head unless given.
+        second: the same kinds of maps of another input, to compare with.
+        inputs: what the two inputs are, for people; needed with `second`.
         head_param: query parameter of the opened head ("cross.2.5": group, layer and head from 0).
-        pin_param: query parameter of the pinned token ("q10" or "k3").
+        pin_param: query parameter of the pinned tokens ("q10" or "k3.k4").
+        look_param: query parameter of all else ("mode-links~scale-log").
         language: of the words, as a BCP 47 tag.
 
     Raises:
         ValueError: if there are no groups, the default is not among them, or a word is missing.
     """
-    if not groups:
-        raise ValueError("groups: expected at least one, got none")
+    view = View(groups, words, second, inputs, language)
     default = default or ViewState(groups[0].id, 0, 0)
+    names = {"head": head_param, "pin": pin_param, "look": look_param}
     message = (st.session_state.get(key) or {}).get("view")
-    turn = _turn(message)
-    turn_key = f"{key}-turn"
-    # Whatever moved last wins: a move of the reader that the address does not show yet, else the address.
-    if turn > st.session_state.get(turn_key, 0):
-        st.session_state[turn_key] = turn
-        state = read_message(message, groups) or default
-        _write_address(dict(zip((head_param, pin_param), write_link(state, default), strict=True)))
-    else:
-        link = st.query_params.get(head_param), st.query_params.get(pin_param)
-        state, understood = read_link(*link, groups, default)
-        if not understood:
-            st.caption(words["bad_link"])
-    data = encode_view(groups, state, words, turn=st.session_state.get(turn_key, 0), language=language)
+    state = _state(view, message, names, default, f"{key}-turn")
+    wants = _wants(message, f"{key}-ask")
+    data = encode_view(
+        view,
+        state,
+        turn=st.session_state.get(f"{key}-turn", 0),
+        known=_field(message, "have") == view.stamp,
+        wants=wants,
+        page=view_page(view, state, "Attention Atlas").encode() if "page" in wants else None,
+    )
     _mount(key=key, data=data, on_view_change=lambda: None)
     return state
 
 
-def _turn(message: Any) -> int:
-    """How many moves the browser has reported; 0 before the first."""
-    turn = message.get("turn") if isinstance(message, Mapping) else None
-    return turn if isinstance(turn, int) else 0
+def _state(view: View, message: Any, names: Mapping[str, str], default: ViewState, turn_key: str) -> ViewState:
+    """Whatever moved last wins: a move of the reader that the address does not show yet, else the address."""
+    turn = _field(message, "turn")
+    if isinstance(turn, int) and turn > st.session_state.get(turn_key, 0):
+        st.session_state[turn_key] = turn
+        state = read_message(message, view.groups, default) or default
+        _write_address({names[part]: value for part, value in asdict(write_link(state, default)).items()})
+        return state
+    link = ViewLink(**{part: st.query_params.get(name) for part, name in names.items()})
+    state, understood = read_link(link, view.groups, default)
+    if not understood:
+        st.caption(view.words["bad_link"])
+    return state
 
 
-def _write_address(link: dict[str, str | None]) -> None:
+def _wants(message: Any, ask_key: str) -> list[str]:
+    """What the browser asks for in this message; each is answered once."""
+    ask, wants = _field(message, "ask"), _field(message, "wants")
+    if not isinstance(ask, str) or ask == st.session_state.get(ask_key) or not isinstance(wants, list):
+        return []
+    st.session_state[ask_key] = ask
+    return [want for want in wants if isinstance(want, str)]
+
+
+def _field(message: Any, name: str) -> Any:
+    return message.get(name) if isinstance(message, Mapping) else None
+
+
+def _write_address(link: Mapping[str, str | None]) -> None:
     """Put the state into the address; each change is an entry in the browser's history, so none without need."""
     changed = {name: value for name, value in link.items() if value != st.query_params.get(name)}
     for name in [name for name, value in changed.items() if value is None]:

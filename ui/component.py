@@ -1,7 +1,14 @@
-"""Components of our own: plain HTML, CSS and JavaScript from assets/components, no build step."""
+"""Components of our own: plain HTML, CSS and JavaScript from assets/components, no build step.
+
+Streamlit sends a component's markup, style and scripts again with every change of its data. So
+each component comes as two: its code, whose message never changes and therefore crosses the wire
+once a session, and a stub that hands the data to it.
+"""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +16,36 @@ import streamlit as st
 
 _HOME = Path(__file__).resolve().parent.parent / "assets" / "components"
 
+_CODE = """
+{scripts}
+const code = (globalThis.atlasComponents ??= {{}});
+const {{ waiting = [] }} = code[{name}] ?? {{}};
+code[{name}] = {{ show, markup: {markup} }};
+waiting.forEach((start) => start());
+export default function () {{}}
+"""
 
-def component(name: str, *scripts: str) -> Any:
-    """Declare the component in assets/components/NAME; what comes back mounts it. Once, at import.
+_STUB = """
+export default function (component) {{
+  const all = (globalThis.atlasComponents ??= {{}});
+  const own = (all[{name}] ??= {{ waiting: [] }});
+  const {{ parentElement }} = component;
+  let end;
+  const start = () => {{
+    const {{ show, markup }} = all[{name}];
+    const here = parentElement.querySelector(".here");
+    if (here && !here.firstChild) here.innerHTML = markup;
+    end = here && show(component);
+  }};
+  if (own.show) start();
+  else own.waiting.push(start);
+  return () => end?.();
+}}
+"""
+
+
+def component(name: str, *scripts: str) -> Callable[..., Any]:
+    """Declare the component in assets/components/NAME; what comes back mounts it under a `key`. Once, at import.
 
     Args:
         scripts: files without ".js", of NAME or, as "shared/FILE", of all components. Each holds one
@@ -19,9 +53,22 @@ def component(name: str, *scripts: str) -> Any:
     """
     folder = _HOME / name
     files = [(_HOME if script.startswith("shared/") else folder) / f"{script}.js" for script in scripts]
-    return st.components.v2.component(
-        name,
-        html=(folder / "view.html").read_text(encoding="utf-8"),
-        css=(folder / "style.css").read_text(encoding="utf-8"),
-        js="\n".join(file.read_text(encoding="utf-8") for file in files),
+    joined = "\n".join(file.read_text(encoding="utf-8") for file in files)
+    markup = (folder / "view.html").read_text(encoding="utf-8")
+    style = (folder / "style.css").read_text(encoding="utf-8")
+    code = st.components.v2.component(
+        f"{name}_code",
+        html="<div></div>",
+        js=_CODE.format(
+            scripts=joined.replace("export default function", "function show", 1),
+            name=json.dumps(name),
+            markup=json.dumps(f"<style>{style}</style>{markup}"),
+        ),
     )
+    stub = st.components.v2.component(name, html='<div class="here"></div>', js=_STUB.format(name=json.dumps(name)))
+
+    def mount(*, key: str, **arguments: Any) -> Any:
+        code(key=f"component-code-{key}")  # takes no room: see house.css
+        return stub(key=key, **arguments)
+
+    return mount

@@ -14,6 +14,8 @@ from ui.words import Words, load_words
 
 Option = TypeVar("Option")
 
+_MOST_IN_ADDRESS = 4000  # characters; servers refuse addresses of a few times this length
+
 
 class Controls:
     """A chapter's widgets. Each has the name its label has in the words, and PREFIX-NAME in the URL.
@@ -121,6 +123,23 @@ class Controls:
             )
             or ""
         )
+
+    def area(self, name: str, default: str, height: int = 160) -> str:
+        """Several lines of text; the page says itself what it cannot read, and loses none of it.
+
+        What is too long for an address stays out of it, and a note says so.
+        """
+
+        def widget(key: str, label: str) -> str | None:
+            if len(st.session_state.get(key) or "") <= _MOST_IN_ADDRESS:
+                return st.text_area(label, default, height, key=key, bind="query-params")
+            if key in st.query_params:
+                del st.query_params[key]
+            text = st.text_area(label, default, height, key=key)
+            (self._notes or st).caption(load_words("common")("unlinked", label=label))
+            return text
+
+        return self._bound(name, widget) or ""
 
     def _option(self, option: object) -> str:
         if isinstance(option, list):

@@ -8,13 +8,13 @@ from ui.words import load_words
 from viz_core import claims
 from viz_core.figures.map_group import MapGroup
 from viz_core.figures.translation import translation_groups
-from viz_core.pretrained import Translation, Translator, load
+from viz_core.pretrained import Translation, Translator, load_translator
 
 
 @st.cache_resource(max_entries=4, show_spinner=False)
 def translator(name: str) -> Translator:
     """A shipped translator, loaded once."""
-    return load(name)
+    return load_translator(name)
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)

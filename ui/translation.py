@@ -8,9 +8,10 @@ import streamlit as st
 
 from ui.chapter import Chapter
 from ui.controls import escape
-from ui.models import translation
-from ui.words import Words, load_words
+from ui.models import translation, translation_maps
+from ui.words import Words, current_language, load_words
 from viz_core.bleu import book_bleu, sentence_bleu
+from viz_core.figures.map_group import MapGroup
 from viz_core.pretrained import CheckpointError, TextError, Translation
 from viz_core.samples import Sample, sentences
 from viz_core.tokenization import clean
@@ -64,6 +65,16 @@ def translate(chapter: Chapter, model: str, request: Request) -> Translation | N
     except ValueError as error:  # an absent device; the message names those there are
         st.error(escape(str(error)), icon=":material/memory:")
     return None
+
+
+def ask_second(chapter: Chapter, model: str, request: Request) -> tuple[tuple[MapGroup, ...], tuple[str, str]]:
+    """The maps of another sentence to compare with, or none, and what both sentences are."""
+    words = load_words("translation")
+    with st.expander(words("second"), icon=":material/compare_arrows:"):
+        text = chapter.controls.text("second", "", placeholder=words("placeholder"))
+        if not text.strip() or translate(chapter, model, Request(text, request.search)) is None:
+            return (), ("", "")
+    return translation_maps(model, text, request.beam, current_language()), (clean(request.text), clean(text))
 
 
 def show_result(request: Request, result: Translation) -> None:

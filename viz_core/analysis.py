@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import Literal
 
 import torch
 from jaxtyping import Float
@@ -21,7 +23,9 @@ def attention_entropy(weights: Float[Tensor, "*batch queries keys"]) -> Float[Te
     """
     if weights.numel() and (smallest := weights.amin().item()) < 0:
         raise ValueError(f"weights: expected none below 0, got {smallest:.3g}")
-    nats = 0.0 - torch.xlogy(weights, weights).sum(dim=-1)  # not -x, which would make -0 of 0
+    # xlogy would guard 0 log 0 as well, at three times the cost, which long maps feel.
+    logs = weights.clamp_min(torch.finfo(weights.dtype).tiny).log_()
+    nats = 0.0 - logs.mul_(weights).sum(dim=-1)  # not -x, which would make -0 of 0
     # A softmax may round its largest weight to a hair above 1, whose term would be a hair below 0.
     return (nats / math.log(2)).clamp_min(0.0)
 
@@ -37,6 +41,53 @@ def diagonal_mass(weights: Float[Tensor, "*batch n n"]) -> Float[Tensor, "*batch
     if weights.dim() < 2 or weights.shape[-2] != weights.shape[-1] or not weights.shape[-1]:
         raise ValueError(f"weights: expected as many queries as keys, got shape {tuple(weights.shape)}")
     return weights.diagonal(dim1=-2, dim2=-1).mean(dim=-1)
+
+
+def offset_mass(weights: Float[Tensor, "*batch n n"], offset: int) -> Float[Tensor, "*batch"]:
+    """Attention to the token `offset` places on (-1 the previous, 1 the next), mean over tokens that have one: 0 to 1.
+
+    M_o = mean_i w_(i, i+o) over 0 <= i + o < n (Voita 2019, "Analyzing Multi-Head Self-Attention",
+    section 4.1, where heads with much of it are called positional). Offset 0 is `diagonal_mass`.
+
+    Raises:
+        ValueError: if queries and keys are not equally many, or no token has one so far away.
+    """
+    if weights.dim() < 2 or weights.shape[-2] != weights.shape[-1] or abs(offset) >= weights.shape[-1]:
+        raise ValueError(
+            f"weights: expected as many queries as keys, and more than {abs(offset)}, got shape {tuple(weights.shape)}"
+        )
+    return weights.diagonal(offset, dim1=-2, dim2=-1).mean(dim=-1)
+
+
+def key_mass(weights: Float[Tensor, "*batch queries keys"], keys: Sequence[int]) -> Float[Tensor, "*batch"]:
+    """Share of all attention that goes to these keys, mean over queries: 0 to 1.
+
+    M = mean_i sum_(j in keys) w_ij. With the first token alone it finds attention sinks (Xiao 2024,
+    section 3.1), with [SEP] the heads that do nothing (Clark 2019, section 3.2).
+
+    Raises:
+        ValueError: if there is no query, or no such key.
+    """
+    if weights.dim() < 2 or not weights.shape[-2]:
+        raise ValueError(f"weights: expected at least one query, got shape {tuple(weights.shape)}")
+    if any(not 0 <= key < weights.shape[-1] for key in keys):
+        raise ValueError(f"keys: expected 0 to {weights.shape[-1] - 1}, got {list(keys)}")
+    return weights[..., list(keys)].sum(dim=-1).mean(dim=-1)
+
+
+def combine_heads(
+    weights: Float[Tensor, "heads queries keys"], how: Literal["mean", "max"]
+) -> Float[Tensor, "queries keys"]:
+    """Several heads as one map: their mean, whose rows still sum to 1, or their largest weight, whose rows do not.
+
+    Raises:
+        ValueError: if there is no head, or `how` is neither.
+    """
+    if weights.dim() != 3 or not weights.shape[0]:
+        raise ValueError(f"weights: expected (heads, queries, keys) with a head, got shape {tuple(weights.shape)}")
+    if how not in ("mean", "max"):
+        raise ValueError(f"how: expected 'mean' or 'max', got {how!r}")
+    return weights.mean(dim=0) if how == "mean" else weights.amax(dim=0)
 
 
 def query_information(weights: Float[Tensor, "*batch queries keys"]) -> Float[Tensor, "*batch"]:

@@ -20,9 +20,9 @@ import torch
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 
-from viz_core import pretrained
 from viz_core.pretrained import CheckpointError, TextError, Translator, available, load
 from viz_core.tokenization import train_tokenizer
+from viz_core.trace import record
 
 NAME = "tiny-en-fr"
 SENTENCE = "The cat is on the bed."
@@ -101,7 +101,7 @@ def test_greedy_writes_the_likeliest_token_of_its_own_pass(translator: Translato
 
 def test_the_trace_is_of_the_whole_translation_and_nothing_else(translator: Translator) -> None:
     one, two = translator.translate("Go."), translator.translate(SENTENCE)
-    with torch.no_grad(), pretrained.record() as again:
+    with torch.no_grad(), record() as again:
         source = torch.tensor([one.source_ids])
         translator.model(source, torch.tensor([[1, *one.target_ids[:-1]]]), torch.tensor([source.shape[1]]))
     for call in one.trace:

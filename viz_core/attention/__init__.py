@@ -1,7 +1,22 @@
 """Scoring functions, masked softmax and multi-head attention."""
 
+from viz_core.attention.additive import AdditiveAttention
 from viz_core.attention.dot_product import DotProductAttention
+from viz_core.attention.kernel_pooling import nadaraya_watson
+from viz_core.attention.kernels import boxcar, constant, epanechnikov, gaussian, triangular
 from viz_core.attention.masking import length_mask, masked_softmax
 from viz_core.attention.multi_head import MultiHeadAttention
 
-__all__ = ["DotProductAttention", "MultiHeadAttention", "length_mask", "masked_softmax"]
+__all__ = [
+    "AdditiveAttention",
+    "DotProductAttention",
+    "MultiHeadAttention",
+    "boxcar",
+    "constant",
+    "epanechnikov",
+    "gaussian",
+    "length_mask",
+    "masked_softmax",
+    "nadaraya_watson",
+    "triangular",
+]

@@ -1,79 +1,114 @@
-"""An attention view as one run of bytes: what the browser draws, and nothing it need not have.
+"""The conversation between Python and the attention view, and the bytes it is held in.
 
-    4 bytes    length of the header, little-endian
-    header     JSON, padded with spaces so that what follows starts at a multiple of 4
-    sections   thumbnails (uint8) and exact maps (float32, little-endian), each at a multiple of 4
+The browser says (a small JSON message, whenever the reader has moved)
 
-The header names every section by its offset from the first one:
+    {turn, ask, have, wants, group, layer, head, pins, look}
 
-    version    1
-    language   BCP 47 tag; decides how numbers are written
-    words      every word on the screen, by the names in `WORD_NAMES`
-    turn       how many of the reader's moves are in `view` (see `encode_view`)
-    view       {group, layer, head, pin: {axis, index} or null}
-    scale      "sqrt": colour shows the square root of the weight
-    groups     [{id, label, queries_label, keys_label, query_tokens, key_tokens, overview, layers}]
-               overview: true where a side is too long for exact maps of whole heads
-               layers: [{number, heads, thumbnails: {offset, rows, columns}, stats: [{entropy, diagonal}]}],
-               one thumbnail after the other, one entry of stats a head
-    maps       [{group, layer, head, offset, rows, columns}]: heads whose exact weights are here
-    tiles      []: room for exact parts of long maps
+    turn    counts the reader's moves: Python keeps the newest, and says which it has seen
+    have    the stamp of the base the browser holds, or none
+    ask     names this asking, so that it is answered once
+    wants   names of parts that are on the screen and not here yet (see below)
+    group.. the state (`view_state.ViewState`)
+
+and Python answers with one run of bytes (`framing.frame`): a JSON header, then parts.
+
+    version  2
+    stamp    names the base: the groups, their tokens and the words
+    turn     how many of the reader's moves are in `state`
+    state    {group, layer, head, pins: ["q3"], look: {name: word}}
+    offline  true in a file without Python behind it: what is not here cannot be asked for
+    base     only where the browser does not hold it:
+             {language, words, inputs: [label, ...], measures: [name, ...],
+              groups: one list an input: [{id, label, queries_label, keys_label, query_tokens, key_tokens,
+                       query_words, key_words, on_itself, separators, exact, layers: [{number, heads}]}]}
+             query_words and key_words number the word of every token, or are null;
+             exact: whether whole maps are sent (both sides have at most `EXACT_TOKENS`), or tiles
+    parts    [{name, kind, offset, shape, ...}], each an answer by the name of its question:
+             "picture INPUT GROUP LAYER"      heads x rows x columns, kind "root", with measures: [{name: number}]
+             "map MAPNAME"                    the whole exact map, kind "exact"
+             "tile MAPNAME R C I J"           cells of 2^R x 2^C tokens: rows from I, columns from J times TILE cells;
+                                              kind "exact" where R and C are 0, else "root", the largest weight of each
+             "page"                           the view as an HTML file, kind "bytes"
+             MAPNAME as in `map_part.MapName`
+    missing  names that were wanted and cannot be had
+
+"exact" is float32, little-endian; "root" is one byte round(255 sqrt(w)). Every part starts at a multiple of 4.
+
+A first answer holds the open group's pictures as far as they come quickly, and exactly as many maps as fit
+`EXACT_BYTES`: those of the whole group, or of the open layer, or the open head alone. All else is asked for.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float, UInt8
 from torch import Tensor
 
 from viz_core.figures.framing import Sections, frame, unframe
-from viz_core.figures.map_group import LayerPicture, MapGroup
-from viz_core.figures.view_state import Pin, ViewState
+from viz_core.figures.map_group import MapGroup
+from viz_core.figures.map_part import MapName
+from viz_core.figures.view_answers import Part, PartError, answer, exact_is_whole
+from viz_core.figures.view_state import ViewState
+from viz_core.figures.view_words import WORD_NAMES
+from viz_core.fingerprints import MEASURES
 
-__all__ = ["EXACT_BYTES", "EXACT_TOKENS", "WORD_NAMES", "MapGroup", "Pin", "ViewState", "decode_view", "encode_view"]
-
-VERSION = 1
-
-EXACT_TOKENS = 512
-"""With more tokens than this on a side, a head is shown as an overview."""
+VERSION = 2
 
 EXACT_BYTES = 256 * 1024
-"""All heads of the open group are sent exactly if together they are no larger; else only the open one."""
+"""So many bytes of exact maps are sent unasked."""
 
-WORD_NAMES = (
-    "heads",  # what the grid is
-    "head_short",  # {head}
-    "layer_short",  # {layer}
-    "head_name",  # {layer} {head}
-    "entropy",  # {value}
-    "heads_hint",
-    "map_label",  # {name} {queries} {keys}, and which keys do what
-    "queries",  # {label}
-    "keys",  # {label}
-    "weight",
-    "pair",  # {query} {key}
-    "looks_at",  # {query} {key} {value}
-    "looks_most_at",  # {query} {key} {value}
-    "looked_at_most_by",  # {query} {key} {value}
-    "looks_at_nothing",  # {query}
-    "looked_at_by_none",  # {key}
-    "about",  # {value}, known to 8 bits
-    "at_most",  # {value}, the largest of several
-    "span",  # {first} {last}
-    "announcement",  # {name} {text}
-    "sentence_title",
-    "sentence_hint",
-    "pinned",  # {token}
-    "waiting",
-    "overview",
-)
-"""The words a view needs, each a template with these {placeholders}."""
+QUICK_WEIGHTS = 2**25
+"""Pictures are sent unasked as long as no more weights than this must be computed for them."""
+
+MOST_WANTS = 64
+
+
+@dataclass(frozen=True)
+class View:
+    """Everything a view shows, whatever the reader does.
+
+    Attributes:
+        groups: the kinds of maps, in the order of their tabs.
+        words: every word of `WORD_NAMES`.
+        second: the same kinds of maps for another input, to compare with; or none.
+        inputs: what the two inputs are, for people; needed with `second`.
+        language: of the words, as a BCP 47 tag; decides how numbers are written.
+
+    Raises:
+        ValueError: if there is no group, two share an id, the second input's ids differ, or a word is missing.
+    """
+
+    groups: Sequence[MapGroup]
+    words: Mapping[str, str] = field(repr=False)
+    second: Sequence[MapGroup] = ()
+    inputs: tuple[str, str] = ("", "")
+    language: str = "en"
+
+    def __post_init__(self) -> None:
+        ids = [group.id for group in self.groups]
+        if not ids or len(set(ids)) != len(ids):
+            raise ValueError(f"groups: expected one of each id, got {', '.join(ids) or 'none'}")
+        if self.second and [group.id for group in self.second] != ids:
+            raise ValueError(f"second: expected groups {', '.join(ids)}, got {', '.join(g.id for g in self.second)}")
+        missing = [name for name in WORD_NAMES if name not in self.words]
+        if missing:
+            raise ValueError(f"words: expected all of WORD_NAMES, got none for {', '.join(missing)}")
+
+    @property
+    def stamp(self) -> str:
+        """Differs where the groups or the language do."""
+        stamps = "-".join(str(group.stamp) for group in (*self.groups, *self.second))
+        return f"{self.language}:{stamps}:{'|'.join(self.inputs)}"
+
+    def group(self, number: int, name: str) -> MapGroup | None:
+        """A group by its input and id."""
+        groups = (self.groups, self.second)[number]
+        return next((group for group in groups if group.id == name), None)
 
 
 @dataclass(frozen=True)
@@ -82,58 +117,64 @@ class DecodedView:
 
     Attributes:
         header: as described above.
-        thumbnails: by (group id, layer).
-        maps: exact weights by (group id, layer, head).
+        parts: exact ones as float32, others as bytes, by name.
     """
 
     header: dict[str, Any]
-    thumbnails: dict[tuple[str, int], UInt8[Tensor, "heads rows columns"]]
-    maps: dict[tuple[str, int, int], Float[Tensor, "queries keys"]]
+    parts: dict[str, Tensor]
 
 
 def encode_view(
-    groups: Sequence[MapGroup],
-    view: ViewState,
-    words: Mapping[str, str],
+    view: View,
+    state: ViewState,
     *,
     turn: int = 0,
-    language: str = "en",
+    known: bool = False,
+    wants: Sequence[str] = (),
+    most_wants: int = MOST_WANTS,
+    page: bytes | None = None,
+    offline: bool = False,
 ) -> bytes:
-    """Thumbnails of every head of every group, and the exact weights that are worth sending now.
+    """The next answer to the browser.
 
     Args:
-        groups: the kinds of maps, in the order of their tabs.
-        view: the head to open; its exact map is always there, unless a side is longer than
-            `EXACT_TOKENS`.
-        words: every word of `WORD_NAMES`.
-        turn: how many moves of the reader `view` takes account of: a browser that has moved on
-            since keeps its own state and takes only the numbers.
-        language: of the words, as a BCP 47 tag.
+        view: what there is.
+        state: what to open.
+        turn: how many moves of the reader `state` takes account of: a browser that has moved on
+            since keeps its own state and takes only the parts.
+        known: whether the browser holds the base of this view already.
+        wants: names of parts it asks for; those that cannot be had are named in `missing`.
+        most_wants: so many of them are answered.
+        page: what the part "page" is.
+        offline: whether nothing can be asked for later.
 
     Raises:
-        ValueError: if the groups lack the open head, two of them share an id, or a word is missing.
+        ValueError: if the groups lack the open head.
     """
-    ids = [group.id for group in groups]
-    if len(set(ids)) != len(ids):
-        raise ValueError(f"groups: expected one of each id, got {', '.join(ids)}")
-    if not view.fits(groups):
-        raise ValueError(f"view: expected a head and a token of the groups {', '.join(ids) or '(none)'}, got {view}")
-    missing = [name for name in WORD_NAMES if name not in words]
-    if missing:
-        raise ValueError(f"words: expected all of WORD_NAMES, got none for {', '.join(missing)}")
-
-    sections = Sections()
+    if not state.fits(view.groups):
+        ids = ", ".join(group.id for group in view.groups)
+        raise ValueError(f"state: expected a head and tokens of the groups {ids}, got {state}")
+    names = list(dict.fromkeys([*([] if known else _unasked(view, state)), *wants[:most_wants]]))
+    sections, parts, missing = Sections(), [], []
+    for name in names:
+        try:
+            part = Part("bytes", np.frombuffer(page, np.uint8)) if name == "page" and page else answer(view.group, name)
+        except PartError:
+            missing.append(name)
+            continue
+        place = {"name": name, "kind": part.kind, "offset": sections.add(part.array), "shape": list(part.array.shape)}
+        parts.append(place | part.notes)
     header = {
         "version": VERSION,
-        "language": language,
-        "words": {name: words[name] for name in WORD_NAMES},
+        "stamp": view.stamp,
         "turn": turn,
-        "view": asdict(view),
-        "scale": "sqrt",
-        "groups": [_describe(group, sections) for group in groups],
-        "maps": _exact_maps(next(group for group in groups if group.id == view.group), view, sections),
-        "tiles": [],
+        "state": write_state(state),
+        "offline": offline,
+        "parts": parts,
+        "missing": missing,
     }
+    if not known:
+        header["base"] = _base(view)
     return frame(header, sections)
 
 
@@ -146,40 +187,67 @@ def decode_view(data: bytes) -> DecodedView:
     header, start = unframe(data)
     if header.get("version") != VERSION:
         raise ValueError(f"version: expected {VERSION}, got {header.get('version')}")
+    parts = {}
+    for place in header["parts"]:
+        dtype = "<f4" if place["kind"] == "exact" else "u1"
+        values = np.frombuffer(data, dtype, count=math.prod(place["shape"]), offset=start + place["offset"])
+        parts[place["name"]] = torch.from_numpy(values.reshape(place["shape"]).copy())
+    return DecodedView(header, parts)
 
-    def section(place: dict[str, Any], dtype: str, *shape: int) -> Tensor:
-        values = np.frombuffer(data, dtype, count=math.prod(shape), offset=start + place["offset"])
-        return torch.from_numpy(values.reshape(shape).copy())
 
-    thumbnails = {}
-    for group in header["groups"]:
-        for index, layer in enumerate(group["layers"]):
-            place = layer["thumbnails"]
-            shape = layer["heads"], place["rows"], place["columns"]
-            thumbnails[group["id"], index] = section(place, "u1", *shape)
-    maps = {
-        (place["group"], place["layer"], place["head"]): section(place, "<f4", place["rows"], place["columns"])
-        for place in header["maps"]
+def write_state(state: ViewState) -> dict[str, Any]:
+    """The state as the browser has it."""
+    return asdict(state) | {"pins": [str(pin) for pin in state.pins]}
+
+
+def every_part(view: View, most_bytes: int) -> list[str]:
+    """Names of all pictures and as many exact maps as fit: what a file without Python behind it holds."""
+    names, room = [], most_bytes
+    for number, groups in enumerate((view.groups, view.second)):
+        for group in groups:
+            names += [f"picture {number} {group.id} {layer}" for layer in range(len(group.calls))]
+            heads = list(_heads(group)) if exact_is_whole(group) else []
+            size = 4 * len(group.query_tokens) * len(group.key_tokens)
+            fitting = heads[: max(0, room // max(1, size))]
+            names += [f"map {MapName(number, group.id, (head,))}" for head in fitting]
+            room -= len(fitting) * size
+    return names
+
+
+def _unasked(view: View, state: ViewState) -> list[str]:
+    """What is sent before anyone asks: pictures that come quickly, exact maps that are small."""
+    group = next(group for group in view.groups if group.id == state.group)
+    size = len(group.query_tokens) * len(group.key_tokens)
+    names, room = [], QUICK_WEIGHTS
+    for layer, call in enumerate(group.calls):
+        room -= 0 if group.has_picture(layer) else size * call.num_heads
+        if room >= 0:
+            names.append(f"picture 0 {group.id} {layer}")
+    if not exact_is_whole(group):
+        return names
+    heads = list(_heads(group))
+    of_layer = [head for head in heads if head[0] == state.layer]
+    choices = (heads, of_layer, [(state.layer, state.head)])
+    sent = next((some for some in choices if 4 * size * len(some) <= EXACT_BYTES), choices[-1])
+    return names + [f"map {MapName(0, group.id, (head,))}" for head in sent]
+
+
+def _heads(group: MapGroup) -> Iterator[tuple[int, int]]:
+    return ((layer, head) for layer, call in enumerate(group.calls) for head in range(call.num_heads))
+
+
+def _base(view: View) -> dict[str, Any]:
+    both = (view.groups, view.second) if view.second else (view.groups,)
+    return {
+        "language": view.language,
+        "words": {name: view.words[name] for name in WORD_NAMES},
+        "inputs": list(view.inputs),
+        "measures": list(MEASURES),
+        "groups": [[_describe(group) for group in groups] for groups in both],
     }
-    return DecodedView(header, thumbnails, maps)
 
 
-def _add(sections: Sections, array: Tensor, dtype: str) -> dict[str, int]:
-    """Append an array; where it lies and how large one picture of it is."""
-    offset = sections.add(array.numpy().astype(dtype, copy=False))
-    return {"offset": offset, "rows": array.shape[-2], "columns": array.shape[-1]}
-
-
-def _describe(group: MapGroup, sections: Sections) -> dict[str, Any]:
-    layers = [
-        {
-            "number": call.layer + 1,
-            "heads": call.num_heads,
-            "thumbnails": _add(sections, picture.thumbnails, "u1"),
-            "stats": _stats(picture),
-        }
-        for call, picture in zip(group.calls, group.pictures, strict=True)
-    ]
+def _describe(group: MapGroup) -> dict[str, Any]:
     return {
         "id": group.id,
         "label": group.label,
@@ -187,36 +255,10 @@ def _describe(group: MapGroup, sections: Sections) -> dict[str, Any]:
         "keys_label": group.keys_label,
         "query_tokens": group.query_tokens,
         "key_tokens": group.key_tokens,
-        "overview": _is_long(group),
-        "layers": layers,
+        "query_words": group.query_words,
+        "key_words": group.key_words,
+        "on_itself": group.on_itself,
+        "separators": group.separators,
+        "exact": exact_is_whole(group),
+        "layers": [{"number": call.layer + 1, "heads": call.num_heads} for call in group.calls],
     }
-
-
-def _stats(picture: LayerPicture) -> list[dict[str, float | None]]:
-    diagonals = picture.diagonal or (None,) * len(picture.entropy)
-    return [
-        {"entropy": _finite(entropy), "diagonal": _finite(diagonal)}
-        for entropy, diagonal in zip(picture.entropy, diagonals, strict=True)
-    ]
-
-
-def _exact_maps(group: MapGroup, view: ViewState, sections: Sections) -> list[dict[str, Any]]:
-    if _is_long(group):
-        return []
-    heads = [(layer, head) for layer, call in enumerate(group.calls) for head in range(call.num_heads)]
-    if len(heads) * 4 * len(group.query_tokens) * len(group.key_tokens) > EXACT_BYTES:
-        heads = [(view.layer, view.head)]
-    return [
-        {"group": group.id, "layer": layer, "head": head}
-        | _add(sections, group.calls[layer].weights(head=head)[group.row], "<f4")
-        for layer, head in heads
-    ]
-
-
-def _is_long(group: MapGroup) -> bool:
-    return max(len(group.query_tokens), len(group.key_tokens)) > EXACT_TOKENS
-
-
-def _finite(value: float | None) -> float | None:
-    """JSON has no NaN; a model that has blown up still shows its maps."""
-    return None if value is None or not math.isfinite(value) else round(value, 6)

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
+from itertools import count
 
 import torch
 from jaxtyping import UInt8
 from torch import Tensor
 
-from viz_core.analysis import attention_entropy, diagonal_mass
+from viz_core.fingerprints import Fingerprint, measure_layer
 from viz_core.trace import AttentionCall
 
 THUMBNAIL_SIZE = 64
 """Thumbnails have at most this many pixels on a side; a map no larger is its own thumbnail."""
 
-# Heads are measured so many at a time that their maps stay below 2**20 weights (4 MB, so in the cache), or one by one.
-_BLOCK_WEIGHTS = 2**20
+# Tokens that separate or end, as the common tokenizers write them.
+_SEPARATORS = re.compile(r"\[SEP\]|</s>|<eos>|<sep>|<\|endoftext\|>|<\|im_end\|>|<\|eot_id\|>|<end_of_turn>")
+_stamps = count()
 
 
 @dataclass(frozen=True)
@@ -25,20 +26,20 @@ class LayerPicture:
     """What the grid shows of one layer: a thumbnail and the measures of each head.
 
     Attributes:
-        thumbnails: 0 to 255 for weights 0 to 1, max-pooled as in `AttentionCall.overview`.
-        entropy: bits, mean over queries, one number for each head.
-        diagonal: mean weight of a token on itself, one number for each head; None where
-            queries and keys are not equally many.
+        thumbnails: weights in 8 bits (`in_bytes`), max-pooled as in `AttentionCall.overview`.
+        fingerprints: one for each head.
     """
 
     thumbnails: UInt8[Tensor, "heads rows columns"]
-    entropy: tuple[float, ...]
-    diagonal: tuple[float, ...] | None
+    fingerprints: tuple[Fingerprint, ...]
 
 
 @dataclass(frozen=True)
 class MapGroup:
     """Maps of one kind (say, the decoder's cross-attention): one call for each layer, the same tokens in all.
+
+    Hold on to a group between looks: it keeps its pictures, and a browser that has its tokens and
+    maps is not sent them again.
 
     Attributes:
         id: short name for links: lower-case letters, digits, "_" and "-".
@@ -49,6 +50,9 @@ class MapGroup:
         key_tokens: one for each key.
         calls: the layers, first to last.
         row: which row of the batch.
+        query_words: the number of the word each query is a piece of (`viz_core.words.word_numbers`);
+            None where every token is a word.
+        key_words: the same for keys.
 
     Raises:
         ValueError: if the id could not stand in a link, there is no layer, the tokens are not as
@@ -63,6 +67,11 @@ class MapGroup:
     key_tokens: tuple[str, ...]
     calls: tuple[AttentionCall, ...]
     row: int = 0
+    query_words: tuple[int, ...] | None = None
+    key_words: tuple[int, ...] | None = None
+    stamp: int = field(default_factory=lambda: next(_stamps), init=False, compare=False)
+    """Differs between any two groups of this process."""
+    _pictures: dict[int, LayerPicture] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if not re.fullmatch("[a-z0-9_-]{1,32}", self.id):
@@ -79,25 +88,40 @@ class MapGroup:
                 )
             if not 0 <= self.row < batch:
                 raise ValueError(f"row of {self.id!r}: expected 0 to {batch - 1}, got {self.row}")
+        for name, words, number in (("query", self.query_words, tokens[0]), ("key", self.key_words, tokens[1])):
+            if words is not None and len(words) != number:
+                raise ValueError(
+                    f"{name}_words of {self.id!r}: expected one for each of {number} tokens, got {len(words)}"
+                )
 
-    @cached_property
-    def pictures(self) -> tuple[LayerPicture, ...]:
-        """Every layer as the grid shows it; computed once and kept, so hold on to the group between looks."""
-        return tuple(_picture(call, self.row) for call in self.calls)
+    @property
+    def on_itself(self) -> bool:
+        """Whether queries and keys are places of one sequence, so that a diagonal means something."""
+        return len(self.query_tokens) == len(self.key_tokens) and all(call.kind != "cross" for call in self.calls)
+
+    @property
+    def separators(self) -> tuple[int, ...]:
+        """Keys that separate or end ("[SEP]", "</s>", "<eos>" and their like)."""
+        return tuple(i for i, token in enumerate(self.key_tokens) if _SEPARATORS.fullmatch(token))
+
+    def picture(self, layer: int) -> LayerPicture:
+        """A layer as the grid shows it; computed once and kept."""
+        if layer not in self._pictures:
+            measured = measure_layer(
+                self.calls[layer],
+                self.row,
+                on_itself=self.on_itself,
+                separators=self.separators,
+                size=THUMBNAIL_SIZE,
+            )
+            self._pictures[layer] = LayerPicture(in_bytes(measured.overview), measured.fingerprints)
+        return self._pictures[layer]
+
+    def has_picture(self, layer: int) -> bool:
+        """Whether the picture of this layer costs nothing any more."""
+        return layer in self._pictures
 
 
-def _picture(call: AttentionCall, row: int) -> LayerPicture:
-    overview = call.overview(THUMBNAIL_SIZE)[row]
-    square = call.num_queries == call.num_keys
-    at_a_time = max(1, _BLOCK_WEIGHTS // max(1, call.source.shape[0] * call.num_queries * call.num_keys))
-    entropy: list[float] = []
-    diagonal: list[float] = []
-    for first in range(0, call.num_heads, at_a_time):
-        weights = call.weights(head=slice(first, first + at_a_time))[row]
-        entropy += attention_entropy(weights).mean(dim=-1).tolist()
-        diagonal += diagonal_mass(weights).tolist() if square else []
-    return LayerPicture(
-        thumbnails=(overview.nan_to_num(0.0) * 255).round().clamp(0, 255).to(torch.uint8),
-        entropy=tuple(entropy),
-        diagonal=tuple(diagonal) if square else None,
-    )
+def in_bytes(weights: Tensor) -> Tensor:
+    """Weights in 8 bits: round(255 sqrt(w)). The root keeps small weights apart, which long maps are made of."""
+    return (weights.nan_to_num(0.0).clamp(0, 1).sqrt() * 255).round().to(torch.uint8)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import plotly.graph_objects as go
 
 # Okabe-Ito, which colour-blind readers can tell apart.
@@ -27,6 +29,14 @@ def lay_out(figure: go.Figure, x: str, y: str, height: int = 360) -> go.Figure:
     figure.update_xaxes(title=x, automargin=True)
     figure.update_yaxes(title=y, automargin=True)
     return figure
+
+
+def mark_on_log_axis(figure: go.Figure, x: float, label: str) -> go.Figure:
+    """A dotted line at x, named, where the horizontal axis is logarithmic (plotly puts such a name at 10^x)."""
+    figure.add_vline(x=x, line={"color": "rgba(128,128,128,0.8)", "dash": "dot"})
+    return figure.add_annotation(
+        x=math.log10(x), y=1, yref="paper", text=label, showarrow=False, xanchor="left", yanchor="top", xshift=4
+    )
 
 
 def escape_labels(tokens: list[str] | tuple[str, ...]) -> list[str]:

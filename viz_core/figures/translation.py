@@ -20,19 +20,28 @@ def translation_groups(translation: Translation, labels: Mapping[str, str]) -> t
     "cross", "english", "french" and "written".
     """
     source, target, written = translation.source_tokens, translation.target_tokens, translation.decoder_tokens
+    source_words, target_words = translation.source_words, translation.target_words
     english, french = labels["english"], labels["french"]
+    written_words = translation.decoder_words
     sides = {
-        "encoder-self": ("encoder", "self", english, english, source, source),
-        "decoder-self": ("decoder", "self", french, labels["written"], target, written),
-        "cross": ("decoder", "cross", french, english, target, source),
+        "encoder-self": ("encoder", "self", english, english, (source, source), (source_words, source_words)),
+        "decoder-self": (
+            "decoder",
+            "self",
+            french,
+            labels["written"],
+            (target, written),
+            (target_words, written_words),
+        ),
+        "cross": ("decoder", "cross", french, english, (target, source), (target_words, source_words)),
     }
     calls = {
         name: tuple(call for call in translation.trace if (call.stack, call.kind) == (stack, kind))
         for name, (stack, kind, *_) in sides.items()
     }
     return tuple(
-        MapGroup(name, labels[name], rows, columns, row_tokens, column_tokens, calls[name])
-        for name, (_, _, rows, columns, row_tokens, column_tokens) in sides.items()
+        MapGroup(name, labels[name], rows, columns, *tokens, calls[name], query_words=words[0], key_words=words[1])
+        for name, (_, _, rows, columns, tokens, words) in sides.items()
         if calls[name]  # a recurrent model attends from decoder to encoder alone
     )
 

@@ -1,16 +1,36 @@
-"""Which head is open and which token is pinned: the state of an attention view, as a value and as a link."""
+"""Which head is open, which tokens are pinned, and how it is looked at: the state of an attention view, as a value."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Literal, TypeGuard
 
 from viz_core.figures.map_group import MapGroup
+from viz_core.fingerprints import MEASURES
 
 Axis = Literal["query", "key"]
-_AXES: dict[str, Axis] = {"q": "query", "k": "key"}
+AXES: dict[str, Axis] = {"q": "query", "k": "key"}
+MOST_PINS = 64
+
+_HEAD = r"[0-9]{1,4}\.[0-9]{1,4}"
+# What each way of looking may be, as it stands in a message of the browser and in a link.
+_ALLOWED = {
+    "mode": "map|links",
+    "scale": "sqrt|linear|log",
+    "palette": "viridis|cividis|magma|greys",
+    "unit": "tokens|words",
+    "fold": "mean|sum",
+    "heads": rf"one|layer|all|{_HEAD}(?:_{_HEAD}){{0,63}}",
+    "how": "mean|max",
+    "compare": "off|side|difference",
+    "other": rf"[01]\.{_HEAD}|none",
+    "sort": "layer|" + "|".join(MEASURES),
+    "filter": r"[\w .<>=,]{0,40}",
+    "links": r"w[01](?:\.[0-9]{1,4})?|k[0-9]{1,2}",
+    "zoom": r"whole|[0-9]{1,6}\.[0-9]{1,6}\.[0-9]{1,6}\.[0-9]{1,6}",
+}
 
 
 @dataclass(frozen=True)
@@ -26,89 +46,118 @@ class Pin:
 
 
 @dataclass(frozen=True)
+class Look:
+    """How the open head is looked at. Every field is a word, so that messages, links and defaults are all alike.
+
+    Attributes:
+        mode: "map" or "links".
+        scale: how colour grows with weight: "sqrt", "linear" or "log".
+        palette: "viridis", "cividis", "magma" or "greys".
+        unit: "tokens" or "words".
+        fold: several pinned tokens are read as their "mean" or "sum".
+        heads: "one" (the open one), "layer" (all of its layer), "all", or chosen ones ("2.1_2.3").
+        how: several heads are combined by "mean" or "max".
+        compare: "off", "side" by side or "difference", with `other`.
+        other: input, layer and head compared with ("1.2.5"), or "none".
+        sort: order of the grid: "layer" or a measure.
+        filter: which heads the grid shows ("previous > 0.5").
+        links: which links are drawn: those from a weight on ("w0.05") or the strongest of each query ("k3").
+        zoom: "whole", or first row, first column, rows and columns of the part shown ("128.0.64.64").
+    """
+
+    mode: str = "map"
+    scale: str = "sqrt"
+    palette: str = "viridis"
+    unit: str = "tokens"
+    fold: str = "mean"
+    heads: str = "one"
+    how: str = "mean"
+    compare: str = "off"
+    other: str = "none"
+    sort: str = "layer"
+    filter: str = ""
+    links: str = "w0.1"
+    zoom: str = "whole"
+
+    def __post_init__(self) -> None:
+        for name, value in asdict(self).items():
+            if not re.fullmatch(_ALLOWED[name], value):
+                raise ValueError(f"{name}: expected {_ALLOWED[name]}, got {value!r}")
+
+
+@dataclass(frozen=True)
 class ViewState:
-    """The opened head: its group's id, its layer and head counted from 0, and the pinned token if any."""
+    """The opened head: its group's id, its layer and head counted from 0; pinned tokens, all on one side; the look."""
 
     group: str
     layer: int
     head: int
-    pin: Pin | None = None
-
-    @property
-    def address(self) -> str:
-        """ "cross.2.5", as it stands in a link."""
-        return f"{self.group}.{self.layer}.{self.head}"
+    pins: tuple[Pin, ...] = ()
+    look: Look = field(default_factory=Look)
 
     def fits(self, groups: Sequence[MapGroup]) -> bool:
-        """Whether these groups have that head and that token."""
+        """Whether these groups have that head, those tokens and all heads that the look names."""
         group = next((group for group in groups if group.id == self.group), None)
-        if group is None or not 0 <= self.layer < len(group.calls):
+        if group is None or not has_head(group, self.layer, self.head):
             return False
-        if not 0 <= self.head < group.calls[self.layer].num_heads:
+        if len(self.pins) > MOST_PINS or len({pin.axis for pin in self.pins}) > 1:
             return False
-        if self.pin is None:
-            return True
-        tokens = group.query_tokens if self.pin.axis == "query" else group.key_tokens
-        return 0 <= self.pin.index < len(tokens)
+        sizes = {"query": len(group.query_tokens), "key": len(group.key_tokens)}
+        if not all(0 <= pin.index < sizes[pin.axis] for pin in self.pins):
+            return False
+        return all(has_head(group, layer, head) for layer, head in chosen_heads(self.look.heads))
 
 
-def read_link(
-    head: str | None, pin: str | None, groups: Sequence[MapGroup], default: ViewState
-) -> tuple[ViewState, bool]:
-    """The state that a link asks for, and whether all of it could be had.
+def has_head(group: MapGroup, layer: int, head: int) -> bool:
+    """Whether a group has this layer and head."""
+    return 0 <= layer < len(group.calls) and 0 <= head < group.calls[layer].num_heads
 
-    Links are written by anyone: what is malformed, absent from these groups or out of range gives
-    the default, a bad pin on a good head gives the head without it.
 
-    Args:
-        head: an address such as "cross.2.5", None where the link has none.
-        pin: "q10" or "k3", None where the link has none.
-        groups: the maps there are.
-        default: the head to open where the link names none, or none that there is.
+def chosen_heads(heads: str) -> list[tuple[int, int]]:
+    """Layer and head of each in "2.1_2.3"; none for "one", "layer" and "all"."""
+    return [(int(layer), int(head)) for layer, head in re.findall(r"(\d+)\.(\d+)", heads)]
+
+
+def read_look(words: Mapping[str, object], default: Look) -> tuple[Look, bool]:
+    """The look that these words ask for, and whether all of them could be had; the others stay as in `default`."""
+    known = {item.name for item in fields(Look)}
+    good = {
+        name: value
+        for name, value in words.items()
+        if name in known and isinstance(value, str) and re.fullmatch(_ALLOWED[name], value)
+    }
+    return replace(default, **good), len(good) == len(words)
+
+
+def read_message(message: object, groups: Sequence[MapGroup], default: ViewState) -> ViewState | None:
+    """The state a browser reports: {"group", "layer", "head", "pins": ["q3", ...], "look": {name: word}}.
+
+    None where it is no such thing or these groups have no such head; pins and heads that are not
+    there are left out (the sentence may have become shorter since).
     """
-    state = default
-    if head is not None:
-        parts = re.fullmatch(r"([a-z0-9_-]{1,32})\.([0-9]{1,4})\.([0-9]{1,4})", head)
-        if parts is None:
-            return default, False
-        state = ViewState(parts[1], int(parts[2]), int(parts[3]))
-        if not state.fits(groups):
-            return default, False
-    if pin is None:
-        return state, True
-    parts = re.fullmatch("([qk])([0-9]{1,6})", pin)
-    if parts is not None:
-        pinned = replace(state, pin=Pin(_AXES[parts[1]], int(parts[2])))
-        if pinned.fits(groups):
-            return pinned, True
-    return state, False
-
-
-def write_link(state: ViewState, default: ViewState) -> tuple[str | None, str | None]:
-    """What a link to this state holds for head and pin: nothing for the default, so that plain links stay plain."""
-    if state == default:
-        return None, None
-    return state.address, None if state.pin is None else str(state.pin)
-
-
-def read_message(message: object, groups: Sequence[MapGroup]) -> ViewState | None:
-    """The state a browser reports, {"group", "layer", "head", "pin": {"axis", "index"} or None}.
-
-    None where it is no such thing or these groups have no such head; a pin that these tokens do
-    not have is left out (the sentence may have become shorter since).
-    """
-    if not isinstance(message, dict):
+    if not isinstance(message, Mapping):
         return None
-    group, layer, head, pin = message.get("group"), message.get("layer"), message.get("head"), message.get("pin")
+    group, layer, head = message.get("group"), message.get("layer"), message.get("head")
     if not isinstance(group, str) or not _is_index(layer) or not _is_index(head):
         return None
-    state = ViewState(group, layer, head)
+    words = message.get("look")
+    told = {str(name): value for name, value in words.items()} if isinstance(words, Mapping) else {}
+    look, _ = read_look(told, default.look)
+    state = ViewState(group, layer, head, look=look)
+    if not state.fits(groups):
+        state = replace(state, look=replace(look, heads="one"))
     if not state.fits(groups):
         return None
-    if isinstance(pin, dict) and pin.get("axis") in _AXES.values() and _is_index(pin.get("index")):
-        pinned = replace(state, pin=Pin(pin["axis"], pin["index"]))
-        state = pinned if pinned.fits(groups) else state
-    return state
+    pins = message.get("pins")
+    pinned = replace(state, pins=read_pins(".".join(map(str, pins))) or () if isinstance(pins, list) else ())
+    return pinned if pinned.fits(groups) else state
+
+
+def read_pins(text: str) -> tuple[Pin, ...] | None:
+    """ "q10.q11" as pins; None where it is no such thing."""
+    if not re.fullmatch(r"[qk][0-9]{1,6}(?:\.[qk][0-9]{1,6})*", text):
+        return None
+    return tuple(dict.fromkeys(Pin(AXES[pin[0]], int(pin[1:])) for pin in text.split(".")))
 
 
 def _is_index(value: object) -> TypeGuard[int]:

@@ -1,56 +1,137 @@
-// The opened head as rows and columns of cells: exact where Python has sent it, else its thumbnail.
+// What a plot shows as rows and columns of cells: exact where it is here, else the nearest that is.
 
-/** One side of a map: `bins` cells over the tokens, usually one each. */
-function makeAxis(tokens, bins, words) {
-  const binOf = (index) => Math.min(bins - 1, Math.floor((index * bins) / tokens.length));
-  const first = (bin) => Math.floor((bin * tokens.length) / bins);
-  const last = (bin) => Math.ceil(((bin + 1) * tokens.length) / bins) - 1;
-  const name = (bin) => {
-    const [from, to] = [visible(tokens[first(bin)]), visible(tokens[last(bin)])];
-    return first(bin) === last(bin) ? from : words.text("span", { first: from, last: to });
+const TILE = 64; // cells on a side of a tile, as in viz_core/figures/map_part.py
+const MOST_CELLS = 256; // on a side of a long map: more tokens become one cell together
+const [UNKNOWN, ROUGH, EXACT] = [0, 1, 2];
+
+/** What the open head's plot shows: {input, group, heads, how, unit}. */
+function openSource(view) {
+  const { group, look } = view.state;
+  return { input: 0, group, heads: chosenHeads(view), how: look.how, unit: look.unit };
+}
+
+/** What it is compared with, or null. */
+function otherSource(view) {
+  const other = comparedWith(view);
+  if (!other) return null;
+  const { input, layer, head } = other;
+  return { input, group: view.state.group, heads: [[layer, head]], how: "mean", unit: view.state.look.unit };
+}
+
+/** The window of a map, no larger than it, and how many tokens become one cell. */
+function windowOf(view, axes, zoom) {
+  const fit = (start, length, count) => {
+    const size = Math.max(1, Math.min(length, count));
+    return [Math.max(0, Math.min(start, count - size)), size];
   };
-  return { bins, tokens, binOf, first, name };
+  const [row, rows] = zoom ? fit(zoom.row, zoom.rows, axes.query.count) : [0, axes.query.count];
+  const [column, columns] = zoom ? fit(zoom.column, zoom.columns, axes.key.count) : [0, axes.key.count];
+  return { row, rows, column, columns };
 }
 
 /**
- * {rows, columns, values, exact, queries, keys, weight(row, column), write(row, column)}.
- * A thumbnail's weights are known to 8 bits; where it is smaller than the map each is the largest of several.
+ * The cells of a window: {rows, columns, values, grades, queries, keys, weight(row, column), write(row, column)}.
+ * Grades say how well each is known: EXACT, ROUGH (8 bits, or the largest of several), UNKNOWN.
  */
-function openCells(payload, view, words) {
-  const group = payload.group(view.group);
-  const exact = payload.exactMap(view);
-  const { rows, columns, values } = exact ?? payload.thumbnail(view);
-  const unit = exact ? 1 : 1 / 255;
-  const pooled = rows < group.query_tokens.length || columns < group.key_tokens.length;
-  const weight = (row, column) => values[row * columns + column] * unit;
-  const write = (row, column) => {
-    if (exact) return words.number(weight(row, column));
-    // A byte was rounded to the nearest: half a step more bounds what it stands for.
-    const bound = Math.min(1, (values[row * columns + column] + 0.5) * unit);
-    return pooled
-      ? words.text("at_most", { value: words.number(bound) })
-      : words.text("about", { value: words.number(weight(row, column)) });
+function cellsOf(view, source, zoom) {
+  const group = groupOf(view, source.input, source.group);
+  const axes = axesOf(view, source.input);
+  const shown = windowOf(view, axes, zoom);
+  const level = (length) => (group.exact ? 0 : Math.max(0, Math.ceil(Math.log2(length / MOST_CELLS))));
+  const levels = [level(shown.rows), level(shown.columns)];
+  const queries = makeSide(axes.query, shown.row, shown.rows, 2 ** levels[0], view.words);
+  const keys = makeSide(axes.key, shown.column, shown.columns, 2 ** levels[1], view.words);
+  const cells = {
+    rows: queries.count, columns: keys.count, queries, keys, signed: false,
+    values: new Float32Array(queries.count * keys.count),
+    grades: new Uint8Array(queries.count * keys.count),
   };
-  return {
-    rows,
-    columns,
-    values: exact ? values : Float32Array.from(values, (byte) => byte / 255),
-    exact: Boolean(exact),
-    queries: makeAxis(group.query_tokens, rows, words),
-    keys: makeAxis(group.key_tokens, columns, words),
-    weight,
-    write,
-  };
+  if (group.exact) fillFromMap(view, source, cells, axes);
+  else fillFromTiles(view, source, cells, levels);
+  if (cells.grades.includes(UNKNOWN)) fillFromThumbnails(view, source, cells, group);
+  return finishCells(view, cells);
 }
 
-/** The strongest cell of a row ("query") or column ("key"): {row, column, weight}. */
-function strongest(cells, axis, bin) {
-  const length = axis === "query" ? cells.columns : cells.rows;
-  let best = { weight: -1 };
-  for (let i = 0; i < length; i += 1) {
-    const [row, column] = axis === "query" ? [bin, i] : [i, bin];
+function finishCells(view, cells) {
+  const { columns, values, grades, queries, keys } = cells;
+  cells.exact = !grades.some((grade) => grade !== EXACT);
+  cells.weight = (row, column) => values[row * columns + column];
+  const pooled = queries.size > 1 || keys.size > 1;
+  cells.write = (row, column) => {
     const weight = cells.weight(row, column);
-    if (weight > best.weight) best = { row, column, weight };
+    const grade = grades[row * columns + column];
+    if (cells.signed) return view.words.signed(weight);
+    if (grade === EXACT) return view.words.number(weight);
+    // A byte was rounded to the nearest: half a step more bounds what it stands for.
+    const bound = Math.min(1, ((Math.sqrt(weight) * 255 + 0.5) / 255) ** 2);
+    return pooled ? view.words.text("at_most", { value: view.words.number(bound) }) : view.words.text("about", { value: view.words.number(weight) });
+  };
+  return cells;
+}
+
+function fillFromMap(view, source, cells, axes) {
+  const whole = wholeMap(view, source);
+  if (!whole) return;
+  const { rows, columns, values, queries, keys } = cells;
+  for (let row = 0; row < rows; row += 1) {
+    const from = (queries.from + row) * axes.key.count + keys.from;
+    values.set(whole.subarray(from, from + columns), row * columns);
   }
-  return best;
+  cells.grades.fill(EXACT);
+}
+
+function fillFromTiles(view, source, cells, [down, across]) {
+  const { rows, columns, values, grades, queries, keys } = cells;
+  const grade = down || across ? ROUGH : EXACT;
+  const [top, left] = [queries.from >> down, keys.from >> across];
+  for (let i = Math.floor(top / TILE); i * TILE < top + rows; i += 1) {
+    for (let j = Math.floor(left / TILE); j * TILE < left + columns; j += 1) {
+      const tile = partOf(view, `tile ${mapName(source)} ${down} ${across} ${i} ${j}`);
+      if (!tile) continue;
+      const [height, width] = tile.shape;
+      for (let y = Math.max(0, top - i * TILE); y < Math.min(height, top + rows - i * TILE); y += 1) {
+        for (let x = Math.max(0, left - j * TILE); x < Math.min(width, left + columns - j * TILE); x += 1) {
+          const at = (y + i * TILE - top) * columns + x + j * TILE - left;
+          const value = tile.values[y * width + x];
+          values[at] = tile.kind === "exact" ? value : (value / 255) ** 2;
+          grades[at] = grade;
+        }
+      }
+    }
+  }
+}
+
+/** Until the numbers are here: what the thumbnails say of them. */
+function fillFromThumbnails(view, source, cells, group) {
+  const pictures = source.heads.map(([layer, head]) => {
+    const picture = pictureOf(view, source.input, source.group, layer, false);
+    return picture && { ...picture, values: picture.of(head) };
+  });
+  if (pictures.includes(null) || !pictures.length) return;
+  const { rows, columns, values, grades, queries, keys } = cells;
+  const [height, width] = [pictures[0].rows, pictures[0].columns];
+  const bin = (token, count, bins) => Math.min(bins - 1, Math.floor((token * bins) / count));
+  const down = Array.from({ length: rows }, (_, row) => bin(queries.axis.first(queries.unit(row)), group.query_tokens.length, height));
+  const right = Array.from({ length: columns }, (_, column) => bin(keys.axis.first(keys.unit(column)), group.key_tokens.length, width));
+  for (let row = 0; row < rows; row += 1) {
+    for (let column = 0; column < columns; column += 1) {
+      const at = row * columns + column;
+      if (grades[at] !== UNKNOWN) continue;
+      let folded = 0;
+      for (const picture of pictures) {
+        const weight = (picture.values[down[row] * width + right[column]] / 255) ** 2;
+        folded = source.how === "max" ? Math.max(folded, weight) : folded + weight / pictures.length;
+      }
+      values[at] = folded;
+      grades[at] = ROUGH;
+    }
+  }
+}
+
+/** The first minus the second, cell by cell; null where they are not equally large. */
+function differenceOf(view, first, second) {
+  if (first.rows !== second.rows || first.columns !== second.columns) return null;
+  const values = first.values.map((value, i) => value - second.values[i]);
+  const grades = first.grades.map((grade, i) => Math.min(grade, second.grades[i]));
+  return finishCells(view, { ...first, values, grades, signed: true });
 }

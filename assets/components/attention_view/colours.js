@@ -1,26 +1,53 @@
-// Weights become viridis, everything else wears the theme.
+// Weights become viridis (or what the reader prefers), differences red and blue, everything else wears the theme.
 
-// Ten points of viridis (van der Walt and Smith 2015), the colours of weights in every chapter.
-const VIRIDIS = [
-  [68, 1, 84], [72, 40, 120], [62, 74, 137], [49, 104, 142], [38, 130, 142],
-  [31, 158, 137], [53, 183, 121], [109, 205, 89], [180, 222, 44], [253, 231, 37],
-];
+const STOPS = {
+  // Points of viridis and magma (van der Walt and Smith 2015) and cividis (Nuñez 2018); all read without colour vision.
+  viridis: ["440154", "482878", "3e4a89", "31688e", "26828e", "1f9e89", "35b779", "6dcd59", "b4de2c", "fde725"],
+  cividis: ["00224e", "123570", "3b496c", "575d6d", "707173", "8a8678", "a59c74", "c3b369", "e1cc55", "fee838"],
+  magma: ["000004", "180f3d", "440f76", "721f81", "9e2f7f", "cd4071", "f1605d", "fd9668", "feca8d", "fcfdbf"],
+  greys: ["f7f7f7", "e3e3e3", "cbcbcb", "adadad", "8c8c8c", "6e6e6e", "525252", "363636", "1d1d1d", "000000"],
+  // RdBu (Brewer 2003), white at no difference.
+  signed: ["053061", "2166ac", "4393c3", "92c5de", "d1e5f0", "f7f7f7", "fddbc7", "f4a582", "d6604d", "b2182b", "67001f"],
+};
 
-/** 256 colours from 0 to 1, as bytes red, green, blue. */
-const PALETTE = Uint8Array.from({ length: 256 * 3 }, (_, i) => {
-  const at = (Math.floor(i / 3) / 255) * (VIRIDIS.length - 1);
-  const low = Math.min(Math.floor(at), VIRIDIS.length - 2);
-  const channel = i % 3;
-  return Math.round(VIRIDIS[low][channel] + (at - low) * (VIRIDIS[low + 1][channel] - VIRIDIS[low][channel]));
-});
+// Of one head after the other where several are drawn as links; neither the queries' blue nor the keys' orange.
+const HEAD_COLOURS = {
+  light: ["#0b6e66", "#b0458a", "#8a6d00", "#4d4d4d", "#5a3fc0", "#2e7d32", "#a03c2c", "#2b8fb5"],
+  dark: ["#4fd0c0", "#e39fc6", "#f0d442", "#b8b8b8", "#b7a5ff", "#7fd389", "#ff9e8a", "#8fd0f5"],
+};
 
-/** Where a weight from 0 to 1 stands in the palette. The square root keeps small weights apart. */
-const SCALES = { sqrt: (weight) => Math.round(Math.sqrt(Math.min(Math.max(weight, 0), 1)) * 255) };
+/** 256 colours as bytes red, green, blue, through evenly spaced stops. */
+function makePalette(name) {
+  const stops = STOPS[name].map((hex) => [0, 2, 4].map((at) => parseInt(hex.slice(at, at + 2), 16)));
+  return Uint8Array.from({ length: 256 * 3 }, (_, i) => {
+    const at = (Math.floor(i / 3) / 255) * (stops.length - 1);
+    const low = Math.min(Math.floor(at), stops.length - 2);
+    const channel = i % 3;
+    return Math.round(stops[low][channel] + (at - low) * (stops[low + 1][channel] - stops[low][channel]));
+  });
+}
 
-const paletteCss = (step) => `rgb(${PALETTE[3 * step]}, ${PALETTE[3 * step + 1]}, ${PALETTE[3 * step + 2]})`;
+// Where a weight from 0 to 1 stands between no colour and full colour. The root and the logarithm keep small ones apart.
+const LOG_DECADES = 4;
+const SCALES = {
+  linear: (weight) => weight,
+  sqrt: (weight) => Math.sqrt(weight),
+  log: (weight) => (weight <= 0 ? 0 : 1 + Math.log10(weight) / LOG_DECADES),
+};
+const TICKS = { linear: [0, 0.5, 1], sqrt: [0, 0.1, 0.5, 1], log: [0.0001, 0.01, 1] };
 
-/** White or near-black, whichever reads better on that step of the palette (they tie at luminance 0.2). */
-const inkOn = (step) => (luminance(PALETTE.subarray(3 * step, 3 * step + 3)) > 0.2 ? "#14181a" : "#ffffff");
+/** Values to colours: {palette, step(value), css(step), ink(step)}. */
+function makePaint(scaleName, paletteName, signed) {
+  const palette = makePalette(signed ? "signed" : paletteName);
+  const grow = (weight) => Math.max(0, Math.min(1, SCALES[scaleName](Math.min(Math.abs(weight), 1))));
+  const step = signed
+    ? (value) => Math.round((1 + Math.sign(value) * grow(value)) * 127.5)
+    : (value) => Math.round(grow(Math.max(0, value)) * 255);
+  const css = (at) => `rgb(${palette[3 * at]}, ${palette[3 * at + 1]}, ${palette[3 * at + 2]})`;
+  // White or near-black, whichever reads better (they tie at luminance 0.2).
+  const ink = (at) => (luminance(palette.subarray(3 * at, 3 * at + 3)) > 0.2 ? "#14181a" : "#ffffff");
+  return { palette, step, css, ink, grow, signed };
+}
 
 /** Give the style sheet what the theme holds as a list or does not say, and the canvas its colours. */
 function readTheme(root) {
@@ -38,27 +65,34 @@ function readTheme(root) {
   };
   const theme = {
     font: style.fontFamily,
+    text: style.color,
+    quiet: colour("--quiet"),
     queries: colour("--queries"),
     keys: colour("--keys"),
     mark: colour("--keys-base"),
     paper: colour("--card"),
+    heads: HEAD_COLOURS[root.dataset.theme],
   };
   probe.remove();
   return theme;
 }
 
-/** The legend: the palette as wide as weights from 0 to 1 lie in it, with a few of them named. */
+/** The legend: as wide as weights from 0 to 1 lie in the palette, with a few of them named. */
 function drawScale(view) {
-  const { parts, words, scale } = view;
-  const stops = VIRIDIS.map((_, i) => paletteCss(Math.round((i / (VIRIDIS.length - 1)) * 255)));
+  const { parts, words } = view;
+  parts.scale.hidden = view.state.look.mode === "links"; // lines are as wide as their weight
+  const { scale, compare } = view.state.look;
+  const paint = view.plots[0].cells.signed ? view.paints.signed : view.paints.weights;
+  const stops = Array.from({ length: 11 }, (_, i) => paint.css(Math.round(i * 25.5)));
   const bar = element("span", "bar");
   bar.style.background = `linear-gradient(to right, ${stops.join(", ")})`;
-  const ticks = [0, 0.1, 0.5, 1].map((weight) => {
+  const weights = paint.signed ? [...TICKS[scale].map((weight) => -weight).reverse(), ...TICKS[scale]] : TICKS[scale];
+  for (const weight of new Set(weights.map((each) => each || 0))) {
+    if (paint.signed && ![0, 1, -1].includes(weight)) continue;
     const tick = element("span", "tick");
-    tick.style.left = `${(scale(weight) / 255) * 100}%`;
+    tick.style.left = `${(paint.step(weight) / 255) * 100}%`;
     tick.textContent = words.tick(weight);
-    return tick;
-  });
-  bar.append(...ticks);
-  parts.scale.replaceChildren(words.text("weight"), bar);
+    bar.append(tick);
+  }
+  parts.scale.replaceChildren(words.text(compare === "difference" && paint.signed ? "difference" : "weight"), bar);
 }

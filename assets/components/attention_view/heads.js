@@ -5,6 +5,7 @@ const SMALLEST_THUMBNAIL = 20;
 // As in the style sheet: what the grid's width holds beside thumbnails.
 const GRID_GAP = 5;
 const LAYER_NAMES = 24;
+const QUICK_WEIGHTS = 2 ** 25; // pictures that are asked for at once need no more weights than this, or are one layer
 
 function element(tag, className, attributes = {}) {
   const node = document.createElement(tag);
@@ -16,7 +17,7 @@ function element(tag, className, attributes = {}) {
 /** Tabs, one for each group; rebuilt only when the groups have changed, so that focus stays. */
 function renderTabs(view) {
   const { tabs, panel } = view.parts;
-  const { groups } = view.payload.header;
+  const groups = view.store.base.groups[0];
   const shape = JSON.stringify(groups.map((group) => [group.id, group.label]));
   if (tabs.dataset.shape !== shape) {
     tabs.dataset.shape = shape;
@@ -31,11 +32,11 @@ function renderTabs(view) {
   }
   tabs.hidden = groups.length < 2;
   groups.forEach((group, i) => {
-    const chosen = group.id === view.open.group;
+    const chosen = group.id === view.state.group;
     tabs.children[i].setAttribute("aria-selected", chosen);
     tabs.children[i].tabIndex = chosen ? 0 : -1;
   });
-  panel.setAttribute("aria-labelledby", `tab-${view.open.group}`);
+  panel.setAttribute("aria-labelledby", `tab-${view.state.group}`);
 }
 
 function moveInTabs(view, event) {
@@ -48,97 +49,207 @@ function moveInTabs(view, event) {
   tab.focus();
 }
 
-/** The grid's buttons; their pictures are painted by `paintGrid`. */
+const headName = (view, { group, layer, head }) =>
+  view.words.text("head_name", { layer: groupOf(view, 0, group).layers[layer].number, head: head + 1 });
+
+/** The grid's buttons, in layers or in the order of a measure; their pictures are painted by `paintGrid`. */
 function buildGrid(view) {
   const { grid } = view.parts;
-  const { layers } = view.payload.group(view.open.group);
-  const { words } = view;
-  const widest = Math.max(...layers.map((layer) => layer.heads));
-  const { language } = view.payload.header;
-  const shape = JSON.stringify([language, view.open.group, layers.map((layer) => [layer.number, layer.heads])]);
+  const { layers } = openGroup(view);
+  const { words, state, store } = view;
+  const { sort } = state.look;
+  const lets = readFilter(view, state.look.filter);
+  const heads = orderedHeads(view);
+  const shown = new Set(heads.filter((head) => !lets || lets(head)).map(String));
+  renderGridNote(view, Boolean(lets), shown.size, heads.length);
+  const order = sort === "layer" ? "" : String(heads);
+  const shape = JSON.stringify([store.stamp, state.group, sort, order, [...shown]]);
   if (grid.dataset.shape === shape) return;
+  const focused = grid.contains(grid.getRootNode().activeElement);
   grid.dataset.shape = shape;
-  grid.style.setProperty("--heads", widest);
+  grid.dataset.order = sort;
 
-  const names = element("div", "row", { role: "row" });
-  names.append(element("span", "name", { role: "columnheader" }));
-  for (let head = 0; head < widest; head += 1) {
-    const name = element("span", "name", { role: "columnheader" });
-    name.textContent = words.text("head_short", { head: head + 1 });
-    names.append(name);
-  }
-  const rows = layers.map((layer, index) => {
-    const row = element("div", "row", { role: "row" });
-    const name = element("span", "name", { role: "rowheader" });
-    name.textContent = words.text("layer_short", { layer: layer.number });
-    row.append(name);
-    for (let head = 0; head < layer.heads; head += 1) {
-      const button = element("button", "head", { type: "button", role: "gridcell" });
-      Object.assign(button.dataset, { layer: index, head });
-      button.append(document.createElement("canvas"));
-      row.append(button);
+  const button = ([layer, head]) => {
+    const made = element("button", "head", { type: "button", role: "gridcell" });
+    Object.assign(made.dataset, { layer, head });
+    made.append(document.createElement("canvas"));
+    if (!shown.has(String([layer, head]))) made.classList.add("faded");
+    return made;
+  };
+  const name = (role, text) => {
+    const made = element("span", "name", { role });
+    made.textContent = text;
+    return made;
+  };
+  if (sort === "layer") {
+    const widest = Math.max(...layers.map((layer) => layer.heads));
+    grid.style.setProperty("--heads", widest);
+    const top = element("div", "row", { role: "row" });
+    top.append(name("columnheader", ""));
+    for (let head = 0; head < widest; head += 1) top.append(name("columnheader", words.text("head_short", { head: head + 1 })));
+    const rows = layers.map(({ number, heads: count }, layer) => {
+      const row = element("div", "row", { role: "row" });
+      row.append(name("rowheader", words.text("layer_short", { layer: number })));
+      for (let head = 0; head < count; head += 1) row.append(button([layer, head]));
+      return row;
+    });
+    grid.replaceChildren(top, ...rows);
+  } else {
+    const row = element("div", "ranking", { role: "row" });
+    for (const [layer, head] of heads.filter((each) => shown.has(String(each)))) {
+      const made = button([layer, head]);
+      const caption = element("span", "caption");
+      const value = printOf(view, layer, head)?.[sort];
+      const short = `${words.text("layer_short", { layer: layers[layer].number })} ${words.text("head_short", { head: head + 1 })}`;
+      caption.append(short, element("br", ""), value === undefined || value === null ? "" : words.plain(value));
+      made.append(caption);
+      row.append(made);
     }
-    return row;
-  });
-  grid.replaceChildren(names, ...rows);
+    grid.replaceChildren(row);
+  }
+  grid.dataset.painted = "";
+  if (focused) grid.querySelector(".head")?.focus();
 }
 
-const addressOf = (view, button) => ({
-  group: view.open.group,
-  layer: Number(button.dataset.layer),
-  head: Number(button.dataset.head),
-});
+/** How many heads a filter lets through, or that it cannot be read. */
+function renderGridNote(view, readable, shown, all) {
+  const { gridNote, filter } = view.parts;
+  const { words } = view;
+  const wrong = !readable;
+  filter.setAttribute("aria-invalid", wrong);
+  gridNote.hidden = !view.state.look.filter;
+  gridNote.textContent = words.text(wrong ? "filter_unreadable" : "filter_shows", { shown, count: all, names: filterNames(view).map(([, , name]) => name).join(", ") });
+}
 
-const headName = (view, { group, layer, head }) =>
-  view.words.text("head_name", { layer: view.payload.group(group).layers[layer].number, head: head + 1 });
-
-const entropyOf = (view, { group, layer, head }) => view.payload.group(group).layers[layer].stats[head].entropy;
-
-const entropyText = (view, bits) => view.words.text("entropy", { value: view.words.plain(bits) });
-
-/** Sizes, pictures and names of the thumbnails: after new data, another group, theme or width. */
+/** Pictures and names of the thumbnails; painted again only when something they show has changed. */
 function paintGrid(view) {
   const { grid } = view.parts;
-  const widest = Number(grid.style.getPropertyValue("--heads"));
-  const room = grid.clientWidth - 6 - LAYER_NAMES - GRID_GAP * widest;
-  const size = Math.max(SMALLEST_THUMBNAIL, Math.min(LARGEST_THUMBNAIL, Math.floor(room / widest)));
+  const { group, look } = view.state;
+  const { layers } = openGroup(view);
+  wantPictures(view, layers);
+  const room = grid.clientWidth - 6;
+  const across = look.sort === "layer" ? Number(grid.style.getPropertyValue("--heads")) : 8;
+  const names = look.sort === "layer" ? LAYER_NAMES : 0;
+  const size = Math.max(SMALLEST_THUMBNAIL, Math.min(LARGEST_THUMBNAIL, Math.floor((room - names - GRID_GAP * across) / across)));
+  const here = layers.map((_, layer) => Number(Boolean(pictureOf(view, 0, group, layer, false))));
+  const painted = JSON.stringify([size, here, look.scale, look.palette, view.dark, window.devicePixelRatio]);
+  if (grid.dataset.painted === painted) return;
+  grid.dataset.painted = painted;
   grid.style.setProperty("--thumbnail", `${size}px`);
-  const steps = byteSteps(view.scale);
+  const paint = view.paints.weights;
+  const steps = byteSteps(paint);
   for (const button of grid.querySelectorAll(".head")) {
-    const address = addressOf(view, button);
-    const context = sizeCanvas(button.firstChild, size, size);
-    const { width, height } = context.canvas;
-    context.putImageData(rasterise(view.payload.thumbnail(address), steps, width, height), 0, 0);
-    const entropy = entropyOf(view, address);
-    const name = headName(view, address);
+    const [layer, head] = [Number(button.dataset.layer), Number(button.dataset.head)];
+    const picture = pictureOf(view, 0, group, layer, false);
+    const name = headName(view, { group, layer, head });
     button.setAttribute("aria-label", name);
-    button.title = entropy === null ? name : `${name}\n${entropyText(view, entropy)}`;
+    button.title = `${name}\n${printText(view, layer, head)}`;
+    button.classList.toggle("absent", !picture);
+    const context = sizeCanvas(button.firstChild, size, size);
+    if (!picture) continue;
+    const { width, height } = context.canvas;
+    context.putImageData(rasterise({ ...picture, values: picture.of(head) }, paint.palette, steps, width, height), 0, 0);
   }
 }
 
-/** Which head is open, in the grid and in words under it. */
-function markOpenHead(view) {
-  for (const button of view.parts.grid.querySelectorAll(".head")) {
-    const { layer, head } = addressOf(view, button);
-    const chosen = layer === view.open.layer && head === view.open.head;
-    button.setAttribute("aria-selected", chosen);
-    button.tabIndex = chosen ? 0 : -1;
+/** Ask for pictures that are not here, the nearest layers first, no more at once than come quickly. */
+function wantPictures(view, layers) {
+  const { query_tokens: queries, key_tokens: keys } = openGroup(view);
+  const { group, layer: open } = view.state;
+  const missing = layers.map((_, layer) => layer).filter((layer) => !pictureOf(view, 0, group, layer, false));
+  missing.sort((a, b) => Math.abs(a - open) - Math.abs(b - open));
+  let room = QUICK_WEIGHTS;
+  for (const [i, layer] of missing.entries()) {
+    room -= queries.length * keys.length * layers[layer].heads;
+    if (i && room < 0) break;
+    pictureOf(view, 0, group, layer);
   }
-  const { headline } = view.parts;
-  const entropy = entropyOf(view, view.open);
-  const name = element("span", "");
-  name.textContent = headName(view, view.open);
-  const measure = element("span", "measure");
-  if (entropy !== null) view.words.into(measure, "entropy", { value: view.words.plain(entropy) });
-  headline.replaceChildren(name, " ", measure);
+}
+
+/** Which heads are open, chosen and compared with, in the grid and in words under it. */
+function markHeads(view) {
+  const { layer: openLayer, head: openNumber } = view.state;
+  const chosen = new Set(view.state.look.heads === "one" ? [] : chosenHeads(view).map(String));
+  const other = comparedWith(view);
+  for (const button of view.parts.grid.querySelectorAll(".head")) {
+    const [layer, head] = [Number(button.dataset.layer), Number(button.dataset.head)];
+    const open = layer === openLayer && head === openNumber;
+    button.setAttribute("aria-selected", open);
+    button.tabIndex = open ? 0 : -1;
+    button.classList.toggle("chosen", chosen.has(String([layer, head])));
+    button.classList.toggle("other", Boolean(other) && other.input === 0 && other.layer === layer && other.head === head);
+  }
+  const heads = view.parts.grid.querySelectorAll(".head");
+  if (heads.length && ![...heads].some((button) => button.tabIndex === 0)) heads[0].tabIndex = 0;
+  renderPrint(view);
+}
+
+function listenToGrid(view) {
+  const { grid } = view.parts;
+  const of = (event) => event.target.closest?.(".head");
+  const read = (button) => [Number(button.dataset.layer), Number(button.dataset.head)];
+  grid.addEventListener("click", (event) => {
+    const button = of(event);
+    if (button) pickHead(view, read(button), event.shiftKey || event.ctrlKey || event.metaKey);
+  });
+  const hover = (head) => {
+    if (String(view.hovered) === String(head)) return;
+    view.hovered = head;
+    renderPrint(view);
+  };
+  grid.addEventListener("pointerover", (event) => event.pointerType !== "touch" && hover(of(event) ? read(of(event)) : null));
+  grid.addEventListener("pointerleave", () => hover(null));
+  grid.addEventListener("keydown", (event) => moveInGrid(view, event));
+}
+
+/** A click on a head opens it; or chooses it among several, or as the one to compare with. */
+function pickHead(view, [layer, head], more) {
+  const { state } = view;
+  const { look } = state;
+  if (look.compare !== "off" && (more || view.slot === "second")) {
+    const input = comparedWith(view)?.input ?? 0;
+    setLook(view, { other: `${input}.${layer}.${head}` });
+    return;
+  }
+  if (more || view.choosing) {
+    const heads = chosenHeads(view).slice(0, 64);
+    const left = heads.filter(([l, h]) => l !== layer || h !== head);
+    const next = left.length < heads.length ? left : [...heads, [layer, head]].slice(-64);
+    setLook(view, { heads: next.length > 1 ? writeHeads(next) : "one" }, 0);
+    if (next.length === 1) openHead(view, { group: state.group, layer: next[0][0], head: next[0][1] });
+    return;
+  }
+  openHead(view, { group: state.group, layer, head });
 }
 
 function moveInGrid(view, event) {
-  const steps = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] }[event.key];
-  if (!steps) return;
+  const { layer, head, group, look } = view.state;
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  let to = null;
+  if (look.sort === "layer") {
+    const step = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] }[event.key];
+    to = step && [layer + step[0], head + step[1]];
+  } else {
+    const step = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -8, ArrowDown: 8 }[event.key];
+    const heads = shownHeads(view);
+    to = step && heads[heads.findIndex(([l, h]) => l === layer && h === head) + step];
+  }
+  if (!to || !hasHead(openGroup(view), ...to)) return;
   event.preventDefault();
-  const to = { ...view.open, layer: view.open.layer + steps[0], head: view.open.head + steps[1] };
-  if (to.layer < 0 || to.head < 0 || !view.payload.has(to)) return;
-  openHead(view, to, PATIENCE);
-  view.parts.grid.querySelector(".head[aria-selected=true]").focus();
+  openHead(view, { group, layer: to[0], head: to[1] }, PATIENCE);
+  view.parts.grid.querySelector(".head[aria-selected=true]")?.focus();
+}
+
+/** The heads that the grid shows, in its order. */
+const shownHeads = (view) =>
+  [...view.parts.grid.querySelectorAll(".head:not(.faded)")].map(({ dataset }) => [Number(dataset.layer), Number(dataset.head)]);
+
+/** Open the head `steps` further on among those shown, round and round. */
+function stepHead(view, steps) {
+  const heads = shownHeads(view);
+  if (!heads.length) return;
+  const { layer, head, group } = view.state;
+  const here = heads.findIndex(([l, h]) => l === layer && h === head);
+  const [l, h] = heads[here < 0 ? 0 : (here + steps + heads.length) % heads.length];
+  openHead(view, { group, layer: l, head: h }, PATIENCE);
 }

@@ -1,13 +1,14 @@
-// Painting the opened map: cells once, labels and outlines again at every move of the pointer.
+// Painting a map, on a canvas or into a vector picture: cells once, labels and outlines again at every move.
+
+const MOST_BOXES = 10000; // more cells than this are drawn as one image
 
 /** The cells, with a hair of paper between them where they are large enough. */
-function drawCells(canvas, cells, layout, steps, paper) {
-  const context = sizeCanvas(canvas, layout.width, layout.height);
+function drawCells(context, cells, layout, paint) {
   const { left, top, cellWidth, cellHeight, gap } = layout;
-  if (gap) {
+  if (gap && cells.rows * cells.columns <= MOST_BOXES) {
     for (let row = 0; row < cells.rows; row += 1) {
       for (let column = 0; column < cells.columns; column += 1) {
-        context.fillStyle = paletteCss(steps(cells.weight(row, column)));
+        context.fillStyle = paint.css(paint.step(cells.weight(row, column)));
         context.fillRect(left + column * cellWidth, top + row * cellHeight, cellWidth - gap, cellHeight - gap);
       }
     }
@@ -15,8 +16,10 @@ function drawCells(canvas, cells, layout, steps, paper) {
   }
   const ratio = window.devicePixelRatio || 1;
   const size = (length) => Math.max(1, Math.round(length * ratio));
-  const image = rasterise(cells, steps, size(cellWidth * cells.columns), size(cellHeight * cells.rows));
-  context.putImageData(image, Math.round(left * ratio), Math.round(top * ratio));
+  const [width, height] = [cellWidth * cells.columns, cellHeight * cells.rows];
+  const image = rasterise(cells, paint.palette, paint.step, size(width), size(height));
+  context.imageSmoothingEnabled = false;
+  context.drawImage(onCanvas(image), left, top, width, height);
 }
 
 /** Which labels to write: every n-th, and the ones pointed at in place of their neighbours. */
@@ -28,12 +31,8 @@ function labelsToWrite(count, every, marked) {
   return wanted;
 }
 
-/**
- * Labels, outlines of the pinned and pointed row and column, and the cell where they meet.
- * `rows` and `columns` are lists of {at, strong}.
- */
-function drawMarks(canvas, layout, theme, rows, columns) {
-  const context = sizeCanvas(canvas, layout.width, layout.height);
+/** Labels, and outlines of the pinned and pointed rows and columns: lists of {at, strong}, in bins. */
+function drawMarks(context, layout, theme, rows, columns) {
   const { left, top, right, bottom, cellWidth, cellHeight, size, gap } = layout;
   const marked = (marks) => marks.map((mark) => mark.at);
   const write = (text, bold, colour) => {
@@ -45,19 +44,19 @@ function drawMarks(canvas, layout, theme, rows, columns) {
   context.direction = "ltr";
 
   context.textAlign = "right";
-  for (const row of labelsToWrite(layout.queries.length, layout.everyRow, marked(rows))) {
+  for (const row of labelsToWrite(layout.queries.count, layout.everyRow, marked(rows))) {
     context.save();
     context.translate(left - 7, top + (row + 0.5) * cellHeight - gap / 2);
-    write(layout.queries[row].text, marked(rows).includes(row), theme.queries);
+    write(layout.queries.label(row).text, marked(rows).includes(row), theme.queries);
     context.restore();
   }
 
   context.textAlign = "left";
-  for (const column of labelsToWrite(layout.keys.length, layout.everyColumn, marked(columns))) {
+  for (const column of labelsToWrite(layout.keys.count, layout.everyColumn, marked(columns))) {
     context.save();
     context.translate(left + (column + 0.5) * cellWidth - gap / 2, top - 6);
     context.rotate(layout.leaning ? -Math.PI / 4 : -Math.PI / 2);
-    write(layout.keys[column].text, marked(columns).includes(column), theme.keys);
+    write(layout.keys.label(column).text, marked(columns).includes(column), theme.keys);
     context.restore();
   }
 

@@ -1,15 +1,15 @@
-// Mouse, touch and keyboard on the opened map.
+// Mouse, touch and keyboard on a plot.
 
-function listenToMap(view) {
-  const { stage } = view.parts;
+function listenToPlot(view, index) {
+  const { stage } = view.stages[index];
   const hit = (event) => {
     const box = stage.getBoundingClientRect();
-    return hitMap(view.layout, view.cells, event.clientX - box.left, event.clientY - box.top);
+    return hitPlot(view.plots[index], event.clientX - box.left, event.clientY - box.top);
   };
-
   let touching = false;
   stage.addEventListener("pointerdown", (event) => {
     touching = event.pointerType === "touch";
+    view.dragged = false;
   });
   stage.addEventListener("pointermove", (event) => {
     if (event.pointerType !== "touch") pointAt(view, hit(event));
@@ -19,45 +19,49 @@ function listenToMap(view) {
   });
   stage.addEventListener("click", (event) => {
     const at = hit(event);
-    if (!at) return;
+    if (!at || view.dragged) return;
     // A finger has no hover: its tap points as well, and along a pinned row it reads cell after cell.
-    const reads = touching && !samePlace(at, view.cursor) && at.by === "query" && at.row === pinnedCell(view).row;
+    const pinned = pinnedUnits(view);
+    const reads = touching && !samePlace(at, view.cursor) && at.by === "query" && pinned?.axis === "query" && pinned.units.includes(at.row);
     if (touching) pointAt(view, at);
-    if (!reads) togglePin(view, at.by, at.by === "query" ? at.row : at.column);
+    if (!reads) togglePin(view, at.by, at.by === "query" ? at.row : at.column, wantsMore(view, event));
   });
   stage.addEventListener("blur", () => pointAt(view, null));
-  stage.addEventListener("keydown", (event) => moveInMap(view, event));
+  stage.addEventListener("keydown", (event) => moveInPlot(view, event));
 }
 
-function moveInMap(view, event) {
-  const { cells, cursor } = view;
-  const pinned = pinnedCell(view);
-  const row = cursor?.row ?? pinned.row ?? 0;
-  const column = cursor?.column ?? pinned.column ?? 0;
-  const started = cursor !== null;
+/** Whether a click adds to what is chosen. */
+const wantsMore = (view, event) => view.several || event.shiftKey || event.ctrlKey || event.metaKey;
+
+function moveInPlot(view, event) {
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  const { query, key } = view.axes;
+  const shown = shownPart(view);
+  const pinned = pinnedUnits(view);
+  const held = (axis, first) => (pinned?.axis === axis ? pinned.units[0] : first);
+  const row = view.cursor?.row ?? held("query", shown.row);
+  const column = view.cursor?.column ?? held("key", shown.column);
+  const { queries, keys } = view.plots[0].cells;
+  const [down, right] = [queries.size * (event.shiftKey ? 10 : 1), keys.size * (event.shiftKey ? 10 : 1)];
   const place = {
-    ArrowLeft: [row, column - 1],
-    ArrowRight: [row, column + 1],
-    ArrowUp: [row - 1, column],
-    ArrowDown: [row + 1, column],
-    Home: [row, 0],
-    End: [row, cells.columns - 1],
+    ArrowLeft: [row, column - right], ArrowRight: [row, column + right],
+    ArrowUp: [row - down, column], ArrowDown: [row + down, column],
+    Home: [row, 0], End: [row, key.count - 1],
+    PageUp: [row - 10 * down, column], PageDown: [row + 10 * down, column],
   }[event.key];
   if (place) {
-    const [toRow, toColumn] = started ? place : [row, column];
-    pointAt(view, {
-      row: Math.max(0, Math.min(cells.rows - 1, toRow)),
-      column: Math.max(0, Math.min(cells.columns - 1, toColumn)),
-      by: "query",
-    });
+    const [toRow, toColumn] = view.cursor ? place : [row, column];
+    const within = (at, count) => Math.max(0, Math.min(count - 1, at));
+    const cursor = { row: within(toRow, query.count), column: within(toColumn, key.count), by: "query" };
+    pointAt(view, cursor);
+    reveal(view, cursor);
   } else if (event.key === "Enter" || event.key === " ") {
     pointAt(view, { row, column, by: "query" });
-    togglePin(view, "query", row);
-  } else {
-    return;
-  }
+    togglePin(view, "query", row, view.several || event.shiftKey);
+  } else if (event.key === "+" || event.key === "=") zoomBy(view, 0.5, view.cursor);
+  else if (event.key === "-") zoomBy(view, 2, view.cursor);
+  else if (event.key === "0") zoomTo(view, null);
+  else return;
   event.preventDefault();
   announce(view);
 }
-
-const samePlace = (a, b) => a?.row === b?.row && a?.column === b?.column && a?.by === b?.by;

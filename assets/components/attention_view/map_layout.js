@@ -1,10 +1,11 @@
-// Where the cells and labels of the opened map go: labels are measured and bounded, cells fill what is left.
+// Where the cells and labels of a map go: labels are measured and bounded, cells fill what is left.
 
 const LARGEST_CELL = 40;
 const TALLEST_CELL = 28;
 const TALLEST_MAP = 640;
 const SEPARATE = 10; // cells from here on are whole pixels with a gap between them
 const SLANT = Math.SQRT1_2; // keys lean at 45 degrees where cells are wide enough, else they stand upright
+const MOST_MEASURED = 300; // labels: of more, every n-th is measured
 
 const rulers = new Map();
 
@@ -18,22 +19,32 @@ function textWidth(text, font) {
   return rulers.get(font).measureText(text).width;
 }
 
-/** The labels of one side, each shortened to at most `width`, and the widest of them. */
-function fitLabels(axis, family, size, width) {
-  const measure = (text) => textWidth(text, `bold ${size}px ${family}`);
-  const labels = Array.from({ length: axis.bins }, (_, bin) => {
-    const text = shorten(axis.name(bin), width, measure);
-    return { text, width: measure(text) };
-  });
-  return { labels, widest: Math.max(...labels.map((label) => label.width)) };
+/** The label of a bin, shortened to fit, and the widest of a side. */
+function fitLabels(side, family, size, width) {
+  const font = `bold ${size}px ${family}`;
+  const measure = (text) => textWidth(text, font);
+  const kept = new Map();
+  const label = (bin) => {
+    if (!kept.has(bin)) {
+      const text = shorten(side.name(bin), width, measure);
+      kept.set(bin, { text, width: measure(text) });
+    }
+    return kept.get(bin);
+  };
+  const every = Math.ceil(side.count / MOST_MEASURED);
+  let widest = 0;
+  for (let bin = 0; bin < side.count; bin += every) widest = Math.max(widest, label(bin).width);
+  return { label, widest, count: side.count };
 }
 
 /** Cell width that leaves room for every leaning label: the last ones reach past the last cell. */
 function leaningCell(labels, left, width) {
-  return labels.reduce((cell, label, column) => {
-    const reach = (width - left - label.width * SLANT - 6) / (column + 0.5);
-    return Math.min(cell, reach);
-  }, Math.min(LARGEST_CELL, (width - left) / labels.length));
+  let cell = Math.min(LARGEST_CELL, (width - left) / labels.count);
+  if (cell < 6) return cell;
+  for (let column = 0; column < labels.count; column += 1) {
+    cell = Math.min(cell, (width - left - labels.label(column).width * SLANT - 6) / (column + 0.5));
+  }
+  return cell;
 }
 
 /** Large cells are a little flatter than square, as text is; few rows stay tall enough, many stay on the screen. */
@@ -52,22 +63,13 @@ function layOutMap(cells, width, family) {
     const queries = fitLabels(cells.queries, family, size, longest.left);
     const keys = fitLabels(cells.keys, family, size, longest.top);
     const left = Math.ceil(queries.widest) + 10;
-    let cellWidth = leaningCell(keys.labels, left, width);
+    let cellWidth = leaningCell(keys, left, width);
     const leaning = cellWidth >= size * 1.35;
     if (!leaning) cellWidth = Math.min(LARGEST_CELL, (width - left - 1) / cells.columns);
     if (cellWidth >= SEPARATE) cellWidth = Math.floor(cellWidth);
     const cellHeight = heightFor(cellWidth, cells.rows);
     const top = Math.ceil(leaning ? (keys.widest + size) * SLANT : keys.widest) + 8;
-    layout = {
-      left,
-      top,
-      cellWidth,
-      cellHeight,
-      leaning,
-      size,
-      queries: queries.labels,
-      keys: keys.labels,
-    };
+    layout = { kind: "map", left, top, cellWidth, cellHeight, leaning, size, queries, keys };
     size = Math.max(9, Math.min(12.5, Math.min(cellWidth, cellHeight) * 0.95));
   }
   const { left, top, cellWidth, cellHeight } = layout;
@@ -84,7 +86,7 @@ function layOutMap(cells, width, family) {
   };
 }
 
-/** What lies under a point: a cell, a query's label (column null), a key's label (row null), or nothing. */
+/** What lies under a point, in bins: a cell, a query's label (column null), a key's label (row null), or nothing. */
 function hitMap(layout, cells, x, y) {
   const row = Math.floor((y - layout.top) / layout.cellHeight);
   if (y < layout.top) {

@@ -1,74 +1,108 @@
-// What the reader points at and pins: where the two meet, in the map and in words.
+// What the reader points at and pins: where the two meet, in the map and in words. All in units: tokens or words.
 
-/** The cell of the pinned token: {row} or {column}, the other null. */
-function pinnedCell(view) {
-  if (!view.pin) return { row: null, column: null };
-  const { axis, index } = view.pin;
-  return axis === "query"
-    ? { row: view.cells.queries.binOf(index), column: null }
-    : { row: null, column: view.cells.keys.binOf(index) };
+/** The pinned units, all on one side: {axis, units} or null. */
+function pinnedUnits(view) {
+  const pins = pinsOf(view);
+  if (!pins.length) return null;
+  const { axis } = pins[0];
+  return { axis, units: [...new Set(pins.map(({ index }) => view.axes[axis].of(index)))] };
 }
 
-/** The pair under the pointer; a label alone is paired with what is pinned on the other side. */
+/** The units whose attention is read on the sentence: the one pointed at, else the pinned ones. */
+function focusUnits(view) {
+  const { cursor } = view;
+  if (cursor) return { axis: cursor.by, units: [cursor.by === "query" ? cursor.row : cursor.column] };
+  return pinnedUnits(view);
+}
+
+/** The pair under the pointer; a label alone is paired with what is pinned on the other side, if that is one. */
 function pointedPair(view) {
   if (!view.cursor) return null;
-  const pinned = pinnedCell(view);
-  const row = view.cursor.row ?? pinned.row;
-  const column = view.cursor.column ?? pinned.column;
+  const pinned = pinnedUnits(view);
+  const held = (axis) => (pinned?.axis === axis && pinned.units.length === 1 ? pinned.units[0] : null);
+  const row = view.cursor.row ?? held("query");
+  const column = view.cursor.column ?? held("key");
   return row === null || column === null ? null : { row, column };
 }
 
-/** The token whose attention is read on the sentence: the one pointed at, else the pinned one. */
-function focusToken(view) {
-  if (view.cursor) {
-    const { by, row, column } = view.cursor;
-    return { axis: by, bin: by === "query" ? row : column };
+/** What the units in focus look at (or are looked at by), over the bins of the other side of a plot; several folded. */
+function foldFocus(view, cells, focus) {
+  const own = focus.axis === "query" ? cells.queries : cells.keys;
+  const count = focus.axis === "query" ? cells.columns : cells.rows;
+  const bins = [...new Set(focus.units.map(own.binOf))].filter((bin) => bin !== null);
+  const values = new Float64Array(count);
+  for (const bin of bins) {
+    for (let i = 0; i < count; i += 1) {
+      const weight = focus.axis === "query" ? cells.weight(bin, i) : cells.weight(i, bin);
+      values[i] += view.state.look.fold === "sum" ? weight : weight / bins.length;
+    }
   }
-  if (!view.pin) return null;
-  const { row, column } = pinnedCell(view);
-  return { axis: view.pin.axis, bin: row ?? column };
+  return { values, bins };
 }
 
-/** What is pointed at or pinned as [template, values] of a sentence, or null. */
-function describePointer(view) {
-  const { cells } = view;
-  const pair = pointedPair(view);
-  const focus = focusToken(view);
-  if (pair) return ["looks_at", pairWords(view, pair)];
+/** What is pointed at or pinned, as [template, values] of a sentence, or null. */
+function describePointer(view, plot = view.plots[0]) {
+  const { cells } = plot;
+  const pair = binsOf(cells, pointedPair(view));
+  if (pair) return [cells.signed ? "differs" : "looks_at", pairWords(cells, pair)];
+  const focus = focusUnits(view);
   if (!focus) return null;
-  const best = strongest(cells, focus.axis, focus.bin);
-  const axis = focus.axis === "query" ? cells.queries : cells.keys;
-  if (best.weight <= 0) {
-    return [focus.axis === "query" ? "looks_at_nothing" : "looked_at_by_none", { [focus.axis]: axis.name(focus.bin) }];
+  const { values, bins } = foldFocus(view, cells, focus);
+  if (!bins.length) return null;
+  const [own, far] = focus.axis === "query" ? [cells.queries, cells.keys] : [cells.keys, cells.queries];
+  const best = values.reduce((found, value, i) => (Math.abs(value) > Math.abs(values[found]) ? i : found), 0);
+  const far_axis = focus.axis === "query" ? "key" : "query";
+  if (bins.length > 1) {
+    const name = `${view.state.look.fold}_${focus.axis === "query" ? "looks_most_at" : "looked_at_most_by"}`;
+    const value = cells.signed ? view.words.signed(values[best]) : view.words.number(values[best]);
+    return [name, { count: view.words.tick(bins.length), [far_axis]: far.name(best), value }];
   }
-  return [focus.axis === "query" ? "looks_most_at" : "looked_at_most_by", pairWords(view, best)];
+  const [bin] = bins;
+  if (!values[best]) return [focus.axis === "query" ? "looks_at_nothing" : "looked_at_by_none", { [focus.axis]: own.name(bin) }];
+  const where = focus.axis === "query" ? { row: bin, column: best } : { row: best, column: bin };
+  if (cells.signed) return ["differs_most", pairWords(cells, where)];
+  return [focus.axis === "query" ? "looks_most_at" : "looked_at_most_by", pairWords(cells, where)];
 }
 
-function pairWords(view, { row, column }) {
-  const { cells } = view;
-  return { query: cells.queries.name(row), key: cells.keys.name(column), value: cells.write(row, column) };
+const pairWords = (cells, { row, column }) => ({
+  query: cells.queries.name(row),
+  key: cells.keys.name(column),
+  value: cells.write(row, column),
+});
+
+/** A pair of units as bins of a plot, or null where they are not on the screen. */
+function binsOf(cells, pair) {
+  const [row, column] = pair ? [cells.queries.binOf(pair.row), cells.keys.binOf(pair.column)] : [null, null];
+  return row === null || column === null ? null : { row, column };
 }
 
-/** Outlines, labels and tooltip of the map. */
-function renderPointer(view) {
-  const { cells, layout, cursor } = view;
-  const pinned = pinnedCell(view);
-  const marks = (at, pin) => [
-    ...(pin === null ? [] : [{ at: pin, strong: true }]),
-    ...(at === null || at === undefined || at === pin ? [] : [{ at, strong: false }]),
-  ];
-  const rows = marks(cursor?.row, pinned.row);
-  const columns = marks(cursor?.column, pinned.column);
-  drawMarks(view.parts.marks, layout, view.theme, rows, columns);
-  placeTip(view, pointedPair(view), cells, layout);
+/** Rows and columns to mark in a plot: {at, strong} in bins; strong ones are pinned. */
+function marksOf(view, { cells }) {
+  const pinned = pinnedUnits(view);
+  const marks = (axis, side, pointed) => {
+    const held = pinned?.axis === axis ? [...new Set(pinned.units.map(side.binOf))].filter((bin) => bin !== null) : [];
+    const at = side.binOf(pointed);
+    return [...held.map((bin) => ({ at: bin, strong: true })), ...(at === null || held.includes(at) ? [] : [{ at, strong: false }])];
+  };
+  return { rows: marks("query", cells.queries, view.cursor?.row), columns: marks("key", cells.keys, view.cursor?.column) };
 }
 
-/** The tooltip beside its cell, kept inside the map's width. */
-function placeTip(view, pair, cells, layout) {
-  const { tip, stage } = view.parts;
-  tip.hidden = !pair;
-  if (!pair) return;
-  const names = pairWords(view, pair);
+/** Everything that follows the pointer. */
+function renderPointed(view) {
+  for (const plot of view.plots) {
+    paintMarks(view, plot, sizeCanvas(plot.marks, plot.layout.width, plot.layout.height));
+    placeTip(view, plot);
+  }
+  renderSentence(view);
+  view.parts.letGo.hidden = !view.state.pins.length;
+}
+
+/** The tooltip beside its cell, kept inside the plot's width. */
+function placeTip(view, { cells, layout, tip, stage }) {
+  const pair = binsOf(cells, pointedPair(view));
+  tip.hidden = !pair || layout.kind === "links";
+  if (tip.hidden) return;
+  const names = pairWords(cells, pair);
   const words = element("span", "pair");
   view.words.into(words, "pair", names, "bdi");
   const value = element("b", "");
@@ -81,14 +115,30 @@ function placeTip(view, pair, cells, layout) {
   tip.style.top = `${below + tip.offsetHeight > layout.height + 24 ? above : below}px`;
 }
 
+/** Point at {row, column, by} or at nothing. */
+function pointAt(view, cursor) {
+  if (samePlace(cursor, view.cursor)) return;
+  view.cursor = cursor;
+  renderPointed(view);
+}
+
+const samePlace = (a, b) => a?.row === b?.row && a?.column === b?.column && a?.by === b?.by;
+
 /** Say the opened head and what is looked at to a screen reader, once the reader pauses. */
 function announce(view) {
   clearTimeout(view.speaking);
   view.speaking = setTimeout(() => {
-    const said = describePointer(view);
-    const name = headName(view, view.open);
-    view.parts.live.textContent = said
-      ? view.words.text("announcement", { name, text: view.words.text(...said) })
-      : name;
+    const said = describePointer(view) ?? describeWhole(view);
+    const { title } = view.plots[0];
+    view.parts.live.textContent = view.words.text("announcement", { name: title, text: view.words.text(...said) });
   }, PATIENCE);
+}
+
+/** A map in a sentence, for who cannot see it: how large it is and its strongest pair. */
+function describeWhole(view) {
+  const { cells } = view.plots[0];
+  const best = cells.values.reduce((found, value, i) => (Math.abs(value) > Math.abs(cells.values[found]) ? i : found), 0);
+  const pair = pairWords(cells, { row: Math.floor(best / cells.columns), column: best % cells.columns });
+  const size = { rows: view.words.tick(cells.queries.axis.count), columns: view.words.tick(cells.keys.axis.count) };
+  return ["summary", { ...pair, ...size }];
 }

@@ -4,7 +4,7 @@
  * A map as an image of that many pixels. Larger than the map it repeats cells; smaller it keeps
  * the strongest weight of the cells under a pixel, as the thumbnails do.
  */
-function rasterise({ rows, columns, values }, steps, width, height) {
+function rasterise({ rows, columns, values }, palette, steps, width, height) {
   const image = new ImageData(width, height);
   const pixels = image.data;
   const cuts = (cells, size) => Array.from({ length: size + 1 }, (_, i) => Math.floor((i * cells) / size));
@@ -14,17 +14,17 @@ function rasterise({ rows, columns, values }, steps, width, height) {
     const bottom = Math.max(down[y] + 1, down[y + 1]);
     for (let x = 0; x < width; x += 1, p += 4) {
       const right = Math.max(across[x] + 1, across[x + 1]);
-      let strongest = 0;
+      let strongest = values[down[y] * columns + across[x]];
       for (let row = down[y]; row < bottom; row += 1) {
         for (let column = across[x]; column < right; column += 1) {
           const value = values[row * columns + column];
-          if (value > strongest) strongest = value;
+          if (Math.abs(value) > Math.abs(strongest)) strongest = value;
         }
       }
       const step = 3 * steps(strongest);
-      pixels[p] = PALETTE[step];
-      pixels[p + 1] = PALETTE[step + 1];
-      pixels[p + 2] = PALETTE[step + 2];
+      pixels[p] = palette[step];
+      pixels[p + 1] = palette[step + 1];
+      pixels[p + 2] = palette[step + 2];
       pixels[p + 3] = 255;
     }
   }
@@ -32,7 +32,16 @@ function rasterise({ rows, columns, values }, steps, width, height) {
 }
 
 /** Palette step of a thumbnail's byte, looked up: a grid asks a million times. */
-function byteSteps(scale) {
-  const steps = Uint8Array.from({ length: 256 }, (_, byte) => scale(byte / 255));
+function byteSteps(paint) {
+  const steps = Uint8Array.from({ length: 256 }, (_, byte) => paint.step((byte / 255) ** 2));
   return (byte) => steps[byte];
+}
+
+/** An image on a canvas of its own, so that any context, a vector one too, can draw it to a size. */
+function onCanvas(image) {
+  const canvas = document.createElement("canvas");
+  canvas.width = image.width;
+  canvas.height = image.height;
+  canvas.getContext("2d").putImageData(image, 0, 0);
+  return canvas;
 }

@@ -1,53 +1,66 @@
-// The sentence itself, shaded by what the token pointed at (or pinned) looks at, or is looked at by.
+// The sentence itself, shaded by what the tokens pointed at (or pinned) look at, or are looked at by.
 
 const LONG_TOKEN = 18;
+const MOST_READ = 512; // tokens of a side: more than that nobody reads as a sentence
 
-/** Buttons for the tokens; rebuilt only for another sentence, so that focus stays. */
+/** The cells that are read on the sentence: all of a short map, else the part shown. */
+function readingCells(view) {
+  const [plot] = view.plots;
+  if (view.state.look.zoom === "whole" || !openGroup(view).exact) return plot.cells;
+  const cells = cellsOf(view, openSource(view), null);
+  const other = plot.cells.signed && otherSource(view);
+  return other ? differenceOf(view, cells, cellsOf(view, other, null)) : cells;
+}
+
+/** Buttons for the tokens or words; rebuilt only for others, so that focus stays. */
 function buildSentence(view) {
-  const group = view.payload.group(view.open.group);
-  for (const [axis, line, tokens] of linesOf(view)) {
+  const group = openGroup(view);
+  view.reading = readingCells(view);
+  const { queries, keys } = view.reading;
+  view.readable = [queries, keys].every((side) => side.size === 1 && side.count <= MOST_READ);
+  for (const [axis, line, side] of linesOf(view)) {
+    line.hidden = !view.readable;
+    if (!view.readable) continue;
     line.setAttribute("aria-label", axis === "query" ? group.queries_label : group.keys_label);
-    const shape = JSON.stringify(tokens);
+    const texts = Array.from({ length: side.count }, (_, bin) => side.name(bin));
+    const shape = JSON.stringify([view.store.stamp, side.from, texts]);
     if (line.dataset.shape === shape) continue;
     line.dataset.shape = shape;
     line.replaceChildren(
-      ...tokens.map((token, index) => {
+      ...texts.map((text, bin) => {
         const button = element("button", "token", { type: "button" });
-        Object.assign(button.dataset, { axis, index });
-        const text = visible(token);
+        Object.assign(button.dataset, { axis, index: side.unit(bin) });
         button.textContent = text;
         if (text.length > LONG_TOKEN) button.title = text;
-        button.tabIndex = index ? -1 : 0;
+        button.tabIndex = bin ? -1 : 0;
         return button;
       }),
     );
   }
 }
 
-function linesOf(view) {
-  const group = view.payload.group(view.open.group);
-  return [
-    ["query", view.parts.queryLine, group.query_tokens],
-    ["key", view.parts.keyLine, group.key_tokens],
-  ];
-}
+const linesOf = (view) => [
+  ["query", view.parts.queryLine, view.reading.queries],
+  ["key", view.parts.keyLine, view.reading.keys],
+];
 
 /** Shade the tokens and write the line under them. */
 function renderSentence(view) {
-  const { cells } = view;
-  const focus = focusToken(view);
-  for (const [axis, line] of linesOf(view)) {
-    const own = axis === "query" ? cells.queries : cells.keys;
-    const shaded = focus !== null && focus.axis !== axis;
-    for (const button of line.children) {
-      const index = Number(button.dataset.index);
-      const bin = own.binOf(index);
-      const chosen = focus?.axis === axis && focus.bin === bin;
-      button.classList.toggle("chosen", chosen);
-      button.setAttribute("aria-pressed", view.pin?.axis === axis && view.pin.index === index);
-      const step = shaded && view.scale(axis === "key" ? cells.weight(focus.bin, bin) : cells.weight(bin, focus.bin));
-      button.style.backgroundColor = shaded ? paletteCss(step) : "";
-      button.style.color = shaded ? inkOn(step) : "";
+  if (view.readable) {
+    const focus = focusUnits(view);
+    const pinned = pinnedUnits(view);
+    const paint = paintOf(view, view.reading);
+    const folded = focus && foldFocus(view, view.reading, focus);
+    for (const [axis, line] of linesOf(view)) {
+      const shaded = folded?.bins.length && focus.axis !== axis;
+      [...line.children].forEach((button, bin) => {
+        const unit = Number(button.dataset.index);
+        button.classList.toggle("chosen", Boolean(focus?.axis === axis && focus.units.includes(unit)));
+        button.setAttribute("aria-pressed", Boolean(pinned?.axis === axis && pinned.units.includes(unit)));
+        const step = shaded && paint.step(folded.values[bin]);
+        button.style.backgroundColor = shaded ? paint.css(step) : "";
+        button.style.color = shaded ? paint.ink(step) : "";
+      });
     }
   }
   renderSentenceNote(view);
@@ -55,14 +68,17 @@ function renderSentence(view) {
 
 function renderSentenceNote(view) {
   const { sentenceNote } = view.parts;
-  const said = describePointer(view);
-  const notes = [];
-  if (view.pin) {
-    const { axis, index } = view.pin;
-    const own = axis === "query" ? view.cells.queries : view.cells.keys;
-    notes.push(["pinned", { token: visible(own.tokens[index]) }]);
+  if (!view.readable) {
+    sentenceNote.textContent = view.words.text("sentence_zoom");
+    return;
   }
-  notes.push(said ?? ["sentence_hint", {}]);
+  const pinned = pinnedUnits(view);
+  const notes = [];
+  if (pinned) {
+    const tokens = pinned.units.map(view.axes[pinned.axis].name).join(", ");
+    notes.push(["pinned", { token: tokens.length > 80 ? `${tokens.slice(0, 79)}…` : tokens }]);
+  }
+  notes.push(describePointer(view, { cells: view.reading }) ?? [view.several ? "sentence_several" : "sentence_hint", {}]);
   sentenceNote.replaceChildren(
     ...notes.flatMap(([name, values]) => {
       const note = element("span", "");
@@ -74,12 +90,8 @@ function renderSentenceNote(view) {
 
 function listenToSentence(view) {
   const token = (event) => event.target.closest?.(".token");
-  const place = (button) => {
-    const { axis, index } = button.dataset;
-    return axis === "query"
-      ? { row: view.cells.queries.binOf(Number(index)), column: null, by: "query" }
-      : { row: null, column: view.cells.keys.binOf(Number(index)), by: "key" };
-  };
+  const place = ({ dataset: { axis, index } }) =>
+    axis === "query" ? { row: Number(index), column: null, by: "query" } : { row: null, column: Number(index), by: "key" };
   for (const line of [view.parts.queryLine, view.parts.keyLine]) {
     line.addEventListener("pointerover", (event) => {
       if (event.pointerType !== "touch" && token(event)) pointAt(view, place(token(event)));
@@ -96,7 +108,7 @@ function listenToSentence(view) {
     line.addEventListener("click", (event) => {
       if (!token(event)) return;
       const { axis, index } = token(event).dataset;
-      setPin(view, { axis, index: Number(index) });
+      togglePin(view, axis, Number(index), wantsMore(view, event));
     });
     line.addEventListener("keydown", (event) => moveInSentence(line, event));
   }
@@ -104,7 +116,7 @@ function listenToSentence(view) {
 
 function moveInSentence(line, event) {
   const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-  const next = step && line.children[Number(event.target.dataset.index) + step];
+  const next = step && [...line.children][[...line.children].indexOf(event.target) + step];
   if (!next) return;
   event.preventDefault();
   event.target.tabIndex = -1;

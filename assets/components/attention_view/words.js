@@ -35,7 +35,11 @@ function makeWords(templates, language) {
     element.replaceChildren(...nodes);
   }
 
-  return { text, into, number, plain: (value) => plain.format(value), tick: (value) => short.format(value) };
+  /** A difference, with its sign. */
+  const signed = (value) => (value > 0 ? `+${number(value)}` : value < 0 ? `−${number(-value)}` : number(0));
+  const has = (name) => name in templates;
+
+  return { text, into, has, number, signed, plain: (value) => plain.format(value), tick: (value) => short.format(value) };
 }
 
 const SHOWN_INSTEAD = { "\n": "⏎", "\r": "⏎", "\t": "⇥" };

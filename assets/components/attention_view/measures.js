@@ -1,0 +1,104 @@
+// Fingerprints of heads: read, put in order and filtered by.
+
+/** Names of the measures that mean something for the open group, as far as its pictures are here. */
+function measuresOf(view) {
+  const { group } = view.state;
+  const layers = openGroup(view).layers.map((_, layer) => pictureOf(view, 0, group, layer, false));
+  const known = layers.find(Boolean)?.measures[0];
+  return view.store.base.measures.filter((name) => known && known[name] !== null);
+}
+
+/** A head's measures, or null before they are here. */
+const printOf = (view, layer, head) => pictureOf(view, 0, view.state.group, layer, false)?.measures[head] ?? null;
+
+/** The largest a measure can be. */
+function mostOf(view, name) {
+  const { query_tokens: queries, key_tokens: keys } = openGroup(view);
+  if (name === "entropy") return Math.log2(Math.max(2, keys.length));
+  if (name === "alignment") return Math.log2(Math.max(2, Math.min(queries.length, keys.length)));
+  return 1;
+}
+
+/** Heads in the order asked for; where a measure orders them, the largest first and the unmeasured last. */
+function orderedHeads(view) {
+  const heads = allHeads(openGroup(view));
+  const { sort } = view.state.look;
+  if (sort === "layer") return heads;
+  const value = ([layer, head]) => printOf(view, layer, head)?.[sort] ?? -1;
+  return heads.sort((a, b) => value(b) - value(a));
+}
+
+const COMPARE = {
+  "<": (a, b) => a < b, ">": (a, b) => a > b, "<=": (a, b) => a <= b, ">=": (a, b) => a >= b, "=": (a, b) => Math.abs(a - b) < 0.005,
+};
+
+/**
+ * What a filter such as "previous > 0.5, layer < 4" lets through, as a function of [layer, head];
+ * null where it cannot be read. Measures go by the beginning of their name, in English or the reader's language.
+ */
+function readFilter(view, text) {
+  const tests = [];
+  for (const clause of text.toLowerCase().split(",").filter((part) => part.trim())) {
+    const found = clause.match(/^\s*([^\d<>=]+?)\s*(<=|>=|<|>|=)?\s*(\d*\.?\d+)\s*$/);
+    if (!found) return null;
+    const [, word, sign = "=", number] = found;
+    const name = filterNames(view).find(([, ...names]) => names.some((each) => each.toLowerCase().startsWith(word)))?.[0];
+    if (!name) return null;
+    tests.push(([layer, head]) => {
+      const value = { layer: openGroup(view).layers[layer].number, head: head + 1 }[name] ?? printOf(view, layer, head)?.[name];
+      return value !== null && value !== undefined && COMPARE[sign](value, Number(number));
+    });
+  }
+  return (head) => tests.every((test) => test(head));
+}
+
+const filterNames = (view) => [
+  ["layer", "layer", view.words.text("layer")],
+  ["head", "head", view.words.text("head")],
+  ...measuresOf(view).map((name) => [name, name, view.words.text(`measure_${name}`)]),
+];
+
+/** The number of a measure with its unit. */
+function writeMeasure(view, name, value) {
+  const number = view.words.number(value);
+  return name === "entropy" || name === "alignment" ? view.words.text("bits", { value: number }) : number;
+}
+
+/** All measures of a head as lines of text, for a title. */
+function printText(view, layer, head) {
+  const print = printOf(view, layer, head);
+  if (!print) return "";
+  return measuresOf(view)
+    .map((name) => `${view.words.text(`measure_${name}`)}: ${writeMeasure(view, name, print[name])}`)
+    .join("\n");
+}
+
+/** The fingerprint of the head pointed at in the grid, else of the open one: a bar, a number and a rank for each measure. */
+function renderPrint(view) {
+  const { prints, printName } = view.parts;
+  const [layer, head] = view.hovered ?? [view.state.layer, view.state.head];
+  const print = printOf(view, layer, head);
+  printName.textContent = headName(view, { group: view.state.group, layer, head });
+  if (!print) {
+    prints.replaceChildren();
+    return;
+  }
+  const others = allHeads(openGroup(view)).map(([l, h]) => printOf(view, l, h)).filter(Boolean);
+  prints.replaceChildren(
+    ...measuresOf(view).map((name) => {
+      const line = element("div", "print", { title: view.words.text(`about_${name}`) });
+      line.dataset.measure = name;
+      const label = element("dt", "");
+      label.textContent = view.words.text(`measure_${name}`);
+      const bar = element("span", "amount");
+      bar.style.setProperty("--amount", Math.min(1, print[name] / mostOf(view, name)));
+      const value = element("dd", "");
+      value.textContent = writeMeasure(view, name, print[name]);
+      const rank = element("span", "rank");
+      const above = others.filter((other) => other[name] > print[name]).length;
+      rank.textContent = view.words.text("rank", { rank: above + 1, count: others.length });
+      line.append(label, bar, value, rank);
+      return line;
+    }),
+  );
+}

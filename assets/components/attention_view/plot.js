@@ -1,0 +1,106 @@
+// A plot: one map as cells or links, with its own canvases, tooltip and title. There are one or two side by side.
+
+/** What the plots show: [{source, cells, title}], from the state. */
+function whatToPlot(view) {
+  const zoom = zoomOf(view);
+  const source = openSource(view);
+  const first = { source, cells: cellsOf(view, source, zoom), title: sourceName(view, source) };
+  const other = otherSource(view);
+  view.unequal = false;
+  if (!other) return [first];
+  const second = { source: other, cells: cellsOf(view, other, zoom), title: sourceName(view, other) };
+  if (view.state.look.compare === "side") return [first, second];
+  const cells = differenceOf(view, first.cells, second.cells);
+  view.unequal = !cells;
+  if (!cells) return [first, second];
+  const title = view.words.text("minus", { first: first.title, second: second.title });
+  return [{ source, cells, title }];
+}
+
+/** The name of what a plot shows: a head, or how many are combined; of which input, where there are two. */
+function sourceName(view, { input, group, heads, how }) {
+  const { words, store } = view;
+  const [layer, head] = heads[0];
+  const name =
+    heads.length === 1
+      ? words.text("head_name", { layer: groupOf(view, input, group).layers[layer].number, head: head + 1 })
+      : words.text(view.state.look.mode === "links" && heads.length <= view.theme.heads.length ? "several_heads" : `combined_${how}`, { count: heads.length });
+  const { inputs, groups } = store.base;
+  return groups.length > 1 && comparedWith(view)?.input ? words.text("of_input", { name, input: inputs[input] }) : name;
+}
+
+/** Lay out and paint all plots. */
+function renderPlots(view) {
+  const { parts, state } = view;
+  const found = whatToPlot(view);
+  parts.plots.dataset.count = found.length;
+  view.plots = found.map((plot, i) => {
+    const own = view.stages[i];
+    own.figure.hidden = false;
+    const layOut = state.look.mode === "links" ? layOutLinks : layOutMap;
+    const layout = layOut(plot.cells, own.stage.clientWidth, view.theme.font);
+    return { ...plot, ...own, layout, links: [] };
+  });
+  view.stages.slice(found.length).forEach(({ figure }) => {
+    figure.hidden = true;
+  });
+  for (const plot of view.plots) {
+    plot.titleLine.textContent = plot.title;
+    plot.titleLine.hidden = state.look.compare === "off" && state.look.heads === "one";
+    plot.stage.style.height = `${plot.layout.height}px`;
+    plot.stage.dataset.exact = plot.cells.exact;
+    plot.stage.setAttribute("aria-label", mapLabel(view, plot));
+    if (plot.layout.kind === "links") plot.links = linksOf(view, plot);
+    paintPlot(view, plot, sizeCanvas(plot.ground, plot.layout.width, plot.layout.height));
+  }
+}
+
+function mapLabel(view, plot) {
+  const group = groupOf(view, plot.source.input, plot.source.group);
+  const labels = { name: plot.title, queries: group.queries_label, keys: group.keys_label };
+  return view.words.text(plot.layout.kind === "links" ? "links_label" : "map_label", labels);
+}
+
+/** The links of a plot: of every chosen head in its own colour. */
+function linksOf(view, plot) {
+  const { look } = view.state;
+  const { source, cells } = plot;
+  const several = !cells.signed && source.heads.length > 1 && source.heads.length <= view.theme.heads.length;
+  const layers = several ? source.heads.map((head) => cellsOf(view, { ...source, heads: [head], how: "mean" }, zoomOf(view))) : [cells];
+  plot.heads = several ? source.heads : [];
+  return findLinks(layers, look.links);
+}
+
+/** What does not change with the pointer. */
+function paintPlot(view, plot, context) {
+  if (plot.layout.kind === "links") drawLinks(context, view, plot);
+  else drawCells(context, plot.cells, plot.layout, paintOf(view, plot.cells));
+}
+
+/** What does: labels, outlines, and in links those of the tokens in focus. */
+function paintMarks(view, plot, context) {
+  const { rows, columns } = marksOf(view, plot);
+  if (plot.layout.kind === "map") {
+    drawMarks(context, plot.layout, view.theme, rows, columns);
+    return;
+  }
+  const at = (marks) => new Set(marks.map((mark) => mark.at));
+  const [ownRows, ownColumns] = [at(rows), at(columns)];
+  const focused = ownRows.size + ownColumns.size > 0;
+  plot.ground.style.opacity = focused ? 0.13 : 1;
+  if (focused) drawLinks(context, view, plot, (link) => ownRows.has(link.row) || ownColumns.has(link.column));
+  drawLinkLabels(context, plot, view.theme, rows, columns);
+}
+
+const paintOf = (view, cells) => (cells.signed ? view.paints.signed : view.paints.weights);
+
+/** What lies under a point of a plot, in tokens or words: {row, column, by}, or null. */
+function hitPlot(plot, x, y) {
+  const { cells, layout } = plot;
+  const hit = (layout.kind === "links" ? hitLinks : hitMap)(layout, cells, x, y);
+  return hit && {
+    by: hit.by,
+    row: hit.row === null ? null : cells.queries.unit(hit.row),
+    column: hit.column === null ? null : cells.keys.unit(hit.column),
+  };
+}

@@ -1,0 +1,73 @@
+// The browser's end of the conversation that viz_core/figures/attention_payload.py describes:
+// what Python has sent, by name, and what is still wanted.
+
+const ANSWER_VERSION = 2;
+const MOST_BYTES = 96 * 2 ** 20; // of parts held; the ones longest unused go first
+
+function makeStore() {
+  return { base: null, stamp: null, parts: new Map(), bytes: 0, missing: new Set(), offline: false, derived: new Map() };
+}
+
+/** Take an answer; its header, or null where it builds on a base that is not here. */
+function takeAnswer(store, bytes) {
+  const { header, buffer, start } = readFrame(bytes);
+  if (header.version !== ANSWER_VERSION) throw new Error(`answer version ${header.version}`);
+  if (!header.base && header.stamp !== store.stamp) return null;
+  if (header.base && header.stamp !== store.stamp) {
+    Object.assign(store, makeStore(), { base: header.base, stamp: header.stamp });
+  }
+  store.offline = header.offline;
+  for (const { name, kind, offset, shape, ...notes } of header.parts) {
+    const count = shape.reduce((product, size) => product * size, 1);
+    const Kind = kind === "exact" ? Float32Array : Uint8Array;
+    keepPart(store, name, { kind, shape, values: new Kind(buffer, start + offset, count), ...notes });
+  }
+  header.missing.forEach((name) => store.missing.add(name));
+  return header;
+}
+
+function keepPart(store, name, part) {
+  if (store.parts.has(name)) store.bytes -= store.parts.get(name).values.byteLength;
+  store.parts.set(name, part);
+  store.bytes += part.values.byteLength;
+  for (const [oldest, { values }] of store.parts) {
+    if (store.bytes <= MOST_BYTES) break;
+    store.parts.delete(oldest);
+    store.bytes -= values.byteLength;
+  }
+}
+
+/** A part that is here, or null; then it is wanted. */
+function partOf(view, name) {
+  const { store } = view;
+  const part = store.parts.get(name);
+  if (part) {
+    // Used last, so let go last.
+    store.parts.delete(name);
+    store.parts.set(name, part);
+    return part;
+  }
+  if (!store.offline && !store.missing.has(name)) view.wanted.add(name);
+  return null;
+}
+
+const groupOf = (view, input, id) => view.store.base.groups[input]?.find((group) => group.id === id);
+
+const openGroup = (view) => groupOf(view, 0, view.state.group);
+
+/** A layer's thumbnails and measures: {heads, rows, columns, of(head), measures}, or null and wanted if `want`. */
+function pictureOf(view, input, id, layer, want = true) {
+  const name = `picture ${input} ${id} ${layer}`;
+  const part = want ? partOf(view, name) : view.store.parts.get(name);
+  if (!part) return null;
+  const [heads, rows, columns] = part.shape;
+  const of = (head) => part.values.subarray(head * rows * columns, (head + 1) * rows * columns);
+  return { heads, rows, columns, of, measures: part.measures };
+}
+
+/** Whether a group has that layer and head. */
+const hasHead = (group, layer, head) => layer >= 0 && head >= 0 && head < (group.layers[layer]?.heads ?? 0);
+
+/** Every head of a group as [layer, head]. */
+const allHeads = (group) =>
+  group.layers.flatMap(({ heads }, layer) => Array.from({ length: heads }, (_, head) => [layer, head]));

@@ -1,0 +1,107 @@
+// A canvas context that writes SVG instead of pixels: what the view draws, it draws into a vector picture as well.
+
+const escapeXml = (text) =>
+  // XML forbids most control characters even when escaped; tokens are strangers' text.
+  String(text)
+    .replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g, "�")
+    .replace(/[&<>"']/g, (c) => `&#${c.charCodeAt(0)};`);
+
+const round = (number) => Math.round(number * 100) / 100;
+
+class SvgContext {
+  constructor() {
+    this.shapes = [];
+    this.saved = [];
+    this.transform = "";
+    this.globalAlpha = 1;
+    this.lineWidth = 1;
+    this.path = "";
+  }
+
+  save() {
+    this.saved.push(this.transform);
+  }
+
+  restore() {
+    this.transform = this.saved.pop() ?? "";
+  }
+
+  translate(x, y) {
+    this.transform += `translate(${round(x)} ${round(y)})`;
+  }
+
+  rotate(angle) {
+    this.transform += `rotate(${round((angle * 180) / Math.PI)})`;
+  }
+
+  add(tag, attributes, content = "") {
+    const all = { ...attributes, transform: this.transform, opacity: this.globalAlpha < 1 ? round(this.globalAlpha) : "" };
+    const text = Object.entries(all)
+      .filter(([, value]) => value !== "")
+      .map(([name, value]) => ` ${name}="${escapeXml(value)}"`)
+      .join("");
+    this.shapes.push(content ? `<${tag}${text}>${content}</${tag}>` : `<${tag}${text}/>`);
+  }
+
+  fillRect(x, y, width, height) {
+    this.add("rect", { x: round(x), y: round(y), width: round(width), height: round(height), fill: this.fillStyle });
+  }
+
+  strokeRect(x, y, width, height) {
+    this.add("rect", {
+      x: round(x), y: round(y), width: round(width), height: round(height),
+      fill: "none", stroke: this.strokeStyle, "stroke-width": this.lineWidth,
+    });
+  }
+
+  fillText(text, x, y) {
+    const [, weight, size, family] = this.font.match(/^(bold )?([\d.]+)px (.*)$/);
+    this.add(
+      "text",
+      {
+        x: round(x), y: round(y), fill: this.fillStyle, "font-size": size, "font-family": family,
+        "font-weight": weight ? "bold" : "",
+        "text-anchor": { right: "end", center: "middle" }[this.textAlign] ?? "start",
+        "dominant-baseline": this.textBaseline === "middle" ? "central" : "auto",
+      },
+      escapeXml(text),
+    );
+  }
+
+  beginPath() {
+    this.path = "";
+  }
+
+  moveTo(x, y) {
+    this.path += `M${round(x)} ${round(y)}`;
+  }
+
+  lineTo(x, y) {
+    this.path += `L${round(x)} ${round(y)}`;
+  }
+
+  bezierCurveTo(...points) {
+    this.path += `C${points.map(round).join(" ")}`;
+  }
+
+  stroke() {
+    this.add("path", { d: this.path, fill: "none", stroke: this.strokeStyle, "stroke-width": round(this.lineWidth) });
+  }
+
+  drawImage(canvas, x, y, width, height) {
+    this.add("image", {
+      x: round(x), y: round(y), width: round(width), height: round(height),
+      href: canvas.toDataURL("image/png"), preserveAspectRatio: "none", style: "image-rendering: pixelated",
+    });
+  }
+
+  /** The whole picture, with a title for who cannot see it. */
+  document(width, height, title) {
+    return [
+      `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" role="img">`,
+      `<title>${escapeXml(title)}</title>`,
+      ...this.shapes,
+      "</svg>\n",
+    ].join("\n");
+  }
+}

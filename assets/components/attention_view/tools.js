@@ -1,0 +1,195 @@
+// The controls beside the pictures: each shows a part of the state and changes it.
+
+/** A row of buttons of which one is pressed; rebuilt only for other options, so that focus stays. */
+function choose(view, part, options, current, pick) {
+  const shape = JSON.stringify([view.store.base.language, options]);
+  if (part.dataset.shape !== shape) {
+    part.dataset.shape = shape;
+    part.replaceChildren(
+      ...options.map(([value, text]) => {
+        const button = element("button", "option", { type: "button" });
+        button.dataset.value = value;
+        button.textContent = text;
+        button.addEventListener("click", () => pick(value));
+        return button;
+      }),
+    );
+  }
+  for (const button of part.children) button.setAttribute("aria-pressed", button.dataset.value === current);
+}
+
+/** A row of buttons for one word of the look. */
+function chooseLook(view, part, name, values) {
+  const options = values.map((value) => [value, view.words.text(`${name}_${value}`)]);
+  choose(view, part, options, view.state.look[name], (value) => setLook(view, { [name]: value }));
+}
+
+/** A menu for one word of the look. */
+function selectLook(view, part, name, options) {
+  const shape = JSON.stringify([view.store.base.language, options]);
+  if (part.dataset.shape !== shape) {
+    part.dataset.shape = shape;
+    part.replaceChildren(
+      ...options.map(([value, text]) => {
+        const option = element("option", "", { value });
+        option.textContent = text;
+        return option;
+      }),
+    );
+    part.onchange = () => setLook(view, { [name]: part.value });
+  }
+  part.value = view.state.look[name];
+}
+
+/** A button that is on or off. */
+function toggle(part, on) {
+  part.setAttribute("aria-pressed", Boolean(on));
+}
+
+/** Every label of the markup in the reader's language, once. */
+function writeLabels(view) {
+  const { root } = view.parts;
+  const { language } = view.store.base;
+  if (root.dataset.language === language) return;
+  root.dataset.language = language;
+  root.lang = language;
+  for (const node of root.querySelectorAll("[data-word]")) node.textContent = view.words.text(node.dataset.word);
+  for (const node of root.querySelectorAll("[data-label]")) {
+    const text = view.words.text(node.dataset.label);
+    node.setAttribute("aria-label", text);
+    if (node.tagName === "BUTTON") node.title = text;
+  }
+}
+
+function renderTools(view) {
+  const { parts, words, state, store } = view;
+  const { look } = state;
+  writeLabels(view);
+  const measures = measuresOf(view).map((name) => [name, words.text(`measure_${name}`)]);
+  selectLook(view, parts.sort, "sort", [["layer", words.text("sort_layer")], ...measures]);
+  if (measures.length) parts.filter.placeholder = words.text("filter_hint", { name: measures[measures.length - 1][1] });
+  if (parts.filter !== parts.filter.getRootNode().activeElement) parts.filter.value = look.filter;
+
+  chooseLook(view, parts.mode, "mode", ["map", "links"]);
+  chooseLook(view, parts.scaleChoice, "scale", ["linear", "sqrt", "log"]);
+  chooseLook(view, parts.palette, "palette", ["viridis", "cividis", "magma", "greys"]);
+  parts.unitTool.hidden = !hasPieces(openGroup(view));
+  chooseLook(view, parts.unit, "unit", ["tokens", "words"]);
+
+  const kind = look.heads === "one" && view.choosing ? "chosen" : /\d/.test(look.heads) ? "chosen" : look.heads;
+  const kinds = ["one", "chosen", "layer", "all"].map((value) => [value, words.text(`heads_${value}`)]);
+  choose(view, parts.heads, kinds, kind, (value) => {
+    view.choosing = value === "chosen";
+    setLook(view, { heads: value === "chosen" ? "one" : value });
+  });
+  parts.how.hidden = look.heads === "one" || look.mode === "links" && chosenHeads(view).length <= view.theme.heads.length;
+  chooseLook(view, parts.how, "how", ["mean", "max"]);
+
+  const ways = ["off", "side", "difference"].map((value) => [value, words.text(`compare_${value}`)]);
+  choose(view, parts.compare, ways, look.compare, (value) => compareBy(view, value));
+  parts.slot.hidden = look.compare === "off";
+  choose(view, parts.slot, ["first", "second"].map((value) => [value, words.text(`slot_${value}`)]), view.slot, (value) => {
+    view.slot = value;
+    render(view);
+  });
+  parts.input.hidden = look.compare === "off" || store.base.groups.length < 2;
+  if (!parts.input.hidden) {
+    const inputs = store.base.inputs.map((name, input) => [String(input), name]);
+    choose(view, parts.input, inputs, String(comparedWith(view)?.input ?? 0), (input) => {
+      setLook(view, { other: partnerOf(view, Number(input)) });
+    });
+  }
+
+  parts.linkTools.hidden = look.mode !== "links";
+  const top = look.links[0] === "k";
+  choose(view, parts.rule, ["w", "k"].map((value) => [value, words.text(`links_${value}`)]), look.links[0], (value) => {
+    setLook(view, { links: value === "k" ? "k3" : "w0.1" });
+  });
+  Object.assign(parts.least, top ? { min: 1, max: 20, step: 1 } : { min: 0, max: 1, step: 0.01 });
+  if (parts.least !== parts.least.getRootNode().activeElement || Number(parts.least.value) !== Number(look.links.slice(1))) {
+    parts.least.value = look.links.slice(1);
+  }
+  parts.leastValue.textContent = top ? parts.least.value : words.plain(Number(parts.least.value));
+
+  chooseLook(view, parts.fold, "fold", ["mean", "sum"]);
+  parts.fold.hidden = !view.several && state.pins.length < 2;
+  toggle(parts.several, view.several);
+  parts.whole.hidden = look.zoom === "whole";
+  parts.pageExport.hidden = store.offline;
+  parts.linkExport.hidden = store.offline;
+  renderLegendOfHeads(view);
+}
+
+/** What the open head is compared with at first: the same head of the other input, or the next of its own. */
+function partnerOf(view, input) {
+  const { layer, head } = view.state;
+  if (input) return `${input}.${layer}.${head}`;
+  const heads = allHeads(openGroup(view));
+  const next = heads[(heads.findIndex(([l, h]) => l === layer && h === head) + 1) % heads.length];
+  return `0.${next.join(".")}`;
+}
+
+/** Start or stop comparing. */
+function compareBy(view, compare) {
+  const { look } = view.state;
+  const changes = { compare };
+  if (compare !== "off" && !comparedWith({ ...view, state: { ...view.state, look: { ...look, compare } } })) {
+    changes.other = partnerOf(view, view.store.base.groups.length - 1);
+  }
+  if (compare !== "off" && look.compare === "off") view.slot = "second";
+  if (compare === "off") view.slot = "first";
+  setLook(view, changes);
+}
+
+/** Which colour is which head, where links of several are drawn. */
+function renderLegendOfHeads(view) {
+  const heads = view.plots[0]?.heads ?? [];
+  const shown = view.state.look.mode === "links" ? heads : [];
+  view.parts.headLegend.replaceChildren(
+    ...shown.map(([layer, head], i) => {
+      const name = element("span", "key-of-head");
+      name.style.setProperty("--colour", view.theme.heads[i]);
+      name.textContent = headName(view, { group: view.state.group, layer, head });
+      return name;
+    }),
+  );
+}
+
+function listenToTools(view) {
+  const { parts } = view;
+  parts.filter.addEventListener("input", () => {
+    const text = parts.filter.value.replace(/[^\p{L}\p{N}_ .<>=,]/gu, "").slice(0, 40);
+    setLook(view, { filter: text }, PATIENCE);
+  });
+  parts.filter.addEventListener("keydown", (event) => {
+    if (event.key === "Escape") {
+      parts.filter.value = "";
+      setLook(view, { filter: "" });
+    }
+    event.stopPropagation();
+  });
+  parts.least.addEventListener("input", () => {
+    const rule = view.state.look.links[0];
+    setLook(view, { links: `${rule}${Number(parts.least.value)}` }, PATIENCE);
+  });
+  parts.several.addEventListener("click", () => {
+    view.several = !view.several;
+    render(view);
+  });
+  parts.letGo.addEventListener("click", () => letGo(view));
+  parts.nearer.addEventListener("click", () => zoomBy(view, 0.5));
+  parts.farther.addEventListener("click", () => zoomBy(view, 2));
+  parts.whole.addEventListener("click", () => zoomTo(view, null));
+  for (const menu of [parts.more, parts.exports]) {
+    menu.addEventListener("focusout", (event) => {
+      // A click on the sheet itself moves focus to nothing; only a step elsewhere closes it.
+      if (event.relatedTarget && !menu.contains(event.relatedTarget)) menu.open = false;
+    });
+  }
+  parts.root.addEventListener("pointerdown", (event) => {
+    for (const menu of [parts.more, parts.exports]) if (!menu.contains(event.target)) menu.open = false;
+  });
+  for (const button of parts.exports.querySelectorAll("[data-export]")) {
+    button.addEventListener("click", () => exportAs(view, button.dataset.export));
+  }
+}

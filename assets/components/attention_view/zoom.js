@@ -1,0 +1,149 @@
+// Enlarging a part of the map and moving it about: mouse, wheel, fingers, keys and buttons.
+
+const LEAST_CELLS = 4; // on a side of the part shown
+const DRAG = 6; // pixels a mouse moves before it means a part and not a cell
+
+/** Show a part {row, column, rows, columns}, or with null all. The state keeps it once the reader pauses. */
+function zoomTo(view, part) {
+  const { query, key } = view.axes;
+  const whole = !part || (part.rows >= query.count && part.columns >= key.count);
+  let zoom = "whole";
+  if (!whole) {
+    const fit = (start, length, count) => {
+      const size = Math.round(Math.max(Math.min(LEAST_CELLS, count), Math.min(length, count)));
+      return [Math.round(Math.max(0, Math.min(start, count - size))), size];
+    };
+    const [row, rows] = fit(part.row, part.rows, query.count);
+    const [column, columns] = fit(part.column, part.columns, key.count);
+    zoom = [row, column, rows, columns].join(".");
+  }
+  if (zoom === view.state.look.zoom) return;
+  view.state.look.zoom = zoom;
+  cancelAnimationFrame(view.zooming);
+  view.zooming = requestAnimationFrame(() => render(view));
+  send(view, 2 * PATIENCE);
+}
+
+const shownPart = (view) => windowOf(view, view.axes, zoomOf(view));
+
+/** Zoom by a factor (below 1 is nearer) around a unit of each side, which stays where it is on the screen. */
+function zoomBy(view, factor, around = null) {
+  const shown = shownPart(view);
+  const row = around?.row ?? shown.row + shown.rows / 2;
+  const column = around?.column ?? shown.column + shown.columns / 2;
+  zoomTo(view, {
+    rows: shown.rows * factor,
+    columns: shown.columns * factor,
+    row: row - (row - shown.row) * factor,
+    column: column - (column - shown.column) * factor,
+  });
+}
+
+function panBy(view, rows, columns) {
+  const shown = shownPart(view);
+  zoomTo(view, { ...shown, row: shown.row + rows, column: shown.column + columns });
+}
+
+/** Keep a cell on the screen. */
+function reveal(view, { row, column }) {
+  const shown = shownPart(view);
+  const nearest = (at, start, length) => (at === null ? start : Math.min(Math.max(start, at - length + 1), at));
+  zoomTo(view, { ...shown, row: nearest(row, shown.row, shown.rows), column: nearest(column, shown.column, shown.columns) });
+}
+
+/** Units of each side under a point, fractions included. */
+function unitsAt({ cells, layout }, x, y) {
+  if (layout.kind === "links") {
+    const at = (axis, side) => side.from + ((y - layout.top[axis]) / layout.pitch) * side.size;
+    return { row: at("query", cells.queries), column: at("key", cells.keys) };
+  }
+  return {
+    row: cells.queries.from + ((y - layout.top) / layout.cellHeight) * cells.queries.size,
+    column: cells.keys.from + ((x - layout.left) / layout.cellWidth) * cells.keys.size,
+  };
+}
+
+/** The box a mouse draws on a whole map, or the way it moves an enlarged one. */
+function listenToZoom(view, index) {
+  const { stage, box } = view.stages[index];
+  const fingers = new Map();
+  const place = (event) => {
+    const frame = stage.getBoundingClientRect();
+    return { x: event.clientX - frame.left, y: event.clientY - frame.top };
+  };
+  let drag = null;
+  const showBox = ({ x, y }) => {
+    Object.assign(box.style, {
+      left: `${Math.min(x, drag.x)}px`, top: `${Math.min(y, drag.y)}px`,
+      width: `${Math.abs(x - drag.x)}px`, height: `${Math.abs(y - drag.y)}px`,
+    });
+    box.hidden = false;
+  };
+  stage.addEventListener("pointerdown", (event) => {
+    const plot = view.plots[index];
+    if (event.button !== 0) return;
+    if (event.pointerType === "touch") fingers.set(event.pointerId, place(event));
+    const zoomed = view.state.look.zoom !== "whole";
+    if (event.pointerType !== "touch" || zoomed) {
+      drag = { ...place(event), id: event.pointerId, plot, pans: zoomed || plot.layout.kind === "links", shown: shownPart(view), moved: false };
+    }
+    if (fingers.size === 2) drag = pinchStart(view, plot, [...fingers.values()]);
+  });
+  stage.addEventListener("pointermove", (event) => {
+    if (fingers.has(event.pointerId)) fingers.set(event.pointerId, place(event));
+    if (!drag) return;
+    const at = place(event);
+    if (drag.pinch) {
+      if (fingers.size === 2) pinchMove(view, drag, [...fingers.values()]);
+      return;
+    }
+    if (!drag.moved && Math.hypot(at.x - drag.x, at.y - drag.y) < DRAG) return;
+    if (!drag.moved) stage.setPointerCapture(drag.id);
+    drag.moved = true;
+    if (!drag.pans) showBox(at);
+    else if (view.state.look.zoom !== "whole") {
+      const [from, to] = [unitsAt(drag.plot, drag.x, drag.y), unitsAt(drag.plot, at.x, at.y)];
+      zoomTo(view, { ...drag.shown, row: drag.shown.row + from.row - to.row, column: drag.shown.column + from.column - to.column });
+    }
+  });
+  const end = (event) => {
+    fingers.delete(event.pointerId);
+    if (!drag) return;
+    box.hidden = true;
+    // A click follows a drag: it must not pin what lies under its end.
+    view.dragged = drag.moved || Boolean(drag.pinch);
+    if (drag.moved && !drag.pans && event.type === "pointerup") {
+      const at = place(event);
+      const one = unitsAt(drag.plot, Math.min(drag.x, at.x), Math.min(drag.y, at.y));
+      const two = unitsAt(drag.plot, Math.max(drag.x, at.x), Math.max(drag.y, at.y));
+      const [row, column] = [Math.floor(one.row), Math.floor(one.column)];
+      zoomTo(view, { row, column, rows: Math.ceil(two.row) - row, columns: Math.ceil(two.column) - column });
+    }
+    if (!fingers.size) drag = null;
+  };
+  stage.addEventListener("pointerup", end);
+  stage.addEventListener("pointercancel", end);
+  stage.addEventListener("dblclick", () => zoomTo(view, null));
+  stage.addEventListener("wheel", (event) => {
+    // The wheel alone scrolls the page; a pinch on a trackpad comes as a wheel with Ctrl.
+    if (!event.ctrlKey && !event.metaKey) return;
+    event.preventDefault();
+    const at = place(event);
+    zoomBy(view, Math.exp(Math.max(-60, Math.min(60, event.deltaY)) * 0.01), unitsAt(view.plots[index], at.x, at.y));
+  }, { passive: false });
+}
+
+function pinchStart(view, plot, [one, two]) {
+  const middle = { x: (one.x + two.x) / 2, y: (one.y + two.y) / 2 };
+  return { pinch: Math.hypot(one.x - two.x, one.y - two.y) || 1, around: unitsAt(plot, middle.x, middle.y), shown: shownPart(view), moved: true };
+}
+
+function pinchMove(view, { pinch, around, shown }, [one, two]) {
+  const factor = pinch / (Math.hypot(one.x - two.x, one.y - two.y) || 1);
+  zoomTo(view, {
+    rows: shown.rows * factor,
+    columns: shown.columns * factor,
+    row: around.row - (around.row - shown.row) * factor,
+    column: around.column - (around.column - shown.column) * factor,
+  });
+}

@@ -1,0 +1,127 @@
+// Rows of cells as the reader typed them. Nothing is corrected here: Python reads them and says what it cannot read.
+
+const TYPING = 350; // pause before what is typed is sent
+const DRAGGING = 60; // between two places of a dragged slider
+
+const views = new WeakMap();
+
+function createView(parent) {
+  const view = { parts: partsOf(parent), rows: null, turn: 0, sending: 0 };
+  view.parts.add.addEventListener("click", () => {
+    const { fresh, columns } = view.data;
+    change(view, [...view.rows, [...fresh]]);
+    inputsOf(view, view.rows.length - 1)[columns.length - 1].focus();
+  });
+  return view;
+}
+
+function closeView(view) {
+  clearTimeout(view.sending);
+}
+
+/** Take new data; rows that Python made before the reader's last move are old news. */
+function receive(view, data) {
+  view.data = data;
+  if (!view.rows || data.turn >= view.turn) {
+    view.rows = data.rows.map((row) => [...row]);
+    view.turn = data.turn;
+  }
+  render(view);
+}
+
+/** The reader changed rows as a whole: one came or went. */
+function change(view, rows) {
+  view.rows = rows;
+  render(view);
+  send(view, 0);
+}
+
+function render(view) {
+  const { parts, data, rows } = view;
+  parts.head.replaceChildren(...["", ...data.columns.slice(0, -1), data.slider].map(makeSpan));
+  parts.add.textContent = data.add;
+  parts.add.disabled = rows.length >= data.most;
+  while (parts.rows.children.length > rows.length) parts.rows.lastChild.remove();
+  while (parts.rows.children.length < rows.length) parts.rows.append(makeRow(view, parts.rows.children.length));
+  rows.forEach((row, i) => {
+    row.forEach((cell, j) => {
+      const input = inputsOf(view, i)[j];
+      if (input.value !== cell) input.value = cell;
+      input.setAttribute("aria-label", `${data.columns[j]}, ${data.names}${i + 1}`);
+      input.setAttribute("aria-invalid", data.bad.some(([r, c]) => r === i && c === j));
+    });
+    followText(view, i);
+    parts.rows.children[i].querySelector("button").disabled = rows.length <= 1;
+  });
+}
+
+function makeSpan(text) {
+  const span = document.createElement("span");
+  span.textContent = text;
+  return span;
+}
+
+function makeRow(view, i) {
+  const { columns, names, slider, low, high, step, remove } = view.data;
+  const row = document.createElement("div");
+  row.className = "row";
+  const name = makeSpan(`${names}${i + 1}`);
+  name.className = "name";
+  const cells = columns.map((_, j) => {
+    const input = document.createElement("input");
+    Object.assign(input, { type: "text", inputMode: "text", autocomplete: "off", spellcheck: false });
+    input.addEventListener("input", () => {
+      view.rows[i][j] = input.value;
+      followText(view, i);
+      send(view, TYPING);
+    });
+    return input;
+  });
+  const range = document.createElement("input");
+  Object.assign(range, { type: "range", min: low, max: high, step });
+  range.setAttribute("aria-label", `${slider}, ${names}${i + 1}`);
+  range.addEventListener("input", () => {
+    const last = columns.length - 1;
+    view.rows[i][last] = range.value;
+    cells[last].value = range.value;
+    send(view, DRAGGING);
+  });
+  const away = document.createElement("button");
+  Object.assign(away, { type: "button", textContent: "×", title: `${remove} ${names}${i + 1}` });
+  away.setAttribute("aria-label", away.title);
+  away.addEventListener("click", () => change(view, view.rows.filter((_, at) => at !== i)));
+  row.append(name, ...cells.slice(0, -1), range, cells.at(-1), away);
+  return row;
+}
+
+/** The text inputs of a row, in the order of its columns. */
+function inputsOf(view, i) {
+  return [...view.parts.rows.children[i].querySelectorAll('input[type="text"]')];
+}
+
+/** Put a row's slider where its number is, if it is one. */
+function followText(view, i) {
+  const range = view.parts.rows.children[i].querySelector('input[type="range"]');
+  const value = Number(view.rows[i].at(-1).replace("−", "-").replace(",", "."));
+  if (Number.isFinite(value)) range.value = value;
+}
+
+/** Tell Python, at most once in `pause`: the last move counts, and a drag is followed while it lasts. */
+function send(view, pause) {
+  view.turn += 1;
+  if (view.sending && pause === DRAGGING) return;
+  clearTimeout(view.sending);
+  view.sending = setTimeout(() => {
+    view.sending = 0;
+    view.setStateValue("rows", { rows: view.rows.map((row) => [...row]), turn: view.turn });
+  }, pause);
+}
+
+export default function (component) {
+  const { data, setStateValue } = component;
+  if (!data) return undefined;
+  const { view, unmount } = mountView(views, component, createView, closeView);
+  view.setStateValue = setStateValue;
+  receive(view, data);
+  return unmount;
+}

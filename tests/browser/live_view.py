@@ -1,0 +1,96 @@
+"""The attention view in a browser with Python behind it but no Streamlit: quick, and every byte sent is seen."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from playwright.sync_api import Locator, Page
+
+from viz_core.figures.attention_payload import View, encode_view
+from viz_core.figures.view_page import COMPONENTS, view_page, view_script
+from viz_core.figures.view_state import ViewState, read_message
+
+_FOLDER = COMPONENTS / "attention_view"
+_STYLE = """
+:root { --st-font: sans-serif; --st-heading-font: serif; --st-heading-font-size-3: 1.1rem; --st-base-radius: 0.6rem;
+  --st-button-radius: 0.6rem; --st-text-color: #1d2125; --st-heading-color: #1d2125; --st-primary-color: #0b6e66;
+  --st-background-color: #fbfaf7; --st-border-color: #dcd8cf; --st-chart-categorical-colors: #0072b2,#d55e00; }
+body { margin: 1rem; }
+"""
+_BRIDGE = """
+const bytesOf = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+const setStateValue = async (_, value) => draw(await window.askPython(JSON.stringify(value)));
+const draw = (text) => show({ data: bytesOf(text), parentElement: document.getElementById("here"), setStateValue });
+window.askPython("null").then(draw);
+"""
+
+
+class LiveView:
+    """A view on a page; what the browser last said and what was sent to it stay readable."""
+
+    def __init__(self, page: Page, view: View, state: ViewState | None = None) -> None:
+        self.page = page
+        self.view = view
+        self.default = state or ViewState(view.groups[0].id, 0, 0)
+        self.state = self.default
+        self.sent: list[int] = []
+        self.wants: list[str] = []
+        self._ask: Any = None
+        page.expose_function("askPython", self._answer)
+        markup = (_FOLDER / "view.html").read_text(encoding="utf-8")
+        style = _STYLE + (_FOLDER / "style.css").read_text(encoding="utf-8")
+        script = view_script().replace("export default function", "function show", 1) + _BRIDGE
+        page.set_content(
+            f'<!doctype html><style>{style}</style><main id="here">{markup}</main>'
+            f'<script type="module">{script}</script>'
+        )
+        self.map.wait_for()
+        page.wait_for_function("document.querySelector('[data-piece=stage]').dataset.exact !== undefined")
+
+    @property
+    def map(self) -> Locator:
+        return self.page.get_by_role("application").first
+
+    @property
+    def said(self) -> Locator:
+        """What a screen reader hears."""
+        return self.page.locator("[data-part=live]")
+
+    def part(self, name: str) -> Locator:
+        return self.page.locator(f"[data-part={name}]")
+
+    def head(self, layer: int, head: int) -> Locator:
+        return self.page.locator(f'button.head[data-layer="{layer}"][data-head="{head}"]')
+
+    def option(self, part: str, value: str) -> Locator:
+        return self.page.locator(f'[data-part={part}] [data-value="{value}"]')
+
+    def wait_until_exact(self) -> None:
+        self.page.wait_for_function(
+            "[...document.querySelectorAll('figure:not([hidden]) [data-piece=stage]')]"
+            ".every((stage) => stage.dataset.exact === 'true')"
+        )
+
+    def save(self, kind: str) -> bytes:
+        """The file that one of the entries of "Save" gives."""
+        self.part("exports").locator("summary").click()
+        with self.page.expect_download() as download:
+            self.page.locator(f"[data-export={kind}]").click()
+        return download.value.path().read_bytes()
+
+    def _answer(self, text: str) -> str:
+        message = json.loads(text)
+        known, wants, turn = False, [], 0
+        if isinstance(message, Mapping):
+            self.state = read_message(message, self.view.groups, self.default) or self.default
+            known, turn = message["have"] == self.view.stamp, message["turn"]
+            if message["ask"] != self._ask:
+                self._ask, wants = message["ask"], message["wants"]
+        self.wants += wants
+        page = view_page(self.view, self.state).encode() if "page" in wants else None
+        data = encode_view(self.view, self.state, turn=turn, known=known, wants=wants, page=page)
+        self.sent.append(len(data))
+        return base64.b64encode(data).decode("ascii")

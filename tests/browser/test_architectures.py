@@ -1,0 +1,63 @@
+"""A reader's journey: pick two tokens, run the stopwatch, stop it, and leave while it runs."""
+
+from __future__ import annotations
+
+import re
+
+from playwright.sync_api import Page, expect
+
+STOPWATCH = "architectures?a-section=Stopwatch&a-most=4096&a-width=256"
+
+
+def start(page: Page, url: str) -> None:
+    page.goto(url)
+    page.get_by_role("button", name="Start the stopwatch").click()
+    expect(page.get_by_text(re.compile(r"^\d+ of \d+ measured$"))).to_be_visible()
+
+
+def test_pick_two_tokens_and_read_the_paths(page: Page, app_url: str) -> None:
+    page.goto(app_url)
+    page.get_by_test_id("stSidebarNav").get_by_role("link", name="CNN, RNN or attention", exact=True).click()
+    expect(page.get_by_text("From token 1 to token 12")).to_be_visible()
+    slider = page.locator('input[aria-label="To token"]')
+    slider.focus()
+    slider.press("ArrowLeft")
+    expect(page.get_by_text("From token 1 to token 11")).to_be_visible()
+    expect(page).to_have_url(re.compile(r"a-to=11\b"))
+    row = page.get_by_role("row").filter(has_text="Convolution, contiguous (k = 3)")
+    expect(row.get_by_role("cell").last).to_have_text("5")
+
+
+def test_the_stopwatch_runs_to_its_end(page: Page, app_url: str) -> None:
+    start(page, f"{app_url}/architectures?a-section=Stopwatch&a-most=256&a-width=64")
+    expect(page.get_by_text("Finished: 25 of 25")).to_be_visible()
+    expect(page.get_by_role("button", name="Start the stopwatch")).to_be_enabled()
+    expect(page.get_by_role("button", name="Stop", exact=True)).to_have_count(0)
+
+
+def test_the_stopwatch_stops_at_a_click_and_stays_stopped(page: Page, app_url: str) -> None:
+    start(page, f"{app_url}/{STOPWATCH}")
+    page.locator(".st-key-a-stopwatch-stop button").click()
+    stopped = page.get_by_text(re.compile(r"Stopped after \d+ of 45"))
+    expect(stopped).to_be_visible()
+    said = stopped.inner_text()
+    page.wait_for_timeout(1500)
+    assert stopped.inner_text() == said
+    expect(page.get_by_role("button", name="Start the stopwatch")).to_be_enabled()
+
+
+def test_the_page_stays_alive_while_it_runs(page: Page, app_url: str) -> None:
+    start(page, f"{app_url}/{STOPWATCH}")
+    slider = page.locator('input[aria-label="Kernel k of the convolution"]')
+    slider.focus()
+    slider.press("ArrowRight")
+    expect(page.get_by_text("Convolution, dilated (k = 4)")).to_be_visible()
+    page.locator(".st-key-a-stopwatch-stop button").click()
+    expect(page.get_by_text(re.compile(r"Stopped after \d+ of 45: width 256, k = 3"))).to_be_visible()
+
+
+def test_nothing_runs_over_the_side_of_a_phone(page: Page, app_url: str) -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(f"{app_url}/{STOPWATCH}")
+    expect(page.get_by_role("button", name="Start the stopwatch")).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390

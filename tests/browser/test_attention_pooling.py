@@ -1,0 +1,41 @@
+"""A reader's journey: move the width, learn it, and take what was learned."""
+
+from __future__ import annotations
+
+import re
+
+import torch
+from playwright.sync_api import Page, expect
+
+from viz_core.attention import gaussian, nadaraya_watson
+from viz_core.noisy_points import noisy_points
+
+
+def answer(width: float, query: float) -> str:
+    y_hat, _ = nadaraya_watson(*noisy_points(40, 1.0, 3), torch.tensor([query], dtype=torch.float64), gaussian(width))
+    return f"{float(y_hat):.4f}"
+
+
+def test_move_the_width_learn_it_and_take_it(page: Page, app_url: str) -> None:
+    page.goto(f"{app_url}/attention-pooling")
+    card = page.locator(".st-key-card-fit")
+    expect(card.get_by_role("cell", name=answer(0.5, 2.5))).to_be_visible()
+    width = page.locator('input[aria-label="Width"]')
+    width.focus()
+    for _ in range(5):
+        width.press("ArrowLeft")
+    expect(card.get_by_role("cell", name=answer(0.45, 2.5))).to_be_visible()
+    expect(page).to_have_url(re.compile(r"ap-width=0\.45"))
+    page.get_by_role("tab", name="Learn the width").click()
+    page.get_by_role("button", name="Take the width 0.31").click()
+    expect(card.get_by_role("cell", name=answer(0.31, 2.5))).to_be_visible()
+    expect(page).to_have_url(re.compile(r"ap-width=0\.31"))
+
+
+def test_a_width_of_zero_is_a_sentence_and_the_slider_stays(page: Page, app_url: str) -> None:
+    page.goto(f"{app_url}/attention-pooling?ap-width=0")
+    expect(page.get_by_text("A kernel of width 0 reaches nothing")).to_be_visible()
+    width = page.locator('input[aria-label="Width"]')
+    width.focus()
+    width.press("End")
+    expect(page.locator(".st-key-card-fit").get_by_role("cell", name=answer(3.0, 2.5))).to_be_visible()

@@ -1,0 +1,32 @@
+"""A reader's journey: change the heads, mistype them, take the nearest that fit, look into a tensor."""
+
+from __future__ import annotations
+
+import re
+
+from playwright.sync_api import Page, expect
+
+
+def test_heads_that_do_not_fit_and_the_nearest_that_do(page: Page, app_url: str) -> None:
+    page.goto(app_url)
+    page.get_by_test_id("stSidebarNav").get_by_role("link", name="Multi-head attention", exact=True).click()
+    expect(page.get_by_text("so are the maps of all heads (8)")).to_be_visible()
+    heads = page.get_by_label("Heads h")
+    heads.fill("6")
+    heads.press("Enter")
+    expect(page.get_by_text("6 heads cannot share a width of 64 evenly")).to_be_visible()
+    expect(heads).to_have_value("6")
+    page.get_by_role("button", name="4 heads", exact=True).click()
+    expect(page.get_by_text("so are the maps of all heads (4)")).to_be_visible()
+    expect(heads).to_have_value("4")
+    expect(page).to_have_url(re.compile(r"mh-heads=4\b"))
+    # Every tensor in heads now says so.
+    flow = page.locator('[class*="st-key-figure-flow"]')
+    expect(flow.get_by_text("(1, 4, 9, 16)").first).to_be_attached()
+
+
+def test_nothing_runs_over_the_side_of_a_phone(page: Page, app_url: str) -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(f"{app_url}/multi-head")
+    expect(page.get_by_text("Predict, then reveal")).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390

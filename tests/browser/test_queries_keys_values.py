@@ -1,0 +1,123 @@
+"""A reader's journeys: edit the table of names, and move weights by typing and by dragging."""
+
+from __future__ import annotations
+
+import json
+import re
+from urllib.parse import parse_qs, urlsplit
+
+from playwright.sync_api import Locator, Page, expect
+
+ROW = 35  # pixels of a row of Streamlit's table, its head included
+
+
+def open_chapter(page: Page, app_url: str, query: str = "") -> None:
+    page.goto(f"{app_url}/queries-keys-values{query}")
+    expect(page.get_by_role("heading", level=1, name="Queries, keys and values")).to_be_visible()
+    expect(page.locator(".st-key-claim-copies")).to_be_visible()
+
+
+def in_address(page: Page, name: str) -> object:
+    found = parse_qs(urlsplit(page.url).query).get(name)
+    return json.loads(found[0]) if found else None
+
+
+def type_into_cell(page: Page, row: int, side: float, text: str) -> None:
+    """Write over a cell: row from 1, `side` from left to right as a fraction of the table's width."""
+    grid = page.locator(".dvn-scroller").first  # lies over the canvas and takes the clicks
+    box = grid.bounding_box()
+    assert box is not None
+    grid.click(position={"x": side * box["width"], "y": (row + 0.5) * ROW})
+    page.keyboard.press("Enter")
+    editor = page.locator("textarea.gdg-input")
+    editor.fill(text)
+    editor.press("Enter")
+
+
+def text_input(page: Page, label: str) -> Locator:
+    return page.get_by_role("textbox", name=label, exact=True)
+
+
+def test_edit_the_table_ask_it_and_open_its_link_again(page: Page, app_url: str) -> None:
+    open_chapter(page, app_url)
+    card = page.locator(".st-key-card-lookup")
+    expect(card.get_by_text("Li → Mu", exact=True)).to_be_visible()
+    type_into_cell(page, 3, 0.8, "Muriel")
+    expect(card.get_by_text("Li → Muriel", exact=True)).to_be_visible()
+    type_into_cell(page, 7, 0.3, "Li")  # the blank row below: a new one
+    expect(card.get_by_text("The key Li stands there 2 times.")).to_be_visible()
+    type_into_cell(page, 7, 0.8, "Fei-Fei")
+    expect(card.get_by_text("Li → Fei-Fei", exact=True)).to_be_visible()
+    page.wait_for_url(re.compile("qkv-names="))
+    rows = in_address(page, "qkv-names")
+    assert isinstance(rows, list)
+    assert (rows[2], rows[6]) == (["Li", "Muriel"], ["Li", "Fei-Fei"])
+
+    link = page.url
+    other = page.context.new_page()  # someone else opens the link
+    other.goto(link)
+    expect(other.locator(".st-key-card-lookup").get_by_text("Li → Fei-Fei", exact=True)).to_be_visible(timeout=60_000)
+    other.close()
+
+    query = page.locator('input[aria-label="Query"]')  # what was edited stays while other things change
+    query.fill("Zhang")
+    query.press("Enter")
+    expect(card.get_by_text("Zhang → Aston", exact=True)).to_be_visible()
+    query.fill("Li")
+    query.press("Enter")
+    expect(card.get_by_text("Li → Muriel", exact=True)).to_be_visible()
+
+
+def test_the_way_back_undoes_an_edit(page: Page, app_url: str) -> None:
+    open_chapter(page, app_url)
+    card = page.locator(".st-key-card-lookup")
+    type_into_cell(page, 3, 0.8, "Muriel")
+    expect(card.get_by_text("Li → Muriel", exact=True)).to_be_visible()
+    page.wait_for_url(re.compile("qkv-names="))
+    page.go_back()
+    expect(card.get_by_text("Li → Mu", exact=True)).to_be_visible()
+    assert in_address(page, "qkv-names") is None
+
+
+def test_what_was_typed_survives_a_look_at_another_chapter(page: Page, app_url: str) -> None:
+    open_chapter(page, app_url)
+    type_into_cell(page, 3, 0.8, "Muriel")
+    expect(page.get_by_text("Li → Muriel", exact=True)).to_be_visible()
+    sidebar = page.get_by_test_id("stSidebarNav")
+    sidebar.get_by_role("link", name="Attention pooling", exact=True).click()
+    expect(page.get_by_role("heading", level=1, name="Attention pooling")).to_be_visible()
+    sidebar.get_by_role("link", name="Queries, keys and values", exact=True).click()
+    expect(page.get_by_text("Li → Muriel", exact=True)).to_be_visible()
+
+
+def test_weights_are_typed_dragged_and_never_lost(page: Page, app_url: str) -> None:
+    open_chapter(page, app_url)
+    card = page.locator(".st-key-card-plane")
+    expect(card.get_by_role("cell", name="(2.160, 1.700)")).to_be_visible()
+
+    weight = text_input(page, "weight, v1")
+    weight.fill("a lot")
+    expect(card.get_by_text("The weight of v1 is “a lot”, which is no number")).to_be_visible()
+    expect(weight).to_have_value("a lot")
+    expect(weight).to_have_attribute("aria-invalid", "true")
+    weight.fill("1.2")  # of 2: convex weights 0.6, 0.2, 0.15, 0.05
+    expect(card.get_by_role("cell", name="(1.330, 1.850)")).to_be_visible()
+    expect(weight).to_have_attribute("aria-invalid", "false")
+
+    slider = page.get_by_role("slider", name="drag the weight, v2")
+    slider.focus()
+    slider.press("End")  # 2
+    expect(text_input(page, "weight, v2")).to_have_value("2")
+    slider.press("Home")  # -1, which a convex sum counts as 0
+    expect(card.get_by_role("cell", name="0.750, 0.000, 0.188, 0.062")).to_be_visible()
+    page.wait_for_url(re.compile("qkv-values="))
+    page.get_by_role("radio", name="any").click()
+    expect(card.get_by_role("cell", name="1.200, -1.000, 0.300, 0.100")).to_be_visible()
+
+    card.get_by_role("button", name="Add a value").click()
+    expect(text_input(page, "weight, v5")).to_be_focused()
+    card.get_by_role("button", name="Remove v1").click()
+    expect(text_input(page, "weight, v1")).to_have_value("-1")
+    expect(text_input(page, "weight, v5")).to_have_count(0)
+    rows = in_address(page, "qkv-values")
+    assert isinstance(rows, list)

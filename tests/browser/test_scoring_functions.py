@@ -1,0 +1,52 @@
+"""A reader's journey: type scores, mistype one, mend it, mask a whole row, and open another tab by a link."""
+
+from __future__ import annotations
+
+import re
+
+from playwright.sync_api import Page, expect
+
+
+def open_chapter(page: Page, app_url: str) -> None:
+    """By the table of contents, as a reader comes."""
+    page.goto(app_url)
+    page.get_by_test_id("stSidebarNav").get_by_role("link", name="Scoring functions", exact=True).click()
+    page.wait_for_url("**/scoring-functions")
+    expect(page.get_by_role("heading", level=1, name="Scoring functions")).to_be_visible()
+
+
+def test_type_scores_and_lose_nothing(page: Page, app_url: str) -> None:
+    open_chapter(page, app_url)
+    weights = page.locator(".st-key-figure-weights")
+    expect(weights.get_by_text("0.269", exact=True)).to_be_visible()  # the book's row
+    scores = page.locator(".st-key-sf-scores textarea")
+    scores.fill("0 0 five\n1 2 3")
+    scores.press("Control+Enter")
+    expect(page.get_by_text("Line 1 has five, which is not a number")).to_be_visible()
+    expect(scores).to_have_value("0 0 five\n1 2 3")
+    lengths = page.locator('input[aria-label^="Valid lengths"]')
+    lengths.fill("2 0")
+    lengths.press("Enter")
+    scores.fill("0 0 5\n1 2 3")
+    scores.press("Control+Enter")
+    expect(weights.get_by_text("0.500", exact=True)).to_have_count(2)
+    expect(page.get_by_text("batch 1, query 2: the valid length is 0")).to_be_visible()
+    expect(page).to_have_url(re.compile(r"sf-scores=0.0.5%0A1.2.3"))
+    address = page.url
+    page.goto("about:blank")
+    page.goto(address)  # what a colleague sees
+    expect(page.locator(".st-key-figure-weights").get_by_text("0.500", exact=True)).to_have_count(2)
+    expect(page.locator(".st-key-sf-scores textarea")).to_have_value("0 0 5\n1 2 3")
+
+
+def test_an_example_masks_one_query_and_the_debugger_tells(page: Page, app_url: str) -> None:
+    open_chapter(page, app_url)
+    page.get_by_role("button", name="A query that may see nothing").click()
+    expect(page.get_by_text("batch 1, query 1: the valid length is 0")).to_be_visible()
+    expect(page.locator('input[aria-label^="Valid lengths"]')).to_have_value("0 4; 2 1")
+    expect(page.locator(".st-key-card-book-float32")).to_contain_text("Writes into its input")
+    expect(page.locator(".st-key-card-bare-float32")).to_contain_text("NaN at length 0")
+    page.get_by_role("tab", name="Four scores").click()
+    expect(page.locator(".st-key-card-additive")).to_contain_text("Queries whose largest weight")
+    page.get_by_role("radio", name="20 against 2").click()
+    expect(page.locator(".st-key-card-dot")).to_contain_text("There is no product of a query of width 20")

@@ -1,0 +1,158 @@
+"""Nadaraya-Watson against a double loop, the book's numbers, and queries that nobody answers."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from viz_core.attention import boxcar, constant, gaussian, nadaraya_watson, triangular
+from viz_core.attention.kernels import KERNELS, with_width
+from viz_core.attention.pooling_as_attention import gaussian_pooling_as_attention
+from viz_core.noisy_points import book_curve, mean_squared_distance, noisy_points
+from viz_core.trace import record
+
+numbers = st.lists(st.floats(-5, 5), min_size=1, max_size=7)
+
+
+def f64(*values: float) -> Tensor:
+    return torch.tensor(values, dtype=torch.float64)
+
+
+def by_loops(x: Tensor, y: Tensor, queries: Tensor, kernel) -> tuple[list[float], list[list[float]]]:
+    """The formula as it stands in the book, one query and one key at a time."""
+    answers, rows = [], []
+    for q in queries.tolist():
+        nearness = [float(kernel(f64(q - key))) for key in x.tolist()]
+        total = sum(nearness)
+        rows.append([value / total if total else 0.0 for value in nearness])
+        answers.append(sum(a * v for a, v in zip(rows[-1], y.tolist(), strict=True)) if total else math.nan)
+    return answers, rows
+
+
+def test_two_keys_by_hand() -> None:
+    y_hat, weights = nadaraya_watson(f64(0, 1), f64(10, 20), f64(0.25), triangular)
+    torch.testing.assert_close(weights, f64(0.75, 0.25)[None])
+    torch.testing.assert_close(y_hat, f64(12.5))
+
+
+@settings(deadline=None)
+@given(x=numbers, queries=numbers, name=st.sampled_from(sorted(KERNELS)), width=st.sampled_from([0.3, 1.0, 2.5]))
+def test_against_loops(x: list[float], queries: list[float], name: str, width: float) -> None:
+    kernel = with_width(KERNELS[name], width)
+    keys, values, asked = f64(*x), book_curve(f64(*x)), f64(*queries)
+    y_hat, weights = nadaraya_watson(keys, values, asked, kernel)
+    answers, rows = by_loops(keys, values, asked, kernel)
+    if name != "gaussian":  # whose loop underflows far away, and ours does not
+        assert [math.isnan(a) for a in answers] == y_hat.isnan().tolist()
+        torch.testing.assert_close(y_hat, f64(*answers), equal_nan=True)
+        torch.testing.assert_close(weights, torch.tensor(rows, dtype=torch.float64).reshape(weights.shape))
+    reached = weights.any(dim=1)
+    torch.testing.assert_close(weights.sum(dim=1), reached.double())
+    assert (weights >= 0).all()
+
+
+def test_a_query_that_no_key_reaches() -> None:
+    y_hat, weights = nadaraya_watson(f64(0, 1), f64(3, 5), f64(0.5, 9), boxcar)
+    assert y_hat[0] == 4
+    assert y_hat[1].isnan()
+    assert weights[1].tolist() == [0, 0]
+
+
+def test_a_gaussian_reaches_every_key_however_far() -> None:
+    """exp(-50000) is 0 in any floating type; the nearest key still takes the query."""
+    y_hat, weights = nadaraya_watson(f64(0, 1), f64(3, 5), f64(4.0), gaussian(0.01))
+    assert weights.tolist() == [[0, 1]]
+    assert y_hat.item() == 5
+    single, _ = nadaraya_watson(f64(0, 1).float(), f64(3, 5).float(), f64(4.0).float(), gaussian(0.01))
+    assert single.item() == 5
+
+
+def test_constant_pooling_is_the_mean() -> None:
+    x, y = noisy_points(17)
+    y_hat, weights = nadaraya_watson(x, y, f64(-100, 2, 100), constant)
+    torch.testing.assert_close(y_hat, y.mean().expand(3))
+    torch.testing.assert_close(weights, torch.full((3, 17), 1 / 17, dtype=torch.float64))
+
+
+def test_one_key_answers_everything_within_reach() -> None:
+    for kernel in KERNELS.values():
+        y_hat, weights = nadaraya_watson(f64(2), f64(7), f64(2.5), kernel)
+        assert (y_hat.item(), weights.item()) == (7, 1)
+
+
+def test_no_query_is_no_answer() -> None:
+    y_hat, weights = nadaraya_watson(f64(1, 2), f64(1, 2), torch.empty(0, dtype=torch.float64), gaussian())
+    assert y_hat.shape == (0,)
+    assert weights.shape == (0, 2)
+
+
+@pytest.mark.parametrize("width", [0.1, 0.2, 0.5, 1.0])
+def test_the_gaussian_is_dot_product_attention_with_a_bias(width: float) -> None:
+    x, y = noisy_points(40)
+    queries = torch.arange(0, 5, 0.1, dtype=torch.float64)
+    y_hat, weights = nadaraya_watson(x, y, queries, gaussian(width))
+    torch.testing.assert_close(gaussian_pooling_as_attention(x, y, queries, width), y_hat, rtol=0, atol=1e-11)
+    direct = torch.exp(-(((queries[:, None] - x) / width) ** 2) / 2)
+    torch.testing.assert_close(weights, direct / direct.sum(dim=1, keepdim=True), rtol=1e-9, atol=1e-14)
+
+
+def test_wider_is_smoother() -> None:
+    """The book's four widths: the largest weight of any query falls as the width grows."""
+    x, y = noisy_points(40)
+    queries = torch.linspace(0, 5, 51, dtype=torch.float64)
+    largest = [
+        float(nadaraya_watson(x, y, queries, gaussian(w))[1].max(dim=1).values.mean()) for w in (0.1, 0.2, 0.5, 1)
+    ]
+    assert largest == sorted(largest, reverse=True)
+
+
+def test_the_recorder_hears_the_weights() -> None:
+    x, y = noisy_points(5)
+    with record() as trace:
+        _, weights = nadaraya_watson(x, y, f64(1, 2, 3), boxcar, site="kernel")
+    assert trace.sites == ("kernel",)
+    torch.testing.assert_close(trace["kernel"].weights()[0, 0], weights.float())
+
+
+def test_the_books_curve() -> None:
+    published = f64(0, 2.6829, 3.8186, 3.2822, 2.4864, 3.0822)
+    torch.testing.assert_close(book_curve(torch.arange(6, dtype=torch.float64)), published, rtol=0, atol=5e-5)
+
+
+def test_noise_moves_points_and_nothing_else() -> None:
+    x, y = noisy_points(40, 0.0, 7)
+    again, noisy = noisy_points(40, 2.0, 7)
+    assert torch.equal(x, again)
+    assert torch.equal(y, book_curve(x))
+    assert ((x >= 0) & (x < 5)).all()
+    assert torch.equal(x, x.sort().values)
+    torch.testing.assert_close((noisy - y) / 2, noisy_points(40, 1.0, 7)[1] - y)
+    assert not torch.equal(noisy_points(40, 0.0, 8)[0], x)
+
+
+def test_distance_from_the_curve() -> None:
+    x = f64(0, 1)
+    assert mean_squared_distance(book_curve(x) + f64(1, 3), x) == pytest.approx(5)
+    assert math.isnan(mean_squared_distance(f64(0, math.nan), x))
+
+
+@pytest.mark.parametrize(("n", "noise"), [(0, 1.0), (5, -1.0), (5, math.nan)])
+def test_data_that_cannot_be(n: int, noise: float) -> None:
+    with pytest.raises(ValueError, match="expected at least"):
+        noisy_points(n, noise)
+
+
+def test_refuses(shapes_unchecked: None) -> None:
+    with pytest.raises(ValueError, match="at least one key, got none"):
+        nadaraya_watson(f64(), f64(), f64(1), boxcar)
+    with pytest.raises(ValueError, match="got 2 keys and 1 values"):
+        nadaraya_watson(f64(1, 2), f64(1), f64(1), boxcar)
+    with pytest.raises(ValueError, match="kernel: expected values of at least 0, got -1"):
+        nadaraya_watson(f64(1, 2), f64(1, 1), f64(1), lambda u: -torch.ones_like(u))
+    with pytest.raises(ValueError, match="sigma: expected a positive number, got 0"):
+        gaussian_pooling_as_attention(f64(1), f64(1), f64(1), 0.0)

@@ -1,0 +1,136 @@
+"""Tables to edit whose rows stand in the address bar, so that a link shows the same table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import pandas as pd
+import streamlit as st
+
+from ui.component import component
+from ui.controls import escape
+from ui.words import load_words
+
+Rows: TypeAlias = list[list[str]]
+
+_mount = component("typed_rows", "shared/mount", "main")
+
+
+def edited_table(key: str, label: str, columns: Mapping[str, str], default: Sequence[Sequence[str]], most: int) -> Rows:
+    """A table of text to edit, add to and delete from. Rows without any text are left out.
+
+    Args:
+        key: of the table, in the address too.
+        label: what a note calls it.
+        columns: the heading of each column, by its name.
+        most: rows that an address may ask for.
+    """
+    first = [list(row) for row in default]
+    held = _held(key)
+
+    def note_edit() -> None:
+        held["edited"] = True
+
+    is_new = f"{key}-{held['turn']}" not in st.session_state
+    edited = held.pop("edited", False)
+    if is_new or (not edited and _address_moved(key, held)):
+        held["start"] = _rows_to_start_from(key, label, first, most, held["rows"] if is_new else None)
+        held["turn"] += 1  # a new widget: the old one would keep its edits
+    table = st.data_editor(
+        pd.DataFrame(held["start"], columns=list(columns), dtype=str),
+        key=f"{key}-{held['turn']}",
+        num_rows="dynamic",
+        hide_index=True,
+        column_config={name: st.column_config.TextColumn(heading) for name, heading in columns.items()},
+        on_change=note_edit,
+        alt=label,
+    )
+    cells = [["" if pd.isna(cell) else str(cell) for cell in row] for row in table.itertuples(index=False)]
+    return _keep(key, [row for row in cells if any(cell.strip() for cell in row)], first)
+
+
+def typed_rows(
+    key: str,
+    label: str,
+    words: Mapping[str, object],
+    default: Sequence[Sequence[str]],
+    most: int,
+    find_bad: Callable[[Rows], list[tuple[int, int]]],
+) -> Rows:
+    """Rows of numbers to type, the last of each on a slider too. All comes back as it was typed, number or not.
+
+    Args:
+        key: of the rows, in the address too.
+        label: what a note calls them.
+        words: what stands around them: columns, names, slider, add, remove; and low, high and step of the slider.
+        most: rows there may be.
+        find_bad: the (row, column) of every cell to mark as wrong.
+    """
+    first = [list(row) for row in default]
+    held = _held(key)
+    message = (st.session_state.get(f"{key}-rows") or {}).get("rows")
+    if message is not None and message["turn"] > held["turn"]:  # the reader's move, which the address does not show yet
+        held["turn"] = message["turn"]
+        rows = [[str(cell) for cell in row] for row in message["rows"]]
+    elif held["rows"] is None or _address_moved(key, held):
+        rows = _rows_to_start_from(key, label, first, most, held["rows"] if message is None else None)
+    else:
+        rows = held["rows"]
+    data = {"rows": rows, "turn": held["turn"], "most": most, "fresh": first[0], "bad": find_bad(rows), **words}
+    _mount(key=f"{key}-rows", data=data, on_rows_change=lambda: None)
+    return _keep(key, rows, first)
+
+
+def read_rows(text: str, columns: int, most: int) -> Rows | None:
+    """Rows as the address has them; None where it holds no list of up to `most` rows of so many cells of text."""
+    try:
+        rows = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(rows, list) or len(rows) > most:
+        return None
+    whole = all(
+        isinstance(row, list) and len(row) == columns and all(isinstance(cell, str) for cell in row) for row in rows
+    )
+    return rows if whole else None
+
+
+def write_rows(rows: Rows) -> str:
+    return json.dumps(rows, ensure_ascii=False, separators=(",", ":"))
+
+
+def _held(key: str) -> dict[str, Any]:
+    """What this session keeps of a table: the rows it has, those it started from, what stands in the address."""
+    empty = {"turn": 0, "start": None, "rows": None, "written": None}
+    return st.session_state.setdefault(f"{key}-held", empty)
+
+
+def _address_moved(key: str, held: Mapping[str, Any]) -> bool:
+    """Whether the address says other rows than were last written there: a link, or the way back in the history."""
+    return st.query_params.get(key) != held["written"]
+
+
+def _rows_to_start_from(key: str, label: str, first: Rows, most: int, kept: Rows | None) -> Rows:
+    """What the address asks for, else what was kept from an earlier visit, else the first rows."""
+    asked = st.query_params.get(key)
+    if asked is None:
+        return first if kept is None else kept
+    rows = read_rows(asked, len(first[0]), most)
+    if rows is None:
+        common = load_words("common")
+        st.caption(common("fallback", label=label, asked=escape(asked[:40]), shown=common("first-rows")))
+        return first
+    return rows
+
+
+def _keep(key: str, rows: Rows, first: Rows) -> Rows:
+    """Remember the rows and put them into the address; each change is an entry in its history, so none without need."""
+    wanted = None if rows == first else write_rows(rows)
+    if wanted is None and key in st.query_params:
+        del st.query_params[key]
+    elif wanted is not None and st.query_params.get(key) != wanted:
+        st.query_params[key] = wanted
+    st.session_state[f"{key}-held"] |= {"rows": rows, "written": wanted}
+    return rows

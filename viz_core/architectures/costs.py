@@ -1,0 +1,125 @@
+"""Table 1 of "Attention Is All You Need", with numbers: cost, sequential steps and longest path of a layer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+# In the order of the table; the two convolutions differ in nothing but their path.
+ARCHITECTURES = ("attention", "recurrent", "convolution", "dilated", "restricted")
+
+
+@dataclass(frozen=True)
+class LayerSizes:
+    """What the cost of a layer depends on.
+
+    Attributes:
+        n: tokens.
+        d: width of a token's vector.
+        k: tokens under one kernel of a convolution.
+        r: tokens that restricted self-attention looks at.
+
+    Raises:
+        ValueError: if one is below 1.
+    """
+
+    n: int
+    d: int
+    k: int
+    r: int
+
+    def __post_init__(self) -> None:
+        for name in ("n", "d", "k", "r"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name}: expected at least 1, got {getattr(self, name)}")
+
+
+@dataclass(frozen=True)
+class LayerCost:
+    """A row of the table, as numbers.
+
+    Attributes:
+        order: multiplications as the table has them, where constant factors do not count.
+        counted: multiplications of the whole layer as torch builds it, projections and all.
+        sequential: steps that cannot be done at once.
+        path: what the table has for the longest path, where constant factors do not count; infinite where a
+            stack never joins all tokens.
+    """
+
+    order: int
+    counted: int
+    sequential: int
+    path: float
+
+
+def layer_cost(name: str, sizes: LayerSizes) -> LayerCost:
+    """One row of Table 1 (Vaswani 2017, section 4) with these numbers.
+
+    | layer | order | counted | sequential | path |
+    | attention | n^2 d | 2 n^2 d + 4 n d^2 | 1 | 1 |
+    | recurrent | n d^2 | 2 n d^2 | n | n |
+    | convolution | k n d^2 | k n d^2 | 1 | n / k |
+    | dilated | k n d^2 | k n d^2 | 1 | log_k n |
+    | restricted | r n d | 2 r n d + 4 n d^2 | 1 | n / r |
+
+    A window wider than the text is cut to it. `counted` leaves out biases, the softmax and the window's cut at
+    the ends of the text: convolution multiplies padding too, and restricted self-attention is taken as n windows of r.
+
+    Raises:
+        ValueError: if there is no such layer.
+    """
+    if name not in _ROWS:
+        raise ValueError(f"name: expected one of {', '.join(ARCHITECTURES)}, got {name!r}")
+    return _ROWS[name](sizes)
+
+
+def crossover(name: str, sizes: LayerSizes) -> int:
+    """The length n at which self-attention's n^2 d meets the order of another layer.
+
+    d for recurrence, k d for convolution, r for restricted self-attention; below it, self-attention is cheaper.
+
+    Raises:
+        ValueError: if there is no such layer, or it is self-attention itself.
+    """
+    lengths = {"recurrent": sizes.d, "convolution": sizes.k * sizes.d, "dilated": sizes.k * sizes.d}
+    lengths["restricted"] = sizes.r
+    if name not in lengths:
+        raise ValueError(f"name: expected one of {', '.join(lengths)}, got {name!r}")
+    return lengths[name]
+
+
+def _attention(s: LayerSizes) -> LayerCost:
+    return LayerCost(s.n**2 * s.d, 2 * s.n**2 * s.d + 4 * s.n * s.d**2, 1, 1.0)
+
+
+def _recurrent(s: LayerSizes) -> LayerCost:
+    return LayerCost(s.n * s.d**2, 2 * s.n * s.d**2, s.n, float(s.n))
+
+
+def _convolution(s: LayerSizes) -> LayerCost:
+    cost = s.k * s.n * s.d**2
+    path = math.inf if s.k == 1 and s.n > 1 else max(1.0, s.n / s.k)
+    return LayerCost(cost, cost, 1, path)
+
+
+def _dilated(s: LayerSizes) -> LayerCost:
+    cost = s.k * s.n * s.d**2
+    if s.n == 1:
+        return LayerCost(cost, cost, 1, 1.0)
+    return LayerCost(cost, cost, 1, math.inf if s.k == 1 else max(1.0, math.log(s.n, s.k)))
+
+
+def _restricted(s: LayerSizes) -> LayerCost:
+    r = min(s.r, s.n)
+    path = math.inf if s.r == 1 and s.n > 1 else max(1.0, s.n / s.r)
+    return LayerCost(r * s.n * s.d, 2 * r * s.n * s.d + 4 * s.n * s.d**2, 1, path)
+
+
+_ROWS: dict[str, Callable[[LayerSizes], LayerCost]] = {
+    "attention": _attention,
+    "recurrent": _recurrent,
+    "convolution": _convolution,
+    "dilated": _dilated,
+    "restricted": _restricted,
+}

@@ -1,0 +1,102 @@
+"""Learning a kernel's width: leave each point out, predict it from the others, keep the width that errs least."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from viz_core.attention.kernel_pooling import kernel_weights
+from viz_core.attention.kernels import Kernel, with_width
+
+_GOLDEN = (math.sqrt(5) - 1) / 2
+
+
+def leave_one_out(
+    x_train: Float[Tensor, "train"], y_train: Float[Tensor, "train"], kernel: Kernel
+) -> Float[Tensor, "train"]:
+    """y_i - y_hat_(-i)(x_i): the error at every point when the fit has not seen it; NaN where no other key reaches it.
+
+    Raises:
+        ValueError: if there are fewer than two points, or keys and values differ in number.
+    """
+    if len(x_train) < 2:
+        raise ValueError(f"x_train: expected at least 2 points, got {len(x_train)}")
+    if x_train.shape != y_train.shape:
+        raise ValueError(f"expected one value for each key, got {len(x_train)} keys and {len(y_train)} values")
+    distances = (x_train[:, None] - x_train).abs().fill_diagonal_(math.inf)  # out of its own reach
+    weights = kernel_weights(distances, kernel)
+    return torch.where(weights.any(dim=-1), y_train - weights @ y_train, torch.nan)
+
+
+def shortcut_error(x_train: Float[Tensor, "train"], y_train: Float[Tensor, "train"], kernel: Kernel) -> float:
+    """max |(1 - a_ii) e_i - (y_i - y_hat_i)|: whether one fit of all points knows what leaving each out would give.
+
+    Without point i the other weights grow by 1 / (1 - a_ii), so its leave-one-out error e_i is the
+    ordinary residual divided by 1 - a_ii, as for every linear smoother. Points that no other
+    reaches are left aside.
+    """
+    left_out = leave_one_out(x_train, y_train, kernel)
+    weights = kernel_weights((x_train[:, None] - x_train).abs(), kernel)
+    difference = (1 - weights.diagonal()) * left_out - (y_train - weights @ y_train)
+    return float(difference.abs().nan_to_num(0.0).max())
+
+
+@dataclass(frozen=True, eq=False)
+class WidthSearch:
+    """What was tried and what was best.
+
+    Attributes:
+        errors: mean squared leave-one-out error of each width; NaN where it leaves a point that no
+            other reaches, because a mean over fewer points could not be compared.
+        best: the width with the smallest error.
+        error: that error.
+    """
+
+    widths: Float[Tensor, "widths"]
+    errors: Float[Tensor, "widths"]
+    best: float
+    error: float
+
+
+def learn_width(
+    x_train: Float[Tensor, "train"],
+    y_train: Float[Tensor, "train"],
+    kernel: Kernel,
+    widths: Float[Tensor, "widths"],
+    steps: int = 24,
+) -> WidthSearch:
+    """The width of smallest mean squared leave-one-out error: over a grid, then between its best point's neighbours.
+
+    The second part is a golden-section search in log width (Kiefer 1953).
+
+    Args:
+        kernel: at width 1.
+        widths: the grid, rising.
+
+    Raises:
+        ValueError: if a width is not positive, or every width leaves some point unreached.
+    """
+
+    def error(width: float) -> float:
+        return float(leave_one_out(x_train, y_train, with_width(kernel, width)).square().mean())
+
+    errors = torch.tensor([error(float(width)) for width in widths], dtype=torch.float64)
+    if errors.isnan().all():
+        raise ValueError(f"widths: expected one at which every point has a neighbour, got up to {float(widths[-1]):g}")
+    place = int(errors.nan_to_num(math.inf).argmin())
+    tried = [(float(errors[place]), float(widths[place]))]
+    low, high = (math.log(float(widths[min(max(i, 0), len(widths) - 1)])) for i in (place - 1, place + 1))
+    for _ in range(steps):
+        left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
+        at_left, at_right = error(math.exp(left)), error(math.exp(right))
+        tried += [(at_left, math.exp(left)), (at_right, math.exp(right))]
+        if at_left <= at_right:  # NaN, a point unreached at the smaller width, sends the search to the right
+            high = right
+        else:
+            low = left
+    best_error, best = min(pair for pair in tried if not math.isnan(pair[0]))
+    return WidthSearch(widths, errors, best, best_error)

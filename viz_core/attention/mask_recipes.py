@@ -1,0 +1,127 @@
+"""Ways to mask a softmax that are in use, each really run, and what each does to one row of scores."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from viz_core.attention.masking import masked_softmax
+
+Row = Float[Tensor, "keys"]
+THE_BOOKS = -1e6
+
+
+def guarded(scores: Row, length: int) -> Row:
+    """-inf where no key may be seen, and a row that may see none becomes zeros (this library)."""
+    return masked_softmax(scores[None, None], torch.tensor([length]))[0, 0]
+
+
+def bare_infinity(scores: Row, length: int) -> Row:
+    """-inf where no key may be seen, with nothing done for a row that may see none."""
+    masked = torch.arange(len(scores)) >= length
+    return torch.softmax(scores.masked_fill(masked, -torch.inf), dim=-1)
+
+
+def in_place(scores: Row, length: int) -> Row:
+    """-1e6 assigned into a view of the scores, as the book's function does through its reshape."""
+    view = scores.reshape(-1, len(scores))  # contiguous scores: the same memory
+    view[:, length:] = THE_BOOKS
+    return torch.softmax(view[0], dim=-1)
+
+
+def filled(scores: Row, length: int) -> Row:
+    """-1e6 filled into a copy by `masked_fill`."""
+    masked = torch.arange(len(scores)) >= length
+    return torch.softmax(scores.masked_fill(masked, THE_BOOKS), dim=-1)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A way to mask in a number type."""
+
+    name: str
+    mask: Callable[[Row, int], Row]
+    dtype: torch.dtype
+    filler: float  # what it puts where no key may be seen
+
+    @property
+    def filler_overflows(self) -> bool:
+        """Whether the type turns a finite filler into an infinite one."""
+        return math.isfinite(self.filler) and not math.isfinite(float(torch.tensor(self.filler, dtype=self.dtype)))
+
+
+RECIPES = (
+    Recipe("guarded-float32", guarded, torch.float32, -math.inf),
+    Recipe("guarded-float16", guarded, torch.float16, -math.inf),
+    Recipe("bare-float32", bare_infinity, torch.float32, -math.inf),
+    Recipe("book-float32", in_place, torch.float32, THE_BOOKS),
+    Recipe("book-float16", in_place, torch.float16, THE_BOOKS),
+    Recipe("filled-float16", filled, torch.float16, THE_BOOKS),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class MaskRun:
+    """What one recipe made of one row of scores at one valid length.
+
+    Attributes:
+        weights: as they came out, in float32; None where torch refused.
+        refusal: torch's own words where it did.
+        leak: weight on keys that may not be seen, in all; NaN where it cannot be told.
+        wrote: whether the caller's scores are other ones now.
+        scores_overflow: whether the scores were too large for the type, whatever the mask.
+    """
+
+    recipe: Recipe
+    length: int
+    weights: Row | None
+    refusal: str
+    leak: float
+    wrote: bool
+    scores_overflow: bool
+
+    @property
+    def verdict(self) -> str:
+        """ "refused", "overflow" (of the scores), "nan", "leak" or "fine"."""
+        if self.weights is None:
+            return "refused"
+        if self.weights.isnan().any():
+            return "overflow" if self.scores_overflow else "nan"
+        return "leak" if self.leak > 0 else "fine"
+
+
+def run_recipe(recipe: Recipe, scores: Row, length: int) -> MaskRun:
+    """Mask a copy of the scores by one recipe and look at what came out, and at what became of the copy.
+
+    Raises:
+        ValueError: if the length is not 0 to the number of keys.
+    """
+    if not 0 <= length <= len(scores):
+        raise ValueError(f"length: expected 0 to {len(scores)}, got {length}")
+    given = scores.to(recipe.dtype, copy=True)
+    before = given.clone()
+    weights, refusal = None, ""
+    try:
+        weights = recipe.mask(given, length).float()
+    except RuntimeError as error:  # "value cannot be converted to type c10::Half without overflow"
+        refusal = str(error)
+    return MaskRun(
+        recipe,
+        length,
+        weights,
+        refusal,
+        leak=math.nan if weights is None else float(weights[length:].sum()),
+        wrote=not torch.equal(given, before),
+        scores_overflow=bool(before.isinf().any()),
+    )
+
+
+def run_all(scores: Row) -> dict[str, list[MaskRun]]:
+    """Every recipe at every valid length from 0 to the number of keys."""
+    lengths = range(len(scores) + 1)
+    return {recipe.name: [run_recipe(recipe, scores, length) for length in lengths] for recipe in RECIPES}

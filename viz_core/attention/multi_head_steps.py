@@ -1,0 +1,125 @@
+"""The inside of multi-head attention: every tensor on its way, the heads one by one, and torch's own module."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import torch
+from einops import rearrange
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from viz_core.attention.multi_head import MultiHeadAttention
+from viz_core.trace import AttentionCall, Trace, attend, record
+
+
+@dataclass(frozen=True, eq=False)
+class MultiHeadSteps:
+    """Every tensor between input and output, in the order in which they are made; d = h w."""
+
+    input: Float[Tensor, "batch n d"]
+    queries: Float[Tensor, "batch n d"]
+    keys: Float[Tensor, "batch n d"]
+    values: Float[Tensor, "batch n d"]
+    split_queries: Float[Tensor, "batch h n w"]
+    split_keys: Float[Tensor, "batch h n w"]
+    split_values: Float[Tensor, "batch h n w"]
+    scores: Float[Tensor, "batch h n n"]
+    weights: Float[Tensor, "batch h n n"]
+    attended: Float[Tensor, "batch h n w"]
+    concatenated: Float[Tensor, "batch n d"]
+    output: Float[Tensor, "batch n d"]
+    trace: Trace  # what the recorder kept of the layer's own call
+
+    @property
+    def call(self) -> AttentionCall:
+        return next(iter(self.trace))
+
+    def tensors(self) -> dict[str, Tensor]:
+        """The tensors by name, in order."""
+        named = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: tensor for name, tensor in named.items() if isinstance(tensor, Tensor)}
+
+
+@torch.no_grad()
+def multi_head_steps(layer: MultiHeadAttention, X: Float[Tensor, "batch n d"]) -> MultiHeadSteps:
+    """Walk `layer(X, X, X)` step by step (Vaswani 2017, section 3.2.2).
+
+    Q, K, V = W_q X, W_k X, W_v X, each cut into h heads of width w = d / h; head i is
+    softmax(Q_i K_i^T / sqrt(w)) V_i; the heads side by side go through W_o.
+
+    The weights are those the recorder gives back for the layer's own call, so the picture shows
+    what the layer did, and the steps after them must arrive at its output.
+
+    Raises:
+        ValueError: if X is not (batch, n, d) of the layer's width.
+    """
+    with record() as trace:
+        layer(X, X, X)
+    queries, keys, values = layer.W_q(X), layer.W_k(X), layer.W_v(X)
+    Q, K, V = (rearrange(t, "b n (h w) -> b h n w", h=layer.num_heads) for t in (queries, keys, values))
+    scores = Q @ K.mT * Q.shape[-1] ** -0.5
+    weights = next(iter(trace)).weights().to(V.device)
+    attended = weights @ V
+    concatenated = rearrange(attended, "b h n w -> b n (h w)")
+    output = layer.W_o(concatenated)
+    return MultiHeadSteps(X, queries, keys, values, Q, K, V, scores, weights, attended, concatenated, output, trace)
+
+
+@torch.no_grad()
+def one_head_at_a_time(layer: MultiHeadAttention, X: Float[Tensor, "batch n d"]) -> Float[Tensor, "batch n d"]:
+    """`layer(X, X, X)` as a loop: each head projects with its own rows of W_q, W_k, W_v and attends alone.
+
+    The same sums as in one batch, in h small products after each other instead of one large one.
+    """
+    width = layer.W_q.out_features // layer.num_heads
+    heads = []
+    for i in range(layer.num_heads):
+        own = slice(i * width, (i + 1) * width)
+        q, k, v = (_project(linear, X, own)[:, None] for linear in (layer.W_q, layer.W_k, layer.W_v))
+        heads.append(attend(q, k, v)[:, 0])
+    return layer.W_o(torch.cat(heads, dim=-1))
+
+
+def torch_multi_head(layer: MultiHeadAttention) -> nn.MultiheadAttention:
+    """torch's own module with the parameters of ours: W_q, W_k and W_v stacked into one matrix.
+
+    Raises:
+        ValueError: if queries, keys and values are not as wide as the layer, which torch keeps apart.
+    """
+    width = layer.W_q.out_features
+    sizes = {linear.in_features for linear in (layer.W_q, layer.W_k, layer.W_v)}
+    if sizes != {width}:
+        raise ValueError(f"expected queries, keys and values of width {width}, got {sorted(sizes)}")
+    bias = layer.W_q.bias is not None
+    # Where the layer lives, in its number type, without drawing random numbers that are overwritten at once.
+    theirs = nn.utils.skip_init(nn.MultiheadAttention, width, layer.num_heads, bias=bias, batch_first=True)
+    theirs.to(layer.W_q.weight)
+    projections = (layer.W_q, layer.W_k, layer.W_v)
+    with torch.no_grad():
+        theirs.in_proj_weight.copy_(torch.cat([linear.weight for linear in projections]))
+        theirs.out_proj.weight.copy_(layer.W_o.weight)
+        if bias:
+            theirs.in_proj_bias.copy_(torch.cat([linear.bias for linear in projections]))
+            theirs.out_proj.bias.copy_(layer.W_o.bias)
+    return theirs.train(layer.training)
+
+
+@torch.no_grad()
+def torch_residuals(layer: MultiHeadAttention, X: Float[Tensor, "batch n d"]) -> tuple[float, float]:
+    """max |ours - torch's| of the outputs, and of the weights of every head."""
+    steps = multi_head_steps(layer, X)
+    output, weights = torch_multi_head(layer)(X, X, X, average_attn_weights=False)
+    return float((layer(X, X, X) - output).abs().max()), float((steps.weights - weights).abs().max())
+
+
+@torch.no_grad()
+def walk_residual(layer: MultiHeadAttention, steps: MultiHeadSteps) -> float:
+    """max |last of the single steps - layer's output|: whether the steps shown are those the layer takes."""
+    X = steps.input
+    return float((layer(X, X, X) - steps.output).abs().max())
+
+
+def _project(linear: nn.Linear, X: Tensor, rows: slice) -> Tensor:
+    """Some rows of a projection."""
+    return nn.functional.linear(X, linear.weight[rows], None if linear.bias is None else linear.bias[rows])

@@ -1,0 +1,57 @@
+"""What comes back through a masked softmax: the gradient of one key's weight in every score."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from viz_core.attention.masking import masked_softmax
+
+Lengths = Int[Tensor, "batch"] | Int[Tensor, "batch queries"]
+
+
+def weight_gradient(
+    scores: Float[Tensor, "batch queries keys"], valid_lens: Lengths | None, key: int
+) -> Float[Tensor, "batch queries keys"]:
+    """d a_i,key / d s_il for every query i and key l, by automatic differentiation.
+
+    Raises:
+        ValueError: if there is no such key, or the shapes do not fit.
+    """
+    _check_key(key, scores.shape[-1])
+    leaf = scores.detach().clone().requires_grad_()
+    with torch.enable_grad():
+        (gradient,) = torch.autograd.grad(masked_softmax(leaf, valid_lens)[..., key].sum(), leaf)
+    return gradient
+
+
+def weight_gradient_by_formula(
+    weights: Float[Tensor, "batch queries keys"], key: int
+) -> Float[Tensor, "batch queries keys"]:
+    """d a_key / d s_l = a_key (1 if l = key else 0) - a_key a_l: one row of the softmax's Jacobian.
+
+    It needs the weights alone. A masked key has weight 0, so nothing comes back through it; the
+    entries of a row sum to 0, because adding one number to all scores changes no weight.
+
+    Raises:
+        ValueError: if there is no such key.
+    """
+    _check_key(key, weights.shape[-1])
+    chosen = torch.zeros_like(weights)
+    chosen[..., key] = 1.0
+    return weights[..., key, None] * (chosen - weights)
+
+
+def jacobian_norm(weights: Float[Tensor, "*batch keys"]) -> Float[Tensor, "*batch"]:
+    """||diag(a) - a a^T||: how much of a gradient a softmax lets through; 0 where one key has all the weight.
+
+    In the Frobenius norm: sqrt(sum_j a_j^2 - 2 sum_j a_j^3 + (sum_j a_j^2)^2).
+    """
+    squares = weights.square().sum(dim=-1)
+    return (squares - 2 * weights.pow(3).sum(dim=-1) + squares.square()).clamp_min(0.0).sqrt()
+
+
+def _check_key(key: int, num_keys: int) -> None:
+    if not 0 <= key < num_keys:
+        raise ValueError(f"key: expected 0 to {num_keys - 1}, got {key}")

@@ -1,0 +1,106 @@
+"""Parts of an attention view by the names under which a browser asks for them (`attention_payload` lists them)."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from viz_core.figures.map_group import MapGroup, in_bytes
+from viz_core.figures.map_part import TILE, MapName, map_part, map_size, read_map_name, whole_map
+
+EXACT_TOKENS = 512
+"""With more tokens than this on a side, a map is sent in tiles."""
+
+_PICTURE = re.compile(r"picture ([01]) ([a-z0-9_-]{1,32}) ([0-9]{1,4})")
+_TILE = re.compile(r"tile (\S{1,2100}) ([0-9]{1,2}) ([0-9]{1,2}) ([0-9]{1,6}) ([0-9]{1,6})")
+
+
+class PartError(ValueError):
+    """There is no such part."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """An answer: its kind ("exact", "root" or "bytes"), its numbers, and what else the header says of it."""
+
+    kind: str
+    array: np.ndarray
+    notes: dict[str, Any] = field(default_factory=dict)
+
+
+def exact_is_whole(group: MapGroup) -> bool:
+    """Whether this group's maps are sent whole, not in tiles."""
+    return max(len(group.query_tokens), len(group.key_tokens)) <= EXACT_TOKENS
+
+
+def answer(find: Callable[[int, str], MapGroup | None], name: str) -> Part:
+    """The part of this name.
+
+    Args:
+        find: the group of an input and an id.
+
+    Raises:
+        PartError: if the name is malformed or asks for what is not there.
+    """
+    if found := _PICTURE.fullmatch(name):
+        return _picture(find(int(found[1]), found[2]), int(found[3]))
+    if found := _TILE.fullmatch(name):
+        return _tile(find, found[1], *(int(number) for number in found.groups()[1:]))
+    if name.startswith("map "):
+        return _map(find, name.removeprefix("map "))
+    raise PartError(f"name: expected a picture, map or tile, got {name[:80]!r}")
+
+
+def _picture(group: MapGroup | None, layer: int) -> Part:
+    if group is None or layer >= len(group.calls):
+        raise PartError(f"picture: expected a layer of a group there is, got {layer}")
+    picture = group.picture(layer)
+    measures = [{name: _finite(value) for name, value in asdict(one).items()} for one in picture.fingerprints]
+    return Part("root", picture.thumbnails.numpy(), {"measures": measures})
+
+
+def _map(find: Callable[[int, str], MapGroup | None], text: str) -> Part:
+    name, group = _named(find, text)
+    if not exact_is_whole(group):
+        raise PartError(f"map: expected one with at most {EXACT_TOKENS} tokens on a side, got {text[:80]!r}")
+    try:
+        return Part("exact", whole_map(group, name).numpy().astype("<f4", copy=False))
+    except ValueError as error:
+        raise PartError(str(error)) from error
+
+
+def _tile(find: Callable[[int, str], MapGroup | None], text: str, down: int, across: int, i: int, j: int) -> Part:
+    name, group = _named(find, text)
+    size = map_size(group, name.words)
+    spans = []
+    for level, at, tokens in ((down, i, size[0]), (across, j, size[1])):
+        start = at * TILE << level
+        if level > math.ceil(math.log2(max(2, tokens))) or start >= tokens:
+            raise PartError(f"tile: expected one of a map of {size[0]} x {size[1]}, got {down} {across} {i} {j}")
+        spans.append(range(start, min(start + (TILE << level), tokens)))
+    try:
+        cells = map_part(group, name, spans[0], spans[1], (1 << down, 1 << across))
+    except ValueError as error:
+        raise PartError(str(error)) from error
+    if down == across == 0:
+        return Part("exact", cells.numpy().astype("<f4", copy=False))
+    return Part("root", in_bytes(cells).numpy())
+
+
+def _named(find: Callable[[int, str], MapGroup | None], text: str) -> tuple[MapName, MapGroup]:
+    """The name and the group it speaks of."""
+    name = read_map_name(text)
+    group = None if name is None else find(name.input, name.group)
+    if name is None or group is None:
+        raise PartError(f"name: expected a map of a group there is, got {text[:80]!r}")
+    return name, group
+
+
+def _finite(value: float | None) -> float | None:
+    """JSON has no NaN; a model that has blown up still shows its maps."""
+    return None if value is None or not math.isfinite(value) else round(value, 6)

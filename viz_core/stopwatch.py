@@ -1,0 +1,117 @@
+"""A stopwatch for layers: one measurement at a time, so that a caller can show progress, and stop."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+
+Clock = Callable[[], float]
+
+_MOST_REPEATS = 5
+_WARM_SECONDS = 0.05  # repeats end once they have taken as long as this
+_one_at_a_time = threading.Lock()  # two stopwatches at once would measure each other
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """How long one call took: the median of its repeats, in seconds, or None where it would have taken too long."""
+
+    name: str
+    n: int
+    seconds: float | None
+
+
+def measure(
+    names: Sequence[str],
+    lengths: Sequence[int],
+    prepare: Callable[[str, int], Callable[[], object]],
+    *,
+    device: torch.device | None = None,
+    most_seconds: float = 1.0,
+    total_seconds: float = 20.0,
+    clock: Clock = time.perf_counter,
+) -> Iterator[Measurement]:
+    """Time every named call at every length, the short lengths first, one measurement a step.
+
+    Each runs on one thread of the CPU, once to warm up and then up to five times, and nothing else is measured in
+    this process meanwhile. A call is left out (None) where its cost, growing with n^2 from its last length, would
+    pass `most_seconds`. After `total_seconds` of measuring nothing more comes.
+
+    Args:
+        prepare: (name, n) -> the call to time, with its parameters and input made.
+        device: on which the call runs; a GPU is waited for before the clock is read.
+
+    Raises:
+        ValueError: if a limit is not positive or a length is below 1.
+    """
+    if most_seconds <= 0 or total_seconds <= 0:
+        raise ValueError(f"expected limits above 0 seconds, got {most_seconds} and {total_seconds}")
+    if any(n < 1 for n in lengths):
+        raise ValueError(f"lengths: expected at least 1 each, got {min(lengths)}")
+    spent = 0.0
+    last: dict[str, tuple[int, float]] = {}
+    for n in sorted(lengths):
+        for name in names:
+            before = last.get(name)
+            if before is not None and before[1] * (n / before[0]) ** 2 > most_seconds:
+                yield Measurement(name, n, None)
+                continue
+            if spent > total_seconds:
+                return
+            with _one_at_a_time, one_thread():
+                begun = clock()
+                seconds = _median_time(prepare(name, n), device, clock)
+                spent += clock() - begun
+            last[name] = (n, seconds)
+            yield Measurement(name, n, seconds)
+
+
+def growth(before: Measurement, after: Measurement) -> float:
+    """How many times as long twice the length takes, from two measurements: 2 where time grows with n, 4 with n^2.
+
+    (t_b / t_a)^(log 2 / log(n_b / n_a)).
+
+    Raises:
+        ValueError: if one was left out, or both are of one length.
+    """
+    if before.seconds is None or after.seconds is None or before.n == after.n:
+        raise ValueError(f"expected two measured lengths, got {before} and {after}")
+    return (after.seconds / before.seconds) ** (math.log(2) / math.log(after.n / before.n))
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """torch on one CPU thread in this block, and as before after it."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@torch.inference_mode()
+def _median_time(call: Callable[[], object], device: torch.device | None, clock: Clock) -> float:
+    call()  # what only a first call pays for is not counted
+    _wait(device)
+    times: list[float] = []
+    while len(times) < _MOST_REPEATS and sum(times) <= _WARM_SECONDS:
+        begun = clock()
+        call()
+        _wait(device)
+        times.append(clock() - begun)
+    return sorted(times)[len(times) // 2]
+
+
+def _wait(device: torch.device | None) -> None:
+    """Until the device has done what it was given."""
+    if device is not None and device.type == "cuda":
+        torch.cuda.synchronize(device)
+    elif device is not None and device.type == "mps":
+        torch.mps.synchronize()

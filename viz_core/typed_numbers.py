@@ -1,0 +1,126 @@
+"""Numbers as people type or paste them, rows of matrices: read into a tensor, or refused with a reason."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+_LARGEST = float(torch.finfo(torch.float32).max)
+
+
+class TypedNumbersError(ValueError):
+    """What stands in the way, by name, so that a page can say it in the reader's language.
+
+    Attributes:
+        reason: "empty", "not-a-number", "too-large", "ragged", "uneven" or "too-many".
+        values: what the sentence needs: the cell, its row, the counts found and expected.
+    """
+
+    def __init__(self, reason: str, message: str, **values: object) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.values = values
+
+
+def read_batches(
+    text: str, most_batches: int = 4, most_rows: int = 8, most_columns: int = 12
+) -> Float[Tensor, "batch rows columns"]:
+    """A batch of matrices: a line is a row, an empty line begins the next batch row.
+
+    Numbers stand apart by blanks, commas or semicolons. What torch or numpy print, brackets and
+    all, is read too. Rows are counted from 1 over the whole text, batch rows from 1.
+
+    Raises:
+        TypedNumbersError: if there is no number, if a cell is no finite float32, if rows or batch
+            rows differ in length, or if there are more than can be shown.
+    """
+    lines = [[_cells(line) for line in block.splitlines()] for block in re.split(r"\n\s*\n", _without_brackets(text))]
+    blocks = [[cells for cells in block if cells] for block in lines if any(block)]
+    if not blocks:
+        raise TypedNumbersError("empty", "expected at least one number, got none")
+    if len(blocks) > most_batches:
+        raise _too_many("batches", len(blocks), most_batches)
+    batches: list[list[list[float]]] = []
+    row = 0
+    for block in blocks:
+        batches.append([])
+        for cells in block:
+            row += 1
+            numbers = [_number(cell, row) for cell in cells]
+            if len(numbers) > most_columns:
+                raise _too_many("columns", len(numbers), most_columns)
+            batches[-1].append(numbers)
+            wanted = len(batches[0][0])
+            if len(numbers) != wanted:
+                message = f"row {row}: expected {wanted} numbers as in row 1, got {len(numbers)}"
+                raise TypedNumbersError("ragged", message, row=row, found=len(numbers), expected=wanted)
+        found, expected = len(batches[-1]), len(batches[0])
+        if found > most_rows:
+            raise _too_many("rows", found, most_rows)
+        if found != expected:
+            message = f"batch row {len(batches)}: expected {expected} rows as in batch row 1, got {found}"
+            raise TypedNumbersError("uneven", message, batch=len(batches), found=found, expected=expected)
+    return torch.tensor(batches)
+
+
+def _without_brackets(text: str) -> str:
+    """Lines and empty lines for the brackets of nested lists; text without brackets stays as it is."""
+    text = text.replace("\r\n", "\n")
+    if "[" not in text:
+        return text
+    inside = text[text.index("[") : text.rindex("]") + 1] if "]" in text else text[text.index("[") :]
+    flat = " ".join(inside.split())
+    flat = re.sub(r"\]\s*\][\s,]*", "\n\n", flat)
+    return re.sub(r"\][\s,]*", "\n", flat).replace("[", " ")
+
+
+def _cells(line: str) -> list[str]:
+    return [cell for cell in re.split(r"[\s,;]+", line.strip()) if cell]
+
+
+def _number(cell: str, row: int) -> float:
+    try:
+        value = float(cell.replace("−", "-"))  # a minus sign as it is printed
+    except ValueError:
+        value = math.nan
+    if math.isnan(value):
+        raise TypedNumbersError("not-a-number", f"row {row}: expected a number, got {cell!r}", row=row, cell=cell)
+    if abs(value) > _LARGEST:
+        message = f"row {row}: expected numbers up to {_LARGEST:.2g}, got {cell}"
+        raise TypedNumbersError("too-large", message, row=row, cell=cell)
+    return value
+
+
+def _too_many(what: str, found: int, most: int) -> TypedNumbersError:
+    message = f"expected at most {most} {what}, got {found}"
+    return TypedNumbersError("too-many", message, what=what, found=found, most=most)
+
+
+def read_lengths(text: str, batch: int, num_queries: int, num_keys: int) -> Int[Tensor, "..."] | None:
+    """Valid lengths: one for each batch row, or one for each query; no number at all means no mask.
+
+    Their count says which: `batch` of them make (batch,), `batch * num_queries` make (batch, num_queries).
+
+    Raises:
+        TypedNumbersError: if one is no whole number from 0 to num_keys, or their count fits neither.
+    """
+    cells = [cell for cell in re.split(r"[\s,;()\[\]]+", text) if cell and cell != "tensor"]
+    lengths = []
+    for cell in cells:
+        if not re.fullmatch(r"[-−+]?\d{1,9}(\.0*)?", cell):
+            raise TypedNumbersError("no-length", f"expected a whole number, got {cell!r}", cell=cell, most=num_keys)
+        lengths.append(int(float(cell.replace("−", "-"))))
+        if not 0 <= lengths[-1] <= num_keys:
+            raise TypedNumbersError("length", f"expected 0 to {num_keys}, got {cell}", cell=cell, most=num_keys)
+    if not lengths:
+        return None
+    if len(lengths) == batch:
+        return torch.tensor(lengths)
+    if len(lengths) == batch * num_queries:
+        return torch.tensor(lengths).reshape(batch, num_queries)
+    message = f"expected {batch} or {batch * num_queries} lengths, got {len(lengths)}"
+    raise TypedNumbersError("count", message, found=len(lengths), rows=batch, queries=batch * num_queries)

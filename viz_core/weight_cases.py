@@ -1,0 +1,65 @@
+"""Special cases of attention weights: what a weighted sum of values can be when the weights may not be anything."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+CASES = ("free", "non-negative", "convex", "one-hot", "uniform")
+"""From any weights to those that leave no choice (Dive into Deep Learning, section "Queries, Keys, and Values")."""
+
+
+def weights_of_case(raw: Float[Tensor, "values"], case: str) -> Float[Tensor, "values"]:
+    """The weights nearest in spirit to `raw` that the case allows.
+
+    free          any numbers: the output lies in the span of the values
+    non-negative  max(0, a_i): it lies in their cone
+    convex        max(0, a_i) / sum_j max(0, a_j): it lies in their convex hull
+    one-hot       1 for the largest (the first of equals), else 0: it is one of them
+    uniform       1 / m for each of m: it is their mean, average pooling
+
+    Raises:
+        ValueError: if there is no such case, no weight, a weight is not finite, or no weight is
+            positive where they must sum to 1.
+    """
+    if case not in CASES:
+        raise ValueError(f"case: expected one of {', '.join(CASES)}, got {case!r}")
+    if len(raw) == 0 or not raw.isfinite().all():
+        raise ValueError(f"raw: expected at least one finite number, got {raw.tolist()}")
+    if case == "free":
+        return raw.clone()
+    if case == "one-hot":
+        return torch.zeros_like(raw).index_fill(0, raw.argmax(), 1.0)
+    if case == "uniform":
+        return torch.full_like(raw, 1 / len(raw))
+    positive = raw.clamp_min(0)
+    if case == "non-negative":
+        return positive
+    if not positive.any():
+        raise ValueError("raw: expected at least one positive weight, got none")
+    scaled = positive / positive.max()  # so that the sum cannot overflow
+    return scaled / scaled.sum()
+
+
+def cases_met(weights: Float[Tensor, "values"], tolerance: float = 1e-9) -> tuple[str, ...]:
+    """The cases that these weights are, in the order of CASES."""
+    non_negative = bool((weights >= -tolerance).all())
+    convex = non_negative and abs(float(weights.sum()) - 1) <= tolerance * max(1, len(weights))
+    one_hot = convex and float(weights.max()) >= 1 - tolerance
+    uniform = convex and float(weights.max() - weights.min()) <= tolerance
+    met = (True, non_negative, convex, one_hot, uniform)
+    return tuple(case for case, holds in zip(CASES, met, strict=True) if holds)
+
+
+def read_number(text: str, largest: float) -> float | None:
+    """A number as people type it, "0.25", "0,25", "−1" or "1/3"; None where there is none of at most this size."""
+    parts = text.replace("−", "-").replace(",", ".").split("/")
+    try:
+        numbers = [float(part) for part in parts]
+    except ValueError:
+        return None
+    if len(numbers) > 2 or (len(numbers) == 2 and numbers[1] == 0):
+        return None
+    value = numbers[0] / numbers[1] if len(numbers) == 2 else numbers[0]
+    return value if abs(value) <= largest else None  # NaN is not at most anything

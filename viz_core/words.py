@@ -1,0 +1,77 @@
+"""Tokens and the words they are pieces of, and maps read word by word."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+_STARTS = ("\u2581", "\u0120", " ")  # SentencePiece, byte-level BPE, plain
+_CONTINUES = "##"  # WordPiece
+_SPECIAL = re.compile(r"<[^<>\s]+>|\[[A-Z]+\d*\]")
+
+
+def word_numbers(pieces: Sequence[str]) -> tuple[int, ...]:
+    """The number of the word that each piece belongs to, counted from 0.
+
+    Tokenizers mark either where a word goes on ("##ing") or where one starts ("▁the", "Ġthe");
+    whichever mark is there is followed. Special tokens and signs are words of their own, and
+    without any mark every piece is. Give pieces as the vocabulary has them: tokens made readable
+    have lost their marks.
+    """
+    continues = any(piece.startswith(_CONTINUES) for piece in pieces)
+    starts = not continues and any(piece.startswith(_STARTS) for piece in pieces)
+    numbers: list[int] = []
+    alone = True  # whether the piece before lets nothing join it
+    for piece in pieces:
+        text = piece.lstrip("".join(_STARTS))
+        sign = bool(_SPECIAL.fullmatch(text)) or not any(c.isalnum() for c in text)
+        joins = piece.startswith(_CONTINUES) if continues else starts and not piece.startswith(_STARTS)
+        joins = joins and not alone and not (sign and not continues)
+        numbers.append(0 if not numbers else numbers[-1] + (not joins))
+        alone = bool(_SPECIAL.fullmatch(text)) or (sign and bool(text))
+    return tuple(numbers)
+
+
+def word_texts(tokens: Sequence[str], numbers: Sequence[int]) -> tuple[str, ...]:
+    """The words: the readable tokens of each, joined.
+
+    Raises:
+        ValueError: if there is not one number for each token.
+    """
+    if len(tokens) != len(numbers):
+        raise ValueError(f"numbers: expected one for each of {len(tokens)} tokens, got {len(numbers)}")
+    words = [""] * (max(numbers, default=-1) + 1)
+    for token, number in zip(tokens, numbers, strict=True):
+        words[number] += token.removeprefix(_CONTINUES)
+    return tuple(words)
+
+
+def merge_words(
+    weights: Float[Tensor, "*batch queries keys"], query_words: Sequence[int], key_words: Sequence[int]
+) -> Float[Tensor, "*batch query_words key_words"]:
+    """A map between words instead of tokens: rows averaged, columns summed, so that rows still sum to 1.
+
+    W_ab = mean_(i in word a) sum_(j in word b) w_ij (Clark 2019, section 4.1).
+
+    Raises:
+        ValueError: if there is not one word for each query and key, or the numbers do not count up from 0.
+    """
+    sizes = tuple(weights.shape[-2:])
+    if sizes != (len(query_words), len(key_words)):
+        raise ValueError(f"expected words for {sizes} queries and keys, got {len(query_words)} and {len(key_words)}")
+    for name, numbers in (("query_words", query_words), ("key_words", key_words)):
+        if sorted(set(numbers)) != list(range(max(numbers, default=-1) + 1)):
+            raise ValueError(f"{name}: expected numbers that count up from 0, got {sorted(set(numbers))[:8]}")
+    rows, columns = _membership(query_words, weights), _membership(key_words, weights)
+    return (rows / rows.sum(dim=1, keepdim=True)) @ weights @ columns.T
+
+
+def _membership(numbers: Sequence[int], like: Tensor) -> Float[Tensor, "words tokens"]:
+    """1 where a token belongs to a word."""
+    member = torch.zeros(max(numbers, default=-1) + 1, len(numbers), dtype=like.dtype, device=like.device)
+    member[list(numbers), range(len(numbers))] = 1.0
+    return member
