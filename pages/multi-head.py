@@ -9,6 +9,7 @@ from viz_core.attention.multi_head_costs import multi_head_cost
 from viz_core.attention.multi_head_steps import (
     multi_head_steps,
     one_head_at_a_time,
+    rounding_bound,
     torch_multi_head,
     torch_residuals,
     walk_residual,
@@ -28,10 +29,11 @@ chapter.text("mathematics", d=asked.num_hiddens, h=asked.num_heads, w=asked.num_
 parts.flow(chapter, asked, head)
 
 output, weights = torch_residuals(asked.layer, asked.inputs)
+rounding = rounding_bound(asked.steps)
 with chapter.claims():
-    chapter.claim("torch", output, parts.ROUNDING)
-    chapter.claim("torch-weights", weights, parts.ROUNDING, heads=asked.num_heads)
-    chapter.claim("walk", walk_residual(asked.layer, asked.steps), parts.ROUNDING)
+    chapter.claim("torch", output, rounding)
+    chapter.claim("torch-weights", weights, rounding, heads=asked.num_heads)
+    chapter.claim("walk", walk_residual(asked.layer, asked.steps), rounding)
     chapter.claim("rows", row_sum_error(asked.steps.trace), parts.ROUNDING)
 
 chapter.tabs(cost=lambda: parts.cost(chapter, asked), batch=lambda: parts.batch(chapter, asked))

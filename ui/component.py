@@ -18,10 +18,12 @@ _HOME = Path(__file__).resolve().parent.parent / "assets" / "components"
 
 _CODE = """
 {scripts}
-const code = (globalThis.atlasComponents ??= {{}});
-const {{ waiting = [] }} = code[{name}] ?? {{}};
-code[{name}] = {{ show, markup: {markup} }};
-waiting.forEach((start) => start());
+{{
+  const all = (globalThis.atlasComponents ??= {{}});
+  const waiting = all[{name}]?.waiting ?? [];
+  all[{name}] = {{ show: showComponent, markup: {markup} }};
+  waiting.forEach((start) => start());
+}}
 export default function () {{}}
 """
 
@@ -60,7 +62,7 @@ def component(name: str, *scripts: str) -> Callable[..., Any]:
         f"{name}_code",
         html="<div></div>",
         js=_CODE.format(
-            scripts=joined.replace("export default function", "function show", 1),
+            scripts=joined.replace("export default function", "function showComponent", 1),
             name=json.dumps(name),
             markup=json.dumps(f"<style>{style}</style>{markup}"),
         ),

@@ -17,7 +17,12 @@ from ui.stopwatch import Run, stopwatch
 from ui.words import current_language, load_words
 from viz_core.attention import MultiHeadAttention
 from viz_core.attention.multi_head_costs import PUBLISHED_BLEU, MultiHeadCost, divisors, multi_head_cost
-from viz_core.attention.multi_head_steps import MultiHeadSteps, multi_head_steps, one_head_at_a_time
+from viz_core.attention.multi_head_steps import (
+    MultiHeadSteps,
+    multi_head_steps,
+    one_head_at_a_time,
+    rounding_bound,
+)
 from viz_core.figures import multi_head as figures
 from viz_core.figures.heatmap import signed_heatmap
 from viz_core.figures.map_group import MapGroup
@@ -71,13 +76,14 @@ def ask(chapter: Chapter) -> Asked | None:
         with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
             width = 0
             if source == "trained":
-                block = int(controls.choice("block", (1, 2, 3), 1)) - 1
+                block = int(controls.choice("block", (1, 2, 3), 3)) - 1
             else:
                 width = int(controls.number("width", 0, WIDEST, 64, 8))
             heads = int(controls.number("heads", 0, MOST_HEADS, 8))
-            with controls.more():
-                sharpness = controls.slider("sharpness", 0.0, 8.0, 2.0, 0.5)
-                seed = int(controls.number("seed", 0, 999, 0))
+            if source != "trained":  # those weights are as they were learned
+                with controls.more():
+                    sharpness = controls.slider("sharpness", 0.0, 8.0, 2.0, 0.5)
+                    seed = int(controls.number("seed", 0, 999, 0))
     try:
         model = None if source == "random" else translator(MODEL)
     except CheckpointError as error:
@@ -195,7 +201,7 @@ def batch(chapter: Chapter, asked: Asked) -> None:
     chapter.text("batch", heads=asked.num_heads, products=2 * asked.num_heads)
     with st.container(horizontal=True, key="claims-batch"):
         residual = float((alone - asked.steps.output).abs().max())
-        chapter.claim("batch", residual, ROUNDING, heads=asked.num_heads)
+        chapter.claim("batch", residual, rounding_bound(asked.steps), heads=asked.num_heads)
     width = asked.num_hiddens
     stopwatch(chapter, "race", lambda: _race(width), lambda run: _draw_race(chapter, run))
 

@@ -23,7 +23,8 @@ body { margin: 1rem; }
 _BRIDGE = """
 const bytesOf = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
 const setStateValue = async (_, value) => draw(await window.askPython(JSON.stringify(value)));
-const draw = (text) => show({ data: bytesOf(text), parentElement: document.getElementById("here"), setStateValue });
+const parentElement = document.getElementById("here");
+const draw = (text) => showComponent({ data: bytesOf(text), parentElement, setStateValue });
 window.askPython("null").then(draw);
 """
 
@@ -42,7 +43,7 @@ class LiveView:
         page.expose_function("askPython", self._answer)
         markup = (_FOLDER / "view.html").read_text(encoding="utf-8")
         style = _STYLE + (_FOLDER / "style.css").read_text(encoding="utf-8")
-        script = view_script().replace("export default function", "function show", 1) + _BRIDGE
+        script = view_script().replace("export default function", "function showComponent", 1) + _BRIDGE
         page.set_content(
             f'<!doctype html><style>{style}</style><main id="here">{markup}</main>'
             f'<script type="module">{script}</script>'

@@ -19,6 +19,7 @@ def test_pick_two_tokens_and_read_the_paths(page: Page, app_url: str) -> None:
     page.goto(app_url)
     page.get_by_test_id("stSidebarNav").get_by_role("link", name="CNN, RNN or attention", exact=True).click()
     expect(page.get_by_text("From token 1 to token 12")).to_be_visible()
+    expect(page.locator('[class*="st-key-figure-curves"] .main-svg').first).to_be_visible()  # all is painted
     slider = page.locator('input[aria-label="To token"]')
     slider.focus()
     slider.press("ArrowLeft")

@@ -120,6 +120,12 @@ def walk_residual(layer: MultiHeadAttention, steps: MultiHeadSteps) -> float:
     return float((layer(X, X, X) - steps.output).abs().max())
 
 
+def rounding_bound(steps: MultiHeadSteps) -> float:
+    """What float32 may lose between two ways of computing the same: 32 machine epsilons of the largest number met."""
+    largest = max(float(tensor.abs().max()) for tensor in steps.tensors().values())
+    return 32 * torch.finfo(torch.float32).eps * max(1.0, largest)
+
+
 def _project(linear: nn.Linear, X: Tensor, rows: slice) -> Tensor:
     """Some rows of a projection."""
     return nn.functional.linear(X, linear.weight[rows], None if linear.bias is None else linear.bias[rows])

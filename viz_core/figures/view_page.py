@@ -56,7 +56,7 @@ _PAGE = """<!doctype html>
 <script type="module">
 {script}
 const bytes = Uint8Array.from(atob(document.getElementById("data").textContent), (c) => c.charCodeAt(0));
-const redraw = () => show({{ data: bytes, parentElement: document.getElementById("here") }});
+const redraw = () => showComponent({{ data: bytes, parentElement: document.getElementById("here") }});
 redraw();
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
 </script>
@@ -92,5 +92,5 @@ def view_page(view: View, state: ViewState, title: str = "Attention", most_bytes
         style=(folder / "style.css").read_text(encoding="utf-8"),
         markup=(folder / "view.html").read_text(encoding="utf-8"),
         data=base64.b64encode(data).decode("ascii"),
-        script=view_script().replace("export default function", "function show", 1),
+        script=view_script().replace("export default function", "function showComponent", 1),
     )

@@ -12,10 +12,12 @@ from viz_core.attention import MultiHeadAttention
 from viz_core.attention.multi_head_steps import (
     multi_head_steps,
     one_head_at_a_time,
+    rounding_bound,
     torch_multi_head,
     torch_residuals,
     walk_residual,
 )
+from viz_core.multi_head_inputs import fresh_layer, random_tokens
 
 
 @settings(max_examples=25, deadline=None)
@@ -76,3 +78,13 @@ def test_a_wrong_layer_is_noticed() -> None:
 def test_torch_keeps_other_widths_apart() -> None:
     with pytest.raises(ValueError, match=r"expected queries, keys and values of width 8, got \[5, 8\]"):
         torch_multi_head(MultiHeadAttention(8, 2, key_size=5))
+
+
+@pytest.mark.parametrize(("width", "heads", "sharpness"), [(8, 8, 8.0), (64, 8, 2.0), (512, 1, 8.0), (512, 64, 8.0)])
+def test_rounding_stays_within_its_bound_and_the_bound_stays_small(width: int, heads: int, sharpness: float) -> None:
+    layer, X = fresh_layer(width, heads, sharpness), random_tokens(64, width).X[None]
+    steps = multi_head_steps(layer, X)
+    bound = rounding_bound(steps)
+    assert max(*torch_residuals(layer, X), walk_residual(layer, steps)) <= bound
+    assert float((one_head_at_a_time(layer, X) - steps.output).abs().max()) <= bound
+    assert bound < 1e-3 * float(steps.output.abs().max())
