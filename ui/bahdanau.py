@@ -17,7 +17,6 @@ from viz_core.pretrained import CheckpointError, Translation, available
 
 PLAIN, ATTENTION, TRANSFORMER = "seq2seq-en-fr", "bahdanau-en-fr", "transformer-en-fr"
 MODELS = (PLAIN, ATTENTION, TRANSFORMER)
-SECONDS_A_STEP = 1.4  # while it plays
 LIKELIEST = 6  # next words shown
 
 
@@ -45,32 +44,25 @@ def bottleneck_of(text: str) -> float:
 
 
 def step_through(chapter: Chapter, request: Request, result: Translation) -> None:
-    """One step of the decoder: choose it, or let it play. Runs alone when only the step moves."""
-    key, playing = chapter.controls.key("step"), chapter.controls.key("play")
-    runs = bool(st.session_state.get(playing))
-    chapter.alone(
-        lambda: _step(chapter, request, result, key, playing),
-        every=SECONDS_A_STEP if runs else None,
-    )
+    """One step of the decoder, chosen on a slider or by going on to the next; runs alone when only the step moves."""
+    chapter.alone(lambda: _step(chapter, request, result))
 
 
-def _step(chapter: Chapter, request: Request, result: Translation, key: str, playing: str) -> None:
+def _step(chapter: Chapter, request: Request, result: Translation) -> None:
     steps, words, last = steps_of(request.text, request.beam), result.target_tokens, len(result.target_tokens)
     with chapter.card("step"):
         chapter.heading("step")
         step = 1
         if last > 1:
-            if st.session_state.get(playing):
-                _advance(key, playing, last)
             with st.container(horizontal=True, vertical_alignment="bottom"):
                 with st.container():
                     step = int(chapter.controls.slider("step", 1, last, 1))
                 st.button(
-                    chapter.words("pause" if st.session_state.get(playing) else "play"),
-                    key=chapter.controls.key("go-play"),
-                    icon=":material/pause:" if st.session_state.get(playing) else ":material/play_arrow:",
-                    on_click=_toggle,
-                    args=(key, playing, last),
+                    chapter.words("next"),
+                    key=chapter.controls.key("next"),
+                    icon=":material/skip_next:",
+                    on_click=_next,
+                    args=(chapter.controls.key("step"), last),
                 )
         st.markdown(_so_far(chapter, words, step - 1))
         _pictures(chapter, steps, step - 1, result)
@@ -120,21 +112,9 @@ def _so_far(chapter: Chapter, words: tuple[str, ...], step: int) -> str:
     )
 
 
-def _advance(key: str, playing: str, last: int) -> None:
-    """One step on; at the last one the play is over and the page settles."""
-    step = int(st.session_state.get(key, 1))
-    if step >= last:
-        st.session_state[playing] = False
-        st.rerun()
-    st.session_state[key] = step + 1
-
-
-def _toggle(key: str, playing: str, last: int) -> None:
-    """Play or pause; played from the end it begins again."""
-    starts = not st.session_state.get(playing)
-    st.session_state[playing] = starts
-    if starts and int(st.session_state.get(key, 1)) >= last:
-        st.session_state[key] = 1
+def _next(key: str, last: int) -> None:
+    """One step on; from the last one back to the first."""
+    st.session_state[key] = int(st.session_state.get(key, 1)) % last + 1
 
 
 def side_by_side(chapter: Chapter, request: Request) -> None:

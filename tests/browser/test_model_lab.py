@@ -55,7 +55,7 @@ def test_read_a_weight_of_the_real_encoder(page: Page, lab_url: str) -> None:
     expect(page.get_by_text(f"{len(run.tokens)} tokens · 72 maps")).to_be_visible(timeout=SLOW)
     page.locator('button[data-layer="2"][data-head="3"]').click()
     page.wait_for_url(re.compile(r"head=encoder-self\.2\.3"))
-    page.get_by_role("application").focus()
+    page.get_by_role("application", name=re.compile("^Attention map")).focus()
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowRight")
     said = page.locator("[aria-live]").filter(has_text=re.compile(r"Layer 3, head 4.*\d\.\d\d"))

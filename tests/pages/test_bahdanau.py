@@ -58,18 +58,13 @@ def test_claims_hold(open_page: OpenPage) -> None:
     assert all("material/check" in claim for claim in claims)
 
 
-def test_play_moves_on_and_stops_at_the_end(open_page: OpenPage, sample: Translation) -> None:
+def test_next_goes_on_word_by_word_and_round(open_page: OpenPage, sample: Translation) -> None:
     app = open_page("bahdanau")
-    app.button(key="b-go-play").click().run()
-    assert app.slider(key="b-step").value == 2  # playing: each run is a step on
-    assert app.button(key="b-go-play").label == "Pause"
-    app.button(key="b-go-play").click().run()
+    app.button(key="b-next").click().run()
     assert app.slider(key="b-step").value == 2
-    assert app.button(key="b-go-play").label == "Play"
-    last = len(sample.target_tokens)
-    app.slider(key="b-step").set_value(last).run()
-    app.button(key="b-go-play").click().run()  # from the end it begins again
-    assert app.slider(key="b-step").value == 2
+    app.slider(key="b-step").set_value(len(sample.target_tokens)).run()
+    app.button(key="b-next").click().run()
+    assert app.slider(key="b-step").value == 1
 
 
 @pytest.mark.parametrize("asked", ["0", "-3", "999", "nan", "1e999", "<script>", ""])
