@@ -152,15 +152,15 @@ class Chapter:
                 st.caption(f"`{function.__module__}`")
                 st.code(inspect.getsource(function), language="python")
 
-    def alone(self, draw: Callable[[], None]) -> None:
-        """A part of the page that runs alone when only its own controls move."""
+    def alone(self, draw: Callable[[], None], every: float | None = None) -> None:
+        """A part of the page that runs alone when only its own controls move, and every so many seconds if asked."""
         used = self._keys.copy()
 
         def run() -> None:
             self._keys = used.copy()  # run again, its figures keep their keys
             draw()
 
-        st.fragment(run)()
+        st.fragment(run, run_every=every)()
 
     def downloads(self, figure: go.Figure | Callable[[], go.Figure] | None = None, **arrays: np.ndarray) -> None:
         """The data as NPZ, its first array as CSV, and the figure, or what makes it, as a page that opens by itself."""
