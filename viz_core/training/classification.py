@@ -85,9 +85,7 @@ def train_classifier(
     torch.manual_seed(recipe.seed)
     out.mkdir(parents=True, exist_ok=True)
     model = build().to(device)
-    # Muon works in bfloat16 inside, which is many times slower where the device only imitates it.
-    muon_lr = recipe.muon_lr if fast_precision(device) == torch.bfloat16 else None
-    optimizers = Optimizers(model, muon_lr, recipe.adam_lr, recipe.weight_decay, outputs=[model.head])
+    optimizers = Optimizers(model, recipe.muon_lr, recipe.adam_lr, recipe.weight_decay, outputs=[model.head])
     averaged = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(recipe.average))
     state = _load(out / "last.pt", model, averaged, optimizers, device) if resume else State()
     clock = Clock(recipe.epochs, minutes, state.elapsed)

@@ -7,6 +7,9 @@ from collections.abc import Sequence
 import torch
 from torch import nn
 
+from viz_core.device import fast_precision
+from viz_core.training.muon import Muon
+
 
 class Optimizers:
     """Muon (Jordan 2024) on hidden matrices, AdamW on all else, stepped together.
@@ -31,9 +34,8 @@ class Optimizers:
         rest = [p for p in model.parameters() if p.dim() != 2 or id(p) in embeddings]
         self.parts: dict[str, tuple[torch.optim.Optimizer, float]] = {}
         if muon_lr is not None:
-            muon = torch.optim.Muon(
-                matrices, lr=muon_lr, momentum=0.95, weight_decay=weight_decay, adjust_lr_fn="match_rms_adamw"
-            )
+            precision = fast_precision(matrices[0].device)
+            muon = Muon(matrices, muon_lr, momentum=0.95, weight_decay=weight_decay, dtype=precision)
             self.parts["muon"] = (muon, muon_lr)
         groups = [{"params": rest, "weight_decay": 0.0}]
         if muon_lr is None:

@@ -52,7 +52,9 @@ def test_matrices_go_to_muon_and_the_rest_to_adam() -> None:
     assert "decoder.dense.bias" in adam
 
 
-def test_a_step_is_that_of_torchs_optimisers() -> None:
+def test_a_step_is_that_of_torchs_optimisers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """torch's Muon works in bfloat16 on every device; asked for the same, ours makes the same steps."""
+    monkeypatch.setattr("viz_core.training.optimizer.fast_precision", lambda _: torch.bfloat16)
     model = build_translation_model(CONFIG)
     twin = copy.deepcopy(model)
     optimizers = Optimizers(model, muon_lr=0.02, adam_lr=0.01, weight_decay=0.1)
