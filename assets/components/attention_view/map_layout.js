@@ -1,7 +1,7 @@
 // Where the cells and labels of a map go: labels are measured and bounded, cells fill what is left.
 
-const LARGEST_CELL = 40;
-const TALLEST_CELL = 28;
+const LARGEST_CELL = 64;
+const TALLEST_CELL = 44;
 const TALLEST_MAP = 640;
 const SEPARATE = 10; // cells from here on are whole pixels with a gap between them
 const SLANT = Math.SQRT1_2; // keys lean at 45 degrees where cells are wide enough, else they stand upright
