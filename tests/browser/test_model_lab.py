@@ -47,7 +47,7 @@ def lab_url(folders: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 @installed
 def test_read_a_weight_of_the_real_encoder(page: Page, lab_url: str) -> None:
     page.goto(lab_url)
-    expect(page.get_by_text("72 maps")).to_be_visible(timeout=SLOW)
+    expect(page.get_by_text("tokens · 72 maps")).to_be_visible(timeout=SLOW)
     box = page.get_by_label("Text", exact=True)
     box.fill("The old dog sleeps.")
     box.press("Control+Enter")
@@ -58,7 +58,7 @@ def test_read_a_weight_of_the_real_encoder(page: Page, lab_url: str) -> None:
     page.get_by_role("application", name=re.compile("^Attention map")).focus()
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowRight")
-    said = page.locator("[aria-live]").filter(has_text=re.compile(r"Layer 3, head 4.*\d\.\d\d"))
+    said = page.locator("[aria-live]").filter(has_text=re.compile(r"Layer 3, head 4.* looks at .*\d\.\d\d"))
     expect(said).to_be_visible()
     found = re.search(r": (.+) looks at (.+), (\d\.\d+)\.", said.inner_text())
     assert found

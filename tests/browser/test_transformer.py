@@ -31,7 +31,7 @@ def test_type_translate_open_a_head_and_read_its_weight(page: Page, app_url: str
     page.get_by_role("application").focus()
     page.keyboard.press("ArrowDown")  # from the first cell: the first press shows it or moves one row down
     page.keyboard.press("ArrowRight")
-    said = page.locator("[aria-live]").filter(has_text=re.compile(r"\d\.\d\d"))
+    said = page.locator("[aria-live]").filter(has_text="looks at")  # not the summary that opening a map says first
     expect(said).to_contain_text("Layer 2, head 4")
     query, key, value = _parse(said.inner_text())
     weights = result.trace["decoder.1.cross"].weights(head=3)[0]

@@ -73,11 +73,11 @@ def _in_folders(folders: Iterable[Path]) -> Iterator[LocalModel]:
 
 
 def _cached() -> Iterator[LocalModel]:
-    from huggingface_hub import scan_cache_dir
+    from huggingface_hub import constants, scan_cache_dir
     from huggingface_hub.errors import CacheNotFound
 
     try:
-        repos = scan_cache_dir().repos
+        repos = scan_cache_dir(constants.HF_HUB_CACHE).repos  # its own default is fixed when it is imported
     except (CacheNotFound, OSError, ValueError):
         return
     for repo in sorted(repos, key=lambda repo: repo.repo_id):
