@@ -15,10 +15,12 @@ from torch import Tensor
 from ui.chapter import Chapter
 from ui.contents import page
 from ui.models import translation_maps
+from ui.vision_models import Picture, classification
 from ui.words import ENGLISH
 from viz_core.architectures import LayerSizes
 from viz_core.architectures.paths import path_matrix
 from viz_core.attention import gaussian, masked_softmax, nadaraya_watson
+from viz_core.drawn import GARMENTS
 from viz_core.figures.raster import signed_image, weights_image
 from viz_core.figures.translation import aligning_head
 from viz_core.lookup import BOOK_DATABASE, soft_lookup
@@ -28,6 +30,7 @@ from viz_core.positional.scheme_costs import Sizes
 from viz_core.positional.schemes import BY_NAME, Setting
 from viz_core.pretrained import available
 from viz_core.samples import sentences
+from viz_core.vision import token_attention
 
 
 def _alignment(model: str, sample_id: str) -> Image.Image:
@@ -109,6 +112,14 @@ def _fingerprints() -> Image.Image:
     return weights_image(spread / spread.max(), root=False)
 
 
+def _looking() -> Image.Image:
+    """What the class token looks at on a drawn boot, all heads of three layers."""
+    picture = Picture("sample ankle-boot", GARMENTS["ankle-boot"]())
+    found = classification("vit-fashion-mnist", picture)
+    maps = token_attention(found.trace, 0, found.grid, found.num_special)[1:4].flatten(0, 1)
+    return weights_image(_tiles(maps / maps.amax(dim=(1, 2), keepdim=True), columns=6).numpy(), root=False)
+
+
 # A chapter's picture, computed now.
 PICTURES: dict[str, Callable[[], Image.Image]] = {
     "architectures": _path_lengths,
@@ -122,6 +133,7 @@ PICTURES: dict[str, Callable[[], Image.Image]] = {
     "scoring-functions": _masked_softmax,
     "sinusoidal-encoding": _sinusoidal_table,
     "transformer": partial(_alignment, "transformer-en-fr", "cat"),
+    "vision-transformer": _looking,
 }
 
 

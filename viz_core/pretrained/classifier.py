@@ -11,7 +11,7 @@ from jaxtyping import Float
 from PIL import Image
 from torch import Tensor
 
-from viz_core.models.vit import ViT
+from viz_core.models.vit import ViT, interpolate_positions
 from viz_core.preprocessing import Preparation, Prepared
 from viz_core.pretrained.checkpoint import CheckpointError, ModelCard, load_weights
 from viz_core.trace import Trace, record
@@ -32,6 +32,11 @@ class Classification:
     trace: Trace
     prepared: Prepared  # what the model really saw, and what was done to the picture for it
 
+    @property
+    def num_special(self) -> int:
+        """Tokens before the patches: the class token, and registers where a model has them."""
+        return next(iter(self.trace)).num_keys - self.grid[0] * self.grid[1]
+
 
 @dataclass(frozen=True)
 class ImageClassifier:
@@ -43,6 +48,31 @@ class ImageClassifier:
     preparation: Preparation
     device: torch.device
 
+    @property
+    def title(self) -> str:
+        """What it is called, for people."""
+        return self.card.title
+
+    @property
+    def patch_size(self) -> tuple[int, int]:
+        """Height and width of a patch in pixels."""
+        return self.model.patch_embedding.patch_size
+
+    @property
+    def filters(self) -> Float[Tensor, "num_hiddens channels height width"]:
+        """The patch embedding's matrix, a filter a row."""
+        return self.model.patch_embedding.conv.weight.cpu()
+
+    @property
+    def filter_bias(self) -> Float[Tensor, "num_hiddens"]:
+        """What the patch embedding adds."""
+        bias = self.model.patch_embedding.conv.bias
+        return torch.zeros(len(self.filters)) if bias is None else bias.cpu()
+
+    def position_table(self, grid: tuple[int, int]) -> Float[Tensor, "1 tokens num_hiddens"]:
+        """The learned positions for a grid of patches, the class token's first."""
+        return interpolate_positions(self.model.pos_embedding, self.model.grid, grid).cpu()
+
     def prepare(self, image: Image.Image) -> Prepared:
         """The picture as the model takes it: any mode and size in, one normalised size out."""
         return self.preparation(image)
@@ -50,6 +80,13 @@ class ImageClassifier:
     def classify(self, image: Image.Image) -> Classification:
         """Say what is on a picture of any mode and size, and record all attention."""
         return self.look(self.prepare(image))
+
+    @torch.inference_mode()
+    def predict(
+        self, pixels: Float[Tensor, "batch channels height width"], positions: bool = True
+    ) -> Float[Tensor, "batch classes"]:
+        """Probabilities of every label; without positions a picture is a bag of patches."""
+        return self.model(pixels.to(self.device), positions).float().softmax(dim=-1).cpu()
 
     @torch.inference_mode()
     def look(self, prepared: Prepared, positions: bool = True) -> Classification:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from viz_core.models.vit import ViT
 from viz_core.vision.patches import shuffle_patches
 
 
@@ -32,18 +32,22 @@ class PermutationTest:
         return float((self.no_positions - self.no_positions_shuffled).abs().max())
 
 
-@torch.no_grad()
 def permutation_test(
-    model: ViT, X: Float[Tensor, "1 channels height width"], order: Int[Tensor, "patches"]
+    predict: Callable[[Tensor, bool], Tensor],
+    X: Float[Tensor, "1 channels height width"],
+    patch_size: tuple[int, int],
+    order: Int[Tensor, "patches"],
 ) -> PermutationTest:
-    """Ask the model four times: the picture and the shuffled picture, with and without positions.
+    """Ask a model twice of a picture and of the shuffled picture: with positions and without.
+
+    Args:
+        predict: (pictures, whether with positions) to the probabilities (pictures, classes).
 
     Raises:
-        ValueError: if the picture does not fit the model, or `order` is not an order of its patches.
+        ValueError: if patches do not divide the picture, or `order` is not an order of them.
     """
-    model.patch_embedding.grid(X)
-    both = torch.cat((X, shuffle_patches(X, model.patch_embedding.patch_size, order)))
-    seen, bag = (model(both, positions=positions).float().softmax(dim=-1).cpu() for positions in (True, False))
+    both = torch.cat((X, shuffle_patches(X, patch_size, order)))
+    seen, bag = predict(both, True), predict(both, False)
     return PermutationTest(seen[0], seen[1], bag[0], bag[1])
 
 

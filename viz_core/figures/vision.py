@@ -1,0 +1,34 @@
+"""Groups for the attention view, and pictures that are more than maps: what the vision chapter draws."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from viz_core.figures.map_group import MapGroup
+from viz_core.figures.view_state import ViewState
+from viz_core.pretrained import Classification
+
+Labels = Mapping[str, str]
+
+
+def token_names(grid: tuple[int, int], num_special: int) -> tuple[str, ...]:
+    """Class token, registers, then patches by row and column from 1: "[CLS]", "1, 1", "1, 2", ..."""
+    special = ("[CLS]", *(f"[REG {i}]" for i in range(1, num_special)))[:num_special]
+    return (*special, *(f"{row}, {column}" for row in range(1, grid[0] + 1) for column in range(1, grid[1] + 1)))
+
+
+def picture_groups(found: Classification, labels: Labels) -> tuple[MapGroup, ...]:
+    """Self-attention of all layers, over the picture as the model saw it.
+
+    Args:
+        labels: names "self", "queries" and "keys".
+    """
+    names = token_names(found.grid, found.num_special)
+    return (
+        MapGroup("encoder-self", labels["self"], labels["queries"], labels["keys"], names, names, tuple(found.trace)),
+    )
+
+
+def first_look(groups: tuple[MapGroup, ...]) -> ViewState:
+    """What is open at first: the last layer but one, where maps have found things and still look at them."""
+    return ViewState(groups[0].id, max(0, len(groups[0].calls) - 2), 0)
