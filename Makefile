@@ -5,10 +5,14 @@ BIN := $(VENV)/bin
 PORT ?= 8501
 PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check
 
-.PHONY: run test bench clean
+.PHONY: run host test bench clean
 
 run: $(VENV)/.app
 	$(BIN)/streamlit run app.py --server.port $(PORT)
+
+# The same under the hosted profile, for strangers.
+host: $(VENV)/.app
+	STREAMLIT_SERVER_PORT=$(PORT) $(BIN)/python hosted.py
 
 test: $(VENV)/.dev
 	$(BIN)/ruff check .

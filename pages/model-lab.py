@@ -2,13 +2,13 @@
 
 import streamlit as st
 
+from hosting.settings import settings
 from ui.attention_view import attention_view
 from ui.chapter import Chapter
 from ui.model_lab import claims, fingerprints, model_card, next_words, outcome
 from ui.model_lab_inputs import ask_input, ask_model, ask_second, input_names, load, run
 from ui.model_lab_models import hub_maps
 from ui.model_lab_positions import positions
-from ui.model_lab_settings import lab_settings
 from ui.words import current_language, load_words
 from viz_core.figures.model_lab_maps import first_look
 from viz_core.figures.translation import open_map
@@ -18,7 +18,7 @@ from viz_core.trace import attend
 
 chapter = Chapter("model-lab")
 chapter.question()
-wanted = ask_model(chapter, lab_settings())
+wanted = ask_model(chapter, settings())
 model = load(chapter, wanted) if wanted else None
 if wanted is None or model is None:
     st.stop()

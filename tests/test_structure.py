@@ -48,6 +48,13 @@ def test_the_library_stands_by_itself() -> None:
     assert offenders("viz_core", "streamlit", "ui", "pages", "app") == []
 
 
+def test_hosting_knows_no_page() -> None:
+    """What it hosts is handed to it by hosted.py, so it can be tested, and run beside a model, without Streamlit."""
+    assert sources("hosting")
+    assert offenders("hosting", "streamlit", "ui", "pages", "app") == []
+    assert offenders("viz_core", "hosting") == []
+
+
 def test_training_draws_nothing() -> None:
     assert sources("viz_core/training")
     assert offenders("viz_core/training", "plotly", "viz_core.figures") == []

@@ -9,11 +9,11 @@ from typing import TypeVar
 import streamlit as st
 from PIL import Image
 
+from hosting.settings import Settings, settings
 from ui.chapter import Chapter
 from ui.controls import escape
 from ui.model_lab_models import CURATED, Asked, Wanted, hub_model, hub_run, models_here
 from ui.model_lab_patience import Arrived, patiently
-from ui.model_lab_settings import LabSettings
 from viz_core.hub import HubError, HubModel, HubRun, Sampling, check_name, check_revision
 from viz_core.pictures import PictureError, open_picture
 
@@ -21,16 +21,19 @@ Result = TypeVar("Result")
 _MOST_NEW = 256
 
 
-def ask_model(chapter: Chapter, settings: LabSettings) -> Wanted | None:
+def ask_model(chapter: Chapter, allowed: Settings) -> Wanted | None:
     """Which model; None, after a sentence, where nothing that can be loaded is named yet."""
     controls, words = chapter.controls, chapter.words
-    here = {model.name: model for model in models_here(settings.folders)}
-    if settings.hosted:
-        name = str(controls.select("model", settings.models, settings.models[0]))
+    here = {model.name: model for model in models_here(allowed.model_folders)}
+    offered = allowed.models or (tuple(here) if allowed.chosen_only else ())
+    if offered:
+        name = str(controls.select("model", offered, offered[0]))
         return Wanted(name, here=name in here)
     if not here:
-        st.info(words("none-here"), icon=":material/inventory_2:")
-    sources = ("list", "hub", "folder") if settings.folders else ("list", "hub")
+        st.info(words("none-offered" if allowed.chosen_only else "none-here"), icon=":material/inventory_2:")
+    if allowed.chosen_only:
+        return None
+    sources = ("list", "hub", "folder") if allowed.model_folders else ("list", "hub")
     with st.container(horizontal=True, vertical_alignment="bottom", key="which"):
         source = controls.choice("source", sources, "list")
         if source == "list":
@@ -148,7 +151,7 @@ def _picture(chapter: Chapter, key: str, label: str, silent: bool = False) -> tu
         return None
     content = file.getvalue()
     try:
-        image = open_picture(content)
+        image = open_picture(content, *settings().picture_limits)
     except PictureError as error:
         st.warning(escape(str(error)), icon=":material/image:")
         return None

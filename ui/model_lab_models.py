@@ -8,12 +8,12 @@ from pathlib import Path
 import streamlit as st
 from PIL import Image
 
+from hosting.settings import settings
 from ui.model_lab_patience import Arrived
-from ui.model_lab_settings import lab_settings
 from ui.words import load_words
 from viz_core.figures.map_group import MapGroup
 from viz_core.figures.model_lab_maps import hub_groups
-from viz_core.hub import HubModel, HubRun, LocalModel, Sampling, find_folder, load_hub, local_models
+from viz_core.hub import HubError, HubModel, HubRun, LocalModel, Sampling, find_folder, load_hub, local_models
 
 CURATED = (
     "google-bert/bert-base-uncased",
@@ -63,15 +63,17 @@ def hub_model(wanted: Wanted, _arrived: Arrived) -> HubModel:
         HubError: if it cannot be had or run here.
         ValueError: if ATLAS_DEVICE names a device that is not here.
     """
-    settings = lab_settings()
+    allowed = settings()
     if wanted.folder:
-        return load_hub(find_folder(wanted.folder, settings.folders))
+        folder = find_folder(wanted.folder, allowed.model_folders)
+        return load_hub(folder, memory_budget=allowed.model_memory)
     # Whoever runs this at home may use their own access to private models; visitors of a host may not.
-    token = False if settings.hosted else None
+    token = False if allowed.chosen_only else None
     return load_hub(
         wanted.name,
         wanted.revision or None,
-        folders=settings.folders,
+        folders=allowed.model_folders,
+        memory_budget=allowed.model_memory,
         offline=wanted.here,
         token=token,
         progress=_arrived,
@@ -85,7 +87,11 @@ def hub_run(wanted: Wanted, asked: Asked, _image: Image.Image | None) -> HubRun:
     Raises:
         HubError: if this is no input for this model.
     """
-    settings = lab_settings()
+    allowed = settings()
+    longest = max(len(asked.text), len(asked.pair), len(asked.target))
+    if allowed.max_characters is not None and longest > allowed.max_characters:
+        most = f"at most {allowed.max_characters:,} are allowed here"
+        raise HubError(f"This text has {longest:,} characters; {most}. Shorten it.")
     return hub_model(wanted, Arrived()).run(
         None if _image is not None else asked.text,
         text_pair=asked.pair or None,
@@ -93,8 +99,8 @@ def hub_run(wanted: Wanted, asked: Asked, _image: Image.Image | None) -> HubRun:
         image=_image,
         max_new_tokens=asked.new_tokens,
         sampling=asked.sampling,
-        max_tokens=settings.max_tokens,
-        max_seconds=settings.max_seconds,
+        max_tokens=allowed.max_tokens,
+        max_seconds=allowed.max_seconds,
     )
 
 

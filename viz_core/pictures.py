@@ -35,27 +35,28 @@ class PictureError(ValueError):
     """A file that cannot be shown; the message is a sentence for the person who brought it."""
 
 
-def open_picture(content: bytes) -> Image.Image:
+def open_picture(content: bytes, max_bytes: int = MAX_BYTES, max_pixels: int = MAX_PIXELS) -> Image.Image:
     """Open PNG, JPEG, WebP or GIF (its first frame), turned upright as the camera's EXIF note says.
 
-    Size is judged from the header, before anything is unpacked: at most 10 MB and 40 megapixels. The name of a
-    file counts for nothing. The picture keeps its mode; `as_rgb` takes any.
+    Size is judged from the header, before anything is unpacked: at most 10 MB and 40 megapixels unless a host
+    allows less. The name of a file counts for nothing. The picture keeps its mode; `as_rgb` takes any.
 
     Raises:
         PictureError: if it is too large, of another kind, or broken.
     """
     if not content:
         raise PictureError("This file is empty.")
-    if len(content) > MAX_BYTES:
-        raise PictureError(f"This file has {len(content) / 2**20:.1f} MB; a picture may have at most 10.")
+    if len(content) > max_bytes:
+        sizes = f"{len(content) / 2**20:.1f} MB; a picture may have at most {max_bytes / 2**20:g}"
+        raise PictureError(f"This file has {sizes}.")
     try:
         image = Image.open(io.BytesIO(content), formats=FORMATS)
     except (Image.DecompressionBombError, Image.DecompressionBombWarning):
-        raise PictureError(_too_large(None)) from None
+        raise PictureError(_too_large(None, max_pixels)) from None
     except Exception:  # a broken header makes Pillow raise a dozen kinds of error
         raise PictureError(_why_not(content)) from None
-    if image.width * image.height > MAX_PIXELS:
-        raise PictureError(_too_large(image.size))
+    if image.width * image.height > max_pixels:
+        raise PictureError(_too_large(image.size, max_pixels))
     try:
         image.load()
     except Exception:
@@ -81,9 +82,9 @@ def as_rgb(image: Image.Image) -> Image.Image:
     return image.convert("RGB")
 
 
-def _too_large(size: tuple[int, int] | None) -> str:
+def _too_large(size: tuple[int, int] | None, max_pixels: int) -> str:
     what = "This picture has" if size is None else f"This picture has {size[0]:,} x {size[1]:,} pixels:"
-    return f"{what} more than the 40 megapixels that can be opened. Make it smaller and try again."
+    return f"{what} more than the {max_pixels / 1e6:g} megapixels that can be opened. Make it smaller and try again."
 
 
 def _why_not(content: bytes) -> str:

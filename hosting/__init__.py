@@ -1,0 +1,1 @@
+"""What many visitors at once need: settings, compute slots, bounded memory, metrics, models on other machines."""

@@ -1,0 +1,123 @@
+"""What whoever runs the Atlas decides, as one typed object: environment variables with the prefix ATLAS_."""
+
+from __future__ import annotations
+
+import os
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, field_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+HOSTED_TOKENS = 2048
+HOSTED_CHARACTERS = 20_000
+
+
+def _where_hosted(limit: int) -> Any:
+    """A limit that holds for strangers, and not for whoever runs the Atlas at home."""
+    return lambda before: limit if before["hosted"] or before["models"] else None
+
+
+class Settings(BaseSettings):
+    """Read anew from the environment wherever `settings()` is called; frozen after that.
+
+    Raises:
+        pydantic.ValidationError: if a variable does not hold what its field takes; the message names it.
+    """
+
+    model_config = SettingsConfigDict(env_prefix="ATLAS_", frozen=True, env_ignore_empty=True)
+
+    device: str = Field("", description="where models run: `cuda`, `mps` or `cpu`; the best there is unless given")
+    threads: int = Field(
+        default_factory=lambda: max(1, (os.cpu_count() or 1) // 2),
+        ge=1,
+        description="CPU threads of one forward pass; half the cores unless given",
+    )
+    hosted: bool = Field(False, description="strangers visit: only models that are offered, and the limits below")
+    models: Annotated[tuple[str, ...], NoDecode] = Field(
+        (), description="the only models of the lab, with commas between them; any unless given or hosted"
+    )
+    model_folders: Annotated[tuple[Path, ...], NoDecode] = Field(
+        (), description="folders whose models the lab may load, as in PATH"
+    )
+    model_memory_mb: int | None = Field(
+        None, ge=1, description="memory that a model of the lab may need; four fifths of what is free unless given"
+    )
+    max_characters: int | None = Field(
+        default_factory=_where_hosted(HOSTED_CHARACTERS),
+        ge=1,
+        description=f"characters of a text in the lab; {HOSTED_CHARACTERS:,} where hosted, else any number",
+    )
+    max_tokens: int | None = Field(
+        default_factory=_where_hosted(HOSTED_TOKENS),
+        ge=1,
+        description=f"tokens of a text in the lab; {HOSTED_TOKENS:,} where hosted, else what the model takes",
+    )
+    max_picture_mb: float = Field(10, gt=0, le=10, description="size of a picture's file")
+    max_megapixels: float = Field(40, gt=0, le=40, description="size of a picture, judged before it is unpacked")
+    slots: int = Field(2, ge=1, description="computations at once; more wait their turn")
+    queue: int = Field(100, ge=0, description="computations that may wait; more are told to try again")
+    wait_seconds: float = Field(60, gt=0, description="how long one waits for its turn before it is told to try again")
+    max_seconds: float = Field(60, gt=0, description="how long one computation may take")
+    cache_mb: int = Field(256, ge=1, description="recorded attention kept for whoever asks the same again")
+    runner: Literal["here", "serve"] = Field(
+        "here", description="where models run: `here`, in this process, or on Ray `serve`"
+    )
+    ray_address: str = Field("auto", description="the Ray cluster, where models run on Ray Serve")
+
+    @field_validator("models", mode="before")
+    @classmethod
+    def _names(cls, value: Any) -> Any:
+        return tuple(filter(None, map(str.strip, value.split(",")))) if isinstance(value, str) else value
+
+    @field_validator("model_folders", mode="before")
+    @classmethod
+    def _folders(cls, value: Any) -> Any:
+        return tuple(filter(None, map(str.strip, value.split(os.pathsep)))) if isinstance(value, str) else value
+
+    @property
+    def chosen_only(self) -> bool:
+        """Whether visitors may load nothing but what is offered."""
+        return self.hosted or bool(self.models)
+
+    @property
+    def picture_limits(self) -> tuple[int, int]:
+        """The most bytes and pixels of a picture."""
+        return int(self.max_picture_mb * 2**20), int(self.max_megapixels * 1e6)
+
+    @property
+    def model_memory(self) -> int | None:
+        """Bytes a model of the lab may need; None for whatever fits."""
+        return None if self.model_memory_mb is None else self.model_memory_mb * 2**20
+
+
+def settings() -> Settings:
+    """What the environment says now."""
+    return _read(frozenset(item for item in os.environ.items() if item[0].startswith("ATLAS_")))
+
+
+@lru_cache(maxsize=1)
+def _read(_environment: frozenset[tuple[str, str]]) -> Settings:
+    return Settings()  # milliseconds, so not at every look
+
+
+def table() -> str:
+    """Every setting as a row of the README's table."""
+    rows = ["| variable | default | what it decides |", "| --- | --- | --- |"]
+    for name, field in Settings.model_fields.items():
+        default = "" if field.default_factory is not None else _written(field.default)
+        rows.append(f"| `ATLAS_{name.upper()}` | {default} | {field.description} |")
+    return "\n".join(rows)
+
+
+def _written(default: Any) -> str:
+    if default in (None, "", ()):
+        return ""
+    return (
+        str(int(default)) if isinstance(default, bool) else f"{default:,}" if not isinstance(default, str) else default
+    )
+
+
+if __name__ == "__main__":
+    print(table())
