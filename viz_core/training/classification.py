@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import cast
@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
-from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+from torch.optim.swa_utils import AveragedModel
 
 from viz_core.device import fast_precision
 from viz_core.models.vit import ViT
@@ -20,6 +20,7 @@ from viz_core.preprocessing import Preparation
 from viz_core.training.augmentation import Views, mix, random_views, soft_targets
 from viz_core.training.files import load_progress, save_progress
 from viz_core.training.memory import keep_freed_memory
+from viz_core.training.mimetic import start_like_trained
 from viz_core.training.optimizer import Optimizers, learning_rate
 from viz_core.training.picture_sets import Pictures
 from viz_core.training.progress import Clock
@@ -42,6 +43,7 @@ class Recipe:
     label_smoothing: float = 0.1
     clip_norm: float = 1.0  # largest norm of the whole gradient
     average: float = 0.998  # share of the old weights that each step leaves in their running average
+    mimetic: bool = True  # whether attention begins as trained models' ends; see viz_core.training.mimetic
     held_out: int = 2000  # training pictures put aside for the curve
     save_minutes: float = 5.0  # how much work a kill may cost
     seed: int = 0
@@ -84,9 +86,12 @@ def train_classifier(
     keep_freed_memory()
     torch.manual_seed(recipe.seed)
     out.mkdir(parents=True, exist_ok=True)
-    model = build().to(device)
+    model = build()
+    if recipe.mimetic:
+        start_like_trained(model)
+    model.to(device)
     optimizers = Optimizers(model, recipe.muon_lr, recipe.adam_lr, recipe.weight_decay, outputs=[model.head])
-    averaged = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(recipe.average))
+    averaged = AveragedModel(model, multi_avg_fn=running_average(recipe.average))
     state = _load(out / "last.pt", model, averaged, optimizers, device) if resume else State()
     clock = Clock(recipe.epochs, minutes, state.elapsed)
     saved_at = clock.elapsed
@@ -137,6 +142,17 @@ def train_classifier(
 
     state.elapsed = clock.elapsed
     return cast(ViT, averaged.module).eval(), state
+
+
+def running_average(share: float) -> Callable[[Sequence[Tensor], Sequence[Tensor], Tensor | int], None]:
+    """Old weights keep `share` of the average at each step, and less in the first ones, which would linger in it."""
+
+    @torch.no_grad()
+    def update(averages: Sequence[Tensor], weights: Sequence[Tensor], steps: Tensor | int) -> None:
+        kept = min(share, (1 + float(steps)) / (10 + float(steps)))
+        torch._foreach_lerp_(list(averages), list(weights), 1 - kept)
+
+    return update
 
 
 def logits(model: ViT, X: Float[Tensor, "batch channels height width"]) -> Float[Tensor, "batch classes"]:
