@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -14,7 +14,7 @@ from torch import Tensor
 from viz_core.analysis import attention_entropy
 from viz_core.trace import AttentionCall
 
-# Rows are measured so many at a time that a block stays below 2**18 weights (1 MB, so in the cache).
+# A block of at most so many weights is measured at a time: 1 MB.
 _BLOCK_WEIGHTS = 2**18
 
 
@@ -78,27 +78,21 @@ def measure_layer(
     if not queries or not keys or (on_itself and queries != keys):
         expected = "as many queries as keys" if on_itself else "at least one query and one key"
         raise ValueError(f"call: expected {expected}, got {queries} and {keys}")
-    zeros = torch.zeros(call.num_heads, dtype=torch.float64)
-    sums = {"entropy": zeros.clone(), **{name: zeros.clone() for name in ("diagonal", "previous", "next")}}
-    column_sums = torch.zeros(call.num_heads, keys, dtype=torch.float64)
-    pooled = []
-    for start, weights in _blocks(call, row):
-        sums["entropy"] += attention_entropy(weights).sum(dim=-1)
-        column_sums += weights.sum(dim=-2)
-        pooled.append(F.adaptive_max_pool1d(weights, min(size, keys)))
-        if on_itself:
-            for name, offset in (("diagonal", 0), ("previous", -1), ("next", 1)):
-                if -weights.shape[-2] < start + offset < keys:
-                    sums[name] += weights.diagonal(start + offset, dim1=-2, dim2=-1).sum(dim=-1)
-    rows = F.adaptive_max_pool1d(torch.cat(pooled, dim=1).transpose(1, 2), min(size, queries)).transpose(1, 2)
+    # Few large heads or many small ones at a time: what is measured together stays in the processor's cache.
+    together = max(1, _BLOCK_WEIGHTS // (queries * keys))
+    groups = [slice(head, min(head + together, call.num_heads)) for head in range(0, call.num_heads, together)]
+    found = [_read(call, row, heads, on_itself, size) for heads in groups]
+    entropy, diagonal, previous, after, column_sums = (
+        torch.cat([getattr(each, name) for each in found]) for name in _Reading.SUMS
+    )
     mean_row = column_sums / queries
-    entropy = sums["entropy"] / queries
+    entropy = entropy / queries
     neighbours = max(1, queries - 1)
     measured: dict[str, Tensor | None] = {
         "entropy": entropy,
-        "diagonal": sums["diagonal"] / queries if on_itself else None,
-        "previous": sums["previous"] / neighbours if on_itself and queries > 1 else None,
-        "next": sums["next"] / neighbours if on_itself and queries > 1 else None,
+        "diagonal": diagonal / queries if on_itself else None,
+        "previous": previous / neighbours if on_itself and queries > 1 else None,
+        "next": after / neighbours if on_itself and queries > 1 else None,
         "first": mean_row[:, 0],
         "separator": mean_row[:, list(separators)].sum(dim=-1) if separators else None,
         "alignment": None if on_itself else (attention_entropy(mean_row) - entropy).clamp_min(0.0),
@@ -107,10 +101,55 @@ def measure_layer(
     numbers: list[dict[str, Any]] = [
         {name: None if value is None else float(value[head]) for name, value in measured.items()} for head in heads
     ]
-    return LayerMeasures(tuple(Fingerprint(**each) for each in numbers), rows.contiguous())
+    overview = torch.cat([each.overview for each in found])
+    return LayerMeasures(tuple(Fingerprint(**each) for each in numbers), overview)
 
 
-def _blocks(call: AttentionCall, row: int) -> Iterator[tuple[int, Float[Tensor, "heads rows keys"]]]:
-    height = max(1, _BLOCK_WEIGHTS // max(1, call.num_heads * call.num_keys))
-    for start in range(0, call.num_queries, height):
-        yield start, call.weights(queries=slice(start, start + height))[row]
+@dataclass
+class _Reading:
+    """Sums over the queries of some heads, and their overview."""
+
+    SUMS: ClassVar = ("entropy", "diagonal", "previous", "next", "columns")
+
+    entropy: Float[Tensor, " heads"]
+    diagonal: Float[Tensor, " heads"]
+    previous: Float[Tensor, " heads"]
+    next: Float[Tensor, " heads"]
+    columns: Float[Tensor, "heads keys"]
+    overview: Float[Tensor, "heads rows columns"]
+
+    def add(self, weights: Float[Tensor, "heads some keys"], first: int, on_itself: bool) -> None:
+        """Count these rows in, the first of which is query `first`."""
+        self.entropy += attention_entropy(weights).sum(dim=-1)
+        self.columns += weights.sum(dim=-2)
+        if on_itself:
+            for sums, offset in ((self.diagonal, 0), (self.previous, -1), (self.next, 1)):
+                if -weights.shape[-2] < first + offset < weights.shape[-1]:
+                    sums += weights.diagonal(first + offset, dim1=-2, dim2=-1).sum(dim=-1)
+
+
+def _read(call: AttentionCall, row: int, heads: slice, on_itself: bool, size: int) -> _Reading:
+    queries, keys = call.num_queries, call.num_keys
+    count, rows, columns = heads.stop - heads.start, min(size, queries), min(size, keys)
+    zeros = torch.zeros(count, dtype=torch.float64)
+    sums = (zeros, zeros.clone(), zeros.clone(), zeros.clone(), torch.zeros(count, keys, dtype=torch.float64))
+    if count * queries * keys <= _BLOCK_WEIGHTS:
+        weights = call.weights(head=heads)[row]
+        reading = _Reading(*sums, F.adaptive_max_pool2d(weights, (rows, columns)))
+        reading.add(weights, 0, on_itself)
+        return reading
+    strongest = torch.zeros(count, rows, keys)
+    reading = _Reading(*sums, strongest)
+    height = max(1, _BLOCK_WEIGHTS // (count * keys))
+    counted = 0
+    for i in range(rows):
+        # As in `AttentionCall.overview`: a row may lie in two bins, but is counted once.
+        start, stop = i * queries // rows, -(-(i + 1) * queries // rows)
+        for first in range(start, stop, height):
+            weights = call.weights(head=heads, queries=slice(first, min(first + height, stop)))[row]
+            torch.maximum(strongest[:, i], weights.amax(dim=-2), out=strongest[:, i])
+            new = weights[:, max(0, counted - first) :]
+            reading.add(new, max(counted, first), on_itself)
+            counted = max(counted, first + weights.shape[1])
+    reading.overview = F.adaptive_max_pool1d(strongest, columns)
+    return reading
