@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import socket
 import subprocess
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+HOSTED = "hosted.py"  # starts itself, under the profile for strangers
 CHROMIUM_ARGUMENTS = (
     "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
     "--disable-component-update --disable-sync"
@@ -35,7 +37,7 @@ class Server:
 
 @contextmanager
 def serve(folder: Path, script: str = "app.py") -> Iterator[str]:
-    """A Streamlit script of this repository on a free port, and its address; the log goes to `folder`.
+    """A Streamlit script of this repository, or HOSTED, on a free port, and its address; the log goes to `folder`.
 
     Raises:
         RuntimeError: if the server stops or does not come up; the message holds its log.
@@ -49,10 +51,14 @@ def running(folder: Path, script: str = "app.py") -> Iterator[Server]:
     """The same with its process. Raises as `serve` does."""
     port = free_port()
     log = folder / "server.log"
-    command = [sys.executable, "-m", "streamlit", "run", script, "--server.headless=true"]
-    command += [f"--server.port={port}", "--server.address=127.0.0.1", "--server.fileWatcherType=none"]
+    options = {"SERVER_HEADLESS": "true", "SERVER_PORT": str(port), "SERVER_ADDRESS": "127.0.0.1"}
+    options["SERVER_FILE_WATCHER_TYPE"] = "none"
+    environment = os.environ | {f"STREAMLIT_{name}": value for name, value in options.items()}
+    start = [script] if script == HOSTED else ["-m", "streamlit", "run", script]
     with log.open("wb") as output:
-        server = subprocess.Popen(command, cwd=ROOT, stdout=output, stderr=subprocess.STDOUT)
+        server = subprocess.Popen(
+            [sys.executable, *start], cwd=ROOT, env=environment, stdout=output, stderr=subprocess.STDOUT
+        )
         try:
             _wait_until_healthy(f"http://127.0.0.1:{port}", server, log)
             yield Server(f"http://127.0.0.1:{port}", server.pid)

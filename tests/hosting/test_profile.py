@@ -33,3 +33,16 @@ def test_development_hides_details_too() -> None:
     options = tomllib.loads(DEVELOPMENT.read_text(encoding="utf-8"))
     assert options["client"]["showErrorDetails"] == "none"
     assert options["server"]["maxUploadSize"] <= 10
+
+
+def test_the_environment_comes_first_and_secrets_stay_there() -> None:
+    environment = {
+        "STREAMLIT_SERVER_PORT": "80",
+        "STREAMLIT_SERVER_ADDRESS": "127.0.0.1",
+        "STREAMLIT_SERVER_ENABLE_CORS": "false",
+        "STREAMLIT_SERVER_COOKIE_SECRET": "hidden",
+        "STREAMLIT_NO_SUCH_OPTION": "1",
+    }
+    options = profile(environment=environment)
+    wanted = {"server.port": 80, "server.address": "127.0.0.1", "server.enableCORS": False}
+    assert options == profile(environment={}) | wanted
