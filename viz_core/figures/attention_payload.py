@@ -59,7 +59,7 @@ from viz_core.fingerprints import MEASURES
 
 VERSION = 2
 
-EXACT_BYTES = 256 * 1024
+EXACT_BYTES = 128 * 1024
 """So many bytes of exact maps are sent unasked."""
 
 QUICK_WEIGHTS = 2**25

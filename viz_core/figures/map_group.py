@@ -13,8 +13,11 @@ from torch import Tensor
 from viz_core.fingerprints import Fingerprint, measure_layer
 from viz_core.trace import AttentionCall
 
-THUMBNAIL_SIZE = 64
-"""Thumbnails have at most this many pixels on a side; a map no larger is its own thumbnail."""
+THUMBNAIL_SIZES = (64, 48, 32)
+"""Thumbnails have at most so many pixels on a side, the largest that fits; a map no larger is its own thumbnail."""
+
+GRID_BYTES = 384 * 1024
+"""All thumbnails of a group fit into so many bytes, unless there are more heads than of the smallest do."""
 
 # Tokens that separate or end, as the common tokenizers write them.
 _SEPARATORS = re.compile(r"\[SEP\]|</s>|<eos>|<sep>|<\|endoftext\|>|<\|im_end\|>|<\|eot_id\|>|<end_of_turn>")
@@ -104,6 +107,16 @@ class MapGroup:
         """Keys that separate or end ("[SEP]", "</s>", "<eos>" and their like)."""
         return tuple(i for i, token in enumerate(self.key_tokens) if _SEPARATORS.fullmatch(token))
 
+    @property
+    def thumbnail_size(self) -> int:
+        """Pixels on a side of this group's thumbnails, at most: the more heads there are, the smaller each is drawn."""
+        heads = sum(call.num_heads for call in self.calls)
+        rows, columns = len(self.query_tokens), len(self.key_tokens)
+        return next(
+            (size for size in THUMBNAIL_SIZES if heads * min(size, rows) * min(size, columns) <= GRID_BYTES),
+            THUMBNAIL_SIZES[-1],
+        )
+
     def picture(self, layer: int) -> LayerPicture:
         """A layer as the grid shows it; computed once and kept."""
         if layer not in self._pictures:
@@ -112,7 +125,7 @@ class MapGroup:
                 self.row,
                 on_itself=self.on_itself,
                 separators=self.separators,
-                size=THUMBNAIL_SIZE,
+                size=self.thumbnail_size,
             )
             self._pictures[layer] = LayerPicture(in_bytes(measured.overview), measured.fingerprints)
         return self._pictures[layer]

@@ -16,6 +16,18 @@ def test_thumbnails_are_the_overview_in_eight_bits():
         torch.testing.assert_close(thumbnails / 255, expected, atol=0.5 / 255 + 1e-6, rtol=0)
 
 
+@pytest.mark.parametrize(
+    ("tokens", "heads", "size"),
+    [(80, 96, 64), (80, 97, 48), (80, 170, 48), (80, 171, 32), (80, 1024, 32), (50, 144, 50), (20, 1000, 20)],
+)
+def test_many_heads_have_smaller_thumbnails(tokens, heads, size):
+    group = make_group(tokens, tokens, "self", layers=1, heads=heads)
+    assert min(tokens, group.thumbnail_size) == size
+    thumbnails = group.picture(0).thumbnails
+    assert thumbnails.shape == (heads, size, size)
+    assert thumbnails.numel() <= 384 * 1024 or group.thumbnail_size == 32
+
+
 def test_small_weights_keep_a_byte_of_their_own():
     with record() as trace:
         flat = torch.zeros(1, 1, 300, 8)
