@@ -3,6 +3,7 @@
 import os
 
 import streamlit as st
+from streamlit import config
 
 from hosting.profile import profile
 
@@ -10,4 +11,6 @@ os.environ.setdefault("ATLAS_HOSTED", "1")
 app = st.App("app.py")
 
 if __name__ == "__main__":
-    app.run(config=profile())
+    # Secrets are left to Streamlit, which reads them from the environment itself.
+    variables = {name: o.env_var for name, o in config.get_config_options().items() if not o.sensitive}
+    app.run(config=profile(variables))
