@@ -62,7 +62,10 @@ window.atlas = {
 
 // Our attention view: its heads, how many have their picture, and what the opened one's canvas shows.
 window.ours = {
-  root: () => document.querySelector("[data-testid=stBidiComponentIsolated]")?.shadowRoot,
+  root: () =>
+    [...document.querySelectorAll("[data-testid=stBidiComponentIsolated]")]
+      .map((host) => host.shadowRoot)
+      .find((root) => root?.querySelector(".view")),
   show: () => [...document.querySelectorAll("button")].find((button) => button.textContent.trim() === "Show").click(),
   painted: () => ours.root()?.querySelectorAll(".head:not(.absent) canvas").length ?? 0,
   open: (layer, head) => ours.root().querySelector(`.head[data-layer="${layer}"][data-head="${head}"]`).click(),
