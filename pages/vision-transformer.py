@@ -2,6 +2,8 @@
 
 import streamlit as st
 
+from ui import vision_looks as looks
+from ui import vision_transformer as parts
 from ui.attention_view import attention_view
 from ui.chapter import Chapter
 from ui.vision_inputs import ask
@@ -11,14 +13,14 @@ from viz_core.claims import row_sum_error
 from viz_core.figures.translation import open_map
 from viz_core.figures.vision import first_look
 from viz_core.models.vit import PatchEmbedding, ViT, ViTBlock
-
-ROUNDING = 1e-5  # what float32 may lose in sums of a few hundred terms
+from viz_core.vision import attention_rollout, gradient_relevance, mean_attention_distance, token_attention
 
 chapter = Chapter("vision-transformer")
 chapter.question()
 asked = ask(chapter)
 if asked is None:
     st.stop()
+parts.seen_and_said(chapter, asked)
 
 language = current_language()
 groups = picture_maps(asked.name, asked.picture, language)
@@ -26,9 +28,26 @@ view = attention_view(
     groups, load_words("attention-view").sections, default=first_look(groups), key="maps", language=language
 )
 chapter.look_for("maps")
+token = parts.token_read(view)
 
 with chapter.claims():
-    chapter.claim("rows", row_sum_error(asked.found.trace), ROUNDING)
+    heads = sum(call.num_heads for call in asked.found.trace)
+    chapter.claim("rows", row_sum_error(asked.found.trace), parts.ROUNDING, heads=heads)
 
-chapter.code(PatchEmbedding, ViTBlock, ViT)
-chapter.downloads(weights=open_map(groups, view).numpy())
+chapter.heading("further")
+chapter.tabs(
+    lab=lambda: parts.patch_lab(chapter, asked, view, token),
+    depth=lambda: parts.depth(chapter, asked, token),
+    patches=lambda: parts.patches(chapter, asked, token),
+    heads=lambda: looks.heads(chapter, asked, view),
+    positions=lambda: looks.positions(chapter, asked, token),
+    order=lambda: looks.permutation(chapter, asked),
+    training=lambda: looks.training(chapter, asked),
+)
+
+chapter.exercise("bag")
+chapter.code(PatchEmbedding, ViTBlock, ViT, attention_rollout, gradient_relevance, mean_attention_distance)
+chapter.downloads(
+    weights=open_map(groups, view).numpy(),
+    token_attention=token_attention(asked.found.trace, token, asked.found.grid, asked.found.num_special).numpy(),
+)

@@ -20,11 +20,14 @@ and Python answers with one run of bytes (`framing.frame`): a JSON header, then 
     base     only where the browser does not hold it:
              {language, words, inputs: [label, ...], measures: [name, ...],
               groups: one list an input: [{id, label, queries_label, keys_label, query_tokens, key_tokens,
-                       query_words, key_words, on_itself, separators, exact, layers: [{number, heads}]}]}
+                       query_words, key_words, on_itself, separators, exact, layers: [{number, heads}],
+                       seen: {grid: [rows, columns], special} or null}]}
              query_words and key_words number the word of every token, or are null;
              exact: whether whole maps are sent (both sides have at most `EXACT_TOKENS`), or tiles
     parts    [{name, kind, offset, shape, ...}], each an answer by the name of its question:
              "picture INPUT GROUP LAYER"      heads x rows x columns, kind "root", with measures: [{name: number}]
+             "image INPUT GROUP"              height x width x 3, kind "bytes": the picture the tokens are patches of
+             "token INPUT GROUP LAYER q5"     heads x keys, kind "exact": what query 5 looks at ("k5": who at key 5)
              "map MAPNAME"                    the whole exact map, kind "exact"
              "tile MAPNAME R C I J"           cells of 2^R x 2^C tokens: rows from I, columns from J times TILE cells;
                                               kind "exact" where R and C are 0, else "root", the largest weight of each
@@ -35,7 +38,8 @@ and Python answers with one run of bytes (`framing.frame`): a JSON header, then 
 "exact" is float32, little-endian; "root" is one byte round(255 sqrt(w)). Every part starts at a multiple of 4.
 
 A first answer holds the open group's pictures as far as they come quickly, and exactly as many maps as fit
-`EXACT_BYTES`: those of the whole group, or of the open layer, or the open head alone. All else is asked for.
+`EXACT_BYTES`: those of the whole group, or of the open layer, or the open head alone. Where attention lies over a
+picture, it holds that and what the pinned tokens look at instead of maps. All else is asked for.
 """
 
 from __future__ import annotations
@@ -206,6 +210,7 @@ def every_part(view: View, most_bytes: int) -> list[str]:
     for number, groups in enumerate((view.groups, view.second)):
         for group in groups:
             names += [f"picture {number} {group.id} {layer}" for layer in range(len(group.calls))]
+            names += _over_picture(number, group, ("q0",)) if group.seen else []
             heads = list(_heads(group)) if exact_is_whole(group) else []
             size = 4 * len(group.query_tokens) * len(group.key_tokens)
             fitting = heads[: max(0, room // max(1, size))]
@@ -223,6 +228,8 @@ def _unasked(view: View, state: ViewState) -> list[str]:
         room -= 0 if group.has_picture(layer) else size * call.num_heads
         if room >= 0:
             names.append(f"picture 0 {group.id} {layer}")
+    if state.look.mode == "picture":
+        return names + _over_picture(0, group, tuple(map(str, state.pins)) or ("q0",))
     if not exact_is_whole(group):
         return names
     heads = list(_heads(group))
@@ -230,6 +237,13 @@ def _unasked(view: View, state: ViewState) -> list[str]:
     choices = (heads, of_layer, [(state.layer, state.head)])
     sent = next((some for some in choices if 4 * size * len(some) <= EXACT_BYTES), choices[-1])
     return names + [f"map {MapName(0, group.id, (head,))}" for head in sent]
+
+
+def _over_picture(number: int, group: MapGroup, tokens: Sequence[str]) -> list[str]:
+    """The picture, and what these tokens look at in every layer."""
+    layers = range(len(group.calls))
+    rows = [f"token {number} {group.id} {layer} {token}" for token in tokens for layer in layers]
+    return [f"image {number} {group.id}", *rows]
 
 
 def _heads(group: MapGroup) -> Iterator[tuple[int, int]]:
@@ -260,5 +274,6 @@ def _describe(group: MapGroup) -> dict[str, Any]:
         "on_itself": group.on_itself,
         "separators": group.separators,
         "exact": exact_is_whole(group),
+        "seen": group.seen and {"grid": group.seen.grid, "special": group.seen.num_special},
         "layers": [{"number": call.layer + 1, "heads": call.num_heads} for call in group.calls],
     }

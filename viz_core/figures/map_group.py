@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, field
 from itertools import count
 
+import numpy as np
 import torch
 from jaxtyping import UInt8
 from torch import Tensor
@@ -37,6 +38,25 @@ class LayerPicture:
     fingerprints: tuple[Fingerprint, ...]
 
 
+@dataclass(frozen=True, eq=False)
+class MapPicture:
+    """The picture whose patches are the tokens of a group: special tokens first, then patches row by row.
+
+    Attributes:
+        pixels: red, green and blue, as the model saw it.
+        grid: rows and columns of patches.
+        num_special: tokens before the patches.
+    """
+
+    pixels: UInt8[np.ndarray, "height width 3"]
+    grid: tuple[int, int]
+    num_special: int
+
+    @property
+    def num_tokens(self) -> int:
+        return self.num_special + self.grid[0] * self.grid[1]
+
+
 @dataclass(frozen=True)
 class MapGroup:
     """Maps of one kind (say, the decoder's cross-attention): one call for each layer, the same tokens in all.
@@ -56,10 +76,11 @@ class MapGroup:
         query_words: the number of the word each query is a piece of (`viz_core.words.word_numbers`);
             None where every token is a word.
         key_words: the same for keys.
+        seen: the picture the tokens are patches of, so that attention can lie over it; None for text.
 
     Raises:
         ValueError: if the id could not stand in a link, there is no layer, the tokens are not as
-            many as the maps have rows and columns, or the batch has no such row.
+            many as the maps have rows and columns or as the picture has patches, or the batch has no such row.
     """
 
     id: str
@@ -72,6 +93,7 @@ class MapGroup:
     row: int = 0
     query_words: tuple[int, ...] | None = None
     key_words: tuple[int, ...] | None = None
+    seen: MapPicture | None = field(default=None, compare=False, repr=False)
     stamp: int = field(default_factory=lambda: next(_stamps), init=False, compare=False)
     """Differs between any two groups of this process."""
     _pictures: dict[int, LayerPicture] = field(default_factory=dict, init=False, compare=False, repr=False)
@@ -96,6 +118,11 @@ class MapGroup:
                 raise ValueError(
                     f"{name}_words of {self.id!r}: expected one for each of {number} tokens, got {len(words)}"
                 )
+        if self.seen is not None and tokens != (self.seen.num_tokens,) * 2:
+            raise ValueError(
+                f"seen of {self.id!r}: expected {self.seen.num_tokens} queries and keys, its special tokens and"
+                f" patches, got {tokens[0]} and {tokens[1]}"
+            )
 
     @property
     def on_itself(self) -> bool:

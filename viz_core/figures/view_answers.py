@@ -17,6 +17,8 @@ EXACT_TOKENS = 512
 """With more tokens than this on a side, a map is sent in tiles."""
 
 _PICTURE = re.compile(r"picture ([01]) ([a-z0-9_-]{1,32}) ([0-9]{1,4})")
+_IMAGE = re.compile(r"image ([01]) ([a-z0-9_-]{1,32})")
+_TOKEN = re.compile(r"token ([01]) ([a-z0-9_-]{1,32}) ([0-9]{1,4}) ([qk])([0-9]{1,6})")
 _TILE = re.compile(r"tile (\S{1,2100}) ([0-9]{1,2}) ([0-9]{1,2}) ([0-9]{1,6}) ([0-9]{1,6})")
 
 
@@ -49,11 +51,15 @@ def answer(find: Callable[[int, str], MapGroup | None], name: str) -> Part:
     """
     if found := _PICTURE.fullmatch(name):
         return _picture(find(int(found[1]), found[2]), int(found[3]))
+    if found := _IMAGE.fullmatch(name):
+        return _image(find(int(found[1]), found[2]))
+    if found := _TOKEN.fullmatch(name):
+        return _token(find(int(found[1]), found[2]), int(found[3]), found[4], int(found[5]))
     if found := _TILE.fullmatch(name):
         return _tile(find, found[1], *(int(number) for number in found.groups()[1:]))
     if name.startswith("map "):
         return _map(find, name.removeprefix("map "))
-    raise PartError(f"name: expected a picture, map or tile, got {name[:80]!r}")
+    raise PartError(f"name: expected a picture, image, token, map or tile, got {name[:80]!r}")
 
 
 def _picture(group: MapGroup | None, layer: int) -> Part:
@@ -62,6 +68,21 @@ def _picture(group: MapGroup | None, layer: int) -> Part:
     picture = group.picture(layer)
     measures = [{name: _finite(value) for name, value in asdict(one).items()} for one in picture.fingerprints]
     return Part("root", picture.thumbnails.numpy(), {"measures": measures})
+
+
+def _image(group: MapGroup | None) -> Part:
+    if group is None or group.seen is None:
+        raise PartError("image: expected a group with a picture")
+    return Part("bytes", group.seen.pixels)
+
+
+def _token(group: MapGroup | None, layer: int, axis: str, index: int) -> Part:
+    tokens = () if group is None else group.query_tokens if axis == "q" else group.key_tokens
+    if group is None or layer >= len(group.calls) or index >= len(tokens):
+        raise PartError(f"token: expected a layer and token of a group there is, got {layer} {axis}{index}")
+    one, call = slice(index, index + 1), group.calls[layer]
+    weights = call.weights(queries=one) if axis == "q" else call.weights(keys=one)
+    return Part("exact", weights[group.row].flatten(start_dim=1).numpy().astype("<f4", copy=False))
 
 
 def _map(find: Callable[[int, str], MapGroup | None], text: str) -> Part:

@@ -16,7 +16,7 @@ COMPONENTS = Path(__file__).resolve().parents[2] / "assets" / "components"
 SCRIPTS = (
     *("shared/frame", "shared/canvas", "shared/mount"),
     *("words", "store", "state", "axis", "matrix", "cells", "colours", "raster"),
-    *("map_layout", "map_draw", "links", "plot", "measures", "heads", "pointer", "zoom", "map_events"),
+    *("map_layout", "map_draw", "links", "over_picture", "plot", "measures", "heads", "pointer", "zoom", "map_events"),
     *("sentence", "svg", "npz", "export", "tools", "main"),
 )
 

@@ -17,7 +17,7 @@ MOST_PINS = 64
 _HEAD = r"[0-9]{1,4}\.[0-9]{1,4}"
 # What each way of looking may be, as it stands in a message of the browser and in a link.
 _ALLOWED = {
-    "mode": "map|links",
+    "mode": "map|links|picture",
     "scale": "sqrt|linear|log",
     "palette": "viridis|cividis|magma|greys",
     "unit": "tokens|words",
@@ -29,6 +29,7 @@ _ALLOWED = {
     "sort": "layer|" + "|".join(MEASURES),
     "filter": r"[\w .<>=,]{0,40}",
     "links": r"w[01](?:\.[0-9]{1,4})?|k[0-9]{1,2}",
+    "patches": "exact|smooth|off",
     "zoom": r"whole|[0-9]{1,6}\.[0-9]{1,6}\.[0-9]{1,6}\.[0-9]{1,6}",
 }
 
@@ -50,7 +51,7 @@ class Look:
     """How the open head is looked at. Every field is a word, so that messages, links and defaults are all alike.
 
     Attributes:
-        mode: "map" or "links".
+        mode: "map", "links", or for groups with a picture "picture".
         scale: how colour grows with weight: "sqrt", "linear" or "log".
         palette: "viridis", "cividis", "magma" or "greys".
         unit: "tokens" or "words".
@@ -62,6 +63,7 @@ class Look:
         sort: order of the grid: "layer" or a measure.
         filter: which heads the grid shows ("previous > 0.5").
         links: which links are drawn: those from a weight on ("w0.05") or the strongest of each query ("k3").
+        patches: how attention lies over a picture: "exact" squares, "smooth", or "off".
         zoom: "whole", or first row, first column, rows and columns of the part shown ("128.0.64.64").
     """
 
@@ -77,6 +79,7 @@ class Look:
     sort: str = "layer"
     filter: str = ""
     links: str = "w0.1"
+    patches: str = "exact"
     zoom: str = "whole"
 
     def __post_init__(self) -> None:
@@ -99,6 +102,8 @@ class ViewState:
         """Whether these groups have that head, those tokens and all heads that the look names."""
         group = next((group for group in groups if group.id == self.group), None)
         if group is None or not has_head(group, self.layer, self.head):
+            return False
+        if self.look.mode == "picture" and group.seen is None:
             return False
         if len(self.pins) > MOST_PINS or len({pin.axis for pin in self.pins}) > 1:
             return False

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from viz_core.figures.map_group import MapGroup
-from viz_core.figures.view_state import ViewState
+import numpy as np
+
+from viz_core.figures.map_group import MapGroup, MapPicture
+from viz_core.figures.view_state import Look, ViewState
 from viz_core.pretrained import Classification
 
 Labels = Mapping[str, str]
@@ -24,11 +26,12 @@ def picture_groups(found: Classification, labels: Labels) -> tuple[MapGroup, ...
         labels: names "self", "queries" and "keys".
     """
     names = token_names(found.grid, found.num_special)
-    return (
-        MapGroup("encoder-self", labels["self"], labels["queries"], labels["keys"], names, names, tuple(found.trace)),
-    )
+    pixels = np.asarray(found.prepared.seen.convert("RGB"))
+    picture = MapPicture(pixels, found.grid, found.num_special)
+    sides = labels["self"], labels["queries"], labels["keys"]
+    return (MapGroup("encoder-self", *sides, names, names, tuple(found.trace), seen=picture),)
 
 
 def first_look(groups: tuple[MapGroup, ...]) -> ViewState:
     """What is open at first: the last layer but one, where maps have found things and still look at them."""
-    return ViewState(groups[0].id, max(0, len(groups[0].calls) - 2), 0)
+    return ViewState(groups[0].id, max(0, len(groups[0].calls) - 2), 0, look=Look(mode="picture", scale="linear"))

@@ -11,9 +11,10 @@ from viz_core.vision.patches import (
 )
 from viz_core.vision.permutation import PermutationTest, permutation_test, random_order
 from viz_core.vision.relevance import gradient_relevance, relevance_maps
-from viz_core.vision.rollout import attention_rollout, rollout_by_layer
+from viz_core.vision.rollout import HeadFusion, attention_rollout, rollout_by_layer
 
 __all__ = [
+    "HeadFusion",
     "PermutationTest",
     "attention_rollout",
     "gradient_relevance",

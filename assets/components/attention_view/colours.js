@@ -80,6 +80,10 @@ function readTheme(root) {
 /** The legend: as wide as weights from 0 to 1 lie in the palette, with a few of them named. */
 function drawScale(view) {
   const { parts, words } = view;
+  if (onPicture(view)) {
+    drawOverScale(view);
+    return;
+  }
   parts.scale.hidden = view.state.look.mode === "links"; // lines are as wide as their weight
   const { scale, compare } = view.state.look;
   const paint = view.plots[0].cells.signed ? view.paints.signed : view.paints.weights;

@@ -132,9 +132,11 @@ function paintGrid(view) {
   const names = look.sort === "layer" ? LAYER_NAMES : 0;
   const size = Math.max(SMALLEST_THUMBNAIL, Math.min(LARGEST_THUMBNAIL, Math.floor((room - names - GRID_GAP * across) / across)));
   const here = layers.map((_, layer) => Number(Boolean(pictureOf(view, 0, group, layer, false))));
-  const painted = JSON.stringify([size, here, look.scale, look.palette, view.dark, window.devicePixelRatio]);
+  const over = onPicture(view);
+  const painted = JSON.stringify([size, here, look.scale, look.palette, view.dark, window.devicePixelRatio, over && [look.patches, look.fold, view.state.pins]]);
   if (grid.dataset.painted === painted) return;
   grid.dataset.painted = painted;
+  grid.dataset.over = over;
   grid.style.setProperty("--thumbnail", `${size}px`);
   const paint = view.paints.weights;
   const steps = byteSteps(paint);
@@ -146,6 +148,10 @@ function paintGrid(view) {
     button.title = `${name}\n${printText(view, layer, head)}`;
     button.classList.toggle("absent", !picture);
     const context = sizeCanvas(button.firstChild, size, size);
+    if (over) {
+      if (!paintOverThumbnail(context, view, layer, head, size)) grid.dataset.painted = ""; // still on its way
+      continue;
+    }
     if (!picture) continue;
     const { width, height } = context.canvas;
     context.putImageData(rasterise({ ...picture, values: picture.of(head) }, paint.palette, steps, width, height), 0, 0);

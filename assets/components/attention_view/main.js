@@ -76,6 +76,7 @@ function stateFits(view) {
   const found = groupOf(view, 0, group);
   if (!found || !hasHead(found, layer, head)) return false;
   const counts = { query: found.query_tokens.length, key: found.key_tokens.length };
+  if (view.state.look.mode === "picture" && !found.seen) return false;
   return pinsOf(view).every(({ axis, index }) => index < counts[axis]);
 }
 
@@ -97,6 +98,7 @@ function render(view) {
   markHeads(view);
 
   const group = openGroup(view);
+  parts.root.dataset.mode = state.look.mode;
   parts.root.dataset.zoomed = state.look.zoom !== "whole";
   parts.queriesLabel.textContent = view.words.text("queries", { label: group.queries_label });
   parts.keysLabel.textContent = view.words.text("keys", { label: group.keys_label });

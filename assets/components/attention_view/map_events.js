@@ -20,6 +20,10 @@ function listenToPlot(view, index) {
   stage.addEventListener("click", (event) => {
     const at = hit(event);
     if (!at || view.dragged) return;
+    if (onPicture(view)) {
+      pinOver(view, at, wantsMore(view, event));
+      return;
+    }
     // A finger has no hover: its tap points as well, and along a pinned row it reads cell after cell.
     const pinned = pinnedUnits(view);
     const reads = touching && !samePlace(at, view.cursor) && at.by === "query" && pinned?.axis === "query" && pinned.units.includes(at.row);
@@ -35,6 +39,10 @@ const wantsMore = (view, event) => view.several || event.shiftKey || event.ctrlK
 
 function moveInPlot(view, event) {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
+  if (onPicture(view)) {
+    moveOver(view, event);
+    return;
+  }
   const { query, key } = view.axes;
   const shown = shownPart(view);
   const pinned = pinnedUnits(view);

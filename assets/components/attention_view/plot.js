@@ -4,11 +4,12 @@
 function whatToPlot(view) {
   const zoom = zoomOf(view);
   const source = openSource(view);
-  const first = { source, cells: cellsOf(view, source, zoom), title: sourceName(view, source) };
+  const cellsFor = (each) => (onPicture(view) ? cellsOver(view, each) : cellsOf(view, each, zoom));
+  const first = { source, cells: cellsFor(source), title: sourceName(view, source) };
   const other = otherSource(view);
   view.unequal = false;
   if (!other) return [first];
-  const second = { source: other, cells: cellsOf(view, other, zoom), title: sourceName(view, other) };
+  const second = { source: other, cells: cellsFor(other), title: sourceName(view, other) };
   if (view.state.look.compare === "side") return [first, second];
   const cells = differenceOf(view, first.cells, second.cells);
   view.unequal = !cells;
@@ -37,7 +38,7 @@ function renderPlots(view) {
   view.plots = found.map((plot, i) => {
     const own = view.stages[i];
     own.figure.hidden = false;
-    const layOut = state.look.mode === "links" ? layOutLinks : layOutMap;
+    const layOut = { links: layOutLinks, picture: layOutOver }[state.look.mode] ?? layOutMap;
     const layout = layOut(plot.cells, own.stage.clientWidth, view.theme.font);
     return { ...plot, ...own, layout, links: [] };
   });
@@ -58,7 +59,7 @@ function renderPlots(view) {
 function mapLabel(view, plot) {
   const group = groupOf(view, plot.source.input, plot.source.group);
   const labels = { name: plot.title, queries: group.queries_label, keys: group.keys_label };
-  return view.words.text(plot.layout.kind === "links" ? "links_label" : "map_label", labels);
+  return view.words.text(`${plot.layout.kind}_label`, labels);
 }
 
 /** The links of a plot: of every chosen head in its own colour. */
@@ -74,11 +75,16 @@ function linksOf(view, plot) {
 /** What does not change with the pointer. */
 function paintPlot(view, plot, context) {
   if (plot.layout.kind === "links") drawLinks(context, view, plot);
+  else if (plot.layout.kind === "picture") drawOver(context, view, plot);
   else drawCells(context, plot.cells, plot.layout, paintOf(view, plot.cells));
 }
 
 /** What does: labels, outlines, and in links those of the tokens in focus. */
 function paintMarks(view, plot, context) {
+  if (plot.layout.kind === "picture") {
+    drawOverMarks(context, view, plot);
+    return;
+  }
   const { rows, columns } = marksOf(view, plot);
   if (plot.layout.kind === "map") {
     drawMarks(context, plot.layout, view.theme, rows, columns);
@@ -97,7 +103,7 @@ const paintOf = (view, cells) => (cells.signed ? view.paints.signed : view.paint
 /** What lies under a point of a plot, in tokens or words: {row, column, by}, or null. */
 function hitPlot(plot, x, y) {
   const { cells, layout } = plot;
-  const hit = (layout.kind === "links" ? hitLinks : hitMap)(layout, cells, x, y);
+  const hit = ({ links: hitLinks, picture: hitOver }[layout.kind] ?? hitMap)(layout, cells, x, y);
   return hit && {
     by: hit.by,
     row: hit.row === null ? null : cells.queries.unit(hit.row),

@@ -12,14 +12,14 @@ function pinnedUnits(view) {
 function focusUnits(view) {
   const { cursor } = view;
   if (cursor) return { axis: cursor.by, units: [cursor.by === "query" ? cursor.row : cursor.column] };
-  return pinnedUnits(view);
+  return restingUnits(view);
 }
 
 /** The pair under the pointer; a label alone is paired with what is pinned on the other side, if that is one. */
 function pointedPair(view) {
   if (!view.cursor) return null;
-  const pinned = pinnedUnits(view);
-  const held = (axis) => (pinned?.axis === axis && pinned.units.length === 1 ? pinned.units[0] : null);
+  const pinned = restingUnits(view);
+  const held = (axis) => (pinned?.axis === axis && (pinned.units.length === 1 || onPicture(view)) ? pinned.units[0] : null);
   const row = view.cursor.row ?? held("query");
   const column = view.cursor.column ?? held("key");
   return row === null || column === null ? null : { row, column };

@@ -6,6 +6,7 @@ const MOST_READ = 512; // tokens of a side: more than that nobody reads as a sen
 /** The cells that are read on the sentence: all of a short map, else the part shown. */
 function readingCells(view) {
   const [plot] = view.plots;
+  if (onPicture(view)) return plot.cells;
   if (view.state.look.zoom === "whole" || !openGroup(view).exact) return plot.cells;
   const cells = cellsOf(view, openSource(view), null);
   const other = plot.cells.signed && otherSource(view);
@@ -17,7 +18,7 @@ function buildSentence(view) {
   const group = openGroup(view);
   view.reading = readingCells(view);
   const { queries, keys } = view.reading;
-  view.readable = [queries, keys].every((side) => side.size === 1 && side.count <= MOST_READ);
+  view.readable = !onPicture(view) && [queries, keys].every((side) => side.size === 1 && side.count <= MOST_READ);
   for (const [axis, line, side] of linesOf(view)) {
     line.hidden = !view.readable;
     if (!view.readable) continue;
@@ -68,7 +69,7 @@ function renderSentence(view) {
 
 function renderSentenceNote(view) {
   const { sentenceNote } = view.parts;
-  if (!view.readable) {
+  if (!view.readable && !onPicture(view)) {
     sentenceNote.textContent = view.words.text("sentence_zoom");
     return;
   }

@@ -71,16 +71,19 @@ function togglePin(view, axis, unit, more) {
   const held = view.state.pins.some(here);
   if (held) view.state.pins = more ? others : [];
   else view.state.pins = more ? [...others, pin].slice(-64) : [pin];
-  renderPointed(view);
+  renderPinned(view);
   announce(view);
   send(view);
 }
 
 function letGo(view) {
   view.state.pins = [];
-  renderPointed(view);
+  renderPinned(view);
   send(view);
 }
+
+/** Over a picture everything shows what the pinned tokens look at. */
+const renderPinned = (view) => (onPicture(view) ? render : renderPointed)(view);
 
 /** Tell Python what has changed, once the reader pauses and only if that is news. */
 function send(view, delay = 0) {

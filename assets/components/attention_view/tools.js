@@ -70,7 +70,11 @@ function renderTools(view) {
   if (measures.length) parts.filter.placeholder = words.text("filter_hint", { name: measures[measures.length - 1][1] });
   if (parts.filter !== parts.filter.getRootNode().activeElement) parts.filter.value = look.filter;
 
-  chooseLook(view, parts.mode, "mode", ["map", "links"]);
+  const over = onPicture(view);
+  chooseLook(view, parts.mode, "mode", [...(openGroup(view).seen ? ["picture"] : []), "map", "links"]);
+  parts.patches.hidden = !over;
+  chooseLook(view, parts.patches, "patches", ["exact", "smooth", "off"]);
+  parts.nearer.hidden = parts.farther.hidden = over;
   chooseLook(view, parts.scaleChoice, "scale", ["linear", "sqrt", "log"]);
   chooseLook(view, parts.palette, "palette", ["viridis", "cividis", "magma", "greys"]);
   parts.unitTool.hidden = !hasPieces(openGroup(view));
@@ -114,7 +118,7 @@ function renderTools(view) {
   chooseLook(view, parts.fold, "fold", ["mean", "sum"]);
   parts.fold.hidden = !view.several && state.pins.length < 2;
   toggle(parts.several, view.several);
-  parts.whole.hidden = look.zoom === "whole";
+  parts.whole.hidden = over || look.zoom === "whole";
   parts.pageExport.hidden = store.offline;
   parts.linkExport.hidden = store.offline;
   renderLegendOfHeads(view);

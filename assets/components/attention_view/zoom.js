@@ -5,6 +5,7 @@ const DRAG = 6; // pixels a mouse moves before it means a part and not a cell
 
 /** Show a part {row, column, rows, columns}, or with null all. The state keeps it once the reader pauses. */
 function zoomTo(view, part) {
+  if (onPicture(view)) return;
   const { query, key } = view.axes;
   const whole = !part || (part.rows >= query.count && part.columns >= key.count);
   let zoom = "whole";
@@ -81,7 +82,7 @@ function listenToZoom(view, index) {
   };
   stage.addEventListener("pointerdown", (event) => {
     const plot = view.plots[index];
-    if (event.button !== 0) return;
+    if (event.button !== 0 || onPicture(view)) return;
     if (event.pointerType === "touch") fingers.set(event.pointerId, place(event));
     const zoomed = view.state.look.zoom !== "whole";
     if (event.pointerType !== "touch" || zoomed) {

@@ -1,0 +1,241 @@
+// Attention over the picture whose patches the tokens are: what the pinned tokens look at, laid on it patch by patch.
+
+const LARGEST_PICTURE = 480;
+const CHIP = { height: 24, swatch: 15, gap: 6 }; // of a token that has no place on the picture, above it
+const FINE = 12; // smooth: so many pixels a side for every patch
+const COVER = 0.72; // how much of the picture a colour hides
+
+const onPicture = (view) => view.state.look.mode === "picture" && Boolean(openGroup(view).seen);
+
+/** Whose attention is read while nothing is pointed at: what is pinned; over a picture else the class token, which comes first. */
+const restingUnits = (view) => pinnedUnits(view) ?? (onPicture(view) ? { axis: "query", units: [0] } : null);
+
+/** What a token looks at in one head (or what looks at it), exact; null and wanted while it is not here. */
+function weightsOfToken(view, { input, group }, [layer, head], axis, unit) {
+  const { query_tokens: queries, key_tokens: keys } = groupOf(view, input, group);
+  const name = mapName({ input, group, heads: [[layer, head]], how: "mean", unit: "tokens" });
+  const whole = view.store.parts.get(`map ${name}`)?.values;
+  if (whole && axis === "query") return whole.subarray(unit * keys.length, (unit + 1) * keys.length);
+  if (whole) return Float32Array.from(queries, (_, row) => whole[row * keys.length + unit]);
+  const part = partOf(view, `token ${input} ${group} ${layer} ${axis[0]}${unit}`);
+  return part && part.values.subarray(head * part.shape[1], (head + 1) * part.shape[1]);
+}
+
+/** The same of several heads combined and several tokens folded; null until all of it is here. */
+function weightsOver(view, source) {
+  const { axis, units } = restingUnits(view);
+  const found = units.map((unit) => source.heads.map((head) => weightsOfToken(view, source, head, axis, unit)));
+  if (found.flat().includes(null)) return null;
+  const share = view.state.look.fold === "sum" ? 1 : 1 / units.length;
+  const rows = found.map((heads) => combineMaps(heads, source.how));
+  return Float32Array.from(rows[0], (_, i) => rows.reduce((sum, row) => sum + share * row[i], 0));
+}
+
+/** Cells of one row (or column), as a map has them: the tokens read, by all that they look at. */
+function cellsOver(view, source) {
+  const { axis, units } = restingUnits(view);
+  const axes = axesOf(view, source.input);
+  const { seen } = groupOf(view, source.input, source.group);
+  const names = units.slice(0, 3).map(axes[axis].name).join(" + ");
+  const first = () => units[0];
+  const own = {
+    axis: axes[axis], count: 1, size: 1, from: units[0], unit: first, last: first,
+    name: () => (units.length > 3 ? `${names} …` : names),
+    binOf: (unit) => (units.includes(unit) ? 0 : null),
+  };
+  const other = axis === "query" ? "key" : "query";
+  const far = makeSide(axes[other], 0, axes[other].count, 1, view.words);
+  const weights = weightsOver(view, source);
+  const shape = axis === "query" ? { rows: 1, columns: far.count, queries: own, keys: far } : { rows: far.count, columns: 1, queries: far, keys: own };
+  const values = weights ?? new Float32Array(far.count);
+  const grades = new Uint8Array(far.count).fill(weights ? EXACT : UNKNOWN);
+  return finishCells(view, { ...shape, values, grades, signed: false, seen, units, axis });
+}
+
+/** The largest weight on any patch: the end of the colour scale. */
+const peakOf = (values, special) => values.subarray(special).reduce((most, value) => Math.max(most, Math.abs(value)), 0) || 1;
+
+/** The picture as a canvas, or null while it is not here. */
+function imageOf(view, input, group) {
+  const part = partOf(view, `image ${input} ${group}`);
+  if (!part) return null;
+  if (!part.canvas) {
+    const [height, width] = part.shape;
+    const image = new ImageData(width, height);
+    for (let i = 0; i < width * height; i += 1) {
+      image.data.set(part.values.subarray(3 * i, 3 * i + 3), 4 * i);
+      image.data[4 * i + 3] = 255;
+    }
+    part.canvas = onCanvas(image);
+  }
+  return part.canvas;
+}
+
+/** Where the picture and the tokens without a place go. */
+function layOutOver(cells, width, family) {
+  const { grid: [rows, columns], special } = cells.seen;
+  const room = Math.min(width, LARGEST_PICTURE) - 2;
+  const exact = Math.min(room / columns, LARGEST_PICTURE / rows);
+  const cell = exact >= SEPARATE ? Math.floor(exact) : exact;
+  const side = cells.axis === "query" ? cells.keys : cells.queries;
+  const chips = [];
+  let [x, y] = [1, 1];
+  for (let token = 0; token < special; token += 1) {
+    const text = side.name(token);
+    const length = CHIP.swatch + CHIP.gap + textWidth(text, `bold 12.5px ${family}`) + 12;
+    if (token && x + length > width) [x, y] = [1, y + CHIP.height + 4];
+    chips.push({ x, y, width: length, height: CHIP.height, text });
+    x += length + CHIP.gap;
+  }
+  const [left, top] = [1, special ? y + CHIP.height + 8 : 1];
+  return {
+    kind: "picture", size: 12.5, left, top, rows, columns, special, chips, cellWidth: cell, cellHeight: cell,
+    width, height: Math.ceil(top + cell * rows) + 2, right: left + cell * columns, bottom: top + cell * rows,
+  };
+}
+
+/** The box of a token: its patch, or its chip. */
+function placeOf(layout, token) {
+  const { left, top, columns, special, chips, cellWidth: width, cellHeight: height } = layout;
+  if (token < special) return chips[token];
+  const patch = token - special;
+  return { x: left + (patch % columns) * width, y: top + Math.floor(patch / columns) * height, width, height };
+}
+
+/** The token under a point, as the far side of the pair that is pointed at. */
+function hitOver(layout, cells, x, y) {
+  const inside = (box) => x >= box.x && x < box.x + box.width && y >= box.y && y < box.y + box.height;
+  let token = layout.chips.findIndex(inside);
+  if (token < 0) {
+    const [row, column] = [Math.floor((y - layout.top) / layout.cellHeight), Math.floor((x - layout.left) / layout.cellWidth)];
+    if (row < 0 || row >= layout.rows || column < 0 || column >= layout.columns) return null;
+    token = layout.special + row * layout.columns + column;
+  }
+  return cells.axis === "query" ? { row: null, column: token, by: "key" } : { row: token, column: null, by: "query" };
+}
+
+/** Values between the middles of patches, as a straight line from one to the next. */
+function between(values, rows, columns, y, x) {
+  const at = (position, count) => {
+    const from = Math.max(0, Math.min(count - 1, position));
+    const low = Math.min(Math.floor(from), Math.max(0, count - 2));
+    return [low, Math.min(low + 1, count - 1), from - low];
+  };
+  const [top, bottom, down] = at(y, rows);
+  const [left, right, across] = at(x, columns);
+  const line = (row) => (1 - across) * values[row * columns + left] + across * values[row * columns + right];
+  return (1 - down) * line(top) + down * line(bottom);
+}
+
+/** The picture, and over it weights in colour: `values` of the patches alone, or null for the picture by itself. */
+function paintField(context, image, [rows, columns], values, peak, paint, patches, { x, y, width, height }) {
+  if (image) {
+    context.imageSmoothingEnabled = image.width > width / 3;
+    context.drawImage(image, x, y, width, height);
+  }
+  if (!values || patches === "off") return;
+  const fine = patches === "smooth" ? FINE : 1;
+  const field = new ImageData(columns * fine, rows * fine);
+  for (let row = 0, p = 0; row < rows * fine; row += 1) {
+    for (let column = 0; column < columns * fine; column += 1, p += 4) {
+      const value = fine === 1 ? values[row * columns + column] : between(values, rows, columns, (row + 0.5) / fine - 0.5, (column + 0.5) / fine - 0.5);
+      const step = 3 * paint.step(value / peak);
+      field.data.set(paint.palette.subarray(step, step + 3), p);
+      field.data[p + 3] = 255 * COVER;
+    }
+  }
+  context.imageSmoothingEnabled = fine > 1;
+  context.drawImage(onCanvas(field), x, y, width, height);
+}
+
+/** The whole plot but for what follows the pointer. */
+function drawOver(context, view, { source, cells, layout }) {
+  const { special } = layout;
+  const paint = paintOf(view, cells);
+  const peak = peakOf(cells.values, special);
+  const box = { x: layout.left, y: layout.top, width: layout.right - layout.left, height: layout.bottom - layout.top };
+  const patches = cells.exact ? cells.values.subarray(special) : null;
+  paintField(context, imageOf(view, source.input, source.group), cells.seen.grid, patches, peak, paint, view.state.look.patches, box);
+  context.textAlign = "left";
+  context.textBaseline = "middle";
+  for (const [token, chip] of layout.chips.entries()) {
+    const middle = chip.y + chip.height / 2;
+    context.fillStyle = paint.css(paint.step(cells.values[token] / peak));
+    context.fillRect(chip.x + 5, middle - CHIP.swatch / 2, CHIP.swatch, CHIP.swatch);
+    context.font = `${layout.size}px ${view.theme.font}`;
+    context.fillStyle = view.theme.text;
+    context.fillText(chip.text, chip.x + 5 + CHIP.swatch + CHIP.gap, middle);
+  }
+}
+
+/** Outlines: of the tokens read, and of the one under the pointer. */
+function drawOverMarks(context, view, { cells, layout }) {
+  const outline = (token, colour, width) => {
+    const { x, y, width: wide, height } = placeOf(layout, token);
+    for (const [stroke, line] of [[view.dark ? "#14181a" : "#ffffff", width + 2], [colour, width]]) {
+      context.strokeStyle = stroke;
+      context.lineWidth = line;
+      context.strokeRect(x + 1, y + 1, wide - 2, height - 2);
+    }
+  };
+  const [own, far] = cells.axis === "query" ? [view.theme.queries, view.theme.mark] : [view.theme.mark, view.theme.queries];
+  const count = layout.special + layout.rows * layout.columns;
+  for (const unit of cells.units) if (unit < count) outline(unit, own, 2.5);
+  const pointed = cells.axis === "query" ? view.cursor?.column : view.cursor?.row;
+  if (pointed !== null && pointed !== undefined && pointed < count && !cells.units.includes(pointed)) outline(pointed, far, 2);
+}
+
+/** A head's thumbnail: the same over the same picture, as its own colours go. */
+function paintOverThumbnail(context, view, layer, head, size) {
+  const { group } = view.state;
+  const source = { input: 0, group, heads: [[layer, head]], how: "mean" };
+  const { grid: [rows, columns], special } = openGroup(view).seen;
+  const weights = weightsOver(view, source);
+  if (!weights) return false;
+  const cell = size / Math.max(rows, columns);
+  const [width, height] = [cell * columns, cell * rows];
+  const box = { x: (size - width) / 2, y: (size - height) / 2, width, height };
+  const { patches } = view.state.look;
+  paintField(context, imageOf(view, 0, group), [rows, columns], weights.subarray(special), peakOf(weights, special), view.paints.weights, patches === "off" ? "exact" : patches, box);
+  return true;
+}
+
+/** The legend: from 0 to the largest weight on a patch. */
+function drawOverScale(view) {
+  const { cells, layout } = view.plots[0];
+  const peak = peakOf(cells.values, layout.special);
+  const paint = paintOf(view, cells);
+  const bar = element("span", "bar");
+  bar.style.background = `linear-gradient(to right, ${Array.from({ length: 11 }, (_, i) => paint.css(Math.round(i * 25.5))).join(", ")})`;
+  const ends = cells.signed ? [view.words.signed(-peak), view.words.signed(peak)] : ["0", view.words.number(peak)];
+  for (const [i, text] of ends.entries()) {
+    const tick = element("span", "tick");
+    tick.style.left = `${100 * i}%`;
+    tick.textContent = text;
+    bar.append(tick);
+  }
+  view.parts.scale.hidden = view.state.look.patches === "off";
+  view.parts.scale.replaceChildren(view.words.text(cells.signed ? "difference" : "weight"), bar);
+}
+
+/** Read another token: pin it, or let it go, which brings back the class token. */
+const pinOver = (view, { row, column }, more) => togglePin(view, restingUnits(view).axis, column ?? row, more);
+
+function moveOver(view, event) {
+  const { layout, cells } = view.plots[0];
+  const { special, rows, columns } = layout;
+  const token = (cells.axis === "query" ? view.cursor?.column : view.cursor?.row) ?? cells.units[0];
+  const line = token < special ? 0 : Math.floor((token - special) / columns);
+  const to = {
+    ArrowLeft: token - 1, ArrowRight: token + 1,
+    ArrowUp: token < special + columns ? Math.min(token, special - 1) : token - columns,
+    ArrowDown: token < special ? special : token + columns,
+    Home: special + line * columns, End: special + (line + 1) * columns - 1,
+  }[event.key];
+  const place = (at) => (cells.axis === "query" ? { row: null, column: at, by: "key" } : { row: at, column: null, by: "query" });
+  if (to !== undefined) pointAt(view, place(to >= 0 && to < special + rows * columns ? to : token));
+  else if (event.key === "Enter" || event.key === " ") pinOver(view, place(token), view.several || event.shiftKey);
+  else return;
+  event.preventDefault();
+  announce(view);
+}

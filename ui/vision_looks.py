@@ -1,0 +1,163 @@
+"""The vision chapter's looks at a whole model: its heads, its positions, the order of patches, its training."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import streamlit as st
+import torch
+
+from ui.chapter import Chapter
+from ui.controls import escape
+from ui.vision_inputs import Asked
+from ui.vision_models import permuted
+from ui.vision_transformer import ROUNDING, enlarged, place_of
+from viz_core.analysis import attention_entropy
+from viz_core.figures import vision_heads, vision_patches, vision_training
+from viz_core.figures.picture_maps import shuffled_picture
+from viz_core.figures.view_state import ViewState
+from viz_core.pretrained import ImageClassifier
+from viz_core.vision import mean_attention_distance, position_similarity, random_order, uniform_attention_distance
+
+
+def heads(chapter: Chapter, asked: Asked, view: ViewState) -> None:
+    """Mean attention distance and entropy of every head, against one that looks at everything alike."""
+    found, names = asked.found, chapter.words.group("figure")
+    layers = torch.stack([call.weights()[0] for call in found.trace])
+    size = asked.model.patch_size
+    distance = mean_attention_distance(layers, found.grid, size, found.num_special)
+    entropy = attention_entropy(layers).mean(dim=-1)
+    even = {
+        "distance": uniform_attention_distance(found.grid, size),
+        "entropy": float(torch.log2(torch.tensor(float(layers.shape[-1])))),
+    }
+    opened = (view.layer, view.head)
+    chapter.text("heads")
+    for column, name, values in zip(st.columns(2), even, (distance, entropy), strict=True):
+        with column:
+            figure = vision_heads.by_depth_figure(values.numpy(), even[name], opened, names[f"unit-{name}"], names)
+            chapter.figure(
+                name,
+                figure,
+                uniform=f"{even[name]:.2f}",
+                value=f"{float(values[opened]):.2f}",
+                layer=view.layer + 1,
+                head=view.head + 1,
+                first=f"{float(values[0].mean()):.2f}",
+                last=f"{float(values[-1].mean()):.2f}",
+            )
+
+
+def positions(chapter: Chapter, asked: Asked, token: int) -> None:
+    """How alike the learned positions are, each patch's with all others."""
+    found, names = asked.found, chapter.words.group("figure")
+    table = asked.model.position_table(found.grid)
+    if table is None:
+        chapter.text("no-positions")
+        return
+    rows, columns = found.grid
+    similarity = position_similarity(table, found.grid, found.num_special)
+    row, column = place_of(found, token) or (rows // 2, columns // 2)
+    place = {"row": row + 1, "column": column + 1}
+    chapter.text("positions", count=rows * columns)
+    left, right = st.columns(2)
+    with left:
+        alt = chapter.words("alt.similarity", count=rows * columns)
+        st.image(vision_patches.similarity_image(similarity), width="stretch", alt=alt)
+        chapter.look_for("similarity")
+    with right:
+        one = similarity[row, column]
+        beside = float(
+            torch.stack(
+                [one[row, c] for c in (column - 1, column + 1) if 0 <= c < columns] or [one[row, column]]
+            ).mean()
+        )
+        chapter.figure(
+            "likeness",
+            vision_patches.likeness_figure(one.numpy(), names),
+            beside=f"{beside:.2f}",
+            least=f"{float(one.min()):.2f}",
+            **place,
+        )
+
+
+def permutation(chapter: Chapter, asked: Asked) -> None:
+    """The patches in another order: what the model says with its positions and without."""
+    found, names = asked.found, chapter.words.group("figure")
+    if not found.probabilities:
+        chapter.text("no-permutation", model=escape(asked.model.title))
+        return
+    seed = int(chapter.controls.number("order", 0, 999, 0))
+    test = permuted(asked.name, asked.picture, seed)
+    rows = {
+        names["with"]: test.positions,
+        names["with-shuffled"]: test.positions_shuffled,
+        names["without"]: test.no_positions,
+        names["without-shuffled"]: test.no_positions_shuffled,
+    }
+    labels = asked.model.labels
+    order = (test.positions + test.positions_shuffled + test.no_positions).argsort(descending=True)[:6].tolist()
+    chapter.text("permutation")
+    left, right = st.columns([1, 2])
+    with left:
+        shuffled = shuffled_picture(
+            found.prepared.seen, asked.model.patch_size, random_order(math.prod(found.grid), seed)
+        )
+        st.image(enlarged(shuffled), width="stretch", caption=chapter.words("shuffled"))
+    with right:
+        chapter.figure(
+            "permutation",
+            vision_patches.permutation_figure(
+                {name: values[order].numpy() for name, values in rows.items()},
+                tuple(labels[i] for i in order),
+                names,
+            ),
+            before=labels[int(test.positions.argmax())],
+            after=labels[int(test.positions_shuffled.argmax())],
+            bag=labels[int(test.no_positions.argmax())],
+            change=f"{test.change:.2f}",
+        )
+    with st.container(horizontal=True, key="claims-permutation"):
+        chapter.claim("bag", test.residual, ROUNDING)
+
+
+def training(chapter: Chapter, asked: Asked) -> None:
+    """Curves, scores and the card, all as the training script wrote them."""
+    if not isinstance(asked.model, ImageClassifier):
+        chapter.text("not-trained-here", model=escape(asked.model.title))
+        return
+    card, names = asked.model.card, chapter.words.group("figure")
+    record = card.training
+    curve, right = record["curve"], card.scores["accuracy"]
+    chapter.text(
+        "training",
+        model=card.name,
+        time=f"{record['seconds'] // 60} min",
+        device=record["device"],
+        accuracy=f"{right:.2f}",
+        count=f"{sum(map(sum, record['confusion'])):,}",
+    )
+    left, other = st.columns(2)
+    with left:
+        last = curve[-1]
+        chapter.figure(
+            "curve",
+            vision_training.curve_figure(curve, names),
+            epochs=f"{last['epoch']:.0f}",
+            validation=f"{last['validation_accuracy']:.1f}",
+        )
+    with other:
+        counts = np.array(record["confusion"])
+        mistakes = counts - np.diag(np.diag(counts))
+        is_, said = divmod(int(mistakes.argmax()), len(counts))
+        chapter.figure(
+            "confusion",
+            vision_training.confusion_figure(counts, asked.model.labels, names),
+            accuracy=f"{right:.2f}",
+            real=asked.model.labels[is_],
+            said=asked.model.labels[said],
+            times=int(mistakes.max()),
+        )
+    with st.expander(chapter.words("card"), icon=":material/description:"):
+        st.markdown(card.text)

@@ -1,0 +1,207 @@
+"""The vision chapter's parts: what the model sees, what it says, and the looks further into it."""
+
+from __future__ import annotations
+
+import numpy as np
+import streamlit as st
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from PIL import Image
+from torch import Tensor
+
+from ui.chapter import Chapter
+from ui.controls import escape
+from ui.vision_inputs import Asked
+from ui.vision_models import relevance
+from viz_core.figures import model_lab as bars
+from viz_core.figures import picture_maps, vision_patches
+from viz_core.figures.raster import signed_image
+from viz_core.figures.style import escape_labels
+from viz_core.figures.view_state import ViewState
+from viz_core.pretrained import Classification
+from viz_core.vision import HeadFusion, attention_rollout, patchify, principal_filters, rollout_by_layer
+
+ROUNDING = 1e-5  # what float32 may lose in sums of a few hundred terms
+_SHOWN_LABELS = 10
+_FILTERS = 28  # as in the paper's figure 7
+
+
+def token_read(view: ViewState) -> int:
+    """The token whose attention is read: the first pinned query, else the class token."""
+    return next((pin.index for pin in view.pins if pin.axis == "query"), 0)
+
+
+def seen_and_said(chapter: Chapter, asked: Asked) -> None:
+    """What the model sees, and what it says."""
+    left, right = st.columns([3, 2], gap="large")
+    with left:
+        preprocessing(chapter, asked)
+    with right:
+        prediction(chapter, asked)
+
+
+def place_of(found: Classification, token: int) -> tuple[int, int] | None:
+    """Row and column of a patch, from 0; None for the class token and its like."""
+    patch = token - found.num_special
+    return divmod(patch, found.grid[1]) if patch >= 0 else None
+
+
+def preprocessing(chapter: Chapter, asked: Asked) -> None:
+    """The picture as it was brought, as the model sees it, and as the numbers it gets."""
+    prepared, words = asked.found.prepared, chapter.words
+    image = asked.picture.image
+    steps = ", ".join(words(f"step.{step}") for step in prepared.steps) or words("step.none")
+    first, second, third = st.columns(3)
+    with first:
+        small = image.copy()
+        small.thumbnail((512, 512))
+        st.image(small, width="stretch", caption=words("brought", size=f"{image.width:,} × {image.height:,}"))
+    with second:
+        seen = prepared.seen
+        st.image(
+            enlarged(seen), width="stretch", caption=words("seen", size=f"{seen.width} × {seen.height}", steps=steps)
+        )
+    with third:
+        pixels = prepared.pixels[0]
+        low, high = float(pixels.min()), float(pixels.max())
+        numbers = signed_image(pixels.mean(dim=0).numpy(), max(abs(low), abs(high), 1e-6))
+        st.image(numbers, width="stretch", caption=words("numbers", low=f"{low:.2f}", high=f"{high:.2f}"))
+
+
+def prediction(chapter: Chapter, asked: Asked) -> None:
+    """The likeliest labels, each with its probability."""
+    found, names = asked.found, chapter.words.group("figure")
+    if not found.probabilities:
+        chapter.text("no-labels", model=escape(asked.model.title))
+        return
+    st.markdown(
+        chapter.words("answer", label=escape(found.label), percent=f"{100 * found.probabilities[found.label]:.1f}")
+    )
+    top = list(found.probabilities.items())[:_SHOWN_LABELS]
+    chapter.figure(
+        "labels",
+        bars.bars_figure([n for n, _ in top], [p for _, p in top], found.label, names["class"], names),
+        label=found.label,
+        probability=f"{found.probabilities[found.label]:.2f}",
+    )
+
+
+def patches(chapter: Chapter, asked: Asked, token: int) -> None:
+    """The grid, one patch as the vector it is and the token it becomes, and the filters."""
+    found, model, names = asked.found, asked.model, chapter.words.group("figure")
+    rows, columns = found.grid
+    row, column = place_of(found, token) or (rows // 2, columns // 2)
+    vectors = patchify(found.prepared.pixels, model.patch_size)[0]
+    weight, bias = model.filters, model.filter_bias
+    matrix = weight.flatten(start_dim=1)
+    tokens = vectors @ matrix.T + bias
+    convolved = F.conv2d(found.prepared.pixels, weight, bias, stride=model.patch_size)[0].flatten(start_dim=1).T
+    height, width = model.patch_size
+    chapter.text(
+        "patches",
+        rows=rows,
+        columns=columns,
+        count=rows * columns,
+        height=height,
+        width=width,
+        channels=weight.shape[1],
+        length=vectors.shape[1],
+        hiddens=len(weight),
+    )
+    left, right = st.columns(2)
+    place = {"row": row + 1, "column": column + 1}
+    with left:
+        figure = picture_maps.grid_figure(found.prepared.seen, found.grid, (row, column), names)
+        chapter.figure("grid", figure, on_select=lambda: _read_patch(found), rows=rows, columns=columns, **place)
+    with right:
+        at = row * columns + column
+        figure = vision_patches.vector_figure(vectors[at].numpy(), tokens[at].numpy(), names)
+        chapter.figure("vector", figure, length=vectors.shape[1], hiddens=len(weight), **place)
+    with st.container(horizontal=True, key="claims-patches"):
+        scale = float(convolved.abs().max())
+        chapter.claim("convolution", float((tokens - convolved).abs().max()) / max(scale, 1e-12), ROUNDING)
+    kind = chapter.controls.choice("filters", ("principal", "first"), "principal")
+    count = min(_FILTERS, *matrix.shape)
+    shown = principal_filters(weight, count) if kind == "principal" else weight[:count].float()
+    st.image(vision_patches.filters_image(shown), width="stretch", alt=chapter.words("alt.filters", count=count))
+    chapter.look_for(f"filters-{kind}", count=count, hiddens=len(weight))
+
+
+def patch_lab(chapter: Chapter, asked: Asked, view: ViewState, token: int) -> None:
+    """Raw attention, rollout and gradient-weighted relevance of the token that is read, side by side."""
+    found, controls, names = asked.found, chapter.controls, chapter.words.group("figure")
+    layers = [call.weights()[0] for call in found.trace]
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        fusion: HeadFusion = controls.choice("fusion", ("mean", "max", "min"), "mean")
+        discard = controls.slider("discard", 0.0, 0.95, 0.0, 0.05)
+        label = ""
+        if found.probabilities:
+            label = str(controls.select("label", tuple(found.probabilities), found.label))
+    fused = {"mean": layers[view.layer].mean(0), "max": layers[view.layer].amax(0), "min": layers[view.layer].amin(0)}
+    rolled = attention_rollout(layers, fusion, discard)
+    titles = {
+        chapter.words("title.raw", layer=view.layer + 1, fusion=chapter.words(f"option.{fusion}")): fused[fusion],
+        chapter.words("title.rollout"): rolled,
+    }
+    if label:
+        relevant = torch.from_numpy(relevance(asked.name, asked.picture, label))
+        titles[chapter.words("title.relevance", label=escape_labels([label])[0])] = relevant
+    maps = {title: over_grid(found, matrix[token]) for title, matrix in titles.items()}
+    patch = place_of(found, token)
+    chapter.text("lab", who=_name(chapter, patch))
+    figure = picture_maps.over_picture_figure(found.prepared.seen, maps, patch, names)
+    most = "; ".join(f"{title}: {_strongest(chapter, values)}" for title, values in maps.items())
+    chapter.figure("lab", figure, who=_name(chapter, patch), most=most)
+    if not label:
+        chapter.text("no-relevance")
+    with st.container(horizontal=True, key="claims-lab"):
+        chapter.claim("rollout", float((rolled.sum(dim=-1) - 1).abs().max()), ROUNDING)
+
+
+def depth(chapter: Chapter, asked: Asked, token: int) -> None:
+    """What the token looks at, and what has reached it, layer after layer."""
+    found, names = asked.found, chapter.words.group("figure")
+    layers = [call.weights()[0] for call in found.trace]
+    rolled = rollout_by_layer(layers)
+    patch = place_of(found, token)
+    sides = {
+        chapter.words("title.attention"): [over_grid(found, layer.mean(dim=0)[token]) for layer in layers],
+        chapter.words("title.reached"): [over_grid(found, after[token]) for after in rolled],
+    }
+    chapter.text("depth", who=_name(chapter, patch), layers=len(layers))
+    stacks = {title: np.stack(values) for title, values in sides.items()}
+    most = ", ".join(_strongest(chapter, values) for values in next(iter(stacks.values())))
+    figure = picture_maps.depth_figure(found.prepared.seen, stacks, patch, names)
+    chapter.figure("depth", figure, who=_name(chapter, patch), layers=len(layers), most=most)
+
+
+def enlarged(image: Image.Image) -> Image.Image:
+    """A small picture with its pixels as crisp squares."""
+    larger = max(1, 280 // max(image.size))
+    return image.resize((image.width * larger, image.height * larger), Image.Resampling.NEAREST)
+
+
+def over_grid(found: Classification, row: Float[Tensor, "tokens"]) -> Float[np.ndarray, "rows columns"]:
+    """One token's row over the patches; what goes to the class token is left out, and nothing is divided anew."""
+    return row[found.num_special :].reshape(found.grid).numpy()
+
+
+def _read_patch(found: Classification) -> None:
+    """A click on the grid pins that patch in the view above."""
+    points = st.session_state["figure-grid"].selection.points
+    if points:
+        row, column = int(points[0]["y"]) - 1, int(points[0]["x"]) - 1
+        st.query_params["pin"] = f"q{found.num_special + row * found.grid[1] + column}"
+
+
+def _name(chapter: Chapter, patch: tuple[int, int] | None) -> str:
+    if patch is None:
+        return chapter.words("class-token")
+    return chapter.words("patch", row=patch[0] + 1, column=patch[1] + 1)
+
+
+def _strongest(chapter: Chapter, values: Float[np.ndarray, "rows columns"]) -> str:
+    """The patch with the largest value, in words."""
+    row, column = divmod(int(values.argmax()), values.shape[1])
+    return chapter.words("strongest", row=row + 1, column=column + 1, value=f"{values.max():.3f}")

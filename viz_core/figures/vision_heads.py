@@ -1,0 +1,55 @@
+"""Every head of a vision transformer as a dot: how far it looks and how widely, layer by layer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import plotly.graph_objects as go
+from jaxtyping import Float
+
+from viz_core.figures.style import ACCENT, CATEGORIES, lay_out
+
+Labels = Mapping[str, str]
+
+
+def by_depth_figure(
+    values: Float[np.ndarray, "layers heads"],
+    uniform: float,
+    opened: tuple[int, int],
+    unit: str,
+    labels: Labels,
+) -> go.Figure:
+    """A measure of every head by its layer; a line where a head would be that attends to all alike.
+
+    Args:
+        uniform: where that line is.
+        opened: layer and head that is open, from 0, in the accent colour.
+        unit: title of the vertical axis.
+        labels: names "layer", "head" and "uniform".
+    """
+    layers, heads = values.shape
+    spread = (np.arange(heads) - (heads - 1) / 2) * (0.5 / max(1, heads - 1))
+    colours = [
+        ACCENT if (layer, head) == opened else CATEGORIES[-1] for layer in range(layers) for head in range(heads)
+    ]
+    sizes = [15 if (layer, head) == opened else 9 for layer in range(layers) for head in range(heads)]
+    figure = go.Figure(
+        go.Scatter(
+            x=(np.arange(1, layers + 1)[:, None] + spread).ravel().astype(np.float32),
+            y=values.ravel().astype(np.float32),
+            customdata=np.stack(np.meshgrid(np.arange(heads), np.arange(layers)), axis=-1).reshape(-1, 2)[:, ::-1] + 1,
+            mode="markers",
+            marker={"color": colours, "size": sizes},
+            hovertemplate=f"{labels['layer']} %{{customdata[0]}}, {labels['head']} %{{customdata[1]}}: %{{y:.2f}}"
+            "<extra></extra>",
+            showlegend=False,
+        )
+    )
+    figure.add_hline(y=uniform, line={"color": "rgba(128,128,128,0.9)", "dash": "dot"})
+    figure.add_annotation(
+        x=1, xref="paper", y=uniform, text=labels["uniform"], showarrow=False, xanchor="right", yanchor="bottom"
+    )
+    figure.update_xaxes(dtick=1, range=[0.4, layers + 0.6])
+    figure.update_yaxes(rangemode="tozero")
+    return lay_out(figure, labels["layer"], unit, height=320)

@@ -1,0 +1,63 @@
+"""How a classifier was trained: its curves, and what it takes for what."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+from jaxtyping import Int
+
+from viz_core.figures.style import ACCENT, CATEGORIES, WEIGHTS_SCALE, lay_out
+
+Labels = Mapping[str, str]
+
+
+def curve_figure(curve: Sequence[Mapping[str, float]], labels: Labels) -> go.Figure:
+    """Losses and the accuracy on held-out pictures, by epoch.
+
+    Args:
+        labels: names "train_loss", "validation_loss", "validation_accuracy", "epoch", "loss" and "accuracy".
+    """
+    epochs = np.array([point["epoch"] for point in curve], dtype=np.float32)
+    figure = go.Figure()
+    for name, colour, axis in (
+        ("train_loss", CATEGORIES[-1], "y"),
+        ("validation_loss", ACCENT, "y"),
+        ("validation_accuracy", CATEGORIES[1], "y2"),
+    ):
+        values = np.array([point[name] for point in curve], dtype=np.float32)
+        figure.add_scatter(
+            x=epochs, y=values, name=labels[name], yaxis=axis, line={"color": colour}, mode="lines+markers"
+        )
+    lay_out(figure, labels["epoch"], labels["loss"], 380)
+    return figure.update_layout(
+        yaxis2={"overlaying": "y", "side": "right", "title": labels["accuracy"], "showgrid": False, "range": [0, 100]},
+        legend={"y": 1.02},
+    )
+
+
+def confusion_figure(counts: Int[np.ndarray, "is said"], names: Sequence[str], labels: Labels) -> go.Figure:
+    """Test pictures of each label (rows) by what the model said (columns); coloured by their root, so that few show.
+
+    Args:
+        labels: names "is", "said" and "pictures".
+    """
+    figure = go.Figure(
+        go.Heatmap(
+            z=np.sqrt(counts).astype(np.float32),
+            x=list(names),
+            y=list(names),
+            text=counts.astype(np.int32),
+            texttemplate="%{text}",
+            colorscale=WEIGHTS_SCALE,
+            showscale=False,
+            xgap=1,
+            ygap=1,
+            hovertemplate=f"{labels['is']} %{{y}}, {labels['said']} %{{x}}: %{{text}} {labels['pictures']}"
+            "<extra></extra>",
+        )
+    )
+    figure.update_yaxes(autorange="reversed")
+    figure.update_xaxes(tickangle=-45)
+    return lay_out(figure, labels["said"], labels["is"], 380)
