@@ -18,8 +18,8 @@ QUICK = {"sizes": SIZES[:1], "samples": 1}
 SETTLE_MS = 1500  # after a paint, until what else the page sends has come
 
 # What each page shows: the number of rows painted, or null.
-OURS = """() => document.querySelector('[data-testid=stBidiComponentIsolated]')
-    ?.shadowRoot?.querySelector('.stage')?.dataset.rows"""
+OURS = """() => [...document.querySelectorAll('[data-testid=stBidiComponentIsolated]')]
+    .map(host => host.shadowRoot?.querySelector('.stage')).find(Boolean)?.dataset.rows"""
 # Plotly draws a heatmap as one picture; its data change before it does.
 PLOTLY = """() => {
     const graph = document.querySelector('.js-plotly-plot');
