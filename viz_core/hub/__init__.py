@@ -19,6 +19,7 @@ from viz_core.hub.names import check_name, check_revision, find_folder
 from viz_core.hub.positions import Positions
 from viz_core.hub.reading import Token
 from viz_core.hub.run import HubRun, Label, Maps, NextWord
+from viz_core.hub.vision import HubVision
 from viz_core.hub.writing import Sampling
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "HubError",
     "HubModel",
     "HubRun",
+    "HubVision",
     "Label",
     "LocalModel",
     "Maps",

@@ -41,7 +41,17 @@ def look_at_picture(engine: Engine, image: Image.Image) -> HubRun:
     """
     if engine.picture is None:
         raise HubError(f"{engine.name} takes a text, not a picture.")
-    pixels = engine.picture.encode(image)
+    return look_at_pixels(engine, engine.picture.encode(image))
+
+
+def look_at_pixels(engine: Engine, pixels: Float[Tensor, "1 channels height width"]) -> HubRun:
+    """The same with a picture that is prepared already.
+
+    Raises:
+        HubError: as `look_at_picture` does.
+    """
+    if engine.picture is None:
+        raise HubError(f"{engine.name} takes a text, not a picture.")
     rows, columns = grid = engine.picture.grid(pixels)
     try:
         result, trace = engine.recorded({"pixel_values": pixels.to(engine.device, engine.model.dtype)}, rows * columns)

@@ -1,0 +1,155 @@
+"""A vision model of Hugging Face behind the face of the shipped classifiers, so that one chapter shows both."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from PIL import Image
+from torch import Tensor
+
+from viz_core.hub.errors import HubError
+from viz_core.hub.model import HubModel
+from viz_core.hub.passes import look_at_pixels
+from viz_core.hub.pictures import PictureInput
+from viz_core.models.vit import interpolate_positions
+from viz_core.preprocessing import Prepared
+from viz_core.pretrained import Classification
+from viz_core.trace import record
+from viz_core.vision import relevance_maps
+
+
+@dataclass(frozen=True, eq=False)
+class HubVision:
+    """What `viz_core.picture_model.PictureModel` asks for. Safe to share between threads.
+
+    Raises:
+        HubError: if the model takes a text, or does not cut pictures into patches by a convolution.
+    """
+
+    hub: HubModel
+
+    def __post_init__(self) -> None:
+        for part in ("_input", "_embedding"):  # both must be there
+            getattr(self, part)
+
+    @property
+    def title(self) -> str:
+        """The model's name."""
+        return self.hub.card.name
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """What it can say is on a picture; two of one name are told apart by a number."""
+        if self.hub.engine.family.head != "labels":
+            return ()
+        config = self.hub.engine.model.config
+        seen: dict[str, int] = {}
+        names = []
+        for number in range(config.num_labels):
+            name = str(config.id2label.get(number, number))
+            seen[name] = seen.get(name, 0) + 1
+            names.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
+        return tuple(names)
+
+    @property
+    def patch_size(self) -> tuple[int, int]:
+        """Height and width of a patch in pixels."""
+        return self._input.patch_size
+
+    @property
+    def filters(self) -> Float[Tensor, "num_hiddens channels height width"]:
+        """The patch embedding's matrix, a filter a row."""
+        return self._embedding.weight.detach().float().cpu()
+
+    @property
+    def filter_bias(self) -> Float[Tensor, "num_hiddens"]:
+        """What the patch embedding adds."""
+        bias = self._embedding.bias
+        return torch.zeros(len(self.filters)) if bias is None else bias.detach().float().cpu()
+
+    def position_table(self, grid: tuple[int, int]) -> Float[Tensor, "1 tokens num_hiddens"] | None:
+        """The learned positions brought to this grid, special tokens' first; None where the model has no such table."""
+        found = next((p for p in self.hub.positions if p.scheme == "learned"), None)
+        if found is None:
+            return None
+        special, patches = found.values[: found.num_special], found.values[found.num_special :]
+        side = round(len(patches) ** 0.5)
+        # Interpolation knows one token before the patches: the first patch stands in for it, and is dropped again.
+        resized = interpolate_positions(torch.cat((patches[:1], patches))[None], (side, side), grid)[:, 1:]
+        return torch.cat((special[None], resized), dim=1)
+
+    def prepare(self, image: Image.Image) -> Prepared:
+        """The picture as the model's own processor prepares it."""
+        pixels = self._input.encode(image)
+        return Prepared(pixels, self._input.picture(pixels), ("processor",))
+
+    @torch.inference_mode()
+    def look(self, prepared: Prepared) -> Classification:
+        """What is on the picture, with all attention recorded.
+
+        Raises:
+            HubError: if the model has not one token for each patch.
+        """
+        with self.hub.engine.serial:
+            run = look_at_pixels(self.hub.engine, prepared.pixels)
+        if run.grid is None:
+            raise HubError(f"{self.title} has no grid of patches.")
+        labels, probabilities = self.labels, {}
+        if labels:
+            chances = run.output.softmax(dim=-1)
+            order = chances.argsort(descending=True, stable=True).tolist()
+            probabilities = {labels[i]: float(chances[i]) for i in order}
+        return Classification(next(iter(probabilities), ""), probabilities, run.grid, run.trace, prepared)
+
+    @torch.inference_mode()
+    def predict(
+        self, pixels: Float[Tensor, "batch channels height width"], positions: bool = True
+    ) -> Float[Tensor, "batch classes"]:
+        """Probabilities of every label; without positions the model's table of them counts as zeros.
+
+        Raises:
+            HubError: if the model names no classes.
+        """
+        engine = self.hub.engine
+        if not self.labels:
+            raise HubError(f"{self.title} names no classes.")
+        inputs = {"pixel_values": pixels.to(engine.device, engine.model.dtype)}
+        tables = {} if positions else {p.where: p.values for p in self.hub.positions if p.scheme == "learned"}
+        parameters = dict(engine.model.named_parameters())
+        zeros = {name: torch.zeros_like(parameters[name]) for name in tables}
+        with engine.serial:
+            result = torch.func.functional_call(engine.model, zeros, (), inputs)
+        return result.logits.float().softmax(dim=-1).cpu()
+
+    def relevance(self, prepared: Prepared, label: str) -> Float[Tensor, "tokens tokens"]:
+        """Gradient-weighted relevance of each token (columns) to each (rows, the class token's first) for this label.
+
+        Raises:
+            HubError: if the model has no such label, or its own code gives maps that no gradient reaches.
+        """
+        engine, labels = self.hub.engine, self.labels
+        if label not in labels:
+            raise HubError(f"{self.title} has no label {label[:60]!r}.")
+        if engine.holds_maps:
+            raise HubError(f"The code of {self.title} gives whole maps, which no gradient reaches.")
+        pixels = prepared.pixels.to(engine.device, engine.model.dtype)
+        with engine.serial, torch.enable_grad(), record(differentiable=True) as trace:
+            logits = engine.model(pixel_values=pixels).logits
+            return relevance_maps(trace, logits[0, labels.index(label)])
+
+    @property
+    def _input(self) -> PictureInput:
+        picture = self.hub.engine.picture
+        if picture is None:
+            raise HubError(f"{self.title} takes a text, not a picture.")
+        return picture
+
+    @property
+    def _embedding(self) -> torch.nn.Conv2d:
+        """The convolution that embeds patches: its kernel is a patch, and so is its stride."""
+        for module in self.hub.engine.model.modules():
+            if isinstance(module, torch.nn.Conv2d) and module.kernel_size == self.patch_size == module.stride:
+                return module
+        raise HubError(f"{self.title} does not cut pictures into patches by one convolution.")
