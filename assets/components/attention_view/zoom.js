@@ -136,7 +136,7 @@ function listenToZoom(view, index) {
 
 function pinchStart(view, plot, [one, two]) {
   const middle = { x: (one.x + two.x) / 2, y: (one.y + two.y) / 2 };
-  return { pinch: Math.hypot(one.x - two.x, one.y - two.y) || 1, around: unitsAt(plot, middle.x, middle.y), shown: shownPart(view), moved: true };
+  return { pinch: Math.hypot(one.x - two.x, one.y - two.y) || 1, around: unitsAt(plot, middle.x, middle.y), shown: shownPart(view), pans: true, moved: true };
 }
 
 function pinchMove(view, { pinch, around, shown }, [one, two]) {

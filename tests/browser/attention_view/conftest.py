@@ -1,0 +1,28 @@
+"""A small view with pieces of words and strangers among its tokens."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Page
+
+from tests.browser.attention_view.live_view import LiveView
+from tests.browser.attention_view.reading import (
+    KEYS,
+    QUERIES,
+    START,
+)
+from tests.viz_core.figures.attention_groups import make_group
+from viz_core.figures.attention_payload import View
+from viz_core.figures.map_group import MapGroup
+from viz_core.figures.view_words import view_words
+
+
+@pytest.fixture(scope="module")
+def cross() -> MapGroup:
+    words = {"query_words": (0, 1, 2, 3, 3, 4), "key_words": (0, 1, 2, 2, 3, 4, 5)}
+    return make_group(6, 7, query_tokens=QUERIES, key_tokens=KEYS, **words)
+
+
+@pytest.fixture
+def live(page: Page, cross: MapGroup) -> LiveView:
+    return LiveView(page, View([make_group(5, 5, "self"), cross], view_words()), START)

@@ -1,0 +1,120 @@
+"""The grid of heads: fingerprints, order, filter; heads combined and compared."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.attention_view.live_view import LiveView
+from tests.browser.attention_view.reading import (
+    KEYS,
+    QUERIES,
+    START,
+    point_at_cell,
+    saved_npz,
+    weights_of,
+)
+from tests.viz_core.figures.attention_groups import make_group
+from viz_core.analysis import combine_heads
+from viz_core.figures.attention_payload import View
+from viz_core.figures.map_group import MapGroup
+from viz_core.figures.view_words import view_words
+
+
+def test_another_head_is_drawn_from_what_is_here(live: LiveView) -> None:
+    live.page.wait_for_timeout(200)
+    first = live.sent[0]
+    live.head(1, 2).click()
+    live.page.wait_for_timeout(400)
+    assert live.wants == []
+    assert len(live.sent) == 2
+    assert live.sent[1] < 700 < first
+
+
+def test_fingerprints_are_read_on_hover(live: LiveView, cross: MapGroup) -> None:
+    live.head(1, 2).hover()
+    print_ = cross.picture(1).fingerprints[2]
+    expect(live.part("printName")).to_have_text("Layer 2, head 3")
+    line = live.page.locator("[data-measure=alignment]")
+    expect(line.locator("dd")).to_have_text(f"{print_.alignment:.2f} bits")
+    above = sum(other.alignment > print_.alignment for layer in range(2) for other in cross.picture(layer).fingerprints)
+    expect(line.locator(".rank")).to_have_text(f"{above + 1} of 6")
+    expect(live.page.locator("[data-measure]")).to_have_count(4)  # no diagonal between two sequences
+
+
+def test_the_grid_is_sorted_and_filtered_by_fingerprint(live: LiveView, cross: MapGroup) -> None:
+    live.page.get_by_label("Sort by").select_option("entropy")
+    prints = {(layer, head): cross.picture(layer).fingerprints[head].entropy for layer in range(2) for head in range(3)}
+    expected = sorted(prints, key=lambda head: -prints[head])
+    buttons = live.page.locator("button.head")
+    shown = buttons.evaluate_all("all => all.map((b) => [Number(b.dataset.layer), Number(b.dataset.head)])")
+    assert [tuple(head) for head in shown] == expected
+
+    middle = (prints[expected[2]] + prints[expected[3]]) / 2
+    live.map.focus()
+    live.page.keyboard.press("/")
+    expect(live.part("filter")).to_be_focused()
+    live.page.keyboard.type(f"entr > {middle:.3f}")
+    expect(buttons).to_have_count(3)
+    expect(live.part("gridNote")).to_have_text("3 of 6 heads.")
+    live.part("filter").fill("nonsense")
+    expect(live.part("filter")).to_have_attribute("aria-invalid", "true")
+    expect(buttons).to_have_count(6)
+
+
+@pytest.mark.parametrize("how", ["mean", "max"])
+def test_heads_are_combined_as_the_library_does(live: LiveView, cross: MapGroup, how: str) -> None:
+    live.option("heads", "layer").click()
+    live.option("how", how).click()
+    expected = combine_heads(cross.calls[0].weights()[0], how)  # type: ignore[arg-type]
+    np.testing.assert_allclose(saved_npz(live)["weights"], expected, atol=1e-7)
+
+
+def test_chosen_heads_are_combined(live: LiveView, cross: MapGroup) -> None:
+    live.head(1, 2).click(modifiers=["Shift"])
+    live.page.wait_for_timeout(300)
+    assert live.state.look.heads == "0.0_1.2"
+    expected = (weights_of(cross, 0, 0) + weights_of(cross, 1, 2)) / 2
+    np.testing.assert_allclose(saved_npz(live)["weights"], expected, atol=1e-7)
+
+
+def test_two_heads_stand_side_by_side_and_as_a_signed_difference(live: LiveView, cross: MapGroup) -> None:
+    live.option("compare", "side").click()
+    expect(live.page.get_by_role("application")).to_have_count(2)
+    live.head(1, 1).click()  # the second head is being chosen
+    expect(live.page.locator("figcaption").nth(1)).to_have_text("Layer 2, head 2")
+    live.option("compare", "difference").click()
+    expect(live.page.get_by_role("application")).to_have_count(1)
+    difference = weights_of(cross, 0, 0) - weights_of(cross, 1, 1)
+    np.testing.assert_allclose(saved_npz(live)["weights"], difference, atol=1e-7)
+    column = int(np.abs(difference[2]).argmax())
+    point_at_cell(live, 2, column)
+    expect(live.said).to_contain_text(f"{QUERIES[2]} → {KEYS[column]} differs by")
+
+
+def test_two_inputs_are_compared(page: Page, cross: MapGroup) -> None:
+    second = (make_group(4, 4, "self"), make_group(4, 5, query_tokens=tuple("abcd"), key_tokens=tuple("vwxyz")))
+    live = LiveView(page, View([make_group(5, 5, "self"), cross], view_words(), second, ("one", "two")), START)
+    live.option("compare", "side").click()
+    live.wait_until_exact()
+    assert live.wants == ["map 1.cross:0.0:mean:tokens"]
+    expect(page.locator("figcaption").nth(1)).to_have_text("Layer 1, head 1: two")
+    live.option("compare", "difference").click()
+    expect(live.part("mapNote")).to_contain_text("not equally large")
+
+
+def test_two_inputs_stand_as_a_signed_difference(page: Page, cross: MapGroup) -> None:
+    other = replace(make_group(6, 7, heads=4), query_tokens=QUERIES, key_tokens=KEYS)
+    live = LiveView(page, View([cross], view_words(), (other,), ("one", "two")), START)
+    live.option("compare", "difference").click()
+    live.wait_until_exact()
+    difference = weights_of(cross, 0, 0) - weights_of(other, 0, 0)
+    assert np.abs(difference).max() > 0.1
+    np.testing.assert_allclose(saved_npz(live)["weights"], difference, atol=1e-7)
+    row, column = divmod(int(difference.argmin()), len(KEYS))
+    point_at_cell(live, row, column)
+    expect(page.locator("[data-piece=tip]").first).to_contain_text(f"−{-difference[row, column]:.2f}")
+    expect(live.page.locator("[data-part=scale]")).to_contain_text("difference")

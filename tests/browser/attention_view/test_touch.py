@@ -1,0 +1,109 @@
+"""The view under fingers, on a phone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.attention_view.live_view import LiveView
+from tests.browser.attention_view.reading import START, read_tip, saved_npz, weights_of
+from tests.viz_core.figures.attention_groups import make_group
+from viz_core.figures.attention_payload import View
+from viz_core.figures.map_group import MapGroup
+from viz_core.figures.view_words import view_words
+
+
+@pytest.fixture
+def phone(browser: Browser) -> Iterator[Page]:
+    context = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
+    page = context.new_page()
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    yield page
+    context.close()
+    assert not errors, errors
+
+
+class Fingers:
+    """Fingers on the opened map; places are fractions of its width and height."""
+
+    def __init__(self, live: LiveView) -> None:
+        self.session = live.page.context.new_cdp_session(live.page)
+        live.map.scroll_into_view_if_needed()
+        box = live.map.bounding_box()
+        assert box
+        self.box = box
+
+    def touch(self, kind: str, *places: tuple[float, float]) -> None:
+        x, y, width, height = (self.box[name] for name in ("x", "y", "width", "height"))
+        points = [{"x": x + px * width, "y": y + py * height, "id": i} for i, (px, py) in enumerate(places)]
+        self.session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+    def move(self, start: Sequence[tuple[float, float]], end: Sequence[tuple[float, float]], steps: int = 6) -> None:
+        self.touch("touchStart", *start)
+        for step in range(1, steps + 1):
+            share = step / steps
+            between = [(a + (c - a) * share, b + (d - b) * share) for (a, b), (c, d) in zip(start, end, strict=True)]
+            self.touch("touchMove", *between)
+        self.touch("touchEnd")
+
+
+def zoom_of(live: LiveView) -> tuple[int, ...]:
+    live.page.wait_for_timeout(900)  # the state is told once the reader pauses
+    return tuple(map(int, live.state.look.zoom.split(".")))
+
+
+def test_two_fingers_enlarge_what_lies_between_them_and_one_moves_it(phone: Page) -> None:
+    group = make_group(40, 40, "self", layers=1, heads=1)
+    live = LiveView(phone, View([group], view_words()))
+    fingers = Fingers(live)
+    fingers.move([(0.5, 0.6), (0.6, 0.7)], [(0.3, 0.4), (0.8, 0.9)])
+    row, column, rows, columns = zoom_of(live)
+    assert rows < 20
+    assert columns < 20
+    assert row > 0
+    assert column > 0
+    expect(live.part("whole")).to_be_visible()
+    saved = saved_npz(live)
+    np.testing.assert_array_equal(saved["weights"], weights_of(group, 0, 0))  # a short map is saved whole
+    fingers = Fingers(live)
+    fingers.move([(0.7, 0.7)], [(0.4, 0.5)])
+    moved = zoom_of(live)
+    assert moved[2:] == (rows, columns)
+    assert moved[0] > row
+    assert moved[1] > column
+    assert live.state.pins == ()  # neither gesture pinned what lay under its end
+    fingers.move([(0.3, 0.4), (0.8, 0.9)], [(0.5, 0.6), (0.55, 0.65)])
+    expect(live.part("whole")).to_be_hidden()
+
+
+def test_two_fingers_bring_exact_tiles_of_a_long_input(phone: Page) -> None:
+    group = make_group(1200, 1200, "self", layers=1, heads=1)
+    live = LiveView(phone, View([group], view_words()))
+    expect(live.map).to_have_attribute("data-exact", "false")
+    for _ in range(3):
+        Fingers(live).move([(0.5, 0.6), (0.6, 0.7)], [(0.3, 0.4), (0.8, 0.9)])
+        phone.wait_for_timeout(100)
+    live.wait_until_exact()
+    saved = saved_npz(live)
+    (row, column), (height, width) = saved["first"], saved["weights"].shape
+    assert max(height, width) <= 256
+    expected = weights_of(group, 0, 0)[row : row + height, column : column + width]
+    np.testing.assert_array_equal(saved["weights"], expected)
+
+
+def test_a_finger_reads_cell_after_cell_along_a_pinned_row(phone: Page, cross: MapGroup) -> None:
+    live = LiveView(phone, View([cross], view_words()), START)
+    assert phone.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    box = live.map.bounding_box()
+    assert box
+    live.map.tap(position={"x": box["width"] * 0.5, "y": box["height"] * 0.6})
+    first = read_tip(live)
+    live.map.tap(position={"x": box["width"] * 0.3, "y": box["height"] * 0.6})
+    second = read_tip(live)
+    assert first[0] == second[0]
+    assert first[1] != second[1]
+    expect(phone.locator("[data-part=queryLine] [aria-pressed=true]")).to_have_text(first[0])
