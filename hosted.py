@@ -4,11 +4,35 @@ import os
 
 import streamlit as st
 from streamlit import config
+from streamlit.runtime import get_instance
 
+from hosting.logs import structured_logs
+from hosting.operations import Operations
 from hosting.profile import profile
+from hosting.settings import settings
+from ui.compute import metrics, slots
+from ui.failure import tell
 
 os.environ.setdefault("ATLAS_HOSTED", "1")
-app = st.App("app.py")
+
+
+def sessions() -> int:
+    """How many visitors are connected."""
+    found = get_instance().stats_mgr.get_stats(["active_sessions"])
+    return sum(int(stat.value) for stats in found.values() for stat in stats)
+
+
+def warm_up() -> None:
+    """Imported once Streamlit runs: caches want to know of it, and a health check need not wait for libraries."""
+    from ui.warm import warm_up
+
+    warm_up()
+
+
+structured_logs()
+operations = Operations(warm_up, slots, metrics, settings().stop_seconds)
+metrics().watch_sessions(sessions)
+app = st.App("app.py", routes=operations.routes(), lifespan=operations.lifespan, on_script_error=tell)
 
 if __name__ == "__main__":
     # Secrets are left to Streamlit, which reads them from the environment itself.

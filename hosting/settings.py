@@ -12,6 +12,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 HOSTED_TOKENS = 2048
 HOSTED_CHARACTERS = 20_000
+HOSTED_CACHE_MB = 256
 
 
 def _where_hosted(limit: int) -> Any:
@@ -28,21 +29,27 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="ATLAS_", frozen=True, env_ignore_empty=True)
 
-    device: str = Field("", description="where models run: `cuda`, `mps` or `cpu`; the best there is unless given")
+    device: str = Field(
+        default="", description="where models run: `cuda`, `mps` or `cpu`; the best there is unless given"
+    )
     threads: int = Field(
         default_factory=lambda: max(1, (os.cpu_count() or 1) // 2),
         ge=1,
         description="CPU threads of one forward pass; half the cores unless given",
     )
-    hosted: bool = Field(False, description="strangers visit: only models that are offered, and the limits below")
+    hosted: bool = Field(
+        default=False, description="strangers visit: only models that are offered, and the limits below"
+    )
     models: Annotated[tuple[str, ...], NoDecode] = Field(
-        (), description="the only models of the lab, with commas between them; any unless given or hosted"
+        default=(), description="the only models of the lab, with commas between them; any unless given or hosted"
     )
     model_folders: Annotated[tuple[Path, ...], NoDecode] = Field(
-        (), description="folders whose models the lab may load, as in PATH"
+        default=(), description="folders whose models the lab may load, as in PATH"
     )
     model_memory_mb: int | None = Field(
-        None, ge=1, description="memory that a model of the lab may need; four fifths of what is free unless given"
+        default=None,
+        ge=1,
+        description="memory that a model of the lab may need; four fifths of what is free unless given",
     )
     max_characters: int | None = Field(
         default_factory=_where_hosted(HOSTED_CHARACTERS),
@@ -54,17 +61,28 @@ class Settings(BaseSettings):
         ge=1,
         description=f"tokens of a text in the lab; {HOSTED_TOKENS:,} where hosted, else what the model takes",
     )
-    max_picture_mb: float = Field(10, gt=0, le=10, description="size of a picture's file")
-    max_megapixels: float = Field(40, gt=0, le=40, description="size of a picture, judged before it is unpacked")
-    slots: int = Field(2, ge=1, description="computations at once; more wait their turn")
-    queue: int = Field(100, ge=0, description="computations that may wait; more are told to try again")
-    wait_seconds: float = Field(60, gt=0, description="how long one waits for its turn before it is told to try again")
-    max_seconds: float = Field(60, gt=0, description="how long one computation may take")
-    cache_mb: int = Field(256, ge=1, description="recorded attention kept for whoever asks the same again")
-    runner: Literal["here", "serve"] = Field(
-        "here", description="where models run: `here`, in this process, or on Ray `serve`"
+    max_picture_mb: float = Field(default=10, gt=0, le=10, description="size of a picture's file")
+    max_megapixels: float = Field(
+        default=40, gt=0, le=40, description="size of a picture, judged before it is unpacked"
     )
-    ray_address: str = Field("auto", description="the Ray cluster, where models run on Ray Serve")
+    slots: int = Field(default=2, ge=1, description="computations at once; more wait their turn")
+    queue: int = Field(default=100, ge=0, description="computations that may wait; more are told to try again")
+    wait_seconds: float = Field(
+        default=60, gt=0, description="how long one waits for its turn before it is told to try again"
+    )
+    max_seconds: float = Field(default=60, gt=0, description="how long one computation may take")
+    stop_seconds: float = Field(
+        default=10, ge=0, description="how long a server that was told to stop goes on with what it has begun"
+    )
+    cache_mb: int = Field(
+        default_factory=lambda before: HOSTED_CACHE_MB if before["hosted"] else 2048,
+        ge=1,
+        description=f"recorded attention kept for who asks the same again; {HOSTED_CACHE_MB} where hosted, else 2,048",
+    )
+    runner: Literal["here", "serve"] = Field(
+        default="here", description="where models run: `here`, in this process, or on Ray `serve`"
+    )
+    ray_address: str = Field(default="auto", description="the Ray cluster, where models run on Ray Serve")
 
     @field_validator("models", mode="before")
     @classmethod

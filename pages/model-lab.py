@@ -9,6 +9,7 @@ from ui.model_lab import claims, fingerprints, model_card, next_words, outcome
 from ui.model_lab_inputs import ask_input, ask_model, ask_second, input_names, load, run
 from ui.model_lab_models import hub_maps
 from ui.model_lab_positions import positions
+from ui.model_lab_vision import link_to_vision
 from ui.words import current_language, load_words
 from viz_core.figures.model_lab_maps import first_look
 from viz_core.figures.translation import open_map
@@ -25,15 +26,17 @@ if wanted is None or model is None:
 model_card(chapter, model)
 
 asked = ask_input(chapter, model)
-result = run(chapter, wanted, model, *asked) if asked else None
+result = run(chapter, wanted, *asked) if asked else None
 if asked is None or result is None:
     st.stop()
 outcome(chapter, model, result)
+if model.card.kind == "vision":
+    link_to_vision(chapter, model)
 
 language = current_language()
 groups = hub_maps(wanted, asked[0], language, asked[1])
 other = ask_second(chapter, model, asked[0])
-compared = run(chapter, wanted, model, *other) if other else None
+compared = run(chapter, wanted, *other) if other else None
 view = attention_view(
     groups,
     load_words("attention-view").sections,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from viz_core.training.translation import Recipe, State  # noqa: E402
 
 # The tests' tensors are small: a second thread costs more than it brings, and sums keep their order on any machine.
 torch.set_num_threads(1)
+os.environ["ATLAS_THREADS"] = "1"
 
 TINY = "tiny-en-fr"
 TINY_MODEL = {

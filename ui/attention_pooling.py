@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from ui.chapter import Chapter
+from ui.compute import computed
 from viz_core.attention.kernel_pooling import nadaraya_watson
 from viz_core.attention.kernel_width import WidthSearch, learn_width, shortcut_error
 from viz_core.attention.kernels import KERNELS, Kernel, with_width
@@ -221,7 +222,7 @@ def _take(key: str, width: float) -> None:
     st.session_state[key] = width
 
 
-@st.cache_data(max_entries=64, show_spinner=False)
+@computed(says="measuring")
 def _search(kernel: str, n: int, noise: float, seed: int) -> tuple[WidthSearch, Tensor]:
     """The search, and for each width it tried the error against the truth."""
     x, y = noisy_points(n, noise, seed)

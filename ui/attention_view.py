@@ -9,6 +9,7 @@ from typing import Any
 import streamlit as st
 
 from ui.component import component
+from ui.compute import in_a_slot
 from viz_core.figures.attention_payload import View, encode_view
 from viz_core.figures.map_group import MapGroup
 from viz_core.figures.view_link import ViewLink, read_link, write_link
@@ -60,14 +61,13 @@ def attention_view(
     message = (st.session_state.get(key) or {}).get("view")
     state = _state(view, message, names, default, f"{key}-turn")
     wants = _wants(message, f"{key}-ask")
-    data = encode_view(
-        view,
-        state,
-        turn=st.session_state.get(f"{key}-turn", 0),
-        known=_field(message, "have") == view.stamp,
-        wants=wants,
-        page=view_page(view, state, "Attention Atlas").encode() if "page" in wants else None,
-    )
+    turn, known = st.session_state.get(f"{key}-turn", 0), _field(message, "have") == view.stamp
+
+    def encode() -> bytes:
+        page = view_page(view, state, "Attention Atlas").encode() if "page" in wants else None
+        return encode_view(view, state, turn=turn, known=known, wants=wants, page=page)
+
+    data = in_a_slot(encode, "view")
     _mount(key=key, data=data, on_view_change=lambda: None)
     return state
 

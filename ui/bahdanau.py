@@ -8,6 +8,7 @@ from typing import Any
 import streamlit as st
 
 from ui.chapter import Chapter
+from ui.compute import computed
 from ui.controls import escape
 from ui.models import translation, translator
 from ui.translation import Request
@@ -20,13 +21,13 @@ MODELS = (PLAIN, ATTENTION, TRANSFORMER)
 LIKELIEST = 6  # next words shown
 
 
-@st.cache_resource(max_entries=64, show_spinner=False)
+@computed()
 def steps_of(text: str, beam: int) -> DecoderSteps:
     """Every step of a translation by the attention model; nothing in it changes, so sessions share it."""
     return decoder_steps(translator(ATTENTION), translation(ATTENTION, text, beam))
 
 
-@st.cache_data(max_entries=64, show_spinner=False)
+@computed(says="measuring")
 def residuals_of(text: str, beam: int) -> dict[str, float]:
     """How far this translation is from what must be true of it, by the name of each claim."""
     model, result = translator(ATTENTION), translation(ATTENTION, text, beam)
@@ -37,7 +38,7 @@ def residuals_of(text: str, beam: int) -> dict[str, float]:
     }
 
 
-@st.cache_data(max_entries=64, show_spinner=False)
+@computed(says="measuring")
 def bottleneck_of(text: str) -> float:
     """How much the plain model's logits change when all source states but the last are thrown away."""
     return bottleneck_error(translator(PLAIN), translation(PLAIN, text, 1))

@@ -7,8 +7,8 @@ import hashlib
 import streamlit as st
 
 from ui.chapter import Chapter
+from ui.compute import in_a_slot
 from ui.controls import escape
-from ui.model_lab_patience import patiently
 from viz_core.figures import model_lab as figures
 from viz_core.figures.map_group import MapGroup
 from viz_core.figures.view_state import ViewState
@@ -130,7 +130,7 @@ def fingerprints(chapter: Chapter, groups: tuple[MapGroup, ...], view: ViewState
     """One measure of every head of the kind that is open above, as a map of layers by heads."""
     group = next(group for group in groups if group.id == view.group)
     chapter.text("fingerprints", kind=group.label)
-    measures = patiently(chapter.words("measuring"), lambda: figures.measured(group))
+    measures = in_a_slot(lambda: figures.measured(group), "fingerprints", ("fingerprints", group.stamp), "measuring")
     measure = str(chapter.controls.choice("measure", tuple(measures), next(iter(measures))))
     values = measures[measure]
     layer, head = divmod(int(values.argmax()), values.shape[1])

@@ -111,10 +111,9 @@ def input_names(chapter: Chapter, first: Asked, second: Asked) -> tuple[str, str
     return first.text or words("first-picture"), second.text or words("second-picture")
 
 
-def run(chapter: Chapter, wanted: Wanted, model: HubModel, asked: Asked, image: Image.Image | None) -> HubRun | None:
+def run(chapter: Chapter, wanted: Wanted, asked: Asked, image: Image.Image | None) -> HubRun | None:
     """One recorded run, or None after a sentence. What was typed stays."""
-    label = chapter.words("running", model=escape(model.card.name))
-    return told(chapter, lambda: patiently(label, lambda: hub_run(wanted, asked, image)))
+    return told(chapter, lambda: hub_run(wanted, asked, image))
 
 
 def told(chapter: Chapter, work: Callable[[], Result]) -> Result | None:

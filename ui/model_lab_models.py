@@ -9,6 +9,7 @@ import streamlit as st
 from PIL import Image
 
 from hosting.settings import settings
+from ui.compute import computed
 from ui.model_lab_patience import Arrived
 from ui.words import load_words
 from viz_core.figures.map_group import MapGroup
@@ -80,7 +81,7 @@ def hub_model(wanted: Wanted, _arrived: Arrived) -> HubModel:
     )
 
 
-@st.cache_resource(max_entries=6, ttl=3600, show_spinner=False)
+@computed()
 def hub_run(wanted: Wanted, asked: Asked, _image: Image.Image | None) -> HubRun:
     """A run with its trace; nothing in it changes, so sessions that ask the same share it.
 
@@ -104,7 +105,7 @@ def hub_run(wanted: Wanted, asked: Asked, _image: Image.Image | None) -> HubRun:
     )
 
 
-@st.cache_resource(max_entries=6, ttl=3600, show_spinner=False)
+@computed()
 def hub_maps(wanted: Wanted, asked: Asked, language: str, _image: Image.Image | None) -> tuple[MapGroup, ...]:
     """The maps of a run as an attention view shows them; they keep their thumbnails."""
     return hub_groups(hub_run(wanted, asked, _image), load_words("model-lab", language).group("view"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
+from ui.compute import computed
 from ui.words import load_words
 from viz_core import claims
 from viz_core.figures.map_group import MapGroup
@@ -17,20 +18,20 @@ def translator(name: str) -> Translator:
     return load_translator(name)
 
 
-@st.cache_resource(max_entries=64, show_spinner=False)
+@computed(says="translating")
 def translation(name: str, text: str, beam: int) -> Translation:
     """A translation with its trace; nothing in it changes, so sessions that ask the same share it."""
     return translator(name).translate(text, beam=beam)
 
 
-@st.cache_resource(max_entries=64, show_spinner=False)
+@computed()
 def translation_maps(name: str, text: str, beam: int, language: str) -> tuple[MapGroup, ...]:
     """The maps of a translation as an attention view shows them; they keep their thumbnails."""
     labels = load_words("translation", language).group("view")
     return translation_groups(translation(name, text, beam), labels)
 
 
-@st.cache_data(max_entries=64, show_spinner=False)
+@computed(says="measuring")
 def translation_residuals(name: str, text: str, beam: int) -> dict[str, float]:
     """How far a translation is from what must be true of it, by the name of each claim."""
     model, result = translator(name), translation(name, text, beam)

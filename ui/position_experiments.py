@@ -8,6 +8,7 @@ import streamlit as st
 import torch
 
 from ui.chapter import Chapter
+from ui.compute import in_a_slot
 from ui.position_embeddings import ROUNDING, Asked
 from viz_core.figures import position_experiments as figures
 from viz_core.positional import sinusoidal_table
@@ -102,8 +103,9 @@ def _train(chapter: Chapter, kept: str, reach: int, num_steps: int) -> None:
     stop.button(
         chapter.words("stop"), key=chapter.controls.key("stop"), icon=":material/stop:"
     )  # a click ends this run
-    begun = time.monotonic()
-    for learning in learn_table(POSITIONS, DIMENSIONS, reach, num_steps):
+    begun, place = time.monotonic(), st.empty()
+    series = learn_table(POSITIONS, DIMENSIONS, reach, num_steps)
+    while (learning := in_a_slot(lambda: next(series, None), "training", place=place)) is not None:
         st.session_state[kept] = ((reach, num_steps), learning)
         said = chapter.words("training", step=f"{learning.step:,}", steps=f"{num_steps:,}")
         bar.progress(learning.step / num_steps, said)

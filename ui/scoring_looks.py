@@ -10,6 +10,7 @@ import streamlit as st
 import torch
 
 from ui.chapter import Chapter
+from ui.compute import computed
 from viz_core.attention.gaussian_terms import gaussian_scores, gaussian_terms, to_one_length
 from viz_core.attention.scaling import Width, dot_products, measure_width, variance_error_allowed
 from viz_core.attention.score_contest import (
@@ -233,11 +234,11 @@ def _factor(value: float) -> str:
     return f"({int(value)})" if value < 0 else str(int(value))
 
 
-@st.cache_data(max_entries=32, show_spinner=False)
+@computed(says="measuring")
 def _widths(num_keys: int, seed: int) -> tuple[Width, ...]:
     return tuple(measure_width(d, num_keys, PAIRS, seed) for d in WIDTHS)
 
 
-@st.cache_data(max_entries=64, show_spinner=False)
+@computed()
 def _contest(scene: str, num_hiddens: int, steps: int, seed: int) -> dict[str, Entry]:
     return contest(SCENES[scene](seed), num_hiddens, steps, seed)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import streamlit as st
 
 from ui.chapter import Chapter
+from ui.compute import in_a_slot
 from viz_core.stopwatch import Measurement
 
 _EVERY = 0.1  # seconds from one measurement to the next
@@ -44,9 +45,11 @@ class Run:
         if self.state != "running" or not self.busy.acquire(blocking=False):
             return
         try:
-            self.measurements.append(next(self.series))
-        except StopIteration:
-            self._end("finished")
+            measured = in_a_slot(lambda: next(self.series, None), "stopwatch")
+            if measured is None:
+                self._end("finished")
+            else:
+                self.measurements.append(measured)
         finally:
             self.touched = time.monotonic()
             self.busy.release()

@@ -6,6 +6,8 @@ import streamlit as st
 import torch
 
 from ui.chapter import Chapter
+from ui.compute import computed
+from ui.models import translator
 from viz_core import anatomy, claims
 from viz_core.figures import transformer as figures
 from viz_core.figures.view_state import ViewState
@@ -17,8 +19,7 @@ _BOOK_EXAMPLES = torch.tensor([[1.0, 2.0], [2.0, 3.0]])
 def inside_the_encoder(chapter: Chapter, model: Translator, result: Translation) -> None:
     """Every step of the encoder with this sentence's numbers."""
     names = chapter.words.group("figure")
-    source = torch.tensor([result.source_ids], device=model.device)
-    steps = anatomy.encoder_steps(model.model.encoder, source)
+    steps, residuals = _inside(model.card.name, result.source_ids)
     chapter.text("inside")
     norms = anatomy.mean_norms(steps)
     chapter.figure("depth", figures.depth_figure(steps, names), summary=", ".join(f"{norm:.1f}" for norm in norms))
@@ -31,11 +32,19 @@ def inside_the_encoder(chapter: Chapter, model: Translator, result: Translation)
         count=len(result.source_tokens),
     )
     with st.container(horizontal=True, key="claims-inside"):
-        chapter.claim("walk", claims.walk_error(model.model.encoder, source), 1e-5)
-        chapter.claim("twin", claims.position_wise_error(model.model.encoder), 1e-6)
+        chapter.claim("walk", residuals["walk"], 1e-5)
+        chapter.claim("twin", residuals["twin"], 1e-6)
     layer, batch = anatomy.layer_norm(_BOOK_EXAMPLES), anatomy.batch_norm(_BOOK_EXAMPLES)
     rows = {"layer_1": layer[0], "layer_2": layer[1], "batch_1": batch[0], "batch_2": batch[1]}
     chapter.text("norms", **{name: ", ".join(f"{v:+.2f}" for v in row.tolist()) for name, row in rows.items()})
+
+
+@computed()
+def _inside(name: str, source_ids: tuple[int, ...]) -> tuple[tuple[anatomy.Step, ...], dict[str, float]]:
+    model = translator(name)
+    encoder, source = model.model.encoder, torch.tensor([source_ids], device=model.device)
+    residuals = {"walk": claims.walk_error(encoder, source), "twin": claims.position_wise_error(encoder)}
+    return anatomy.encoder_steps(encoder, source), residuals
 
 
 def causal_mask(chapter: Chapter, result: Translation, view: ViewState) -> None:

@@ -56,8 +56,7 @@ def ask_sentence(chapter: Chapter, default: str = "cat") -> Request:
 def translate(chapter: Chapter, model: str, request: Request) -> Translation | None:
     """The translation, or None after a sentence that says why there is none. What was typed stays."""
     try:
-        with st.spinner(chapter.common("translating"), show_time=True):
-            return translation(model, request.text, request.beam)
+        return translation(model, request.text, request.beam)
     except TextError as error:
         st.warning(escape(str(error)), icon=":material/edit:")
     except CheckpointError as error:

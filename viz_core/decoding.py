@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from viz_core.interruption import may_end
 from viz_core.models.encoder_decoder import EncoderDecoder
 from viz_core.tokenization import SpecialTokens
 
@@ -28,6 +29,7 @@ def greedy_search(
     done = torch.zeros(source.shape[0], dtype=torch.bool, device=source.device)
     steps = []
     for _ in range(max_new_tokens):
+        may_end()
         logits, state = model.decoder(token, state)
         token = _without_specials(logits[:, -1], special).argmax(dim=-1).masked_fill(done, special.pad)[:, None]
         steps.append(token)
@@ -66,6 +68,7 @@ def beam_search(
     best: list[tuple[float, list[int]]] = [(-torch.inf, []) for _ in range(batch)]
 
     for step in range(1, max_new_tokens + 1):
+        may_end()
         logits, state = model.decoder(hypotheses[:, -1:], state)
         log_p = _without_specials(logits[:, -1], special).float().log_softmax(dim=-1)
         vocab = log_p.shape[-1]

@@ -12,6 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from viz_core.analysis import attention_entropy
+from viz_core.interruption import may_end
 from viz_core.trace import AttentionCall
 
 # A block of at most so many weights is measured at a time: 1 MB.
@@ -143,6 +144,7 @@ def _read(call: AttentionCall, row: int, heads: slice, on_itself: bool, size: in
     height = max(1, _BLOCK_WEIGHTS // (count * keys))
     counted = 0
     for i in range(rows):
+        may_end()
         # As in `AttentionCall.overview`: a row may lie in two bins, but is counted once.
         start, stop = i * queries // rows, -(-(i + 1) * queries // rows)
         for first in range(start, stop, height):

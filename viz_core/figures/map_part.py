@@ -14,6 +14,7 @@ from torch import Tensor
 
 from viz_core.analysis import combine_heads
 from viz_core.figures.map_group import MapGroup
+from viz_core.interruption import may_end
 from viz_core.words import merge_words
 
 TILE = 64
@@ -98,6 +99,7 @@ def map_part(
     # A block of rows is a multiple of what becomes one cell, so that no cell is cut in two.
     height = max(1, _BLOCK_WEIGHTS // (len(name.heads) * len(group.key_tokens) * pool[0])) * pool[0]
     for start in range(rows.start, rows.stop, height):
+        may_end()
         block = _exact(group, name, range(start, min(start + height, rows.stop)), columns)
         pieces.append(F.max_pool2d(block[None], pool, ceil_mode=True)[0] if pool != (1, 1) else block)
     return torch.cat(pieces)

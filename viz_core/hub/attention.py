@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from viz_core.interruption import may_end
 from viz_core.trace import attend
 
 ATTENTION_IMPLEMENTATION = "attention-atlas"
@@ -54,6 +55,7 @@ def attention_forward(
     Raises:
         ValueError: if the model wants attention sinks: their weights would not sum to 1.
     """
+    may_end()  # between two layers of any model
     if others.get("s_aux") is not None:
         raise ValueError("attention sinks (s_aux): expected none, got some; their weights do not sum to 1")
     mask, bias = (attention_mask, None) if _is_boolean(attention_mask) else (None, attention_mask)

@@ -1,0 +1,110 @@
+"""What runs a server: is it alive, is it ready, what does it count, and how it stops without cutting anyone short."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from anyio import to_thread
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from hosting.logs import log, reformat, where
+from hosting.metrics import CONTENT_TYPE, Metrics
+from hosting.slots import Slots
+
+_LOOK = 0.1  # seconds between two looks at what is still at work
+
+
+class Operations:
+    """One server: its models load in the background, and it stops when its work is done.
+
+    Args:
+        warm: loads the models; whatever it raises leaves the server unready.
+        slots: those of this process.
+        metrics: those of this process.
+        stop_seconds: how long visitors may go on after the server was told to stop.
+    """
+
+    def __init__(
+        self,
+        warm: Callable[[], object],
+        slots: Callable[[], Slots],
+        metrics: Callable[[], Metrics],
+        stop_seconds: float,
+    ) -> None:
+        self._warm, self._slots, self._metrics = warm, slots, metrics
+        self._stop_seconds = stop_seconds
+        self._state = {"ready": False, "stopping": False}
+
+    @property
+    def ready(self) -> bool:
+        return self._state["ready"] and not self._state["stopping"]
+
+    def routes(self) -> list[Route]:
+        """`/healthz`: the process answers. `/readyz`: models are loaded, and it does not stop. `/metrics`."""
+
+        def health(_request: Request) -> Response:
+            return PlainTextResponse("ok")
+
+        def readiness(_request: Request) -> Response:
+            return PlainTextResponse("ready", 200) if self.ready else PlainTextResponse("not ready", 503)
+
+        def counts(_request: Request) -> Response:
+            return Response(self._metrics().text(), media_type=CONTENT_TYPE)
+
+        return [Route("/healthz", health), Route("/readyz", readiness), Route("/metrics", counts)]
+
+    @asynccontextmanager
+    async def lifespan(self, _app: Any) -> AsyncIterator[None]:
+        """From start to stop."""
+        reformat()
+        self._metrics().watch_ready(lambda: self.ready)
+        loading = asyncio.create_task(self._load())
+        self._stop_gently()
+        try:
+            yield
+        finally:
+            self._state["stopping"] = True
+            loading.cancel()
+            finished = await to_thread.run_sync(self._slots().close, self._stop_seconds)
+            log.info("stopped", {"finished": finished})
+
+    async def _load(self) -> None:
+        begun = time.monotonic()
+        try:
+            await to_thread.run_sync(self._warm)
+        except Exception as error:
+            log.error("the models could not be loaded", {"error": where(error)})
+            return
+        self._state["ready"] = True
+        log.info("ready", {"seconds": round(time.monotonic() - begun, 1)})
+
+    def _stop_gently(self) -> None:
+        """The first SIGTERM ends readiness: a balancer sends nobody more. The server stops when all are served."""
+        loop = asyncio.get_running_loop()
+        stop = signal.getsignal(signal.SIGTERM)
+        if not callable(stop):
+            return
+
+        def told(number: int, frame: Any) -> None:
+            if self._state["stopping"]:
+                stop(number, frame)
+                return
+            self._state["stopping"] = True
+            asyncio.run_coroutine_threadsafe(drain(number), loop)
+
+        async def drain(number: int) -> None:
+            running, waiting = self._slots().count()
+            log.info("stopping", {"running": running, "waiting": waiting})
+            end = time.monotonic() + self._stop_seconds
+            while self._slots().count() != (0, 0) and time.monotonic() < end:
+                await asyncio.sleep(_LOOK)
+            stop(number, None)
+
+        signal.signal(signal.SIGTERM, told)

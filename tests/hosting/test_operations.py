@@ -1,0 +1,148 @@
+"""Health, readiness, metrics and a stop that cuts nobody short."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import threading
+from collections.abc import Callable
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
+
+from hosting.metrics import Metrics
+from hosting.operations import Operations
+from hosting.slots import BusyError, Slots
+
+PATIENCE = 60.0
+
+
+def server(warm: Callable[[], object], stop_seconds: float = PATIENCE) -> tuple[Operations, Slots, Metrics]:
+    metrics = Metrics()
+    slots = Slots(1, 4, PATIENCE, metrics)
+    metrics.watch_slots(slots.count)
+    return Operations(warm, lambda: slots, lambda: metrics, stop_seconds), slots, metrics
+
+
+def app(operations: Operations) -> Starlette:
+    return Starlette(routes=list(operations.routes()), lifespan=operations.lifespan)
+
+
+async def until(true: Callable[[], bool]) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while not true():
+            await asyncio.sleep(0.01)
+
+
+def test_ready_once_the_models_are_loaded_and_healthy_before() -> None:
+    go = threading.Event()
+    operations, _, metrics = server(lambda: go.wait(PATIENCE))
+    with TestClient(app(operations)) as client:
+        assert client.get("/healthz").text == "ok"
+        assert client.get("/readyz").status_code == 503
+        assert "atlas_ready 0.0" in metrics.text().decode()
+        go.set()
+        while not operations.ready:
+            pass
+        assert client.get("/readyz").status_code == 200
+        assert "atlas_ready 1.0" in client.get("/metrics").text
+    assert not operations.ready
+
+
+def test_without_its_models_a_server_stays_unready() -> None:
+    tried = threading.Event()
+
+    def broken() -> None:
+        tried.set()
+        raise ValueError("the file of the model is cut short")
+
+    operations, _, _ = server(broken)
+    with TestClient(app(operations)) as client:
+        assert tried.wait(PATIENCE)
+        assert client.get("/readyz").status_code == 503
+        assert client.get("/healthz").status_code == 200
+
+
+def test_metrics_are_what_prometheus_reads() -> None:
+    operations, slots, metrics = server(lambda: None)
+    metrics.watch_sessions(lambda: 7)
+    metrics.watch_kept(lambda: (3, 12_345))
+    metrics.failed("KeyError")
+    slots.submit("translation", lambda: None).result()
+    with TestClient(app(operations)) as client:
+        answer = client.get("/metrics")
+    assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
+    samples = {
+        (sample.name, *sample.labels.values()): sample.value
+        for family in text_string_to_metric_families(answer.text)
+        for sample in family.samples
+    }
+    assert samples["atlas_sessions",] == 7
+    assert samples["atlas_kept_results",] == 3
+    assert samples["atlas_kept_bytes",] == 12_345
+    assert samples["atlas_failures_total", "KeyError"] == 1
+    assert samples["atlas_computations_total", "translation", "done"] == 1
+    assert samples["atlas_computation_seconds_count", "translation"] == 1
+    assert samples["atlas_queue_seconds_count", "translation"] == 1
+    assert samples["atlas_running",] == samples["atlas_waiting",] == 0
+    assert samples["process_resident_memory_bytes",] > 10**7
+
+
+def test_a_server_that_stops_finishes_what_it_has_begun() -> None:
+    """The first signal ends readiness; the server is told to stop only when nothing is at work any more."""
+    operations, slots, _ = server(lambda: None)
+    stopped: list[int] = []
+    before = signal.getsignal(signal.SIGTERM)
+    signal.signal(signal.SIGTERM, lambda number, _frame: stopped.append(number))
+    go, begun = threading.Event(), threading.Event()
+
+    def work() -> str:
+        begun.set()
+        assert go.wait(PATIENCE)
+        return "finished"
+
+    async def run() -> None:
+        async with operations.lifespan(None):
+            await until(lambda: operations.ready)
+            job = slots.submit("work", work)
+            assert begun.wait(PATIENCE)
+            os.kill(os.getpid(), signal.SIGTERM)
+            await until(lambda: not operations.ready)
+            assert stopped == []
+            go.set()
+            await until(lambda: bool(stopped))
+            assert job.result() == "finished"
+
+    try:
+        asyncio.run(run())
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert stopped == [signal.SIGTERM]
+    with pytest.raises(BusyError):
+        slots.submit("late", lambda: None)
+
+
+def test_a_second_signal_stops_at_once() -> None:
+    operations, slots, _ = server(lambda: None, stop_seconds=0.05)
+    stopped: list[int] = []
+    before = signal.getsignal(signal.SIGTERM)
+    signal.signal(signal.SIGTERM, lambda number, _frame: stopped.append(number))
+    go = threading.Event()
+
+    async def run() -> None:
+        async with operations.lifespan(None):
+            slots.submit("work", lambda: go.wait(PATIENCE))
+            os.kill(os.getpid(), signal.SIGTERM)
+            await until(lambda: not operations.ready)
+            os.kill(os.getpid(), signal.SIGTERM)
+            await until(lambda: bool(stopped))
+
+    try:
+        asyncio.run(run())
+    finally:
+        go.set()
+        signal.signal(signal.SIGTERM, before)
+    assert stopped

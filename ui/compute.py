@@ -1,0 +1,147 @@
+"""Computing for many visitors at once: a bounded number of slots, a place in the queue, results kept in bounds."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Hashable
+from functools import wraps
+from inspect import signature
+from typing import ParamSpec, TypeVar
+
+import streamlit as st
+import torch
+from streamlit.delta_generator import DeltaGenerator
+from streamlit.runtime.scriptrunner import get_script_run_ctx
+
+from hosting.keeping import MISSING, Kept
+from hosting.metrics import Metrics
+from hosting.settings import settings
+from hosting.slots import AbandonedError, BusyError, Job, OutOfTimeError, Slots, inside
+from ui.words import load_words
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+
+_BLINK = 0.3  # seconds; shorter work shows nothing
+_STEP = 0.5
+_MOST_KEPT = 512  # results
+
+
+@st.cache_resource(show_spinner=False)
+def metrics() -> Metrics:
+    """What this process counts."""
+    return Metrics()
+
+
+@st.cache_resource(show_spinner=False)
+def slots() -> Slots:
+    """This process's slots."""
+    allowed = settings()
+    # Small models are slower on two threads than on one, far slower where others compute as well.
+    torch.set_num_threads(allowed.threads)
+    made = Slots(allowed.slots, allowed.queue, allowed.max_seconds, metrics())
+    metrics().watch_slots(made.count)
+    return made
+
+
+@st.cache_resource(show_spinner=False)
+def kept() -> Kept:
+    """This process's results, kept for whoever asks the same again."""
+    made = Kept(_MOST_KEPT, settings().cache_mb * 2**20)
+    metrics().watch_kept(lambda: (len(made), made.nbytes))
+    return made
+
+
+def computed(says: str = "computing") -> Callable[[Callable[Arguments, Result]], Callable[Arguments, Result]]:
+    """A function whose results are computed in a slot and kept for all sessions: of small values, and of nothing else.
+
+    Parameters that begin with an underscore are no part of the key. What it computes must never be changed.
+
+    Args:
+        says: what a visitor reads meanwhile, a name of common.md.
+    """
+
+    def decorate(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+        form = signature(function)
+        name = f"{function.__module__}.{function.__qualname__}"
+
+        @wraps(function)
+        def ask(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+            given = form.bind(*args, **kwargs).arguments
+            key = (name, *(value for parameter, value in given.items() if not parameter.startswith("_")))
+            found = kept().get(key)
+            if found is not MISSING:
+                return found  # type: ignore[no-any-return]
+
+            def work() -> Result:
+                result = function(*args, **kwargs)
+                kept().put(key, result)
+                return result
+
+            return in_a_slot(work, function.__name__, key, says)
+
+        return ask
+
+    return decorate
+
+
+def in_a_slot(
+    work: Callable[[], Result],
+    kind: str,
+    key: Hashable = None,
+    says: str = "computing",
+    place: DeltaGenerator | None = None,
+) -> Result:
+    """What `work` returns or raises, once it had its turn. Past the limits the page ends here, and offers to try again.
+
+    It runs in another thread and may not draw.
+
+    Args:
+        work: calls `viz_core.interruption.may_end` between its steps where it is long.
+        kind: for the metrics.
+        key: work with the same key that is not over yet serves both who ask.
+        says: what a visitor reads meanwhile, a name of common.md.
+        place: where they read it; here, unless given.
+    """
+    if inside():
+        return work()
+    if get_script_run_ctx(suppress_warning=True) is None:  # nobody looks on: a server warms up
+        job = slots().submit(kind, work, key)
+        while not job.wait(_STEP):
+            pass
+        return job.result()  # type: ignore[no-any-return]
+    place = place or st.empty()  # at each call, so that what follows on the page stays where it is
+    try:
+        job = slots().submit(kind, work, key)
+        if not job.wait(_BLINK):
+            _wait(job, place, load_words("common")(says))
+            place.empty()
+        return job.result()  # type: ignore[no-any-return]
+    except (BusyError, AbandonedError):
+        _give_up(place, "busy")
+    except OutOfTimeError:
+        _give_up(place, "out-of-time")
+    raise AssertionError("st.stop returns")
+
+
+def _wait(job: Job, place: DeltaGenerator, what: str) -> None:
+    """Say how it stands until it is over; each word to the page is a chance for Streamlit to stop this run."""
+    words, allowed = load_words("common"), settings()
+    begun = time.monotonic()
+    while not job.wait(_STEP):
+        if number := job.place:
+            if time.monotonic() - begun > allowed.wait_seconds:
+                raise BusyError(job.kind)
+            place.info(words("in-the-queue", what=what, place=number), icon=":material/groups:")
+        else:
+            if job.seconds > 2 * allowed.max_seconds:  # it should have ended by itself
+                raise OutOfTimeError(job.kind)
+            place.caption(words("at-work", what=what, seconds=f"{job.seconds:.0f}"))
+
+
+def _give_up(place: DeltaGenerator, why: str) -> None:
+    words = load_words("common")
+    with place.container():
+        st.warning(words(why, seconds=f"{settings().max_seconds:g}"), icon=":material/hourglass_disabled:")
+        st.button(words("try-again"), key="try-again", icon=":material/refresh:", type="primary")
+    st.stop()
