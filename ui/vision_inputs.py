@@ -7,14 +7,17 @@ from dataclasses import dataclass
 
 import streamlit as st
 
+from hosting.settings import settings
 from ui.chapter import Chapter
 from ui.controls import escape
-from ui.vision_models import Picture, classification, picture_model
+from ui.drawing import drawing
+from ui.vision_models import LAB, Picture, classification, picture_model
 from viz_core.drawn import GARMENTS, SCENES
 from viz_core.picture_model import PictureModel
 from viz_core.pictures import PictureError, open_picture
 from viz_core.pretrained import Classification, available
 
+_FIRST = "vit-fashion-mnist"
 _TYPES = ["png", "jpg", "jpeg", "webp", "gif"]
 
 
@@ -31,58 +34,68 @@ class Asked:
 def ask(chapter: Chapter) -> Asked | None:
     """What the reader wants looked at, and by which model; None after a sentence that says what is missing."""
     with chapter.card("ask"):
-        name = _ask_model(chapter)
-        model = _load(name) if name else None
-        if name is None or model is None:
-            return None
-        picture = _ask_picture(chapter, model)
+        with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+            name = _ask_model(chapter)
+            model = _load(chapter, name) if name else None
+            if name is None or model is None:
+                return None
+            grey = model.filters.shape[1] == 1
+            sources = ("sample", "upload", "camera", *(("draw",) if grey else ()))
+            source = str(chapter.controls.choice("source", sources, "sample"))
+        picture = _sample(chapter, grey) if source == "sample" else _brought(chapter, source)
     if picture is None:
         return None
-    with st.spinner(chapter.words("looking")):
-        found = classification(name, picture)
-    return Asked(name, picture, model, found)
+    try:
+        return Asked(name, picture, model, classification(name, picture))
+    except ValueError as error:  # the model cannot take this picture, and says why
+        st.warning(escape(str(error)), icon=":material/image:")
+    return None
 
 
 def _ask_model(chapter: Chapter) -> str | None:
+    """A shipped model, or the lab's that a link names."""
     names = [card.name for card in available(task="classification")]
+    asked = st.query_params.get(chapter.controls.key("lab"))
+    lab = f"{LAB}{asked}" if asked else None
+    if lab is not None:
+        names.append(lab)
     if not names:
         st.info(chapter.words("no-model"), icon=":material/inventory_2:")
         return None
-    default = "vit-fashion-mnist" if "vit-fashion-mnist" in names else names[0]
+    default = lab or (_FIRST if _FIRST in names else names[0])
     return str(chapter.controls.choice("model", tuple(names), default))
 
 
-def _load(name: str) -> PictureModel | None:
+def _load(chapter: Chapter, name: str) -> PictureModel | None:
     try:
-        return picture_model(name)
+        with st.spinner(chapter.words("loading", model=escape(name.removeprefix(LAB)))):
+            return picture_model(name)
     except ValueError as error:  # no such model, a broken file, or an absent device: each says so
         st.error(escape(str(error)), icon=":material/inventory_2:")
     return None
 
 
-def _ask_picture(chapter: Chapter, model: PictureModel) -> Picture | None:
-    source = chapter.controls.choice("source", ("sample", "upload", "camera"), "sample")
-    if source == "sample":
-        return _sample(chapter, model)
-    key = chapter.controls.key(str(source))
-    label = chapter.words.label(str(source))
-    file = st.camera_input(label, key=key) if source == "camera" else st.file_uploader(label, type=_TYPES, key=key)
-    if file is None:
-        st.caption(chapter.words(f"no-{source}"))
-        return None
-    return _opened(file.getvalue())
-
-
-def _sample(chapter: Chapter, model: PictureModel) -> Picture:
-    samples = GARMENTS if model.filters.shape[1] == 1 else SCENES
+def _sample(chapter: Chapter, grey: bool) -> Picture:
+    samples = GARMENTS if grey else SCENES
     name = str(chapter.controls.choice("sample", tuple(samples), next(iter(samples))))
     st.caption(chapter.words("licence"))
     return Picture(f"sample {name}", samples[name]())
 
 
-def _opened(content: bytes) -> Picture | None:
+def _brought(chapter: Chapter, source: str) -> Picture | None:
+    """A file, a photo or a drawing; None after a sentence where there is none yet or it cannot be read."""
+    key = chapter.controls.key(source)
+    if source == "draw":
+        content = drawing(key, chapter.words.group("draw"))
+    else:
+        label = chapter.words.label(source)
+        file = st.camera_input(label, key=key) if source == "camera" else st.file_uploader(label, type=_TYPES, key=key)
+        content = file.getvalue() if file else None
+    if content is None:
+        st.caption(chapter.words(f"no-{source}"))
+        return None
     try:
-        return Picture(hashlib.sha256(content).hexdigest(), open_picture(content))
+        return Picture(hashlib.sha256(content).hexdigest(), open_picture(content, *settings().picture_limits))
     except PictureError as error:
         st.warning(escape(str(error)), icon=":material/image:")
     return None

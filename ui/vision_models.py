@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import streamlit as st
 from jaxtyping import Float
 from PIL import Image
 
+from ui.compute import computed
 from ui.words import load_words
 from viz_core.figures.map_group import MapGroup
 from viz_core.figures.vision import picture_groups
@@ -16,19 +17,16 @@ from viz_core.picture_model import PictureModel
 from viz_core.pretrained import Classification, load_classifier
 from viz_core.vision import PermutationTest, permutation_test, random_order
 
-LAB = "lab:"
+LAB = "Lab: "
 """Before the name of a model that the model lab loaded."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Picture:
-    """A picture as it was brought, and what tells it from others."""
+    """A picture as it was brought; its digest tells it from others."""
 
     digest: str
-    image: Image.Image
-
-
-BY_DIGEST = {Picture: lambda picture: picture.digest}
+    image: Image.Image = field(compare=False, repr=False)
 
 
 @st.cache_resource(max_entries=4, show_spinner=False)
@@ -37,7 +35,7 @@ def _classifier(name: str) -> PictureModel:
 
 
 def picture_model(name: str) -> PictureModel:
-    """A shipped classifier, or with "lab:" before its name a vision model of the lab; loaded once.
+    """A shipped classifier, or with "Lab: " before its name a vision model of the lab; loaded once.
 
     Raises:
         CheckpointError: if there is no such shipped model, or its files are broken.
@@ -51,27 +49,27 @@ def picture_model(name: str) -> PictureModel:
     return _classifier(name)
 
 
-@st.cache_resource(max_entries=24, ttl=3600, show_spinner=False, hash_funcs=BY_DIGEST)
+@computed()
 def classification(name: str, picture: Picture) -> Classification:
     """What a model makes of a picture; nothing in it changes, so sessions that ask the same share it."""
     model = picture_model(name)
     return model.look(model.prepare(picture.image))
 
 
-@st.cache_resource(max_entries=24, ttl=3600, show_spinner=False, hash_funcs=BY_DIGEST)
+@computed()
 def picture_maps(name: str, picture: Picture, language: str) -> tuple[MapGroup, ...]:
     """The maps of a picture as the attention view shows them; they keep their thumbnails."""
     labels = load_words("vision-transformer", language).group("view")
     return picture_groups(classification(name, picture), labels)
 
 
-@st.cache_data(max_entries=64, ttl=3600, show_spinner=False, hash_funcs=BY_DIGEST)
+@computed()
 def relevance(name: str, picture: Picture, label: str) -> Float[np.ndarray, "tokens tokens"]:
     """Gradient-weighted relevance for a label."""
     return picture_model(name).relevance(classification(name, picture).prepared, label).numpy()
 
 
-@st.cache_data(max_entries=64, ttl=3600, show_spinner=False, hash_funcs=BY_DIGEST)
+@computed()
 def permuted(name: str, picture: Picture, seed: int) -> PermutationTest:
     """The permutation test with the shuffled order of a seed."""
     model, found = picture_model(name), classification(name, picture)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from viz_core.figures.map_group import MapGroup
-from viz_core.figures.view_state import ViewState
+import numpy as np
+
+from viz_core.figures.map_group import MapGroup, MapPicture
+from viz_core.figures.view_state import Look, ViewState
 from viz_core.hub import HubRun, Token
 
 # What the queries and the keys of each kind are, by the names of their labels.
@@ -24,6 +26,7 @@ def hub_groups(run: HubRun, labels: Mapping[str, str]) -> tuple[MapGroup, ...]:
             and "read".
     """
     groups = []
+    seen = _seen(run)
     for maps in run.maps:
         rows, columns = _SIDES.get(maps.id, ("text", "text"))
         if maps.id == "decoder-self" and run.decoder_tokens:
@@ -41,6 +44,7 @@ def hub_groups(run: HubRun, labels: Mapping[str, str]) -> tuple[MapGroup, ...]:
                 maps.calls,
                 query_words=_words(run, maps.query_tokens),
                 key_words=_words(run, maps.key_tokens),
+                seen=seen,
             )
         )
     return tuple(groups)
@@ -49,7 +53,8 @@ def hub_groups(run: HubRun, labels: Mapping[str, str]) -> tuple[MapGroup, ...]:
 def first_look(groups: Sequence[MapGroup]) -> ViewState:
     """What is open at first: the middle layer, where maps are neither all neighbours nor all resting places."""
     group = next((group for group in groups if group.id == "decoder-cross"), groups[-1])
-    return ViewState(group.id, len(group.calls) // 2, 0)
+    look = Look() if group.seen is None else Look(mode="picture", scale="linear")
+    return ViewState(group.id, len(group.calls) // 2, 0, look=look)
 
 
 def token_words(tokens: Sequence[Token]) -> tuple[int, ...]:
@@ -61,6 +66,13 @@ def token_words(tokens: Sequence[Token]) -> tuple[int, ...]:
         numbers.append(numbers[-1] + starts if numbers else 0)
         after_special = token.special
     return tuple(numbers)
+
+
+def _seen(run: HubRun) -> MapPicture | None:
+    if run.grid is None or run.image is None:
+        return None
+    num_special = len(run.tokens) - run.grid[0] * run.grid[1]
+    return MapPicture(np.asarray(run.image.convert("RGB")), run.grid, num_special)
 
 
 def _words(run: HubRun, tokens: Sequence[Token]) -> tuple[int, ...] | None:

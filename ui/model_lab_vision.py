@@ -1,0 +1,38 @@
+"""The lab's vision models in the vision chapter: the way there, and the model when one arrives."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from hosting.settings import settings
+from ui.chapter import Chapter
+from ui.contents import page
+from ui.model_lab_models import Wanted, hub_model, models_here
+from ui.model_lab_patience import Arrived
+from viz_core.hub import HubError, HubModel, HubVision
+
+
+def link_to_vision(chapter: Chapter, model: HubModel) -> None:
+    """A way from the lab to the vision chapter, with this model open there."""
+    label, asks = chapter.words("open-vision"), {"vt-lab": model.card.name}
+    st.page_link(page("vision-transformer"), label=label, icon=":material/arrow_forward:", query_params=asks)
+
+
+def lab_vision(name: str) -> HubVision:
+    """A vision model of the lab by its name. A link may open what is on this machine, and never starts a download.
+
+    Raises:
+        HubError: if it is not here, not offered here, or does not look at pictures.
+    """
+    allowed = settings()
+    if allowed.models and name not in allowed.models:
+        raise HubError(f"{name[:80]} is not among the models that are offered here.")
+    if name not in _names_here():
+        models_here.clear()  # it may have come seconds ago
+    if name not in _names_here():
+        raise HubError(f"{name[:80]} is not on this machine. Load it in the model lab first.")
+    return HubVision(hub_model(Wanted(name, here=True), Arrived()))
+
+
+def _names_here() -> set[str]:
+    return {model.name for model in models_here(settings().model_folders)}
