@@ -60,7 +60,7 @@ def running(folder: Path, script: str = "app.py") -> Iterator[Server]:
             [sys.executable, *start], cwd=ROOT, env=environment, stdout=output, stderr=subprocess.STDOUT
         )
         try:
-            _wait_until_healthy(f"http://127.0.0.1:{port}", server, log)
+            wait_until_healthy(f"http://127.0.0.1:{port}", server, log)
             yield Server(f"http://127.0.0.1:{port}", server.pid)
         finally:
             server.terminate()
@@ -73,12 +73,17 @@ def free_port() -> int:
         return int(free.getsockname()[1])
 
 
-def _wait_until_healthy(url: str, server: subprocess.Popen[bytes], log: Path) -> None:
+def wait_until_healthy(url: str, server: subprocess.Popen[bytes], log: Path, route: str = "/_stcore/health") -> None:
+    """Until `route` answers 200.
+
+    Raises:
+        RuntimeError: if the server stops or does not come up; the message holds its log.
+    """
     for _ in range(2400):
         if server.poll() is not None:
             raise RuntimeError(f"the server stopped: {log.read_text()}")
         try:
-            with urllib.request.urlopen(f"{url}/_stcore/health", timeout=5) as answer:
+            with urllib.request.urlopen(f"{url}{route}", timeout=5) as answer:
                 if answer.status == 200:
                     return
         except OSError:

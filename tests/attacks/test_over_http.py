@@ -1,0 +1,17 @@
+"""Every request of the corpus is refused, nothing leaks, and the server stands."""
+
+from __future__ import annotations
+
+import urllib.request
+
+import pytest
+
+from benchmarks.serving import Server
+from tests.attacks.over_http import Attack, attacks
+
+
+@pytest.mark.parametrize("attack", [pytest.param(attack, id=attack.how) for attack in attacks()])
+def test_refused(attack: Attack, server: Server) -> None:
+    assert attack.run(server.url)
+    with urllib.request.urlopen(f"{server.url}/_stcore/health", timeout=60) as answer:
+        assert answer.status == 200
