@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import streamlit as st
 import torch
@@ -19,6 +21,7 @@ from viz_core.figures import picture_maps, vision_patches
 from viz_core.figures.raster import signed_image
 from viz_core.figures.style import escape_labels
 from viz_core.figures.view_state import ViewState
+from viz_core.pictures import preview
 from viz_core.pretrained import Classification
 from viz_core.vision import HeadFusion, attention_rollout, patchify, principal_filters, rollout_by_layer
 
@@ -54,9 +57,7 @@ def preprocessing(chapter: Chapter, asked: Asked) -> None:
     steps = ", ".join(words(f"step.{step}") for step in prepared.steps) or words("step.none")
     first, second, third = st.columns(3)
     with first:
-        small = image.copy()
-        small.thumbnail((512, 512))
-        st.image(small, width="stretch", caption=words("brought", size=f"{image.width:,} × {image.height:,}"))
+        st.image(preview(image), width="stretch", caption=words("brought", size=f"{image.width:,} × {image.height:,}"))
     with second:
         seen = prepared.seen
         st.image(
@@ -191,8 +192,12 @@ def _read_patch(found: Classification) -> None:
     """A click on the grid pins that patch in the view above."""
     points = st.session_state["figure-grid"].selection.points
     if points:
-        row, column = int(points[0]["y"]) - 1, int(points[0]["x"]) - 1
-        st.query_params["pin"] = f"q{found.num_special + row * found.grid[1] + column}"
+        st.query_params["pin"] = pin_of(points[0], found.num_special, found.grid)
+
+
+def pin_of(point: Mapping[str, float], num_special: int, grid: tuple[int, int]) -> str:
+    """The pin of a patch that was clicked, as it stands in the address: points count rows and columns from 1."""
+    return f"q{num_special + (int(point['y']) - 1) * grid[1] + int(point['x']) - 1}"
 
 
 def _name(chapter: Chapter, patch: tuple[int, int] | None) -> str:

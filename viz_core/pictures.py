@@ -82,6 +82,17 @@ def as_rgb(image: Image.Image) -> Image.Image:
     return image.convert("RGB")
 
 
+def preview(image: Image.Image, side: int = 512) -> Image.Image:
+    """Any picture in red, green and blue, at most `side` pixels on its longer side; never the whole of a large one."""
+    larger = max(image.size) / (4 * side)
+    if larger > 1:
+        rough = max(1, round(image.width / larger)), max(1, round(image.height / larger))
+        image = image.resize(rough, Image.Resampling.NEAREST)
+    colour = as_rgb(image)
+    colour.thumbnail((side, side))
+    return colour
+
+
 def _too_large(size: tuple[int, int] | None, max_pixels: int) -> str:
     what = "This picture has" if size is None else f"This picture has {size[0]:,} x {size[1]:,} pixels:"
     return f"{what} more than the {max_pixels / 1e6:g} megapixels that can be opened. Make it smaller and try again."

@@ -29,6 +29,8 @@ def over_picture_figure(
 ) -> go.Figure:
     """Maps side by side, each over the same picture and in colours of its own, from 0 to its largest value.
 
+    A patch keeps most of itself by the residual connections: colours go up to the largest of the others.
+
     Args:
         maps: by their titles.
         patch: row and column of the patch that is read, outlined; None for the class token.
@@ -36,7 +38,7 @@ def over_picture_figure(
     """
     figure = make_subplots(rows=1, cols=len(maps), subplot_titles=list(maps), horizontal_spacing=0.03)
     for column, values in enumerate(maps.values(), start=1):
-        figure.add_trace(_heatmap(values, labels, unit), row=1, col=column)
+        figure.add_trace(_heatmap(values, patch, labels, unit), row=1, col=column)
         _lay_under(figure, picture, values.shape, column)
         if patch is not None:
             _outline(figure, patch, column)
@@ -61,7 +63,7 @@ def depth_figure(
     figure.frames = [
         go.Frame(
             name=f"{layer + 1}",
-            data=[_heatmap(values[layer], labels, "weight") for values in layers.values()],
+            data=[_heatmap(values[layer], patch, labels, "weight") for values in layers.values()],
             traces=list(range(len(layers))),
         )
         for layer in range(count)
@@ -120,14 +122,19 @@ def shuffled_picture(picture: Image.Image, patch_size: tuple[int, int], order: I
     return Image.fromarray(shuffle_patches(pixels, patch_size, order)[0].permute(1, 2, 0).byte().numpy())
 
 
-def _heatmap(values: Float[np.ndarray, "rows columns"], labels: Labels, unit: str) -> go.Heatmap:
+def _heatmap(
+    values: Float[np.ndarray, "rows columns"], patch: tuple[int, int] | None, labels: Labels, unit: str
+) -> go.Heatmap:
     rows, columns = values.shape
+    others = np.ones(values.shape, dtype=bool)
+    if patch is not None and values.size > 1:
+        others[patch] = False
     return go.Heatmap(
         z=values.astype(np.float32),
         x=np.arange(1, columns + 1, dtype=np.int32),
         y=np.arange(1, rows + 1, dtype=np.int32),
         zmin=0,
-        zmax=max(float(values.max()), 1e-12),
+        zmax=max(float(values[others].max()), 1e-12),
         colorscale=WEIGHTS_SCALE,
         opacity=_COVER,
         showscale=False,

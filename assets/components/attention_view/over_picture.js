@@ -102,6 +102,9 @@ function placeOf(layout, token) {
   return { x: left + (patch % columns) * width, y: top + Math.floor(patch / columns) * height, width, height };
 }
 
+/** The box of the token that a pair of bins looks at. */
+const farPlace = (layout, cells, { row, column }) => placeOf(layout, cells.axis === "query" ? column : row);
+
 /** The token under a point, as the far side of the pair that is pointed at. */
 function hitOver(layout, cells, x, y) {
   const inside = (box) => x >= box.x && x < box.x + box.width && y >= box.y && y < box.y + box.height;

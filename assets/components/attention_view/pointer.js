@@ -108,12 +108,16 @@ function placeTip(view, { cells, layout, tip, stage }) {
   const value = element("b", "");
   value.textContent = names.value;
   tip.replaceChildren(words, " ", value);
-  const x = layout.left + (pair.column + 0.7) * layout.cellWidth;
-  const below = layout.top + (pair.row + 1) * layout.cellHeight + 7;
-  const above = layout.top + pair.row * layout.cellHeight - 7 - tip.offsetHeight;
+  const cell = layout.kind === "picture" ? farPlace(layout, cells, pair) : cellPlace(layout, pair);
+  const x = cell.x + 0.7 * cell.width;
+  const below = cell.y + cell.height + 7;
+  const above = cell.y - 7 - tip.offsetHeight;
   tip.style.left = `${Math.max(0, Math.min(x, stage.clientWidth - tip.offsetWidth))}px`;
   tip.style.top = `${below + tip.offsetHeight > layout.height + 24 ? above : below}px`;
 }
+
+/** The box of a cell of a map. */
+const cellPlace = ({ left, top, cellWidth: width, cellHeight: height }, { row, column }) => ({ x: left + column * width, y: top + row * height, width, height });
 
 /** Point at {row, column, by} or at nothing. */
 function pointAt(view, cursor) {

@@ -1,0 +1,203 @@
+"""Attention over a picture: a patch is clicked, and colours, numbers and thumbnails are that patch's."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.attention_view.live_view import LiveView
+from tests.browser.attention_view.reading import colour, read_tip, saved_npz, weights_of
+from tests.viz_core.figures.test_over_picture import picture_group
+from viz_core.figures.attention_payload import View
+from viz_core.figures.map_group import MapGroup, MapPicture
+from viz_core.figures.view_state import Look, Pin, ViewState
+from viz_core.figures.view_words import view_words
+
+ROWS, COLUMNS = 3, 4
+COVER = 0.72  # of a colour over the picture, as in over_picture.js
+START = ViewState("self", 1, 2, look=Look(mode="picture"))
+
+
+@pytest.fixture(scope="module")
+def group() -> MapGroup:
+    """Over a black picture, so that every pixel is a colour alone."""
+    black = MapPicture(np.zeros((12, 16, 3), np.uint8), (ROWS, COLUMNS), 1)
+    return picture_group(rows=ROWS, columns=COLUMNS, seen=black)
+
+
+@pytest.fixture
+def live(page: Page, group: MapGroup) -> LiveView:
+    view = LiveView(page, View([group], view_words()), START)
+    view.wait_until_exact()
+    return view
+
+
+def place(live: LiveView, row: int, column: int) -> dict[str, float]:
+    """The middle of a patch, from the stage's own description of where things go."""
+    size = live.page.evaluate(
+        """() => { const stage = document.querySelector('[data-piece=stage]');
+        return { width: stage.clientWidth, height: stage.clientHeight }; }"""
+    )
+    cell = int((min(size["width"], 480) - 2) / COLUMNS)  # as laid out: whole pixels, the class token above
+    top = size["height"] - 2 - cell * ROWS
+    return {"x": 1 + (column + 0.5) * cell, "y": top + (row + 0.5) * cell}
+
+
+def pixel(live: LiveView, row: int, column: int) -> list[int]:
+    at = place(live, row, column)
+    return live.page.evaluate(
+        """({ x, y }) => { const canvas = document.querySelector('[data-piece=ground]');
+        const ratio = canvas.width / canvas.clientWidth;
+        return [...canvas.getContext('2d').getImageData(x * ratio, y * ratio, 1, 1).data].slice(0, 3); }""",
+        at,
+    )
+
+
+def shown(live: LiveView) -> np.ndarray:
+    return np.array([[pixel(live, row, column) for column in range(COLUMNS)] for row in range(ROWS)])
+
+
+def expected(weights: np.ndarray, scale: str = "sqrt") -> np.ndarray:
+    """A token's row as colours over black: from 0 to its largest weight on a patch."""
+    patches = weights[1:].reshape(ROWS, COLUMNS)
+    return np.array([[[COVER * c for c in colour(w / patches.max(), scale)] for w in row] for row in patches])
+
+
+def test_it_opens_with_the_class_token_over_the_picture(live: LiveView, group: MapGroup) -> None:
+    weights = weights_of(group, 1, 2)[0]
+    np.testing.assert_allclose(shown(live), expected(weights), atol=4)
+    best = int(weights.argmax())
+    expect(live.part("sentenceNote")).to_contain_text(f"[CLS] looks most at {group.key_tokens[best]}")
+    expect(live.part("queryLine")).to_be_hidden()
+    assert live.sent[0] < 30_000, "no whole map is sent"
+
+
+def test_click_a_patch_change_the_head_and_let_go(live: LiveView, group: MapGroup) -> None:
+    before = shown(live)
+    live.map.click(position=place(live, 1, 2))
+    token = 1 + 1 * COLUMNS + 2
+    expect(live.part("sentenceNote")).to_contain_text("Pinned: 2, 3.")
+    live.wait_until_exact()
+    after = shown(live)
+    np.testing.assert_allclose(after, expected(weights_of(group, 1, 2)[token]), atol=4)
+    assert np.abs(after - before).max() > 20
+    live.page.wait_for_timeout(300)
+    assert live.state.pins == (Pin("query", token),)
+    live.head(0, 1).click()
+    live.wait_until_exact()
+    np.testing.assert_allclose(shown(live), expected(weights_of(group, 0, 1)[token]), atol=4)
+    live.page.keyboard.press("Escape")
+    live.wait_until_exact()
+    np.testing.assert_allclose(shown(live), expected(weights_of(group, 0, 1)[0]), atol=4)
+
+
+def test_the_pointer_reads_the_weight_of_a_patch(live: LiveView, group: MapGroup) -> None:
+    live.map.hover(position=place(live, 2, 0))
+    query, key, weight = read_tip(live)
+    assert (query, key) == ("[CLS]", "3, 1")
+    assert weight == pytest.approx(weights_of(group, 1, 2)[0, 1 + 2 * COLUMNS], abs=0.0051)
+    tip = live.page.locator("[data-piece=tip]").first.bounding_box()
+    stage = live.map.bounding_box()
+    assert tip
+    assert stage
+    assert tip["x"] >= stage["x"] - 1
+    assert tip["x"] + tip["width"] <= stage["x"] + stage["width"] + 1
+
+
+def test_on_the_keyboard(live: LiveView, group: MapGroup) -> None:
+    live.map.focus()
+    for key in ("ArrowDown", "ArrowRight", "ArrowDown"):  # from the class token to row 2, column 2
+        live.page.keyboard.press(key)
+    assert read_tip(live)[1] == "2, 2"
+    expect(live.said).to_contain_text("[CLS] looks at 2, 2")
+    live.page.keyboard.press("Enter")
+    expect(live.part("sentenceNote")).to_contain_text("Pinned: 2, 2.")
+    live.page.keyboard.press("End")
+    assert read_tip(live)[:2] == ("2, 2", "2, 4")
+    live.page.keyboard.press("Home")
+    for _ in range(3):
+        live.page.keyboard.press("ArrowUp")
+    assert read_tip(live)[1] == "[CLS]"
+
+
+def test_thumbnails_are_the_same_look_of_every_head(live: LiveView, group: MapGroup) -> None:
+    live.map.click(position=place(live, 0, 3))
+    live.wait_until_exact()
+    live.page.wait_for_timeout(300)
+    token = 1 + 3
+    for layer in range(2):
+        for head in range(3):
+            found = live.page.evaluate(
+                """([layer, head, rows, columns]) => {
+                const canvas = document.querySelector(`.head[data-layer="${layer}"][data-head="${head}"] canvas`);
+                const cell = canvas.width / Math.max(rows, columns);
+                const top = (canvas.height - cell * rows) / 2;
+                const left = (canvas.width - cell * columns) / 2;
+                const context = canvas.getContext('2d');
+                return Array.from({ length: rows * columns }, (_, i) => {
+                  const [x, y] = [left + (i % columns + 0.5) * cell, top + (Math.floor(i / columns) + 0.5) * cell];
+                  return [...context.getImageData(x, y, 1, 1).data].slice(0, 3);
+                });
+                }""",
+                [layer, head, ROWS, COLUMNS],
+            )
+            weights = weights_of(group, layer, head)[token]
+            np.testing.assert_allclose(np.array(found).reshape(ROWS, COLUMNS, 3), expected(weights), atol=4)
+
+
+def test_several_heads_and_several_patches(live: LiveView, group: MapGroup) -> None:
+    live.map.click(position=place(live, 0, 0))
+    live.map.click(position=place(live, 2, 3), modifiers=["Shift"])
+    live.option("heads", "layer").click()
+    live.option("how", "max").click()
+    live.wait_until_exact()
+    layer = group.calls[1].weights()[0].amax(dim=0).numpy()
+    np.testing.assert_allclose(shown(live), expected((layer[1] + layer[12]) / 2), atol=4)
+    live.option("fold", "sum").click()
+    values = saved_npz(live)["weights"]
+    np.testing.assert_allclose(values, (layer[1] + layer[12])[None], atol=1e-6)
+
+
+def test_two_heads_are_compared_over_the_picture(live: LiveView, group: MapGroup) -> None:
+    live.option("compare", "difference").click()
+    live.wait_until_exact()
+    values = saved_npz(live)["weights"]
+    title = live.page.locator("[data-piece=titleLine]").first.inner_text()
+    found = re.search(r"Layer (\d), head (\d) − Layer (\d), head (\d)", title)
+    assert found
+    first, second = (weights_of(group, int(found[i]) - 1, int(found[i + 1]) - 1)[0] for i in (1, 3))
+    np.testing.assert_allclose(values, (first - second)[None], atol=1e-6)
+
+
+def test_smooth_patches_and_the_picture_alone(live: LiveView, group: MapGroup) -> None:
+    live.option("patches", "smooth").click()
+    live.wait_until_exact()
+    weights = weights_of(group, 1, 2)[0]
+    # In the middle of a patch the straight lines pass through its own value, but for half a fine pixel.
+    np.testing.assert_allclose(shown(live), expected(weights), atol=30)
+    live.option("patches", "off").click()
+    assert not shown(live).any(), "the picture is black"
+    assert live.part("scale").is_hidden()
+
+
+def test_map_and_links_are_one_click_away(live: LiveView, group: MapGroup) -> None:
+    live.option("mode", "map").click()
+    live.wait_until_exact()
+    assert saved_npz(live)["weights"].shape == (13, 13)
+    live.option("mode", "links").click()
+    live.option("mode", "picture").click()
+    live.wait_until_exact()
+    np.testing.assert_allclose(shown(live), expected(weights_of(group, 1, 2)[0]), atol=4)
+
+
+def test_files_of_it(live: LiveView, page: Page) -> None:
+    assert live.save("png")[:8] == b"\x89PNG\r\n\x1a\n"
+    svg = live.save("svg").decode()
+    assert svg.count("<image") == 2
+    assert "[CLS]" in svg
+    live.map.click(position=place(live, 1, 1))
+    html = live.save("page")
+    assert b"over the picture" in html
