@@ -1,6 +1,7 @@
 // The sentence itself, shaded by what the tokens pointed at (or pinned) look at, or are looked at by.
 
 const LONG_TOKEN = 18;
+const MOST_FADING = 100; // tokens whose shade changes gradually: more would stutter
 const MOST_READ = 512; // tokens of a side: more than that nobody reads as a sentence
 
 /** The cells that are read on the sentence: all of a short map, else the part shown. */
@@ -27,6 +28,7 @@ function buildSentence(view) {
     const shape = JSON.stringify([view.store.stamp, side.from, texts]);
     if (line.dataset.shape === shape) continue;
     line.dataset.shape = shape;
+    line.classList.toggle("long", side.count > MOST_FADING);
     line.replaceChildren(
       ...texts.map((text, bin) => {
         const button = element("button", "token", { type: "button" });
@@ -56,11 +58,18 @@ function renderSentence(view) {
       const shaded = folded?.bins.length && focus.axis !== axis;
       [...line.children].forEach((button, bin) => {
         const unit = Number(button.dataset.index);
-        button.classList.toggle("chosen", Boolean(focus?.axis === axis && focus.units.includes(unit)));
-        button.setAttribute("aria-pressed", Boolean(pinned?.axis === axis && pinned.units.includes(unit)));
+        const chosen = Boolean(focus?.axis === axis && focus.units.includes(unit));
+        const pressed = Boolean(pinned?.axis === axis && pinned.units.includes(unit));
         const step = shaded && paint.step(folded.values[bin]);
-        button.style.backgroundColor = shaded ? paint.css(step) : "";
-        button.style.color = shaded ? paint.ink(step) : "";
+        const [shade, ink] = shaded ? [paint.css(step), paint.ink(step)] : ["", ""];
+        // Of a long sentence most tokens stay as they are, and not touching them is what keeps it quick.
+        const looks = `${chosen} ${pressed} ${shade}`;
+        if (button.looks === looks) return;
+        button.looks = looks;
+        button.classList.toggle("chosen", chosen);
+        button.setAttribute("aria-pressed", pressed);
+        button.style.backgroundColor = shade;
+        button.style.color = ink;
       });
     }
   }
