@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from viz_core.interruption import interruptible
 
 Clock = Callable[[], float]
-LEASE = 3.0  # seconds for which a job is wanted after someone looked at it
+LEASE = 5.0  # seconds for which a job is wanted after someone looked at it
 
 
 class BusyError(Exception):

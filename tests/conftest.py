@@ -23,6 +23,8 @@ from viz_core.training.translation import Recipe, State  # noqa: E402
 # The tests' tensors are small: a second thread costs more than it brings, and sums keep their order on any machine.
 torch.set_num_threads(1)
 os.environ["ATLAS_THREADS"] = "1"
+# No test fails because the machine is busy: nothing is too late here, unless a test says what too late is.
+os.environ["ATLAS_MAX_SECONDS"] = os.environ["ATLAS_WAIT_SECONDS"] = "1800"
 
 TINY = "tiny-en-fr"
 TINY_MODEL = {

@@ -7,12 +7,13 @@ from typing import Any
 
 import streamlit as st
 
+from hosting.runner import Sentence
 from ui.chapter import Chapter
 from ui.compute import computed
 from ui.controls import escape
-from ui.models import translation, translator
+from ui.models import runner, translation, translator
 from ui.translation import Request
-from viz_core.decoder_steps import DecoderSteps, bottleneck_error, decoder_steps, score_error
+from viz_core.decoder_steps import DecoderSteps
 from viz_core.figures import bahdanau as figures
 from viz_core.pretrained import CheckpointError, Translation, available
 
@@ -24,24 +25,22 @@ LIKELIEST = 6  # next words shown
 @computed()
 def steps_of(text: str, beam: int) -> DecoderSteps:
     """Every step of a translation by the attention model; nothing in it changes, so sessions share it."""
-    return decoder_steps(translator(ATTENTION), translation(ATTENTION, text, beam))
+    steps: DecoderSteps = runner().look(Sentence(ATTENTION, text, beam), "steps")
+    return steps
 
 
 @computed(says="measuring")
 def residuals_of(text: str, beam: int) -> dict[str, float]:
     """How far this translation is from what must be true of it, by the name of each claim."""
-    model, result = translator(ATTENTION), translation(ATTENTION, text, beam)
-    weights = result.trace["decoder.0.cross"].weights(head=0)[0]
-    return {
-        "rows": float((weights.sum(dim=-1) - 1).abs().max()),
-        "formula": score_error(model, result, steps_of(text, beam)),
-    }
+    residuals: dict[str, float] = runner().look(Sentence(ATTENTION, text, beam), "step-residuals")
+    return residuals
 
 
 @computed(says="measuring")
 def bottleneck_of(text: str) -> float:
     """How much the plain model's logits change when all source states but the last are thrown away."""
-    return bottleneck_error(translator(PLAIN), translation(PLAIN, text, 1))
+    change: float = runner().look(Sentence(PLAIN, text), "bottleneck")
+    return change
 
 
 def step_through(chapter: Chapter, request: Request, result: Translation) -> None:

@@ -111,17 +111,19 @@ def in_a_slot(
             pass
         return job.result()  # type: ignore[no-any-return]
     place = place or st.empty()  # at each call, so that what follows on the page stays where it is
-    try:
-        job = slots().submit(kind, work, key)
-        if not job.wait(_BLINK):
-            _wait(job, place, load_words("common")(says))
-            place.empty()
-        return job.result()  # type: ignore[no-any-return]
-    except (BusyError, AbandonedError):
-        _give_up(place, "busy")
-    except OutOfTimeError:
-        _give_up(place, "out-of-time")
-    raise AssertionError("st.stop returns")
+    while True:
+        try:
+            job = slots().submit(kind, work, key)
+            if not job.wait(_BLINK):
+                _wait(job, place, load_words("common")(says))
+                place.empty()
+            return job.result()  # type: ignore[no-any-return]
+        except AbandonedError:  # so busy a machine that this page could not look in time: it is still here
+            continue
+        except BusyError:
+            _give_up(place, "busy")
+        except OutOfTimeError:
+            _give_up(place, "out-of-time")
 
 
 def _wait(job: Job, place: DeltaGenerator, what: str) -> None:

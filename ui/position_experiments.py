@@ -7,6 +7,7 @@ import time
 import streamlit as st
 import torch
 
+from hosting.settings import settings
 from ui.chapter import Chapter
 from ui.compute import in_a_slot
 from ui.position_embeddings import ROUNDING, Asked
@@ -26,7 +27,6 @@ from viz_core.positional.rank_collapse import collapse_curves, largest_ratio
 from viz_core.positional.schemes import BY_NAME, SCHEMES
 
 POSITIONS, DIMENSIONS = 24, 32  # of the table that is learned
-MOST_SECONDS = 20.0
 
 
 def experiments(chapter: Chapter, asked: Asked) -> None:
@@ -109,7 +109,7 @@ def _train(chapter: Chapter, kept: str, reach: int, num_steps: int) -> None:
         st.session_state[kept] = ((reach, num_steps), learning)
         said = chapter.words("training", step=f"{learning.step:,}", steps=f"{num_steps:,}")
         bar.progress(learning.step / num_steps, said)
-        if time.monotonic() - begun > MOST_SECONDS:
+        if time.monotonic() - begun > settings().max_seconds:
             break
     bar.empty()
     stop.empty()

@@ -12,6 +12,18 @@ from viz_core.pretrained import Translation, Translator
 from viz_core.trace import AttentionCall, Trace
 
 
+def translation_residuals(translator: Translator, translation: Translation) -> dict[str, float]:
+    """How far a translation is from what must be true of it: rows sum to 1, nothing looks ahead or leaks, one pass
+    equals cached steps. By the name of each claim."""
+    decoder = [call for call in translation.trace if (call.stack, call.kind) == ("decoder", "self")]
+    return {
+        "rows": row_sum_error(translation.trace),
+        "future": max(future_weight(call) for call in decoder),
+        "leak": future_leak(translator, translation, len(translation.target_ids) - 1),
+        "cache": cache_error(translator, translation),
+    }
+
+
 def row_sum_error(trace: Trace) -> float:
     """max |1 - sum_j a_ij| over every head of every call; a row that may see no key counts as 0."""
     worst = 0.0

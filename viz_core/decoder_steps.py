@@ -73,6 +73,15 @@ def score_error(translator: Translator, translation: Translation, steps: Decoder
     return worst
 
 
+def step_residuals(translator: Translator, translation: Translation) -> dict[str, float]:
+    """How far the recorded weights are from what must be true of them: rows that sum to 1, and the formula."""
+    weights = translation.trace["decoder.0.cross"].weights(head=0)[0]
+    return {
+        "rows": float((weights.sum(dim=-1) - 1).abs().max()),
+        "formula": score_error(translator, translation, decoder_steps(translator, translation)),
+    }
+
+
 @torch.inference_mode()
 def bottleneck_error(translator: Translator, translation: Translation) -> float:
     """max change of the plain decoder's logits when every source state but the last is thrown away.

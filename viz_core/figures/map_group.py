@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from itertools import count
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -36,6 +37,19 @@ class LayerPicture:
 
     thumbnails: UInt8[Tensor, "heads rows columns"]
     fingerprints: tuple[Fingerprint, ...]
+
+
+@runtime_checkable
+class Elsewhere(Protocol):
+    """Where the queries and keys of a run lie on another machine: what gets pictures and parts of maps from there."""
+
+    def picture(self, group: str, layer: int) -> LayerPicture:
+        """One layer of a group as the grid shows it."""
+        ...
+
+    def part(self, name: str) -> Any:
+        """A `view_answers.Part` by its name, in which the run is input 0."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +90,7 @@ class MapGroup:
         query_words: the number of the word each query is a piece of (`viz_core.words.word_numbers`);
             None where every token is a word.
         key_words: the same for keys.
+        elsewhere: the other machine, where queries and keys lie on one; None where they are here.
         seen: the picture the tokens are patches of, so that attention can lie over it; None for text.
 
     Raises:
@@ -94,6 +109,7 @@ class MapGroup:
     query_words: tuple[int, ...] | None = None
     key_words: tuple[int, ...] | None = None
     seen: MapPicture | None = field(default=None, compare=False, repr=False)
+    elsewhere: Elsewhere | None = field(default=None, compare=False, repr=False)
     stamp: int = field(default_factory=lambda: next(_stamps), init=False, compare=False)
     """Differs between any two groups of this process."""
     _pictures: dict[int, LayerPicture] = field(default_factory=dict, init=False, compare=False, repr=False)
@@ -146,7 +162,9 @@ class MapGroup:
 
     def picture(self, layer: int) -> LayerPicture:
         """A layer as the grid shows it; computed once and kept."""
-        if layer not in self._pictures:
+        if layer not in self._pictures and self.elsewhere is not None:
+            self._pictures[layer] = self.elsewhere.picture(self.id, layer)
+        elif layer not in self._pictures:
             measured = measure_layer(
                 self.calls[layer],
                 self.row,
@@ -159,7 +177,7 @@ class MapGroup:
 
     def has_picture(self, layer: int) -> bool:
         """Whether the picture of this layer costs nothing any more."""
-        return layer in self._pictures
+        return layer in self._pictures or self.elsewhere is not None
 
 
 def in_bytes(weights: Tensor) -> Tensor:

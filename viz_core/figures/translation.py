@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from jaxtyping import Float
 from torch import Tensor
 
-from viz_core.analysis import query_information
 from viz_core.figures.map_group import MapGroup
 from viz_core.figures.view_state import ViewState
 from viz_core.pretrained import Translation
@@ -52,8 +51,9 @@ def aligning_head(groups: tuple[MapGroup, ...]) -> ViewState:
     Earlier layers still look at what was written last; the last one looks at what is being written.
     """
     cross = next(group for group in groups if group.id == "cross")
-    information = query_information(cross.calls[-1].weights()[cross.row])
-    return ViewState(cross.id, len(cross.calls) - 1, int(information.argmax()))
+    last = len(cross.calls) - 1
+    information = [head.alignment or 0.0 for head in cross.picture(last).fingerprints]
+    return ViewState(cross.id, last, information.index(max(information)))
 
 
 def open_map(groups: tuple[MapGroup, ...], view: ViewState) -> Float[Tensor, "queries keys"]:

@@ -16,6 +16,7 @@ from viz_core.figures.map_part import TILE, MapName, map_part, map_size, read_ma
 EXACT_TOKENS = 512
 """With more tokens than this on a side, a map is sent in tiles."""
 
+_NAMED = re.compile(r"(?P<kind>[a-z]+) (?P<input>[01])[ .](?P<group>[a-z0-9_-]{1,32})")
 _PICTURE = re.compile(r"picture ([01]) ([a-z0-9_-]{1,32}) ([0-9]{1,4})")
 _IMAGE = re.compile(r"image ([01]) ([a-z0-9_-]{1,32})")
 _TOKEN = re.compile(r"token ([01]) ([a-z0-9_-]{1,32}) ([0-9]{1,4}) ([qk])([0-9]{1,6})")
@@ -49,6 +50,11 @@ def answer(find: Callable[[int, str], MapGroup | None], name: str) -> Part:
     Raises:
         PartError: if the name is malformed or asks for what is not there.
     """
+    if found := _NAMED.match(name):
+        group = find(int(found["input"]), found["group"])
+        if group is not None and group.elsewhere is not None and found["kind"] in ("map", "tile", "token"):
+            there: Part = group.elsewhere.part(f"{found['kind']} 0{name[found.end('input') :]}")
+            return there
     if found := _PICTURE.fullmatch(name):
         return _picture(find(int(found[1]), found[2]), int(found[3]))
     if found := _IMAGE.fullmatch(name):

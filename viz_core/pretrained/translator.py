@@ -87,7 +87,6 @@ class Translator:
             raise TextError(f"This text has {len(ids):,} tokens; the model takes at most {MAX_SOURCE_TOKENS - 1:,}.")
         return [*ids, self.special.eos]
 
-    @torch.inference_mode()
     def translate(self, text: str, max_new_tokens: int = MAX_NEW_TOKENS, beam: int = 1) -> Translation:
         """Translate by greedy search (beam 1) or beam search with a cache, then record one teacher-forced pass.
 
@@ -99,19 +98,45 @@ class Translator:
             TextError: if the text is empty, longer than 2,000 characters or 511 tokens, or wholly unknown.
             ValueError: if beam or max_new_tokens is out of range.
         """
+        return self.translate_all([text], max_new_tokens, beam)[0]
+
+    @torch.inference_mode()
+    def translate_all(
+        self, texts: Sequence[str], max_new_tokens: int = MAX_NEW_TOKENS, beam: int = 1
+    ) -> list[Translation]:
+        """`translate` for several texts; greedy search decodes them as one batch, each to its own length.
+
+        Raises:
+            TextError: if one of the texts cannot be translated.
+            ValueError: if beam or max_new_tokens is out of range.
+        """
         if not 1 <= max_new_tokens <= MAX_NEW_TOKENS:
             raise ValueError(f"max_new_tokens: expected 1 to {MAX_NEW_TOKENS}, got {max_new_tokens}")
         if not 1 <= beam <= 16:
             raise ValueError(f"beam: expected 1 to 16, got {beam}")
-        source_ids = self.encode(text)
+        sources = [self.encode(text) for text in texts]
+        limits = [min(max_new_tokens, 2 * len(ids) + 20) for ids in sources]
+        if beam > 1:  # its last step depends on the limit, so each by itself
+            targets = [self._search([ids], limit, beam)[0] for ids, limit in zip(sources, limits, strict=True)]
+        else:
+            found = self._search(sources, max(limits), beam) if sources else []
+            targets = [ids[:limit] for ids, limit in zip(found, limits, strict=True)]
+        return [self._recorded(source, target) for source, target in zip(sources, targets, strict=True)]
+
+    def _search(self, sources: Sequence[list[int]], limit: int, beam: int) -> list[list[int]]:
+        """Target ids of each source; the shorter sources are padded."""
+        lengths = [len(ids) for ids in sources]
+        padded = [[*ids, *[self.special.pad] * (max(lengths) - len(ids))] for ids in sources]
+        X = torch.tensor(padded, device=self.device)
+        valid_lens = torch.tensor(lengths, device=self.device)
+        if beam == 1:
+            return greedy_search(self.model, X, valid_lens, self.special, limit)
+        return beam_search(self.model, X, valid_lens, self.special, limit, beam)
+
+    def _recorded(self, source_ids: list[int], target_ids: list[int]) -> Translation:
+        """One teacher-forced pass over a finished translation, recorded."""
         source = torch.tensor([source_ids], device=self.device)
         valid_lens = torch.tensor([len(source_ids)], device=self.device)
-        limit = min(max_new_tokens, 2 * len(source_ids) + 20)
-        if beam == 1:
-            target_ids = greedy_search(self.model, source, valid_lens, self.special, limit)[0]
-        else:
-            target_ids = beam_search(self.model, source, valid_lens, self.special, limit, beam)[0]
-
         decoder_ids = [self.special.bos, *target_ids[:-1]]
         with record() as trace:
             logits = self.model(source, torch.tensor([decoder_ids], device=self.device), valid_lens)

@@ -1,0 +1,153 @@
+"""Many visitors at once, each typing sentences of their own, each checking that the maps are those of these sentences.
+
+make load            50 visitors, three sentences each, against the hosted server on this machine
+python -m benchmarks.load --visitors 10 --url http://elsewhere:8501
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import itertools
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from benchmarks.memory import MB, resident
+from benchmarks.serving import HOSTED, running
+from benchmarks.visitors import Shown, Visitor, visit
+from viz_core.figures.attention_payload import decode_view
+from viz_core.pretrained import Translator, load_translator
+
+CHAPTER, LINE, MODEL = "transformer", "An English sentence", "transformer-en-fr"
+ROUNDING = 1e-5
+PATIENCE = 600.0  # seconds for one answer
+_SUBJECTS = ("The cat", "My father", "The old dog", "Our teacher", "A little girl", "The train", "Her brother")
+_VERBS = ("is here", "was late", "likes the sea", "has a book", "works at home", "saw the moon", "came back")
+_WHENS = ("today", "yesterday", "again", "at last", "every day", "with me", "too", "alone")
+
+
+def sentences() -> Iterator[str]:
+    """Sentences that nobody else types."""
+    return (" ".join(words) + "." for words in itertools.product(_SUBJECTS, _VERBS, _WHENS))
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One typed sentence and what came back."""
+
+    text: str
+    seconds: float
+    retries: int
+    view: bytes | None  # as it was sent, to be checked when all is over
+    error: str | None
+
+
+async def ask(visitor: Visitor, text: str) -> Answer:
+    """Type a sentence; where the server says it is busy, try again as its page offers."""
+    begun, retries = time.perf_counter(), 0
+    try:
+        async with asyncio.timeout(PATIENCE):
+            shown = await visitor.type(LINE, text)
+            while "Try again" in shown.buttons:
+                retries += 1
+                shown = await visitor.click("Try again")
+    except (OSError, TimeoutError, KeyError) as error:
+        return Answer(text, time.perf_counter() - begun, retries, None, f"{type(error).__name__}: {error}")
+    return Answer(text, time.perf_counter() - begun, retries, *_seen(shown))
+
+
+def _seen(shown: Shown) -> tuple[bytes | None, str | None]:
+    if shown.failed or len(shown.views) != 1:
+        return None, ", ".join([*shown.failed, *shown.alerts]) or f"{len(shown.views)} views on the page"
+    return shown.views[0], None
+
+
+async def visitors(url: str, count: int, each: int) -> list[Answer]:
+    """So many visitors at once, each with so many sentences, beginning when all have opened the chapter."""
+    own, together = sentences(), asyncio.Barrier(count)
+    texts = [list(itertools.islice(own, each)) for _ in range(count)]
+
+    async def one(mine: Sequence[str]) -> list[Answer]:
+        async with visit(url, PATIENCE) as visitor:
+            async with asyncio.timeout(PATIENCE):
+                while LINE not in (await visitor.open(CHAPTER)).inputs:
+                    pass
+            await together.wait()
+            return [await ask(visitor, text) for text in mine]
+
+    return list(itertools.chain.from_iterable(await asyncio.gather(*map(one, texts))))
+
+
+def wrong(answer: Answer, model: Translator) -> str | None:
+    """What is wrong with the maps of an answer; None where they are those of its sentence."""
+    assert answer.view is not None
+    made, view = model.translate(answer.text), decode_view(answer.view)
+    groups = {group["id"]: group for group in view.header["base"]["groups"][0]}
+    told = (groups["cross"]["key_tokens"], groups["cross"]["query_tokens"])
+    if told != (list(made.source_tokens), list(made.target_tokens)):
+        return f"{answer.text!r} came with the tokens of {told}"
+    calls = {f"{call.stack}-{call.kind}" if call.kind == "self" else call.kind: [] for call in made.trace}
+    for call in made.trace:
+        calls[f"{call.stack}-{call.kind}" if call.kind == "self" else call.kind].append(call)
+    maps = {name: part for name, part in view.parts.items() if name.startswith("map ")}
+    for name, part in maps.items():
+        group, head = name.removeprefix("map 0.").split(":")[:2]
+        layer, number = map(int, head.split("."))
+        error = float((calls[group][layer].weights(head=number)[0] - part).abs().max())
+        if error > ROUNDING:
+            return f"{answer.text!r}: {name} differs by {error:.2g}"
+    return None if maps else f"{answer.text!r} came without a map"
+
+
+@contextmanager
+def server(url: str | None) -> Iterator[tuple[str, int | None]]:
+    """The server to visit, and its process if it is ours."""
+    if url is not None:
+        yield url.rstrip("/"), None
+        return
+    with tempfile.TemporaryDirectory() as folder, running(Path(folder), HOSTED) as ours:
+        yield ours.url, ours.pid
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.load", description=__doc__)
+    parser.add_argument("--visitors", type=int, default=50)
+    parser.add_argument("--sentences", type=int, default=3, help="that each of them types")
+    parser.add_argument("--url", help="of a server; the hosted one is started unless given")
+    asked = parser.parse_args(arguments)
+    torch.set_num_threads(1)
+    with server(asked.url) as (url, pid):
+        before = resident(pid) if pid else None
+        begun = time.perf_counter()
+        answers = asyncio.run(visitors(url, asked.visitors, asked.sentences))
+        lasted = time.perf_counter() - begun
+        after = resident(pid) if pid else None
+    model = load_translator(MODEL, device="cpu")
+    errors = [answer for answer in answers if answer.error is not None]
+    good = [answer for answer in answers if answer.error is None]
+    mistakes = [found for found in (wrong(answer, model) for answer in good) if found]
+    seconds = sorted(answer.seconds for answer in answers)
+    print(f"visitors at once     {asked.visitors}")
+    print(f"answers              {len(answers)} in {lasted:.0f} s")
+    print(f"errors               {len(errors)}")
+    print(f"wrong answers        {len(mistakes)}")
+    print(f"told to try again    {sum(answer.retries for answer in answers)} times")
+    print(f"median               {statistics.median(seconds):.2f} s")
+    print(f"95th percentile      {seconds[max(0, -(-95 * len(seconds) // 100) - 1)]:.2f} s")
+    if before is not None and after is not None:
+        print(f"memory of the server {before / MB:.0f} MB before, {after / MB:.0f} MB after")
+    for told in [*(answer.error for answer in errors), *mistakes][:10]:
+        print(f"  {told}")
+    if errors or mistakes:
+        raise SystemExit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,111 @@
+"""Real Streamlit sessions without a browser: a web socket each, the protocol of Streamlit's own front end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from urllib.parse import urlencode
+
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.Element_pb2 import Element
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from streamlit.proto.WidgetStates_pb2 import WidgetState
+from websockets.asyncio.client import ClientConnection, connect
+
+VIEW = "attention_view"
+_MOST = 50 * 2**20  # bytes of a message
+
+
+@dataclass
+class Shown:
+    """What a run of the page sent: texts and views in order, and the controls by their label."""
+
+    views: list[bytes] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+    alerts: list[str] = field(default_factory=list)
+    inputs: dict[str, str] = field(default_factory=dict)  # ids of lines to type in
+    buttons: dict[str, str] = field(default_factory=dict)
+    failed: list[str] = field(default_factory=list)
+
+    def take(self, element: Element) -> None:
+        """Count one element in."""
+        kind = element.WhichOneof("type")
+        if kind == "bidi_component" and element.bidi_component.component_name == VIEW:
+            self.views.append(element.bidi_component.bytes)
+        elif kind == "markdown":
+            self.texts.append(element.markdown.body)
+        elif kind == "alert":
+            self.alerts.append(element.alert.body)
+        elif kind == "text_input":
+            self.inputs[element.text_input.label] = element.text_input.id
+        elif kind == "button":
+            self.buttons[element.button.label] = element.button.id
+        elif kind == "exception":
+            self.failed.append(element.exception.type)
+
+
+class Visitor:
+    """One session at a server."""
+
+    def __init__(self, socket: ClientConnection) -> None:
+        self._socket = socket
+        self._widgets: dict[str, WidgetState] = {}
+        self._place = ("", "")
+        self.shown = Shown()
+
+    async def open(self, chapter: str, **parameters: str) -> Shown:
+        """Follow a link to a chapter."""
+        self._widgets = {}
+        self._place = (chapter, urlencode(parameters))
+        return await self._run()
+
+    async def type(self, label: str, text: str) -> Shown:
+        """Type into the line with this label, and press Enter.
+
+        Raises:
+            KeyError: if the page has no such line.
+        """
+        key = self.shown.inputs[label]
+        self._widgets[key] = WidgetState(id=key, string_value=text)
+        return await self._run()
+
+    async def click(self, label: str) -> Shown:
+        """Click a button. Raises KeyError as `type` does."""
+        key = self.shown.buttons[label]
+        shown = await self._run(WidgetState(id=key, trigger_value=True))
+        return shown
+
+    async def _run(self, *triggers: WidgetState) -> Shown:
+        """Ask for a run of the page, and take what it sends until it is over."""
+        message = BackMsg()
+        message.rerun_script.page_name, message.rerun_script.query_string = self._place
+        message.rerun_script.widget_states.widgets.extend([*self._widgets.values(), *triggers])
+        await self._socket.send(message.SerializeToString())
+        shown, begun = Shown(), False
+        while True:
+            data = await self._socket.recv()
+            if isinstance(data, str):
+                continue
+            answer = ForwardMsg.FromString(data)
+            kind = answer.WhichOneof("type")
+            if kind == "new_session":
+                shown, begun = Shown(), True  # a rerun begins anew
+            elif kind == "delta" and answer.delta.WhichOneof("type") == "new_element":
+                shown.take(answer.delta.new_element)
+            elif kind == "script_finished" and begun and answer.script_finished != ForwardMsg.FINISHED_EARLY_FOR_RERUN:
+                self.shown = shown
+                return shown
+
+
+@asynccontextmanager
+async def visit(url: str, patience: float = 60.0) -> AsyncIterator[Visitor]:
+    """A new session at the server with this address."""
+    address = url.replace("http", "ws", 1) + "/_stcore/stream"
+    async with asyncio.timeout(patience):
+        socket = await connect(address, subprotocols=["streamlit"], max_size=_MOST, proxy=None, ping_interval=None)  # type: ignore[list-item]
+    try:
+        yield Visitor(socket)
+    finally:
+        await socket.close()
