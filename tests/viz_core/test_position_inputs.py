@@ -10,6 +10,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
+from tests.tiny_vit import GREY, write_tiny_vit
 from viz_core.position_inputs import (
     picture,
     picture_tokens,
@@ -17,7 +18,7 @@ from viz_core.position_inputs import (
     sentence_tokens,
     shipped_position_table,
 )
-from viz_core.pretrained import Translator
+from viz_core.pretrained import Translator, load_classifier
 
 
 def test_words_without_a_model_have_a_vector_each() -> None:
@@ -96,6 +97,13 @@ def test_the_table_of_a_shipped_picture_model_is_found(tmp_path: Path) -> None:
     found = shipped_position_table(tmp_path)
     assert found is not None
     torch.testing.assert_close(found, table[0, 1:].half().float())
+
+
+def test_the_table_comes_out_of_a_checkpoint_as_training_writes_it(tmp_path: Path) -> None:
+    write_tiny_vit(tmp_path, GREY)
+    found = shipped_position_table(tmp_path)
+    assert found is not None
+    assert torch.equal(found, load_classifier(GREY, "cpu", tmp_path).model.pos_embedding[0, 1:])
 
 
 def test_a_table_is_fitted_to_another_grid() -> None:

@@ -38,14 +38,14 @@ function cellsOver(view, source) {
   const { seen } = groupOf(view, source.input, source.group);
   const names = units.slice(0, 3).map(axes[axis].name).join(" + ");
   const first = () => units[0];
+  const weights = weightsOver(view, source);
   const own = {
     axis: axes[axis], count: 1, size: 1, from: units[0], unit: first, last: first,
     name: () => (units.length > 3 ? `${names} …` : names),
-    binOf: (unit) => (units.includes(unit) ? 0 : null),
+    binOf: (unit) => (weights && units.includes(unit) ? 0 : null), // nothing is said of what is not here yet
   };
   const other = axis === "query" ? "key" : "query";
   const far = makeSide(axes[other], 0, axes[other].count, 1, view.words);
-  const weights = weightsOver(view, source);
   const shape = axis === "query" ? { rows: 1, columns: far.count, queries: own, keys: far } : { rows: far.count, columns: 1, queries: far, keys: own };
   const values = weights ?? new Float32Array(far.count);
   const grades = new Uint8Array(far.count).fill(weights ? EXACT : UNKNOWN);

@@ -6,7 +6,7 @@ import io
 import re
 
 import numpy as np
-from playwright.sync_api import expect
+from playwright.sync_api import Locator, expect
 
 from tests.browser.attention_view.live_view import LiveView
 from viz_core.figures.map_group import MapGroup
@@ -65,3 +65,10 @@ def colour(weight: float, scale: str = "sqrt", palette: str = "viridis") -> tupl
     low, high = (stops[min(int(at) + step, 9)] for step in (0, 1))
     red, green, blue = (round(a + (at - int(at)) * (b - a)) for a, b in zip(low, high, strict=True))
     return red, green, blue
+
+
+def patch_place(stage: Locator, grid: tuple[int, int], row: int, column: int) -> tuple[float, float]:
+    """The middle of a patch of a small picture on its stage: patches are whole pixels, the class token above."""
+    width, height = stage.evaluate("stage => [stage.clientWidth, stage.clientHeight]")
+    cell = int(min((min(width, 480) - 2) / grid[1], 480 / grid[0]))
+    return 1 + (column + 0.5) * cell, height - 2 - cell * grid[0] + (row + 0.5) * cell

@@ -6,10 +6,10 @@ import re
 
 import numpy as np
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Position, expect
 
 from tests.browser.attention_view.live_view import LiveView
-from tests.browser.attention_view.reading import colour, read_tip, saved_npz, weights_of
+from tests.browser.attention_view.reading import colour, patch_place, read_tip, saved_npz, weights_of
 from tests.viz_core.figures.test_over_picture import picture_group
 from viz_core.figures.attention_payload import View
 from viz_core.figures.map_group import MapGroup, MapPicture
@@ -35,15 +35,10 @@ def live(page: Page, group: MapGroup) -> LiveView:
     return view
 
 
-def place(live: LiveView, row: int, column: int) -> dict[str, float]:
-    """The middle of a patch, from the stage's own description of where things go."""
-    size = live.page.evaluate(
-        """() => { const stage = document.querySelector('[data-piece=stage]');
-        return { width: stage.clientWidth, height: stage.clientHeight }; }"""
-    )
-    cell = int((min(size["width"], 480) - 2) / COLUMNS)  # as laid out: whole pixels, the class token above
-    top = size["height"] - 2 - cell * ROWS
-    return {"x": 1 + (column + 0.5) * cell, "y": top + (row + 0.5) * cell}
+def place(live: LiveView, row: int, column: int) -> Position:
+    """The middle of a patch."""
+    x, y = patch_place(live.map, (ROWS, COLUMNS), row, column)
+    return {"x": x, "y": y}
 
 
 def pixel(live: LiveView, row: int, column: int) -> list[int]:
@@ -52,7 +47,7 @@ def pixel(live: LiveView, row: int, column: int) -> list[int]:
         """({ x, y }) => { const canvas = document.querySelector('[data-piece=ground]');
         const ratio = canvas.width / canvas.clientWidth;
         return [...canvas.getContext('2d').getImageData(x * ratio, y * ratio, 1, 1).data].slice(0, 3); }""",
-        at,
+        dict(at),
     )
 
 

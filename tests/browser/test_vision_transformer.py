@@ -1,0 +1,160 @@
+"""The vision chapter in a browser: upload, click a patch, change the head, see the overlay change; values are checked.
+
+Everything here needs the shipped models vit-fashion-mnist and vit-cifar10.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.browser.attention_view.reading import patch_place, weight_in
+from tests.viz_core.hostile_pictures import encode, phone_photo
+from viz_core.drawn import GARMENTS
+from viz_core.pictures import open_picture
+from viz_core.pretrained import Classification, ImageClassifier, load_classifier
+
+GRID = (7, 7)
+
+
+@pytest.fixture(scope="module")
+def model() -> ImageClassifier:
+    return load_classifier("vit-fashion-mnist", "cpu")
+
+
+def stage_of(page: Page) -> Locator:
+    return page.get_by_role("application", name=re.compile("over the picture")).first
+
+
+def overlay(page: Page) -> np.ndarray:
+    """The colours of the middles of all patches, with the picture beneath."""
+    stage = stage_of(page)
+    places = [patch_place(stage, GRID, row, column) for row in range(GRID[0]) for column in range(GRID[1])]
+    read = """(stage, places) => { const canvas = stage.querySelector('[data-piece=ground]');
+      const ratio = canvas.width / canvas.clientWidth, context = canvas.getContext('2d');
+      return places.map(([x, y]) => [...context.getImageData(x * ratio, y * ratio, 1, 1).data].slice(0, 3)); }"""
+    return np.array(stage.evaluate(read, places))
+
+
+def click_patch(page: Page, row: int, column: int) -> None:
+    x, y = patch_place(stage_of(page), GRID, row, column)
+    stage_of(page).click(position={"x": x, "y": y})
+    page.mouse.move(0, 0)  # away, so that what is said is of all patches and not of the one pointed at
+
+
+def expect_read(page: Page, found: Classification, layer: int, head: int, token: int) -> None:
+    """The note under the picture says where this token looks most, and with which weight."""
+    weights = found.trace[f"encoder.{layer}.self"].weights(head=head)[0, token]
+    best = int(weights.argmax())
+    name = "[CLS]" if best == 0 else f"{(best - 1) // 7 + 1}, {(best - 1) % 7 + 1}"
+    note = page.locator("[data-part=sentenceNote]")
+    expect(note).to_contain_text(f"looks most at {name}")
+    assert weight_in(note.inner_text().rstrip(".")) == pytest.approx(float(weights[best]), abs=0.0051)
+
+
+def test_upload_click_a_patch_change_the_head(page: Page, app_url: str, model: ImageClassifier) -> None:
+    content = encode(GARMENTS["bag"](), "PNG")
+    found = model.classify(open_picture(content))
+    page.goto(f"{app_url}/vision-transformer?vt-source=Upload&vt-model=Garments+(28+×+28,+grey)")
+    file = {"name": "a bag.png", "mimeType": "image/png", "buffer": content}
+    page.locator("input[type=file]").set_input_files(file)
+    percent = f"{100 * found.probabilities[found.label]:.1f}%"
+    expect(page.get_by_role("heading", name=f"It says: {found.label}, {percent}")).to_be_visible()
+    expect_read(page, found, 4, 0, 0)
+    class_token = overlay(page)
+
+    click_patch(page, 2, 5)
+    expect(page.locator("[data-part=sentenceNote]")).to_contain_text("Pinned: 3, 6.")
+    token = 1 + 2 * 7 + 5
+    expect_read(page, found, 4, 0, token)
+    patch = overlay(page)
+    assert np.abs(patch - class_token).max() > 10
+    expect(page.get_by_text("what is the patch in row 3, column 6 made of")).to_be_visible()
+
+    page.locator('button[data-layer="1"][data-head="3"]').click()
+    expect_read(page, found, 1, 3, token)
+    assert np.abs(overlay(page) - patch).max() > 10
+    page.wait_for_url(re.compile(r"head=encoder-self\.1\.3.*pin=q20|pin=q20.*head=encoder-self\.1\.3"))
+    page.keyboard.press("Escape")
+    expect_read(page, found, 1, 3, 0)
+
+
+def test_a_link_brings_back_the_same_look(page: Page, app_url: str, model: ImageClassifier) -> None:
+    page.goto(f"{app_url}/vision-transformer?vt-sample=trouser&head=encoder-self.2.4&pin=q10&look=patches-smooth")
+    found = model.classify(GARMENTS["trouser"]())
+    expect(page.get_by_role("heading", name=f"It says: {found.label}")).to_be_visible()
+    expect(page.locator("[data-part=patches] [data-value=smooth]")).to_have_attribute("aria-pressed", "true")
+    expect_read(page, found, 2, 4, 10)
+
+
+def test_a_photo_as_a_phone_stores_it(page: Page, app_url: str) -> None:
+    """Turned as its note says: red stays top left."""
+    model = load_classifier("vit-cifar10", "cpu")
+    found = model.classify(open_picture(phone_photo(6)))
+    page.goto(f"{app_url}/vision-transformer?vt-source=Upload&vt-model=Animals+and+vehicles+(32+×+32,+colour)")
+    file = {"name": "IMG_1.jpg", "mimeType": "image/jpeg", "buffer": phone_photo(6)}
+    page.locator("input[type=file]").set_input_files(file)
+    percent = f"{100 * found.probabilities[found.label]:.1f}%"
+    expect(page.get_by_role("heading", name=f"It says: {found.label}, {percent}")).to_be_visible()
+
+
+def test_an_svg_named_png_is_a_sentence(page: Page, app_url: str) -> None:
+    page.goto(f"{app_url}/vision-transformer?vt-source=Upload")
+    svg = b'<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>'
+    page.locator("input[type=file]").set_input_files({"name": "x.png", "mimeType": "image/png", "buffer": svg})
+    expect(page.get_by_text("This is an SVG drawing, whatever its name says.")).to_be_visible()
+
+
+def test_draw_undo_and_clear(page: Page, app_url: str) -> None:
+    page.goto(f"{app_url}/vision-transformer?vt-source=Draw")
+    paper = page.get_by_role("application", name=re.compile("Paper to draw on"))
+    expect(paper).to_be_visible()
+    expect(page.get_by_text("Draw a garment, large and filled in")).to_be_visible()
+    page.get_by_role("button", name="Brush 54").click()
+    box = paper.bounding_box()
+    assert box
+    for x in (0.35, 0.65):  # two legs
+        page.mouse.move(box["x"] + x * box["width"], box["y"] + 0.15 * box["height"])
+        page.mouse.down()
+        page.mouse.move(box["x"] + x * box["width"], box["y"] + 0.9 * box["height"], steps=5)
+        page.mouse.up()
+    expect(page.get_by_role("heading", name="It says:")).to_be_visible()
+    page.get_by_role("button", name="Clear").click()
+    expect(page.get_by_role("heading", name="It says:")).to_have_count(0)
+    paper.focus()
+    for key in ("Space", "Shift+ArrowDown", "Shift+ArrowDown", "Space"):
+        page.keyboard.press(key)
+    expect(page.get_by_role("heading", name="It says:")).to_be_visible()
+    page.keyboard.press("Control+z")
+    expect(page.get_by_role("heading", name="It says:")).to_have_count(0)
+
+
+def test_a_click_on_the_grid_pins_the_patch_above(page: Page, app_url: str) -> None:
+    page.goto(f"{app_url}/vision-transformer?vt-section=Patches")
+    plot = page.locator(".st-key-figure-grid .nsewdrag").first
+    expect(plot).to_be_visible()
+    box = plot.bounding_box()
+    assert box
+    page.mouse.click(box["x"] + box["width"] * 1.5 / 7, box["y"] + box["height"] * 4.5 / 7)
+    expect(page.locator("[data-part=sentenceNote]")).to_contain_text("Pinned: 5, 2.")
+
+
+def test_through_the_layers_plays(page: Page, app_url: str, model: ImageClassifier) -> None:
+    page.goto(f"{app_url}/vision-transformer?vt-section=Through+the+layers")
+    found = model.classify(GARMENTS["ankle-boot"]())
+    expect(page.get_by_text("Press play, or drag through the layers.")).to_be_visible()
+    page.get_by_text("▶ Play").click()
+    last = f"layer {len(found.trace)}"
+    expect(page.locator(".slider-label").first).to_have_text(last)
+
+
+def test_nothing_overflows_on_a_phone(page: Page, app_url: str) -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(f"{app_url}/vision-transformer")
+    expect(stage_of(page)).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    click_patch(page, 3, 3)
+    expect(page.locator("[data-part=sentenceNote]")).to_contain_text("Pinned: 4, 4.")
