@@ -10,19 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
-from typing import TypeAlias
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor
 
-Mask: TypeAlias = Bool[Tensor, "#batch #heads #queries #keys"]
-Bias: TypeAlias = Float[Tensor, "#batch #heads #queries #keys"]
+from viz_core.attention_call import AttentionCall
+from viz_core.recorded import Bias, Direct, Mask, Projected, Source, attend_in_blocks, causal_mask
 
-# A block of rows is recomputed at a time; 2**23 float32 scores are 32 MB.
-_BLOCK_SCORES = 2**23
+__all__ = ["AttentionCall", "Source", "Trace", "attend", "record", "record_weights", "unrecorded"]
 
 
 def attend(
@@ -66,13 +63,13 @@ def attend(
     causal = causal and queries.shape[2] > 1  # one new step sees everything before it
     trace = _recorder.get()
     if trace is not None and trace.differentiable:
-        projected = _Projected(queries, keys, mask, bias, causal, scale, softcap)
+        projected = Projected(queries, keys, mask, bias, causal, scale, softcap)
         return _attend_in_graph(projected, values, dropout, trace, site)
     if trace is not None:
         kept_bias = None if bias is None else bias.detach()
-        trace.add(_Projected(queries.detach(), keys.detach(), mask, kept_bias, causal, scale, softcap), site)
+        trace.add(Projected(queries.detach(), keys.detach(), mask, kept_bias, causal, scale, softcap), site)
     if softcap is not None:
-        return _attend_in_blocks(_Projected(queries, keys, mask, bias, causal, scale, softcap), values, dropout)
+        return attend_in_blocks(Projected(queries, keys, mask, bias, causal, scale, softcap), values, dropout)
 
     square = queries.shape[2] == keys.shape[2]
     fused_causal = causal and square and mask is None and bias is None
@@ -92,7 +89,7 @@ def record_weights(weights: Float[Tensor, "batch heads queries keys"], site: str
     """Hand weights that do not come from scaled dot products (additive attention, kernels) to the recorder."""
     trace = _recorder.get()
     if trace is not None:
-        trace.add(_Direct(weights.detach()), site)
+        trace.add(Direct(weights.detach()), site)
 
 
 @contextmanager
@@ -132,7 +129,7 @@ class Trace:
         self._calls: dict[str, AttentionCall] = {}
         self._unnamed = 0
 
-    def add(self, source: _Source, site: str | None) -> None:
+    def add(self, source: Source, site: str | None) -> None:
         if site is None:
             site = f"attention.{self._unnamed}"
             self._unnamed += 1
@@ -170,234 +167,30 @@ class Trace:
         return sum(storages.values())
 
 
-@dataclass(frozen=True)
-class AttentionCall:
-    """One recorded attention call: its exact weights, whole or in tiles, on demand."""
-
-    site: str
-    source: _Source
-
-    @property
-    def stack(self) -> str:
-        """The first part of the site: "encoder" in "encoder.0.self"."""
-        return self.site.split(".")[0]
-
-    @property
-    def kind(self) -> str:
-        """What attends to what: "self" or "cross"; "attention" for a layer used by itself."""
-        parts = self.site.split("@")[0].split(".")
-        return parts[-1] if len(parts) > 2 else parts[0]
-
-    @property
-    def layer(self) -> int:
-        """Index of the layer in its stack, from 0."""
-        parts = self.site.split("@")[0].split(".")
-        return next((int(part) for part in parts if part.isdecimal()), 0)
-
-    @property
-    def num_heads(self) -> int:
-        return self.source.shape[1]
-
-    @property
-    def num_queries(self) -> int:
-        return self.source.shape[2]
-
-    @property
-    def num_keys(self) -> int:
-        return self.source.shape[3]
-
-    @property
-    def graph_weights(self) -> Float[Tensor, "batch heads queries keys"]:
-        """The very weights that made the output, in its graph: what `torch.autograd.grad` can differentiate by.
-
-        Raises:
-            ValueError: unless the call was recorded by `record(differentiable=True)` with gradients on.
-        """
-        if not isinstance(self.source, _Direct) or not self.source.values.requires_grad:
-            raise ValueError(f"site {self.site!r}: expected a call recorded by record(differentiable=True)")
-        return self.source.values
-
-    @torch.no_grad()
-    def weights(
-        self,
-        head: int | slice | None = None,
-        queries: slice | None = None,
-        keys: slice | None = None,
-    ) -> Float[Tensor, "..."]:
-        """Exact attention weights, float32 on the CPU: (batch, heads, queries, keys), or one tile of them.
-
-        Every row sums to 1 over ALL keys, also where only a slice of keys is asked for; a row
-        whose keys are all masked is zeros. A head given as a number drops the heads axis.
-
-        Raises:
-            IndexError: if there is no such head.
-        """
-        heads = _heads(head, self.num_heads)
-        rows = range(*(queries or slice(None)).indices(self.num_queries))
-        columns = keys or slice(None)
-        parts = [
-            self.source.rows(heads, block)[..., columns].cpu()
-            for block in _blocks(self.source, rows, heads.stop - heads.start)
-        ]
-        tile = parts[0] if len(parts) == 1 else torch.cat(parts, dim=2)
-        return tile[:, 0] if isinstance(head, int) else tile
-
-    @torch.no_grad()
-    def overview(self, size: int = 64) -> Float[Tensor, "batch heads rows columns"]:
-        """Max-pooled thumbnails, at most `size` on a side, computed block by block.
-
-        Thumbnail pixel (i, j) is the largest weight with query in bin i and key in bin j, where
-        bin i of s over n tokens is floor(i n / s) .. ceil((i + 1) n / s) - 1, as in torch's
-        adaptive max-pooling. Up to `size` tokens the thumbnail is the map itself.
-
-        Raises:
-            ValueError: if size is not positive.
-        """
-        if size < 1:
-            raise ValueError(f"size: expected at least 1, got {size}")
-        num_rows, num_columns = min(size, self.num_queries), min(size, self.num_keys)
-        every = slice(0, self.num_heads)
-        if len(_blocks(self.source, range(self.num_queries), self.num_heads)) == 1:  # the whole map is small enough
-            whole = self.source.rows(every, slice(0, self.num_queries))
-            return F.adaptive_max_pool2d(whole, (num_rows, num_columns)).cpu()
-        rows = []
-        for i in range(num_rows):
-            start, stop = i * self.num_queries // num_rows, -(-(i + 1) * self.num_queries // num_rows)
-            blocks = _blocks(self.source, range(start, stop), self.num_heads)
-            strongest = [self.source.rows(every, block).amax(dim=2) for block in blocks]
-            rows.append(F.adaptive_max_pool1d(torch.stack(strongest).amax(dim=0), num_columns))
-        return torch.stack(rows, dim=2).cpu()
-
-
-@dataclass(frozen=True)
-class _Projected:
-    """Queries and keys after projection, and all else that decides their weights."""
-
-    queries: Float[Tensor, "batch heads queries d"]
-    keys: Float[Tensor, "batch key_heads keys d"]
-    mask: Mask | None
-    bias: Bias | None
-    causal: bool
-    scale: float
-    softcap: float | None = None
-
-    @property
-    def shape(self) -> tuple[int, int, int, int]:
-        batch, heads, num_queries, _ = self.queries.shape
-        return batch, heads, num_queries, self.keys.shape[2]
-
-    def tensors(self) -> list[Tensor]:
-        return [t for t in (self.queries, self.keys, self.mask, self.bias) if t is not None]
-
-    def rows(self, heads: slice, queries: slice) -> Float[Tensor, "batch some_heads rows keys"]:
-        """softmax(scale Q K^T + bias) for these heads and queries over all keys, the product soft-capped if asked."""
-        group = self.queries.shape[1] // self.keys.shape[1]
-        key_heads = torch.arange(heads.start, heads.stop, device=self.keys.device) // group
-        q = self.queries[:, heads, queries].float()
-        k = self.keys[:, key_heads] if group > 1 else self.keys[:, heads]
-        scores = q @ k.float().transpose(-2, -1) * self.scale
-        if self.softcap is not None:
-            scores = torch.tanh(scores / self.softcap) * self.softcap
-        if self.bias is not None:
-            scores += _crop(self.bias, heads, queries)
-        allowed = None if self.mask is None else _crop(self.mask, heads, queries)
-        if self.causal:
-            past = _causal_mask(self.shape[2], self.shape[3], scores.device)[queries]
-            allowed = past if allowed is None else allowed & past
-        if allowed is not None:
-            scores.masked_fill_(~allowed, -torch.inf)
-        weights = torch.softmax(scores, dim=-1)  # 0/0 only where every key is masked
-        return weights.nan_to_num(0.0) if weights.requires_grad else weights.nan_to_num_(0.0)
-
-
-@dataclass(frozen=True)
-class _Direct:
-    """Weights as the layer computed them."""
-
-    values: Float[Tensor, "batch heads queries keys"]
-
-    @property
-    def shape(self) -> tuple[int, int, int, int]:
-        batch, heads, queries, keys = self.values.shape
-        return batch, heads, queries, keys
-
-    def tensors(self) -> list[Tensor]:
-        return [self.values]
-
-    def rows(self, heads: slice, queries: slice) -> Float[Tensor, "batch some_heads rows keys"]:
-        return self.values[:, heads, queries].float().clone()  # what a reader does to it must not reach the trace
-
-
-_Source: TypeAlias = _Projected | _Direct
 _recorder: ContextVar[Trace | None] = ContextVar("recorder", default=None)
 
 
 def _attend_in_graph(
-    source: _Projected, values: Tensor, dropout: float, trace: Trace, site: str | None
+    source: Projected, values: Tensor, dropout: float, trace: Trace, site: str | None
 ) -> Float[Tensor, "batch heads queries v"]:
     """Weights times values, with the weights kept as they are in the graph, and a leaf where nothing leads to them."""
     _, num_heads, num_queries, _ = source.shape
     weights = source.rows(slice(0, num_heads), slice(0, num_queries))
     if torch.is_grad_enabled() and not weights.requires_grad:
         weights.requires_grad_()
-    trace.add(_Direct(weights), site)
+    trace.add(Direct(weights), site)
     values = values.repeat_interleave(num_heads // values.shape[1], dim=1)
     return F.dropout(weights, dropout).to(values.dtype) @ values
-
-
-def _attend_in_blocks(source: _Projected, values: Tensor, dropout: float) -> Float[Tensor, "batch heads queries v"]:
-    """Weights times values where no fused kernel can: never more weights at once than a block's."""
-    _, num_heads, num_queries, _ = source.shape
-    values = values.repeat_interleave(num_heads // values.shape[1], dim=1)
-    parts = [
-        F.dropout(source.rows(slice(0, num_heads), block), dropout).to(values.dtype) @ values
-        for block in _blocks(source, range(num_queries), num_heads)
-    ]
-    return torch.cat(parts, dim=2)
-
-
-def _blocks(source: _Source, rows: range, num_heads: int) -> list[slice]:
-    """Cut the wanted rows into slices whose scores fit the block budget; no rows are one empty slice."""
-    if not len(rows):
-        return [slice(0, 0)]
-    per_row = max(1, source.shape[0] * num_heads * source.shape[3])
-    height = max(1, _BLOCK_SCORES // per_row)
-    cuts = [rows[i : i + height] for i in range(0, len(rows), height)]
-    return [slice(cut[0], cut[-1] + 1, rows.step) for cut in cuts]
 
 
 def _combine(mask: Mask | None, bias: Bias | None, causal: bool, queries: Tensor, keys: Tensor) -> Tensor | None:
     """One attn_mask for the kernel: boolean where it can be, additive where there is a bias."""
     if causal:
-        past = _causal_mask(queries.shape[2], keys.shape[2], queries.device)
+        past = causal_mask(queries.shape[2], keys.shape[2], queries.device)
         mask = past if mask is None else mask & past
     if bias is None or mask is None:
         return mask if bias is None else bias.to(queries.dtype)
     return torch.where(mask, bias, -torch.inf).to(queries.dtype)
-
-
-def _causal_mask(num_queries: int, num_keys: int, device: torch.device) -> Bool[Tensor, "queries keys"]:
-    ones = torch.ones(num_queries, num_keys, dtype=torch.bool, device=device)
-    return ones.tril(diagonal=num_keys - num_queries)
-
-
-def _crop(tensor: Tensor, heads: slice, queries: slice) -> Tensor:
-    """The part of a broadcastable (batch, heads, queries, keys) tensor that these heads and queries meet."""
-    tensor = tensor.reshape((1,) * (4 - tensor.dim()) + tensor.shape)
-    if tensor.shape[1] > 1:
-        tensor = tensor[:, heads]
-    return tensor[:, :, queries] if tensor.shape[2] > 1 else tensor
-
-
-def _heads(head: int | slice | None, num_heads: int) -> slice:
-    if isinstance(head, int):
-        if not -num_heads <= head < num_heads:
-            raise IndexError(f"head: expected 0 to {num_heads - 1}, got {head}")
-        return slice(head % num_heads, head % num_heads + 1)
-    start, stop, step = (head or slice(None)).indices(num_heads)
-    if step != 1:
-        raise IndexError(f"head: expected a slice of neighbours, got step {step}")
-    return slice(start, max(start, stop))
 
 
 def _check_shapes(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, bias: Tensor | None) -> None:

@@ -1,4 +1,4 @@
-"""The Transformer against torch's own layers and against plain algebra, from the same parameters."""
+"""The whole Transformer: the equations, the book’s names and sizes."""
 
 from __future__ import annotations
 
@@ -7,13 +7,11 @@ from collections.abc import Mapping
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from viz_core.anatomy import batch_norm, layer_norm
+from tests.viz_core.models.transformer_cases import BLOCKS, FFN, HEADS, SIZES, VOCAB, WIDTH, random_ids, random_model
 from viz_core.models import (
-    AddNorm,
     EncoderDecoder,
-    PositionWiseFFN,
     TransformerDecoder,
     TransformerDecoderBlock,
     TransformerEncoder,
@@ -21,26 +19,11 @@ from viz_core.models import (
     share_embeddings,
 )
 from viz_core.models.transformer import DecoderState
-from viz_core.trace import record
-
-VOCAB, WIDTH, FFN, HEADS, BLOCKS = 19, 12, 20, 3, 2
-SIZES = (VOCAB, WIDTH, FFN, HEADS, BLOCKS)
 
 ATTENTION = ("W_q.weight", "W_k.weight", "W_v.weight", "W_o.weight")
 ATTENTION_BIASES = ("W_q.bias", "W_k.bias", "W_v.bias", "W_o.bias")
 NORM = ("ln.weight", "ln.bias")
 FEED_FORWARD = ("dense1.weight", "dense1.bias", "dense2.weight", "dense2.bias")
-
-
-def shaken(module: nn.Module) -> nn.Module:
-    """Every parameter random, also the gains and biases that start as ones and zeros."""
-    with torch.no_grad():
-        for parameter in module.parameters():
-            parameter.normal_(std=0.4)
-    return module
-
-
-# Reference: equations on a dictionary of parameters, in float64
 
 
 class Reference:
@@ -107,129 +90,6 @@ def allowed_keys(valid_lens: Tensor | None, n: int) -> Tensor:
     return torch.ones(1, 1, n) if valid_lens is None else (torch.arange(n) < valid_lens[:, None, None]).double()
 
 
-def random_model(dropout: float = 0.0, use_bias: bool = False) -> EncoderDecoder:
-    model = EncoderDecoder(TransformerEncoder(*SIZES, dropout, use_bias), TransformerDecoder(*SIZES, dropout, use_bias))
-    shaken(model)
-    return model.eval()
-
-
-def random_ids(batch: int = 2, n: int = 6) -> Tensor:
-    return torch.randint(0, VOCAB, (batch, n))
-
-
-# Parts
-
-
-def test_layer_norm_against_batch_norm() -> None:
-    """The book's example: features of an example against examples of a feature."""
-    X = torch.tensor([[1.0, 2.0], [2.0, 3.0]])
-    torch.testing.assert_close(layer_norm(X), torch.tensor([[-1.0, 1], [-1, 1]]), atol=1e-4, rtol=0)
-    torch.testing.assert_close(batch_norm(X), torch.tensor([[-1.0, -1], [1, 1]]), atol=1e-4, rtol=0)
-    torch.testing.assert_close(AddNorm(2, 0.0)(X, torch.zeros(2, 2)), layer_norm(X))
-    torch.testing.assert_close(batch_norm(X), nn.BatchNorm1d(2)(X))
-
-
-def test_add_norm_by_hand() -> None:
-    layer = AddNorm(4, 0.5)
-    shaken(layer)
-    layer.eval()
-    X, Y = torch.randn(2, 3, 4), torch.randn(2, 3, 4)
-    S = X + Y
-    mean, std = S.mean(-1, keepdim=True), (S.var(-1, unbiased=False, keepdim=True) + 1e-5).sqrt()
-    torch.testing.assert_close(layer(X, Y), (S - mean) / std * layer.ln.weight + layer.ln.bias)
-
-
-def test_add_norm_drops_the_branch_and_not_the_residual() -> None:
-    layer, X = AddNorm(4, 0.5), torch.randn(100, 4)
-    torch.testing.assert_close(layer(X, torch.zeros(100, 4)), layer_norm(X))
-    assert not torch.equal(layer(X, X), layer(X, X))
-
-
-def test_add_norm_takes_the_books_list_of_sizes() -> None:
-    X = torch.randn(2, 3, 4)
-    layer = AddNorm([3, 4], 0.5).eval()
-    torch.testing.assert_close(layer(X, X), nn.functional.layer_norm(2 * X, (3, 4)))
-
-
-@pytest.mark.usefixtures("shapes_unchecked")
-def test_add_norm_refuses_two_shapes() -> None:
-    with pytest.raises(ValueError, match=r"expected X and Y of one shape, got \(2, 4\) and \(1, 4\)"):
-        AddNorm(4, 0.0)(torch.zeros(2, 4), torch.zeros(1, 4))
-
-
-def test_feed_forward_by_hand() -> None:
-    ffn = PositionWiseFFN(2, 1, 2)
-    ffn.load_state_dict(
-        {
-            "dense1.weight": torch.tensor([[1.0, 2.0], [-1.0, 0.5]]),
-            "dense1.bias": torch.tensor([0.5, -1.0]),
-            "dense2.weight": torch.tensor([[2.0, -3.0]]),
-            "dense2.bias": torch.tensor([0.25]),
-        }
-    )
-    # relu(1 - 2 + 0.5, -1 - 0.5 - 1) = (0, 0); relu(-4 + 2 + 0.5, 4 + 0.5 - 1) = (0, 3.5); relu(3.5, 0) = (3.5, 0)
-    X = torch.tensor([[[1.0, -1.0], [-4.0, 1.0], [1.0, 1.0]]])
-    torch.testing.assert_close(ffn(X), torch.tensor([[[0.25], [-10.25], [7.25]]]))
-
-
-def test_feed_forward_is_the_same_at_every_position() -> None:
-    """The book's example: 4 inputs, 8 outputs; equal inputs give equal outputs."""
-    output = PositionWiseFFN(4, 8, 4)(torch.ones(2, 3, 4))
-    assert output.shape == (2, 3, 8)
-    torch.testing.assert_close(output, output[:1, :1].expand(2, 3, 8))
-    assert PositionWiseFFN(5, 7).dense1.in_features == 7
-
-
-# Blocks
-
-
-@pytest.mark.parametrize("use_bias", [False, True])
-def test_encoder_block_equals_torchs_layer(use_bias: bool) -> None:
-    block = TransformerEncoderBlock(WIDTH, FFN, HEADS, 0.1, use_bias)
-    shaken(block)
-    block.eval()
-    theirs = nn.TransformerEncoderLayer(WIDTH, HEADS, FFN, dropout=0.0, batch_first=True)
-    with torch.no_grad():
-        copy_attention(block.attention, theirs.self_attn)
-    copy_rest(block, theirs, norms=2)
-    X, lengths = torch.randn(3, 5, WIDTH), torch.tensor([5, 2, 4])
-    padding = torch.arange(5) >= lengths[:, None]
-    torch.testing.assert_close(block(X, lengths), theirs(X, src_key_padding_mask=padding), atol=2e-5, rtol=0)
-    torch.testing.assert_close(block(X), theirs(X), atol=2e-5, rtol=0)
-
-
-@pytest.mark.parametrize("use_bias", [False, True])
-def test_decoder_block_equals_torchs_layer(use_bias: bool) -> None:
-    block = TransformerDecoderBlock(WIDTH, FFN, HEADS, 0.1, use_bias=use_bias)
-    shaken(block)
-    block.eval()
-    theirs = nn.TransformerDecoderLayer(WIDTH, HEADS, FFN, dropout=0.0, batch_first=True)
-    with torch.no_grad():
-        copy_attention(block.attention1, theirs.self_attn)
-        copy_attention(block.attention2, theirs.multihead_attn)
-    copy_rest(block, theirs, norms=3)
-    X, memory, lengths = torch.randn(2, 4, WIDTH), torch.randn(2, 6, WIDTH), torch.tensor([3, 6])
-    future = torch.ones(4, 4, dtype=torch.bool).triu(1)
-    expected = theirs(X, memory, tgt_mask=future, memory_key_padding_mask=torch.arange(6) >= lengths[:, None])
-    output, _ = block(X, DecoderState(memory, lengths, (None,)))
-    torch.testing.assert_close(output, expected, atol=2e-5, rtol=0)
-
-
-def copy_attention(ours: nn.Module, theirs: nn.MultiheadAttention) -> None:
-    projections = [ours.get_submodule(name) for name in ("W_q", "W_k", "W_v")]
-    theirs.in_proj_weight.copy_(torch.cat([p.weight for p in projections]))
-    theirs.in_proj_bias.copy_(torch.cat([torch.zeros(WIDTH) if p.bias is None else p.bias for p in projections]))
-    theirs.out_proj.weight.copy_(ours.W_o.weight)
-    theirs.out_proj.bias.copy_(torch.zeros(WIDTH) if ours.W_o.bias is None else ours.W_o.bias)
-
-
-def copy_rest(ours: nn.Module, theirs: nn.Module, norms: int) -> None:
-    theirs.linear1.load_state_dict(ours.ffn.dense1.state_dict())
-    theirs.linear2.load_state_dict(ours.ffn.dense2.state_dict())
-    for i in range(1, norms + 1):
-        theirs.get_submodule(f"norm{i}").load_state_dict(ours.get_submodule(f"addnorm{i}").ln.state_dict())
-
-
 def test_published_shapes() -> None:
     X, lengths = torch.ones(2, 100, 24), torch.tensor([3, 2])
     assert TransformerEncoderBlock(24, 48, 8, 0.5).eval()(X, lengths).shape == (2, 100, 24)
@@ -237,9 +97,6 @@ def test_published_shapes() -> None:
     assert encoder(torch.ones(2, 100, dtype=torch.long), lengths).shape == (2, 100, 24)
     block = TransformerDecoderBlock(24, 48, 8, 0.5, 0)
     assert block(X, DecoderState(X, lengths, (None,)))[0].shape == (2, 100, 24)
-
-
-# Encoder, decoder and both together
 
 
 @pytest.mark.parametrize("use_bias", [False, True])
@@ -288,9 +145,6 @@ def test_longer_than_the_table_of_positions_is_refused() -> None:
     encoder = TransformerEncoder(*SIZES, 0.0)
     with pytest.raises(ValueError, match="at most max_len=1000 positions, got 1001"):
         encoder(torch.zeros(1, 1001, dtype=torch.long))
-
-
-# State dicts by the book's names
 
 
 def block_keys(prefix: str, attentions: tuple[str, ...], norms: int, use_bias: bool) -> set[str]:
@@ -361,118 +215,6 @@ def test_one_matrix_for_all_embeddings() -> None:
     assert "decoder.embedding.weight" not in names
     assert "decoder.dense.weight" not in names
     assert "decoder.dense.bias" in names
-
-
-# Causality and the cache
-
-
-@pytest.mark.parametrize("training", [False, True])
-def test_no_step_sees_a_later_one(training: bool) -> None:
-    model = random_model().train(training)  # without dropout, training and evaluation must agree
-    source, target, lengths = random_ids(2, 5), random_ids(2, 6), torch.tensor([5, 3])
-    before = model(source, target, lengths)
-    for step in range(6):
-        changed = target.clone()
-        changed[:, step] = (changed[:, step] + 1) % VOCAB
-        after = model(source, changed, lengths)
-        torch.testing.assert_close(after[:, :step], before[:, :step], atol=0, rtol=0)
-        assert (after[:, step] - before[:, step]).abs().amax(-1).min() > 1e-4
-    with record() as trace:
-        model(source, target, lengths)
-    for i in range(BLOCKS):
-        assert trace[f"decoder.{i}.self"].weights().triu(1).abs().max() == 0
-
-
-@pytest.mark.parametrize("chunks", [[1] * 7, [3, 4], [2, 1, 4], [6, 1], [1, 6]])
-def test_cached_steps_equal_one_pass(chunks: list[int]) -> None:
-    model = random_model()
-    source, target, lengths = random_ids(2, 5), random_ids(2, 7), torch.tensor([5, 2])
-    expected = model(source, target, lengths)
-    state = model.decoder.init_state(model.encoder(source, lengths), lengths)
-    parts, taken = [], 0
-    for chunk in target.split(chunks, dim=1):
-        assert state.num_steps == taken
-        logits, state = model.decoder(chunk, state)
-        parts.append(logits)
-        taken += chunk.shape[1]
-    assert state.num_steps == 7
-    torch.testing.assert_close(torch.cat(parts, dim=1), expected, atol=2e-5, rtol=0)
-
-
-def test_cached_steps_record_the_rows_of_the_whole_map() -> None:
-    model = random_model()
-    source, target = random_ids(1, 5), random_ids(1, 4)
-    with record() as whole:
-        model(source, target)
-    state = model.decoder.init_state(model.encoder(source))
-    with record() as steps:
-        for i in range(4):
-            _, state = model.decoder(target[:, i : i + 1], state)
-    for kind in ("self", "cross"):
-        full = whole[f"decoder.1.{kind}"].weights()
-        for i in range(4):
-            row = steps[f"decoder.1.{kind}" + (f"@{i + 1}" if i else "")].weights()
-            torch.testing.assert_close(row, full[:, :, i : i + 1, : row.shape[-1]], atol=1e-5, rtol=0)
-
-
-def test_positions_go_on_where_the_cache_ends() -> None:
-    """A decoder whose blocks are silent shows its embedding and position alone."""
-    decoder = TransformerDecoder(VOCAB, WIDTH, FFN, HEADS, 1, 0.0).eval()
-    state = decoder.init_state(torch.randn(1, 3, WIDTH))
-    token = torch.tensor([[4]])
-    _, state = decoder(torch.tensor([[1, 2, 3]]), state)
-    seen: list[Tensor] = []
-    decoder.blks.block0.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
-    decoder(token, state)
-    expected = decoder.embedding.weight[4] * math.sqrt(WIDTH) + decoder.pos_encoding.P[0, 3]
-    torch.testing.assert_close(seen[0][0, 0], expected)
-
-
-def test_a_state_is_not_changed_by_the_steps_taken_from_it() -> None:
-    model = random_model()
-    state = model.decoder.init_state(model.encoder(random_ids(2, 5)))
-    _, first = model.decoder(random_ids(2, 2), state)
-    kept = [t.clone() for cache in first.caches for pair in cache for t in pair]
-    one, _ = model.decoder(torch.zeros(2, 1, dtype=torch.long), first)
-    model.decoder(torch.ones(2, 3, dtype=torch.long), first)
-    again, _ = model.decoder(torch.zeros(2, 1, dtype=torch.long), first)
-    assert state.caches == (None, None)
-    assert torch.equal(one, again)
-    assert all(torch.equal(a, b) for a, b in zip(kept, [t for c in first.caches for p in c for t in p], strict=True))
-
-
-@pytest.mark.parametrize("with_lengths", [False, True])
-def test_select_keeps_and_repeats_rows(with_lengths: bool) -> None:
-    model = random_model()
-    source, target = random_ids(3, 5), random_ids(3, 4)
-    lengths = torch.tensor([5, 2, 4]) if with_lengths else None
-    rows = torch.tensor([2, 0, 0])
-    state = model.decoder.init_state(model.encoder(source, lengths), lengths)
-    fresh = state.select(rows)
-    assert fresh.caches == (None, None)
-    _, state = model.decoder(target[:, :3], state)
-    logits, _ = model.decoder(target[rows, 3:], state.select(rows))
-    picked = None if lengths is None else lengths[rows]
-    expected = model(source[rows], target[rows], picked)[:, 3:]
-    torch.testing.assert_close(logits, expected, atol=2e-5, rtol=0)
-    from_fresh, _ = model.decoder(target[rows], fresh)
-    torch.testing.assert_close(from_fresh[:, 3:], expected, atol=2e-5, rtol=0)
-
-
-def test_a_decoder_without_blocks_has_no_steps() -> None:
-    decoder = TransformerDecoder(VOCAB, WIDTH, FFN, HEADS, 0, 0.0)
-    state = decoder.init_state(torch.zeros(1, 2, WIDTH))
-    assert state.num_steps == 0
-
-
-def test_more_steps_than_positions_are_refused() -> None:
-    decoder = TransformerDecoder(VOCAB, 4, 4, 1, 1, 0.0).eval()
-    state = decoder.init_state(torch.zeros(1, 2, 4))
-    with torch.no_grad():
-        _, state = decoder(torch.zeros(1, 999, dtype=torch.long), state)
-        _, state = decoder(torch.zeros(1, 1, dtype=torch.long), state)
-        with pytest.raises(ValueError, match="at most max_len=1000 positions, got 1001"):
-            decoder(torch.zeros(1, 1, dtype=torch.long), state)
 
 
 def test_hidden_states_come_before_the_output_layer() -> None:

@@ -1,17 +1,13 @@
-"""The shipped translator: what it promises, and what it says to text and files it cannot use."""
+"""Loading what ships: by name, checked to the last bit."""
 
 from __future__ import annotations
 
-import copy
-import dataclasses
 import hashlib
 import json
-import math
 import os
 import pickle
 import shutil
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +16,10 @@ import torch
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 
-from viz_core.pretrained import CheckpointError, TextError, Translator, available, load
+from viz_core.pretrained import CheckpointError, Translator, available, load
 from viz_core.tokenization import train_tokenizer
-from viz_core.trace import record
 
 NAME = "tiny-en-fr"
-SENTENCE = "The cat is on the bed."
 
 
 @pytest.fixture
@@ -48,172 +42,6 @@ def edit_tensors(folder: Path, change: Callable[[dict[str, torch.Tensor]], None]
     content = save_tensors(tensors)
     path.write_bytes(content)
     edit_config(folder, sha256=hashlib.sha256(content).hexdigest())
-
-
-# Translating
-
-
-@pytest.mark.parametrize("beam", [1, 4])
-def test_tokens_and_maps_have_the_same_sides(translator: Translator, beam: int) -> None:
-    result = translator.translate(SENTENCE, beam=beam)
-    n, m = len(result.source_ids), len(result.target_ids)
-    assert len(result.source_tokens) == n
-    assert len(result.target_tokens) == len(result.decoder_tokens) == m
-    assert result.source_tokens[-1] == "<eos>"
-    assert "".join(result.source_tokens[:-1]).replace("·", "") == SENTENCE.replace(" ", "")
-    assert result.decoder_tokens == ("<bos>", *result.target_tokens[:-1])
-    assert result.trace.sites == (
-        "encoder.0.self",
-        "encoder.1.self",
-        "decoder.0.self",
-        "decoder.0.cross",
-        "decoder.1.self",
-        "decoder.1.cross",
-    )
-    sides = {"encoder.self": (n, n), "decoder.self": (m, m), "decoder.cross": (m, n)}
-    for call in result.trace:
-        weights = call.weights()
-        assert tuple(weights.shape) == (1, 4, *sides[f"{call.stack}.{call.kind}"])
-        torch.testing.assert_close(weights.sum(-1), torch.ones(weights.shape[:-1]), atol=1e-5, rtol=0)
-    assert result.trace["decoder.1.self"].weights().triu(1).max() == 0
-
-
-@torch.no_grad()
-@pytest.mark.parametrize("beam", [1, 3])
-def test_log_probability_is_the_sum_over_single_steps(translator: Translator, beam: int) -> None:
-    result = translator.translate("Where is the dog?", max_new_tokens=9, beam=beam)
-    source = torch.tensor([result.source_ids])
-    total = 0.0
-    for i, token in enumerate(result.target_ids):
-        prefix = torch.tensor([[translator.special.bos, *result.target_ids[:i]]])
-        total += translator.model(source, prefix)[0, -1].log_softmax(-1)[token].item()
-    assert result.log_probability == pytest.approx(total, abs=1e-4)
-    assert result.log_probability < 0
-
-
-@torch.no_grad()
-def test_greedy_writes_the_likeliest_token_of_its_own_pass(translator: Translator) -> None:
-    result = translator.translate(SENTENCE)
-    logits = translator.model(torch.tensor([result.source_ids]), torch.tensor([[1, *result.target_ids[:-1]]]))[0]
-    logits[:, [0, 1]] = -math.inf
-    assert tuple(logits.argmax(-1).tolist()) == result.target_ids
-
-
-def test_the_trace_is_of_the_whole_translation_and_nothing_else(translator: Translator) -> None:
-    one, two = translator.translate("Go."), translator.translate(SENTENCE)
-    with torch.no_grad(), record() as again:
-        source = torch.tensor([one.source_ids])
-        translator.model(source, torch.tensor([[1, *one.target_ids[:-1]]]), torch.tensor([source.shape[1]]))
-    for call in one.trace:
-        assert torch.equal(call.weights(), again[call.site].weights())
-    assert one.trace["encoder.0.self"].num_keys != two.trace["encoder.0.self"].num_keys
-
-
-def with_ending(translator: Translator, bias: float) -> Translator:
-    """The same model, keener on ending."""
-    model = copy.deepcopy(translator.model)
-    model.decoder.dense.bias[translator.special.eos] += bias
-    return dataclasses.replace(translator, model=model)
-
-
-def test_an_ended_translation_is_complete_and_a_cut_one_is_not(translator: Translator) -> None:
-    ended = with_ending(translator, 1e4).translate(SENTENCE)
-    assert (ended.text, ended.target_tokens, ended.decoder_tokens) == ("", ("<eos>",), ("<bos>",))
-    assert ended.complete
-    cut = with_ending(translator, -1e4).translate(SENTENCE, max_new_tokens=5)
-    assert len(cut.target_ids) == 5
-    assert not cut.complete
-    assert cut.text == translator.tokenizer.decode(list(cut.target_ids))
-
-
-def test_length_is_bounded_by_the_source(translator: Translator) -> None:
-    endless = with_ending(translator, -1e4)
-    result = endless.translate("Go.")
-    assert len(result.target_ids) == 2 * len(result.source_ids) + 20
-
-
-def test_the_same_twice_and_in_eight_threads(translator: Translator) -> None:
-    sentences = ["Go.", SENTENCE, "I don't know.", "She reads a book."]
-
-    def answer(i: int) -> tuple[str, float, torch.Tensor]:
-        result = translator.translate(sentences[i % 4], max_new_tokens=8)
-        return result.text, result.log_probability, result.trace["decoder.1.cross"].weights()
-
-    serial = [answer(i) for i in range(4)]
-    with ThreadPoolExecutor(8) as threads:
-        for i, (text, log_probability, weights) in enumerate(threads.map(answer, range(64))):
-            assert (text, log_probability) == serial[i % 4][:2]
-            assert torch.equal(weights, serial[i % 4][2])
-
-
-# Text
-
-
-@pytest.mark.parametrize("text", ["", "   ", "\t\n\r", "\u200b\u00ad", "\x00\x07\x1b", "\u202f\u00a0", "\ud800"])
-def test_nothing_to_translate(translator: Translator, text: str) -> None:
-    with pytest.raises(TextError, match="There is nothing to translate yet: type an English sentence."):
-        translator.translate(text)
-
-
-def test_too_many_characters(translator: Translator) -> None:
-    with pytest.raises(TextError, match="This text has 2,001 characters; at most 2,000 can be translated."):
-        translator.translate("a" * 2001)
-    assert translator.translate("cat " * 500, max_new_tokens=1).num_unknown == 0
-
-
-def test_too_many_tokens(translator: Translator) -> None:
-    with pytest.raises(TextError, match=r"This text has 1,000 tokens; the model takes at most 511."):
-        translator.translate("3 " * 1000)
-    assert len(translator.encode("3 " * 511)) == 512
-
-
-@pytest.mark.parametrize(
-    "text", ["😀🎉", "👩‍👩‍👧", "שלום עולם", "مرحبا بالعالم", "\u202eשלום\u202c", "猫は静か", "!!!", "☃ ☂"]
-)
-def test_text_without_a_known_word(translator: Translator, text: str) -> None:
-    with pytest.raises(TextError, match="The model knows no word or sign in this text."):
-        translator.translate(text)
-
-
-@pytest.mark.parametrize("text", ["The cat 😀", "The cat שלום", "\u202eThe cat\u202c猫"])
-def test_unknown_among_known_is_counted(translator: Translator, text: str) -> None:
-    result = translator.translate(text, max_new_tokens=2)
-    assert result.num_unknown == result.source_tokens.count("<unk>") >= 1
-    assert result.source_tokens[:2] == ("The", "cat")
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "<b>The cat</b>",
-        "<script>alert('the cat')</script>",
-        "**The** `cat` [is](http://a.b) $x^2$ :red[on]",
-        "# The bed\n- the cat\n> the dog",
-        "the cat \x00\x1b[31m is \x07 red",
-        "<eos> the <pad> cat <bos>",
-    ],
-)
-def test_markup_is_text_like_any_other(translator: Translator, text: str) -> None:
-    result = translator.translate(text, max_new_tokens=3)
-    ids = result.source_ids
-    assert ids[-1] == translator.special.eos
-    assert not {translator.special.pad, translator.special.bos, translator.special.eos} & set(ids[:-1])
-    assert result.trace["encoder.0.self"].num_keys == len(result.source_tokens)
-
-
-@pytest.mark.parametrize("count", [0, -1, 257])
-def test_max_new_tokens_has_a_range(translator: Translator, count: int) -> None:
-    with pytest.raises(ValueError, match=f"max_new_tokens: expected 1 to 256, got {count}"):
-        translator.translate("Go.", max_new_tokens=count)
-
-
-@pytest.mark.parametrize("beam", [0, -1, 17])
-def test_beam_has_a_range(translator: Translator, beam: int) -> None:
-    with pytest.raises(ValueError, match=f"beam: expected 1 to 16, got {beam}"):
-        translator.translate("Go.", beam=beam)
-
-
-# Loading
 
 
 def test_a_loaded_model_is_what_was_stored(translator: Translator, checkpoints: Path) -> None:

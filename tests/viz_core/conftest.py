@@ -1,0 +1,15 @@
+"""Blocks of every size for what is computed block by block."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.viz_core.attention_cases import B, H, K
+from viz_core import recorded as recorded_module
+
+
+@pytest.fixture(params=[None, 1, 3 * H * B * K], ids=["one block", "row by row", "three rows"])
+def block_budget(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks of the usual size, of one row, and of three rows."""
+    if request.param is not None:
+        monkeypatch.setattr(recorded_module, "_BLOCK_SCORES", request.param)
