@@ -8,15 +8,12 @@ from collections.abc import Callable
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from tests.pages.reading import texts
 from viz_core.architectures import ARCHITECTURES, LayerSizes, layer_cost, longest_path
 
 OpenPage = Callable[..., AppTest]
 CHAPTER = "architectures"
 STOPWATCH, PAIRS, SHUFFLE = "Stopwatch", "Every pair", "Shuffle the words"
-
-
-def texts(app: AppTest) -> str:
-    return "\n".join(element.value for element in [*app.markdown, *app.caption]).replace("\\", "")
 
 
 def badges(app: AppTest) -> dict[str, bool]:

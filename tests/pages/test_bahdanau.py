@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from tests.pages.reading import texts
 from viz_core.decoder_steps import decoder_steps
 from viz_core.pretrained import Translation, Translator, load
 
@@ -23,11 +24,6 @@ def translator() -> Translator:
 @pytest.fixture(scope="module")
 def sample(translator: Translator) -> Translation:
     return translator.translate(SAMPLE)
-
-
-def texts(app: AppTest) -> str:
-    elements = [*app.markdown, *app.caption, *app.warning, *app.error]
-    return "\n".join(element.value for element in elements).replace("\\", "")
 
 
 def test_the_sample_is_translated_by_all_three_models(open_page: OpenPage) -> None:

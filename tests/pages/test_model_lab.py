@@ -10,6 +10,7 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
+from tests.pages.reading import claims, texts
 from ui.model_lab_patience import Arrived
 from viz_core.hub import load_hub
 
@@ -54,15 +55,6 @@ def offline(folders: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> I
     st.cache_data.clear()
     yield
     st.cache_data.clear()
-
-
-def texts(app: AppTest) -> str:
-    elements = [*app.markdown, *app.caption, *app.warning, *app.error, *app.info]
-    return "\n".join(element.value for element in elements).replace("\\", "")
-
-
-def claims(app: AppTest) -> list[str]:
-    return [m.value for m in app.markdown if m.value.startswith((":green[", ":orange["))]
 
 
 @installed

@@ -10,6 +10,7 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
+from tests.pages.reading import claims, texts
 from tests.viz_core.hostile_pictures import BAD, GOOD, encode, quarters
 from viz_core.drawn import SCENES
 from viz_core.hub import HubVision, load_hub
@@ -47,15 +48,6 @@ def offline(folders: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> I
     st.cache_data.clear()
     yield
     st.cache_data.clear()
-
-
-def texts(app: AppTest) -> str:
-    elements = [*app.markdown, *app.caption, *app.warning, *app.error, *app.info]
-    return "\n".join(element.value for element in elements).replace("\\", "")
-
-
-def claims(app: AppTest) -> list[str]:
-    return [m.value for m in app.markdown if m.value.startswith((":green[", ":orange["))]
 
 
 def upload(app: AppTest, key: str, content: bytes) -> AppTest:

@@ -8,15 +8,12 @@ from collections.abc import Callable
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from tests.pages.reading import texts
 from viz_core.attention.multi_head_costs import multi_head_cost
 
 OpenPage = Callable[..., AppTest]
 CHAPTER = "multi-head"
 BATCH = "One batch or one by one"
-
-
-def texts(app: AppTest) -> str:
-    return "\n".join(element.value for element in [*app.markdown, *app.caption]).replace("\\", "")
 
 
 def badges(app: AppTest) -> dict[str, bool]:

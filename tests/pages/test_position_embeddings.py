@@ -14,6 +14,7 @@ import torch
 from safetensors.torch import save_file
 from streamlit.testing.v1 import AppTest
 
+from tests.pages.reading import claims, texts
 from viz_core.figures.position_skew import STAGES, offsets_of, skew_stages
 from viz_core.position_inputs import picture_tokens, sentence_tokens
 from viz_core.positional import alibi_slopes
@@ -33,15 +34,6 @@ OpenPage = Callable[..., AppTest]
 def open_at(open_page: OpenPage, **parameters: object) -> AppTest:
     """open_at(open_page, skew_n=4): with pe-skew-n=4 in the address."""
     return open_page(CHAPTER, **{f"pe-{name.replace('_', '-')}": str(value) for name, value in parameters.items()})
-
-
-def texts(app: AppTest) -> str:
-    elements = [*app.markdown, *app.caption, *app.warning, *app.error, *app.info]
-    return "\n".join(element.value for element in elements).replace("\\", "")
-
-
-def claims(app: AppTest) -> list[str]:
-    return [m.value for m in app.markdown if m.value.startswith((":green[", ":orange["))]
 
 
 def figures(app: AppTest) -> list[dict[str, Any]]:

@@ -14,6 +14,7 @@ import torch
 import torch.nn.functional as F
 from streamlit.testing.v1 import AppTest
 
+from tests.pages.reading import claims, texts
 from viz_core.figures.framing import unframe
 from viz_core.positional import sinusoidal_table
 from viz_core.positional.added import add_positions
@@ -22,11 +23,6 @@ from viz_core.pretrained import load
 
 CHAPTER = "sinusoidal-encoding"
 OpenPage = Callable[..., AppTest]
-
-
-def texts(app: AppTest) -> str:
-    elements = [*app.markdown, *app.caption, *app.warning, *app.error, *app.info]
-    return "\n".join(element.value for element in elements).replace("\\", "")
 
 
 def with_data(app: AppTest) -> list[Any]:
@@ -47,10 +43,6 @@ def curves(app: AppTest) -> dict[str, np.ndarray]:
     """The traces of the first plotly figure by name."""
     traces = json.loads(app.get("plotly_chart")[0].proto.spec)["data"]
     return {t.get("name", ""): np.frombuffer(base64.b64decode(t["y"]["bdata"]), t["y"]["dtype"]) for t in traces}
-
-
-def claims(app: AppTest) -> list[str]:
-    return [m.value for m in app.markdown if m.value.startswith((":green[", ":orange["))]
 
 
 def as_bytes(table: torch.Tensor) -> np.ndarray:

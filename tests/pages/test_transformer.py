@@ -10,6 +10,7 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
+from tests.pages.reading import texts
 from viz_core import pretrained
 from viz_core.bleu import book_bleu, sentence_bleu
 from viz_core.claims import cache_error
@@ -33,11 +34,6 @@ def broken_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
     st.cache_resource.clear()
     yield folder
     st.cache_resource.clear()
-
-
-def texts(app: AppTest) -> str:
-    elements = [*app.markdown, *app.caption, *app.warning, *app.error]
-    return "\n".join(element.value for element in elements).replace("\\", "")
 
 
 def test_something_is_there_before_anything_is_typed(open_page: OpenPage, translator: pretrained.Translator) -> None:

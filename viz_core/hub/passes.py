@@ -82,10 +82,8 @@ def continue_text(
     Raises:
         HubError: if the text is empty or too long, or leaves no room to write.
     """
-    inputs = engine.encode(text, most=most)
-    inputs = {"input_ids": inputs["input_ids"]}
+    inputs, room = _prompt(engine, text, most)
     prompt = _ids(inputs)
-    room = min((limit for limit in (engine.room("decoder"), most) if limit is not None), default=None)
     complete = True
     if target is not None:
         ids = _ids(engine.encode(text + target, most=most))
@@ -94,8 +92,7 @@ def continue_text(
         budget = max_new_tokens if room is None else min(max_new_tokens, room - len(prompt))
         ids = prompt
         if budget > 0:
-            mask = torch.ones_like(inputs["input_ids"])
-            ids = write(engine.model, {**inputs, "attention_mask": mask}, budget, sampling, max_seconds)
+            ids = write(engine.model, inputs, budget, sampling, max_seconds)
         complete = max_new_tokens == 0 or ids[-1] in _ends(engine)
     options: dict[str, Any] = {"use_cache": False}
     if "logits_to_keep" in inspect.signature(engine.model.forward).parameters:
@@ -125,9 +122,7 @@ def translate_text(
     Raises:
         HubError: if the text or the target is empty or too long.
     """
-    inputs = engine.encode(text, most=most)
-    inputs = {"input_ids": inputs["input_ids"], "attention_mask": torch.ones_like(inputs["input_ids"])}
-    room = min((limit for limit in (engine.room("decoder"), most) if limit is not None), default=None)
+    inputs, room = _prompt(engine, text, most)
     complete = True
     if target is not None:
         written = engine.encode(target, most=most, target=True)["input_ids"]
@@ -152,6 +147,13 @@ def translate_text(
         text=engine.tokenizer.decode(target_ids),
         complete=complete,
     )
+
+
+def _prompt(engine: Engine, text: str, most: int | None) -> tuple[dict[str, Tensor], int | None]:
+    """A text as ids that may all be looked at, and how many tokens a decoder has room for; None for any number."""
+    ids = engine.encode(text, most=most)["input_ids"]
+    limits = [limit for limit in (engine.room("decoder"), most) if limit is not None]
+    return {"input_ids": ids, "attention_mask": torch.ones_like(ids)}, min(limits, default=None)
 
 
 def _ids(inputs: dict[str, Tensor]) -> list[int]:
