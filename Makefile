@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PORT ?= 8501
 PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check
 
-.PHONY: run host test bench clean
+.PHONY: run host test bench load serve-test clean
 
 run: $(VENV)/.app
 	$(BIN)/streamlit run app.py --server.port $(PORT)
@@ -35,6 +35,18 @@ $(VENV)/.dev: requirements-dev.txt $(VENV)/.app
 
 $(VENV)/.bench: requirements-bench.txt $(VENV)/.dev
 	$(PIP_INSTALL) --no-deps -r requirements-bench.txt
+	touch $@
+
+# 50 visitors at once, each typing sentences of their own and checking that the maps are theirs; make load ARGS="--visitors 10".
+load: $(VENV)/.dev
+	$(BIN)/python -m benchmarks.load $(ARGS)
+
+# The app against a real Ray Serve on this machine, one replica of which is killed.
+serve-test: $(VENV)/.serve
+	$(BIN)/pytest tests/serve
+
+$(VENV)/.serve: requirements-serve.txt $(VENV)/.dev
+	$(PIP_INSTALL) -r requirements-serve.txt
 	touch $@
 
 clean:

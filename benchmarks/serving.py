@@ -9,12 +9,13 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+NO_SETTINGS: Mapping[str, str] = {}
 HOSTED = "hosted.py"  # starts itself, under the profile for strangers
 CHROMIUM_ARGUMENTS = (
     "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
@@ -47,13 +48,13 @@ def serve(folder: Path, script: str = "app.py") -> Iterator[str]:
 
 
 @contextmanager
-def running(folder: Path, script: str = "app.py") -> Iterator[Server]:
-    """The same with its process. Raises as `serve` does."""
+def running(folder: Path, script: str = "app.py", settings: Mapping[str, str] = NO_SETTINGS) -> Iterator[Server]:
+    """The same with its process, and with settings (ATLAS_ variables) of its own. Raises as `serve` does."""
     port = free_port()
     log = folder / "server.log"
     options = {"SERVER_HEADLESS": "true", "SERVER_PORT": str(port), "SERVER_ADDRESS": "127.0.0.1"}
     options["SERVER_FILE_WATCHER_TYPE"] = "none"
-    environment = os.environ | {f"STREAMLIT_{name}": value for name, value in options.items()}
+    environment = os.environ | {f"STREAMLIT_{name}": value for name, value in options.items()} | settings
     start = [script] if script == HOSTED else ["-m", "streamlit", "run", script]
     with log.open("wb") as output:
         server = subprocess.Popen(

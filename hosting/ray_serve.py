@@ -1,7 +1,8 @@
 """The shipped models on a pool of machines: Ray Serve, with batches, replicas and autoscaling.
 
-On the cluster:     serve run hosting.ray_serve:pool min_replicas=2 max_replicas=8 gpus=0.5
-Each front end:     ATLAS_RUNNER=serve ATLAS_RAY_ADDRESS=ray://head:10001 python hosted.py
+On the cluster:     serve run --name attention-atlas hosting.ray_serve:pool min_replicas=2 max_replicas=8 gpus=0.5
+Each front end:     ATLAS_RUNNER=serve python hosted.py
+                    on a node of the cluster (`ray start --address=HEAD:6379 --num-cpus=0`)
 
 A replica keeps the traces it made, within bounds. Any other works out what it has not seen, so a replica that dies
 takes nothing with it: its questions are asked again.
@@ -44,7 +45,6 @@ class PoolSize(BaseModel):
     gpus: float = 0.0
 
 
-@serve.deployment(name="models")
 class Replica:
     """Models, and the work on their traces, on one machine of the pool."""
 
@@ -72,6 +72,9 @@ class Replica:
         return [refused[one] or self._here.outline(one) for one in sentences]
 
 
+_DEPLOYMENT: Any = serve.deployment(name="models")(Replica)
+
+
 def pool(size: PoolSize) -> serve.Application:
     """The application of this size, for `serve run`."""
     autoscaling = {
@@ -79,7 +82,7 @@ def pool(size: PoolSize) -> serve.Application:
         "max_replicas": size.max_replicas,
         "target_ongoing_requests": size.ongoing,
     }
-    return Replica.options(
+    return _DEPLOYMENT.options(
         autoscaling_config=autoscaling,
         max_ongoing_requests=2 * _BATCH,
         max_queued_requests=size.waiting,

@@ -33,7 +33,7 @@ SENTENCES = [f"{subject} {verb}." for subject in SUBJECTS for verb in VERBS]
 @pytest.fixture(scope="module")
 def runner() -> Iterator[There]:
     """A pool of two replicas on this machine, and what asks it."""
-    ray.init(num_cpus=4, include_dashboard=False, log_to_driver=False, namespace="serve")
+    ray.init(log_to_driver=False, namespace="serve")  # the cluster of RAY_ADDRESS where there is one, else its own
     serve.run(pool(PoolSize(min_replicas=2, max_replicas=2, cpus=0.5)), name=APPLICATION, route_prefix=None)
     yield on_serve("auto", PATIENCE)
     serve.shutdown()

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
 
 TEXT = Path(__file__).resolve().parents[2] / "assets" / "text"
 ENGLISH = "en"
 
 
-@cache
+@lru_cache(maxsize=16)
 def view_words(language: str = ENGLISH) -> dict[str, str]:
     """Every word of the view by its name, as templates with {placeholders}."""
     path = TEXT / language / "attention-view.md"
