@@ -54,7 +54,7 @@ def ask(chapter: Chapter) -> Asked | None:
 
 def _ask_model(chapter: Chapter) -> str | None:
     """A shipped model, or the lab's that a link names."""
-    names = [card.name for card in available(task="classification")]
+    names = sorted((card.name for card in available(task="classification")), key=lambda name: name != _FIRST)
     asked = st.query_params.get(chapter.controls.key("lab"))
     lab = f"{LAB}{asked}" if asked else None
     if lab is not None:
@@ -62,8 +62,7 @@ def _ask_model(chapter: Chapter) -> str | None:
     if not names:
         st.info(chapter.words("no-model"), icon=":material/inventory_2:")
         return None
-    default = lab or (_FIRST if _FIRST in names else names[0])
-    return str(chapter.controls.choice("model", tuple(names), default))
+    return str(chapter.controls.choice("model", tuple(names), lab or names[0]))
 
 
 def _load(chapter: Chapter, name: str) -> PictureModel | None:

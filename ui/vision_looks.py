@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import streamlit as st
@@ -57,9 +58,9 @@ def positions(chapter: Chapter, asked: Asked, token: int) -> None:
         chapter.text("no-positions")
         return
     rows, columns = found.grid
-    similarity = position_similarity(table, found.grid, found.num_special)
+    similarity = position_similarity(table, found.grid, num_special=0)
     row, column = place_of(found, token) or (rows // 2, columns // 2)
-    place = {"row": row + 1, "column": column + 1}
+    place: dict[str, Any] = {"row": row + 1, "column": column + 1}
     chapter.text("positions", count=rows * columns)
     left, right = st.columns(2)
     with left:

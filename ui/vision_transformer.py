@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import streamlit as st
@@ -27,6 +28,7 @@ from viz_core.vision import HeadFusion, attention_rollout, patchify, principal_f
 
 ROUNDING = 1e-5  # what float32 may lose in sums of a few hundred terms
 _SHOWN_LABELS = 10
+_THUMB = 168  # pixels; two beside each other on a phone
 _FILTERS = 28  # as in the paper's figure 7
 
 
@@ -55,19 +57,14 @@ def preprocessing(chapter: Chapter, asked: Asked) -> None:
     prepared, words = asked.found.prepared, chapter.words
     image = asked.picture.image
     steps = ", ".join(words(f"step.{step}") for step in prepared.steps) or words("step.none")
-    first, second, third = st.columns(3)
-    with first:
-        st.image(preview(image), width="stretch", caption=words("brought", size=f"{image.width:,} × {image.height:,}"))
-    with second:
-        seen = prepared.seen
-        st.image(
-            enlarged(seen), width="stretch", caption=words("seen", size=f"{seen.width} × {seen.height}", steps=steps)
-        )
-    with third:
-        pixels = prepared.pixels[0]
-        low, high = float(pixels.min()), float(pixels.max())
-        numbers = signed_image(pixels.mean(dim=0).numpy(), max(abs(low), abs(high), 1e-6))
-        st.image(numbers, width="stretch", caption=words("numbers", low=f"{low:.2f}", high=f"{high:.2f}"))
+    pixels = prepared.pixels[0]
+    low, high = float(pixels.min()), float(pixels.max())
+    numbers = signed_image(pixels.mean(dim=0).numpy(), max(abs(low), abs(high), 1e-6))
+    size, seen_size = f"{image.width:,} × {image.height:,}", f"{prepared.seen.width} × {prepared.seen.height}"
+    with st.container(horizontal=True, gap="small"):
+        st.image(preview(image), width=_THUMB, caption=words("brought", size=size))
+        st.image(enlarged(prepared.seen), width=_THUMB, caption=words("seen", size=seen_size, steps=steps))
+        st.image(numbers, width=_THUMB, caption=words("numbers", low=f"{low:.2f}", high=f"{high:.2f}"))
 
 
 def prediction(chapter: Chapter, asked: Asked) -> None:
@@ -111,7 +108,7 @@ def patches(chapter: Chapter, asked: Asked, token: int) -> None:
         hiddens=len(weight),
     )
     left, right = st.columns(2)
-    place = {"row": row + 1, "column": column + 1}
+    place: dict[str, Any] = {"row": row + 1, "column": column + 1}
     with left:
         figure = picture_maps.grid_figure(found.prepared.seen, found.grid, (row, column), names)
         chapter.figure("grid", figure, on_select=lambda: _read_patch(found), rows=rows, columns=columns, **place)

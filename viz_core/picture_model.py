@@ -49,5 +49,5 @@ class PictureModel(Protocol):
     def relevance(self, prepared: Prepared, label: str) -> Float[Tensor, "tokens tokens"]:
         """Gradient-weighted relevance of each token (columns) to each (rows) for this label."""
 
-    def position_table(self, grid: tuple[int, int]) -> Float[Tensor, "1 tokens num_hiddens"] | None:
-        """The learned positions for a grid of patches, special tokens first; None where none are learned."""
+    def position_table(self, grid: tuple[int, int]) -> Float[Tensor, "1 patches num_hiddens"] | None:
+        """The learned positions of a grid of patches; None where none are learned."""

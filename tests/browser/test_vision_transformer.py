@@ -58,7 +58,7 @@ def expect_read(page: Page, found: Classification, layer: int, head: int, token:
 def test_upload_click_a_patch_change_the_head(page: Page, app_url: str, model: ImageClassifier) -> None:
     content = encode(GARMENTS["bag"](), "PNG")
     found = model.classify(open_picture(content))
-    page.goto(f"{app_url}/vision-transformer?vt-source=Upload&vt-model=Garments+(28+×+28,+grey)")
+    page.goto(f"{app_url}/vision-transformer?vt-source=Upload&vt-model=Garments")
     file = {"name": "a bag.png", "mimeType": "image/png", "buffer": content}
     page.locator("input[type=file]").set_input_files(file)
     percent = f"{100 * found.probabilities[found.label]:.1f}%"
@@ -94,7 +94,7 @@ def test_a_photo_as_a_phone_stores_it(page: Page, app_url: str) -> None:
     """Turned as its note says: red stays top left."""
     model = load_classifier("vit-cifar10", "cpu")
     found = model.classify(open_picture(phone_photo(6)))
-    page.goto(f"{app_url}/vision-transformer?vt-source=Upload&vt-model=Animals+and+vehicles+(32+×+32,+colour)")
+    page.goto(f"{app_url}/vision-transformer?vt-source=Upload&vt-model=Animals,+vehicles")
     file = {"name": "IMG_1.jpg", "mimeType": "image/jpeg", "buffer": phone_photo(6)}
     page.locator("input[type=file]").set_input_files(file)
     percent = f"{100 * found.probabilities[found.label]:.1f}%"

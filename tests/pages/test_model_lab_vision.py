@@ -63,7 +63,7 @@ def test_a_picture_in_the_lab(open_page: OpenPage, folders: Path, family: str) -
     assert f"{len(run.tokens)} tokens" in texts(app)
     assert all(claim.startswith(":green[") for claim in claims(app))
     if run.labels:
-        assert run.labels[0].text in app.get("plotly_chart")[0].proto.alt
+        assert run.labels[0].text in app.get("plotly_chart")[0].proto.alt.replace("\\", "")
     links = [link.proto for link in app.get("page_link")]
     assert any(f"vt-lab={family}" in link.query_string for link in links)
 

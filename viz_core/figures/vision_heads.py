@@ -46,9 +46,14 @@ def by_depth_figure(
             showlegend=False,
         )
     )
-    figure.add_hline(y=uniform, line={"color": "rgba(128,128,128,0.9)", "dash": "dot"})
-    figure.add_annotation(
-        x=1, xref="paper", y=uniform, text=labels["uniform"], showarrow=False, xanchor="right", yanchor="bottom"
+    figure.add_scatter(
+        x=np.array([0.4, layers + 0.6], dtype=np.float32),
+        y=np.array([uniform, uniform], dtype=np.float32),
+        mode="lines",
+        line={"color": "rgba(128,128,128,0.9)", "dash": "dot"},
+        name=f"{labels['uniform']}: {uniform:.2f}",
+        showlegend=True,
+        hoverinfo="skip",
     )
     figure.update_xaxes(dtick=1, range=[0.4, layers + 0.6])
     figure.update_yaxes(rangemode="tozero")

@@ -32,7 +32,15 @@ def curve_figure(curve: Sequence[Mapping[str, float]], labels: Labels) -> go.Fig
         )
     lay_out(figure, labels["epoch"], labels["loss"], 380)
     return figure.update_layout(
-        yaxis2={"overlaying": "y", "side": "right", "title": labels["accuracy"], "showgrid": False, "range": [0, 100]},
+        yaxis2={
+            "overlaying": "y",
+            "side": "right",
+            "title": labels["accuracy"],
+            "showgrid": False,
+            "range": [0, 100],
+            "tickmode": "linear",
+            "dtick": 20,
+        },
         legend={"y": 1.02},
     )
 

@@ -69,16 +69,15 @@ class HubVision:
         bias = self._embedding.bias
         return torch.zeros(len(self.filters)) if bias is None else bias.detach().float().cpu()
 
-    def position_table(self, grid: tuple[int, int]) -> Float[Tensor, "1 tokens num_hiddens"] | None:
-        """The learned positions brought to this grid, special tokens' first; None where the model has no such table."""
+    def position_table(self, grid: tuple[int, int]) -> Float[Tensor, "1 patches num_hiddens"] | None:
+        """The learned positions of patches, brought to this grid; None where the model has no such table."""
         found = next((p for p in self.hub.positions if p.scheme == "learned"), None)
         if found is None:
             return None
-        special, patches = found.values[: found.num_special], found.values[found.num_special :]
+        patches = found.values[found.num_special :]
         side = round(len(patches) ** 0.5)
         # Interpolation knows one token before the patches: the first patch stands in for it, and is dropped again.
-        resized = interpolate_positions(torch.cat((patches[:1], patches))[None], (side, side), grid)[:, 1:]
-        return torch.cat((special[None], resized), dim=1)
+        return interpolate_positions(torch.cat((patches[:1], patches))[None], (side, side), grid)[:, 1:]
 
     def prepare(self, image: Image.Image) -> Prepared:
         """The picture as the model's own processor prepares it."""

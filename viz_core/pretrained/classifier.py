@@ -69,9 +69,9 @@ class ImageClassifier:
         bias = self.model.patch_embedding.conv.bias
         return torch.zeros(len(self.filters)) if bias is None else bias.cpu()
 
-    def position_table(self, grid: tuple[int, int]) -> Float[Tensor, "1 tokens num_hiddens"]:
-        """The learned positions for a grid of patches, the class token's first."""
-        return interpolate_positions(self.model.pos_embedding, self.model.grid, grid).cpu()
+    def position_table(self, grid: tuple[int, int]) -> Float[Tensor, "1 patches num_hiddens"]:
+        """The learned positions of a grid of patches."""
+        return interpolate_positions(self.model.pos_embedding, self.model.grid, grid)[:, 1:].cpu()
 
     def prepare(self, image: Image.Image) -> Prepared:
         """The picture as the model takes it: any mode and size in, one normalised size out."""
