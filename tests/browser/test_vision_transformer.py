@@ -52,7 +52,7 @@ def expect_read(page: Page, found: Classification, layer: int, head: int, token:
     name = "[CLS]" if best == 0 else f"{(best - 1) // 7 + 1}, {(best - 1) % 7 + 1}"
     note = page.locator("[data-part=sentenceNote]")
     expect(note).to_contain_text(f"looks most at {name}")
-    assert weight_in(note.inner_text().rstrip(".")) == pytest.approx(float(weights[best]), abs=0.0051)
+    assert weight_in(note.inner_text().rstrip(". ")) == pytest.approx(float(weights[best]), abs=0.0051)
 
 
 def test_upload_click_a_patch_change_the_head(page: Page, app_url: str, model: ImageClassifier) -> None:

@@ -1,0 +1,78 @@
+"""A vision model of the lab in a browser: a picture in the lab, then the same model in the vision chapter."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from benchmarks.serving import serve
+from tests.browser.attention_view.reading import patch_place, weight_in
+from tests.viz_core.hostile_pictures import encode, quarters
+from viz_core.hub import HubVision, load_hub
+from viz_core.pictures import open_picture
+
+SLOW = 180_000  # the first model takes transformers' import along
+PICTURE = encode(quarters(), "PNG")
+GRID = (4, 4)
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = Path(__file__).resolve().parents[1] / "viz_core/hub/conftest.py"
+    spec = importlib.util.spec_from_file_location("hub_models", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    root = tmp_path_factory.mktemp("models")
+    (root / "vit").mkdir()
+    module.build("vit", root / "vit")
+    return root
+
+
+@pytest.fixture(scope="module")
+def lab_url(folders: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server of its own, which knows the folder and asks no network."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ATLAS_MODEL_FOLDERS", str(folders))
+        patch.setenv("HF_HUB_OFFLINE", "1")
+        with serve(tmp_path_factory.mktemp("server")) as url:
+            yield f"{url}/model-lab"
+
+
+def test_a_picture_in_the_lab_and_the_way_to_the_vision_chapter(page: Page, lab_url: str, folders: Path) -> None:
+    page.goto(f"{lab_url}?ml-model=vit")
+    page.locator("input[type=file]").first.set_input_files(
+        {"name": "quarters.png", "mimeType": "image/png", "buffer": PICTURE}, timeout=SLOW
+    )
+    stage = page.get_by_role("application", name=re.compile("over the picture")).first
+    expect(stage).to_be_visible(timeout=SLOW)
+
+    page.get_by_role("link", name=re.compile("vision chapter")).click()
+    expect(page.get_by_role("heading", name="It says:")).to_be_visible(timeout=SLOW)
+    expect(page.get_by_text("Lab: vit")).to_be_visible()
+    page.get_by_text("Upload", exact=True).click()
+    page.locator("input[type=file]").set_input_files(
+        {"name": "quarters.png", "mimeType": "image/png", "buffer": PICTURE}
+    )
+    model = HubVision(load_hub(folders / "vit", device="cpu"))
+    found = model.look(model.prepare(open_picture(PICTURE)))
+    percent = f"{100 * found.probabilities[found.label]:.1f}%"
+    expect(page.get_by_role("heading", name=f"It says: {found.label}, {percent}")).to_be_visible()
+
+    x, y = patch_place(stage, GRID, 1, 2)
+    stage.click(position={"x": x, "y": y})
+    page.mouse.move(0, 0)
+    note = page.locator("[data-part=sentenceNote]")
+    expect(note).to_contain_text("Pinned: 2, 3.")
+    page.locator('button[data-layer="1"][data-head="3"]').click()
+    weights = found.trace["encoder.1.self"].weights(head=3)[0, 1 + 4 + 2]
+    best = int(weights.argmax())
+    name = "[CLS]" if best == 0 else f"{(best - 1) // 4 + 1}, {(best - 1) % 4 + 1}"
+    expect(note).to_contain_text(f"looks most at {name}")
+    assert weight_in(note.inner_text().rstrip(". ")) == pytest.approx(float(weights[best]), abs=0.0051)
