@@ -47,7 +47,7 @@ class Shown:
 
 
 class Visitor:
-    """One session at a server."""
+    """One session at a server. `shown` is what the run under way has sent so far, or the last one in all."""
 
     def __init__(self, socket: ClientConnection) -> None:
         self._socket = socket
@@ -74,8 +74,7 @@ class Visitor:
     async def click(self, label: str) -> Shown:
         """Click a button. Raises KeyError as `type` does."""
         key = self.shown.buttons[label]
-        shown = await self._run(WidgetState(id=key, trigger_value=True))
-        return shown
+        return await self._run(WidgetState(id=key, trigger_value=True))
 
     async def _run(self, *triggers: WidgetState) -> Shown:
         """Ask for a run of the page, and take what it sends until it is over."""
@@ -83,7 +82,7 @@ class Visitor:
         message.rerun_script.page_name, message.rerun_script.query_string = self._place
         message.rerun_script.widget_states.widgets.extend([*self._widgets.values(), *triggers])
         await self._socket.send(message.SerializeToString())
-        shown, begun = Shown(), False
+        begun = False
         while True:
             data = await self._socket.recv()
             if isinstance(data, str):
@@ -91,12 +90,11 @@ class Visitor:
             answer = ForwardMsg.FromString(data)
             kind = answer.WhichOneof("type")
             if kind == "new_session":
-                shown, begun = Shown(), True  # a rerun begins anew
+                self.shown, begun = Shown(), True  # a rerun begins anew
             elif kind == "delta" and answer.delta.WhichOneof("type") == "new_element":
-                shown.take(answer.delta.new_element)
+                self.shown.take(answer.delta.new_element)
             elif kind == "script_finished" and begun and answer.script_finished != ForwardMsg.FINISHED_EARLY_FOR_RERUN:
-                self.shown = shown
-                return shown
+                return self.shown
 
 
 @asynccontextmanager

@@ -3,6 +3,7 @@
 On the cluster:     serve run --name attention-atlas hosting.ray_serve:pool min_replicas=2 max_replicas=8 gpus=0.5
 Each front end:     ATLAS_RUNNER=serve python hosted.py
                     on a node of the cluster (`ray start --address=HEAD:6379 --num-cpus=0`)
+                    (and with Ray's token where the cluster wants one: RAY_AUTH_MODE=token)
 
 A replica keeps the traces it made, within bounds. Any other works out what it has not seen, so a replica that dies
 takes nothing with it: its questions are asked again.
