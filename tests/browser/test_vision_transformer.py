@@ -136,6 +136,7 @@ def test_a_click_on_the_grid_pins_the_patch_above(page: Page, app_url: str) -> N
     page.goto(f"{app_url}/vision-transformer?vt-section=Patches")
     plot = page.locator(".st-key-figure-grid .nsewdrag").first
     expect(plot).to_be_visible()
+    plot.scroll_into_view_if_needed()
     box = plot.bounding_box()
     assert box
     page.mouse.click(box["x"] + box["width"] * 1.5 / 7, box["y"] + box["height"] * 4.5 / 7)
