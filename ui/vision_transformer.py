@@ -28,7 +28,7 @@ from viz_core.vision import HeadFusion, attention_rollout, patchify, principal_f
 
 ROUNDING = 1e-5  # what float32 may lose in sums of a few hundred terms
 _SHOWN_LABELS = 10
-_THUMB = 168  # pixels; two beside each other on a phone
+_THUMB = 156  # pixels; three side by side, two on a phone
 _FILTERS = 28  # as in the paper's figure 7
 
 

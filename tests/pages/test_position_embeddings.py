@@ -16,7 +16,7 @@ from streamlit.testing.v1 import AppTest
 
 from tests.pages.reading import claims, texts
 from viz_core.figures.position_skew import STAGES, offsets_of, skew_stages
-from viz_core.position_inputs import picture_tokens, sentence_tokens
+from viz_core.position_inputs import picture_tokens, sentence_tokens, shipped_position_table
 from viz_core.positional import alibi_slopes
 from viz_core.positional.order import order_residual, shuffled_order
 from viz_core.positional.rotary_decay import rotary_products
@@ -94,8 +94,10 @@ def test_each_control_moves_the_maps(
 
 def test_a_picture_is_a_grid_of_any_height_and_width(open_page: OpenPage) -> None:
     app = open_at(open_page, source="picture", height=2, width=6)
-    tokens = picture_tokens(2, 6, 256)
-    s = Setting(tokens.X, Sizes(12, 256, 8, 2, 6))
+    table = shipped_position_table()
+    assert table is not None, "patches are as wide as the shipped picture model's"
+    tokens = picture_tokens(2, 6, table.shape[1])
+    s = Setting(tokens.X, Sizes(12, table.shape[1], 8, 2, 6))
     expected = BY_NAME["relative-2d"].position_scores(s)[0].numpy()
     np.testing.assert_allclose(small_maps(app)["relative-2d"], expected, atol=1e-5)
 

@@ -119,3 +119,7 @@ def test_a_preview_of_anything_is_small_and_in_colour(name: str) -> None:
     assert max(small.size) == min(16, max(width, height))
     if name == "rotated photo":
         assert all(map(near, corners(small), (RED, GREEN, BLUE, WHITE)))
+
+
+def test_a_preview_of_a_thread_is_thick_enough_to_be_made_smaller() -> None:
+    assert preview(open_picture(GOOD["30,000 x 2"][0]), 512).size == (512, 8)
