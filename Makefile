@@ -14,11 +14,12 @@ run: $(VENV)/.app
 host: $(VENV)/.app
 	STREAMLIT_SERVER_PORT=$(PORT) $(BIN)/python hosted.py
 
+# One process a core, each on one thread.
 test: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/pytest
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto --dist loadfile
 
 # All of it, or some: make bench ONLY="recording looking". Ctrl-C goes on to the next part.
 bench: $(VENV)/.bench
