@@ -175,5 +175,6 @@ def _bare(figure: go.Figure, count: int, height: int) -> go.Figure:
     for column in range(1, count + 1):
         number = "" if column == 1 else column
         figure.update_yaxes(scaleanchor=f"x{number}", row=1, col=column)
-    figure.update_annotations(font={"size": 14, "color": ACCENT})
+    figure.update_annotations(font={"size": 13, "color": ACCENT})
+    figure.update_layout(margin_t=44)  # titles may take two lines
     return figure
