@@ -27,7 +27,9 @@ OpenPage = Callable[..., AppTest]
 
 def with_data(app: AppTest) -> list[Any]:
     """The components that were handed data; each has another that only brings its code."""
-    return [component for component in app.get("bidi_component") if component.proto.bytes]
+    packed = b"\x1f\x8b"  # gzip: scripts
+    sent = [component for component in app.get("bidi_component") if component.proto.bytes]
+    return [component for component in sent if not component.proto.bytes.startswith(packed)]
 
 
 def heatmap(app: AppTest, place: int = 0) -> tuple[dict[str, Any], np.ndarray]:
