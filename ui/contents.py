@@ -56,7 +56,7 @@ def enter() -> StreamlitPage:
     global _entered
     _entered = True
     st.set_page_config(page_title="Attention Atlas", page_icon=str(ROOT / "assets/components/logo.svg"), layout="wide")
-    return st.navigation(pages())
+    return st.navigation(pages(), expanded=True)  # a chapter behind "View more" is not found
 
 
 def enter_from_the_side() -> None:

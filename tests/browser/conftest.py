@@ -41,8 +41,9 @@ def fresh_app_url(tmp_path: Path) -> Iterator[str]:
         yield url
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    """For one file: while it is open, nothing else in this process can run an event loop."""
     with sync_playwright() as playwright:
         expect.set_options(timeout=60_000)  # a busy machine is no failure
         opened = playwright.chromium.launch(executable_path=_chromium(), args=CHROMIUM_ARGUMENTS)
