@@ -39,7 +39,8 @@ class Recipe:
     adam_lr: float = 2e-3  # peak rate of patch embedding, positions, norms, biases and head
     weight_decay: float = 0.05  # on the matrices in blocks
     warm_up: float = 0.03  # part of training in which the rate climbs
-    decay_from: float = 0.3  # from here on it falls in a straight line to 0
+    decay_from: float = 0.05  # from here on it falls to 0
+    cosine: bool = True  # along half a wave; else in a straight line
     label_smoothing: float = 0.1
     clip_norm: float = 1.0  # largest norm of the whole gradient
     average: float = 0.998  # share of the old weights that each step leaves in their running average
@@ -117,7 +118,7 @@ def train_classifier(
             loss = F.cross_entropy(logits(model, views), wanted)
             loss.backward()
             torch.nn.utils.clip_grad_norm_(model.parameters(), recipe.clip_norm)
-            optimizers.step(learning_rate(progress, recipe.warm_up, recipe.decay_from))
+            optimizers.step(learning_rate(progress, recipe.warm_up, recipe.decay_from, recipe.cosine))
             averaged.update_parameters(model)
             state.batch += 1
             losses.append(loss.detach())

@@ -31,7 +31,14 @@ class Design:
 # Without dropout: augmentation and the average of weights do its work in models this small.
 _VIT = {"architecture": "vit", "patch_size": 4, "num_blks": 6, "emb_dropout": 0.0, "blk_dropout": 0.0, "use_bias": True}
 # Where there is time for some twenty passes: larger steps, weights averaged over fewer of them, milder targets.
-_FEW_PASSES: dict[str, Any] = {"muon_lr": 6e-3, "average": 0.99, "label_smoothing": 0.05, "warm_up": 0.05}
+_FEW_PASSES: dict[str, Any] = {
+    "muon_lr": 6e-3,
+    "average": 0.99,
+    "label_smoothing": 0.05,
+    "warm_up": 0.05,
+    "decay_from": 0.3,
+    "cosine": False,  # a run that --minutes lengthens stays nearer to a line
+}
 
 DESIGNS = {
     "vit-fashion-mnist": Design(

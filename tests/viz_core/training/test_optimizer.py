@@ -32,6 +32,14 @@ def test_schedule_by_hand(progress: float, rate: float) -> None:
     assert learning_rate(progress, warm_up=0.1, decay_from=0.5) == pytest.approx(rate)
 
 
+@pytest.mark.parametrize(
+    ("progress", "rate"), [(0.0, 0.0), (0.05, 0.5), (0.2, 1.0), (0.4, (1 + 0.5**0.5) / 2), (0.6, 0.5), (1.0, 0.0)]
+)
+def test_a_cosine_by_hand(progress: float, rate: float) -> None:
+    """At a quarter of the way down (1 + cos 45 degrees) / 2, at half of it one half."""
+    assert learning_rate(progress, warm_up=0.1, decay_from=0.2, cosine=True) == pytest.approx(rate)
+
+
 def with_gradients(model: nn.Module, seed: int) -> None:
     draw = torch.Generator().manual_seed(seed)
     for parameter in model.parameters():
