@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if rows:
         print(text_table(rows))
     if not asked.quick:
-        readme.write(PARTS)
+        readme.write()
     if failed:
         raise SystemExit(f"not measured: {', '.join(failed)}")
 

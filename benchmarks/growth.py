@@ -14,13 +14,16 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks import readme
 from benchmarks.load import CHAPTER, LINE, sentences
 from benchmarks.memory import MB, resident
+from benchmarks.report import Row, save
 from benchmarks.serving import HOSTED, running
+from benchmarks.tables import text_table
 from benchmarks.visitors import visit
 
 FIRST, ALL = 100, 1000
-MOST = 50 * MB
+MOST = 50.0  # MB
 CACHE = {"ATLAS_CACHE_MB": "8"}  # it fills within the first hundred, and then has to let go
 _CHAPTERS = ("home", "bahdanau", "attention-pooling", "scoring-functions", "multi-head", "sinusoidal-encoding")
 _STAY = 10  # interactions of one visitor
@@ -53,9 +56,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     asked = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder, running(Path(folder), HOSTED, CACHE) as ours:
         readings = asyncio.run(interact(ours.url, ours.pid, asked.first, asked.all))
-    grown = readings[-1][1] - readings[0][1]
-    print(f"grown by {grown / MB:.0f} MB after the first {asked.first}; at most {MOST / MB:.0f} MB are allowed")
-    if grown > MOST:
+    what = f"{asked.all:,} interactions: growth after the first {asked.first}"
+    row = Row(what, "MB", ((readings[-1][1] - readings[0][1]) / MB,), target=MOST)
+    print(text_table([row]))
+    save("growth", [row])
+    readme.write()
+    if not row.met:
         raise SystemExit(1)
 
 

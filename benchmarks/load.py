@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import itertools
-import statistics
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -19,8 +18,11 @@ from pathlib import Path
 
 import torch
 
+from benchmarks import readme
 from benchmarks.memory import MB, resident
+from benchmarks.report import Row, save
 from benchmarks.serving import HOSTED, running
+from benchmarks.tables import text_table
 from benchmarks.visitors import Shown, Visitor, visit
 from viz_core.figures.attention_payload import decode_view
 from viz_core.pretrained import Translator, load_translator
@@ -116,36 +118,55 @@ def server(url: str | None) -> Iterator[tuple[str, int | None]]:
         yield ours.url, ours.pid
 
 
+def load_rows(count: int, answers: Sequence[Answer], mistakes: int, memory: tuple[float, float] | None) -> list[Row]:
+    """What the visitors met: errors and wrong answers, of which there must be none, seconds, and the server's memory.
+
+    Args:
+        count: visitors at once.
+        answers: all they got.
+        mistakes: so many were not theirs.
+        memory: of the server in MB, before and after; None where it is not ours.
+    """
+    about = f"{count} visitors at once, {len(answers):,} answers"
+    errors = sum(answer.error is not None for answer in answers)
+    seconds = sorted(answer.seconds for answer in answers)
+    late = seconds[max(0, -(-95 * len(seconds) // 100) - 1)]
+    rows = [
+        Row(f"{about}: errors", "answers", (errors,), target=0),
+        Row(f"{about}: wrong answers", "answers", (mistakes,), target=0),
+        Row(f"{about}: told to try again", "times", (sum(answer.retries for answer in answers),)),
+        Row(f"{about}: sentence to maps", "s", tuple(seconds), headline=True),
+        Row(f"{about}: 95th percentile of it", "s", (late,), headline=True),
+    ]
+    if memory is not None:
+        rows.append(Row(f"{about}: memory of the server", "MB", memory[1:], "before", memory[:1], headline=True))
+    return rows
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.load", description=__doc__)
     parser.add_argument("--visitors", type=int, default=50)
     parser.add_argument("--sentences", type=int, default=3, help="that each of them types")
-    parser.add_argument("--url", help="of a server; the hosted one is started unless given")
+    parser.add_argument("--url", help="of a server; else the hosted one is started, and its result kept")
     asked = parser.parse_args(arguments)
     torch.set_num_threads(1)
+    memory = None
     with server(asked.url) as (url, pid):
-        before = resident(pid) if pid else None
-        begun = time.perf_counter()
+        before = resident(pid) / MB if pid else 0.0
         answers = asyncio.run(visitors(url, asked.visitors, asked.sentences))
-        lasted = time.perf_counter() - begun
-        after = resident(pid) if pid else None
+        if pid:
+            memory = (before, resident(pid) / MB)
     model = load_translator(MODEL, device="cpu")
-    errors = [answer for answer in answers if answer.error is not None]
-    good = [answer for answer in answers if answer.error is None]
-    mistakes = [found for found in (wrong(answer, model) for answer in good) if found]
-    seconds = sorted(answer.seconds for answer in answers)
-    print(f"visitors at once     {asked.visitors}")
-    print(f"answers              {len(answers)} in {lasted:.0f} s")
-    print(f"errors               {len(errors)}")
-    print(f"wrong answers        {len(mistakes)}")
-    print(f"told to try again    {sum(answer.retries for answer in answers)} times")
-    print(f"median               {statistics.median(seconds):.2f} s")
-    print(f"95th percentile      {seconds[max(0, -(-95 * len(seconds) // 100) - 1)]:.2f} s")
-    if before is not None and after is not None:
-        print(f"memory of the server {before / MB:.0f} MB before, {after / MB:.0f} MB after")
-    for told in [*(answer.error for answer in errors), *mistakes][:10]:
+    checked = {answer: answer.error or wrong(answer, model) for answer in answers}
+    mistakes = sum(answer.error is None and found is not None for answer, found in checked.items())
+    rows = load_rows(asked.visitors, answers, mistakes, memory)
+    print(text_table(rows))
+    for told in [found for found in checked.values() if found][:10]:
         print(f"  {told}")
-    if errors or mistakes:
+    if asked.url is None:
+        save("load", rows)
+        readme.write()
+    if not all(row.met for row in rows if row.target is not None):
         raise SystemExit(1)
 
 

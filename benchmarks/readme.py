@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.parts import PARTS
+from benchmarks.parts import SAVED
 from benchmarks.report import RESULTS, Result, read
 from benchmarks.serving import ROOT
 from benchmarks.tables import markdown_table
@@ -35,7 +35,7 @@ def summary(found: Sequence[Result]) -> str:
 
 def everything(found: Sequence[Result]) -> str:
     """Every row of every part."""
-    parts = ["# What `make bench` measured"]
+    parts = ["# What `make bench`, `make load` and `python -m benchmarks.growth` measured"]
     for result in found:
         title = result.part.replace("_", " ").capitalize()
         device = f", {result.machine['gpu']}" if "gpu" in result.machine else ""
@@ -55,9 +55,9 @@ def between_markers(text: str, content: str) -> str:
     return f"{before}{BEGIN}\n{content}\n{END}{rest.split(END)[1]}"
 
 
-def write(order: Sequence[str]) -> None:
+def write() -> None:
     """Both tables, into their files."""
-    found = results(order)
+    found = results(SAVED)
     README.write_text(between_markers(README.read_text(encoding="utf-8"), summary(found)), encoding="utf-8")
     (RESULTS / "README.md").write_text(everything(found), encoding="utf-8")
 
@@ -82,4 +82,4 @@ def _measured(place: str, those: Sequence[Result]) -> str:
 
 
 if __name__ == "__main__":
-    write(PARTS)
+    write()

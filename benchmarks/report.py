@@ -21,7 +21,7 @@ class Row:
 
     Attributes:
         what: the quantity.
-        unit: "s", "ms", "MB" or "nodes".
+        unit: "s", "ms", "MB", "nodes" or what else is counted.
         ours: our samples; none where there was no number, and `note` says why.
         peer_name: whom we are compared with; "" with nobody.
         peer: its samples; none where there was no number, and `note` says why.
