@@ -17,7 +17,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from ui.contents import enter_from_the_side
-from ui.controls import Controls, escape
+from ui.controls import Controls, escape, plain
 from ui.heatmap import draw_heatmap
 from ui.words import Words, current_language, load_words
 from viz_core.device import best_device, describe_device
@@ -88,14 +88,14 @@ class Chapter:
             on_select=on_select or "ignore",
             selection_mode="points",
             config={**_FIGURE_CONFIG, "toImageButtonOptions": {"format": "svg", "filename": f"{self.name}-{name}"}},
-            alt=self.words(f"alt.{name}", **values),
+            alt=plain(self.words(f"alt.{name}", **values)),
         )
         self.look_for(name, **values)
 
     def heatmap(self, name: str, heatmap: Heatmap, **values: object) -> None:
         """A map of any size, with its text alternative (`alt.NAME`) and what is said of a cell (`cell.NAME`)."""
         words = {
-            "alt": self.words(f"alt.{name}", **values),
+            "alt": plain(self.words(f"alt.{name}", **values)),
             "cell": self.words(f"cell.{name}"),
             **self.common.group("heatmap"),
         }

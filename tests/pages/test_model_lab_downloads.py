@@ -12,8 +12,8 @@ from huggingface_hub import constants
 from streamlit.testing.v1 import AppTest
 
 from tests.pages.reading import claims, texts
-from tests.viz_core.hub.conftest import build
 from tests.viz_core.hub.fake_hub import COMMIT, FakeHub, ask_only, serving
+from tests.viz_core.hub.tiny_models import build
 from ui.model_lab_models import hub_model
 
 OpenPage = Callable[..., AppTest]

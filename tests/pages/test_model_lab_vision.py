@@ -2,52 +2,30 @@
 
 from __future__ import annotations
 
-import importlib.util
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from tests.pages.reading import claims, texts
 from tests.viz_core.hostile_pictures import BAD, GOOD, encode, quarters
+from tests.viz_core.hub.tiny_models import build_all
 from viz_core.drawn import SCENES
 from viz_core.hub import HubVision, load_hub
 from viz_core.pictures import open_picture
 
-ROOT = Path(__file__).resolve().parents[2]
 PICTURE = encode(quarters(), "PNG")
 OpenPage = Callable[..., AppTest]
+
+
+pytestmark = pytest.mark.usefixtures("offline_lab")
 
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A host's folder with tiny models that look at pictures, and one that reads."""
-    spec = importlib.util.spec_from_file_location("hub_models", ROOT / "tests/viz_core/hub/conftest.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    root = tmp_path_factory.mktemp("models")
-    for family in ("vit", "dinov2", "registers", "bert"):
-        (root / family).mkdir()
-        module.build(family, root / family)
-    return root
-
-
-@pytest.fixture(autouse=True)
-def offline(folders: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The tiny models on the host, an empty cache, and nobody to ask."""
-    from huggingface_hub import constants
-
-    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
-    monkeypatch.setenv("ATLAS_MODEL_FOLDERS", str(folders))
-    monkeypatch.delenv("ATLAS_MODELS", raising=False)
-    st.cache_data.clear()
-    yield
-    st.cache_data.clear()
+    return build_all(("vit", "dinov2", "registers", "bert"), tmp_path_factory.mktemp("models"))
 
 
 def upload(app: AppTest, key: str, content: bytes) -> AppTest:
@@ -63,7 +41,7 @@ def test_a_picture_in_the_lab(open_page: OpenPage, folders: Path, family: str) -
     assert f"{len(run.tokens)} tokens" in texts(app)
     assert all(claim.startswith(":green[") for claim in claims(app))
     if run.labels:
-        assert run.labels[0].text in app.get("plotly_chart")[0].proto.alt.replace("\\", "")
+        assert run.labels[0].text in app.get("plotly_chart")[0].proto.alt
     links = [link.proto for link in app.get("page_link")]
     assert any(f"vt-lab={family}" in link.query_string for link in links)
 

@@ -1,0 +1,100 @@
+"""The proxy of the compose file before two real servers: a visitor stays with one, and moves on when it is lost."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from benchmarks.serving import HOSTED, ROOT, Server, free_port, running, wait_until_healthy
+from tests.browser.conftest import browser, page
+
+__all__ = ["browser", "page"]
+
+SLOW = 180_000
+LINE = "An English sentence"
+pytestmark = pytest.mark.skipif(shutil.which("haproxy") is None, reason="no HAProxy on this machine")
+
+
+@dataclass(frozen=True)
+class Proxied:
+    """The proxy's address, and the servers behind it by name."""
+
+    url: str
+    servers: dict[str, Server]
+
+
+@pytest.fixture
+def proxied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxied]:
+    """The shipped configuration; only the port, and servers by address instead of by Docker's names, are the test's."""
+    monkeypatch.setenv("STREAMLIT_SERVER_COOKIE_SECRET", "one secret for all replicas")
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+    with running(tmp_path / "one", HOSTED) as one, running(tmp_path / "two", HOSTED) as two:
+        servers = {"one": one, "two": two}
+        address = f"127.0.0.1:{free_port()}"
+        shipped = (ROOT / "deploy" / "haproxy.cfg").read_text(encoding="utf-8")
+        places = "\n".join(f"    server {name} {s.url.removeprefix('http://')}" for name, s in servers.items())
+        written = re.sub(r"^ +server-template.*$", places, shipped, flags=re.M).replace("bind :8080", f"bind {address}")
+        (tmp_path / "haproxy.cfg").write_text(written, encoding="utf-8")
+        log = tmp_path / "haproxy.log"
+        with log.open("wb") as output:
+            command = ["haproxy", "-f", str(tmp_path / "haproxy.cfg")]
+            environment = os.environ | {"HOSTNAME": "proxy"}
+            proxy = subprocess.Popen(command, env=environment, stdout=output, stderr=subprocess.STDOUT)
+        try:
+            wait_until_healthy(f"http://{address}", proxy, log, "/readyz")
+            yield Proxied(f"http://{address}", servers)
+        finally:
+            proxy.terminate()
+            proxy.wait(timeout=30)
+
+
+def sessions(server: Server) -> int:
+    """Visitors of one server, asked behind the proxy's back."""
+    with urllib.request.urlopen(f"{server.url}/metrics", timeout=60) as answer:
+        found = re.search(r"^atlas_sessions (\S+)$", answer.read().decode(), re.M)
+    assert found
+    return int(float(found[1]))
+
+
+def cookie(page: Page) -> str:
+    return next(one["value"] for one in page.context.cookies() if one["name"] == "ATLAS")
+
+
+def test_a_visitor_stays_with_one_server_and_moves_on_when_it_is_lost(page: Page, proxied: Proxied) -> None:
+    with pytest.raises(urllib.error.HTTPError, match="403"):
+        urllib.request.urlopen(f"{proxied.url}/metrics", timeout=60)
+
+    page.goto(f"{proxied.url}/transformer?t-text=I+lost+my+bag.&head=cross.1.3")
+    expect(page.get_by_role("application").first).to_be_visible(timeout=SLOW)
+    mine = cookie(page)
+    at_first = [name for name, server in proxied.servers.items() if sessions(server)]
+    assert len(at_first) == 1
+    for _ in range(3):
+        page.reload()
+        expect(page.get_by_role("application").first).to_be_visible(timeout=SLOW)
+        assert cookie(page) == mine
+    (here,) = at_first
+    (there,) = proxied.servers.keys() - {here}
+    assert sessions(proxied.servers[there]) == 0
+
+    os.kill(proxied.servers[here].pid, signal.SIGKILL)
+    page.get_by_label(LINE).fill("I lost my way.")  # whoever types while it dies
+    page.get_by_label(LINE).press("Enter")
+    page.reload()
+    expect(page.get_by_label(LINE)).to_have_value(re.compile(r"I lost my (bag|way)\."), timeout=SLOW)
+    expect(page.get_by_role("application").first).to_be_visible(timeout=SLOW)
+    assert "head=cross.1.3" in page.url
+    assert cookie(page) != mine
+    assert sessions(proxied.servers[there]) == 1
