@@ -18,6 +18,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from ui.contents import enter_from_the_side
 from ui.controls import Controls, escape, plain
+from ui.garbage import spare_modules
 from ui.heatmap import draw_heatmap
 from ui.words import Words, current_language, load_words
 from viz_core.device import best_device, describe_device
@@ -32,6 +33,7 @@ class Chapter:
 
     def __init__(self, name: str) -> None:
         enter_from_the_side()
+        spare_modules()  # the page has imported what it needs
         self.name = name
         self.words: Words = load_words(name)
         self.common: Words = load_words("common")
@@ -146,11 +148,18 @@ class Chapter:
                 st.markdown(f"{self.common('right' if guess == right else 'wrong')} {why}")
 
     def code(self, *functions: Callable[..., Any]) -> None:
-        """The source of the library functions that drew the figures."""
-        with st.expander(self.common("code"), icon=":material/code:"):
-            for function in functions:
-                st.caption(f"`{function.__module__}`")
-                st.code(inspect.getsource(function), language="python")
+        """The source of the library functions that drew the figures; sent once a reader opens it, for it is long."""
+
+        def show() -> None:
+            key = self.controls.key("code")
+            label = self.common("code")
+            with st.expander(label, icon=":material/code:", key=key, on_change="rerun", bind="query-params") as sheet:
+                if sheet.open:
+                    for function in functions:
+                        st.caption(f"`{function.__module__}`")
+                        st.code(inspect.getsource(function), language="python")
+
+        self.alone(show)
 
     def alone(self, draw: Callable[[], None], every: float | None = None) -> None:
         """A part of the page that runs alone when only its own controls move, and every so many seconds if asked."""

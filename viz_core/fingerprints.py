@@ -13,6 +13,7 @@ from torch import Tensor
 
 from viz_core.analysis import attention_entropy
 from viz_core.interruption import may_end
+from viz_core.side_by_side import side_by_side
 from viz_core.trace import AttentionCall
 
 # A block of at most so many weights is measured at a time: 1 MB.
@@ -82,7 +83,7 @@ def measure_layer(
     # Few large heads or many small ones at a time: what is measured together stays in the processor's cache.
     together = max(1, _BLOCK_WEIGHTS // (queries * keys))
     groups = [slice(head, min(head + together, call.num_heads)) for head in range(0, call.num_heads, together)]
-    found = [_read(call, row, heads, on_itself, size) for heads in groups]
+    found = side_by_side(lambda heads: _read(call, row, heads, on_itself, size), groups)
     entropy, diagonal, previous, after, column_sums = (
         torch.cat([getattr(each, name) for each in found]) for name in _Reading.SUMS
     )
@@ -141,17 +142,16 @@ def _read(call: AttentionCall, row: int, heads: slice, on_itself: bool, size: in
         return reading
     strongest = torch.zeros(count, rows, keys)
     reading = _Reading(*sums, strongest)
+    bins = [(i * queries // rows, -(-(i + 1) * queries // rows)) for i in range(rows)]  # as in `AttentionCall.overview`
     height = max(1, _BLOCK_WEIGHTS // (count * keys))
-    counted = 0
-    for i in range(rows):
+    for first in range(0, queries, height):
         may_end()
-        # As in `AttentionCall.overview`: a row may lie in two bins, but is counted once.
-        start, stop = i * queries // rows, -(-(i + 1) * queries // rows)
-        for first in range(start, stop, height):
-            weights = call.weights(head=heads, queries=slice(first, min(first + height, stop)))[row]
-            torch.maximum(strongest[:, i], weights.amax(dim=-2), out=strongest[:, i])
-            new = weights[:, max(0, counted - first) :]
-            reading.add(new, max(counted, first), on_itself)
-            counted = max(counted, first + weights.shape[1])
+        last = min(first + height, queries)
+        weights = call.weights(head=heads, queries=slice(first, last))[row]
+        for i in range(first * rows // queries, -(-last * rows // queries)):  # the bins that these rows meet
+            start, stop = bins[i]
+            met = weights[:, max(0, start - first) : stop - first].amax(dim=-2)
+            torch.maximum(strongest[:, i], met, out=strongest[:, i])
+        reading.add(weights, first, on_itself)
     reading.overview = F.adaptive_max_pool1d(strongest, columns)
     return reading

@@ -64,7 +64,7 @@ class Projected:
         key_heads = torch.arange(heads.start, heads.stop, device=self.keys.device) // group
         q = self.queries[:, heads, queries].float()
         k = self.keys[:, key_heads] if group > 1 else self.keys[:, heads]
-        scores = q @ k.float().transpose(-2, -1) * self.scale
+        scores = (q * self.scale) @ k.float().transpose(-2, -1)
         if self.softcap is not None:
             scores = torch.tanh(scores / self.softcap) * self.softcap
         if self.bias is not None:

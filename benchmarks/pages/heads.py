@@ -4,8 +4,11 @@ import streamlit as st
 
 from benchmarks.random_models import random_trace
 from ui.attention_view import MapGroup, attention_view
+from ui.garbage import spare_modules
 from ui.words import load_words
 from viz_core.trace import Trace
+
+spare_modules()  # as every chapter does
 
 
 @st.cache_resource(show_spinner=False, max_entries=2)

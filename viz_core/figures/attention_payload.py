@@ -56,7 +56,7 @@ from torch import Tensor
 from viz_core.figures.framing import Sections, frame, unframe
 from viz_core.figures.map_group import MapGroup
 from viz_core.figures.map_part import MapName
-from viz_core.figures.view_answers import Part, PartError, answer, exact_is_whole
+from viz_core.figures.view_answers import Part, PartError, Strips, answer, exact_is_whole
 from viz_core.figures.view_state import ViewState
 from viz_core.figures.view_words import WORD_NAMES
 from viz_core.fingerprints import MEASURES
@@ -66,7 +66,7 @@ VERSION = 2
 EXACT_BYTES = 128 * 1024
 """So many bytes of exact maps are sent unasked."""
 
-QUICK_WEIGHTS = 2**25
+QUICK_WEIGHTS = 2**26
 """Pictures are sent unasked as long as no more weights than this must be computed for them."""
 
 MOST_WANTS = 64
@@ -160,9 +160,11 @@ def encode_view(
         raise ValueError(f"state: expected a head and tokens of the groups {ids}, got {state}")
     names = list(dict.fromkeys([*([] if known else _unasked(view, state)), *wants[:most_wants]]))
     sections, parts, missing = Sections(), [], []
+    strips: Strips = {}
     for name in names:
         try:
-            part = Part("bytes", np.frombuffer(page, np.uint8)) if name == "page" and page else answer(view.group, name)
+            made = page if name == "page" else None
+            part = Part("bytes", np.frombuffer(made, np.uint8)) if made else answer(view.group, name, strips)
         except PartError:
             missing.append(name)
             continue

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
+from torch import Tensor
 
 from viz_core.figures.map_group import MapGroup, in_bytes
 from viz_core.figures.map_part import TILE, MapName, map_part, map_size, read_map_name, whole_map
@@ -21,6 +22,10 @@ _PICTURE = re.compile(r"picture ([01]) ([a-z0-9_-]{1,32}) ([0-9]{1,4})")
 _IMAGE = re.compile(r"image ([01]) ([a-z0-9_-]{1,32})")
 _TOKEN = re.compile(r"token ([01]) ([a-z0-9_-]{1,32}) ([0-9]{1,4}) ([qk])([0-9]{1,6})")
 _TILE = re.compile(r"tile (\S{1,2100}) ([0-9]{1,2}) ([0-9]{1,2}) ([0-9]{1,6}) ([0-9]{1,6})")
+
+
+Strips = dict[tuple[str, int, int, int], Tensor]
+"""Rows of tiles: map, levels down and across, and which row."""
 
 
 class PartError(ValueError):
@@ -41,11 +46,16 @@ def exact_is_whole(group: MapGroup) -> bool:
     return max(len(group.query_tokens), len(group.key_tokens)) <= EXACT_TOKENS
 
 
-def answer(find: Callable[[int, str], MapGroup | None], name: str) -> Part:
+def answer(
+    find: Callable[[int, str], MapGroup | None],
+    name: str,
+    strips: dict[tuple[str, int, int, int], Tensor] | None = None,
+) -> Part:
     """The part of this name.
 
     Args:
         find: the group of an input and an id.
+        strips: what tiles side by side have in common, kept here from one part of an answer to the next.
 
     Raises:
         PartError: if the name is malformed or asks for what is not there.
@@ -62,7 +72,7 @@ def answer(find: Callable[[int, str], MapGroup | None], name: str) -> Part:
     if found := _TOKEN.fullmatch(name):
         return _token(find(int(found[1]), found[2]), int(found[3]), found[4], int(found[5]))
     if found := _TILE.fullmatch(name):
-        return _tile(find, found[1], *(int(number) for number in found.groups()[1:]))
+        return _tile(find, {} if strips is None else strips, found[1], *(int(number) for number in found.groups()[1:]))
     if name.startswith("map "):
         return _map(find, name.removeprefix("map "))
     raise PartError(f"name: expected a picture, image, token, map or tile, got {name[:80]!r}")
@@ -101,19 +111,29 @@ def _map(find: Callable[[int, str], MapGroup | None], text: str) -> Part:
         raise PartError(str(error)) from error
 
 
-def _tile(find: Callable[[int, str], MapGroup | None], text: str, down: int, across: int, i: int, j: int) -> Part:
+def _tile(
+    find: Callable[[int, str], MapGroup | None],
+    strips: Strips,
+    text: str,
+    down: int,
+    across: int,
+    i: int,
+    j: int,
+) -> Part:
     name, group = _named(find, text)
     size = map_size(group, name.words)
-    spans = []
     for level, at, tokens in ((down, i, size[0]), (across, j, size[1])):
-        start = at * TILE << level
-        if level > math.ceil(math.log2(max(2, tokens))) or start >= tokens:
+        if level > math.ceil(math.log2(max(2, tokens))) or at * TILE << level >= tokens:
             raise PartError(f"tile: expected one of a map of {size[0]} x {size[1]}, got {down} {across} {i} {j}")
-        spans.append(range(start, min(start + (TILE << level), tokens)))
-    try:
-        cells = map_part(group, name, spans[0], spans[1], (1 << down, 1 << across))
-    except ValueError as error:
-        raise PartError(str(error)) from error
+    key = (text, down, across, i)
+    if key not in strips:  # a row's weights need all keys anyway, so its tiles cost no more than one of them
+        start = i * TILE << down
+        rows = range(start, min(start + (TILE << down), size[0]))
+        try:
+            strips[key] = map_part(group, name, rows, range(size[1]), (1 << down, 1 << across))
+        except ValueError as error:
+            raise PartError(str(error)) from error
+    cells = strips[key][:, j * TILE : (j + 1) * TILE]
     if down == across == 0:
         return Part("exact", cells.numpy().astype("<f4", copy=False))
     return Part("root", in_bytes(cells).numpy())

@@ -5,7 +5,7 @@ const SMALLEST_THUMBNAIL = 20;
 // As in the style sheet: what the grid's width holds beside thumbnails.
 const GRID_GAP = 5;
 const LAYER_NAMES = 24;
-const QUICK_WEIGHTS = 2 ** 25; // pictures that are asked for at once need no more weights than this, or are one layer
+const QUICK_WEIGHTS = 2 ** 26; // pictures that are asked for at once need no more weights than this, or are one layer
 
 function element(tag, className, attributes = {}) {
   const node = document.createElement(tag);
