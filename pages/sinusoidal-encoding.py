@@ -33,6 +33,7 @@ with chapter.card("table"):
 
 chapter.text("mathematics")
 claims(chapter, table, base)
+chapter.let_paint()
 
 chapter.tabs(
     curves=lambda: curves(chapter, table, base),

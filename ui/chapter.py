@@ -5,15 +5,16 @@ from __future__ import annotations
 import inspect
 import io
 import re
+import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
+from streamlit import runtime
 from streamlit.delta_generator import DeltaGenerator
 
 from ui.contents import enter_from_the_side
@@ -25,6 +26,7 @@ from viz_core.device import best_device, describe_device
 from viz_core.figures.heatmap import Heatmap, encode_heatmap
 
 _PARTS = Path(__file__).resolve().parent.parent / "assets" / "components"
+_MOMENT = 0.1  # seconds
 _FIGURE_CONFIG = {"displaylogo": False, "toImageButtonOptions": {"format": "svg"}}
 
 
@@ -103,6 +105,14 @@ class Chapter:
         }
         draw_heatmap(f"heatmap-{name}", encode_heatmap(heatmap, words, current_language()))
         self.look_for(name, **values)
+
+    def let_paint(self) -> None:
+        """Let the browser paint what it was sent before the charts further down keep it busy.
+
+        Whoever holds a key or drags sees the picture move at each step, and the rest follow when they rest.
+        """
+        if runtime.exists():
+            time.sleep(_MOMENT)
 
     def look_for(self, name: str, **values: object) -> None:
         if self.words.has(f"look.{name}"):
@@ -221,6 +231,8 @@ def _html(figure: go.Figure | Callable[[], go.Figure]) -> bytes:
 
 
 def _csv(array: np.ndarray) -> bytes:
+    import pandas as pd  # half a second of a server's start, and few download
+
     flat = np.asarray(array).reshape(array.shape[0], -1) if np.ndim(array) > 1 else np.asarray(array)[:, None]
     return pd.DataFrame(flat).to_csv(index=False).encode()
 
