@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import re
 import shutil
@@ -11,7 +12,6 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -34,13 +34,14 @@ class Proxied:
     servers: dict[str, Server]
 
 
-@pytest.fixture
-def proxied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxied]:
+@pytest.fixture(scope="module")
+def proxied(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxied]:
     """The shipped configuration; only the port, and servers by address instead of by Docker's names, are the test's."""
-    monkeypatch.setenv("STREAMLIT_SERVER_COOKIE_SECRET", "one secret for all replicas")
+    tmp_path = tmp_path_factory.mktemp("proxied")
+    secret = {"STREAMLIT_SERVER_COOKIE_SECRET": "one secret for all replicas"}
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
-    with running(tmp_path / "one", HOSTED) as one, running(tmp_path / "two", HOSTED) as two:
+    with running(tmp_path / "one", HOSTED, secret) as one, running(tmp_path / "two", HOSTED, secret) as two:
         servers = {"one": one, "two": two}
         address = f"127.0.0.1:{free_port()}"
         shipped = (ROOT / "deploy" / "haproxy.cfg").read_text(encoding="utf-8")
@@ -70,6 +71,26 @@ def sessions(server: Server) -> int:
 
 def cookie(page: Page) -> str:
     return next(one["value"] for one in page.context.cookies() if one["name"] == "ATLAS")
+
+
+def script_of(url: str) -> str:
+    """The address of the front end's script, as its page names it."""
+    with urllib.request.urlopen(url, timeout=60) as answer:
+        found = re.search(r'src="\./?([^"]+\.js)"', answer.read().decode())
+    assert found
+    return f"{url}/{found[1]}"
+
+
+def test_scripts_come_packed_and_whole(proxied: Proxied) -> None:
+    script = script_of(proxied.url)
+    with urllib.request.urlopen(script, timeout=60) as answer:
+        plain = answer.read()
+    asked = urllib.request.Request(script, headers={"Accept-Encoding": "gzip"})
+    with urllib.request.urlopen(asked, timeout=60) as answer:
+        assert answer.headers["Content-Encoding"] == "gzip"
+        packed = answer.read()
+    assert gzip.decompress(packed) == plain
+    assert len(packed) < len(plain) / 2
 
 
 def test_a_visitor_stays_with_one_server_and_moves_on_when_it_is_lost(page: Page, proxied: Proxied) -> None:
