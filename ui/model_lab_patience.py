@@ -31,7 +31,7 @@ class Arrived:
         return min(1.0, self.done / self.total) if self.total else 0.0
 
 
-def patiently(label: str, work: Callable[[], Result], arrived: Arrived | None = None) -> Result:
+def patiently(label: str, work: Callable[[], Result], arrived: Arrived) -> Result:
     """What `work` returns or raises; it runs in a thread of its own, and goes on if the reader moves on meanwhile."""
     place = st.empty()
     context = get_script_run_ctx()
@@ -39,12 +39,11 @@ def patiently(label: str, work: Callable[[], Result], arrived: Arrived | None = 
     future = runner.submit(work)
     runner.shutdown(wait=False)
     wait([future], timeout=_BLINK)
-    if not future.done():
-        with place.status(label):
-            bar = st.progress(0.0) if arrived is not None else None
-            while not future.done():  # each look gives Streamlit the chance to stop this run
-                wait([future], timeout=_STEP)
-                if bar is not None and arrived is not None and arrived.total:
-                    bar.progress(arrived.share)
-        place.empty()
+    while not future.done():  # each word to the page gives Streamlit the chance to stop this run
+        if arrived.total:
+            place.progress(arrived.share, text=label)
+        else:
+            place.status(label)
+        wait([future], timeout=_STEP)
+    place.empty()
     return future.result()
