@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -35,6 +36,23 @@ def bert(way: str, device: str = "cpu", *, layers: int = 6, width: int = 384, he
     model = AutoModel.from_config(config, attn_implementation=WAYS[way]).eval().requires_grad_(False).to(device)
     name_sites(model, "encoder")
     return model
+
+
+def save_bert(folder: Path) -> None:
+    """The same on disk in hub layout, with a tokenizer that takes every word for one token."""
+    from tokenizers import Tokenizer, models, pre_tokenizers, processors
+    from transformers import PreTrainedTokenizerFast
+
+    folder.mkdir(parents=True)
+    bert("record").save_pretrained(folder)
+    names = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
+    tokenizer = Tokenizer(models.WordLevel({name: place for place, name in enumerate(names)}, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+    )
+    special = dict(zip(("pad_token", "unk_token", "cls_token", "sep_token"), names, strict=True))
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer, **special).save_pretrained(folder)
 
 
 @torch.inference_mode()

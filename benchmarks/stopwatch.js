@@ -68,6 +68,10 @@ window.ours = {
       .find((root) => root?.querySelector(".view")),
   show: () => [...document.querySelectorAll("button")].find((button) => button.textContent.trim() === "Show").click(),
   painted: () => ours.root()?.querySelectorAll(".head:not(.absent) canvas").length ?? 0,
+  opened() {
+    const { layer, head } = ours.root().querySelector(".head[aria-selected=true]").dataset;
+    return `${layer}.${head}`;
+  },
   open: (layer, head) => ours.root().querySelector(`.head[data-layer="${layer}"][data-head="${head}"]`).click(),
   picture() {
     const small = Object.assign(document.createElement("canvas"), { width: 48, height: 48 });

@@ -19,7 +19,7 @@ def kept(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What would be written, and where."""
     names: list[str] = []
     monkeypatch.setattr(command, "save", lambda part, _rows, device: names.append(f"{part} {device}"))
-    monkeypatch.setattr(command.readme, "write", lambda _order: names.append("tables"))
+    monkeypatch.setattr(command.readme, "write", lambda: names.append("tables"))
     monkeypatch.setattr(command, "in_own_process", lambda call: call())  # what is patched here is not patched there
     return names
 
