@@ -26,7 +26,8 @@ STOPWATCH = """async ([line, heads]) => {
     const over = performance.now();
     await until(() => ours.root() && ours.painted());
     const first = since(over);
-    const click = await atlas.until(() => ours.open(1, 5), () => ours.opened() === "1.5");
+    const [layer] = ours.opened().split(".");  // its pictures come first
+    const click = await atlas.until(() => ours.open(layer, 5), () => ours.opened() === `${layer}.5`);
     await until(() => ours.painted() === heads);
     return [first, since(over), click];
 }"""

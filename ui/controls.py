@@ -131,16 +131,18 @@ class Controls:
         What is too long for an address stays out of it, and a note says so.
         """
 
-        def widget(key: str, label: str) -> str | None:
-            if len(st.session_state.get(key) or "") <= _MOST_IN_ADDRESS:
-                return st.text_area(label, default, height, key=key, bind="query-params")
-            if key in st.query_params:
-                del st.query_params[key]
-            text = st.text_area(label, default, height, key=key)
-            (self._notes or st).caption(load_words("common")("unlinked", label=label))
-            return text
-
-        return self._bound(name, widget) or ""
+        key = self.key(name)
+        if len(st.session_state.get(key) or "") <= _MOST_IN_ADDRESS:
+            bound = self._bound(
+                name, lambda key, label: st.text_area(label, default, height, key=key, bind="query-params")
+            )
+            return bound or ""
+        label = self.words.label(name)
+        text = st.text_area(label, default, height, key=key)  # no longer bound: Streamlit takes it out of the address
+        if key in st.query_params:  # where it was never bound
+            del st.query_params[key]
+        (self._notes or st).caption(load_words("common")("unlinked", label=label))
+        return text or ""
 
     def _option(self, option: object) -> str:
         if isinstance(option, list):
