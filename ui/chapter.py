@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd  # here, before any page runs: plotly fails in a thread that meets it half imported in another
 import plotly.graph_objects as go
 import streamlit as st
 from streamlit import runtime
@@ -231,8 +232,6 @@ def _html(figure: go.Figure | Callable[[], go.Figure]) -> bytes:
 
 
 def _csv(array: np.ndarray) -> bytes:
-    import pandas as pd  # half a second of a server's start, and few download
-
     flat = np.asarray(array).reshape(array.shape[0], -1) if np.ndim(array) > 1 else np.asarray(array)[:, None]
     return pd.DataFrame(flat).to_csv(index=False).encode()
 
