@@ -131,8 +131,10 @@ class Controls:
         What is too long for an address stays out of it, and a note says so.
         """
 
-        key = self.key(name)
+        key, unlinked = self.key(name), f"{self.key(name)}-unlinked"
         if len(st.session_state.get(key) or "") <= _MOST_IN_ADDRESS:
+            if st.session_state.pop(unlinked, False):  # it was too long a moment ago
+                st.query_params[key] = st.session_state[key]
             bound = self._bound(
                 name, lambda key, label: st.text_area(label, default, height, key=key, bind="query-params")
             )
@@ -141,6 +143,7 @@ class Controls:
         text = st.text_area(label, default, height, key=key)  # no longer bound: Streamlit takes it out of the address
         if key in st.query_params:  # where it was never bound
             del st.query_params[key]
+        st.session_state[unlinked] = True
         (self._notes or st).caption(load_words("common")("unlinked", label=label))
         return text or ""
 
