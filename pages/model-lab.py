@@ -7,7 +7,7 @@ from ui.attention_view import attention_view
 from ui.chapter import Chapter
 from ui.model_lab import claims, fingerprints, model_card, next_words, outcome
 from ui.model_lab_inputs import ask_input, ask_model, ask_second, input_names, load, run
-from ui.model_lab_models import hub_maps
+from ui.model_lab_models import hub_maps, hub_residuals
 from ui.model_lab_positions import positions
 from ui.model_lab_vision import link_to_vision
 from ui.words import current_language, load_words
@@ -47,7 +47,7 @@ view = attention_view(
     language=language,
 )
 chapter.look_for("maps")
-claims(chapter, model, result)
+claims(chapter, model, result, hub_residuals(wanted, *asked))
 
 chapter.heading("further")
 if model.engine.family.head == "words":

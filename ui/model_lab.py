@@ -9,13 +9,12 @@ import streamlit as st
 from ui.chapter import Chapter
 from ui.compute import in_a_slot
 from ui.controls import escape
+from ui.model_lab_models import CLAIMED_ROWS
 from viz_core.figures import model_lab as figures
 from viz_core.figures.map_group import MapGroup
 from viz_core.figures.view_state import ViewState
 from viz_core.hub import HubModel, HubRun, NextWord, human_bytes
-from viz_core.trace import Trace
 
-_SAMPLED_ROWS = 256
 _NEXT_WORDS = 12
 
 
@@ -96,34 +95,15 @@ def outcome(chapter: Chapter, model: HubModel, run: HubRun) -> None:
         )
 
 
-def claims(chapter: Chapter, model: HubModel, run: HubRun) -> None:
+def claims(chapter: Chapter, model: HubModel, run: HubRun, residuals: dict[str, float]) -> None:
     """What must be true of these maps; of long ones the last rows are taken, which are the hardest."""
     with chapter.claims():
-        rows = min(_SAMPLED_ROWS, max(call.num_queries for call in run.trace))
+        rows = min(CLAIMED_ROWS, max(call.num_queries for call in run.trace))
         tolerance = 1e-5 if model.card.precision == "float32" else 1e-3
         heads = sum(call.num_heads for call in run.trace)
-        chapter.claim("rows", row_sum_error(run.trace), tolerance, heads=f"{heads:,}", rows=rows)
+        chapter.claim("rows", residuals["rows"], tolerance, heads=f"{heads:,}", rows=rows)
         if model.card.kind in ("decoder", "encoder-decoder"):
-            chapter.claim("future", future_weight(run.trace), 0.0)
-
-
-def row_sum_error(trace: Trace) -> float:
-    """max |1 - sum_j a_ij| over the last rows of every head."""
-    worst = 0.0
-    for call in trace:
-        sums = call.weights(queries=slice(max(0, call.num_queries - _SAMPLED_ROWS), None)).sum(dim=-1)
-        worst = max(worst, float((sums - 1).abs().max()))
-    return worst
-
-
-def future_weight(trace: Trace) -> float:
-    """The largest weight that a decoder's first rows give to what comes after them."""
-    worst = 0.0
-    for call in trace:
-        if (call.stack, call.kind) == ("decoder", "self"):
-            first = call.weights(queries=slice(0, _SAMPLED_ROWS))
-            worst = max(worst, float(first.triu(diagonal=1 + call.num_keys - call.num_queries).max()))
-    return worst
+            chapter.claim("future", residuals["future"], 0.0)
 
 
 def fingerprints(chapter: Chapter, groups: tuple[MapGroup, ...], view: ViewState) -> None:

@@ -12,6 +12,7 @@ from hosting.settings import settings
 from ui.compute import computed
 from ui.model_lab_patience import Arrived
 from ui.words import load_words
+from viz_core.claims import future_weight, row_sum_error
 from viz_core.figures.map_group import MapGroup
 from viz_core.figures.model_lab_maps import hub_groups
 from viz_core.hub import HubError, HubModel, HubRun, LocalModel, Sampling, find_folder, load_hub, local_models
@@ -26,6 +27,9 @@ CURATED = (
     "google/vit-base-patch16-224",
 )
 """Small models of every kind, all with safetensors, offered where no host says otherwise."""
+
+CLAIMED_ROWS = 256
+"""So many rows of each map are held to the claims."""
 
 
 @dataclass(frozen=True)
@@ -109,3 +113,14 @@ def hub_run(wanted: Wanted, asked: Asked, _image: Image.Image | None) -> HubRun:
 def hub_maps(wanted: Wanted, asked: Asked, language: str, _image: Image.Image | None) -> tuple[MapGroup, ...]:
     """The maps of a run as an attention view shows them; they keep their thumbnails."""
     return hub_groups(hub_run(wanted, asked, _image), load_words("model-lab", language).group("view"))
+
+
+@computed("measuring")
+def hub_residuals(wanted: Wanted, asked: Asked, _image: Image.Image | None) -> dict[str, float]:
+    """How far the maps are from what must be true of them, by the name of each claim."""
+    trace = hub_run(wanted, asked, _image).trace
+    decoder = [call for call in trace if (call.stack, call.kind) == ("decoder", "self")]
+    return {
+        "rows": row_sum_error(trace, CLAIMED_ROWS),
+        "future": max((future_weight(call, CLAIMED_ROWS) for call in decoder), default=0.0),
+    }

@@ -123,3 +123,12 @@ def test_nothing_runs_over_the_side_of_a_phone(page: Page, app_url: str) -> None
     page.goto(f"{app_url}/sinusoidal-encoding?se-section=Similarity")
     expect(page.get_by_role("application").nth(1)).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_the_code_comes_when_it_is_opened_and_stays_in_the_link(page: Page, app_url: str) -> None:
+    page.goto(f"{app_url}/sinusoidal-encoding")
+    page.get_by_text("The code behind this page").click()
+    expect(page.get_by_text("def sinusoidal_table")).to_be_visible()
+    page.wait_for_url(re.compile("se-code=true"))
+    page.reload()
+    expect(page.get_by_text("def sinusoidal_table")).to_be_visible()

@@ -77,3 +77,14 @@ def _parse(said: str) -> tuple[str, str, float]:
     found = re.search(r": (?P<query>.+) looks at (?P<key>.+), (?P<value>\d\.\d+)\.", said)
     assert found, said
     return found["query"], found["key"], float(found["value"])
+
+
+def test_the_link_to_what_is_open_is_copied(page: Page, app_url: str) -> None:
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.goto(f"{app_url}/transformer?t-text=I+lost.")
+    page.locator('button[data-layer="1"][data-head="3"]').click()
+    page.wait_for_url(re.compile(r"head=[\w-]+\.1\.3"))
+    page.locator("[data-part=exports] summary").click()
+    page.locator("[data-export=link]").click()
+    expect(page.locator("[data-part=exportNote]")).not_to_be_empty()
+    assert page.evaluate("navigator.clipboard.readText()") == page.url

@@ -233,3 +233,9 @@ def test_an_absent_device_is_a_sentence(open_page: OpenPage, monkeypatch: pytest
     app = open_page(CHAPTER, **{"se-section": "On a sentence"})
     assert "ATLAS_DEVICE='quantum' is no device" in texts(app)
     st.cache_resource.clear()
+
+
+def test_the_code_is_sent_once_a_reader_opens_it(open_page: OpenPage) -> None:
+    assert not open_page("sinusoidal-encoding").code
+    sources = [block.value for block in open_page("sinusoidal-encoding", **{"se-code": "true"}).code]
+    assert any(source.startswith("def sinusoidal_table(") for source in sources)

@@ -71,6 +71,16 @@ def test_future_weight_is_the_largest_above_the_diagonal() -> None:
     assert claims.future_weight(trace["attention.1"]) == pytest.approx(0.25)
 
 
+def test_long_maps_are_held_to_their_last_rows_and_to_the_first_ones_future() -> None:
+    with record() as trace:
+        record_weights(torch.tensor([[[[0.5, 0.25], [0.5, 0.5]]]]))
+        record_weights(torch.tensor([[[[0.9, 0.1, 0.0], [0.1, 0.1, 0.8], [0.0, 0.0, 1.0]]]]))
+    assert claims.row_sum_error(trace) == pytest.approx(0.25)
+    assert claims.row_sum_error(trace, most=1) == 0.0
+    assert claims.future_weight(trace["attention.1"]) == pytest.approx(0.8)
+    assert claims.future_weight(trace["attention.1"], most=1) == pytest.approx(0.1)
+
+
 def test_a_model_that_looks_ahead_is_noticed(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
     look_ahead(monkeypatch)
     translation = translator.translate(SENTENCE, max_new_tokens=8)
