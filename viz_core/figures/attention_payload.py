@@ -37,9 +37,9 @@ and Python answers with one run of bytes (`framing.frame`): a JSON header, then 
 
 "exact" is float32, little-endian; "root" is one byte round(255 sqrt(w)). Every part starts at a multiple of 4.
 
-A first answer holds the open group's pictures as far as they come quickly, and exactly as many maps as fit
-`EXACT_BYTES`: those of the whole group, or of the open layer, or the open head alone. Where attention lies over a
-picture, it holds that and what the pinned tokens look at instead of maps. All else is asked for.
+A first answer holds the open group's pictures as far as they come quickly, the open layer's first, and exactly as many
+maps as fit `EXACT_BYTES`: those of the whole group, or of the open layer, or the open head alone. Where attention lies
+over a picture, it holds that and what the pinned tokens look at instead of maps. All else is asked for.
 """
 
 from __future__ import annotations
@@ -68,6 +68,9 @@ EXACT_BYTES = 128 * 1024
 
 QUICK_WEIGHTS = 2**26
 """Pictures are sent unasked as long as no more weights than this must be computed for them."""
+
+FIRST_WEIGHTS = 2**28
+"""The same for the open layer's: a reader would wait for it anyway, and a second question costs time as well."""
 
 MOST_WANTS = 64
 
@@ -226,9 +229,11 @@ def _unasked(view: View, state: ViewState) -> list[str]:
     group = next(group for group in view.groups if group.id == state.group)
     size = len(group.query_tokens) * len(group.key_tokens)
     names, room = [], QUICK_WEIGHTS
-    for layer, call in enumerate(group.calls):
-        room -= 0 if group.has_picture(layer) else size * call.num_heads
-        if room >= 0:
+    nearest = sorted(range(len(group.calls)), key=lambda layer: abs(layer - state.layer))
+    for layer in nearest:  # as the browser asks for them
+        needed = 0 if group.has_picture(layer) else size * group.calls[layer].num_heads
+        room -= needed
+        if room >= 0 or (layer == state.layer and needed <= FIRST_WEIGHTS):
             names.append(f"picture 0 {group.id} {layer}")
     if state.look.mode == "picture":
         return names + _over_picture(0, group, tuple(map(str, state.pins)) or ("q0",))
