@@ -5,14 +5,22 @@ from __future__ import annotations
 import math
 import multiprocessing
 import os
+import sys
 import time
 from functools import partial
+from types import ModuleType
 from typing import NoReturn
 
 import pytest
 
 from benchmarks import isolation
 from benchmarks.isolation import in_own_process
+
+
+@pytest.fixture(autouse=True)
+def no_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page that another test has run here leaves itself behind as __main__, and a fresh process would run it."""
+    monkeypatch.setitem(sys.modules, "__main__", ModuleType("__main__"))
 
 
 def test_the_answer_comes_from_another_process() -> None:
