@@ -14,6 +14,7 @@ from ui.chapter import Chapter
 from ui.controls import escape
 from ui.model_lab_models import CURATED, Asked, Wanted, hub_model, hub_run, models_here
 from ui.model_lab_patience import Arrived, patiently
+from ui.upload import picture_file
 from viz_core.hub import HubError, HubModel, HubRun, Sampling, check_name, check_revision
 from viz_core.pictures import PictureError, open_picture
 
@@ -143,12 +144,11 @@ def _go_ahead(chapter: Chapter, wanted: Wanted) -> bool:
 
 
 def _picture(chapter: Chapter, key: str, label: str, silent: bool = False) -> tuple[Asked, Image.Image | None] | None:
-    file = st.file_uploader(label, type=["png", "jpg", "jpeg", "webp", "gif"], key=key)
-    if file is None:
+    content = picture_file(label, key)
+    if content is None:
         if not silent:
             st.info(chapter.words("no-picture"), icon=":material/image:")
         return None
-    content = file.getvalue()
     try:
         image = open_picture(content, *settings().picture_limits)
     except PictureError as error:

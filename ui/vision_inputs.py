@@ -11,6 +11,7 @@ from hosting.settings import settings
 from ui.chapter import Chapter
 from ui.controls import escape
 from ui.drawing import drawing
+from ui.upload import picture_file
 from ui.vision_models import LAB, Picture, classification, picture_model
 from viz_core.drawn import GARMENTS, SCENES
 from viz_core.picture_model import PictureModel
@@ -18,7 +19,6 @@ from viz_core.pictures import PictureError, open_picture
 from viz_core.pretrained import Classification, available
 
 _FIRST = "vit-fashion-mnist"
-_TYPES = ["png", "jpg", "jpeg", "webp", "gif"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,10 +86,11 @@ def _brought(chapter: Chapter, source: str) -> Picture | None:
     key = chapter.controls.key(source)
     if source == "draw":
         content = drawing(key, chapter.words.group("draw"))
+    elif source == "camera":
+        photo = st.camera_input(chapter.words.label(source), key=key)
+        content = photo.getvalue() if photo else None
     else:
-        label = chapter.words.label(source)
-        file = st.camera_input(label, key=key) if source == "camera" else st.file_uploader(label, type=_TYPES, key=key)
-        content = file.getvalue() if file else None
+        content = picture_file(chapter.words.label(source), key)
     if content is None:
         st.caption(chapter.words(f"no-{source}"))
         return None

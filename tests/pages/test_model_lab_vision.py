@@ -114,3 +114,19 @@ def test_a_host_offers_only_its_own(open_page: OpenPage, monkeypatch: pytest.Mon
     monkeypatch.setenv("ATLAS_MODELS", "dinov2")
     assert "not among the models" in texts(open_page("vision-transformer", **{"vt-lab": "vit"}))
     assert claims(open_page("vision-transformer", **{"vt-lab": "dinov2"}))
+
+
+@pytest.mark.parametrize(("chapter", "key"), [("model-lab", "ml-picture"), ("vision-transformer", "vt-upload")])
+def test_a_link_asks_for_its_picture_again_by_name(open_page: OpenPage, chapter: str, key: str) -> None:
+    """The name goes into the address with the upload; whoever opens that address is told which picture it was."""
+    link = {"ml-model": "vit", "vt-source": "Upload"}
+    app = upload(open_page(chapter, **link), key, PICTURE)
+    assert app.query_params[f"{key}-file"] == "picture.png"
+    assert "made with the picture" not in texts(app)
+    again = open_page(chapter, **link, **{f"{key}-file": "my <b>cat</b>.png"})
+    notes = [note.value for note in again.info if "made with the picture" in note.value]
+    assert [note.split("**")[1] for note in notes] == [r"my \<b\>cat\</b\>\.png"]
+    assert "made with the picture" not in texts(upload(again, key, PICTURE))
+    again.file_uploader(key=key).clear().run()
+    assert "made with the picture" not in texts(again), "the reader has taken it away"
+    assert f"{key}-file" not in again.query_params

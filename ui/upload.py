@@ -1,0 +1,29 @@
+"""Asking for a picture file: no address can hold it, so its name stands there, and it is asked for again by name."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from ui.controls import escape
+from ui.words import load_words
+
+TYPES = ("png", "jpg", "jpeg", "webp", "gif")
+_MOST_LETTERS = 80
+
+
+def picture_file(label: str, key: str) -> bytes | None:
+    """What the reader has uploaded, or None; after a reload or behind a link, a note names the file that is missing."""
+    param, had = f"{key}-file", f"{key}-had"
+    file = st.file_uploader(label, type=list(TYPES), key=key)
+    if file is not None:
+        st.session_state[had] = True
+        name = file.name[:_MOST_LETTERS]
+        if st.query_params.get(param) != name:
+            st.query_params[param] = name
+        return file.getvalue()
+    if st.session_state.pop(had, False):  # taken away again by the reader
+        st.query_params.pop(param, None)
+    if missing := st.query_params.get(param):
+        note = load_words("common")("asked-again", file=escape(missing[:_MOST_LETTERS]))
+        st.info(note, icon=":material/upload_file:")
+    return None
