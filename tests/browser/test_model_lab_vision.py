@@ -49,6 +49,7 @@ def test_a_picture_in_the_lab_and_the_way_to_the_vision_chapter(page: Page, lab_
     page.mouse.move(0, 0)
     note = page.locator("[data-part=sentenceNote]")
     expect(note).to_contain_text("Pinned: 2, 3.")
+    page.wait_for_url(re.compile("pin=q7"))
     page.locator('button[data-layer="1"][data-head="3"]').click()
     weights = found.trace["encoder.1.self"].weights(head=3)[0, 1 + 4 + 2]
     best = int(weights.argmax())
