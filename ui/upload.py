@@ -7,14 +7,14 @@ import streamlit as st
 from ui.controls import escape
 from ui.words import load_words
 
-TYPES = ("png", "jpg", "jpeg", "webp", "gif")
+_TYPES = ("png", "jpg", "jpeg", "webp", "gif")
 _MOST_LETTERS = 80
 
 
 def picture_file(label: str, key: str) -> bytes | None:
     """What the reader has uploaded, or None; after a reload or behind a link, a note names the file that is missing."""
     param, had = f"{key}-file", f"{key}-had"
-    file = st.file_uploader(label, type=list(TYPES), key=key)
+    file = st.file_uploader(label, type=list(_TYPES), key=key)
     if file is not None:
         st.session_state[had] = True
         name = file.name[:_MOST_LETTERS]

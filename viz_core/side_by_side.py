@@ -19,13 +19,15 @@ def side_by_side(work: Callable[[Item], Result], items: Iterable[Item]) -> list[
     """[work(item) for item in items], several at a time. What one raises is raised, and ends the others.
 
     torch computes without Python's lock, so threads do. All callers share as many as there are cores, less those that
-    torch itself takes for one operation; with one of them, the pieces come one after the other, here.
+    torch itself takes for one operation; with one of them, or one piece, all is done here, one after the other.
     """
+    pieces = list(items)
     threads = max(1, (os.cpu_count() or 1) // torch.get_num_threads())
-    if threads == 1:
-        return [work(item) for item in items]
+    if threads == 1 or len(pieces) == 1:
+        return [work(piece) for piece in pieces]
     # Each piece sees the context of who asked: whether it may go on, and who records.
-    return list(_pool(threads).map(lambda given: given[0].run(work, given[1]), [(copy_context(), i) for i in items]))
+    contexts = [copy_context() for _ in pieces]
+    return list(_pool(threads).map(lambda context, piece: context.run(work, piece), contexts, pieces))
 
 
 @lru_cache(maxsize=1)
