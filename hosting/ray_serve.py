@@ -1,19 +1,21 @@
-"""The shipped models on a pool of machines: Ray Serve, with batches, replicas and autoscaling.
+"""Models on a pool of machines: Ray Serve, with batches, replicas and autoscaling.
 
 On the cluster:     serve run --name attention-atlas hosting.ray_serve:pool min_replicas=2 max_replicas=8 gpus=0.5
 Each front end:     ATLAS_RUNNER=serve python hosted.py
                     on a node of the cluster (`ray start --address=HEAD:6379 --num-cpus=0`)
                     (and with Ray's token where the cluster wants one: RAY_AUTH_MODE=token)
 
-A replica keeps the traces it made, within bounds. Any other works out what it has not seen, so a replica that dies
-takes nothing with it: its questions are asked again.
+A replica keeps the models it loaded and the traces it made, within bounds. Any other works out what it has not seen,
+so a replica that dies takes nothing with it: its questions are asked again.
 """
 
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
-from typing import Any
+from collections.abc import Callable
+from typing import Any, cast
 
 import ray
 import torch
@@ -23,16 +25,19 @@ from ray.exceptions import GetTimeoutError, RayActorError, RayTaskError
 from ray.serve.exceptions import BackPressureError, DeploymentUnavailableError
 
 from hosting.keeping import Kept
-from hosting.runner import Here, Loaded, Outline, Sentence, There
+from hosting.models import Model, Models
+from hosting.request import Request
+from hosting.runner import Here, Outline, There
 from hosting.settings import settings
-from hosting.slots import BusyError, OutOfTimeError
-from viz_core.pretrained import load_translator
+from hosting.slots import AbandonedError, BusyError
+from viz_core.interruption import interruptible, may_end
 
 APPLICATION = "attention-atlas"
 _MOST_KEPT = 512
 _BATCH = 8
 _BATCH_SECONDS = 0.01  # for which a first sentence waits for others
 _PAUSE = 0.2  # seconds before a question is asked again
+_STEP = 0.5  # seconds between two looks at whether the answer is still wanted
 
 
 class PoolSize(BaseModel):
@@ -51,26 +56,47 @@ class Replica:
 
     def __init__(self) -> None:
         torch.set_num_threads(settings().threads)
-        self._here = Here(Loaded(load_translator), Kept(_MOST_KEPT, settings().cache_mb * 2**20))
+        self._here = Here(Models(), Kept(_MOST_KEPT, settings().cache_mb * 2**20))
 
     @serve.batch(max_batch_size=_BATCH, batch_wait_timeout_s=_BATCH_SECONDS)  # type: ignore[untyped-decorator]
-    async def outline(self, sentences: list[Sentence]) -> list[Outline | Exception]:
-        """Translations without their traces, as many as come together in one batch."""
-        return await asyncio.to_thread(self._outlines, sentences)
+    async def outline(self, requests: list[Request[Any]]) -> list[Outline | Exception]:
+        """Runs without their traces, as many as come together in one batch."""
+        return await asyncio.to_thread(self._here.outlines, requests)
 
-    async def ask(self, question: str, sentence: Sentence, *arguments: Any) -> Any:
-        """Any other question to `Here`."""
+    async def ask(self, question: str, subject: Any, *arguments: Any) -> Any:
+        """A question to `Here`, about a model or a request. It ends early if nobody waits for the answer any more."""
         if question == "outline":
-            return await self.outline(sentence)  # one of many: they become a list on the way
-        if question not in ("look", "picture", "part", "rows"):
-            raise ValueError(f"question: expected one about a sentence, got {question!r}")
-        return await asyncio.to_thread(getattr(self._here, question), sentence, *arguments)
+            return await self._outline(subject)
+        if question not in ("load", "about", "look", "picture", "part", "rows"):
+            raise ValueError(f"question: expected one about a model or a run, got {question!r}")
+        return await _while_wanted(getattr(self._here, question), subject, *arguments)
 
-    def _outlines(self, sentences: list[Sentence]) -> list[Outline | Exception]:
-        refused = {one: self._here.check(one) for one in sentences}
-        good = [one for one in sentences if refused[one] is None]
-        self._here.translate_all(good)  # in one batch; kept for the next line
-        return [refused[one] or self._here.outline(one) for one in sentences]
+    async def _outline(self, request: Request[Any]) -> Outline:
+        if request.in_batches:
+            found = await self.outline(request)  # one of many: they become a list on the way
+        else:
+            [found] = await _while_wanted(self._here.outlines, [request])
+        if isinstance(found, Exception):
+            raise found
+        return cast(Outline, found)
+
+
+async def _while_wanted(work: Callable[..., Any], *arguments: Any) -> Any:
+    """What `work` returns, in another thread; told between two of its steps where the question was taken back."""
+    taken_back = threading.Event()
+
+    def check() -> None:
+        if taken_back.is_set():
+            raise AbandonedError(work.__name__)
+
+    def in_thread() -> Any:
+        with interruptible(check):
+            return work(*arguments)
+
+    try:
+        return await asyncio.to_thread(in_thread)
+    finally:
+        taken_back.set()
 
 
 _DEPLOYMENT: Any = serve.deployment(name="models")(Replica)
@@ -91,26 +117,35 @@ def pool(size: PoolSize) -> serve.Application:
     ).bind()
 
 
-def on_serve(address: str, max_seconds: float) -> There:
+def on_serve(address: str) -> There:
     """The models of the pool at this address."""
     if not ray.is_initialized():
         ray.init(address=address, log_to_driver=False, namespace="serve")
     handle = serve.get_app_handle(APPLICATION)
 
-    def ask(question: str, sentence: Sentence, *arguments: Any) -> Any:
-        end = time.monotonic() + max_seconds
+    def ask(question: str, subject: Model | Request[Any], *arguments: Any) -> Any:
         while True:
+            may_end()
             try:
-                return handle.ask.remote(question, sentence, *arguments).result(timeout_s=end - time.monotonic())
+                return _wait(handle.ask.remote(question, subject, *arguments))
             except (RayActorError, DeploymentUnavailableError):  # it died: another answers the same
-                if time.monotonic() + _PAUSE > end:
-                    raise BusyError(question) from None
                 time.sleep(_PAUSE)
             except RayTaskError as error:  # its own words hold a stack trace
                 raise error.cause from None
             except BackPressureError:
                 raise BusyError(question) from None
-            except (TimeoutError, GetTimeoutError):
-                raise OutOfTimeError(question) from None
 
     return There(ask)
+
+
+def _wait(response: Any) -> Any:
+    """The answer; the question is taken back where the slot that asks has no more time, or nobody looks at it."""
+    while True:
+        try:
+            return response.result(timeout_s=_STEP)
+        except (TimeoutError, GetTimeoutError):
+            try:
+                may_end()
+            except BaseException:
+                response.cancel()
+                raise

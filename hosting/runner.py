@@ -1,137 +1,138 @@
-"""One small way to ask a shipped model, wherever it runs: in this process, or in a pool of machines.
+"""One small way to ask a model, wherever it runs: in this process, or in a pool of machines.
 
-Questions are pure and say all there is to say (model, text, beam), so that any machine can answer any of them, again
-if one has died, and one that has not seen the sentence yet works it out anew. Answers never hold a trace: queries and
-keys stay beside the model, and so does the work on them: pictures, tiles and measures.
+Requests are pure and say all there is to say (which model, what it is given), so that any machine can answer any of
+them, again if one has died, and one that has not seen the input yet works it out anew. Answers never hold a trace:
+queries and keys stay beside the model, and so does the work on them: pictures, tiles, rollouts and measures.
 """
 
 from __future__ import annotations
 
-import threading
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from jaxtyping import Float
 from torch import Tensor
 
 from hosting.keeping import MISSING, Kept
-from viz_core import claims, decoder_steps
+from hosting.models import Model, Progress
+from hosting.request import PictureMissingError, Request
 from viz_core.figures.map_group import LayerPicture, MapGroup
-from viz_core.figures.translation import translation_groups
 from viz_core.figures.view_answers import Part, answer
-from viz_core.pretrained import TextError, Translation, Translator
 from viz_core.trace import Trace
 
-
-@dataclass(frozen=True)
-class Sentence:
-    """What is translated: the model's name, the text and the width of the beam."""
-
-    model: str
-    text: str
-    beam: int = 1
-
-
-LOOKS: dict[str, Callable[[Translator, Translation], Any]] = {
-    "residuals": claims.translation_residuals,
-    "steps": decoder_steps.decoder_steps,
-    "step-residuals": decoder_steps.step_residuals,
-    "bottleneck": decoder_steps.bottleneck_error,
-}
-"""What can be asked about a translation beside the text and its maps; each answer is small."""
+Run = TypeVar("Run")
 
 
 class ModelRunner(Protocol):
-    """Asks shipped models."""
+    """Asks models."""
 
-    def translate(self, sentence: Sentence) -> Translation:
-        """The translation; its trace may lie elsewhere, and then gets weights from there when someone looks.
+    def load(self, model: Model, progress: Progress | None = None) -> None:
+        """Have a model ready, which may take long; whatever else is asked loads it as well.
 
         Raises:
-            TextError: if the text cannot be translated.
-            CheckpointError: if there is no such model.
+            ValueError: if there is no such model, or it cannot be had or run; the message is for a person.
         """
         ...
 
-    def look(self, sentence: Sentence, question: str) -> Any:
-        """The answer to one of LOOKS about a translation."""
+    def about(self, model: Model, question: str, *arguments: Any) -> Any:
+        """The answer to one of `Model.answers`: what there is to know of a model without running it."""
         ...
 
-    def groups(self, sentence: Sentence, labels: Mapping[str, str]) -> tuple[MapGroup, ...]:
-        """The maps of a translation as an attention view shows them."""
+    def run(self, request: Request[Run]) -> Run:
+        """What the model makes of it; the trace may lie elsewhere, and then gets weights from there when someone looks.
+
+        Raises:
+            ValueError: if there is no such model, or it cannot take this; the message is for a person.
+        """
+        ...
+
+    def look(self, request: Request[Any], question: str, *arguments: Any) -> Any:
+        """The answer to one of `Request.looks` about a run."""
+        ...
+
+    def groups(self, request: Request[Any], labels: Mapping[str, str]) -> tuple[MapGroup, ...]:
+        """The maps of a run as an attention view shows them."""
         ...
 
 
 class Here:
-    """Models in this process. Also what works beside the models on the machines of a pool."""
+    """Models in this process. Also what works beside the models on the machines of a pool.
 
-    def __init__(self, load: Callable[[str], Translator], kept: Kept) -> None:
+    Args:
+        load: the loaded model of a `Model`; gets who wants to know how far it is, where somebody does.
+        kept: where runs are kept.
+    """
+
+    def __init__(self, load: Callable[..., Any], kept: Kept) -> None:
         self._load, self._kept = load, kept
 
-    def translate(self, sentence: Sentence) -> Translation:
-        return self.translate_all([sentence])[0]
+    def load(self, model: Model, progress: Progress | None = None) -> None:
+        self._load(model, progress)
 
-    def translate_all(self, sentences: Sequence[Sentence]) -> list[Translation]:
-        """Several at once: those for one model and by greedy search are decoded as one batch.
+    def about(self, model: Model, question: str, *arguments: Any) -> Any:
+        return model.answers[question](self._load(model), *arguments)
 
-        Raises:
-            TextError: if one of the texts cannot be translated.
-        """
-        found = {one: self._kept.get(("translated", one)) for one in sentences}
-        for model, beam in {(one.model, one.beam) for one in sentences if found[one] is MISSING}:
-            those = [one for one in found if (one.model, one.beam) == (model, beam) and found[one] is MISSING]
-            translations = self._load(model).translate_all([one.text for one in those], beam=beam)
-            for one, made in zip(those, translations, strict=True):
-                self._kept.put(("translated", one), made)
-                found[one] = made
-        return [found[one] for one in sentences]
+    def run(self, request: Request[Run]) -> Run:
+        found = self.run_all([request])[0]
+        if isinstance(found, Exception):
+            raise found
+        return found
 
-    def look(self, sentence: Sentence, question: str) -> Any:
-        return LOOKS[question](self._load(sentence.model), self.translate(sentence))
+    def run_all(self, requests: list[Request[Run]]) -> list[Run | Exception]:
+        """Several at once, those for one model together; where one cannot be had, what is wrong with it."""
+        found = {one.light: self._kept.get(("run", one.light)) for one in requests}
+        missing = {one.light: one for one in requests if found[one.light] is MISSING}
+        for kind, model in {(type(one), one.model) for one in missing.values()}:
+            those = [one for one in missing.values() if (type(one), one.model) == (kind, model)]
+            try:
+                results = kind.run_all(self._load(model), those)
+            except ValueError as error:  # no such model
+                results = [error] * len(those)
+            for one, made in zip(those, results, strict=True):
+                if not isinstance(made, Exception):
+                    self._kept.put(("run", one.light), made)
+                found[one.light] = made
+        return [found[one.light] for one in requests]
 
-    def groups(self, sentence: Sentence, labels: Mapping[str, str]) -> tuple[MapGroup, ...]:
-        return translation_groups(self.translate(sentence), labels)
+    def look(self, request: Request[Any], question: str, *arguments: Any) -> Any:
+        return request.look(question, self._load(request.model), self.run(request), *arguments)
+
+    def groups(self, request: Request[Any], labels: Mapping[str, str]) -> tuple[MapGroup, ...]:
+        return request.groups(self.run(request), labels)
 
     # What a pool's machines are asked besides
 
-    def outline(self, sentence: Sentence) -> Outline:
-        """The translation without its trace."""
-        return outline(self.translate(sentence))
+    def outlines(self, requests: list[Request[Any]]) -> list[Outline | Exception]:
+        """Runs without their traces."""
+        made = zip(requests, self.run_all(requests), strict=True)
+        return [run if isinstance(run, Exception) else outline(one, run) for one, run in made]
 
-    def check(self, sentence: Sentence) -> TextError | None:
-        """What is wrong with the text, so that one bad text spoils no batch."""
-        try:
-            self._load(sentence.model).encode(sentence.text)
-        except TextError as error:
-            return error
-        return None
-
-    def picture(self, sentence: Sentence, group: str, layer: int) -> LayerPicture:
+    def picture(self, request: Request[Any], group: str, layer: int) -> LayerPicture:
         """One layer of a group of maps: thumbnails and fingerprints."""
-        return self._groups(sentence)[group].picture(layer)
+        return self._groups(request)[group].picture(layer)
 
-    def part(self, sentence: Sentence, name: str) -> Part:
+    def part(self, request: Request[Any], name: str) -> Part:
         """A part of the view by its name: a map, a tile, a token's rows.
 
         Raises:
             PartError: if there is no such part.
         """
-        return answer(lambda _input, group: self._groups(sentence).get(group), name)
+        return answer(lambda _input, group: self._groups(request).get(group), name)
 
     def rows(
-        self, sentence: Sentence, site: str, heads: slice, queries: slice
+        self, request: Request[Any], site: str, heads: slice, queries: slice
     ) -> Float[Tensor, "batch some_heads rows keys"]:
         """Exact weights of some heads and queries."""
-        return self.translate(sentence).trace[site].source.rows(heads, queries).cpu()
+        return self.run(request).trace[site].source.rows(heads, queries).cpu()
 
-    def _groups(self, sentence: Sentence) -> dict[str, MapGroup]:
-        key = ("grouped", sentence)
+    def _groups(self, request: Request[Any]) -> dict[str, MapGroup]:
+        key = ("grouped", request.light)
         found = self._kept.get(key)
         if found is MISSING:
-            found = {group.id: group for group in self.groups(sentence, defaultdict(str))}  # names are for people
+            found = {group.id: group for group in self.groups(request, defaultdict(str))}  # names are for people
             self._kept.put(key, found)
         groups: dict[str, MapGroup] = found
         return groups
@@ -139,20 +140,20 @@ class Here:
 
 @dataclass(frozen=True)
 class Outline:
-    """A translation as it crosses to another machine: its trace by site and shape alone."""
+    """A run as it crosses to another machine: its trace by site and shape alone."""
 
-    translation: Translation
+    run: Any
     sites: tuple[tuple[str, tuple[int, int, int, int]], ...]
 
 
-def outline(translation: Translation) -> Outline:
-    """A translation without queries and keys."""
-    shapes = tuple((call.site, call.source.shape) for call in translation.trace)
-    return Outline(replace(translation, trace=Trace()), shapes)
+def outline(request: Request[Any], run: Any) -> Outline:
+    """A run without queries and keys, and without what else is large."""
+    shapes = tuple((call.site, call.source.shape) for call in run.trace)
+    return Outline(replace(request.without_bulk(run), trace=Trace()), shapes)
 
 
 Ask = Callable[..., Any]
-"""(name of a method of `Here`, sentence, arguments) -> its answer, from wherever it is worked out."""
+"""(name of a method of `Here`, model or request, arguments) -> its answer, from wherever it is worked out."""
 
 
 @dataclass(frozen=True)
@@ -171,53 +172,49 @@ class DistantRows:
 
 @dataclass(frozen=True)
 class DistantMaps:
-    """The maps of a sentence that lie elsewhere."""
+    """The maps of a run that lie elsewhere."""
 
     ask: Ask
-    sentence: Sentence
+    request: Request[Any]
 
     def picture(self, group: str, layer: int) -> LayerPicture:
-        picture: LayerPicture = self.ask("picture", self.sentence, group, layer)
+        picture: LayerPicture = self.ask("picture", self.request, group, layer)
         return picture
 
     def part(self, name: str) -> Part:
-        part: Part = self.ask("part", self.sentence, name)
+        part: Part = self.ask("part", self.request, name)
         return part
 
 
 class There:
-    """Models elsewhere, asked through `ask`."""
+    """Models elsewhere, asked through `ask`. A picture goes along only where it is not known yet."""
 
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
 
-    def translate(self, sentence: Sentence) -> Translation:
-        answered: Outline | TextError = self._ask("outline", sentence)
-        if isinstance(answered, Exception):
-            raise answered
+    def load(self, model: Model, progress: Progress | None = None) -> None:  # noqa: ARG002  # none comes from there
+        self._ask("load", model)
+
+    def about(self, model: Model, question: str, *arguments: Any) -> Any:
+        return self._ask("about", model, question, *arguments)
+
+    def run(self, request: Request[Run]) -> Run:
+        answered: Outline = self._of("outline", request)
         trace = Trace()
         for site, shape in answered.sites:
-            trace.add(DistantRows(shape, partial(self._ask, "rows", sentence, site)), site)
-        return replace(answered.translation, trace=trace)
+            trace.add(DistantRows(shape, partial(self._of, "rows", request, site)), site)
+        run: Run = replace(answered.run, trace=trace)
+        return run
 
-    def look(self, sentence: Sentence, question: str) -> Any:
-        return self._ask("look", sentence, question)
+    def look(self, request: Request[Any], question: str, *arguments: Any) -> Any:
+        return self._of("look", request, question, *arguments)
 
-    def groups(self, sentence: Sentence, labels: Mapping[str, str]) -> tuple[MapGroup, ...]:
-        maps = DistantMaps(self._ask, sentence)
-        return tuple(replace(group, elsewhere=maps) for group in translation_groups(self.translate(sentence), labels))
+    def groups(self, request: Request[Any], labels: Mapping[str, str]) -> tuple[MapGroup, ...]:
+        maps = DistantMaps(self._of, request)
+        return tuple(replace(group, elsewhere=maps) for group in request.groups(self.run(request), labels))
 
-
-class Loaded:
-    """Models by name, each loaded once, by whoever asks first."""
-
-    def __init__(self, load: Callable[[str], Translator]) -> None:
-        self._load = load
-        self._models: dict[str, Translator] = {}  # no more than ship: `load` refuses any other name
-        self._lock = threading.Lock()
-
-    def __call__(self, name: str) -> Translator:
-        with self._lock:
-            if name not in self._models:
-                self._models[name] = self._load(name)
-            return self._models[name]
+    def _of(self, question: str, request: Request[Any], *arguments: Any) -> Any:
+        try:
+            return self._ask(question, request.light, *arguments)
+        except PictureMissingError:
+            return self._ask(question, request, *arguments)

@@ -3,17 +3,9 @@
 import streamlit as st
 
 from ui.attention_view import attention_view
-from ui.bahdanau import (
-    ATTENTION,
-    bottleneck_of,
-    by_length,
-    how_trained,
-    residuals_of,
-    side_by_side,
-    step_through,
-)
+from ui.bahdanau import ATTENTION, PLAIN, by_length, how_trained, side_by_side, step_through
 from ui.chapter import Chapter
-from ui.models import translation_maps
+from ui.models import translation_look, translation_maps
 from ui.translation import ask_sentence, show_result, translate
 from ui.words import current_language, load_words
 from viz_core.attention import AdditiveAttention
@@ -49,15 +41,15 @@ side_by_side(chapter, request)
 by_length(chapter)
 
 chapter.text("formula")
-residuals = residuals_of(request.text, request.beam)
+residuals = translation_look("step-residuals", ATTENTION, request.text, request.beam)
 with chapter.claims():
     chapter.claim("rows", residuals["rows"], ROUNDING)
     chapter.claim("formula", residuals["formula"], ROUNDING)
-    chapter.claim("bottleneck", bottleneck_of(request.text), 0.0)
+    chapter.claim("bottleneck", translation_look("bottleneck", PLAIN, request.text), 0.0)
 
 chapter.heading("training")
 how_trained(chapter)
 
 chapter.exercise("order")
 chapter.code(AdditiveAttention, Seq2SeqAttentionDecoder, Seq2SeqDecoder)
-chapter.downloads(weights=open_map(groups, view).numpy())
+chapter.downloads(weights=lambda: open_map(groups, view).numpy())

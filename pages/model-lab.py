@@ -7,7 +7,7 @@ from ui.attention_view import attention_view
 from ui.chapter import Chapter
 from ui.model_lab import claims, fingerprints, model_card, next_words, outcome
 from ui.model_lab_inputs import ask_input, ask_model, ask_second, input_names, load, run
-from ui.model_lab_models import hub_maps, hub_residuals
+from ui.model_lab_models import hub_look, hub_maps, hub_schemes
 from ui.model_lab_positions import positions
 from ui.model_lab_vision import link_to_vision
 from ui.words import current_language, load_words
@@ -20,48 +20,48 @@ from viz_core.trace import attend
 chapter = Chapter("model-lab")
 chapter.question()
 wanted = ask_model(chapter, settings())
-model = load(chapter, wanted) if wanted else None
-if wanted is None or model is None:
+card = load(chapter, wanted) if wanted else None
+if wanted is None or card is None:
     st.stop()
-model_card(chapter, model)
+model_card(chapter, card)
 
-asked = ask_input(chapter, model)
-result = run(chapter, wanted, *asked) if asked else None
+asked = ask_input(chapter, wanted, card)
+result = run(chapter, asked) if asked else None
 if asked is None or result is None:
     st.stop()
-outcome(chapter, model, result)
-if model.card.kind == "vision":
-    link_to_vision(chapter, model)
+outcome(chapter, card, result)
+if card.kind == "vision":
+    link_to_vision(chapter, card)
 
 language = current_language()
-groups = hub_maps(wanted, asked[0], language, asked[1])
-other = ask_second(chapter, model, asked[0])
-compared = run(chapter, wanted, *other) if other else None
+groups = hub_maps(asked, language)
+other = ask_second(chapter, asked)
+compared = run(chapter, other) if other else None
 view = attention_view(
     groups,
     load_words("attention-view").sections,
     default=first_look(groups),
-    second=hub_maps(wanted, other[0], language, other[1]) if other and compared else (),
-    inputs=input_names(chapter, asked[0], other[0]) if other and compared else ("", ""),
+    second=hub_maps(other, language) if other and compared else (),
+    inputs=input_names(chapter, asked, other) if other and compared else ("", ""),
     key="maps",
     language=language,
 )
 chapter.look_for("maps")
-claims(chapter, model, result, hub_residuals(wanted, *asked))
+claims(chapter, card, result, hub_look(asked, "residuals"))
 
 chapter.heading("further")
-if model.engine.family.head == "words":
+if card.head == "words":
     chapter.tabs(
-        words=lambda: next_words(chapter, model, result),
-        positions=lambda: positions(chapter, model),
+        words=lambda: next_words(chapter, asked, result),
+        positions=lambda: positions(chapter, card, hub_schemes(wanted)),
         fingerprints=lambda: fingerprints(chapter, groups, view),
     )
 else:
     chapter.tabs(
-        positions=lambda: positions(chapter, model),
+        positions=lambda: positions(chapter, card, hub_schemes(wanted)),
         fingerprints=lambda: fingerprints(chapter, groups, view),
     )
 
 chapter.exercise("bytes")
 chapter.code(attention_forward, attend, measure_layer)
-chapter.downloads(weights=open_map(groups, view).numpy())
+chapter.downloads(weights=lambda: open_map(groups, view).numpy())

@@ -4,7 +4,7 @@ import streamlit as st
 
 from ui.attention_view import attention_view
 from ui.chapter import Chapter
-from ui.models import translation_maps, translation_residuals, translator
+from ui.models import translation_look, translation_maps, translator
 from ui.transformer import causal_mask, inside_the_encoder, parameters, training
 from ui.translation import ask_second, ask_sentence, show_result, translate
 from ui.words import current_language, load_words
@@ -39,7 +39,7 @@ view = attention_view(
 chapter.look_for("maps")
 
 model = translator(MODEL)
-residuals = translation_residuals(MODEL, request.text, request.beam)
+residuals = translation_look("residuals", MODEL, request.text, request.beam)
 with chapter.claims():
     chapter.claim("rows", residuals["rows"], ROUNDING, heads=sum(call.num_heads for call in result.trace))
     chapter.claim("future", residuals["future"], 0.0)
@@ -47,7 +47,7 @@ with chapter.claims():
     chapter.claim("cache", residuals["cache"], LOGIT_ROUNDING)
 
 chapter.tabs(
-    inside=lambda: inside_the_encoder(chapter, model, result),
+    inside=lambda: inside_the_encoder(chapter, MODEL, request, result),
     mask=lambda: causal_mask(chapter, result, view),
     training=lambda: training(chapter, model),
     parameters=lambda: parameters(chapter, model),
@@ -55,4 +55,4 @@ chapter.tabs(
 
 chapter.exercise("swap")
 chapter.code(attend, MultiHeadAttention, TransformerEncoderBlock, TransformerDecoderBlock)
-chapter.downloads(weights=open_map(groups, view).numpy())
+chapter.downloads(weights=lambda: open_map(groups, view).numpy())

@@ -7,13 +7,12 @@ from ui import vision_transformer as parts
 from ui.attention_view import attention_view
 from ui.chapter import Chapter
 from ui.vision_inputs import ask
-from ui.vision_models import picture_maps
+from ui.vision_models import picture_look, picture_maps
 from ui.words import current_language, load_words
-from viz_core.claims import row_sum_error
 from viz_core.figures.translation import open_map
 from viz_core.figures.vision import first_look
 from viz_core.models.vit import PatchEmbedding, ViT, ViTBlock
-from viz_core.vision import attention_rollout, gradient_relevance, mean_attention_distance, token_attention
+from viz_core.vision import attention_rollout, gradient_relevance, mean_attention_distance
 
 chapter = Chapter("vision-transformer")
 chapter.question()
@@ -23,7 +22,7 @@ if asked is None:
 parts.seen_and_said(chapter, asked)
 
 language = current_language()
-groups = picture_maps(asked.name, asked.picture, language)
+groups = picture_maps(asked.model, asked.picture, language)
 view = attention_view(
     groups, load_words("attention-view").sections, default=first_look(groups), key="maps", language=language
 )
@@ -32,7 +31,7 @@ token = parts.token_read(view)
 
 with chapter.claims():
     heads = sum(call.num_heads for call in asked.found.trace)
-    chapter.claim("rows", row_sum_error(asked.found.trace), parts.ROUNDING, heads=heads)
+    chapter.claim("rows", picture_look(asked.model, asked.picture, "row-error"), parts.ROUNDING, heads=heads)
 
 chapter.heading("further")
 chapter.tabs(
@@ -48,6 +47,6 @@ chapter.tabs(
 chapter.exercise("bag")
 chapter.code(PatchEmbedding, ViTBlock, ViT, attention_rollout, gradient_relevance, mean_attention_distance)
 chapter.downloads(
-    weights=open_map(groups, view).numpy(),
-    token_attention=token_attention(asked.found.trace, token, asked.found.grid, asked.found.num_special).numpy(),
+    weights=lambda: open_map(groups, view).numpy(),
+    token_attention=picture_look(asked.model, asked.picture, "token-attention", token).numpy(),
 )

@@ -7,11 +7,9 @@ from typing import Any
 
 import streamlit as st
 
-from hosting.runner import Sentence
 from ui.chapter import Chapter
-from ui.compute import computed
 from ui.controls import escape
-from ui.models import runner, translation, translator
+from ui.models import translation, translation_look, translator
 from ui.translation import Request
 from viz_core.decoder_steps import DecoderSteps
 from viz_core.figures import bahdanau as figures
@@ -22,34 +20,14 @@ MODELS = (PLAIN, ATTENTION, TRANSFORMER)
 LIKELIEST = 6  # next words shown
 
 
-@computed()
-def steps_of(text: str, beam: int) -> DecoderSteps:
-    """Every step of a translation by the attention model; nothing in it changes, so sessions share it."""
-    steps: DecoderSteps = runner().look(Sentence(ATTENTION, text, beam), "steps")
-    return steps
-
-
-@computed(says="measuring")
-def residuals_of(text: str, beam: int) -> dict[str, float]:
-    """How far this translation is from what must be true of it, by the name of each claim."""
-    residuals: dict[str, float] = runner().look(Sentence(ATTENTION, text, beam), "step-residuals")
-    return residuals
-
-
-@computed(says="measuring")
-def bottleneck_of(text: str) -> float:
-    """How much the plain model's logits change when all source states but the last are thrown away."""
-    change: float = runner().look(Sentence(PLAIN, text), "bottleneck")
-    return change
-
-
 def step_through(chapter: Chapter, request: Request, result: Translation) -> None:
     """One step of the decoder, chosen on a slider or by going on to the next; runs alone when only the step moves."""
     chapter.alone(lambda: _step(chapter, request, result))
 
 
 def _step(chapter: Chapter, request: Request, result: Translation) -> None:
-    steps, words, last = steps_of(request.text, request.beam), result.target_tokens, len(result.target_tokens)
+    steps: DecoderSteps = translation_look("steps", ATTENTION, request.text, request.beam)
+    words, last = result.target_tokens, len(result.target_tokens)
     with chapter.card("step"):
         chapter.heading("step")
         step = 1

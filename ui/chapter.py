@@ -9,7 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd  # here, before any page runs: plotly fails in a thread that meets it half imported in another
@@ -27,6 +27,7 @@ from viz_core.device import best_device, describe_device
 from viz_core.figures.heatmap import Heatmap, encode_heatmap
 
 _PARTS = Path(__file__).resolve().parent.parent / "assets" / "components"
+Thing = TypeVar("Thing")
 _MOMENT = 0.1  # seconds
 _FIGURE_CONFIG = {"displaylogo": False, "toImageButtonOptions": {"format": "svg"}}
 
@@ -182,11 +183,17 @@ class Chapter:
 
         st.fragment(run, run_every=every)()
 
-    def downloads(self, figure: go.Figure | Callable[[], go.Figure] | None = None, **arrays: np.ndarray) -> None:
-        """The data as NPZ, its first array as CSV, and the figure, or what makes it, as a page that opens by itself."""
+    def downloads(
+        self,
+        figure: go.Figure | Callable[[], go.Figure] | None = None,
+        **arrays: np.ndarray | Callable[[], np.ndarray],
+    ) -> None:
+        """The data, or what makes it, as NPZ, its first array as CSV, and the figure as a page that opens by itself."""
         with st.container(horizontal=True, key="downloads"):
-            self._download("csv", lambda: _csv(next(iter(arrays.values()))), "text/csv")
-            self._download("npz", lambda: _npz(arrays), "application/octet-stream")
+            self._download("csv", lambda: _csv(_made(next(iter(arrays.values())))), "text/csv")
+            self._download(
+                "npz", lambda: _npz({name: _made(array) for name, array in arrays.items()}), "application/octet-stream"
+            )
             if figure is not None:
                 self._download("html", lambda: _html(figure), "text/html")
 
@@ -226,8 +233,12 @@ def _parse_exercise(text: str) -> tuple[str, list[str], str, str]:
     return text.split("\n- [")[0].strip(), [choice for _, choice in choices], right[0], why
 
 
+def _made(thing: Thing | Callable[[], Thing]) -> Thing:
+    return thing() if callable(thing) else thing
+
+
 def _html(figure: go.Figure | Callable[[], go.Figure]) -> bytes:
-    drawn = figure() if callable(figure) else figure
+    drawn = _made(figure)
     return drawn.to_html(include_plotlyjs=True).encode()
 
 

@@ -12,10 +12,11 @@ from einops import rearrange
 from PIL import Image
 from torch import Tensor
 
+from hosting.request import Picture
 from ui.chapter import Chapter
 from ui.contents import page
 from ui.models import translation_maps
-from ui.vision_models import Picture, classification
+from ui.vision_models import picture_look, picture_model
 from ui.words import ENGLISH
 from viz_core.architectures import LayerSizes
 from viz_core.architectures.paths import path_matrix
@@ -30,7 +31,6 @@ from viz_core.positional.scheme_costs import Sizes
 from viz_core.positional.schemes import BY_NAME, Setting
 from viz_core.pretrained import available
 from viz_core.samples import sentences
-from viz_core.vision import token_attention
 
 
 def _alignment(model: str, sample_id: str) -> Image.Image:
@@ -115,8 +115,7 @@ def _fingerprints() -> Image.Image:
 def _looking() -> Image.Image:
     """What the class token looks at on a drawn boot, all heads of three layers."""
     picture = Picture("sample ankle-boot", GARMENTS["ankle-boot"]())
-    found = classification("vit-fashion-mnist", picture)
-    maps = token_attention(found.trace, 0, found.grid, found.num_special)[1:4].flatten(0, 1)
+    maps: Tensor = picture_look(picture_model("vit-fashion-mnist"), picture, "token-attention", 0)[1:4].flatten(0, 1)
     return weights_image(_tiles(maps / maps.amax(dim=(1, 2), keepdim=True), columns=6).numpy(), root=False)
 
 

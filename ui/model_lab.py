@@ -6,21 +6,22 @@ import hashlib
 
 import streamlit as st
 
+from hosting.lab import CLAIMED_ROWS, LabInput
 from ui.chapter import Chapter
 from ui.compute import in_a_slot
 from ui.controls import escape
-from ui.model_lab_models import CLAIMED_ROWS
+from ui.model_lab_models import hub_look
 from viz_core.figures import model_lab as figures
 from viz_core.figures.map_group import MapGroup
 from viz_core.figures.view_state import ViewState
-from viz_core.hub import HubModel, HubRun, NextWord, human_bytes
+from viz_core.hub import HubCard, HubRun, NextWord, human_bytes
 
 _NEXT_WORDS = 12
 
 
-def model_card(chapter: Chapter, model: HubModel) -> None:
+def model_card(chapter: Chapter, card: HubCard) -> None:
     """What there is to know of a model before trusting its maps."""
-    card, words = model.card, chapter.words
+    words = chapter.words
     layers = " + ".join(str(count) for count in card.num_layers.values())
     grouped = card.num_key_heads != card.num_heads
     heads = words("heads-grouped", heads=card.num_heads, keys=card.num_key_heads) if grouped else card.num_heads
@@ -60,12 +61,12 @@ def model_card(chapter: Chapter, model: HubModel) -> None:
         )
 
 
-def outcome(chapter: Chapter, model: HubModel, run: HubRun) -> None:
+def outcome(chapter: Chapter, card: HubCard, run: HubRun) -> None:
     """What the model made of its input, and what the recording holds."""
     words = chapter.words
     if run.image is not None:
         st.image(run.image, width=260, caption=words("seen"))
-    if model.engine.family.head == "words":
+    if card.head == "words":
         written = escape(run.text.strip()).replace("\n", "  \n")
         st.markdown(words("written", text=written) if written else words("nothing-written"))
     whole = sum(4 * call.num_heads * call.num_queries * call.num_keys for call in run.trace)
@@ -95,14 +96,14 @@ def outcome(chapter: Chapter, model: HubModel, run: HubRun) -> None:
         )
 
 
-def claims(chapter: Chapter, model: HubModel, run: HubRun, residuals: dict[str, float]) -> None:
+def claims(chapter: Chapter, card: HubCard, run: HubRun, residuals: dict[str, float]) -> None:
     """What must be true of these maps; of long ones the last rows are taken, which are the hardest."""
     with chapter.claims():
         rows = min(CLAIMED_ROWS, max(call.num_queries for call in run.trace))
-        tolerance = 1e-5 if model.card.precision == "float32" else 1e-3
+        tolerance = 1e-5 if card.precision == "float32" else 1e-3
         heads = sum(call.num_heads for call in run.trace)
         chapter.claim("rows", residuals["rows"], tolerance, heads=f"{heads:,}", rows=rows)
-        if model.card.kind in ("decoder", "encoder-decoder"):
+        if card.kind in ("decoder", "encoder-decoder"):
             chapter.claim("future", residuals["future"], 0.0)
 
 
@@ -128,7 +129,7 @@ def fingerprints(chapter: Chapter, groups: tuple[MapGroup, ...], view: ViewState
     )
 
 
-def next_words(chapter: Chapter, model: HubModel, run: HubRun) -> None:
+def next_words(chapter: Chapter, asked: LabInput, run: HubRun) -> None:
     """What the model would say after any of its last tokens."""
     read = run.decoder_tokens or run.tokens
     count = len(run.output)
@@ -138,7 +139,7 @@ def next_words(chapter: Chapter, model: HubModel, run: HubRun) -> None:
     if count > 1:
         place = int(chapter.controls.slider("place", first + 1, first + count, first + count)) - first - 1
     temperature = chapter.controls.slider("warmth", 0.1, 3.0, 1.0, 0.1)
-    words = model.next_words(run, place, _NEXT_WORDS, temperature)
+    words: tuple[NextWord, ...] = hub_look(asked, "next-words", place, _NEXT_WORDS, temperature)
     came = run.target_tokens[place] if run.target_tokens else read[place + 1] if place + 1 < count else None
     names = [word.token.label for word in words]
     labels = chapter.words.group("figure")

@@ -7,15 +7,16 @@ from collections.abc import Callable
 from typing import TypeVar
 
 import streamlit as st
-from PIL import Image
 
+from hosting.lab import LabInput, Wanted
+from hosting.request import Picture
 from hosting.settings import Settings, settings
 from ui.chapter import Chapter
 from ui.controls import escape
-from ui.model_lab_models import CURATED, Asked, Wanted, hub_model, hub_run, models_here
+from ui.model_lab_models import CURATED, hub_card, hub_run, models_here
 from ui.model_lab_patience import Arrived, patiently
 from ui.upload import picture_file
-from viz_core.hub import HubError, HubModel, HubRun, Sampling, check_name, check_revision
+from viz_core.hub import HubCard, HubError, HubRun, Sampling, check_name, check_revision
 from viz_core.pictures import PictureError, open_picture
 
 Result = TypeVar("Result")
@@ -25,8 +26,8 @@ _MOST_NEW = 256
 def ask_model(chapter: Chapter, allowed: Settings) -> Wanted | None:
     """Which model; None, after a sentence, where nothing that can be loaded is named yet."""
     controls, words = chapter.controls, chapter.words
-    here = {model.name: model for model in models_here(allowed.model_folders)}
-    offered = allowed.models or (tuple(here) if allowed.chosen_only else ())
+    here = models_here(allowed.model_folders)
+    offered = allowed.models or (here if allowed.chosen_only else ())
     if offered:
         name = str(controls.select("model", offered, offered[0]))
         return Wanted(name, here=name in here)
@@ -63,22 +64,22 @@ def ask_model(chapter: Chapter, allowed: Settings) -> Wanted | None:
     return checked if _go_ahead(chapter, checked) else None
 
 
-def load(chapter: Chapter, wanted: Wanted) -> HubModel | None:
-    """The model, or None after a sentence that says why there is none."""
+def load(chapter: Chapter, wanted: Wanted) -> HubCard | None:
+    """The loaded model's card, or None after a sentence that says why there is none."""
     arrived = Arrived()
     label = chapter.words("loading", model=escape(wanted.name))
-    return told(chapter, lambda: patiently(label, lambda: hub_model(wanted, arrived), arrived))
+    return told(chapter, lambda: patiently(label, lambda: hub_card(wanted, arrived), arrived))
 
 
-def ask_input(chapter: Chapter, model: HubModel) -> tuple[Asked, Image.Image | None] | None:
+def ask_input(chapter: Chapter, wanted: Wanted, card: HubCard) -> LabInput | None:
     """What the model shall read, as its kind wants it; None, after a sentence, where there is nothing yet."""
-    controls, kind = chapter.controls, model.card.kind
+    controls, kind = chapter.controls, card.kind
     if kind == "vision":
-        return _picture(chapter, controls.key("picture"), chapter.words("picture"))
+        return _picture(chapter, wanted, controls.key("picture"), chapter.words("picture"))
     if kind == "encoder":
         text = controls.area("text", chapter.words("start.encoder"), height=90)
         pair = controls.text("pair", "", placeholder=chapter.words("placeholder.pair"))
-        return Asked(text, pair=pair), None
+        return LabInput(wanted, text, pair=pair)
     if kind == "decoder":
         text = controls.area("start", chapter.words("start.decoder"), height=90)
         target = ""
@@ -92,29 +93,32 @@ def ask_input(chapter: Chapter, model: HubModel) -> tuple[Asked, Image.Image | N
         top_k = int(controls.slider("topk", 0, 200, 0))
         top_p = controls.slider("topp", 0.05, 1.0, 1.0, 0.05)
         seed = int(controls.number("seed", 0, 9999, 0))
-    return Asked(text, target=target, new_tokens=new_tokens, sampling=Sampling(temperature, top_k, top_p, seed)), None
+    return LabInput(
+        wanted, text, target=target, new_tokens=new_tokens, sampling=Sampling(temperature, top_k, top_p, seed)
+    )
 
 
-def ask_second(chapter: Chapter, model: HubModel, first: Asked) -> tuple[Asked, Image.Image | None] | None:
+def ask_second(chapter: Chapter, first: LabInput) -> LabInput | None:
     """Another input of the same kind to compare with; None where there is none."""
     with st.expander(chapter.words("second"), icon=":material/compare_arrows:"):
-        if model.card.kind == "vision":
-            return _picture(chapter, chapter.controls.key("picture-2"), chapter.words("picture"), silent=True)
+        if first.picture is not None:
+            key = chapter.controls.key("picture-2")
+            return _picture(chapter, first.model, key, chapter.words("picture"), silent=True)
         text = chapter.controls.text("second", "", placeholder=chapter.words("placeholder.second"))
     if not text.strip():
         return None
-    return Asked(text, new_tokens=first.new_tokens, sampling=first.sampling), None
+    return LabInput(first.model, text, new_tokens=first.new_tokens, sampling=first.sampling)
 
 
-def input_names(chapter: Chapter, first: Asked, second: Asked) -> tuple[str, str]:
+def input_names(chapter: Chapter, first: LabInput, second: LabInput) -> tuple[str, str]:
     """What two inputs are called side by side: their texts, or which picture it is."""
     words = chapter.words
     return first.text or words("first-picture"), second.text or words("second-picture")
 
 
-def run(chapter: Chapter, wanted: Wanted, asked: Asked, image: Image.Image | None) -> HubRun | None:
+def run(chapter: Chapter, asked: LabInput) -> HubRun | None:
     """One recorded run, or None after a sentence. What was typed stays."""
-    return told(chapter, lambda: hub_run(wanted, asked, image))
+    return told(chapter, lambda: hub_run(asked))
 
 
 def told(chapter: Chapter, work: Callable[[], Result]) -> Result | None:
@@ -143,7 +147,7 @@ def _go_ahead(chapter: Chapter, wanted: Wanted) -> bool:
     return True
 
 
-def _picture(chapter: Chapter, key: str, label: str, silent: bool = False) -> tuple[Asked, Image.Image | None] | None:
+def _picture(chapter: Chapter, wanted: Wanted, key: str, label: str, silent: bool = False) -> LabInput | None:
     content = picture_file(label, key)
     if content is None:
         if not silent:
@@ -154,4 +158,4 @@ def _picture(chapter: Chapter, key: str, label: str, silent: bool = False) -> tu
     except PictureError as error:
         st.warning(escape(str(error)), icon=":material/image:")
         return None
-    return Asked(digest=hashlib.sha256(content).hexdigest()), image
+    return LabInput(wanted, picture=Picture(hashlib.sha256(content).hexdigest(), image))

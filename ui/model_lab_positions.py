@@ -9,15 +9,14 @@ from ui.chapter import Chapter
 from viz_core.figures import model_lab_positions as figures
 from viz_core.figures import position_bias
 from viz_core.figures.position_rotary import hands_figure
-from viz_core.hub import HubModel, Positions
+from viz_core.hub import HubCard, Positions
 
 _REACH = 160
 _PENALTY_SIZE = 48
 
 
-def positions(chapter: Chapter, model: HubModel) -> None:
+def positions(chapter: Chapter, card: HubCard, schemes: tuple[Positions, ...]) -> None:
     """Every scheme the model has; one at a time where there are several."""
-    schemes = model.positions
     if not schemes:
         st.info(chapter.words("no-positions"), icon=":material/info:")
         return
@@ -30,7 +29,7 @@ def positions(chapter: Chapter, model: HubModel) -> None:
     if scheme.scheme in ("learned", "sinusoidal"):
         _table(chapter, scheme)
     elif scheme.scheme == "rotary":
-        _rotary(chapter, model, scheme)
+        _rotary(chapter, card, scheme)
     elif scheme.scheme == "t5":
         _t5(chapter, scheme)
     else:
@@ -53,9 +52,9 @@ def _table(chapter: Chapter, scheme: Positions) -> None:
         chapter.heatmap("similarity", heatmap, rows=f"{shown:,}", near=f"{near:.2f}", far=f"{far:.2f}")
 
 
-def _rotary(chapter: Chapter, model: HubModel, scheme: Positions) -> None:
+def _rotary(chapter: Chapter, card: HubCard, scheme: Positions) -> None:
     names, frequencies = chapter.words.group("figure"), scheme.values.numpy()
-    room = model.card.max_tokens
+    room = card.max_tokens
     waves = 2 * torch.pi / scheme.values.clamp_min(1e-12)
     slow = int((waves > room).sum()) if room else 0
     limit = chapter.words("limit", count=f"{room:,}") if room else chapter.words("no-limit")

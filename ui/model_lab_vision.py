@@ -4,35 +4,31 @@ from __future__ import annotations
 
 import streamlit as st
 
+from hosting.lab import Wanted
 from hosting.settings import settings
 from ui.chapter import Chapter
 from ui.contents import page
-from ui.model_lab_models import Wanted, hub_model, models_here
-from ui.model_lab_patience import Arrived
-from viz_core.hub import HubError, HubModel, HubVision
+from ui.model_lab_models import models_here
+from viz_core.hub import HubCard, HubError
 
 
-def link_to_vision(chapter: Chapter, model: HubModel) -> None:
+def link_to_vision(chapter: Chapter, card: HubCard) -> None:
     """A way from the lab to the vision chapter, with this model open there."""
-    label, asks = chapter.words("open-vision"), {"vt-lab": model.card.name}
+    label, asks = chapter.words("open-vision"), {"vt-lab": card.name}
     st.page_link(page("vision-transformer"), label=label, icon=":material/arrow_forward:", query_params=asks)
 
 
-def lab_vision(name: str) -> HubVision:
+def lab_vision(name: str) -> Wanted:
     """A vision model of the lab by its name. A link may open what is on this machine, and never starts a download.
 
     Raises:
-        HubError: if it is not here, not offered here, or does not look at pictures.
+        HubError: if it is not here, or not offered here.
     """
     allowed = settings()
     if allowed.models and name not in allowed.models:
         raise HubError(f"{name[:80]} is not among the models that are offered here.")
-    if name not in _names_here():
+    if name not in models_here(allowed.model_folders):
         models_here.clear()  # it may have come seconds ago
-    if name not in _names_here():
+    if name not in models_here(allowed.model_folders):
         raise HubError(f"{name[:80]} is not on this machine. Load it in the model lab first.")
-    return HubVision(hub_model(Wanted(name, here=True), Arrived()))
-
-
-def _names_here() -> set[str]:
-    return {model.name for model in models_here(settings().model_folders)}
+    return Wanted(name, here=True)

@@ -1,48 +1,66 @@
-"""Shipped models and what they answered, cached within bounds and shared, read-only, by all sessions."""
+"""Models and what they answered, cached within bounds and shared, read-only, by all sessions."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import streamlit as st
 
-from hosting.runner import Here, ModelRunner, Sentence
+from hosting.models import Model, Models, Progress, Shipped
+from hosting.runner import Here, ModelRunner
+from hosting.sentences import Sentence
 from hosting.settings import settings
 from ui.compute import computed, kept
 from ui.words import load_words
 from viz_core.figures.map_group import MapGroup
-from viz_core.pretrained import Translation, Translator, load_translator
+from viz_core.pretrained import Translation, Translator
 
 
-@st.cache_resource(max_entries=4, show_spinner=False)
-def translator(name: str) -> Translator:
-    """A shipped translator in this process, loaded once: for what is read off its parameters."""
-    return load_translator(name)
+@st.cache_resource(show_spinner=False)
+def models() -> Models:
+    """The models in this process."""
+    return Models()
 
 
 @st.cache_resource(show_spinner=False)
 def runner() -> ModelRunner:
-    """Where the shipped translators run."""
+    """Where models run."""
     if settings().runner == "serve":
         from hosting.ray_serve import on_serve  # Ray is there only where it is wanted
 
-        return on_serve(settings().ray_address, settings().max_seconds)
-    return Here(translator, kept())
+        return on_serve(settings().ray_address)
+    return Here(_load, kept())
+
+
+def _load(model: Model, progress: Progress | None = None) -> Any:
+    return models()(model, progress)
+
+
+def translator(name: str) -> Translator:
+    """A shipped translator in this process: for what is read off its parameters."""
+    found: Translator = models()(Shipped(name))
+    return found
+
+
+def sentence(name: str, text: str, beam: int = 1) -> Sentence:
+    """A text for a shipped translator."""
+    return Sentence(Shipped(name), text, beam)
 
 
 @computed(says="translating")
 def translation(name: str, text: str, beam: int) -> Translation:
     """A translation with its trace; nothing in it changes, so sessions that ask the same share it."""
-    return runner().translate(Sentence(name, text, beam))
+    return runner().run(sentence(name, text, beam))
 
 
 @computed()
 def translation_maps(name: str, text: str, beam: int, language: str) -> tuple[MapGroup, ...]:
     """The maps of a translation as an attention view shows them; they keep their thumbnails."""
     labels = load_words("translation", language).group("view")
-    return runner().groups(Sentence(name, text, beam), labels)
+    return runner().groups(sentence(name, text, beam), labels)
 
 
 @computed(says="measuring")
-def translation_residuals(name: str, text: str, beam: int) -> dict[str, float]:
-    """How far a translation is from what must be true of it, by the name of each claim."""
-    residuals: dict[str, float] = runner().look(Sentence(name, text, beam), "residuals")
-    return residuals
+def translation_look(question: str, name: str, text: str, beam: int = 1) -> Any:
+    """The answer to one of `Sentence.looks` about a translation."""
+    return runner().look(sentence(name, text, beam), question)

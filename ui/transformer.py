@@ -6,9 +6,9 @@ import streamlit as st
 import torch
 
 from ui.chapter import Chapter
-from ui.compute import computed
-from ui.models import translator
-from viz_core import anatomy, claims
+from ui.models import translation_look
+from ui.translation import Request
+from viz_core import anatomy
 from viz_core.figures import transformer as figures
 from viz_core.figures.view_state import ViewState
 from viz_core.pretrained import Translation, Translator
@@ -16,10 +16,10 @@ from viz_core.pretrained import Translation, Translator
 _BOOK_EXAMPLES = torch.tensor([[1.0, 2.0], [2.0, 3.0]])
 
 
-def inside_the_encoder(chapter: Chapter, model: Translator, result: Translation) -> None:
+def inside_the_encoder(chapter: Chapter, name: str, request: Request, result: Translation) -> None:
     """Every step of the encoder with this sentence's numbers."""
     names = chapter.words.group("figure")
-    steps, residuals = _inside(model.card.name, result.source_ids)
+    steps, residuals = translation_look("encoder-steps", name, request.text, request.beam)
     chapter.text("inside")
     norms = anatomy.mean_norms(steps)
     chapter.figure("depth", figures.depth_figure(steps, names), summary=", ".join(f"{norm:.1f}" for norm in norms))
@@ -37,14 +37,6 @@ def inside_the_encoder(chapter: Chapter, model: Translator, result: Translation)
     layer, batch = anatomy.layer_norm(_BOOK_EXAMPLES), anatomy.batch_norm(_BOOK_EXAMPLES)
     rows = {"layer_1": layer[0], "layer_2": layer[1], "batch_1": batch[0], "batch_2": batch[1]}
     chapter.text("norms", **{name: ", ".join(f"{v:+.2f}" for v in row.tolist()) for name, row in rows.items()})
-
-
-@computed()
-def _inside(name: str, source_ids: tuple[int, ...]) -> tuple[tuple[anatomy.Step, ...], dict[str, float]]:
-    model = translator(name)
-    encoder, source = model.model.encoder, torch.tensor([source_ids], device=model.device)
-    residuals = {"walk": claims.walk_error(encoder, source), "twin": claims.position_wise_error(encoder)}
-    return anatomy.encoder_steps(encoder, source), residuals
 
 
 def causal_mask(chapter: Chapter, result: Translation, view: ViewState) -> None:

@@ -7,14 +7,17 @@ from dataclasses import dataclass
 
 import streamlit as st
 
+from hosting.models import Model
+from hosting.request import Picture
 from hosting.settings import settings
 from ui.chapter import Chapter
 from ui.controls import escape
 from ui.drawing import drawing
+from ui.models import runner
 from ui.upload import picture_file
-from ui.vision_models import LAB, Picture, classification, picture_model
+from ui.vision_models import LAB, classification, picture_facts, picture_model
 from viz_core.drawn import GARMENTS, SCENES
-from viz_core.picture_model import PictureModel
+from viz_core.picture_model import PictureFacts
 from viz_core.pictures import PictureError, open_picture
 from viz_core.pretrained import Classification, available
 
@@ -23,11 +26,12 @@ _FIRST = "vit-fashion-mnist"
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """A model by its name, a picture by its digest, and what the one makes of the other."""
+    """A model with what can be read off it, a picture, and what the one makes of the other."""
 
-    name: str
+    model: Model
+    facts: PictureFacts
     picture: Picture
-    model: PictureModel
+    image: Image.Image
     found: Classification
 
 
@@ -36,17 +40,18 @@ def ask(chapter: Chapter) -> Asked | None:
     with chapter.card("ask"):
         with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
             name = _ask_model(chapter)
-            model = _load(chapter, name) if name else None
-            if name is None or model is None:
+            loaded = _load(chapter, name) if name else None
+            if loaded is None:
                 return None
-            grey = model.filters.shape[1] == 1
+            model, facts = loaded
+            grey = facts.filters.shape[1] == 1
             sources = ("sample", "upload", "camera", *(("draw",) if grey else ()))
             source = str(chapter.controls.choice("source", sources, "sample"))
         picture = _sample(chapter, grey) if source == "sample" else _brought(chapter, source)
     if picture is None:
         return None
     try:
-        return Asked(name, picture, model, classification(name, picture))
+        return Asked(model, facts, picture, picture.open(), classification(model, picture))
     except ValueError as error:  # the model cannot take this picture, and says why
         st.warning(escape(str(error)), icon=":material/image:")
     return None
@@ -65,10 +70,12 @@ def _ask_model(chapter: Chapter) -> str | None:
     return str(chapter.controls.choice("model", tuple(names), lab or names[0]))
 
 
-def _load(chapter: Chapter, name: str) -> PictureModel | None:
+def _load(chapter: Chapter, name: str) -> tuple[Model, PictureFacts] | None:
     try:
+        model = picture_model(name)
         with st.spinner(chapter.words("loading", model=escape(name.removeprefix(LAB)))):
-            return picture_model(name)
+            runner().load(model)  # it may take longer than a slot may be taken
+        return model, picture_facts(model)
     except ValueError as error:  # no such model, a broken file, or an absent device: each says so
         st.error(escape(str(error)), icon=":material/inventory_2:")
     return None

@@ -9,33 +9,31 @@ import numpy as np
 import streamlit as st
 import torch
 
+from hosting.models import Shipped
 from ui.chapter import Chapter
 from ui.controls import escape
 from ui.vision_inputs import Asked
-from ui.vision_models import permuted
+from ui.vision_models import picture_look, position_table
 from ui.vision_transformer import ROUNDING, enlarged, place_of
-from viz_core.analysis import attention_entropy
 from viz_core.figures import vision_heads, vision_patches, vision_training
 from viz_core.figures.picture_maps import shuffled_picture
 from viz_core.figures.view_state import ViewState
-from viz_core.pretrained import ImageClassifier
-from viz_core.vision import mean_attention_distance, position_similarity, random_order, uniform_attention_distance
+from viz_core.pretrained import available
+from viz_core.vision import PermutationTest, position_similarity, random_order, uniform_attention_distance
 
 
 def heads(chapter: Chapter, asked: Asked, view: ViewState) -> None:
     """Mean attention distance and entropy of every head, against one that looks at everything alike."""
     found, names = asked.found, chapter.words.group("figure")
-    layers = torch.stack([call.weights()[0] for call in found.trace])
-    size = asked.model.patch_size
-    distance = mean_attention_distance(layers, found.grid, size, found.num_special)
-    entropy = attention_entropy(layers).mean(dim=-1)
+    measured: dict[str, torch.Tensor] = picture_look(asked.model, asked.picture, "heads")
     even = {
-        "distance": uniform_attention_distance(found.grid, size),
-        "entropy": float(torch.log2(torch.tensor(float(layers.shape[-1])))),
+        "distance": uniform_attention_distance(found.grid, asked.facts.patch_size),
+        "entropy": math.log2(next(iter(found.trace)).num_keys),
     }
     opened = (view.layer, view.head)
     chapter.text("heads")
-    for column, name, values in zip(st.columns(2), even, (distance, entropy), strict=True):
+    for column, name in zip(st.columns(2), even, strict=True):
+        values = measured[name]
         with column:
             figure = vision_heads.by_depth_figure(values.numpy(), even[name], opened, names[f"unit-{name}"], names)
             chapter.figure(
@@ -53,7 +51,7 @@ def heads(chapter: Chapter, asked: Asked, view: ViewState) -> None:
 def positions(chapter: Chapter, asked: Asked, token: int) -> None:
     """How alike the learned positions are, each patch's with all others."""
     found, names = asked.found, chapter.words.group("figure")
-    table = asked.model.position_table(found.grid)
+    table = position_table(asked.model, found.grid)
     if table is None:
         chapter.text("no-positions")
         return
@@ -87,23 +85,23 @@ def permutation(chapter: Chapter, asked: Asked) -> None:
     """The patches in another order: what the model says with its positions and without."""
     found, names = asked.found, chapter.words.group("figure")
     if not found.probabilities:
-        chapter.text("no-permutation", model=escape(asked.model.title))
+        chapter.text("no-permutation", model=escape(asked.facts.title))
         return
     seed = int(chapter.controls.number("order", 0, 999, 0))
-    test = permuted(asked.name, asked.picture, seed)
+    test: PermutationTest = picture_look(asked.model, asked.picture, "permutation", seed)
     rows = {
         names["with"]: test.positions,
         names["with-shuffled"]: test.positions_shuffled,
         names["without"]: test.no_positions,
         names["without-shuffled"]: test.no_positions_shuffled,
     }
-    labels = asked.model.labels
+    labels = asked.facts.labels
     order = (test.positions + test.positions_shuffled + test.no_positions).argsort(descending=True)[:6].tolist()
     chapter.text("permutation")
     left, right = st.columns([1, 2])
     with left:
         shuffled = shuffled_picture(
-            found.prepared.seen, asked.model.patch_size, random_order(math.prod(found.grid), seed)
+            found.prepared.seen, asked.facts.patch_size, random_order(math.prod(found.grid), seed)
         )
         st.image(enlarged(shuffled), width="stretch", caption=chapter.words("shuffled"))
     with right:
@@ -125,11 +123,11 @@ def permutation(chapter: Chapter, asked: Asked) -> None:
 
 def training(chapter: Chapter, asked: Asked) -> None:
     """Curves, scores and the card, all as the training script wrote them."""
-    if not isinstance(asked.model, ImageClassifier):
-        chapter.text("not-trained-here", model=escape(asked.model.title))
+    card = next((card for card in available() if asked.model == Shipped(card.name, "classification")), None)
+    if card is None:
+        chapter.text("not-trained-here", model=escape(asked.facts.title))
         return
-    card, names = asked.model.card, chapter.words.group("figure")
-    record = card.training
+    record, names = card.training, chapter.words.group("figure")
     curve, right = record["curve"], card.scores["accuracy"]
     chapter.text(
         "training",
@@ -154,10 +152,10 @@ def training(chapter: Chapter, asked: Asked) -> None:
         is_, said = divmod(int(mistakes.argmax()), len(counts))
         chapter.figure(
             "confusion",
-            vision_training.confusion_figure(counts, asked.model.labels, names),
+            vision_training.confusion_figure(counts, asked.facts.labels, names),
             accuracy=f"{right:.2f}",
-            real=asked.model.labels[is_],
-            said=asked.model.labels[said],
+            real=asked.facts.labels[is_],
+            said=asked.facts.labels[said],
             times=int(mistakes.max()),
         )
     with st.expander(chapter.words("card"), icon=":material/description:"):

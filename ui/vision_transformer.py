@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import streamlit as st
-import torch
 import torch.nn.functional as F
 from jaxtyping import Float
 from PIL import Image
@@ -16,7 +15,7 @@ from torch import Tensor
 from ui.chapter import Chapter
 from ui.controls import escape
 from ui.vision_inputs import Asked
-from ui.vision_models import relevance
+from ui.vision_models import picture_look
 from viz_core.figures import model_lab as bars
 from viz_core.figures import picture_maps, vision_patches
 from viz_core.figures.raster import signed_image
@@ -24,7 +23,7 @@ from viz_core.figures.style import escape_labels
 from viz_core.figures.view_state import ViewState
 from viz_core.pictures import preview
 from viz_core.pretrained import Classification
-from viz_core.vision import HeadFusion, attention_rollout, patchify, principal_filters, rollout_by_layer
+from viz_core.vision import HeadFusion, TokenLook, patchify, principal_filters
 
 ROUNDING = 1e-5  # what float32 may lose in sums of a few hundred terms
 _SHOWN_LABELS = 10
@@ -55,7 +54,7 @@ def place_of(found: Classification, token: int) -> tuple[int, int] | None:
 def preprocessing(chapter: Chapter, asked: Asked) -> None:
     """The picture as it was brought, as the model sees it, and as the numbers it gets."""
     prepared, words = asked.found.prepared, chapter.words
-    image = asked.picture.image
+    image = asked.image
     steps = ", ".join(words(f"step.{step}") for step in prepared.steps) or words("step.none")
     pixels = prepared.pixels[0]
     low, high = float(pixels.min()), float(pixels.max())
@@ -71,7 +70,7 @@ def prediction(chapter: Chapter, asked: Asked) -> None:
     """The likeliest labels, each with its probability."""
     found, names = asked.found, chapter.words.group("figure")
     if not found.probabilities:
-        chapter.text("no-labels", model=escape(asked.model.title))
+        chapter.text("no-labels", model=escape(asked.facts.title))
         return
     st.markdown(
         chapter.words("answer", label=escape(found.label), percent=f"{100 * found.probabilities[found.label]:.1f}")
@@ -87,15 +86,15 @@ def prediction(chapter: Chapter, asked: Asked) -> None:
 
 def patches(chapter: Chapter, asked: Asked, token: int) -> None:
     """The grid, one patch as the vector it is and the token it becomes, and the filters."""
-    found, model, names = asked.found, asked.model, chapter.words.group("figure")
+    found, facts, names = asked.found, asked.facts, chapter.words.group("figure")
     rows, columns = found.grid
     row, column = place_of(found, token) or (rows // 2, columns // 2)
-    vectors = patchify(found.prepared.pixels, model.patch_size)[0]
-    weight, bias = model.filters, model.filter_bias
+    vectors = patchify(found.prepared.pixels, facts.patch_size)[0]
+    weight, bias = facts.filters, facts.filter_bias
     matrix = weight.flatten(start_dim=1)
     tokens = vectors @ matrix.T + bias
-    convolved = F.conv2d(found.prepared.pixels, weight, bias, stride=model.patch_size)[0].flatten(start_dim=1).T
-    height, width = model.patch_size
+    convolved = F.conv2d(found.prepared.pixels, weight, bias, stride=facts.patch_size)[0].flatten(start_dim=1).T
+    height, width = facts.patch_size
     chapter.text(
         "patches",
         rows=rows,
@@ -129,23 +128,21 @@ def patches(chapter: Chapter, asked: Asked, token: int) -> None:
 def patch_lab(chapter: Chapter, asked: Asked, view: ViewState, token: int) -> None:
     """Raw attention, rollout and gradient-weighted relevance of the token that is read, side by side."""
     found, controls, names = asked.found, chapter.controls, chapter.words.group("figure")
-    layers = [call.weights()[0] for call in found.trace]
     with st.container(horizontal=True, vertical_alignment="bottom"):
         fusion: HeadFusion = controls.choice("fusion", ("mean", "max", "min"), "mean")
         discard = controls.slider("discard", 0.0, 0.95, 0.0, 0.05)
         label = ""
         if found.probabilities:
             label = str(controls.select("label", tuple(found.probabilities), found.label))
-    fused = {"mean": layers[view.layer].mean(0), "max": layers[view.layer].amax(0), "min": layers[view.layer].amin(0)}
-    rolled = attention_rollout(layers, fusion, discard)
-    titles = {
-        chapter.words("title.raw", layer=view.layer + 1, fusion=chapter.words(f"option.{fusion}")): fused[fusion],
-        chapter.words("title.rollout"): rolled,
+    look: TokenLook = picture_look(asked.model, asked.picture, "token", token, view.layer, fusion, discard)
+    rows = {
+        chapter.words("title.raw", layer=view.layer + 1, fusion=chapter.words(f"option.{fusion}")): look.raw,
+        chapter.words("title.rollout"): look.rollout,
     }
     if label:
-        relevant = torch.from_numpy(relevance(asked.name, asked.picture, label))
-        titles[chapter.words("title.relevance", label=escape_labels([label])[0])] = relevant
-    maps = {title: over_grid(found, matrix[token]) for title, matrix in titles.items()}
+        relevance = picture_look(asked.model, asked.picture, "relevance", label)
+        rows[chapter.words("title.relevance", label=escape_labels([label])[0])] = relevance[token]
+    maps = {title: over_grid(found, row) for title, row in rows.items()}
     patch = place_of(found, token)
     chapter.text("lab", who=_name(chapter, patch))
     figure = picture_maps.over_picture_figure(found.prepared.seen, maps, patch, names)
@@ -154,24 +151,20 @@ def patch_lab(chapter: Chapter, asked: Asked, view: ViewState, token: int) -> No
     if not label:
         chapter.text("no-relevance")
     with st.container(horizontal=True, key="claims-lab"):
-        chapter.claim("rollout", float((rolled.sum(dim=-1) - 1).abs().max()), ROUNDING)
+        chapter.claim("rollout", look.row_error, ROUNDING)
 
 
 def depth(chapter: Chapter, asked: Asked, token: int) -> None:
     """What the token looks at, and what has reached it, layer after layer."""
     found, names = asked.found, chapter.words.group("figure")
-    layers = [call.weights()[0] for call in found.trace]
-    rolled = rollout_by_layer(layers)
+    attended, reached = picture_look(asked.model, asked.picture, "depth", token)
     patch = place_of(found, token)
-    sides = {
-        chapter.words("title.attention"): [over_grid(found, layer.mean(dim=0)[token]) for layer in layers],
-        chapter.words("title.reached"): [over_grid(found, after[token]) for after in rolled],
-    }
-    chapter.text("depth", who=_name(chapter, patch), layers=len(layers))
-    stacks = {title: np.stack(values) for title, values in sides.items()}
+    sides = {chapter.words("title.attention"): attended, chapter.words("title.reached"): reached}
+    stacks = {title: np.stack([over_grid(found, row) for row in rows]) for title, rows in sides.items()}
+    chapter.text("depth", who=_name(chapter, patch), layers=len(attended))
     most = ", ".join(_strongest(chapter, values) for values in next(iter(stacks.values())))
     figure = picture_maps.depth_figure(found.prepared.seen, stacks, patch, names)
-    chapter.figure("depth", figure, who=_name(chapter, patch), layers=len(layers), most=most)
+    chapter.figure("depth", figure, who=_name(chapter, patch), layers=len(attended), most=most)
 
 
 def enlarged(image: Image.Image) -> Image.Image:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 from jaxtyping import Float
 from PIL import Image
@@ -12,6 +13,7 @@ from viz_core.preprocessing import Prepared
 from viz_core.pretrained import Classification
 
 
+@runtime_checkable
 class PictureModel(Protocol):
     """A vision transformer with its labels and its way to prepare pictures. Nothing of a call is kept on it."""
 
@@ -51,3 +53,19 @@ class PictureModel(Protocol):
 
     def position_table(self, grid: tuple[int, int]) -> Float[Tensor, "1 patches num_hiddens"] | None:
         """The learned positions of a grid of patches; None where none are learned."""
+
+
+@dataclass(frozen=True, eq=False)
+class PictureFacts:
+    """What can be read off a picture model without running it: see `PictureModel`, whose names these are."""
+
+    title: str
+    labels: tuple[str, ...]
+    patch_size: tuple[int, int]
+    filters: Float[Tensor, "num_hiddens channels height width"]
+    filter_bias: Float[Tensor, "num_hiddens"]
+
+
+def picture_facts(model: PictureModel) -> PictureFacts:
+    """All of these at once."""
+    return PictureFacts(model.title, model.labels, model.patch_size, model.filters, model.filter_bias)

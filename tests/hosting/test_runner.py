@@ -1,43 +1,32 @@
-"""One way to ask a model, here or elsewhere: the same answers, and no trace on the way."""
+"""One way to ask a translator, here or elsewhere: the same answers, and no trace on the way."""
 
 from __future__ import annotations
 
-import pickle
 from collections import defaultdict
-from typing import Any
 
 import pytest
 import torch
 
 from hosting.keeping import Kept
-from hosting.runner import LOOKS, Here, Loaded, Sentence, There
+from hosting.models import Shipped
+from hosting.runner import Here, There
+from hosting.sentences import Sentence
+from tests.hosting.wire import Wire
+from viz_core.anatomy import Step
 from viz_core.figures.attention_payload import View, decode_view, encode_view
 from viz_core.figures.map_part import MapName
 from viz_core.figures.translation import aligning_head
 from viz_core.figures.view_words import WORD_NAMES
-from viz_core.pretrained import TextError, Translator
+from viz_core.pretrained import CheckpointError, TextError, Translation, Translator
 
-CALM = Sentence("tiny-en-fr", "The dog is in the house.")
+TINY = Shipped("tiny-en-fr")
+CALM = Sentence(TINY, "The dog is in the house.")
 LABELS: dict[str, str] = defaultdict(lambda: "a label")
-
-
-class Wire:
-    """The way to another machine: all that crosses is pickled, and counted."""
-
-    def __init__(self, here: Here) -> None:
-        self._here = here
-        self.crossed: list[tuple[str, int]] = []
-
-    def __call__(self, question: str, sentence: Sentence, *arguments: Any) -> Any:
-        asked = pickle.loads(pickle.dumps((sentence, *arguments)))
-        answer = pickle.dumps(self._here.check(sentence) or getattr(self._here, question)(*asked))
-        self.crossed.append((question, len(answer)))
-        return pickle.loads(answer)
 
 
 @pytest.fixture
 def here(translator: Translator) -> Here:
-    return Here(lambda _name: translator, Kept(100, 2**24))
+    return Here(lambda _model: translator, Kept(100, 2**24))
 
 
 @pytest.fixture
@@ -46,7 +35,7 @@ def wire(here: Here) -> Wire:
 
 
 def test_a_translation_from_elsewhere_is_the_same_and_so_is_every_weight(here: Here, wire: Wire) -> None:
-    near, far = here.translate(CALM), There(wire).translate(CALM)
+    near, far = here.run(CALM), There(wire).run(CALM)
     assert (far.text, far.target_ids, far.source_tokens) == (near.text, near.target_ids, near.source_tokens)
     assert far.trace.sites == near.trace.sites
     assert far.trace.nbytes == 0
@@ -76,42 +65,50 @@ def test_the_view_of_maps_elsewhere_is_byte_for_byte_that_of_maps_here(here: Her
 
 def test_a_second_input_elsewhere_is_asked_for_by_its_own_sentence(here: Here, wire: Wire) -> None:
     words = dict.fromkeys(WORD_NAMES, "a word")
-    other = Sentence("tiny-en-fr", "She has a red car.")
+    other = Sentence(TINY, "She has a red car.")
     view = View(There(wire).groups(CALM, LABELS), words, There(wire).groups(other, LABELS), ("one", "two"))
     name = "map 1.cross:1.3:mean:tokens"
     sent = decode_view(encode_view(view, aligning_head(view.groups), wants=[name])).parts[name]
-    assert torch.equal(sent, here.translate(other).trace["decoder.1.cross"].weights(head=3)[0])
+    assert torch.equal(sent, here.run(other).trace["decoder.1.cross"].weights(head=3)[0])
 
 
 def test_nothing_large_crosses(here: Here, wire: Wire) -> None:
     """The trace stays: what crosses for a first view of a long sentence is far less than its maps."""
-    long = Sentence("tiny-en-fr", " ".join(["The dog is in the house and the cat is on the bed."] * 12))
+    long = Sentence(TINY, " ".join(["The dog is in the house and the cat is on the bed."] * 12))
     groups = There(wire).groups(long, LABELS)
     for group in groups:
         for layer in range(len(group.calls)):
             group.picture(layer)
-    trace = here.translate(long).trace
+    trace = here.run(long).trace
     whole = sum(4 * call.num_heads * call.num_queries * call.num_keys for call in trace)
     assert {question for question, _ in wire.crossed} == {"outline", "picture"}
     assert sum(size for _, size in wire.crossed) < whole / 4
 
 
-@pytest.mark.parametrize("question", ["residuals"])
+@pytest.mark.parametrize("question", ["residuals", "encoder-steps"])
 def test_looks_are_worked_out_beside_the_model(here: Here, wire: Wire, question: str) -> None:
-    assert question in LOOKS
-    assert There(wire).look(CALM, question) == here.look(CALM, question)
+    assert question in Sentence.looks
+    torch.testing.assert_close(plain(There(wire).look(CALM, question)), plain(here.look(CALM, question)))
+
+
+def plain(answer: object) -> object:
+    """The answer as what `assert_close` compares: steps as their outputs."""
+    if isinstance(answer, tuple):
+        return [plain(part) for part in answer]
+    return answer.output if isinstance(answer, Step) else answer
 
 
 def test_what_is_wrong_with_a_text_is_told_as_it_is_here(wire: Wire) -> None:
     with pytest.raises(TextError, match="nothing to translate yet"):
-        There(wire).translate(Sentence("tiny-en-fr", "  "))
+        There(wire).run(Sentence(TINY, "  "))
 
 
 def test_several_sentences_in_one_batch_become_what_each_becomes_alone(translator: Translator) -> None:
     texts = ["Go.", "She has a red car.", "Go.", "Where is the cat?", "I don't know."]
-    sentences = [Sentence("any", text) for text in texts]
-    together = Here(lambda _name: translator, Kept(100, 2**24)).translate_all(sentences)
+    sentences = [Sentence(TINY, text) for text in texts]
+    together = Here(lambda _model: translator, Kept(100, 2**24)).run_all(sentences)
     for text, made in zip(texts, together, strict=True):
+        assert isinstance(made, Translation)
         alone = translator.translate(text)
         assert (made.text, made.target_ids, made.complete) == (alone.text, alone.target_ids, alone.complete)
         assert made.log_probability == pytest.approx(alone.log_probability, abs=1e-6)
@@ -120,13 +117,30 @@ def test_several_sentences_in_one_batch_become_what_each_becomes_alone(translato
 
 
 def test_a_batch_may_mix_models_and_beams(translator: Translator) -> None:
-    sentences = [Sentence(model, "Go.", beam) for model in ("a", "b") for beam in (1, 4)]
-    made = Here(lambda _name: translator, Kept(100, 2**24)).translate_all(sentences)
-    assert [one.text for one in made] == [translator.translate("Go.", beam=one.beam).text for one in sentences]
+    sentences = [Sentence(Shipped(model), "Go.", beam) for model in ("a", "b") for beam in (1, 4)]
+    made = Here(lambda _model: translator, Kept(100, 2**24)).run_all(sentences)
+    alone = [translator.translate("Go.", beam=one.beam).text for one in sentences]
+    assert [one.text for one in made if isinstance(one, Translation)] == alone
 
 
-def test_a_model_is_loaded_once() -> None:
-    loaded: list[str] = []
-    models = Loaded(lambda name: loaded.append(name) or name)  # type: ignore[arg-type, func-returns-value]
-    assert [models("a"), models("b"), models("a")] == ["a", "b", "a"]
-    assert loaded == ["a", "b"]
+def test_one_bad_text_spoils_no_batch(here: Here) -> None:
+    good, bad = Sentence(TINY, "Go."), Sentence(TINY, "  ")
+    made = here.run_all([good, bad, good])
+    assert isinstance(made[1], TextError)
+    assert made[0] is made[2]
+    assert isinstance(made[0], Translation)
+    assert made[0].text == here.run(good).text
+
+
+def test_a_model_that_is_not_there_spoils_no_batch_of_others(translator: Translator) -> None:
+    def load(model: Shipped) -> Translator:
+        if model != TINY:
+            raise CheckpointError(f"There is no model {model.name!r}")
+        return translator
+
+    here = Here(load, Kept(100, 2**24))
+    made = here.run_all([Sentence(Shipped("nothing"), "Go."), Sentence(TINY, "Go.")])
+    assert isinstance(made[0], CheckpointError)
+    assert isinstance(made[1], Translation)
+    with pytest.raises(CheckpointError, match="no model 'nothing'"):
+        here.run(Sentence(Shipped("nothing"), "Go."))

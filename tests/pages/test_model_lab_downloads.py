@@ -14,7 +14,7 @@ from streamlit.testing.v1 import AppTest
 from tests.pages.reading import claims, texts
 from tests.viz_core.hub.fake_hub import COMMIT, FakeHub, ask_only, serving
 from tests.viz_core.hub.tiny_models import build
-from ui.model_lab_models import hub_model
+from ui.models import models
 
 OpenPage = Callable[..., AppTest]
 NAME = "someone/model"
@@ -34,13 +34,13 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
     monkeypatch.setenv("ATLAS_MODEL_FOLDERS", str(tmp_path / "none"))
     monkeypatch.delenv("ATLAS_MODELS", raising=False)
     st.cache_data.clear()
-    hub_model.clear()  # type: ignore[attr-defined]
+    models.clear()  # type: ignore[attr-defined]
     fake = FakeHub()
     with serving(fake) as address:
         ask_only(address, monkeypatch)
         yield fake
     st.cache_data.clear()
-    hub_model.clear()  # type: ignore[attr-defined]
+    models.clear()  # type: ignore[attr-defined]
 
 
 def ask_for(open_page: OpenPage, **parameters: str) -> AppTest:

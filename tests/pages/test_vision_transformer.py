@@ -18,7 +18,6 @@ from streamlit.testing.v1 import AppTest
 
 from tests.tiny_vit import COLOUR, GREY, LABELS, write_tiny_vit
 from tests.viz_core.hostile_pictures import BAD, GOOD, encode, phone_photo, quarters
-from ui.vision_models import picture_model
 from ui.vision_transformer import pin_of
 from viz_core import pretrained
 from viz_core.analysis import attention_entropy
@@ -354,7 +353,3 @@ def test_what_the_exercise_says_is_so(model: ImageClassifier, boot: Classificati
                 tokens = block(tokens)
             answers.append(model.model.head(tokens[:, 0]))
     torch.testing.assert_close(*answers, atol=1e-4, rtol=1e-4)
-
-
-def test_models_are_shared(model: ImageClassifier) -> None:
-    assert picture_model(GREY) is picture_model(GREY)

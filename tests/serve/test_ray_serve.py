@@ -17,8 +17,10 @@ ray = pytest.importorskip("ray", reason="make serve-test installs Ray")
 from ray import serve  # noqa: E402
 from streamlit.testing.v1 import AppTest  # noqa: E402
 
+from hosting.models import Shipped  # noqa: E402
 from hosting.ray_serve import APPLICATION, PoolSize, on_serve, pool  # noqa: E402
-from hosting.runner import Sentence, There  # noqa: E402
+from hosting.runner import There  # noqa: E402
+from hosting.sentences import Sentence  # noqa: E402
 from viz_core.figures.translation import aligning_head  # noqa: E402
 from viz_core.pretrained import TextError, load_translator  # noqa: E402
 
@@ -35,7 +37,7 @@ def runner() -> Iterator[There]:
     """A pool of two replicas on this machine, and what asks it."""
     ray.init(log_to_driver=False, namespace="serve")  # the cluster of RAY_ADDRESS where there is one, else its own
     serve.run(pool(PoolSize(min_replicas=2, max_replicas=2, cpus=0.5)), name=APPLICATION, route_prefix=None)
-    yield on_serve("auto", PATIENCE)
+    yield on_serve("auto")
     serve.shutdown()
     ray.shutdown()
 
@@ -60,9 +62,9 @@ def test_a_replica_dies_and_no_answer_is_wrong_or_lost(runner: There) -> None:
     def visitor(number: int) -> None:
         for text in SENTENCES[number::4]:
             try:
-                sentence = Sentence(MODEL, text)
+                sentence = Sentence(Shipped(MODEL), text)
                 groups = runner.groups(sentence, dict.fromkeys(LABELS, "label"))
-                made = runner.translate(sentence)
+                made = runner.run(sentence)
                 picture = groups[-1].picture(2).thumbnails
                 answered[text] = made.target_ids, made.trace["decoder.2.cross"].weights(), picture
             except BaseException as error:
@@ -110,10 +112,10 @@ def test_the_chapter_runs_on_the_pool(runner: There, monkeypatch: pytest.MonkeyP
 
 def test_errors_are_sentences_without_a_stack_trace(runner: There) -> None:
     with pytest.raises(TextError) as caught:
-        runner.translate(Sentence(MODEL, " "))
+        runner.run(Sentence(Shipped(MODEL), " "))
     assert str(caught.value) == "There is nothing to translate yet: type an English sentence."
     with pytest.raises(ValueError, match="There is no model 'nothing'") as missing:
-        runner.translate(Sentence("nothing", "Go."))
+        runner.run(Sentence(Shipped("nothing"), "Go."))
     assert "Traceback" not in str(missing.value)
 
 
@@ -121,8 +123,8 @@ def test_the_open_head_is_the_one_that_a_model_here_would_open(runner: There) ->
     from hosting.keeping import Kept
     from hosting.runner import Here
 
-    here = Here(lambda name: load_translator(name, device="cpu"), Kept(8, 2**24))
-    sentence, labels = Sentence(MODEL, "The black cat sleeps."), dict.fromkeys(LABELS, "label")
+    here = Here(lambda model: load_translator(model.name, device="cpu"), Kept(8, 2**24))
+    sentence, labels = Sentence(Shipped(MODEL), "The black cat sleeps."), dict.fromkeys(LABELS, "label")
     assert aligning_head(runner.groups(sentence, labels)) == aligning_head(here.groups(sentence, labels))
 
 

@@ -177,7 +177,7 @@ class MapGroup:
 
     def has_picture(self, layer: int) -> bool:
         """Whether the picture of this layer costs nothing any more."""
-        return layer in self._pictures or self.elsewhere is not None
+        return layer in self._pictures
 
 
 def in_bytes(weights: Tensor) -> Tensor:

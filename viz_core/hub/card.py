@@ -20,6 +20,7 @@ class HubCard:
         name: as it was asked for.
         source: "package", "folder" or "hub".
         revision: the commit, the package's version, or "" for a folder.
+        head: "labels" where it sorts its input into classes, "words" where it writes, "" else.
         architecture: the class that runs it, like "BertModel".
         model_type: the family, like "bert".
         num_layers: by stack: {"encoder": 6, "decoder": 6}.
@@ -45,6 +46,7 @@ class HubCard:
     source: str
     revision: str
     kind: Kind
+    head: Literal["labels", "words", ""]
     architecture: str
     model_type: str
     num_layers: dict[str, int]
@@ -76,6 +78,7 @@ def describe(place: LocalModel, files: ModelFiles, engine: Engine, sites: tuple[
         source="hub" if place.source == "cache" else place.source,
         revision=place.revision,
         kind=engine.family.kind,
+        head=engine.family.head,
         architecture=type(model).__name__,
         model_type=config.model_type,
         num_layers=_count_layers(config, sites),

@@ -1,6 +1,7 @@
 """What a vision transformer looks at: patches, rollout, relevance, distance, positions."""
 
 from viz_core.vision.distance import mean_attention_distance, uniform_attention_distance
+from viz_core.vision.looks import TokenLook, heads_by_depth, look_of_token, token_by_depth
 from viz_core.vision.patches import (
     patchify,
     position_similarity,
@@ -16,8 +17,11 @@ from viz_core.vision.rollout import HeadFusion, attention_rollout, rollout_by_la
 __all__ = [
     "HeadFusion",
     "PermutationTest",
+    "TokenLook",
     "attention_rollout",
     "gradient_relevance",
+    "heads_by_depth",
+    "look_of_token",
     "mean_attention_distance",
     "patchify",
     "permutation_test",
@@ -28,6 +32,7 @@ __all__ = [
     "rollout_by_layer",
     "shuffle_patches",
     "token_attention",
+    "token_by_depth",
     "uniform_attention_distance",
     "unpatchify",
 ]

@@ -1,0 +1,135 @@
+"""Every page that asks a model, with all models on another machine: it shows what it shows with the models here."""
+
+from __future__ import annotations
+
+import sys
+import types
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import streamlit as st
+from streamlit.testing.v1 import AppTest
+
+from hosting.keeping import Kept
+from hosting.models import Models
+from hosting.runner import Here, There
+from tests.hosting.wire import Wire
+from tests.pages.reading import claims, texts
+from tests.tiny_vit import COLOUR, GREY, write_tiny_vit
+from tests.viz_core.hostile_pictures import encode, quarters
+from tests.viz_core.hub.tiny_models import build_all
+from viz_core import pretrained
+
+OpenPage = Callable[..., AppTest]
+PICTURE = encode(quarters(), "PNG")
+
+pytestmark = pytest.mark.usefixtures("offline_lab")
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_all(("bert", "gpt2", "t5", "vit"), tmp_path_factory.mktemp("models"))
+
+
+@pytest.fixture(autouse=True)
+def fresh() -> Iterator[None]:
+    st.cache_resource.clear()
+    yield
+    st.cache_resource.clear()
+
+
+@pytest.fixture
+def elsewhere(monkeypatch: pytest.MonkeyPatch) -> Callable[[], Wire]:
+    """From now on, this process has no model to run: all are asked over a wire, which is returned."""
+
+    def move() -> Wire:
+        wire = Wire(Here(Models(), Kept(100, 2**26)))
+        pool = types.ModuleType("hosting.ray_serve")
+        pool.on_serve = lambda _address: There(wire)  # type: ignore[attr-defined]
+        monkeypatch.setitem(sys.modules, "hosting.ray_serve", pool)
+        monkeypatch.setenv("ATLAS_RUNNER", "serve")
+        st.cache_resource.clear()
+        st.cache_data.clear()
+        return wire
+
+    return move
+
+
+def shown(app: AppTest) -> tuple[str, list[str], list[str]]:
+    """What a page says and draws: its texts, its claims, and what its figures are for who cannot see them."""
+    return texts(app), claims(app), [figure.proto.alt for figure in app.get("plotly_chart")]
+
+
+VISION = ["Patch lab", "Through the layers", "Patches", "All heads", "Positions", "Shuffle test", "Training"]
+
+
+@pytest.mark.parametrize("section", VISION)
+@pytest.mark.parametrize("model", [{}, {"vt-model": COLOUR}, {"vt-lab": "vit"}])
+def test_the_vision_chapter(
+    open_page: OpenPage,
+    elsewhere: Callable[[], Wire],
+    model: dict[str, str],
+    section: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in (GREY, COLOUR):
+        write_tiny_vit(tmp_path / "shipped", name)
+    monkeypatch.setattr(pretrained, "CHECKPOINTS", tmp_path / "shipped")
+    asks = {**model, "vt-section": section, "pin": "q7", "head": "encoder-self.0.1"}
+    near = shown(open_page("vision-transformer", **asks))
+    wire = elsewhere()
+    far = shown(open_page("vision-transformer", **asks))
+    assert far == near
+    assert near[1]
+    assert {"load", "about", "outline"} <= {question for question, _ in wire.crossed}
+
+
+@pytest.mark.parametrize("section", ["Next words", "Positions", "Fingerprints"])
+@pytest.mark.parametrize("model", ["bert", "gpt2", "t5"])
+def test_the_model_lab(open_page: OpenPage, elsewhere: Callable[[], Wire], model: str, section: str) -> None:
+    asks = {"ml-model": model, "ml-section": section, "ml-new": "3", "ml-second": "A dog."}
+    near = shown(open_page("model-lab", **asks))
+    wire = elsewhere()
+    far = shown(open_page("model-lab", **asks))
+    assert far == near
+    assert near[1]
+    assert {"load", "about", "outline", "look"} <= {question for question, _ in wire.crossed}
+
+
+def test_a_picture_in_the_model_lab(open_page: OpenPage, elsewhere: Callable[[], Wire]) -> None:
+    def upload() -> AppTest:
+        app = open_page("model-lab", **{"ml-model": "vit"})
+        app.file_uploader(key="ml-picture").upload("picture.png", PICTURE, "image/png").run()
+        assert not app.exception
+        return app
+
+    near = shown(upload())
+    elsewhere()
+    assert shown(upload()) == near
+    assert near[1]
+
+
+@pytest.mark.parametrize("chapter", ["home", "transformer", "bahdanau"])
+def test_the_chapters_of_the_shipped_models(open_page: OpenPage, elsewhere: Callable[[], Wire], chapter: str) -> None:
+    near = shown(open_page(chapter))
+    wire = elsewhere()
+    assert shown(open_page(chapter)) == near
+    assert wire.crossed
+
+
+@pytest.mark.parametrize(
+    ("asks", "said"),
+    [
+        ({"ml-model": "gpt2", "ml-start": " "}, "nothing to read"),
+        ({"ml-source": "A folder", "ml-folder": "../../etc"}, "../../etc"),
+    ],
+)
+def test_what_is_wrong_is_told_as_it_is_here(
+    open_page: OpenPage, elsewhere: Callable[[], Wire], asks: dict[str, str], said: str
+) -> None:
+    near = texts(open_page("model-lab", **asks))
+    elsewhere()
+    assert texts(open_page("model-lab", **asks)) == near
+    assert said in near
