@@ -39,6 +39,10 @@ class Wanted(Model):
         "positions": _of_picture_model(HubVision.position_table),
     }
 
+    @property
+    def place(self) -> str:
+        return f"{self.folder or self.name}@{self.revision}"
+
     def load(self, progress: Progress | None) -> HubModel:
         """The model, as far as the settings of this machine allow.
 
@@ -78,6 +82,11 @@ class Shelf(Model):
         """Nothing."""
 
 
+def _held(_model: HubModel, run: HubRun) -> int:
+    """Bytes of the recording."""
+    return run.trace.nbytes
+
+
 def _residuals(_model: HubModel, run: HubRun) -> dict[str, float]:
     """How far the maps are from what must be true of them, by the name of each claim."""
     decoder = [call for call in run.trace if (call.stack, call.kind) == ("decoder", "self")]
@@ -102,7 +111,7 @@ class LabInput(Request[HubRun]):
     picture: Picture | None = None
     new_tokens: int = 0
     sampling: Sampling = Sampling()  # noqa: RUF009  # frozen
-    looks = {"residuals": _residuals, "next-words": _next_words}  # noqa: RUF012
+    looks = {"held": _held, "residuals": _residuals, "next-words": _next_words}  # noqa: RUF012
 
     @property
     def light(self) -> LabInput:

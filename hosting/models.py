@@ -24,6 +24,11 @@ class Model(ABC):
     most_loaded: ClassVar[int] = 8
     """So many of its kind stay loaded."""
 
+    @property
+    def place(self) -> str:
+        """What a pool remembers by, so that questions go where the model is loaded; "" where every machine has it."""
+        return ""
+
     @abstractmethod
     def load(self, progress: Progress | None) -> Any:
         """The model itself.

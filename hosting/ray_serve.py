@@ -25,6 +25,7 @@ from ray.exceptions import GetTimeoutError, RayActorError, RayTaskError
 from ray.serve.exceptions import BackPressureError, DeploymentUnavailableError
 
 from hosting.keeping import Kept
+from hosting.lab import Wanted
 from hosting.models import Model, Models
 from hosting.request import Request
 from hosting.runner import Here, Outline, There
@@ -58,6 +59,11 @@ class Replica:
         torch.set_num_threads(settings().threads)
         self._here = Here(Models(), Kept(_MOST_KEPT, settings().cache_mb * 2**20))
 
+    @serve.multiplexed(max_num_models_per_replica=Wanted.most_loaded)  # type: ignore[untyped-decorator]
+    async def announce(self, place: str) -> str:
+        """Tell the pool that this replica is where a model is loaded: questions about it come here."""
+        return place
+
     @serve.batch(max_batch_size=_BATCH, batch_wait_timeout_s=_BATCH_SECONDS)  # type: ignore[untyped-decorator]
     async def outline(self, requests: list[Request[Any]]) -> list[Outline | Exception]:
         """Runs without their traces, as many as come together in one batch."""
@@ -65,6 +71,8 @@ class Replica:
 
     async def ask(self, question: str, subject: Any, *arguments: Any) -> Any:
         """A question to `Here`, about a model or a request. It ends early if nobody waits for the answer any more."""
+        if place := serve.get_multiplexed_model_id():
+            await self.announce(place)
         if question == "outline":
             return await self._outline(subject)
         if question not in ("load", "about", "look", "picture", "part", "rows"):
@@ -124,10 +132,12 @@ def on_serve(address: str) -> There:
     handle = serve.get_app_handle(APPLICATION)
 
     def ask(question: str, subject: Model | Request[Any], *arguments: Any) -> Any:
+        place = (subject if isinstance(subject, Model) else subject.model).place
         while True:
             may_end()
             try:
-                return _wait(handle.ask.remote(question, subject, *arguments))
+                asked = handle.options(multiplexed_model_id=place).ask if place else handle.ask
+                return _wait(asked.remote(question, subject, *arguments))
             except (RayActorError, DeploymentUnavailableError):  # it died: another answers the same
                 time.sleep(_PAUSE)
             except RayTaskError as error:  # its own words hold a stack trace

@@ -29,7 +29,7 @@ asked = ask_input(chapter, wanted, card)
 result = run(chapter, asked) if asked else None
 if asked is None or result is None:
     st.stop()
-outcome(chapter, card, result)
+outcome(chapter, card, asked, result)
 if card.kind == "vision":
     link_to_vision(chapter, card)
 

@@ -61,7 +61,7 @@ def model_card(chapter: Chapter, card: HubCard) -> None:
         )
 
 
-def outcome(chapter: Chapter, card: HubCard, run: HubRun) -> None:
+def outcome(chapter: Chapter, card: HubCard, asked: LabInput, run: HubRun) -> None:
     """What the model made of its input, and what the recording holds."""
     words = chapter.words
     if run.image is not None:
@@ -76,7 +76,7 @@ def outcome(chapter: Chapter, card: HubCard, run: HubRun) -> None:
             "measured",
             tokens=f"{tokens:,}",
             heads=f"{sum(call.num_heads for call in run.trace):,}",
-            held=human_bytes(run.trace.nbytes),
+            held=human_bytes(hub_look(asked, "held")),
             whole=human_bytes(whole),
         )
     ]

@@ -93,9 +93,9 @@ def test_looks_are_worked_out_beside_the_model(here: Here, wire: Wire, question:
 
 def plain(answer: object) -> object:
     """The answer as what `assert_close` compares: steps as their outputs."""
-    if isinstance(answer, tuple):
-        return [plain(part) for part in answer]
-    return answer.output if isinstance(answer, Step) else answer
+    if isinstance(answer, Step):
+        return answer.output
+    return [plain(part) for part in answer] if isinstance(answer, tuple) else answer
 
 
 def test_what_is_wrong_with_a_text_is_told_as_it_is_here(wire: Wire) -> None:

@@ -86,7 +86,7 @@ def test_the_vision_chapter(
     assert {"load", "about", "outline"} <= {question for question, _ in wire.crossed}
 
 
-@pytest.mark.parametrize("section", ["Next words", "Positions", "Fingerprints"])
+@pytest.mark.parametrize("section", ["The next words", "How it knows positions", "All heads at a glance"])
 @pytest.mark.parametrize("model", ["bert", "gpt2", "t5"])
 def test_the_model_lab(open_page: OpenPage, elsewhere: Callable[[], Wire], model: str, section: str) -> None:
     asks = {"ml-model": model, "ml-section": section, "ml-new": "3", "ml-second": "A dog."}
@@ -123,7 +123,7 @@ def test_the_chapters_of_the_shipped_models(open_page: OpenPage, elsewhere: Call
     ("asks", "said"),
     [
         ({"ml-model": "gpt2", "ml-start": " "}, "nothing to read"),
-        ({"ml-source": "A folder", "ml-folder": "../../etc"}, "../../etc"),
+        ({"ml-source": "A folder here", "ml-folder": "../../etc"}, "../../etc"),
     ],
 )
 def test_what_is_wrong_is_told_as_it_is_here(

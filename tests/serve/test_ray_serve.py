@@ -5,127 +5,226 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
-from collections.abc import Iterator
+import time
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
-ray = pytest.importorskip("ray", reason="make serve-test installs Ray")
+pytest.importorskip("ray", reason="make serve-test installs Ray")
 
-from ray import serve  # noqa: E402
-from streamlit.testing.v1 import AppTest  # noqa: E402
+from streamlit.testing.v1 import AppTest
 
-from hosting.models import Shipped  # noqa: E402
-from hosting.ray_serve import APPLICATION, PoolSize, on_serve, pool  # noqa: E402
-from hosting.runner import There  # noqa: E402
-from hosting.sentences import Sentence  # noqa: E402
-from viz_core.figures.translation import aligning_head  # noqa: E402
-from viz_core.pretrained import TextError, load_translator  # noqa: E402
+from hosting.keeping import Kept
+from hosting.lab import LabInput, Wanted
+from hosting.metrics import Metrics
+from hosting.models import Models, Shipped
+from hosting.ray_serve import _while_wanted
+from hosting.request import Picture, Request
+from hosting.runner import Here, There
+from hosting.sentences import Sentence
+from hosting.slots import AbandonedError, OutOfTimeError, Slots
+from hosting.viewings import Viewing
+from tests.pages.reading import claims, texts
+from tests.serve.conftest import Pool
+from tests.serve.whereabouts import Whereabouts
+from viz_core.drawn import GARMENTS, SCENES
+from viz_core.figures.translation import aligning_head
+from viz_core.interruption import may_end
+from viz_core.pretrained import TextError, load_translator
 
 ROOT = Path(__file__).resolve().parents[2]
-MODEL = "transformer-en-fr"
+MODEL = Shipped("transformer-en-fr")
+GREY, COLOUR = Shipped("vit-fashion-mnist", "classification"), Shipped("vit-cifar10", "classification")
 PATIENCE = 300.0
 SUBJECTS = ("The cat", "My father", "The old dog", "Our teacher", "A little girl", "The train")
 VERBS = ("is here", "was late", "likes the sea", "has a book", "works at home", "saw the moon", "came back", "is calm")
-SENTENCES = [f"{subject} {verb}." for subject in SUBJECTS for verb in VERBS]
+LABELS = defaultdict(lambda: "label")
 
 
-@pytest.fixture(scope="module")
-def runner() -> Iterator[There]:
-    """A pool of two replicas on this machine, and what asks it."""
-    ray.init(log_to_driver=False, namespace="serve")  # the cluster of RAY_ADDRESS where there is one, else its own
-    serve.run(pool(PoolSize(min_replicas=2, max_replicas=2, cpus=0.5)), name=APPLICATION, route_prefix=None)
-    yield on_serve("auto")
-    serve.shutdown()
-    ray.shutdown()
+def sentences() -> list[Request[Any]]:
+    return [Sentence(MODEL, f"{subject} {verb}.") for subject in SUBJECTS for verb in VERBS]
 
 
-def replicas() -> list[str]:
-    names = ray.util.list_named_actors(all_namespaces=True)
-    return [one["name"] for one in names if one["name"].startswith(f"SERVE_REPLICA::{APPLICATION}#models")]
+def pictures() -> list[Request[Any]]:
+    """Every drawn picture for the shipped models, and for one of the lab."""
+    grey = [Viewing(GREY, Picture(name, draw())) for name, draw in GARMENTS.items()]
+    colour = [Viewing(COLOUR, Picture(name, draw())) for name, draw in SCENES.items()]
+    return [*grey, *colour, *(Viewing(Wanted("vit", here=True), one.picture) for one in colour)]
 
 
-def kill_one() -> None:
-    ray.kill(ray.get_actor(replicas()[0], namespace="serve"))
+def lab_texts() -> list[Request[Any]]:
+    """Two models of the lab by turns, so that both replicas have something to do."""
+    texts = [f"{subject} {verb}." for subject in SUBJECTS for verb in VERBS[:3]]
+    return [LabInput(Wanted(name, here=True), text, new_tokens=3) for text in texts for name in ("gpt2", "t5")]
 
 
-def test_a_replica_dies_and_no_answer_is_wrong_or_lost(runner: There) -> None:
+@pytest.mark.parametrize("requests", [sentences, pictures, lab_texts])
+def test_a_replica_dies_and_no_answer_is_wrong_or_lost(
+    runner: There, replicas: Pool, requests: Callable[[], Sequence[Request[Any]]], folders: Path
+) -> None:
     """Four visitors ask on; in the middle, a replica is killed. All answers come, and all are those of a model here."""
-    local = load_translator(MODEL, device="cpu")
-    assert len(replicas()) == 2
-    answered: dict[str, tuple[tuple[int, ...], torch.Tensor, torch.Tensor]] = {}
-    lost: list[tuple[str, BaseException]] = []
+    asked = list(requests())
+    answered: dict[Request[Any], tuple[Any, torch.Tensor, torch.Tensor]] = {}
+    lost: list[tuple[Request[Any], BaseException]] = []
     middle = threading.Event()
 
     def visitor(number: int) -> None:
-        for text in SENTENCES[number::4]:
+        for one in asked[number::4]:
             try:
-                sentence = Sentence(Shipped(MODEL), text)
-                groups = runner.groups(sentence, dict.fromkeys(LABELS, "label"))
-                made = runner.run(sentence)
-                picture = groups[-1].picture(2).thumbnails
-                answered[text] = made.target_ids, made.trace["decoder.2.cross"].weights(), picture
+                groups = runner.groups(one, LABELS)
+                made = runner.run(one)
+                last = made.trace.sites[-1]
+                answered[one] = made, made.trace[last].weights(head=0), groups[-1].picture(1).thumbnails
             except BaseException as error:
-                lost.append((text, error))
-            if len(answered) > len(SENTENCES) // 4:
+                lost.append((one, error))
+            if len(answered) > len(asked) // 4:
                 middle.set()
 
     visitors = [threading.Thread(target=visitor, args=(number,)) for number in range(4)]
     for one in visitors:
         one.start()
     assert middle.wait(PATIENCE)
-    kill_one()
+    replicas.kill_one()
     for one in visitors:
         one.join(PATIENCE)
     assert lost == []
-    assert answered.keys() == set(SENTENCES)
-    for text, (target_ids, weights, picture) in answered.items():
-        alone = local.translate(text)
-        assert target_ids == alone.target_ids, text
-        torch.testing.assert_close(weights, alone.trace["decoder.2.cross"].weights(), rtol=0, atol=1e-5)
-        assert picture.shape[0] == alone.trace["decoder.2.cross"].num_heads
+    assert answered.keys() == set(asked)
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("ATLAS_MODEL_FOLDERS", str(folders))
+        here = Here(Models(), Kept(len(asked) + 1, 2**30))
+        for request, (made, weights, thumbnails) in answered.items():
+            alone = here.run(request)
+            for name in ("target_ids", "tokens", "target_tokens", "label", "text"):
+                assert getattr(made, name, None) == getattr(alone, name, None), (request, name)
+            torch.testing.assert_close(weights, alone.trace[made.trace.sites[-1]].weights(head=0), rtol=0, atol=1e-5)
+            near = here.groups(request, LABELS)[-1].picture(1).thumbnails
+            torch.testing.assert_close(thumbnails.int(), near.int(), rtol=0, atol=1)
 
 
-def test_the_chapter_runs_on_the_pool(runner: There, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The Transformer's page, before and after a replica dies: the same translation, and every claim holds."""
+@pytest.fixture
+def on_the_pool(runner: There, folders: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     import streamlit as st
 
     monkeypatch.setenv("ATLAS_RUNNER", "serve")
+    monkeypatch.setenv("ATLAS_MODEL_FOLDERS", str(folders))
     st.cache_resource.clear()
+    st.cache_data.clear()
+    yield
+    st.cache_resource.clear()
+    st.cache_data.clear()
+
+
+def test_the_chapter_runs_on_the_pool(replicas: Pool, on_the_pool: None) -> None:
+    """The Transformer's page, before and after a replica dies: the same translation, and every claim holds."""
     app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=PATIENCE)
     app.switch_page("pages/transformer.py").run()
     for text in ("He is at home.", "She reads a good book."):
         app.text_input(key="t-text").set_value(text).run()
         assert not app.exception
-        translated = load_translator(MODEL, device="cpu").translate(text).text
-        assert translated in " ".join(one.value.replace("\\", "") for one in app.markdown)
-        marks = [
-            one.value for one in app.markdown if ":material/check:" in one.value or ":material/close:" in one.value
-        ]
-        assert len(marks) >= 4
-        assert not [mark for mark in marks if ":material/close:" in mark]
-        kill_one()
-    st.cache_resource.clear()
+        translated = load_translator(MODEL.name, device="cpu").translate(text).text
+        assert translated in texts(app)
+        holds(app, 4)
+        replicas.kill_one()
+
+
+@pytest.mark.parametrize(
+    ("page", "asks", "further"),
+    [
+        ("vision-transformer", {"pin": "q7"}, ("vt-section", ["Patch lab", "All heads", "Shuffle test"])),
+        ("vision-transformer", {"vt-lab": "vit"}, ("vt-section", ["Patch lab", "Through the layers"])),
+        ("model-lab", {"ml-model": "gpt2"}, ("ml-section", ["How it knows positions", "All heads at a glance"])),
+    ],
+)
+def test_vision_and_the_lab_run_on_the_pool(
+    replicas: Pool,
+    on_the_pool: None,
+    page: str,
+    asks: dict[str, str],
+    further: tuple[str, list[str]],
+) -> None:
+    for section in further[1]:
+        app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=PATIENCE)
+        for name, value in {**asks, further[0]: section}.items():
+            app.query_params[name] = value
+        app.switch_page(f"pages/{page}.py").run()
+        assert not app.exception, [error.message for error in app.exception]
+        assert not app.error
+        holds(app, 1)
+        replicas.kill_one()
+
+
+def holds(app: AppTest, least: int) -> None:
+    """Every claim of the page."""
+    marks = claims(app)
+    assert len(marks) >= least
+    assert all(mark.startswith(":green[") for mark in marks)
 
 
 def test_errors_are_sentences_without_a_stack_trace(runner: There) -> None:
     with pytest.raises(TextError) as caught:
-        runner.run(Sentence(Shipped(MODEL), " "))
+        runner.run(Sentence(MODEL, " "))
     assert str(caught.value) == "There is nothing to translate yet: type an English sentence."
-    with pytest.raises(ValueError, match="There is no model 'nothing'") as missing:
-        runner.run(Sentence(Shipped("nothing"), "Go."))
-    assert "Traceback" not in str(missing.value)
+    for model in (Shipped("nothing"), Wanted("nothing", here=True)):
+        with pytest.raises(ValueError, match="nothing") as missing:
+            runner.load(model)
+        assert "Traceback" not in str(missing.value)
 
 
 def test_the_open_head_is_the_one_that_a_model_here_would_open(runner: There) -> None:
-    from hosting.keeping import Kept
-    from hosting.runner import Here
-
-    here = Here(lambda model: load_translator(model.name, device="cpu"), Kept(8, 2**24))
-    sentence, labels = Sentence(Shipped(MODEL), "The black cat sleeps."), dict.fromkeys(LABELS, "label")
-    assert aligning_head(runner.groups(sentence, labels)) == aligning_head(here.groups(sentence, labels))
+    here = Here(Models(), Kept(8, 2**24))
+    sentence = Sentence(MODEL, "The black cat sleeps.")
+    assert aligning_head(runner.groups(sentence, LABELS)) == aligning_head(here.groups(sentence, LABELS))
 
 
-LABELS = ("encoder-self", "decoder-self", "cross", "english", "french", "written")
+def test_questions_go_where_a_large_model_is_loaded(runner: There, replicas: Pool) -> None:
+    """And those about models that every machine has, to any of them."""
+    assert Wanted("t5").place == Wanted("t5", here=True).place != Wanted("t5", revision="v2").place
+    assert MODEL.place == ""
+    for where in ("here", "there"):
+        first = runner.about(Whereabouts(where), "process")
+        time.sleep(1.0)  # until the pool has heard of it
+        assert {runner.about(Whereabouts(where), "process") for _ in range(20)} == {first}
+    assert len({runner.about(Whereabouts(""), "process") for _ in range(100)}) == len(replicas.replicas())
+
+
+def test_a_question_is_taken_back_when_its_time_is_over(runner: There) -> None:
+    """The slot is free again at once; the pool goes on to others."""
+    slots = Slots(1, 10, 0.6, Metrics())
+    slow = [LabInput(Wanted("gpt2", here=True), f"The cat {number}", new_tokens=256) for number in range(40)]
+    job = slots.submit("run", lambda: [runner.run(one) for one in slow])
+    while not job.wait(0.1):
+        pass
+    with pytest.raises(OutOfTimeError):
+        job.result()
+    assert runner.run(Sentence(MODEL, "It is time.")).text
+
+
+def test_work_that_nobody_wants_any_more_ends_between_two_steps() -> None:
+    steps, ended = threading.Event(), threading.Event()
+
+    def work() -> None:
+        try:
+            while True:
+                steps.set()
+                time.sleep(0.01)
+                may_end()
+        except AbandonedError:
+            ended.set()
+            raise
+
+    async def ask_and_leave() -> None:
+        task = asyncio.create_task(_while_wanted(work))
+        while not steps.is_set():
+            await asyncio.sleep(0.01)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert await asyncio.to_thread(ended.wait, PATIENCE)
+
+    asyncio.run(ask_and_leave())

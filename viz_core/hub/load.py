@@ -30,6 +30,7 @@ from viz_core.hub.text import TextInput
 
 # transformers builds models under patches that hold for all threads.
 _building = threading.Lock()
+_importing = threading.Lock()
 _VOCABULARY = re.compile(r"(tokenizer|vocab|tekken)\.json|vocab\.txt|[\w.-]+\.(model|spm)")
 
 
@@ -63,6 +64,7 @@ def load_hub(
         HubError: if there is no such model, it cannot be had or cannot be run here; the message is for a person.
         ValueError: if the device is not on this machine.
     """
+    _import_transformers()
     where = best_device() if device is None else find_device(str(device))
     dtype = precision(where)
     name = name_or_path.name if isinstance(name_or_path, Path) else check_name(name_or_path)
@@ -75,6 +77,12 @@ def load_hub(
     check_budget(name, estimate_bytes(files.num_parameters, dtype), memory_budget, where)
     with _building, _in_words(place):
         return _build(place, files, where, dtype)
+
+
+def _import_transformers() -> None:
+    """As it is imported it puts another module in its place: a thread that asks meanwhile would get an empty one."""
+    with _importing:
+        import transformers  # noqa: F401
 
 
 def _find(
