@@ -38,6 +38,7 @@ _MOST_KEPT = 512
 _BATCH = 8
 _BATCH_SECONDS = 0.01  # for which a first sentence waits for others
 _PAUSE = 0.2  # seconds before a question is asked again
+_PATIENCE = 60.0  # seconds for which a pool without a living replica is asked again
 _STEP = 0.5  # seconds between two looks at whether the answer is still wanted
 
 
@@ -133,12 +134,15 @@ def on_serve(address: str) -> There:
 
     def ask(question: str, subject: Model | Request[Any], *arguments: Any) -> Any:
         place = (subject if isinstance(subject, Model) else subject.model).place
+        end = time.monotonic() + _PATIENCE
         while True:
             may_end()
             try:
                 asked = handle.options(multiplexed_model_id=place).ask if place else handle.ask
                 return _wait(asked.remote(question, subject, *arguments))
             except (RayActorError, DeploymentUnavailableError):  # it died: another answers the same
+                if time.monotonic() > end:
+                    raise BusyError(question) from None
                 time.sleep(_PAUSE)
             except RayTaskError as error:  # its own words hold a stack trace
                 raise error.cause from None

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Hashable
 from functools import wraps
 from inspect import signature
-from typing import ParamSpec, TypeVar
+from typing import NoReturn, ParamSpec, TypeVar
 
 import streamlit as st
 import torch
@@ -126,6 +126,14 @@ def in_a_slot(
             _give_up(place, "out-of-time")
 
 
+def unless_busy(work: Callable[[], Result]) -> Result:
+    """What `work` returns: loading, which takes no slot. The page ends here where a pool of machines has no room."""
+    try:
+        return work()
+    except BusyError:
+        _give_up(st.empty(), "busy")
+
+
 def _wait(job: Job, place: DeltaGenerator, what: str) -> None:
     """Say how it stands until it is over; each word to the page is a chance for Streamlit to stop this run."""
     words, allowed = load_words("common"), settings()
@@ -141,7 +149,7 @@ def _wait(job: Job, place: DeltaGenerator, what: str) -> None:
             place.caption(words("at-work", what=what, seconds=f"{job.seconds:.0f}"))
 
 
-def _give_up(place: DeltaGenerator, why: str) -> None:
+def _give_up(place: DeltaGenerator, why: str) -> NoReturn:
     words = load_words("common")
     with place.container():
         st.warning(words(why, seconds=f"{settings().max_seconds:g}"), icon=":material/hourglass_disabled:")

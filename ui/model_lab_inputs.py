@@ -12,6 +12,7 @@ from hosting.lab import LabInput, Wanted
 from hosting.request import Picture
 from hosting.settings import Settings, settings
 from ui.chapter import Chapter
+from ui.compute import unless_busy
 from ui.controls import escape
 from ui.model_lab_models import CURATED, hub_card, hub_run, models_here
 from ui.model_lab_patience import Arrived, patiently
@@ -26,7 +27,7 @@ _MOST_NEW = 256
 def ask_model(chapter: Chapter, allowed: Settings) -> Wanted | None:
     """Which model; None, after a sentence, where nothing that can be loaded is named yet."""
     controls, words = chapter.controls, chapter.words
-    here = models_here(allowed.model_folders)
+    here = unless_busy(lambda: models_here(allowed.model_folders))
     offered = allowed.models or (here if allowed.chosen_only else ())
     if offered:
         name = str(controls.select("model", offered, offered[0]))
@@ -68,7 +69,7 @@ def load(chapter: Chapter, wanted: Wanted) -> HubCard | None:
     """The loaded model's card, or None after a sentence that says why there is none."""
     arrived = Arrived()
     label = chapter.words("loading", model=escape(wanted.name))
-    return told(chapter, lambda: patiently(label, lambda: hub_card(wanted, arrived), arrived))
+    return told(chapter, lambda: unless_busy(lambda: patiently(label, lambda: hub_card(wanted, arrived), arrived)))
 
 
 def ask_input(chapter: Chapter, wanted: Wanted, card: HubCard) -> LabInput | None:

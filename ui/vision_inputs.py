@@ -11,6 +11,7 @@ from hosting.models import Model
 from hosting.request import Picture
 from hosting.settings import settings
 from ui.chapter import Chapter
+from ui.compute import unless_busy
 from ui.controls import escape
 from ui.drawing import drawing
 from ui.models import runner
@@ -72,9 +73,9 @@ def _ask_model(chapter: Chapter) -> str | None:
 
 def _load(chapter: Chapter, name: str) -> tuple[Model, PictureFacts] | None:
     try:
-        model = picture_model(name)
+        model = unless_busy(lambda: picture_model(name))
         with st.spinner(chapter.words("loading", model=escape(name.removeprefix(LAB)))):
-            runner().load(model)  # it may take longer than a slot may be taken
+            unless_busy(lambda: runner().load(model))  # it may take longer than a slot may be taken
         return model, picture_facts(model)
     except ValueError as error:  # no such model, a broken file, or an absent device: each says so
         st.error(escape(str(error)), icon=":material/inventory_2:")

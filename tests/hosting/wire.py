@@ -6,6 +6,7 @@ import pickle
 from typing import Any
 
 from hosting.runner import Here
+from hosting.slots import BusyError
 
 
 class Wire:
@@ -14,9 +15,12 @@ class Wire:
     def __init__(self, here: Here) -> None:
         self._here = here
         self.crossed: list[tuple[str, int]] = []  # question, and bytes of the answer
+        self.refuses: set[str] = set()  # questions for which there is no room
         self.sent: list[tuple[str, int]] = []  # question, and bytes of what it is about
 
     def __call__(self, question: str, subject: Any, *arguments: Any) -> Any:
+        if question in self.refuses:
+            raise BusyError(question)
         asked = pickle.dumps((subject, *arguments))
         self.sent.append((question, len(asked)))
         answer = pickle.dumps(self._answer(question, *pickle.loads(asked)))

@@ -111,6 +111,34 @@ def test_a_picture_in_the_model_lab(open_page: OpenPage, elsewhere: Callable[[],
     assert near[1]
 
 
+@pytest.mark.parametrize(
+    ("chapter", "asks", "question"),
+    [
+        ("transformer", {}, "outline"),
+        ("vision-transformer", {}, "load"),
+        ("vision-transformer", {}, "outline"),
+        ("model-lab", {}, "about"),
+        ("model-lab", {"ml-model": "gpt2"}, "load"),
+        ("model-lab", {"ml-model": "gpt2"}, "outline"),
+    ],
+)
+def test_a_pool_without_room_is_a_sentence_and_a_button(
+    open_page: OpenPage,
+    elsewhere: Callable[[], Wire],
+    chapter: str,
+    asks: dict[str, str],
+    question: str,
+) -> None:
+    wire = elsewhere()
+    wire.refuses.add(question)
+    app = open_page(chapter, **asks)
+    assert ["Too many people ask" in warning.value for warning in app.warning] == [True]
+    wire.refuses.clear()
+    app.button(key="try-again").click().run()
+    assert not app.exception
+    assert claims(app)
+
+
 @pytest.mark.parametrize("chapter", ["home", "transformer", "bahdanau"])
 def test_the_chapters_of_the_shipped_models(open_page: OpenPage, elsewhere: Callable[[], Wire], chapter: str) -> None:
     near = shown(open_page(chapter))
