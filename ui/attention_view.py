@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import streamlit as st
@@ -59,9 +59,9 @@ def attention_view(
     default = default or ViewState(groups[0].id, 0, 0)
     names = {"head": head_param, "pin": pin_param, "look": look_param}
     message = (st.session_state.get(key) or {}).get("view")
-    state = _state(view, message, names, default, f"{key}-turn")
+    state = _state(view, message, names, default, key)
     wants = _wants(message, f"{key}-ask")
-    turn, known = st.session_state.get(f"{key}-turn", 0), _field(message, "have") == view.stamp
+    turn, known = st.session_state.get(f"{key}-taken", Taken()).turn, _field(message, "have") == view.stamp
 
     def encode() -> bytes:
         page = view_page(view, state, "Attention Atlas").encode() if "page" in wants else None
@@ -72,15 +72,38 @@ def attention_view(
     return state
 
 
-def _state(view: View, message: Any, names: Mapping[str, str], default: ViewState, turn_key: str) -> ViewState:
-    """Whatever moved last wins: a move of the reader that the address does not show yet, else the address."""
+@dataclass(frozen=True)
+class Taken:
+    """The last move of the reader that was taken: its turn, and the address that was written for it."""
+
+    turn: int = 0
+    written: ViewLink | None = None
+
+
+def is_newer(message: Any, fresh: bool, link: ViewLink, taken: Taken) -> bool:
+    """Whether what the browser says is newer than the address that came with it.
+
+    It is when the reader has moved. And when the browser speaks afresh, and the address is not what was written for the
+    last move: then both were sent before that had arrived. A reader who goes back in the history sends another address
+    as well, but no fresh message.
+    """
     turn = _field(message, "turn")
-    if isinstance(turn, int) and turn > st.session_state.get(turn_key, 0):
-        st.session_state[turn_key] = turn
-        state = read_message(message, view.groups, default) or default
-        _write_address({names[part]: value for part, value in asdict(write_link(state, default)).items()})
-        return state
+    if not isinstance(turn, int):
+        return False
+    return turn > taken.turn or (fresh and turn == taken.turn and link != taken.written)
+
+
+def _state(view: View, message: Any, names: Mapping[str, str], default: ViewState, key: str) -> ViewState:
+    """Whatever moved last wins: a move of the reader that the address does not show yet, else the address."""
     link = ViewLink(**{part: st.query_params.get(name) for part, name in names.items()})
+    taken: Taken = st.session_state.get(f"{key}-taken", Taken())
+    fresh = _field(message, "ask") != st.session_state.get(f"{key}-ask")
+    if is_newer(message, fresh, link, taken):
+        state = read_message(message, view.groups, default) or default
+        written = write_link(state, default)
+        st.session_state[f"{key}-taken"] = Taken(message["turn"], written)
+        _write_address({names[part]: value for part, value in asdict(written).items()})
+        return state
     state, understood = read_link(link, view.groups, default)
     if not understood:
         st.caption(view.words["bad_link"])

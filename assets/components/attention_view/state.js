@@ -105,17 +105,18 @@ function send(view, delay = 0) {
 function askForWanted(view) {
   const wants = [...view.wanted];
   clearTimeout(view.retrying);
+  clearTimeout(view.asking);
   if (!wants.length) return;
   view.retrying = setTimeout(() => {
     view.asked = "";
     askForWanted(view);
   }, RETRY);
   if (JSON.stringify(wants) === view.asked) return;
-  clearTimeout(view.asking);
   view.asking = setTimeout(() => tell(view), 20);
 }
 
 function tell(view) {
+  clearTimeout(view.asking); // it goes along
   const wants = [...view.wanted];
   const asked = JSON.stringify(wants);
   if (wants.length && asked !== view.asked) view.ask += 1;

@@ -34,6 +34,17 @@ def test_another_head_is_drawn_from_what_is_here(live: LiveView) -> None:
     assert live.sent[1] < 700 < first
 
 
+def test_a_head_that_is_not_here_is_asked_for_in_the_message_that_tells_of_it(page: Page) -> None:
+    """A second message would run the page twice, and might arrive with an address of before the move."""
+    live = LiveView(page, View([make_group(120, 120, "self")], view_words()))
+    page.wait_for_timeout(200)
+    live.head(1, 2).click()
+    live.wait_until_exact()
+    page.wait_for_timeout(400)
+    assert [want for want in live.wants if want.startswith("map")] == ["map 0.self:1.2:mean:tokens"]
+    assert len(live.sent) == 2
+
+
 def test_fingerprints_are_read_on_hover(live: LiveView, cross: MapGroup) -> None:
     live.head(1, 2).hover()
     print_ = cross.picture(1).fingerprints[2]
