@@ -40,7 +40,7 @@ def ask_sentence(chapter: Chapter, default: str = "cat") -> Request:
         with st.container(horizontal=True, vertical_alignment="bottom"):
             text = chapter.controls.text("text", start, placeholder=words("placeholder"))
             st.button(words("translate"), type="primary", key=chapter.controls.key("go"))
-        with st.container(horizontal=True, vertical_alignment="center", key="presets"):
+        with st.container(horizontal=True, vertical_alignment="bottom", key="presets"):
             for sample in samples:
                 st.button(
                     words(f"preset.{sample.id}"),
