@@ -9,6 +9,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
+from viz_core.multi_head_inputs import trained_input
 from viz_core.picture_model import PictureModel, picture_facts
 from viz_core.pretrained import load_classifier, load_translator
 
@@ -20,7 +21,7 @@ class Model(ABC):
     """Which model: small and hashable. Whoever has it can load what it names, on any machine that has its files."""
 
     answers: ClassVar[Mapping[str, Callable[..., Any]]] = {}
-    """What can be asked of the loaded model without running it: (the model, arguments) -> an answer."""
+    """What can be asked of the loaded model beside a recorded run: (the model, arguments) -> an answer."""
     most_loaded: ClassVar[int] = 8
     """So many of its kind stay loaded."""
 
@@ -53,7 +54,11 @@ class Shipped(Model):
 
     name: str
     task: Literal["translation", "classification"] = "translation"
-    answers = {"facts": picture_facts, "positions": lambda model, grid: model.position_table(grid)}  # noqa: RUF012
+    answers = {  # noqa: RUF012
+        "encoder-input": trained_input,
+        "facts": picture_facts,
+        "positions": lambda model, grid: model.position_table(grid),
+    }
 
     def load(self, progress: Progress | None) -> Any:  # noqa: ARG002  # it is here already
         return (load_translator if self.task == "translation" else load_classifier)(self.name)

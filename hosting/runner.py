@@ -38,7 +38,7 @@ class ModelRunner(Protocol):
         ...
 
     def about(self, model: Model, question: str, *arguments: Any) -> Any:
-        """The answer to one of `Model.answers`: what there is to know of a model without running it."""
+        """The answer to one of `Model.answers`: what there is to know of a model beside its runs."""
         ...
 
     def run(self, request: Request[Run]) -> Run:

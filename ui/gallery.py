@@ -12,16 +12,14 @@ from einops import rearrange
 from PIL import Image
 from torch import Tensor
 
-from hosting.request import Picture
 from ui.chapter import Chapter
 from ui.contents import page
 from ui.models import translation_maps
-from ui.vision_models import picture_look, picture_model
+from ui.vision_models import picture_look, picture_model, sample
 from ui.words import ENGLISH
 from viz_core.architectures import LayerSizes
 from viz_core.architectures.paths import path_matrix
 from viz_core.attention import gaussian, masked_softmax, nadaraya_watson
-from viz_core.drawn import GARMENTS
 from viz_core.figures.raster import signed_image, weights_image
 from viz_core.figures.translation import aligning_head
 from viz_core.lookup import BOOK_DATABASE, soft_lookup
@@ -114,7 +112,7 @@ def _fingerprints() -> Image.Image:
 
 def _looking() -> Image.Image:
     """What the class token looks at on a drawn boot, all heads of three layers."""
-    picture = Picture("sample ankle-boot", GARMENTS["ankle-boot"]())
+    picture = sample("ankle-boot")
     maps: Tensor = picture_look(picture_model("vit-fashion-mnist"), picture, "token-attention", 0)[1:4].flatten(0, 1)
     return weights_image(_tiles(maps / maps.amax(dim=(1, 2), keepdim=True), columns=6).numpy(), root=False)
 

@@ -9,10 +9,12 @@ import pandas as pd
 import streamlit as st
 from torch import Tensor
 
+from hosting.models import Shipped
 from ui.attention_view import attention_view
 from ui.chapter import Chapter
+from ui.compute import computed
 from ui.controls import escape
-from ui.models import translator
+from ui.models import runner, translator
 from ui.stopwatch import Run, stopwatch
 from ui.words import current_language, load_words
 from viz_core.attention import MultiHeadAttention
@@ -26,7 +28,7 @@ from viz_core.attention.multi_head_steps import (
 from viz_core.figures import multi_head as figures
 from viz_core.figures.heatmap import signed_heatmap
 from viz_core.figures.map_group import MapGroup
-from viz_core.multi_head_inputs import fresh_layer, random_tokens, resize_width, trained_input, trained_layer
+from viz_core.multi_head_inputs import fresh_layer, random_tokens, resize_width, trained_layer
 from viz_core.position_inputs import Tokens, sentence_tokens
 from viz_core.pretrained import CheckpointError, TextError, Translator
 from viz_core.samples import sentences
@@ -101,7 +103,7 @@ def ask(chapter: Chapter) -> Asked | None:
     if source == "random":
         tokens: Tokens | None = random_tokens(count, width, seed)
     elif source == "trained" and model is not None:
-        tokens = _through_the_model(chapter, model, text, block)
+        tokens = _through_the_model(chapter, text, block)
     else:
         tokens = _embedded(text, width, model)
     if tokens is None:
@@ -236,12 +238,18 @@ def _embedded(text: str, width: int, model: Translator | None) -> Tokens:
     return Tokens(tokens.labels, X, tokens.height, tokens.width, tokens.total)
 
 
-def _through_the_model(chapter: Chapter, model: Translator, text: str, block: int) -> Tokens | None:
+@computed()
+def _encoder_input(text: str, block: int) -> Tokens:
+    tokens: Tokens = runner().about(Shipped(MODEL), "encoder-input", text, block, MOST_TOKENS)
+    return tokens
+
+
+def _through_the_model(chapter: Chapter, text: str, block: int) -> Tokens | None:
     if not text.strip():
         st.info(chapter.words("empty"), icon=":material/edit:")
         return None
     try:
-        return trained_input(model, text, block, MOST_TOKENS)
+        return _encoder_input(text, block)
     except TextError as error:
         st.warning(escape(str(error)), icon=":material/edit:")
         return None

@@ -16,7 +16,7 @@ from ui.controls import escape
 from ui.drawing import drawing
 from ui.models import runner
 from ui.upload import picture_file
-from ui.vision_models import LAB, classification, picture_facts, picture_model
+from ui.vision_models import LAB, classification, picture_facts, picture_model, sample
 from viz_core.drawn import GARMENTS, SCENES
 from viz_core.picture_model import PictureFacts
 from viz_core.pictures import PictureError, open_picture
@@ -86,7 +86,7 @@ def _sample(chapter: Chapter, grey: bool) -> Picture:
     samples = GARMENTS if grey else SCENES
     name = str(chapter.controls.choice("sample", tuple(samples), next(iter(samples))))
     st.caption(chapter.words("licence"))
-    return Picture(f"sample {name}", samples[name]())
+    return sample(name)
 
 
 def _brought(chapter: Chapter, source: str) -> Picture | None:

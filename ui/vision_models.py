@@ -10,6 +10,7 @@ from hosting.viewings import Viewing
 from ui.compute import computed
 from ui.models import runner
 from ui.words import load_words
+from viz_core.drawn import GARMENTS, SCENES
 from viz_core.figures.map_group import MapGroup
 from viz_core.picture_model import PictureFacts
 from viz_core.pretrained import Classification
@@ -29,6 +30,11 @@ def picture_model(name: str) -> Model:
 
         return lab_vision(name.removeprefix(LAB))
     return Shipped(name, "classification")
+
+
+def sample(name: str) -> Picture:
+    """One of the drawn pictures."""
+    return Picture(f"sample {name}", {**GARMENTS, **SCENES}[name]())
 
 
 @computed()

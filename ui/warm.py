@@ -1,10 +1,14 @@
-"""What a server does before its first visitor comes: load the shipped models, and use each once."""
+"""What a server does before its first visitor comes: load the models it offers, and use those that ship once."""
 
 from __future__ import annotations
 
 import ui.gallery  # noqa: F401  # with it come the libraries that every chapter needs
-from ui.models import translation_maps
+from hosting.logs import log, where
+from hosting.settings import settings
+from ui.models import runner, translation_maps
+from ui.vision_models import picture_maps, picture_model, sample
 from ui.words import ENGLISH
+from viz_core.drawn import GARMENTS, SCENES
 from viz_core.pretrained import available
 from viz_core.samples import sentences
 
@@ -12,10 +16,27 @@ from viz_core.samples import sentences
 def warm_up() -> None:
     """The first forward pass of a process takes several times as long as the next.
 
+    A model of the lab that cannot be had is told in the log, and leaves the rest of the server ready.
+
     Raises:
-        CheckpointError: if a model cannot be loaded.
+        CheckpointError: if a model that ships cannot be loaded.
         ValueError: if ATLAS_DEVICE names a device that is not here.
     """
     first = sentences()[0].english
     for card in available(task="translation"):
         translation_maps(card.name, first, 1, ENGLISH)
+    for card in available(task="classification"):
+        samples = GARMENTS if card.config["model"]["num_channels"] == 1 else SCENES
+        picture_maps(picture_model(card.name), sample(next(iter(samples))), ENGLISH)
+    if settings().models:
+        _load_offered(settings().models)
+
+
+def _load_offered(names: tuple[str, ...]) -> None:
+    from hosting.lab import Wanted  # brings the hub's libraries along: only where they are wanted
+
+    for name in names[: Wanted.most_loaded]:
+        try:
+            runner().load(Wanted(name))
+        except ValueError as error:
+            log.warning("a model of the lab could not be loaded", {"model": name, "error": where(error)})

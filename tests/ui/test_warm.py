@@ -1,0 +1,41 @@
+"""Before the first visitor comes: what a server has loaded and used, and what it says of what it could not load."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import streamlit as st
+
+from hosting.lab import Wanted
+from hosting.models import Shipped
+from tests.viz_core.hub.tiny_models import build_all
+from ui.compute import kept
+from ui.models import models
+from ui.warm import warm_up
+from viz_core.pretrained import available
+
+
+@pytest.fixture(autouse=True)
+def fresh() -> Iterator[None]:
+    st.cache_resource.clear()
+    yield
+    st.cache_resource.clear()
+
+
+def test_the_lab_models_that_are_offered_are_loaded_and_one_that_is_missing_stops_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("ATLAS_MODEL_FOLDERS", str(build_all(("bert",), tmp_path)))
+    monkeypatch.setenv("ATLAS_MODELS", "../nonsense,bert")
+    with caplog.at_level(logging.WARNING, "atlas"):
+        warm_up()
+    assert len(caplog.records) == 1
+    assert caplog.records[0].args == {"model": "../nonsense", "error": caplog.records[0].args["error"]}  # type: ignore[index,call-overload]
+    loaded = list(models()._models)
+    assert Wanted("bert") in loaded
+    assert Wanted("../nonsense") not in loaded
+    assert {model.name for model in loaded if isinstance(model, Shipped)} == {card.name for card in available()}
+    assert len(kept()) >= len(available())
