@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from hosting.keeping import Kept
 from hosting.lab import LabInput, Shelf, Wanted
-from hosting.models import Models
 from hosting.request import Picture
 from hosting.runner import Here, There
 from tests.hosting.wire import Wire
@@ -44,17 +42,6 @@ def asked(request: pytest.FixtureRequest) -> LabInput:
         return LabInput(wanted, picture=Picture("quarters", quarters()))
     new = {"gpt2": 4, "t5": 5}.get(request.param, 0)
     return LabInput(wanted, "The cat sat on the mat.", new_tokens=new)
-
-
-@pytest.fixture
-def here() -> Here:
-    return Here(Models(), Kept(100, 2**24))
-
-
-@pytest.fixture
-def wire() -> Wire:
-    """To a machine of its own: what was asked here, it has not seen."""
-    return Wire(Here(Models(), Kept(100, 2**24)))
 
 
 def test_the_same_run_without_its_trace_and_its_logits(here: Here, wire: Wire, asked: LabInput) -> None:

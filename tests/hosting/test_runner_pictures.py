@@ -53,17 +53,6 @@ def asked(model: Model) -> Viewing:
     return Viewing(model, Picture("sample airplane", SCENES["airplane"]()))
 
 
-@pytest.fixture
-def here() -> Here:
-    return Here(Models(), Kept(100, 2**24))
-
-
-@pytest.fixture
-def wire() -> Wire:
-    """To a machine of its own: what was asked here, it has not seen."""
-    return Wire(Here(Models(), Kept(100, 2**24)))
-
-
 def test_the_same_answer_and_the_same_weights(here: Here, wire: Wire, asked: Viewing) -> None:
     near, far = here.run(asked), There(wire).run(asked)
     assert far.probabilities == near.probabilities

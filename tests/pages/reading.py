@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from streamlit.testing.v1 import AppTest
 
 
@@ -14,3 +16,14 @@ def texts(app: AppTest) -> str:
 def claims(app: AppTest) -> list[str]:
     """The claims, each with its badge: green where it holds."""
     return [m.value for m in app.markdown if m.value.startswith((":green[", ":orange["))]
+
+
+def marks(app: AppTest) -> dict[str, tuple[bool, str]]:
+    """What each claim says: whether it holds, and its residual."""
+    found = (re.fullmatch(r":\w+\[:material/(check|close):\] (.*) `(.*)`", element.value) for element in app.markdown)
+    return {mark[2]: (mark[1] == "check", mark[3]) for mark in found if mark}
+
+
+def badges(app: AppTest) -> dict[str, bool]:
+    """What each claim says, and whether it holds."""
+    return {said: holds for said, (holds, _) in marks(app).items()}

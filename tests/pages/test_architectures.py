@@ -8,18 +8,12 @@ from collections.abc import Callable
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from tests.pages.reading import texts
+from tests.pages.reading import badges, texts
 from viz_core.architectures import ARCHITECTURES, LayerSizes, layer_cost, longest_path
 
 OpenPage = Callable[..., AppTest]
 CHAPTER = "architectures"
 STOPWATCH, PAIRS, SHUFFLE = "Stopwatch", "Every pair", "Shuffle the words"
-
-
-def badges(app: AppTest) -> dict[str, bool]:
-    """What each badge says, and whether it holds."""
-    found = (re.fullmatch(r":\w+\[:material/(check|close):\] (.*) `(.*)`", element.value) for element in app.markdown)
-    return {badge[2]: badge[1] == "check" for badge in found if badge}
 
 
 def test_opens_with_the_table_in_the_readers_numbers(open_page: OpenPage) -> None:

@@ -10,6 +10,7 @@ import pytest
 import torch
 from streamlit.testing.v1 import AppTest
 
+from tests.pages.reading import badges, texts
 from viz_core.attention import nadaraya_watson
 from viz_core.attention.kernel_width import learn_width
 from viz_core.attention.kernels import KERNELS, with_width
@@ -25,20 +26,6 @@ NAMES = {
     "triangular": "triangular",
     "epanechnikov": "Epanechnikov",
 }
-
-
-def texts(app: AppTest) -> str:
-    elements = [*app.markdown, *app.caption, *app.info, *app.warning]
-    return "\n".join(element.value for element in elements).replace("\\", "").replace("\n", " ")
-
-
-def badges(app: AppTest) -> dict[str, bool]:
-    found = {}
-    for element in app.markdown:
-        badge = re.fullmatch(r":\w+\[:material/(check|close):\] (.*) `(.*)`", element.value)
-        if badge:
-            found[badge[2]] = badge[1] == "check"
-    return found
 
 
 def answer(kernel: str, width: float, query: float, n: int = 40, noise: float = 1.0, seed: int = 3) -> float:

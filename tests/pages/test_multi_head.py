@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from tests.pages.reading import texts
+from tests.pages.reading import badges, texts
 from viz_core.attention.multi_head_costs import multi_head_cost
 
 OpenPage = Callable[..., AppTest]
 CHAPTER = "multi-head"
 BATCH = "One batch or one by one"
-
-
-def badges(app: AppTest) -> dict[str, bool]:
-    """What each badge says, and whether it holds."""
-    found = (re.fullmatch(r":\w+\[:material/(check|close):\] (.*) `(.*)`", element.value) for element in app.markdown)
-    return {badge[2]: badge[1] == "check" for badge in found if badge}
 
 
 def test_opens_on_a_sentence_with_its_claims(open_page: OpenPage) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable
 
 import pytest
 import torch
 from streamlit.testing.v1 import AppTest
 
+from tests.pages.reading import marks
 from viz_core.positional import angular_frequencies, sinusoidal_rows
 from viz_core.positional.fitted_projection import fit_errors
 from viz_core.positional.proof import projection_residual, proof_lines, transpose_residual
@@ -24,18 +24,8 @@ def texts(app: AppTest) -> str:
     return "\n".join(element.value for element in [*app.markdown, *app.caption]).replace("\\", "").replace("−", "-")
 
 
-def badges(app: AppTest) -> dict[str, tuple[bool, str]]:
-    """What each badge says: whether it holds, and its residual."""
-    found = {}
-    for element in app.markdown:
-        badge = re.fullmatch(r":\w+\[:material/(check|close):\] (.*) `(.*)`", element.value)
-        if badge:
-            found[badge[2]] = (badge[1] == "check", badge[3])
-    return found
-
-
 def badge(app: AppTest, words: str) -> tuple[bool, str]:
-    return next(value for said, value in badges(app).items() if words in said)
+    return next(value for said, value in marks(app).items() if words in said)
 
 
 def pair(position: int, j: int, d: int) -> str:
@@ -51,8 +41,8 @@ def test_opens_with_numbers_of_the_library(open_page: OpenPage) -> None:
     residual = float(projection_residual(5, 32, torch.arange(1000)).max())
     assert badge(app, "for all 1,000 positions") == (True, f"{residual:.2g}")
     assert badge(app, "is the transpose of") == (True, "0")
-    assert len(badges(app)) == 9  # four lines, four claims, one about number types
-    assert all(holds for holds, _ in badges(app).values())
+    assert len(marks(app)) == 9  # four lines, four claims, one about number types
+    assert all(holds for holds, _ in marks(app).values())
     assert not any("The address asks for" in caption.value for caption in app.caption)
 
 
@@ -67,7 +57,7 @@ def test_offset_and_position_move_the_hands_and_the_proof(open_page: OpenPage, o
     sine, cosine = proof_lines(offset, position, 3, 32)[-1].result
     written = f"\\begin{{bmatrix}} {sine:.4f} \\\\ {cosine:.4f} \\end{{bmatrix}}$$"
     assert sum(element.value.endswith(written) for element in app.markdown) == 4  # every line comes to this
-    assert all(holds for holds, _ in badges(app).values())
+    assert all(holds for holds, _ in marks(app).values())
 
 
 def test_the_proof_fills_in_what_the_library_proves(open_page: OpenPage) -> None:

@@ -10,6 +10,7 @@ import pytest
 import torch
 from streamlit.testing.v1 import AppTest
 
+from tests.pages.reading import marks
 from viz_core.attention import masked_softmax
 from viz_core.attention.scaling import measure_width
 from viz_core.attention.score_contest import contest
@@ -24,16 +25,6 @@ BOOK = torch.tensor([[[0.0, 1, 7, -3], [-2, 0.5, 1, 0]], [[1, 1, 1, 1], [0, 3, 0
 
 def texts(app: AppTest) -> str:
     return "\n".join(element.value for element in [*app.markdown, *app.caption]).replace("\\", "").replace("−", "-")
-
-
-def badges(app: AppTest) -> dict[str, tuple[bool, float]]:
-    """What each badge says: whether it holds, and its residual."""
-    found = {}
-    for element in app.markdown:
-        badge = re.fullmatch(r":\w+\[:material/(check|close):\] (.*) `(.*)`", element.value)
-        if badge:
-            found[badge[2]] = (badge[1] == "check", float(badge[3]))
-    return found
 
 
 def alts(app: AppTest) -> str:
@@ -52,8 +43,8 @@ def test_opens_with_the_published_row(open_page: OpenPage) -> None:
     assert "6 of 16 cells are masked" in alts(app)
     assert "(batch rows, queries, keys) = (2, 2, 4)" in texts(app)
     assert len(app.get("plotly_chart")) == FIGURES + 4
-    assert all(holds for holds, _ in badges(app).values())
-    assert len(badges(app)) == 8
+    assert all(holds for holds, _ in marks(app).values())
+    assert len(marks(app)) == 8
     assert not any("The address asks for" in caption.value for caption in app.caption)
 
 
@@ -65,7 +56,7 @@ def test_scores_can_be_edited_and_change_shape(open_page: OpenPage) -> None:
     weights = masked_softmax(torch.tensor([[[1.0, 2, 3], [4, 5, 7]]]), torch.tensor([[1, 3]]))
     assert "; ".join(row(w) for w in weights[0]) in alts(app)
     assert "One length for each query" in texts(app)
-    assert all(holds for holds, _ in badges(app).values())
+    assert all(holds for holds, _ in marks(app).values())
 
 
 @pytest.mark.parametrize(
@@ -100,7 +91,7 @@ def test_a_row_that_may_see_nothing_is_said_and_holds(open_page: OpenPage) -> No
     app = open_page(CHAPTER, **{"sf-lengths": "0 4; 2 0"})
     assert "batch 1, query 1, batch 2, query 2: the valid length is 0" in app.info[0].value
     assert "0.0000, 0.0000, 0.0000, 0.0000" in alts(app)
-    assert all(holds for holds, _ in badges(app).values())
+    assert all(holds for holds, _ in marks(app).values())
 
 
 UNREADABLE = [
@@ -137,7 +128,7 @@ def test_the_gradient_follows_the_key(open_page: OpenPage, key: int) -> None:
     app = open_page(CHAPTER)
     app.number_input(key="sf-key").set_value(key).run()
     assert f"Gradient of the weight of key {key}" in alts(app)
-    assert all(holds for holds, _ in badges(app).values())
+    assert all(holds for holds, _ in marks(app).values())
 
 
 def test_fewer_keys_take_the_chosen_key_and_row_along(open_page: OpenPage) -> None:
@@ -183,8 +174,8 @@ def test_a_scale_that_float32_cannot_hold(open_page: OpenPage) -> None:
 def test_each_tab_opens_and_its_claims_hold(open_page: OpenPage, tab: str) -> None:
     app = open_page(CHAPTER, **{"sf-section": tab})
     assert len(app.get("plotly_chart")) > FIGURES
-    assert len(badges(app)) > 6
-    assert all(holds for holds, _ in badges(app).values())
+    assert len(marks(app)) > 6
+    assert all(holds for holds, _ in marks(app).values())
 
 
 @pytest.mark.parametrize(("d", "keys"), [(1, 1), (1024, 64), (64, 16)])
@@ -196,28 +187,28 @@ def test_why_the_root(open_page: OpenPage, d: int, keys: int) -> None:
     width = measure_width(d, keys)
     assert f"variance **{width.variance:.2f}**, expected {d}." in texts(app)
     assert f"entropy {width.plain.entropy:.3f} → {width.scaled.entropy:.3f} of {math.log2(keys):.2f} bits" in texts(app)
-    assert all(holds for holds, _ in badges(app).values())
+    assert all(holds for holds, _ in marks(app).values())
 
 
 @pytest.mark.parametrize("seed", [1, 7, 999])
 def test_other_vectors(open_page: OpenPage, seed: int) -> None:
     app = open_page(CHAPTER)
     app.number_input(key="sf-seed").set_value(seed).run()
-    assert all(holds for holds, _ in badges(app).values())
+    assert all(holds for holds, _ in marks(app).values())
 
 
 def test_the_gaussian_with_keys_of_one_length_is_the_dot_product(open_page: OpenPage) -> None:
     app = open_page(CHAPTER, **{"sf-section": TABS[1]})
-    assert any("several lengths" in said for said in badges(app))
+    assert any("several lengths" in said for said in marks(app))
     app.segmented_control(key="sf-lengths-of-keys").set_value("one").run()
-    holds, residual = next(value for said, value in badges(app).items() if "one length" in said)
+    holds, residual = next(value for said, value in marks(app).items() if "one length" in said)
     assert holds
-    assert residual < 1e-6
+    assert float(residual) < 1e-6
     app.slider(key="sf-x").set_value(-2.0)
     app.number_input(key="sf-count").set_value(1).run()
     assert not app.exception
     assert "The query at (-2.00, 0.50) in the plane and the keys, 1 in number" in alts(app).replace("−", "-")
-    assert all(holds for holds, _ in badges(app).values())
+    assert all(holds for holds, _ in marks(app).values())
 
 
 @pytest.mark.parametrize("scene", list(SCENES))
@@ -235,7 +226,7 @@ def test_four_scores_of_every_scene(open_page: OpenPage, scene: str) -> None:
     found = [f"own key: {entry.found:.0%}" for entry in defined if not math.isnan(entry.found)]
     assert re.findall(r"own key: \d+%", texts(app)) == found
     assert list(app.dataframe[0].value["Parameters"]) == [entry.parameters for entry in entries.values()]
-    assert all(holds for holds, _ in badges(app).values())
+    assert all(holds for holds, _ in marks(app).values())
 
 
 def test_learning_finds_the_pairs_that_dot_products_lose(open_page: OpenPage) -> None:
@@ -257,7 +248,7 @@ def test_the_books_product(open_page: OpenPage) -> None:
     app.number_input(key="sf-m").set_value(5)
     app.number_input(key="sf-b").set_value(1).run()
     assert "**(1, 3, 5) × (1, 5, 6) → (1, 3, 6)**" in texts(app)
-    assert all(holds for holds, _ in badges(app).values())
+    assert all(holds for holds, _ in marks(app).values())
 
 
 def test_the_sum_written_is_the_entry(open_page: OpenPage) -> None:
