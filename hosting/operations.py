@@ -19,16 +19,18 @@ from hosting.metrics import CONTENT_TYPE, Metrics
 from hosting.slots import Slots
 
 _LOOK = 0.1  # seconds between two looks at what is still at work
+_FIRST_PAUSE, _LONGEST_PAUSE = 5.0, 300.0  # seconds before models that could not be loaded are tried again
 
 
 class Operations:
     """One server: its models load in the background, and it stops when its work is done.
 
     Args:
-        warm: loads the models; whatever it raises leaves the server unready.
+        warm: loads the models; whatever it raises leaves the server unready, and it is called again after a pause.
         slots: those of this process.
         metrics: those of this process.
         stop_seconds: how long visitors may go on after the server was told to stop.
+        first_pause: seconds before what could not be loaded is tried again; then twice as long each time.
     """
 
     def __init__(
@@ -37,9 +39,10 @@ class Operations:
         slots: Callable[[], Slots],
         metrics: Callable[[], Metrics],
         stop_seconds: float,
+        first_pause: float = _FIRST_PAUSE,
     ) -> None:
         self._warm, self._slots, self._metrics = warm, slots, metrics
-        self._stop_seconds = stop_seconds
+        self._stop_seconds, self._first_pause = stop_seconds, first_pause
         self._state = {"ready": False, "stopping": False}
 
     @property
@@ -76,12 +79,15 @@ class Operations:
             log.info("stopped", {"finished": finished})
 
     async def _load(self) -> None:
-        begun = time.monotonic()
-        try:
-            await to_thread.run_sync(self._warm)
-        except Exception as error:
-            log.error("the models could not be loaded", {"error": where(error)})
-            return
+        begun, pause = time.monotonic(), self._first_pause
+        while True:
+            try:
+                await to_thread.run_sync(self._warm)
+                break
+            except Exception as error:
+                log.error("the models could not be loaded", {"error": where(error)})
+            await asyncio.sleep(pause)  # a pool of machines may come up later than its front ends
+            pause = min(2 * pause, _LONGEST_PAUSE)
         self._state["ready"] = True
         log.info("ready", {"seconds": round(time.monotonic() - begun, 1)})
 

@@ -15,6 +15,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, cast
 
 import ray
@@ -22,7 +23,7 @@ import torch
 from pydantic import BaseModel, Field
 from ray import serve
 from ray.exceptions import GetTimeoutError, RayActorError, RayTaskError
-from ray.serve.exceptions import BackPressureError, DeploymentUnavailableError
+from ray.serve.exceptions import BackPressureError, RayServeException
 
 from hosting.keeping import Kept
 from hosting.lab import Wanted
@@ -42,7 +43,7 @@ _PATIENCE = 60.0  # seconds for which a pool without a living replica is asked a
 _STEP = 0.5  # seconds between two looks at whether the answer is still wanted
 
 
-class PoolSize(BaseModel):
+class PoolSize(BaseModel, extra="forbid"):
     """How large the pool is, and what each replica has."""
 
     min_replicas: int = Field(1, ge=0)
@@ -111,8 +112,13 @@ async def _while_wanted(work: Callable[..., Any], *arguments: Any) -> Any:
 _DEPLOYMENT: Any = serve.deployment(name="models")(Replica)
 
 
-def pool(size: PoolSize) -> serve.Application:
-    """The application of this size, for `serve run`."""
+def pool(size: PoolSize | dict[str, str]) -> serve.Application:
+    """The application of this size, for `serve run`, which gives what stands behind it on its line as texts.
+
+    Raises:
+        pydantic.ValidationError: if that names no size, or no number.
+    """
+    size = PoolSize.model_validate(size)
     autoscaling = {
         "min_replicas": size.min_replicas,
         "max_replicas": size.max_replicas,
@@ -130,7 +136,10 @@ def on_serve(address: str) -> There:
     """The models of the pool at this address."""
     if not ray.is_initialized():
         ray.init(address=address, log_to_driver=False, namespace="serve")
-    handle = serve.get_app_handle(APPLICATION)
+
+    @lru_cache
+    def pool_handle() -> Any:  # the pool may come up later
+        return serve.get_app_handle(APPLICATION)
 
     def ask(question: str, subject: Model | Request[Any], *arguments: Any) -> Any:
         place = (subject if isinstance(subject, Model) else subject.model).place
@@ -138,16 +147,17 @@ def on_serve(address: str) -> There:
         while True:
             may_end()
             try:
+                handle = pool_handle()
                 asked = handle.options(multiplexed_model_id=place).ask if place else handle.ask
                 return _wait(asked.remote(question, subject, *arguments))
-            except (RayActorError, DeploymentUnavailableError):  # it died: another answers the same
-                if time.monotonic() > end:
-                    raise BusyError(question) from None
-                time.sleep(_PAUSE)
             except RayTaskError as error:  # its own words hold a stack trace
                 raise error.cause from None
             except BackPressureError:
                 raise BusyError(question) from None
+            except (RayActorError, RayServeException):  # a replica died, or none is there yet: ask the same again
+                if time.monotonic() > end:
+                    raise BusyError(question) from None
+                time.sleep(_PAUSE)
 
     return There(ask)
 

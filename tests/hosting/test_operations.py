@@ -66,6 +66,24 @@ def test_without_its_models_a_server_stays_unready() -> None:
         assert client.get("/healthz").status_code == 200
 
 
+def test_what_could_not_be_loaded_is_tried_again() -> None:
+    """A pool of machines may come up after its front ends."""
+    tries: list[int] = []
+
+    def late() -> None:
+        tries.append(len(tries))
+        if len(tries) < 3:
+            raise ValueError("no pool yet")
+
+    slots, metrics = Slots(1, 1, PATIENCE, Metrics()), Metrics()
+    operations = Operations(late, lambda: slots, lambda: metrics, PATIENCE, first_pause=0.01)
+    with TestClient(app(operations)) as client:
+        while not operations.ready:
+            pass
+        assert client.get("/readyz").status_code == 200
+    assert tries == [0, 1, 2]
+
+
 def test_metrics_are_what_prometheus_reads() -> None:
     operations, slots, metrics = server(lambda: None)
     metrics.watch_sessions(lambda: 7)

@@ -18,8 +18,10 @@ import torch
 
 pytest.importorskip("ray", reason="make serve-test installs Ray")
 
+from pydantic import ValidationError
 from streamlit.testing.v1 import AppTest
 
+from hosting import ray_serve
 from hosting.keeping import Kept
 from hosting.lab import LabInput, Wanted
 from hosting.metrics import Metrics
@@ -28,7 +30,7 @@ from hosting.ray_serve import _while_wanted
 from hosting.request import Picture, Request
 from hosting.runner import Here, There
 from hosting.sentences import Sentence
-from hosting.slots import AbandonedError, OutOfTimeError, Slots
+from hosting.slots import AbandonedError, BusyError, OutOfTimeError, Slots
 from hosting.viewings import Viewing
 from tests.pages.reading import claims, texts
 from tests.serve.conftest import Pool
@@ -203,6 +205,25 @@ def test_a_question_is_taken_back_when_its_time_is_over(runner: There) -> None:
     with pytest.raises(OutOfTimeError):
         job.result()
     assert runner.run(Sentence(MODEL, "It is time.")).text
+
+
+def test_without_a_pool_a_question_ends_as_busy(runner: There, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ray_serve, "APPLICATION", "not-there")
+    monkeypatch.setattr(ray_serve, "_PATIENCE", 0.5)
+    with pytest.raises(BusyError):
+        ray_serve.on_serve("auto").run(Sentence(MODEL, "Go."))
+
+
+def test_the_size_of_a_pool_as_serve_run_gives_it() -> None:
+    """`serve run hosting.ray_serve:pool min_replicas=2 gpus=0.5`: texts in a dictionary."""
+    application = ray_serve.pool({"min_replicas": "2", "max_replicas": "8", "gpus": "0.5"})
+    options = application._bound_deployment
+    assert options._deployment_config.autoscaling_config.min_replicas == 2
+    assert options._deployment_config.autoscaling_config.max_replicas == 8
+    assert options.ray_actor_options["num_gpus"] == 0.5
+    for wrong in ({"replicas": "2"}, {"min_replicas": "many"}):
+        with pytest.raises(ValidationError):
+            ray_serve.pool(wrong)
 
 
 def test_work_that_nobody_wants_any_more_ends_between_two_steps() -> None:
