@@ -185,14 +185,13 @@ def test_the_open_head_is_the_one_that_a_model_here_would_open(runner: There) ->
 
 
 def test_questions_go_where_a_large_model_is_loaded(runner: There, replicas: Pool) -> None:
-    """And those about models that every machine has, to any of them."""
+    """Every machine has the models that ship: questions about them may go anywhere."""
     assert Wanted("t5").place == Wanted("t5", here=True).place != Wanted("t5", revision="v2").place
     assert MODEL.place == ""
     for where in ("here", "there"):
         first = runner.about(Whereabouts(where), "process")
         time.sleep(1.0)  # until the pool has heard of it
         assert {runner.about(Whereabouts(where), "process") for _ in range(20)} == {first}
-    assert len({runner.about(Whereabouts(""), "process") for _ in range(100)}) == len(replicas.replicas())
 
 
 def test_a_question_is_taken_back_when_its_time_is_over(runner: There) -> None:
