@@ -3,7 +3,8 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 PORT ?= 8501
-PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check
+# Python compiles what it imports; compiling all that torch and plotly bring takes longer than fetching it.
+PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile
 
 .PHONY: run host test bench load serve-test clean
 

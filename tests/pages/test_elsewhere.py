@@ -64,8 +64,10 @@ def shown(app: AppTest) -> tuple[str, list[str], list[str]]:
 VISION = ["Patch lab", "Through the layers", "Patches", "All heads", "Positions", "Shuffle test", "Training"]
 
 
-@pytest.mark.parametrize("section", VISION)
-@pytest.mark.parametrize("model", [{}, {"vt-model": COLOUR}, {"vt-lab": "vit"}])
+@pytest.mark.parametrize(
+    ("model", "section"),
+    [*(({}, section) for section in VISION), ({"vt-model": COLOUR}, VISION[0]), ({"vt-lab": "vit"}, VISION[0])],
+)
 def test_the_vision_chapter(
     open_page: OpenPage,
     elsewhere: Callable[[], Wire],
@@ -86,8 +88,15 @@ def test_the_vision_chapter(
     assert {"load", "about", "outline"} <= {question for question, _ in wire.crossed}
 
 
-@pytest.mark.parametrize("section", ["The next words", "How it knows positions", "All heads at a glance"])
-@pytest.mark.parametrize("model", ["bert", "gpt2", "t5"])
+@pytest.mark.parametrize(
+    ("model", "section"),
+    [
+        ("gpt2", "The next words"),
+        ("gpt2", "How it knows positions"),
+        ("bert", "All heads at a glance"),
+        ("t5", "The next words"),
+    ],
+)
 def test_the_model_lab(open_page: OpenPage, elsewhere: Callable[[], Wire], model: str, section: str) -> None:
     asks = {"ml-model": model, "ml-section": section, "ml-new": "3", "ml-second": "A dog."}
     near = shown(open_page("model-lab", **asks))
