@@ -6,6 +6,7 @@ import hashlib
 from dataclasses import dataclass
 
 import streamlit as st
+from PIL import Image
 
 from hosting.models import Model
 from hosting.request import Picture

@@ -1,7 +1,7 @@
 // Tabs for the kinds of maps, and the grid of every layer's heads as thumbnails.
 
 const LARGEST_THUMBNAIL = 56;
-const SMALLEST_THUMBNAIL = 20;
+const SMALLEST_THUMBNAIL = 18; // twelve heads fit on a phone
 // As in the style sheet: what the grid's width holds beside thumbnails.
 const GRID_GAP = 5;
 const LAYER_NAMES = 24;
