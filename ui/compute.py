@@ -55,7 +55,8 @@ def kept() -> Kept:
 def computed(says: str = "computing") -> Callable[[Callable[Arguments, Result]], Callable[Arguments, Result]]:
     """A function whose results are computed in a slot and kept for all sessions: of small values, and of nothing else.
 
-    Parameters that begin with an underscore are no part of the key. What it computes must never be changed.
+    What carries a picture is known by its `light`, for a kept key must not keep the picture. Nobody may change what is
+    computed.
 
     Args:
         says: what a visitor reads meanwhile, a name of common.md.
@@ -67,8 +68,8 @@ def computed(says: str = "computing") -> Callable[[Callable[Arguments, Result]],
 
         @wraps(function)
         def ask(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
-            given = form.bind(*args, **kwargs).arguments
-            key = (name, *(value for parameter, value in given.items() if not parameter.startswith("_")))
+            asked = form.bind(*args, **kwargs).arguments.values()
+            key = (name, *(getattr(value, "light", value) for value in asked))
             found = kept().get(key)
             if found is not MISSING:
                 return found  # type: ignore[no-any-return]

@@ -16,6 +16,7 @@ import torch
 from PIL import Image
 from streamlit.testing.v1 import AppTest
 
+from tests.pages.reading import claims, texts
 from tests.tiny_vit import COLOUR, GREY, LABELS, write_tiny_vit
 from tests.viz_core.hostile_pictures import BAD, GOOD, encode, phone_photo, quarters
 from ui.vision_transformer import pin_of
@@ -74,11 +75,6 @@ def open_at(open_page: OpenPage, section: str = LAB, **parameters: str) -> AppTe
     return open_page(CHAPTER, **{f"vt-{name}": value for name, value in names.items() if name not in own}, **own)
 
 
-def texts(app: AppTest) -> str:
-    elements = [*app.markdown, *app.caption, *app.warning, *app.error, *app.info]
-    return "\n".join(element.value for element in elements).replace("\\", "")
-
-
 def drawn(app: AppTest) -> list[list[np.ndarray]]:
     """The values of every heatmap, figure by figure."""
     specs = [json.loads(chart.proto.spec) for chart in app.get("plotly_chart")]
@@ -96,10 +92,6 @@ def array(encoded: Any) -> np.ndarray:
         return np.array(encoded, dtype=float)
     flat = np.frombuffer(base64.b64decode(encoded["bdata"]), encoded["dtype"])
     return flat.reshape([int(side) for side in str(encoded.get("shape", flat.size)).split(",")])
-
-
-def claims(app: AppTest) -> list[str]:
-    return [m.value for m in app.markdown if m.value.startswith((":green[", ":orange["))]
 
 
 def test_it_opens_with_a_sample_and_what_the_model_says(open_page: OpenPage, boot: Classification) -> None:

@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 import streamlit as st
+from PIL import Image
 from streamlit.testing.v1 import AppTest
 
+from hosting.request import Picture
 from hosting.slots import Job
 from ui import compute
 
@@ -109,16 +111,34 @@ def test_work_past_its_time_ends_and_says_so(host: Callable[..., None]) -> None:
 
 def test_the_same_is_computed_once_for_everybody(host: Callable[..., None]) -> None:
     host(slots=1)
-    calls: list[tuple[str, object]] = []
+    calls: list[str] = []
 
     @compute.computed()
-    def shout(text: str, _picture: object = None) -> str:
-        calls.append((text, _picture))
+    def shout(text: str) -> str:
+        calls.append(text)
         return text.upper()
 
-    assert (shout("a", 1), shout("a", 2), shout(text="a"), shout("b")) == ("A", "A", "A", "B")
-    assert calls == [("a", 1), ("b", None)]
+    assert (shout("a"), shout(text="a"), shout("b")) == ("A", "A", "B")
+    assert calls == ["a", "b"]
     assert len(compute.kept()) == 2
+
+
+def test_a_photo_is_no_part_of_what_is_kept_about_it(host: Callable[..., None]) -> None:
+    """Each look at a photo of 12 MB would else push all others out."""
+    host(slots=1, cache_mb=1)
+    calls: list[str] = []
+
+    @compute.computed()
+    def look(picture: Picture, question: str) -> str:
+        calls.append(question)
+        return f"{question}: {picture.open().width}"
+
+    photo = Image.new("RGB", (2000, 2000))
+    for question in ("a", "b", "a", "b"):
+        assert look(Picture("digest", photo), question) == f"{question}: 2000"
+    assert look(Picture("digest", None), "a") == "a: 2000"
+    assert calls == ["a", "b"]
+    assert compute.kept().nbytes < 10_000
 
 
 def test_an_error_is_told_and_not_kept(host: Callable[..., None]) -> None:
