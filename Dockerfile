@@ -14,6 +14,7 @@ WORKDIR /app
 COPY app.py hosted.py LICENSE README.md ./
 COPY .streamlit .streamlit
 COPY assets assets
+COPY asking asking
 COPY hosting hosting
 COPY pages pages
 COPY ui ui

@@ -24,8 +24,8 @@ from benchmarks.report import Row, save
 from benchmarks.serving import HOSTED, running
 from benchmarks.tables import text_table
 from benchmarks.visitors import Shown, Visitor, visit
-from viz_core.figures.attention_payload import decode_view
 from viz_core.pretrained import Translator, load_translator
+from viz_core.view.payload import decode_view
 
 CHAPTER, LINE, MODEL = "transformer", "An English sentence", "transformer-en-fr"
 ROUNDING = 1e-5

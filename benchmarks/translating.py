@@ -11,9 +11,9 @@ from torch import Tensor
 from benchmarks.random_models import BOS, PAD, marian, our_translator, random_tokens
 from benchmarks.report import Row
 from benchmarks.sampling import in_turns, milliseconds, stopwatch
-from viz_core.decoding import greedy_search
 from viz_core.models.encoder_decoder import EncoderDecoder
-from viz_core.tokenization import SpecialTokens
+from viz_core.pretrained.decoding import greedy_search
+from viz_core.pretrained.tokenization import SpecialTokens
 
 SIZES = (12, 48, 192)  # tokens of the sentence, and of its translation
 QUICK = {"sizes": (4,), "samples": 1}

@@ -14,7 +14,7 @@ from collections.abc import Callable, Hashable
 from contextvars import ContextVar
 from typing import Any, Protocol
 
-from viz_core.interruption import interruptible
+from viz_core.runtime.interruption import interruptible
 
 Clock = Callable[[], float]
 LEASE = 5.0  # seconds for which a job is wanted after someone looked at it

@@ -10,12 +10,13 @@ import jaxtyping
 import pytest
 import torch
 
-# While tests run, every function of the library checks the shapes and types in its signature. An int counts as a
-# float, as it does for mypy. This must come before the library's first import.
-jaxtyping.install_import_hook("viz_core", "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))")
+# While tests run, every function of the library and of the chapters checks the shapes and types in its signature.
+# An int counts as a float, as it does for mypy. This must come before the library's first import.
+_CHECK = "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))"
+jaxtyping.install_import_hook(("viz_core", "pages"), _CHECK)
 
 from viz_core.pretrained import Translator, build_translation_model, load  # noqa: E402
-from viz_core.tokenization import train_tokenizer  # noqa: E402
+from viz_core.pretrained.tokenization import train_tokenizer  # noqa: E402
 from viz_core.training.export import export_translator  # noqa: E402
 from viz_core.training.sentence_pairs import Pair, Split  # noqa: E402
 from viz_core.training.translation import Recipe, State  # noqa: E402

@@ -43,44 +43,103 @@ def offenders(folder: str, *forbidden: str) -> list[str]:
     ]
 
 
-def test_the_library_stands_by_itself() -> None:
+# Who may import whom: each floor stands on those below it. Rule 1 of the house.
+FLOORS = {
+    "viz_core": set[str](),
+    "hosting": {"viz_core"},
+    "asking": {"hosting", "viz_core"},
+    "ui": {"asking", "hosting", "viz_core"},
+    "pages": {"asking", "ui", "viz_core"},
+}
+HOUSE = {*FLOORS, "app", "hosted"}
+
+
+@pytest.mark.parametrize("floor", FLOORS)
+def test_a_floor_stands_on_those_below_it(floor: str) -> None:
+    assert sources(floor)
+    assert offenders(floor, *(HOUSE - FLOORS[floor] - {floor})) == []
+
+
+def test_streamlit_is_known_to_pages_and_what_they_share() -> None:
     assert len(sources("viz_core")) > 20
-    assert offenders("viz_core", "streamlit", "ui", "pages", "app") == []
+    for folder in ("viz_core", "asking", "hosting"):
+        assert offenders(folder, "streamlit") == []
 
 
-def test_hosting_knows_no_page() -> None:
-    """What it hosts is handed to it by hosted.py, so it can be tested, and run beside a model, without Streamlit."""
-    assert sources("hosting")
-    assert offenders("hosting", "streamlit", "ui", "pages", "app") == []
-    assert offenders("viz_core", "hosting") == []
+def test_the_library_has_nothing_loose_on_its_top_level() -> None:
+    assert {path.name for path in (ROOT / "viz_core").glob("*.py")} == {"__init__.py"}
+    assert not list((ROOT / "pages").glob("*.*")), "with no file in pages/, Streamlit's older page discovery is blind"
 
 
 def test_training_draws_nothing() -> None:
     assert sources("viz_core/training")
-    assert offenders("viz_core/training", "plotly", "viz_core.figures") == []
+    assert offenders("viz_core/training", "plotly", "viz_core.figures", "viz_core.view") == []
 
 
 def test_the_trace_stands_on_the_ground_floor() -> None:
-    floor = ("viz_core.recorded", "viz_core.attention_call", "viz_core.trace")
-    for name in floor:
-        used = [used for used in imports(ROOT / f"{name.replace('.', '/')}.py") if used.startswith("viz_core")]
-        assert [each for each in used if not each.startswith(floor)] == []
+    assert sources("viz_core/trace")
+    used = {name for path in sources("viz_core/trace") for name in imports(path) if name.startswith("viz_core")}
+    assert {name for name in used if not name.startswith("viz_core.trace")} == set()
+
+
+LESSONS = {path.name for path in (ROOT / "viz_core" / "lessons").iterdir() if (path / "__init__.py").is_file()}
+
+
+def test_nothing_but_its_chapter_imports_a_lesson() -> None:
+    assert {path.name for path in (ROOT / "pages").iterdir()} >= LESSONS
+    strangers = [
+        f"{path.relative_to(ROOT)} imports {name}"
+        for floor in FLOORS
+        for path in sources(floor)
+        for name in imports(path)
+        for lesson in LESSONS
+        if f"{name}.".startswith(f"viz_core.lessons.{lesson}.")
+        and not path.is_relative_to(ROOT / "pages" / lesson)
+        and not path.is_relative_to(ROOT / "viz_core" / "lessons" / lesson)
+    ]
+    assert strangers == []
+
+
+def test_nothing_but_itself_imports_a_chapter() -> None:
+    strangers = [
+        f"{path.relative_to(ROOT)} imports {name}"
+        for path in sources("pages")
+        for name in imports(path)
+        if name.startswith("pages.") and name.split(".")[1] != path.parent.name
+    ]
+    assert strangers == []
+
+
+def room(module: str) -> str:
+    """The folder a module lies in, as the house is drawn: a chapter and a lesson are rooms of their own."""
+    parts = module.split(".")
+    while parts and not (ROOT / Path(*parts)).is_dir():
+        parts.pop()
+    return ".".join(parts)
+
+
+def test_no_circle_of_folders() -> None:
+    """No folder needs, by whatever way, one that needs it: the house can be drawn with all arrows going down."""
+    needs: dict[str, set[str]] = {}
+    for floor in FLOORS:
+        for path in sources(floor):
+            here = room(".".join(path.relative_to(ROOT).parent.parts))
+            found = {room(name) for name in imports(path) if name.split(".")[0] in FLOORS}
+            if path.name != "__init__.py" or path.parent.name != "viz_core":  # the library's door opens every room
+                needs.setdefault(here, set()).update(found - {here, "viz_core", ""})
+    while free := [each for each in needs if not needs[each] & needs.keys()]:
+        for each in free:
+            del needs[each]
+    assert needs == {}, "these stand in a circle, or on one"
 
 
 def test_the_hub_is_for_the_model_lab() -> None:
     """Its libraries take seconds to import: no other chapter may bring them along."""
     users = [path for folder in ("viz_core", "ui", "pages") for path in sources(folder) if "hub" not in path.parts]
-    found = {path.stem for path in users if any(name.startswith("viz_core.hub") for name in imports(path))}
-    assert {name for name in found if not name.startswith(("model_lab", "model-lab"))} == set()
-
-
-def test_nothing_imports_pages() -> None:
-    assert sources("pages")
-    assert offenders("ui", "pages", "app") == []
-    assert offenders("pages", "pages", "app") == []
-    chapters = {path.stem for path in sources("pages")}
-    assert not {name for path in sources("pages") for name in imports(path)} & chapters
-    assert [name for name in imports(ROOT / "app.py") if name.split(".")[0] == "pages"] == []
+    found = {path for path in users if any(name.startswith("viz_core.hub") for name in imports(path))}
+    allowed = {"pages/model_lab", "viz_core/view/hub.py"}
+    strangers = {str(path.relative_to(ROOT)) for path in found}
+    assert {name for name in strangers if not name.startswith(tuple(allowed))} == set()
 
 
 @pytest.mark.parametrize(
@@ -110,7 +169,7 @@ def test_one_door_for_all_attention() -> None:
         for path in sources("viz_core")
         if any(isinstance(n, ast.Attribute) and n.attr == "scaled_dot_product_attention" for n in ast.walk(tree(path)))
     ]
-    assert users == ["viz_core/trace.py"]
+    assert users == ["viz_core/trace/recording.py"]
 
 
 # Modules assign nothing to self outside __init__

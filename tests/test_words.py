@@ -11,11 +11,11 @@ import pytest
 
 from ui.contents import CHAPTERS
 from ui.words import ENGLISH, TEXT, Words, languages, load_words
-from viz_core.figures.view_words import WORD_NAMES
+from viz_core.view.words import WORD_NAMES
 
 ROOT = Path(__file__).resolve().parents[1]
 CHAPTER_FILES = sorted(path.stem for path in (TEXT / ENGLISH).glob("*.md"))
-PAGES = sorted((ROOT / "pages").glob("*.py"))
+CHAPTERS_ON_DISK = sorted(path for path in (ROOT / "pages").iterdir() if (path / "page.py").is_file())
 # What a method of Chapter or Controls makes of the name it is given.
 SECTIONS = {
     "text": ["{}"],
@@ -31,9 +31,9 @@ SECTIONS = {
 CONTROLS = {"slider", "stops", "number", "choice", "select", "several", "toggle", "area", "controls.text"}
 
 
-def sources(page: Path) -> list[Path]:
-    """A page and the file of `ui` that draws parts of it."""
-    return [path for path in (page, ROOT / "ui" / page.name.replace("-", "_")) if path.is_file()]
+def sources(chapter: Path) -> list[Path]:
+    """Every file of a chapter."""
+    return sorted(chapter.glob("*.py"))
 
 
 def _method(function: ast.Attribute) -> str:
@@ -51,11 +51,11 @@ def literal_calls(path: Path) -> Iterator[tuple[str, list[str]]]:
             yield method, [keyword.arg or "" for keyword in node.keywords] if method == "tabs" else names
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_every_section_a_page_names_is_there(page: Path) -> None:
-    words = load_words(page.stem, ENGLISH)
+@pytest.mark.parametrize("chapter", CHAPTERS_ON_DISK, ids=lambda chapter: chapter.name)
+def test_every_section_a_chapter_names_is_there(chapter: Path) -> None:
+    words = load_words(chapter.name.replace("_", "-"), ENGLISH)
     missing = []
-    for path in sources(page):
+    for path in sources(chapter):
         for method, names in literal_calls(path):
             wanted = names if method == "tabs" else names[:1]
             missing += [s.format(n) for s in SECTIONS.get(method, []) for n in wanted if not words.has(s.format(n))]

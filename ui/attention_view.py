@@ -10,11 +10,11 @@ import streamlit as st
 
 from ui.component import component
 from ui.compute import in_a_slot
-from viz_core.figures.attention_payload import View, encode_view
-from viz_core.figures.map_group import MapGroup
-from viz_core.figures.view_link import ViewLink, read_link, write_link
-from viz_core.figures.view_page import SCRIPTS, view_page
-from viz_core.figures.view_state import ViewState, read_message
+from viz_core.view.link import ViewLink, read_link, write_link
+from viz_core.view.map_group import MapGroup
+from viz_core.view.page import SCRIPTS, view_page
+from viz_core.view.payload import View, encode_view
+from viz_core.view.state import ViewState, read_message
 
 __all__ = ["MapGroup", "ViewState", "attention_view"]
 

@@ -18,13 +18,12 @@ import streamlit as st
 from streamlit import runtime
 from streamlit.delta_generator import DeltaGenerator
 
-from ui.contents import enter_from_the_side
 from ui.controls import Controls, escape, plain
 from ui.garbage import spare_modules
 from ui.heatmap import draw_heatmap
 from ui.words import Words, current_language, load_words
-from viz_core.device import best_device, describe_device
 from viz_core.figures.heatmap import Heatmap, encode_heatmap
+from viz_core.runtime.device import best_device, describe_device
 
 _PARTS = Path(__file__).resolve().parent.parent / "assets" / "components"
 Thing = TypeVar("Thing")
@@ -36,7 +35,6 @@ class Chapter:
     """Words, rhythm and URL of one chapter. Each method draws one part of the page, in reading order."""
 
     def __init__(self, name: str) -> None:
-        enter_from_the_side()
         spare_modules()  # the page has imported what it needs
         self.name = name
         self.words: Words = load_words(name)

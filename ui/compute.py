@@ -13,7 +13,7 @@ import torch
 from streamlit.delta_generator import DeltaGenerator
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from hosting.keeping import MISSING, Kept
+from hosting.cache import MISSING, Kept
 from hosting.metrics import Metrics
 from hosting.settings import settings
 from hosting.slots import AbandonedError, BusyError, Job, OutOfTimeError, Slots, inside

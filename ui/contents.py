@@ -13,7 +13,6 @@ from streamlit.navigation.page import StreamlitPage
 from ui.words import load_words
 
 ROOT = Path(__file__).resolve().parent.parent
-_entered = False  # by anyone, since this process started
 
 # Sections and chapters in reading order; a chapter appears once its page exists.
 CHAPTERS = {
@@ -30,8 +29,13 @@ CHAPTERS = {
 }
 
 
+def folder(chapter: str) -> str:
+    """The name of a chapter's folder in pages/: as its URL, but a Python name."""
+    return chapter.replace("-", "_")
+
+
 def page_file(chapter: str) -> Path:
-    return ROOT / "pages" / f"{chapter}.py"
+    return ROOT / "pages" / folder(chapter) / "page.py"
 
 
 def chapters(section: str) -> list[str]:
@@ -53,20 +57,5 @@ def pages() -> dict[str, list[StreamlitPage]]:
 
 def enter() -> StreamlitPage:
     """Set up the window and the table of contents; the page the address asks for."""
-    global _entered
-    _entered = True
     st.set_page_config(page_title="Attention Atlas", page_icon=str(ROOT / "assets/components/logo.svg"), layout="wide")
     return st.navigation(pages(), expanded=True)  # a chapter behind "View more" is not found
-
-
-def enter_from_the_side() -> None:
-    """Begin again through app.py where a page was run without it.
-
-    Beside a folder named pages, Streamlit's older page discovery is at work until st.navigation has
-    run once. If a fresh server's first visitor follows a link to a chapter, that chapter's file is
-    run directly; without this, nobody would see the table of contents until someone opens the root.
-    (It looks for a file named as the URL: hence the hyphens in the names of pages.)
-    """
-    if not _entered:
-        enter()
-        st.rerun()  # through app.py from now on, before the reader has touched anything

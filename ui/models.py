@@ -6,14 +6,14 @@ from typing import Any
 
 import streamlit as st
 
-from hosting.models import Model, Models, Progress, Shipped
-from hosting.runner import Here, ModelRunner
-from hosting.sentences import Sentence
+from asking.model_spec import Model, Models, Progress, Shipped
+from asking.runner import Here, ModelRunner
+from asking.sentences import Sentence
 from hosting.settings import settings
 from ui.compute import computed, kept
 from ui.words import load_words
-from viz_core.figures.map_group import MapGroup
 from viz_core.pretrained import Translation, Translator
+from viz_core.view.map_group import MapGroup
 
 
 @st.cache_resource(show_spinner=False)
@@ -26,7 +26,7 @@ def models() -> Models:
 def runner() -> ModelRunner:
     """Where models run."""
     if settings().runner == "serve":
-        from hosting.ray_serve import on_serve  # Ray is there only where it is wanted
+        from asking.ray_serve import on_serve  # Ray is there only where it is wanted
 
         return on_serve(settings().ray_address)
     return Here(_load, kept())

@@ -15,7 +15,7 @@ import streamlit as st
 
 from ui.chapter import Chapter
 from ui.compute import in_a_slot
-from viz_core.stopwatch import Measurement
+from viz_core.runtime.stopwatch import Measurement
 
 _EVERY = 0.1  # seconds from one measurement to the next
 _AWAY = 10.0  # seconds without a rerun after which the reader is taken to have left

@@ -5,16 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import streamlit as st
+from PIL import Image
 
 from ui.chapter import Chapter
 from ui.controls import escape
 from ui.models import translation, translation_maps
-from ui.words import Words, current_language, load_words
-from viz_core.bleu import book_bleu, sentence_bleu
-from viz_core.figures.map_group import MapGroup
+from ui.words import ENGLISH, Words, current_language, load_words
+from viz_core.figures.raster import weights_image
 from viz_core.pretrained import CheckpointError, TextError, Translation
-from viz_core.samples import Sample, sentences
-from viz_core.tokenization import clean
+from viz_core.pretrained.bleu import book_bleu, sentence_bleu
+from viz_core.pretrained.samples import Sample, sentences
+from viz_core.pretrained.tokenization import clean
+from viz_core.view.map_group import MapGroup
+from viz_core.view.translation import aligning_head
 
 BEAMS = {"greedy": 1, "beam 4": 4}
 
@@ -96,6 +99,19 @@ def show_result(request: Request, result: Translation) -> None:
     if result.num_unknown:
         notes.append(words("unknown", count=result.num_unknown))
     st.caption("  \n".join(notes))
+
+
+def sample_maps(model: str, sample_id: str) -> tuple[MapGroup, ...]:
+    """The maps of a sample sentence, for a picture without words."""
+    text = next(sample.english for sample in sentences() if sample.id == sample_id)
+    return translation_maps(model, text, 1, ENGLISH)
+
+
+def alignment_picture(model: str, sample_id: str) -> Image.Image:
+    """The head that aligns French and English on a sample sentence."""
+    groups = sample_maps(model, sample_id)
+    view = aligning_head(groups)
+    return weights_image(groups[-1].calls[view.layer].weights(head=view.head)[0].numpy())
 
 
 def _judge(words: Words, result: Translation, sample: Sample) -> str:

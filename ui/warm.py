@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import ui.gallery  # noqa: F401  # with it come the libraries that every chapter needs
+import ui.chapter  # noqa: F401  # with it come the libraries that every chapter needs
 from hosting.logs import log, where
 from hosting.settings import settings
 from ui.models import runner, translation_maps
-from ui.vision_models import picture_maps, picture_model, sample
+from ui.pictures import picture_maps, picture_model, sample
 from ui.words import ENGLISH
-from viz_core.drawn import GARMENTS, SCENES
+from viz_core.images.drawn import GARMENTS, SCENES
 from viz_core.pretrained import available
-from viz_core.samples import sentences
+from viz_core.pretrained.samples import sentences
 
 
 def warm_up() -> None:
@@ -33,7 +33,7 @@ def warm_up() -> None:
 
 
 def _load_offered(names: tuple[str, ...]) -> None:
-    from hosting.lab import Wanted  # brings the hub's libraries along: only where they are wanted
+    from asking.hub import Wanted  # brings the hub's libraries along: only where they are wanted
 
     for name in names[: Wanted.most_loaded]:
         try:

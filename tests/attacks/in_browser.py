@@ -11,7 +11,7 @@ import frontmatter
 from playwright.sync_api import Page, Request, expect
 
 from tests.attacks.over_http import BOUNDARY, FOREIGN, Attack, ask, multipart
-from tests.viz_core.hostile_pictures import GOOD
+from tests.viz_core.images.hostile_pictures import GOOD
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = '"><img src=x onerror=pwned=1><script>pwned=1</script>'

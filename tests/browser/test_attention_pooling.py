@@ -8,7 +8,7 @@ import torch
 from playwright.sync_api import Page, expect
 
 from viz_core.attention import gaussian, nadaraya_watson
-from viz_core.noisy_points import noisy_points
+from viz_core.lessons.attention_pooling.noisy_points import noisy_points
 
 
 def answer(width: float, query: float) -> str:

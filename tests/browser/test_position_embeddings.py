@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from viz_core.figures.position_skew import STAGES, skew_stages
+from pages.position_embeddings.skew_figures import STAGES, skew_stages
 
 CLOSER = "pe-section=One+scheme%2C+closer"
 

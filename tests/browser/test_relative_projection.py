@@ -7,8 +7,8 @@ import re
 import torch
 from playwright.sync_api import Page, expect
 
+from viz_core.lessons.relative_projection.proof import projection_residual
 from viz_core.positional import sinusoidal_rows
-from viz_core.positional.proof import projection_residual
 
 
 def hand(position: int, pair: int) -> str:

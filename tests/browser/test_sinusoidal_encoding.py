@@ -9,8 +9,8 @@ import pytest
 import torch
 from playwright.sync_api import Locator, Page, expect
 
+from viz_core.lessons.sinusoidal_encoding.properties import wavelengths
 from viz_core.positional import sinusoidal_table
-from viz_core.positional.sinusoidal_properties import wavelengths
 
 CELL = re.compile(r"position (\d+) · dimension (\d+): (-?[\d.]+)")
 

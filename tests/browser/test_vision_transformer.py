@@ -12,9 +12,9 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.attention_view.reading import patch_place, weight_in
-from tests.viz_core.hostile_pictures import encode, phone_photo
-from viz_core.drawn import GARMENTS
-from viz_core.pictures import open_picture
+from tests.viz_core.images.hostile_pictures import encode, phone_photo
+from viz_core.images.drawn import GARMENTS
+from viz_core.images.opening import open_picture
 from viz_core.pretrained import Classification, ImageClassifier, load_classifier
 
 GRID = (7, 7)

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from ui.compute import in_a_slot
-from viz_core.interruption import may_end
+from viz_core.runtime.interruption import may_end
 
 
 def endless() -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hosting.slots import LEASE, AbandonedError, BusyError, Job, OutOfTimeError, Slots, inside
-from viz_core.interruption import may_end
+from viz_core.runtime.interruption import may_end
 
 PATIENCE = 60.0  # a deadlock fails the test, and does not hang it
 

@@ -11,15 +11,10 @@ from huggingface_hub import constants
 from streamlit import config
 from streamlit.testing.v1 import AppTest
 
+from tests.pages.reading import follow_link
 from viz_core import pretrained
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
-@pytest.fixture(scope="session", autouse=True)
-def past_the_first_visitor() -> None:
-    """Until st.navigation has run once, Streamlit runs a chapter's file by itself and forgets its first change."""
-    AppTest.from_file(str(ROOT / "app.py"), default_timeout=120).run()
 
 
 @pytest.fixture
@@ -52,7 +47,7 @@ def open_page() -> Callable[..., AppTest]:
         for name, value in query_params.items():
             app.query_params[name] = value
         if chapter != "home":
-            app.switch_page(f"pages/{chapter}.py")
+            follow_link(app, chapter)
         config.set_option("client.showErrorDetails", "full")  # a page that fails says why
         app.run()
         assert not app.exception, [error.message for error in app.exception]

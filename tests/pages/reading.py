@@ -5,6 +5,13 @@ from __future__ import annotations
 import re
 
 from streamlit.testing.v1 import AppTest
+from streamlit.util import calc_hash
+
+
+def follow_link(app: AppTest, chapter: str) -> AppTest:
+    """Open a chapter as a browser does that follows a link to it; `switch_page` can, but after a first run only."""
+    app._page_hash = calc_hash(chapter)
+    return app
 
 
 def texts(app: AppTest) -> str:

@@ -11,14 +11,14 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
-from hosting.keeping import Kept
-from hosting.models import Models
-from hosting.runner import Here, There
-from tests.hosting.wire import Wire
+from asking.model_spec import Models
+from asking.runner import Here, There
+from hosting.cache import Kept
+from tests.asking.wire import Wire
 from tests.pages.reading import claims, texts
 from tests.tiny_vit import COLOUR, GREY, write_tiny_vit
-from tests.viz_core.hostile_pictures import encode, quarters
 from tests.viz_core.hub.tiny_models import build_all
+from tests.viz_core.images.hostile_pictures import encode, quarters
 from viz_core import pretrained
 
 OpenPage = Callable[..., AppTest]
@@ -45,9 +45,9 @@ def elsewhere(monkeypatch: pytest.MonkeyPatch) -> Callable[[], Wire]:
 
     def move() -> Wire:
         wire = Wire(Here(Models(), Kept(100, 2**26)))
-        pool = types.ModuleType("hosting.ray_serve")
+        pool = types.ModuleType("asking.ray_serve")
         pool.on_serve = lambda _address: There(wire)  # type: ignore[attr-defined]
-        monkeypatch.setitem(sys.modules, "hosting.ray_serve", pool)
+        monkeypatch.setitem(sys.modules, "asking.ray_serve", pool)
         monkeypatch.setenv("ATLAS_RUNNER", "serve")
         st.cache_resource.clear()
         st.cache_data.clear()

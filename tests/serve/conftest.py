@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hosting.runner import There
+from asking.runner import There
 from tests.viz_core.hub.tiny_models import build_all
 
 FAMILIES = ("gpt2", "t5", "vit")
@@ -25,7 +25,7 @@ def runner(folders: Path) -> Iterator[There]:
     ray = pytest.importorskip("ray", reason="make serve-test installs Ray")
     from ray import serve
 
-    from hosting.ray_serve import APPLICATION, PoolSize, on_serve, pool
+    from asking.ray_serve import APPLICATION, PoolSize, on_serve, pool
 
     with pytest.MonkeyPatch.context() as environment:  # replicas inherit it
         environment.setenv("ATLAS_MODEL_FOLDERS", str(folders))
@@ -43,7 +43,7 @@ class Pool:
     def replicas(self) -> list[str]:
         import ray
 
-        from hosting.ray_serve import APPLICATION
+        from asking.ray_serve import APPLICATION
 
         names = ray.util.list_named_actors(all_namespaces=True)
         return [one["name"] for one in names if one["name"].startswith(f"SERVE_REPLICA::{APPLICATION}#models")]

@@ -21,24 +21,24 @@ pytest.importorskip("ray", reason="make serve-test installs Ray")
 from pydantic import ValidationError
 from streamlit.testing.v1 import AppTest
 
-from hosting import ray_serve
-from hosting.keeping import Kept
-from hosting.lab import LabInput, Wanted
+from asking import ray_serve
+from asking.hub import LabInput, Wanted
+from asking.model_spec import Models, Shipped
+from asking.pictures import Viewing
+from asking.ray_serve import _while_wanted
+from asking.request import Picture, Request
+from asking.runner import Here, There
+from asking.sentences import Sentence
+from hosting.cache import Kept
 from hosting.metrics import Metrics
-from hosting.models import Models, Shipped
-from hosting.ray_serve import _while_wanted
-from hosting.request import Picture, Request
-from hosting.runner import Here, There
-from hosting.sentences import Sentence
 from hosting.slots import AbandonedError, BusyError, OutOfTimeError, Slots
-from hosting.viewings import Viewing
-from tests.pages.reading import claims, texts
+from tests.pages.reading import claims, follow_link, texts
 from tests.serve.conftest import Pool
 from tests.serve.whereabouts import Whereabouts
-from viz_core.drawn import GARMENTS, SCENES
-from viz_core.figures.translation import aligning_head
-from viz_core.interruption import may_end
+from viz_core.images.drawn import GARMENTS, SCENES
 from viz_core.pretrained import TextError, load_translator
+from viz_core.runtime.interruption import may_end
+from viz_core.view.translation import aligning_head
 
 ROOT = Path(__file__).resolve().parents[2]
 MODEL = Shipped("transformer-en-fr")
@@ -125,7 +125,7 @@ def on_the_pool(runner: There, folders: Path, monkeypatch: pytest.MonkeyPatch) -
 def test_the_chapter_runs_on_the_pool(replicas: Pool, on_the_pool: None) -> None:
     """The Transformer's page, before and after a replica dies: the same translation, and every claim holds."""
     app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=PATIENCE)
-    app.switch_page("pages/transformer.py").run()
+    follow_link(app, "transformer").run()
     for text in ("He is at home.", "She reads a good book."):
         app.text_input(key="t-text").set_value(text).run()
         assert not app.exception
@@ -154,7 +154,7 @@ def test_vision_and_the_lab_run_on_the_pool(
         app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=PATIENCE)
         for name, value in {**asks, further[0]: section}.items():
             app.query_params[name] = value
-        app.switch_page(f"pages/{page}.py").run()
+        follow_link(app, page).run()
         assert not app.exception, [error.message for error in app.exception]
         assert not app.error
         holds(app, 1)
@@ -214,7 +214,7 @@ def test_without_a_pool_a_question_ends_as_busy(runner: There, monkeypatch: pyte
 
 
 def test_the_size_of_a_pool_as_serve_run_gives_it() -> None:
-    """`serve run hosting.ray_serve:pool min_replicas=2 gpus=0.5`: texts in a dictionary."""
+    """`serve run asking.ray_serve:pool min_replicas=2 gpus=0.5`: texts in a dictionary."""
     application = ray_serve.pool({"min_replicas": "2", "max_replicas": "8", "gpus": "0.5"})
     options = application._bound_deployment
     assert options._deployment_config.autoscaling_config.min_replicas == 2

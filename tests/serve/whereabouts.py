@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from hosting.models import Model, Progress
+from asking.model_spec import Model, Progress
 
 
 @dataclass(frozen=True)

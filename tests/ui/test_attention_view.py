@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ui.attention_view import Taken, is_newer
-from viz_core.figures.view_link import ViewLink
+from viz_core.view.link import ViewLink
 
 START, PINNED = ViewLink(None, None, None), ViewLink(None, "q7", None)
 PIN = Taken(1, PINNED)  # the reader pinned a token at the first turn

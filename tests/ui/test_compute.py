@@ -10,7 +10,7 @@ import streamlit as st
 from PIL import Image
 from streamlit.testing.v1 import AppTest
 
-from hosting.request import Picture
+from asking.request import Picture
 from hosting.slots import Job
 from ui import compute
 
@@ -95,7 +95,7 @@ def test_whoever_waits_too_long_is_told_so(host: Callable[..., None]) -> None:
 def test_work_past_its_time_ends_and_says_so(host: Callable[..., None]) -> None:
     def endless() -> None:
         from ui.compute import in_a_slot
-        from viz_core.interruption import may_end
+        from viz_core.runtime.interruption import may_end
 
         def work() -> None:
             while True:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from ui.stopwatch import Run
-from viz_core.stopwatch import Measurement
+from viz_core.runtime.stopwatch import Measurement
 
 
 def series(count: int) -> Iterator[Measurement]:

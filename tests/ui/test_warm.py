@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import streamlit as st
 
-from hosting.lab import Wanted
-from hosting.models import Shipped
+from asking.hub import Wanted
+from asking.model_spec import Shipped
 from tests.viz_core.hub.tiny_models import build_all
 from ui.compute import kept
 from ui.models import models

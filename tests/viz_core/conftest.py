@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.viz_core.attention_cases import B, H, K
-from viz_core import recorded as recorded_module
+from tests.viz_core.trace.attention_cases import B, H, K
+from viz_core.trace import source as recorded_module
 
 
 @pytest.fixture(params=[None, 1, 3 * H * B * K], ids=["one block", "row by row", "three rows"])

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import torch.nn.functional as F
+from einops import rearrange
 from jaxtyping import Float
 from PIL import Image
 from plotly.colors import get_colorscale, hex_to_rgb, sequential, unlabel_rgb
+from torch import Tensor
 
 from viz_core.figures.style import SIGNED_SCALE
 
@@ -37,3 +40,9 @@ def _paint(fractions: Float[np.ndarray, "rows columns"], colours: Sequence[str],
     cell = max(1, side // max(fractions.shape))
     size = cell * fractions.shape[1], cell * fractions.shape[0]
     return Image.fromarray(pixels).resize(size, Image.Resampling.NEAREST)
+
+
+def tiles(maps: Float[Tensor, "count n n"], columns: int) -> Float[Tensor, "rows columns"]:
+    """Maps laid out in rows of so many, one empty cell between neighbours."""
+    apart = F.pad(maps, (0, 1, 0, 1))
+    return rearrange(apart, "(row column) i j -> (row i) (column j)", column=columns)[:-1, :-1]

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from viz_core.interruption import may_end
+from viz_core.runtime.interruption import may_end
 from viz_core.trace import attend
 
 ATTENTION_IMPLEMENTATION = "attention-atlas"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from viz_core.device import describe_device
 from viz_core.hub.engine import Engine
 from viz_core.hub.families import Kind
 from viz_core.hub.files import ModelFiles
 from viz_core.hub.local import LocalModel
+from viz_core.runtime.device import describe_device
 
 
 @dataclass(frozen=True)

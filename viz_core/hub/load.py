@@ -12,7 +12,6 @@ from typing import Any
 
 import torch
 
-from viz_core.device import best_device, find_device
 from viz_core.hub.attention import ATTENTION_IMPLEMENTATION, name_sites, register
 from viz_core.hub.card import describe
 from viz_core.hub.download import Progress, fetch
@@ -27,6 +26,7 @@ from viz_core.hub.names import check_name, check_revision
 from viz_core.hub.pictures import PictureInput
 from viz_core.hub.positions import find_positions
 from viz_core.hub.text import TextInput
+from viz_core.runtime.device import best_device, find_device
 
 # transformers builds models under patches that hold for all threads.
 _building = threading.Lock()

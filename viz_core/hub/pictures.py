@@ -12,7 +12,7 @@ from torch import Tensor
 
 from viz_core.hub.errors import HubError
 from viz_core.hub.reading import Token
-from viz_core.pictures import as_rgb
+from viz_core.images.opening import as_rgb
 
 
 @dataclass(frozen=True)

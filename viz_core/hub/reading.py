@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
 
-from viz_core.tokenization import WORD_START
+from viz_core.pretrained.tokenization import WORD_START
 
 SPACE = "·"
 """Stands for the space before a word, so that " the" and "the" look different."""

@@ -13,11 +13,11 @@ from viz_core.hub.errors import HubError
 from viz_core.hub.model import HubModel
 from viz_core.hub.passes import look_at_pixels
 from viz_core.hub.pictures import PictureInput
+from viz_core.images.preprocessing import Prepared
+from viz_core.maps.relevance import relevance_maps
 from viz_core.models.vit import interpolate_positions
-from viz_core.preprocessing import Prepared
 from viz_core.pretrained import Classification
 from viz_core.trace import record
-from viz_core.vision import relevance_maps
 
 
 @dataclass(frozen=True, eq=False)

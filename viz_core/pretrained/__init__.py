@@ -7,7 +7,6 @@ from pathlib import Path
 
 import torch
 
-from viz_core.device import best_device, find_device
 from viz_core.pretrained.checkpoint import CheckpointError, ModelCard, load_weights, read_card
 from viz_core.pretrained.classifier import (
     Classification,
@@ -25,6 +24,7 @@ from viz_core.pretrained.translator import (
     build_translation_model,
     read_translator,
 )
+from viz_core.runtime.device import best_device, find_device
 
 CHECKPOINTS = Path(__file__).resolve().parents[2] / "assets" / "checkpoints"
 _READERS: dict[str, Callable[[ModelCard, Path, torch.device], Translator | ImageClassifier]] = {

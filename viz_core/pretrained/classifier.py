@@ -11,11 +11,11 @@ from jaxtyping import Float
 from PIL import Image
 from torch import Tensor
 
+from viz_core.images.preprocessing import Preparation, Prepared
+from viz_core.maps.relevance import relevance_maps
 from viz_core.models.vit import ViT, interpolate_positions
-from viz_core.preprocessing import Preparation, Prepared
 from viz_core.pretrained.checkpoint import CheckpointError, ModelCard, load_weights
 from viz_core.trace import Trace, record
-from viz_core.vision.relevance import relevance_maps
 
 
 @dataclass(frozen=True)

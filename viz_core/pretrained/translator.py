@@ -10,14 +10,14 @@ from typing import Any
 import torch
 from tokenizers import Tokenizer
 
-from viz_core.decoding import beam_search, greedy_search
+from viz_core.maps.words import word_numbers
 from viz_core.models.encoder_decoder import EncoderDecoder, share_embeddings
 from viz_core.models.seq2seq import Seq2SeqAttentionDecoder, Seq2SeqDecoder, Seq2SeqEncoder
 from viz_core.models.transformer import TransformerDecoder, TransformerEncoder
 from viz_core.pretrained.checkpoint import CheckpointError, ModelCard, load_weights, read_bytes
-from viz_core.tokenization import UNK, SpecialTokens, clean, readable, special_tokens, token_id
+from viz_core.pretrained.decoding import beam_search, greedy_search
+from viz_core.pretrained.tokenization import UNK, SpecialTokens, clean, readable, special_tokens, token_id
 from viz_core.trace import Trace, record
-from viz_core.words import word_numbers
 
 TRANSLATION_ARCHITECTURES = {
     "transformer": (TransformerEncoder, TransformerDecoder),

@@ -7,7 +7,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from viz_core.device import best_device, describe_device
+from viz_core.runtime.device import best_device, describe_device
 from viz_core.training import classifiers, translators
 
 RECIPES = {

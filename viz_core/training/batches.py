@@ -12,7 +12,7 @@ from tokenizers import Tokenizer
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from viz_core.tokenization import special_tokens
+from viz_core.pretrained.tokenization import special_tokens
 from viz_core.training.sentence_pairs import Pair
 
 

@@ -14,9 +14,9 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.optim.swa_utils import AveragedModel
 
-from viz_core.device import fast_precision
+from viz_core.images.preprocessing import Preparation
 from viz_core.models.vit import ViT
-from viz_core.preprocessing import Preparation
+from viz_core.runtime.device import fast_precision
 from viz_core.training.augmentation import Views, mix, random_views, soft_targets
 from viz_core.training.files import load_progress, save_progress
 from viz_core.training.memory import keep_freed_memory

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from viz_core.preprocessing import Preparation
+from viz_core.images.preprocessing import Preparation
 from viz_core.pretrained.classifier import build_classification_model
 from viz_core.training.augmentation import Views
 from viz_core.training.classification import Recipe, train_classifier

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 import torch
 from tokenizers import Tokenizer
 
-from viz_core.bleu import corpus_bleu
 from viz_core.models.encoder_decoder import EncoderDecoder
-from viz_core.tokenization import special_tokens
+from viz_core.pretrained.bleu import corpus_bleu
+from viz_core.pretrained.tokenization import special_tokens
 from viz_core.training.batches import Example, collate
 
 Search = Callable[..., list[list[int]]]

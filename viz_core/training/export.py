@@ -10,10 +10,10 @@ from typing import Any
 import torch
 from tokenizers import Tokenizer
 
-from viz_core.bleu import corpus_bleu
-from viz_core.decoding import beam_search, greedy_search
-from viz_core.device import describe_device
 from viz_core.models.encoder_decoder import EncoderDecoder
+from viz_core.pretrained.bleu import corpus_bleu
+from viz_core.pretrained.decoding import beam_search, greedy_search
+from viz_core.runtime.device import describe_device
 from viz_core.training.evaluation import bleu_by_length, translate_all
 from viz_core.training.files import settings_table, ship_weights, write_json
 from viz_core.training.progress import format_seconds

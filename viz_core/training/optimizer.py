@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import nn
 
-from viz_core.device import fast_precision
+from viz_core.runtime.device import fast_precision
 from viz_core.training.muon import Muon
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from viz_core.tokenization import clean
+from viz_core.pretrained.tokenization import clean
 from viz_core.training.download import fetch
 
 ARCHIVE_URL = "http://d2l-data.s3-accelerate.amazonaws.com/fra-eng.zip"

@@ -11,11 +11,11 @@ import torch
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from viz_core.bleu import corpus_bleu
-from viz_core.decoding import greedy_search
-from viz_core.device import fast_precision
 from viz_core.models.encoder_decoder import EncoderDecoder
-from viz_core.tokenization import special_tokens, train_tokenizer
+from viz_core.pretrained.bleu import corpus_bleu
+from viz_core.pretrained.decoding import greedy_search
+from viz_core.pretrained.tokenization import special_tokens, train_tokenizer
+from viz_core.runtime.device import fast_precision
 from viz_core.training.batches import Batch, Example, collate, encode_pairs, plan_batches, token_batches
 from viz_core.training.evaluation import translate_all
 from viz_core.training.files import load_progress, save_progress

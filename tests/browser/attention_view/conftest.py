@@ -11,10 +11,10 @@ from tests.browser.attention_view.reading import (
     QUERIES,
     START,
 )
-from tests.viz_core.figures.attention_groups import make_group
-from viz_core.figures.attention_payload import View
-from viz_core.figures.map_group import MapGroup
-from viz_core.figures.view_words import view_words
+from tests.viz_core.view.attention_groups import make_group
+from viz_core.view.map_group import MapGroup
+from viz_core.view.payload import View
+from viz_core.view.words import view_words
 
 
 @pytest.fixture(scope="module")

@@ -9,9 +9,9 @@ from typing import Any
 
 from playwright.sync_api import Locator, Page
 
-from viz_core.figures.attention_payload import View, encode_view
-from viz_core.figures.view_page import COMPONENTS, view_page, view_script
-from viz_core.figures.view_state import ViewState, read_message
+from viz_core.view.page import COMPONENTS, view_page, view_script
+from viz_core.view.payload import View, encode_view
+from viz_core.view.state import ViewState, read_message
 
 _FOLDER = COMPONENTS / "attention_view"
 _STYLE = """

@@ -9,8 +9,8 @@ import numpy as np
 from playwright.sync_api import Locator, expect
 
 from tests.browser.attention_view.live_view import LiveView
-from viz_core.figures.map_group import MapGroup
-from viz_core.figures.view_state import ViewState
+from viz_core.view.map_group import MapGroup
+from viz_core.view.state import ViewState
 
 QUERIES = ("Le", "chat", "noir", "dor", "mait", "<eos>")
 KEYS = ("The", "black", "cat", "slept", "=1+1", 'a "b", c', "</s>")

@@ -14,8 +14,8 @@ from playwright.sync_api import Browser, expect
 
 from tests.browser.attention_view.live_view import LiveView
 from tests.browser.attention_view.reading import KEYS, QUERIES, colour, saved_npz, weight_in, weights_of
-from viz_core.figures.map_group import MapGroup
-from viz_core.figures.notebook import AttentionView
+from viz_core.view.map_group import MapGroup
+from viz_core.view.notebook import AttentionView
 
 
 def test_numbers_are_saved(live: LiveView, cross: MapGroup) -> None:

@@ -17,11 +17,11 @@ from tests.browser.attention_view.reading import (
     saved_npz,
     weights_of,
 )
-from tests.viz_core.figures.attention_groups import make_group
-from viz_core.analysis import combine_heads
-from viz_core.figures.attention_payload import View
-from viz_core.figures.map_group import MapGroup
-from viz_core.figures.view_words import view_words
+from tests.viz_core.view.attention_groups import make_group
+from viz_core.maps.measures import combine_heads
+from viz_core.view.map_group import MapGroup
+from viz_core.view.payload import View
+from viz_core.view.words import view_words
 
 
 def test_another_head_is_drawn_from_what_is_here(live: LiveView) -> None:

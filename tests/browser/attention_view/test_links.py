@@ -10,10 +10,10 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.attention_view.live_view import LiveView
 from tests.browser.attention_view.reading import QUERIES, weights_of
-from tests.viz_core.figures.attention_groups import make_group
-from viz_core.figures.attention_payload import View
-from viz_core.figures.map_group import MapGroup
-from viz_core.figures.view_words import view_words
+from tests.viz_core.view.attention_groups import make_group
+from viz_core.view.map_group import MapGroup
+from viz_core.view.payload import View
+from viz_core.view.words import view_words
 
 
 def test_links_follow_the_token_and_the_threshold(live: LiveView, cross: MapGroup) -> None:

@@ -15,12 +15,12 @@ from tests.browser.attention_view.reading import (
     saved_npz,
     weights_of,
 )
-from tests.viz_core.figures.attention_groups import make_group
-from viz_core.figures.attention_payload import View
-from viz_core.figures.map_group import MapGroup
-from viz_core.figures.map_part import MapName, whole_map
-from viz_core.figures.view_state import Pin
-from viz_core.figures.view_words import view_words
+from tests.viz_core.view.attention_groups import make_group
+from viz_core.view.map_group import MapGroup
+from viz_core.view.map_part import MapName, whole_map
+from viz_core.view.payload import View
+from viz_core.view.state import Pin
+from viz_core.view.words import view_words
 
 
 def test_the_mouse_reads_exact_weights_and_pins_their_row(live: LiveView, cross: MapGroup) -> None:

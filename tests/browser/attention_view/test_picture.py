@@ -10,11 +10,11 @@ from playwright.sync_api import Page, Position, expect
 
 from tests.browser.attention_view.live_view import LiveView
 from tests.browser.attention_view.reading import colour, patch_place, read_tip, saved_npz, weights_of
-from tests.viz_core.figures.test_over_picture import picture_group
-from viz_core.figures.attention_payload import View
-from viz_core.figures.map_group import MapGroup, MapPicture
-from viz_core.figures.view_state import Look, Pin, ViewState
-from viz_core.figures.view_words import view_words
+from tests.viz_core.view.test_picture import picture_group
+from viz_core.view.map_group import MapGroup, MapPicture
+from viz_core.view.payload import View
+from viz_core.view.state import Look, Pin, ViewState
+from viz_core.view.words import view_words
 
 ROWS, COLUMNS = 3, 4
 COVER = 0.72  # of a colour over the picture, as in over_picture.js

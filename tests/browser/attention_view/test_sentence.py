@@ -10,11 +10,11 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.attention_view.live_view import LiveView
 from tests.browser.attention_view.reading import KEYS, colour, saved_npz, weights_of
-from tests.viz_core.figures.attention_groups import make_group
-from viz_core.figures.attention_payload import View
-from viz_core.figures.map_group import MapGroup
-from viz_core.figures.view_state import Look, Pin, ViewState
-from viz_core.figures.view_words import view_words
+from tests.viz_core.view.attention_groups import make_group
+from viz_core.view.map_group import MapGroup
+from viz_core.view.payload import View
+from viz_core.view.state import Look, Pin, ViewState
+from viz_core.view.words import view_words
 
 
 def test_several_pinned_words_are_read_together(live: LiveView, cross: MapGroup) -> None:

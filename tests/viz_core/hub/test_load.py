@@ -266,10 +266,13 @@ def test_minilm_gives_the_maps_and_the_embedding_of_plain_transformers(minilm: H
     plain = transformers.AutoModel.from_pretrained(path, attn_implementation="eager").eval()
     with torch.no_grad():
         expected = plain(**tokenizer(text, return_tensors="pt"), output_attentions=True)
+        exact = plain.double()(**tokenizer(text, return_tensors="pt"), output_attentions=True)
     run = minilm.run(text)
     assert [token.label for token in run.tokens[:5]] == ["[CLS]", "·the", "·cat", "·sat", "·on"]
-    for layer, weights in enumerate(expected.attentions):
-        assert float((run.trace[f"encoder.{layer}.self"].weights() - weights).abs().max()) < 1e-6
+    for layer, weights in enumerate(exact.attentions):
+        # Which float32 kernel a processor runs decides the last bit: ours may err as eager itself does, no more.
+        rounding = float((expected.attentions[layer] - weights).abs().max())
+        assert float((run.trace[f"encoder.{layer}.self"].weights() - weights).abs().max()) < max(1e-6, rounding)
     embedding = torch.nn.functional.normalize(run.output.mean(dim=0), dim=0)
     plain_embedding = torch.nn.functional.normalize(expected.last_hidden_state[0].mean(dim=0), dim=0)
     torch.testing.assert_close(embedding, plain_embedding, atol=1e-6, rtol=0)

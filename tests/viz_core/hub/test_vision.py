@@ -9,7 +9,9 @@ import torch
 from PIL import Image
 
 from viz_core.hub import HubError, HubModel, HubVision
-from viz_core.vision import gradient_relevance, patchify, permutation_test, random_order
+from viz_core.lessons.vision_transformer.patches import patchify
+from viz_core.lessons.vision_transformer.permutation import permutation_test, random_order
+from viz_core.maps.relevance import gradient_relevance
 
 Models = Callable[[str], HubModel]
 FAMILIES = {"vit": 1, "deit": 2, "dinov2": 1, "registers": 5}

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from viz_core.decoding import greedy_search
 from viz_core.models import EncoderDecoder, Seq2SeqAttentionDecoder, Seq2SeqDecoder, Seq2SeqEncoder
-from viz_core.tokenization import SpecialTokens
+from viz_core.pretrained.decoding import greedy_search
+from viz_core.pretrained.tokenization import SpecialTokens
 from viz_core.trace import record
 
 VOCAB, EMBED, HIDDEN, LAYERS = 17, 5, 6, 2

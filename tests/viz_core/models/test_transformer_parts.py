@@ -7,13 +7,13 @@ import torch
 from torch import nn
 
 from tests.viz_core.models.transformer_cases import FFN, HEADS, WIDTH, shaken
-from viz_core.anatomy import batch_norm, layer_norm
 from viz_core.models import (
     AddNorm,
     PositionWiseFFN,
     TransformerDecoderBlock,
     TransformerEncoderBlock,
 )
+from viz_core.models.anatomy import batch_norm, layer_norm
 from viz_core.models.transformer import DecoderState
 
 

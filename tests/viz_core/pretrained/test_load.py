@@ -17,7 +17,7 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 
 from viz_core.pretrained import CheckpointError, Translator, available, load
-from viz_core.tokenization import train_tokenizer
+from viz_core.pretrained.tokenization import train_tokenizer
 
 NAME = "tiny-en-fr"
 

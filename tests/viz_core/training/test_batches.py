@@ -9,7 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from viz_core.tokenization import train_tokenizer
+from viz_core.pretrained.tokenization import train_tokenizer
 from viz_core.training.batches import Batch, Example, collate, encode_pairs, plan_batches, token_batches
 from viz_core.training.sentence_pairs import Pair
 

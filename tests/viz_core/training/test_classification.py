@@ -12,6 +12,9 @@ import torch
 from PIL import Image
 from safetensors.torch import load as load_tensors
 
+from viz_core.maps.over_patches import token_attention
+from viz_core.maps.relevance import gradient_relevance
+from viz_core.maps.rollout import attention_rollout
 from viz_core.models import ViT
 from viz_core.pretrained import CheckpointError, build_classification_model, load, load_classifier, load_translator
 from viz_core.trace import record
@@ -21,7 +24,6 @@ from viz_core.training.augmentation import Views
 from viz_core.training.classification import Recipe, State, accuracy, hold_out, predict, train_classifier
 from viz_core.training.classifiers import DESIGNS, measure
 from viz_core.training.picture_sets import FASHION_MNIST, Pictures, PictureSplit
-from viz_core.vision import attention_rollout, gradient_relevance, token_attention
 
 CPU = torch.device("cpu")
 NAME = "vit-fashion-mnist"

@@ -7,11 +7,11 @@ import copy
 import torch
 from torch import Tensor
 
-from viz_core.bleu import corpus_bleu
-from viz_core.decoding import greedy_search
 from viz_core.models import EncoderDecoder
 from viz_core.pretrained import Translator
-from viz_core.tokenization import SpecialTokens
+from viz_core.pretrained.bleu import corpus_bleu
+from viz_core.pretrained.decoding import greedy_search
+from viz_core.pretrained.tokenization import SpecialTokens
 from viz_core.training.evaluation import bleu_by_length, translate_all
 from viz_core.training.sentence_pairs import Pair
 

@@ -14,11 +14,11 @@ import torch
 from safetensors.torch import load as load_tensors
 from tokenizers import Tokenizer
 
-from viz_core.bleu import corpus_bleu
-from viz_core.decoding import beam_search, greedy_search
 from viz_core.models import EncoderDecoder
 from viz_core.pretrained import build_translation_model, load
-from viz_core.tokenization import train_tokenizer
+from viz_core.pretrained.bleu import corpus_bleu
+from viz_core.pretrained.decoding import beam_search, greedy_search
+from viz_core.pretrained.tokenization import train_tokenizer
 from viz_core.training.evaluation import translate_all
 from viz_core.training.export import BOOK_SENTENCES, LENGTH_EDGES, export_translator
 from viz_core.training.sentence_pairs import Pair, Split

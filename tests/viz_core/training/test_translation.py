@@ -15,10 +15,10 @@ import torch.nn.functional as F
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from viz_core.bleu import corpus_bleu
-from viz_core.decoding import beam_search, greedy_search
 from viz_core.models import EncoderDecoder
 from viz_core.pretrained import build_translation_model
+from viz_core.pretrained.bleu import corpus_bleu
+from viz_core.pretrained.decoding import beam_search, greedy_search
 from viz_core.training import translation as loop
 from viz_core.training.batches import collate, encode_pairs
 from viz_core.training.evaluation import translate_all

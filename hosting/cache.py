@@ -1,0 +1,126 @@
+"""Results kept for whoever asks the same again: the longest unused go first, by number and by bytes."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections import Counter, OrderedDict
+from collections.abc import Hashable
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import Any
+
+import numpy as np
+from PIL import Image
+from torch import Tensor
+
+from viz_core.trace import Trace
+from viz_core.view.map_group import MapGroup
+
+MISSING = object()
+_THUMBNAIL = 64  # pixels on a side of one, at most
+
+
+class Kept:
+    """A store that holds at most so many entries and bytes; threads may share it.
+
+    A result larger than all of it is kept by itself, with what it shares its tensors with: a page that is drawn anew
+    would else compute it at every click.
+    """
+
+    def __init__(self, max_entries: int, max_bytes: int) -> None:
+        self._max_entries, self._max_bytes = max_entries, max_bytes
+        self._entries: OrderedDict[Hashable, tuple[Any, Footprint]] = OrderedDict()
+        self._holders: Counter[int] = Counter()  # entries that hold a storage
+        self._bytes = 0
+        self._lock = threading.Lock()
+
+    def get(self, key: Hashable) -> Any:
+        """What is kept under the key, or MISSING."""
+        with self._lock:
+            if key not in self._entries:
+                return MISSING
+            self._entries.move_to_end(key)
+            return self._entries[key][0]
+
+    def put(self, key: Hashable, value: Any) -> None:
+        """Keep a value, and let go of what is too much."""
+        new = Footprint()
+        new.add(key)
+        new.add(value)
+        with self._lock:
+            self._remove(key)
+            for storage, size in new.storages.items():
+                self._bytes += 0 if self._holders[storage] else size
+                self._holders[storage] += 1
+            self._bytes += new.own
+            self._entries[key] = (value, new)
+            for old, (_, footprint) in list(self._entries.items())[:-1]:
+                if len(self._entries) <= self._max_entries and self._bytes <= self._max_bytes:
+                    break
+                if len(self._entries) > self._max_entries or not footprint.storages.keys() & new.storages.keys():
+                    self._remove(old)
+
+    @property
+    def nbytes(self) -> int:
+        return self._bytes
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def _remove(self, key: Hashable) -> None:
+        if key not in self._entries:
+            return
+        _, old = self._entries.pop(key)
+        self._bytes -= old.own
+        for storage, size in old.storages.items():
+            self._holders[storage] -= 1
+            if not self._holders[storage]:
+                del self._holders[storage]
+                self._bytes -= size
+
+
+@dataclass
+class Footprint:
+    """About how many bytes results hold: tensors by the storage that several may share, all else by itself."""
+
+    own: int = 0
+    storages: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def total(self) -> int:
+        return self.own + sum(self.storages.values())
+
+    def add(self, value: Any) -> None:
+        """Count this in, and whatever hangs on it."""
+        if isinstance(value, Tensor):
+            storage = value.untyped_storage()
+            self.storages[storage.data_ptr()] = storage.nbytes()
+        elif isinstance(value, np.ndarray):
+            self.own += int(value.nbytes)
+        elif isinstance(value, Image.Image):
+            self.own += value.width * value.height * len(value.getbands())
+        elif isinstance(value, dict):
+            self._each([*value.keys(), *value.values()])
+        elif isinstance(value, (tuple, list)):
+            self._each(value)
+        elif isinstance(value, Trace):
+            self._each([call.source for call in value])
+        elif is_dataclass(value) and not isinstance(value, type):
+            self._each([getattr(value, item.name) for item in fields(value) if not item.name.startswith("_")])
+        else:
+            self.own += sys.getsizeof(value)
+        if isinstance(value, MapGroup):  # its pictures come later, and stay
+            rows, columns = (min(_THUMBNAIL, len(side)) for side in (value.query_tokens, value.key_tokens))
+            self.own += sum(call.num_heads for call in value.calls) * (rows * columns + 512)
+
+    def _each(self, values: Any) -> None:
+        self.own += 64
+        for value in values:
+            self.add(value)
+
+
+def footprint(value: Any) -> int:
+    """About how many bytes a result holds."""
+    counted = Footprint()
+    counted.add(value)
+    return counted.total

@@ -1,0 +1,19 @@
+"""The chapter's picture on the home page."""
+
+from __future__ import annotations
+
+import torch
+from PIL import Image
+
+from viz_core.figures.raster import tiles, weights_image
+from viz_core.lessons.architectures import LayerSizes
+from viz_core.lessons.architectures.paths import path_matrix
+
+
+def picture() -> Image.Image:
+    """How far every token is from every other: recurrence, convolutions, restricted and full self-attention."""
+    sizes, narrow = LayerSizes(20, 8, 3, 5), LayerSizes(20, 8, 2, 5)
+    kinds = [("recurrent", sizes), ("convolution", sizes), ("restricted", sizes)]
+    kinds += [("dilated", narrow), ("dilated", sizes), ("attention", sizes)]
+    lengths = torch.stack([path_matrix(name, size) for name, size in kinds])
+    return weights_image(tiles(lengths / lengths.amax(), columns=3).numpy())

@@ -1,0 +1,125 @@
+"""Pictures of the Bahdanau chapter: one step of the decoder, and what attention is worth by sentence length."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from viz_core.figures.style import ACCENT, CATEGORIES, KEYS, QUERIES, SIGNED_SCALE, VALUES, escape_labels, lay_out
+from viz_core.lessons.bahdanau.decoder_steps import DecoderSteps
+
+Labels = Mapping[str, str]
+Bins = Sequence[Mapping[str, float]]
+
+
+def weights_figure(steps: DecoderSteps, step: int, source: Sequence[str], labels: Labels) -> go.Figure:
+    """One step's weights over the source words, which sum to one; the steps before it stay as a faint outline."""
+    weights = steps.weights.numpy().astype(np.float32)
+    places = list(range(len(source)))
+    figure = go.Figure()
+    for name, row, colour, opacity in (
+        (labels["before"], weights[max(step - 1, 0)], "#9aa0a6", 0.45),
+        (labels["now"], weights[step], KEYS, 1.0),
+    ):
+        if name == labels["before"] and step == 0:
+            continue
+        figure.add_bar(
+            x=places,
+            y=row,
+            name=name,
+            marker={"color": colour, "opacity": opacity},
+            width=0.84 if opacity < 1 else 0.56,
+            hovertemplate=f"%{{y:.4f}}<extra>{name}</extra>",
+        )
+    figure.update_layout(barmode="overlay")
+    figure.update_xaxes(tickmode="array", tickvals=places, ticktext=escape_labels(list(source)), tickangle=-35)
+    figure.update_yaxes(range=[0, 1.02])
+    return lay_out(figure, labels["source"], labels["weight"], height=300)
+
+
+def choice_figure(likeliest: Sequence[tuple[str, float]], chosen: int | None, labels: Labels) -> go.Figure:
+    """The likeliest next words, the likeliest on top; the one that was written in the accent colour.
+
+    Args:
+        chosen: place of the written word in `likeliest`, or None where it is not among them.
+    """
+    places = list(range(len(likeliest)))
+    figure = go.Figure(
+        go.Bar(
+            x=np.array([p for _, p in likeliest], dtype=np.float32),
+            y=places,
+            orientation="h",
+            marker={"color": [ACCENT if place == chosen else "#9aa0a6" for place in places]},
+            text=[f"{p:.2f}" for _, p in likeliest],
+            textposition="outside",
+            cliponaxis=False,
+            hovertemplate="%{x:.4f}<extra></extra>",
+        )
+    )
+    words = escape_labels([word for word, _ in likeliest])
+    figure.update_xaxes(range=[0, 1.12], tickvals=[0, 0.5, 1])
+    figure.update_yaxes(autorange="reversed", tickmode="array", tickvals=places, ticktext=words)
+    return lay_out(figure, labels["probability"], "", height=300)
+
+
+def states_figure(steps: DecoderSteps, step: int, labels: Labels) -> go.Figure:
+    """The query state that asks and the context it gets, one cell a dimension, on one signed scale.
+
+    Both are outputs of GRU layers or means of them, so every number lies between -1 and 1.
+    """
+    figure = make_subplots(rows=2, cols=1, shared_xaxes=True, vertical_spacing=0.16)
+    rows = ((labels["query"], steps.queries[step], QUERIES), (labels["context"], steps.contexts[step], VALUES))
+    for place, (name, values, colour) in enumerate(rows, start=1):
+        figure.add_heatmap(
+            z=values.numpy().astype(np.float32)[None],
+            zmin=-1,
+            zmax=1,
+            colorscale=SIGNED_SCALE,
+            colorbar={"thickness": 12, "tickvals": [-1, 0, 1]},
+            showscale=place == 1,
+            hovertemplate=f"{labels['dimension']} %{{x}}: %{{z:.3f}}<extra>{name}</extra>",
+            row=place,
+            col=1,
+        )
+        figure.update_yaxes(tickvals=[0], ticktext=[name], tickfont={"color": colour, "size": 13}, row=place, col=1)
+    lay_out(figure, "", "", height=190)
+    return figure.update_xaxes(title=labels["dimension"], row=2, col=1)
+
+
+def lengths_figure(models: Mapping[str, Bins], labels: Labels) -> go.Figure:
+    """Test BLEU by length of the source sentence, one line a model; the first model is the plain one."""
+    figure = go.Figure()
+    for (name, bins), colour, symbol in zip(models.items(), (CATEGORIES[7], KEYS, QUERIES), _SYMBOLS, strict=False):
+        figure.add_scatter(
+            x=[f"{b['from']:.0f}–{b['to']:.0f}" for b in bins],
+            y=np.array([b["bleu"] for b in bins], dtype=np.float32),
+            customdata=[b["sentences"] for b in bins],
+            name=name,
+            mode="lines+markers",
+            line={"color": colour, "width": 3},
+            marker={"size": 9, "symbol": symbol},
+            hovertemplate=f"%{{x}}: %{{y:.1f}} · %{{customdata:,}} {labels['sentences']}<extra>{name}</extra>",
+        )
+    figure.update_yaxes(rangemode="tozero")
+    return lay_out(figure, labels["length"], labels["bleu"], height=400)
+
+
+def curves_figure(models: Mapping[str, Sequence[Mapping[str, float]]], labels: Labels) -> go.Figure:
+    """Validation loss by epoch, one line a model."""
+    figure = go.Figure()
+    for (name, curve), colour, symbol in zip(models.items(), (CATEGORIES[7], KEYS, QUERIES), _SYMBOLS, strict=False):
+        figure.add_scatter(
+            x=np.array([point["epoch"] for point in curve], dtype=np.float32),
+            y=np.array([point["validation_loss"] for point in curve], dtype=np.float32),
+            name=name,
+            mode="lines+markers",
+            line={"color": colour},
+            marker={"symbol": symbol},
+        )
+    return lay_out(figure, labels["epoch"], labels["loss"], height=320)
+
+
+_SYMBOLS = ("square", "circle", "diamond")

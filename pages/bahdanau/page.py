@@ -1,0 +1,55 @@
+"""Bahdanau attention: a decoder that looks at the source anew before every word."""
+
+import streamlit as st
+
+from pages.bahdanau.parts import ATTENTION, PLAIN, by_length, how_trained, side_by_side, step_through
+from ui.attention_view import attention_view
+from ui.chapter import Chapter
+from ui.models import translation_look, translation_maps
+from ui.translation import ask_sentence, show_result, translate
+from ui.words import current_language, load_words
+from viz_core.attention import AdditiveAttention
+from viz_core.models import Seq2SeqAttentionDecoder, Seq2SeqDecoder
+from viz_core.view.translation import aligning_head, open_map
+
+ROUNDING = 1e-5  # what float32 may lose in sums of a few hundred terms
+
+chapter = Chapter("bahdanau")
+chapter.question()
+request = ask_sentence(chapter)
+result = translate(chapter, ATTENTION, request)
+if result is None:
+    st.stop()
+show_result(request, result)
+
+step_through(chapter, request, result)
+
+chapter.heading("map")
+groups = translation_maps(ATTENTION, request.text, request.beam, current_language())
+view = attention_view(
+    groups,
+    load_words("attention-view").sections,
+    default=aligning_head(groups),
+    key="maps",
+    language=current_language(),
+)
+chapter.look_for("maps")
+
+chapter.heading("worth")
+chapter.text("worth")
+side_by_side(chapter, request)
+by_length(chapter)
+
+chapter.text("formula")
+residuals = translation_look("step-residuals", ATTENTION, request.text, request.beam)
+with chapter.claims():
+    chapter.claim("rows", residuals["rows"], ROUNDING)
+    chapter.claim("formula", residuals["formula"], ROUNDING)
+    chapter.claim("bottleneck", translation_look("bottleneck", PLAIN, request.text), 0.0)
+
+chapter.heading("training")
+how_trained(chapter)
+
+chapter.exercise("order")
+chapter.code(AdditiveAttention, Seq2SeqAttentionDecoder, Seq2SeqDecoder)
+chapter.downloads(weights=lambda: open_map(groups, view).numpy())

@@ -1,0 +1,50 @@
+"""Every head of a model at a glance: one measure of each, layer by layer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import plotly.graph_objects as go
+from jaxtyping import Float
+
+from viz_core.figures.style import WEIGHTS_SCALE, lay_out
+from viz_core.maps.fingerprints import MEASURES
+from viz_core.view.map_group import MapGroup
+
+Labels = Mapping[str, str]
+
+
+def measured(group: MapGroup) -> dict[str, Float[np.ndarray, "layers heads"]]:
+    """Every measure that means something for these maps, by its name: one number for each head of each layer."""
+    prints = [group.picture(layer).fingerprints for layer in range(len(group.calls))]
+    heads = min(len(row) for row in prints)
+    found = {}
+    for name in MEASURES:
+        values = [[getattr(print_, name) for print_ in row[:heads]] for row in prints]
+        if all(value is not None for row in values for value in row):
+            found[name] = np.array(values, dtype=np.float32)
+    return found
+
+
+def fingerprint_figure(values: Float[np.ndarray, "layers heads"], measure: str, labels: Labels) -> go.Figure:
+    """One measure of every head: layers in rows, the first on top; heads in columns, both counted from 1."""
+    layers, heads = values.shape
+    figure = go.Figure(
+        go.Heatmap(
+            z=values.astype(np.float32),
+            x=np.arange(1, heads + 1, dtype=np.int32),
+            y=np.arange(1, layers + 1, dtype=np.int32),
+            zmin=0,
+            zmax=max(float(values.max()), 1e-6),
+            colorscale=WEIGHTS_SCALE,
+            xgap=2,
+            ygap=2,
+            texttemplate="%{z:.2f}" if heads <= 16 and layers <= 16 else None,
+            hovertemplate=f"{labels['layer']} %{{y}}, {labels['head']} %{{x}}: %{{z:.3f}}<extra></extra>",
+            colorbar={"title": labels[f"unit-{measure}"], "thickness": 12},
+        )
+    )
+    figure.update_xaxes(dtick=max(1, heads // 16), showgrid=False)
+    figure.update_yaxes(dtick=max(1, layers // 16), showgrid=False, autorange="reversed")
+    return lay_out(figure, labels["head"], labels["layer"], height=110 + 34 * min(layers, 24))

@@ -1,0 +1,16 @@
+"""The chapter's picture on the home page."""
+
+from __future__ import annotations
+
+import torch
+from PIL import Image
+
+from ui.translation import sample_maps
+from viz_core.figures.raster import tiles, weights_image
+
+
+def picture() -> Image.Image:
+    """Every head of the encoder on the first long sample, four rows of six."""
+    encoder = sample_maps("transformer-en-fr", "cat")[0]
+    heads = torch.cat([call.weights()[0] for call in encoder.calls])
+    return weights_image(tiles(heads, columns=6).numpy())

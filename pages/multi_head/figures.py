@@ -1,0 +1,204 @@
+"""Pictures of multi-head attention: the flow of shapes, costs by number of heads, what the paper measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import plotly.graph_objects as go
+
+from viz_core.figures.style import ACCENT, KEYS, QUERIES, VALUES, lay_out, mark_on_log_axis
+from viz_core.runtime.stopwatch import Measurement
+
+Labels = Mapping[str, str]
+_PLAIN = "#7f8a90"
+
+
+class Block(NamedTuple):
+    """A tensor in the flow: where it stands (columns from the left, rows from the top) and what it looks like."""
+
+    name: str  # of a field of `MultiHeadSteps`
+    row: float
+    left: float
+    width: float
+    colour: str
+    cut: bool = False  # into heads
+
+
+# Queries, keys and values stay in their own columns until they meet.
+FLOW = (
+    Block("input", 0, 1.1, 1.0, _PLAIN),
+    Block("queries", 1, 0, 1.0, QUERIES),
+    Block("keys", 1, 1.1, 1.0, KEYS),
+    Block("values", 1, 2.2, 1.0, VALUES),
+    Block("split_queries", 2, 0, 1.0, QUERIES, True),
+    Block("split_keys", 2, 1.1, 1.0, KEYS, True),
+    Block("split_values", 2, 2.2, 1.0, VALUES, True),
+    Block("scores", 3, 0, 1.0, _PLAIN, True),
+    Block("weights", 3, 1.1, 1.0, ACCENT, True),
+    Block("attended", 4, 1.65, 1.0, VALUES, True),
+    Block("concatenated", 5, 1.65, 1.0, VALUES),
+    Block("output", 6, 1.65, 1.0, _PLAIN),
+)
+_ARROWS = (
+    ("input", "queries"),
+    ("input", "keys"),
+    ("input", "values"),
+    ("queries", "split_queries"),
+    ("keys", "split_keys"),
+    ("values", "split_values"),
+    ("split_queries", "scores"),
+    ("split_keys", "scores"),
+    ("scores", "weights"),
+    ("weights", "attended"),
+    ("split_values", "attended"),
+    ("attended", "concatenated"),
+    ("concatenated", "output"),
+)
+_PITCH, _HEIGHT = 1.0, 0.56
+
+
+def flow_figure(shapes: Mapping[str, tuple[int, ...]], num_heads: int, chosen: str, labels: Labels) -> go.Figure:
+    """Every tensor with its shape, from input to output; those cut into heads are drawn cut, the chosen one framed.
+
+    Args:
+        shapes: of each tensor, by its name in `MultiHeadSteps`.
+        chosen: the tensor that is framed.
+
+    Raises:
+        ValueError: if a tensor of the flow has no shape, or the chosen one is not in it.
+    """
+    missing = [block.name for block in FLOW if block.name not in shapes]
+    if missing:
+        raise ValueError(f"shapes: expected one for each tensor, got none for {', '.join(missing)}")
+    blocks = {block.name: block for block in FLOW}
+    if chosen not in blocks:
+        raise ValueError(f"chosen: expected one of {', '.join(blocks)}, got {chosen!r}")
+    figure = go.Figure()
+    for start, end in _ARROWS:
+        _arrow(figure, blocks[start], blocks[end])
+    for block in FLOW:
+        _draw(figure, block, num_heads, block.name == chosen)
+    figure.add_scatter(
+        x=np.array([block.left + block.width / 2 for block in FLOW], dtype=np.float32),
+        y=np.array([_middle(block) for block in FLOW], dtype=np.float32),
+        mode="text",
+        text=[f"<b>{labels[block.name]}</b><br>{_shape(shapes[block.name])}" for block in FLOW],
+        textfont={"size": 12},
+        hovertext=[labels[f"{block.name}-made"] for block in FLOW],
+        hovertemplate="%{hovertext}<extra></extra>",
+        showlegend=False,
+    )
+    lay_out(figure, "", "", height=620).update_layout(margin={"l": 4, "r": 4, "t": 4, "b": 4})
+    figure.update_xaxes(visible=False, range=[-0.08, 3.28], fixedrange=True)
+    return figure.update_yaxes(visible=False, range=[-6 * _PITCH - 0.08, _HEIGHT + 0.08], fixedrange=True)
+
+
+def published_figure(bleu: Mapping[int, float], chosen: int, labels: Labels) -> go.Figure:
+    """BLEU by number of heads as the paper prints it; the reader's number in the accent colour where it is there."""
+    figure = go.Figure(
+        go.Bar(
+            x=[str(heads) for heads in bleu],
+            y=np.array(list(bleu.values()), dtype=np.float32),
+            marker={"color": [ACCENT if heads == chosen else _PLAIN for heads in bleu]},
+            text=[f"{value:.1f}" for value in bleu.values()],
+            textposition="outside",
+            cliponaxis=False,
+            hovertemplate="%{x}: %{y:.1f}<extra></extra>",
+        )
+    )
+    figure.update_xaxes(type="category")
+    figure.update_yaxes(range=[24, 26.2])  # a bar from 0 would hide a difference of one point
+    return lay_out(figure, labels["heads"], labels["bleu"], height=320)
+
+
+def cost_figure(
+    lines: Mapping[str, Sequence[int]], heads: Sequence[int], chosen: int, y_title: str, labels: Labels
+) -> go.Figure:
+    """A count by number of heads: heads that share the width, and heads that each have all of it."""
+    looks = {"shared": (ACCENT, "solid", "circle"), "whole": (_PLAIN, "dash", "square")}
+    figure = go.Figure()
+    for name, (colour, dash, symbol) in looks.items():
+        figure.add_scatter(
+            x=np.array(heads, dtype=np.float32),
+            y=np.array(lines[name], dtype=np.float32),
+            mode="lines+markers",
+            name=labels[name],
+            line={"color": colour, "dash": dash, "width": 2.5},
+            marker={"size": 8, "symbol": symbol},
+            hovertemplate="%{y:,.0f}",
+        )
+    mark_on_log_axis(figure, chosen, labels["yours"])
+    figure.update_xaxes(type="log", tickvals=list(heads), ticktext=[str(h) for h in heads])
+    figure.update_yaxes(type="log", exponentformat="power", dtick=1)
+    figure.update_layout(hovermode="x unified")
+    return lay_out(figure, labels["heads"], y_title, height=380)
+
+
+def batch_figure(measurements: Sequence[Measurement], labels: Labels) -> go.Figure:
+    """Milliseconds by number of heads: all in one batch, and one after the other. Here n counts heads."""
+    figure = go.Figure()
+    for name, colour, symbol in (("batch", ACCENT, "circle"), ("loop", KEYS, "square")):
+        own = [m for m in measurements if m.name == name and m.seconds is not None]
+        figure.add_scatter(
+            x=np.array([m.n for m in own], dtype=np.float32),
+            y=np.array([1000 * (m.seconds or 0) for m in own], dtype=np.float32),
+            mode="lines+markers",
+            name=labels[name],
+            line={"color": colour, "width": 2.5},
+            marker={"size": 8, "symbol": symbol},
+            hovertemplate="%{y:.3~g} ms",
+        )
+    heads = sorted({m.n for m in measurements})
+    figure.update_xaxes(type="log", tickvals=heads, ticktext=[str(h) for h in heads])
+    figure.update_yaxes(rangemode="tozero")
+    figure.update_layout(hovermode="x unified")
+    return lay_out(figure, labels["heads"], labels["milliseconds"], height=340)
+
+
+def _shape(sizes: tuple[int, ...]) -> str:
+    return f"({', '.join(map(str, sizes))})"
+
+
+def _middle(block: Block) -> float:
+    return -block.row * _PITCH + _HEIGHT / 2
+
+
+def _draw(figure: go.Figure, block: Block, num_heads: int, chosen: bool) -> None:
+    bottom = -block.row * _PITCH
+    line = {"color": ACCENT, "width": 3.5} if chosen else {"color": block.colour, "width": 1.2}
+    corners = {"x0": block.left, "x1": block.left + block.width, "y0": bottom, "y1": bottom + _HEIGHT}
+    figure.add_shape(type="rect", **corners, fillcolor=block.colour, opacity=0.22, line={"width": 0})
+    figure.add_shape(type="rect", **corners, line=line)
+    if block.cut and num_heads > 1:
+        cuts = block.left + block.width * np.arange(1, num_heads) / num_heads
+        x = np.stack([cuts, cuts, np.full_like(cuts, np.nan)], axis=1).ravel()
+        y = np.tile([bottom, bottom + _HEIGHT, np.nan], num_heads - 1)
+        figure.add_scatter(
+            x=x.astype(np.float32),
+            y=y.astype(np.float32),
+            mode="lines",
+            line={"color": block.colour, "width": 1},
+            opacity=0.35,
+            hoverinfo="skip",
+            showlegend=False,
+        )
+
+
+def _arrow(figure: go.Figure, start: Block, end: Block) -> None:
+    """From the foot of one block to the head of the next; sideways where both stand in one row."""
+    if start.row == end.row:
+        x, y = [start.left + start.width, end.left], [_middle(start), _middle(end)]
+    else:
+        x = [start.left + start.width / 2, end.left + end.width / 2]
+        y = [-start.row * _PITCH, -end.row * _PITCH + _HEIGHT]
+    figure.add_scatter(
+        x=np.array(x, dtype=np.float32),
+        y=np.array(y, dtype=np.float32),
+        mode="lines+markers",
+        line={"color": "rgba(128,128,128,0.7)", "width": 1.4},
+        marker={"size": [0, 9], "symbol": "arrow", "angleref": "previous", "color": "rgba(128,128,128,0.9)"},
+        hoverinfo="skip",
+        showlegend=False,
+    )

@@ -1,0 +1,49 @@
+"""Multi-head attention: width and heads, the flow of shapes, each head's map, what heads cost, torch's own module."""
+
+import streamlit as st
+
+from pages.multi_head import parts
+from ui.chapter import Chapter
+from viz_core.attention import MultiHeadAttention
+from viz_core.lessons.multi_head.costs import multi_head_cost
+from viz_core.lessons.multi_head.steps import (
+    multi_head_steps,
+    one_head_at_a_time,
+    rounding_bound,
+    torch_multi_head,
+    torch_residuals,
+    walk_residual,
+)
+from viz_core.maps.residuals import row_sum_error
+
+chapter = Chapter("multi-head")
+chapter.question()
+asked = parts.ask(chapter)
+if asked is None:
+    st.stop()
+
+head = parts.maps(chapter, asked)
+
+chapter.heading("flow")
+chapter.text("mathematics", d=asked.num_hiddens, h=asked.num_heads, w=asked.num_hiddens // asked.num_heads)
+parts.flow(chapter, asked, head)
+
+output, weights = torch_residuals(asked.layer, asked.inputs)
+rounding = rounding_bound(asked.steps)
+with chapter.claims():
+    chapter.claim("torch", output, rounding)
+    chapter.claim("torch-weights", weights, rounding, heads=asked.num_heads)
+    chapter.claim("walk", walk_residual(asked.layer, asked.steps), rounding)
+    chapter.claim("rows", row_sum_error(asked.steps.trace), parts.ROUNDING)
+
+chapter.tabs(cost=lambda: parts.cost(chapter, asked), batch=lambda: parts.batch(chapter, asked))
+
+chapter.exercise("double")
+chapter.code(
+    MultiHeadAttention, multi_head_steps, one_head_at_a_time, torch_multi_head, torch_residuals, multi_head_cost
+)
+chapter.downloads(
+    weights=asked.steps.weights[0, head].numpy(),
+    all_weights=asked.steps.weights[0].numpy(),
+    output=asked.steps.output[0].numpy(),
+)

@@ -1,0 +1,45 @@
+"""Every position scheme on the same tokens: side by side, one at a time, its cost, and what breaks without it."""
+
+import streamlit as st
+
+from pages.position_embeddings.experiments import experiments
+from pages.position_embeddings.parts import ask, costs, shuffle, side_by_side
+from pages.position_embeddings.schemes import one_scheme
+from ui.chapter import Chapter
+from viz_core.positional import (
+    RelativePositionEmbedding2d,
+    alibi_bias,
+    apply_rotary,
+    relative_to_absolute_steps,
+    t5_relative_position_bucket,
+)
+from viz_core.positional.order import order_residual
+from viz_core.positional.schemes import SCHEMES, Scheme
+
+chapter = Chapter("position-embeddings")
+chapter.question()
+asked = ask(chapter)
+if asked is None:
+    st.stop()
+
+chapter.tabs(
+    schemes=lambda: side_by_side(chapter, asked),
+    closer=lambda: one_scheme(chapter, asked),
+    costs=lambda: costs(chapter, asked),
+    shuffle=lambda: shuffle(chapter, asked),
+    experiments=lambda: experiments(chapter, asked),
+)
+
+chapter.exercise("echo")
+chapter.code(
+    Scheme,
+    order_residual,
+    relative_to_absolute_steps,
+    RelativePositionEmbedding2d,
+    apply_rotary,
+    alibi_bias,
+    t5_relative_position_bucket,
+)
+chapter.downloads(
+    **{scheme.name.replace("-", "_"): scheme.position_scores(asked.setting).numpy() for scheme in SCHEMES[1:]}
+)

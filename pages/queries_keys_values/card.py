@@ -1,0 +1,14 @@
+"""The chapter's picture on the home page."""
+
+from __future__ import annotations
+
+from PIL import Image
+
+from viz_core.figures.raster import weights_image
+from viz_core.lessons.queries_keys_values.lookup import BOOK_DATABASE, soft_lookup
+
+
+def picture() -> Image.Image:
+    """Every name of the book's table looked up softly among all."""
+    keys = [key for key, _ in BOOK_DATABASE]
+    return weights_image(soft_lookup(keys, keys, 0.3).float().numpy())

@@ -1,0 +1,102 @@
+"""Pictures of a lookup: weights over the keys, the table of edits, every key looked up among all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+from jaxtyping import Float
+
+from viz_core.figures.style import KEYS, QUERIES, WEIGHTS_SCALE, escape_labels, lay_out
+from viz_core.lessons.queries_keys_values.edit_distance import cheapest_path, edit_table
+
+Labels = Mapping[str, str]
+MOST_LETTERS = 16  # of a word beside a picture
+
+
+def weights_figure(weights: Float[np.ndarray, "keys"], names: Sequence[tuple[str, str]], labels: Labels) -> go.Figure:
+    """A bar for each key, the first on top, with its value and its weight."""
+    places = np.arange(len(weights), dtype=np.float32)
+    hover = [labels["pair"].format(key=key, value=value) for key, value in _escaped(names)]
+    figure = go.Figure(
+        go.Bar(
+            x=weights.astype(np.float32),
+            y=places,
+            orientation="h",
+            marker={"color": KEYS},
+            text=[f"{weight:.3f}" for weight in weights],
+            textposition="outside",
+            cliponaxis=False,
+            customdata=hover,
+            hovertemplate="%{customdata}: %{x:.6f}<extra></extra>",
+        )
+    )
+    shown = [labels["pair"].format(key=_short(key), value=_short(value)) for key, value in _escaped(names)]
+    lay_out(figure, labels["weight"], "", 90 + 30 * max(4, len(weights)))
+    figure.update_xaxes(range=[0, 1.14], tickvals=[0, 0.25, 0.5, 0.75, 1], zeroline=False)
+    figure.update_yaxes(tickvals=places, ticktext=shown, autorange="reversed", showgrid=False, ticks="")
+    return figure.update_layout(bargap=0.35)
+
+
+def edits_figure(query: str, key: str, end: int, labels: Labels) -> go.Figure:
+    """The table of Wagner and Fischer, with one cheapest way from its start to column `end` of its last row."""
+    table = np.array(edit_table(query, key), dtype=np.float32)
+    path = cheapest_path(edit_table(query, key), end)
+    rows, columns = table.shape
+    figure = go.Figure(
+        go.Heatmap(
+            z=table,
+            colorscale=WEIGHTS_SCALE,
+            reversescale=True,
+            showscale=False,
+            xgap=2,
+            ygap=2,
+            texttemplate="%{z:.0f}" if columns <= 24 else None,
+            hovertemplate=labels["edits"].format(i="%{y}", j="%{x}", edits="%{z}") + "<extra></extra>",
+        )
+    )
+    figure.add_scatter(
+        x=np.array([j for _, j in path], dtype=np.float32),
+        y=np.array([i for i, _ in path], dtype=np.float32),
+        mode="markers",
+        marker={"color": QUERIES, "size": 26, "symbol": "square-open", "line": {"width": 3}},
+        hoverinfo="skip",
+        showlegend=False,
+    )
+    lay_out(figure, labels["key-letters"], labels["query-letters"], 110 + 34 * max(3, rows))
+    style = {"showgrid": False, "zeroline": False, "ticks": "", "tickmode": "array"}
+    figure.update_xaxes(tickvals=np.arange(columns), ticktext=["∅", *escape_labels(tuple(key))], side="top", **style)
+    figure.update_yaxes(tickvals=np.arange(rows), ticktext=["∅", *escape_labels(tuple(query))], **style)
+    return figure.update_yaxes(autorange="reversed")
+
+
+def all_keys_figure(weights: Float[np.ndarray, "keys keys"], keys: Sequence[str], labels: Labels) -> go.Figure:
+    """Every key as a query (rows) and as a key (columns)."""
+    places = np.arange(len(keys), dtype=np.float32)
+    names = [_short(key) for key in escape_labels(tuple(keys))]
+    figure = go.Figure(
+        go.Heatmap(
+            z=weights.astype(np.float32),
+            zmin=0,
+            zmax=1,
+            colorscale=WEIGHTS_SCALE,
+            xgap=1,
+            ygap=1,
+            texttemplate="%{z:.2f}" if len(keys) <= 12 else None,
+            customdata=np.array([[labels["looks-at"].format(query=q, key=k) for k in names] for q in names]),
+            hovertemplate="%{customdata}: %{z:.6f}<extra></extra>",
+            colorbar={"thickness": 10, "title": {"text": labels["weight"]}},
+        )
+    )
+    lay_out(figure, labels["as-key"], labels["as-query"], 150 + 38 * max(4, min(len(keys), 16)))
+    style = {"showgrid": False, "zeroline": False, "ticks": "", "tickvals": places, "ticktext": names}
+    return figure.update_xaxes(**style).update_yaxes(autorange="reversed", **style)
+
+
+def _escaped(names: Sequence[tuple[str, str]]) -> list[list[str]]:
+    return [escape_labels(pair) for pair in names]
+
+
+def _short(label: str) -> str:
+    return label if len(label) <= MOST_LETTERS else f"{label[: MOST_LETTERS - 1]}…"

@@ -1,0 +1,67 @@
+"""Queries, keys and values: one table of names asked three ways, and what weights can be."""
+
+import streamlit as st
+
+from pages.queries_keys_values import lookup, playground
+from ui.chapter import Chapter
+from viz_core.lessons.queries_keys_values.edit_distance import edit_table
+from viz_core.lessons.queries_keys_values.lookup import approximate_lookup, exact_lookup, letter_features, soft_lookup
+from viz_core.lessons.queries_keys_values.plane import cone_arcs, convex_hull, distance_to_hull
+from viz_core.lessons.queries_keys_values.weight_cases import weights_of_case
+
+chapter = Chapter("queries-keys-values")
+chapter.question()
+with chapter.card("lookup"):
+    table, question_side = st.columns([2, 3], gap="large")
+    with table:
+        database = lookup.ask_table(chapter)
+    with question_side:
+        question = lookup.ask_question(chapter)
+    answerable = lookup.is_answerable(chapter, database, question)
+    if answerable:
+        lookup.answers(chapter, database, question)
+
+if answerable:
+    edits, identity = st.columns(2, gap="large")
+    with edits:
+        chapter.heading("edits")
+        lookup.edits(chapter, database, question)
+    with identity:
+        chapter.heading("identity")
+        lookup.identity(chapter, database, question)
+    chapter.text("mathematics")
+
+chapter.heading("plane")
+with chapter.card("plane"):
+    case = playground.ask_case(chapter)
+    rows, picture = st.columns([5, 6], gap="large")
+    with rows:
+        mixture = playground.ask_mixture(chapter, case)
+        if mixture is not None:
+            playground.readout(chapter, mixture)
+    with picture:
+        figure = playground.plane(chapter, mixture) if mixture is not None else None
+
+with chapter.claims():
+    if answerable:
+        lookup.lookup_claims(chapter, database, question)
+    if mixture is not None:
+        playground.plane_claims(chapter, mixture)
+
+chapter.exercise("temperature")
+chapter.code(
+    exact_lookup,
+    approximate_lookup,
+    edit_table,
+    letter_features,
+    soft_lookup,
+    weights_of_case,
+    convex_hull,
+    cone_arcs,
+    distance_to_hull,
+)
+data = {"lookup": lookup.weights(database, question).numpy()} if answerable else {}
+if mixture is not None:
+    data |= {"values": mixture.points.numpy(), "weights": mixture.weights.numpy(), "output": mixture.output.numpy()}
+if data:
+    chapter.downloads(figure, **data)

@@ -1,0 +1,118 @@
+"""The plane in which weights play: values as arrows, where their sum may lie, and where it lies."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+import plotly.graph_objects as go
+import torch
+from jaxtyping import Float
+
+from viz_core.figures.style import CATEGORIES, QUERIES, VALUES, lay_out
+from viz_core.lessons.queries_keys_values.plane import cone_arcs, convex_hull
+
+Labels = Mapping[str, str]
+_REGION = "rgba(0, 158, 115, 0.14)"  # VALUES, thin
+
+
+def plane_figure(
+    points: Float[np.ndarray, "values 2"], weights: Float[np.ndarray, "values"], case: str, labels: Labels
+) -> go.Figure:
+    """Values v_i, the region that the case's weights can reach, the steps a_i v_i from the origin, and their sum."""
+    steps = np.concatenate([np.zeros((1, 2)), np.cumsum(weights[:, None] * points, axis=0)])
+    seen = np.concatenate([points, steps])
+    low, high = seen.min(axis=0), seen.max(axis=0)
+    reach = float(max(high - low).max()) or 1.0
+    figure = go.Figure()
+    _add_region(figure, points, case, 10 * reach, labels)
+    for x, y in points.tolist():
+        figure.add_scatter(
+            x=np.array([0, x], dtype=np.float32),
+            y=np.array([0, y], dtype=np.float32),
+            mode="lines",
+            line={"color": VALUES, "width": 1.5},
+            opacity=0.55,
+            hoverinfo="skip",
+            showlegend=False,
+        )
+    figure.add_scatter(
+        x=points[:, 0].astype(np.float32),
+        y=points[:, 1].astype(np.float32),
+        mode="markers+text",
+        marker={"color": VALUES, "size": 11},
+        text=[labels["value"].format(i=i + 1) for i in range(len(points))],
+        textposition="top right",
+        customdata=weights.astype(np.float32),
+        hovertemplate=labels["point"].format(x="%{x:.3f}", y="%{y:.3f}", weight="%{customdata:.4f}")
+        + "<extra>%{text}</extra>",
+        name=labels["values"],
+    )
+    figure.add_scatter(
+        x=steps[:, 0].astype(np.float32),
+        y=steps[:, 1].astype(np.float32),
+        mode="lines+markers",
+        line={"color": CATEGORIES[7], "dash": "dot", "width": 2},
+        marker={"size": 4},
+        hoverinfo="skip",
+        name=labels["steps"],
+    )
+    figure.add_scatter(
+        x=steps[-1:, 0].astype(np.float32),
+        y=steps[-1:, 1].astype(np.float32),
+        mode="markers",
+        marker={"color": QUERIES, "size": 17, "symbol": "star", "line": {"width": 1, "color": "white"}},
+        hovertemplate=labels["at"].format(x="%{x:.4f}", y="%{y:.4f}") + "<extra></extra>",
+        name=labels["output"],
+    )
+    lay_out(figure, labels["x"], labels["y"], 500)
+    middle, half = (low + high) / 2, 0.62 * reach
+    figure.update_xaxes(range=[middle[0] - half, middle[0] + half], zeroline=True, constrain="domain")
+    figure.update_yaxes(range=[middle[1] - half, middle[1] + half], zeroline=True, scaleanchor="x")
+    return figure.update_layout(showlegend=True)
+
+
+def _add_region(
+    figure: go.Figure, points: Float[np.ndarray, "values 2"], case: str, far: float, labels: Labels
+) -> None:
+    """Every place where the output can lie under the case: span, cone, hull, the values themselves, their mean."""
+    if case in ("free", "non-negative"):
+        directions = np.concatenate([points, -points]) if case == "free" else points
+        outlines = [_sector(start, end, far) for start, end in cone_arcs(torch.from_numpy(directions))]
+    elif case == "convex":
+        corners = convex_hull(torch.from_numpy(points)).numpy()
+        outlines = [np.concatenate([corners, corners[:1]])]
+    else:
+        only = points if case == "one-hot" else points.mean(axis=0, keepdims=True)
+        figure.add_scatter(
+            x=only[:, 0].astype(np.float32),
+            y=only[:, 1].astype(np.float32),
+            mode="markers",
+            marker={"size": 30, "color": _REGION, "line": {"width": 1.5, "color": VALUES}},
+            hoverinfo="skip",
+            name=labels[case],
+        )
+        return
+    for i, outline in enumerate(outlines):
+        figure.add_scatter(
+            x=outline[:, 0].astype(np.float32),
+            y=outline[:, 1].astype(np.float32),
+            mode="lines",
+            fill="toself" if len(outline) > 2 else None,
+            fillcolor=_REGION,
+            line={"color": VALUES, "width": 1 if len(outline) > 2 else 3},
+            hoverinfo="skip",
+            name=labels[case],
+            showlegend=i == 0,
+        )
+
+
+def _sector(start: float, end: float, far: float) -> Float[np.ndarray, "corners 2"]:
+    """The outline of a sector around the origin, a ray where it has no width."""
+    if start == end:
+        return far * np.array([[0.0, 0.0], [math.cos(start), math.sin(start)]])
+    angles = np.linspace(start, end, max(3, math.ceil((end - start) * 16)))
+    arc = far * np.column_stack([np.cos(angles), np.sin(angles)])
+    origin = np.zeros((1, 2))
+    return arc if end - start > 2 * math.pi - 1e-9 else np.concatenate([origin, arc, origin])

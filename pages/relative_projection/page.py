@@ -1,0 +1,67 @@
+"""Relative projection: one matrix moves every position by the same offset."""
+
+import streamlit as st
+import torch
+
+from pages.relative_projection import parts
+from ui.chapter import Chapter
+from viz_core.lessons.relative_projection.fitted_projection import fitted_projection
+from viz_core.lessons.relative_projection.precision import naive_residual
+from viz_core.lessons.relative_projection.proof import (
+    composition_residual,
+    projection_residual,
+    proof_lines,
+    rotation_spread,
+    rounding_bound,
+    transpose_residual,
+)
+from viz_core.positional import relative_projection, sinusoidal_rows
+
+POSITIONS = torch.arange(1000)
+STEPS = (-3, 10)  # second offsets to put after the first
+
+chapter = Chapter("relative-projection")
+chapter.question()
+with chapter.card("rotation"):
+    picture, side = st.columns([3, 2], gap="large")
+    with side:
+        move = parts.ask_move(chapter)
+        parts.readout(chapter, move)
+    with picture:
+        figure = parts.rotation(chapter, move)
+
+chapter.heading("all")
+pairs, matrix = st.columns(2)
+with pairs:
+    parts.all_pairs(chapter, move)
+with matrix:
+    parts.matrix(chapter, move)
+
+chapter.heading("proof")
+parts.proof(chapter, move)
+
+shape = move.num_hiddens, POSITIONS, move.base, move.dtype
+bound = rounding_bound(len(POSITIONS) + abs(move.offset), move.dtype)
+residual = projection_residual(move.offset, *shape)
+composed = [composition_residual(move.offset, b, move.num_hiddens, move.base, move.dtype) for b in STEPS]
+with chapter.claims():
+    chapter.claim("moves", float(residual.max()), bound, count=f"{len(POSITIONS):,}")
+    chapter.claim("constant", rotation_spread(move.offset, *shape), bound, count=f"{len(POSITIONS):,}")
+    chapter.claim("compose", max(composed), bound, steps=", ".join(map(str, STEPS)))
+    chapter.claim("transpose", transpose_residual(move.offset, move.num_hiddens, move.base, move.dtype), bound)
+parts.residuals(chapter, move, residual, bound)
+
+chapter.tabs(types=lambda: parts.number_types(chapter, move), learn=lambda: parts.learning(chapter, move))
+
+chapter.exercise("wavelength")
+chapter.code(
+    relative_projection,
+    sinusoidal_rows,
+    proof_lines,
+    projection_residual,
+    rotation_spread,
+    fitted_projection,
+    naive_residual,
+    rounding_bound,
+)
+chapter.downloads(figure, matrix=move.matrix().double().numpy(), residual=residual.numpy())

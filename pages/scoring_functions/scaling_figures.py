@@ -1,0 +1,153 @@
+"""Why 1/sqrt(d), in pictures: the spread of dot products, and what it does to softmax."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+from jaxtyping import Float
+from plotly.subplots import make_subplots
+
+from viz_core.figures.style import ACCENT, CATEGORIES, lay_out
+from viz_core.lessons.scoring_functions.scaling import Width
+
+Labels = Mapping[str, str]
+
+PLAIN = CATEGORIES[4]
+SCALED = ACCENT
+_LIMITS = {"entropy": None, "largest": (0, 1.05), "passed": None}
+
+
+def spread_figure(widths: Sequence[Width], chosen: int, labels: Labels) -> go.Figure:
+    """Bands of q . k over the width, 50% and 90% of all pairs, with and without the division."""
+    figure = go.Figure()
+    d = np.array([width.d for width in widths], dtype=np.float32)
+    quantiles = np.array([width.quantiles for width in widths], dtype=np.float32)
+    for name, colour, values in (
+        ("plain", PLAIN, quantiles),
+        ("scaled", SCALED, quantiles / np.sqrt(d)[:, None]),
+    ):
+        for low, high, opacity in ((0, 4, 0.18), (1, 3, 0.38)):
+            figure.add_scatter(
+                x=np.concatenate([d, d[::-1]]),
+                y=np.concatenate([values[:, high], values[::-1, low]]),
+                fill="toself",
+                fillcolor=_faint(colour, opacity),
+                line={"width": 0},
+                mode="lines",
+                hoverinfo="skip",
+                name=labels[name],
+                legendgroup=name,
+                showlegend=low == 1,
+            )
+        for edge in (0, 4):
+            figure.add_scatter(
+                x=d,
+                y=values[:, edge],
+                mode="lines",
+                line={"color": colour, "width": 1.5},
+                name=labels[name],
+                legendgroup=name,
+                showlegend=False,
+                hovertemplate="d = %{x}: %{y:.3g}<extra></extra>",
+            )
+    figure.add_vline(x=chosen, line={"color": CATEGORIES[7], "dash": "dot"})
+    lay_out(figure, labels["width"], labels["score"], 380)
+    return _width_axis(figure, d, every=2)
+
+
+def histogram_figure(products: Float[np.ndarray, "count"], d: int, labels: Labels) -> go.Figure:
+    """q . k and q . k / sqrt(d) of the same pairs, each over the normal density that theory gives."""
+    figure = go.Figure()
+    reach = 4 * max(math.sqrt(d), 1.0)
+    for name, colour, spread in (("plain", PLAIN, math.sqrt(d)), ("scaled", SCALED, 1.0)):
+        values = products * (spread / math.sqrt(d))
+        height, edges = np.histogram(values, bins=60, range=(-5 * spread, 5 * spread), density=True)
+        figure.add_bar(
+            x=((edges[1:] + edges[:-1]) / 2).astype(np.float32),
+            y=height.astype(np.float32),
+            width=np.diff(edges).astype(np.float32),
+            marker={"color": colour, "opacity": 0.45, "line": {"width": 0}},
+            name=labels[name],
+            legendgroup=name,
+            hovertemplate="%{x:.3g}: %{y:.3g}<extra></extra>",
+        )
+        x = np.linspace(-5 * spread, 5 * spread, 161, dtype=np.float32)
+        density = np.exp(-0.5 * (x / spread) ** 2) / (spread * math.sqrt(2 * math.pi))
+        figure.add_scatter(
+            x=x,
+            y=density.astype(np.float32),
+            mode="lines",
+            line={"color": colour, "width": 2, "dash": "dash"},
+            legendgroup=name,
+            showlegend=False,
+            hoverinfo="skip",
+        )
+    figure.update_layout(barmode="overlay")
+    lay_out(figure, labels["score"], labels["density"], 380)
+    figure.update_xaxes(range=[-reach, reach])
+    return figure
+
+
+def sharpness_figure(widths: Sequence[Width], num_keys: int, chosen: int, labels: Labels) -> go.Figure:
+    """Entropy, largest weight and what is left of a gradient, over the width, with and without the division."""
+    names = tuple(_LIMITS)
+    figure = make_subplots(rows=1, cols=3, subplot_titles=[labels[name] for name in names], horizontal_spacing=0.07)
+    d = np.array([width.d for width in widths], dtype=np.float32)
+    for column, name in enumerate(names, start=1):
+        for kind, colour in (("plain", PLAIN), ("scaled", SCALED)):
+            figure.add_scatter(
+                x=d,
+                y=np.array([getattr(getattr(width, kind), name) for width in widths], dtype=np.float32),
+                mode="lines+markers",
+                line={"color": colour, "width": 2},
+                marker={"size": 6, "symbol": "circle" if kind == "plain" else "square"},
+                name=labels[kind],
+                legendgroup=kind,
+                showlegend=column == 1,
+                hovertemplate="d = %{x}: %{y:.3f}<extra></extra>",
+                row=1,
+                col=column,
+            )
+    figure.add_vline(x=chosen, line={"color": CATEGORIES[7], "dash": "dot"})
+    lay_out(figure, labels["width"], "", 340)
+    figure.update_layout(legend={"y": 1.12}, margin={"t": 70})
+    figure.update_yaxes(range=[0, 1.05 * max(math.log2(num_keys), 0.1)], col=1)
+    figure.update_yaxes(range=_LIMITS["largest"], col=2)
+    figure.update_yaxes(rangemode="tozero", col=3)
+    return _width_axis(figure, d, every=3)
+
+
+def weights_figure(plain: Float[np.ndarray, "keys"], scaled: Float[np.ndarray, "keys"], labels: Labels) -> go.Figure:
+    """One query's weights over its keys, largest first, with and without the division."""
+    order = np.argsort(-plain)
+    figure = go.Figure()
+    for name, colour, weights in (("plain", PLAIN, plain), ("scaled", SCALED, scaled)):
+        figure.add_bar(
+            x=[str(key + 1) for key in order],
+            y=weights[order].astype(np.float32),
+            marker={"color": colour},
+            name=labels[name],
+            hovertemplate="%{x}: %{y:.4f}<extra></extra>",
+        )
+    lay_out(figure, labels["key"], labels["weight"], 300)
+    figure.update_xaxes(type="category")
+    figure.update_yaxes(range=[0, 1.02])
+    return figure
+
+
+def _width_axis(figure: go.Figure, d: Float[np.ndarray, "widths"], every: int = 1) -> go.Figure:
+    ticks = d[::every]
+    return figure.update_xaxes(
+        type="log",
+        range=[math.log10(d[0]) - 0.08, math.log10(d[-1]) + 0.12],
+        tickvals=ticks,
+        ticktext=[f"{int(tick):,}" for tick in ticks],
+    )
+
+
+def _faint(colour: str, opacity: float) -> str:
+    red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
+    return f"rgba({red},{green},{blue},{opacity})"

@@ -1,0 +1,13 @@
+"""The chapter's picture on the home page."""
+
+from __future__ import annotations
+
+from PIL import Image
+
+from viz_core.figures.raster import signed_image
+from viz_core.positional import sinusoidal_table
+
+
+def picture() -> Image.Image:
+    """A table as wide as a card is, so that none of it is cut off."""
+    return signed_image(sinusoidal_table(40, 64).numpy(), 1.0)

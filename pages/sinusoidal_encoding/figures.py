@@ -1,0 +1,142 @@
+"""Pictures of the sinusoidal table: the whole of it, some of its columns, its similarity, its binary cousin."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+from jaxtyping import Float
+from plotly.subplots import make_subplots
+from torch import Tensor
+
+from viz_core.figures.heatmap import Exact, Heatmap, signed_heatmap, to_pixels
+from viz_core.figures.style import ACCENT, CATEGORIES, SIGNED_SCALE, lay_out
+from viz_core.lessons.sinusoidal_encoding.properties import (
+    binary_code,
+    doubling_columns,
+    similarity_by_offset,
+    wavelengths,
+)
+from viz_core.positional.sinusoidal import angular_frequencies
+
+Labels = Mapping[str, str]
+Table = Float[Tensor, "positions num_hiddens"]
+
+MAP_POSITIONS = 256
+"""The similarity map shows at most so many positions; its diagonals would only go on."""
+
+CODE_POSITIONS = 32
+"""The binary code is shown of at most so many positions, so that its digits can be read."""
+
+
+def table_heatmap(table: Table, base: float, labels: Labels) -> Heatmap:
+    """The whole table. Its frequencies go with it: sin and cos of position times frequency are its exact values."""
+    frequencies = angular_frequencies(table.shape[1], base).numpy()
+    pixels = to_pixels(table, -1.0, 1.0)
+    return Heatmap(pixels, -1.0, 1.0, labels["position"], labels["dimension"], Exact("sinusoid", frequencies))
+
+
+def table_figure(table: Table, labels: Labels) -> go.Figure:
+    """The whole table as a plotly figure, to keep."""
+    figure = go.Figure(
+        go.Heatmap(
+            z=table.float().numpy(),
+            zmin=-1,
+            zmax=1,
+            colorscale=SIGNED_SCALE,
+            hovertemplate=f"{labels['position']} %{{y}} · {labels['dimension']} %{{x}}: %{{z:.6f}}<extra></extra>",
+        )
+    )
+    figure.update_yaxes(autorange="reversed")
+    return lay_out(figure, labels["dimension"], labels["position"], height=640)
+
+
+def similarity_heatmap(table: Table, labels: Labels) -> Heatmap:
+    """p_i . p_j of the first positions, signed around zero."""
+    rows = table[:MAP_POSITIONS]
+    return signed_heatmap(rows @ rows.T, labels["position_i"], labels["position_j"], square=True)
+
+
+def offset_figure(table: Table, labels: Labels) -> go.Figure:
+    """p_0 . p_k against k."""
+    figure = go.Figure(
+        go.Scatter(
+            y=similarity_by_offset(table).float().numpy(),
+            mode=_mode(len(table)),
+            line={"color": ACCENT, "width": 2},
+            marker={"size": 5},
+            hovertemplate=f"{labels['offset']} %{{x}}: %{{y:.4f}}<extra></extra>",
+        )
+    )
+    return lay_out(figure, labels["offset"], labels["similarity"], height=420)
+
+
+def curve_figure(table: Table, columns: Sequence[int], base: float, labels: Labels) -> go.Figure:
+    """Chosen columns along the positions, each with its wavelength in the legend."""
+    lengths = wavelengths(table.shape[1], base)
+    figure = go.Figure()
+    for place, column in enumerate(columns):
+        name = labels["column"].format(column=column, wavelength=f"{float(lengths[column]):,.2f}")
+        figure.add_scatter(
+            y=table[:, column].float().numpy(),
+            name=name,
+            mode=_mode(len(table)),
+            line={"color": CATEGORIES[place % len(CATEGORIES)], "width": 2},
+            marker={"size": 4},
+            hovertemplate=f"{labels['position']} %{{x}}: %{{y:.6f}}",
+        )
+    figure.update_yaxes(range=[-1.08, 1.08])
+    figure.update_layout(showlegend=True)
+    return lay_out(figure, labels["position"], labels["value"], height=400)
+
+
+def binary_figure(table: Table, base: float, labels: Labels) -> go.Figure:
+    """Bits of the first positions, lowest first, beside columns of the table.
+
+    In both halves each column is half as fast as the one before. Where the table has no such column
+    (see `doubling_columns`), its place is left blank.
+    """
+    code = binary_code(min(len(table), CODE_POSITIONS))
+    positions, bits = code.shape
+    columns = doubling_columns(bits, table.shape[1], base)
+    encoding = np.full((positions, bits), np.nan, dtype=np.float32)
+    for bit, column in enumerate(columns):
+        if column is not None:
+            encoding[:, bit] = table[:positions, column].numpy()
+    figure = make_subplots(cols=2, shared_yaxes=True, horizontal_spacing=0.04)
+    look = {"colorscale": SIGNED_SCALE, "showscale": False, "xgap": 2, "ygap": 1, "hoverongaps": False}
+    figure.add_heatmap(
+        z=code.numpy(),
+        zmin=-0.35,
+        zmax=1.35,
+        text=code.numpy(),
+        texttemplate="%{text}",
+        hovertemplate=f"{labels['position']} %{{y}} · {labels['bit']} %{{x}}: %{{z}}<extra></extra>",
+        **look,
+        row=1,
+        col=1,
+    )
+    figure.add_heatmap(
+        z=encoding,
+        zmin=-1,
+        zmax=1,
+        hovertemplate=f"{labels['position']} %{{y}}: %{{z:.6f}}<extra></extra>",
+        **look,
+        row=1,
+        col=2,
+    )
+    lay_out(figure, labels["bit"], "", height=90 + 17 * max(positions, 8))
+    names = ["" if column is None else str(column) for column in columns]
+    figure.update_xaxes(tickmode="array", tickvals=list(range(bits)), showgrid=False, zeroline=False)
+    figure.update_xaxes(title=labels["sine"], ticktext=names, col=2)
+    figure.update_yaxes(
+        autorange="reversed", showgrid=False, zeroline=False, ticks="", dtick=1 if positions < 12 else 5
+    )
+    figure.update_yaxes(title=labels["position"], col=1)
+    return figure
+
+
+def _mode(points: int) -> str:
+    """Dots where they can be told apart."""
+    return "lines+markers" if points <= 120 else "lines"

@@ -1,0 +1,54 @@
+"""Sinusoidal encoding: the table, its columns, its binary cousin, its similarity, and a sentence it is added to."""
+
+import streamlit as st
+import torch
+
+from pages.sinusoidal_encoding.figures import table_figure, table_heatmap
+from pages.sinusoidal_encoding.parts import WIDEST, claims, code, curves, sentence, similarity
+from ui.chapter import Chapter
+from viz_core.lessons.sinusoidal_encoding.added import add_positions
+from viz_core.lessons.sinusoidal_encoding.properties import (
+    measured_wavelengths,
+    offset_error,
+    similarity_by_offset,
+    wavelengths,
+)
+from viz_core.positional import angular_frequencies, sinusoidal_table
+
+chapter = Chapter("sinusoidal-encoding")
+names = chapter.words.group("figure")
+chapter.question()
+with chapter.card("table"):
+    for_d, for_n, for_base = st.columns([2, 2, 1], gap="medium")
+    with for_d:
+        d = int(chapter.controls.slider("d", 2, WIDEST, 32))
+    with for_n:
+        n = int(chapter.controls.slider("n", 1, 2000, 60))
+    with for_base:
+        base = chapter.controls.number("base", 1, 1_000_000, 10_000, 1000)
+    table = sinusoidal_table(n, d, base, dtype=torch.float64)
+    lengths = wavelengths(d, base)
+    first = ", ".join(f"{value:.6f}" for value in table[min(1, n - 1), :4].tolist())
+    chapter.heatmap("table", table_heatmap(table, base, names), n=n, d=d, first=first, longest=f"{lengths[-1]:,.0f}")
+
+chapter.text("mathematics")
+claims(chapter, table, base)
+chapter.let_paint()
+
+chapter.tabs(
+    curves=lambda: curves(chapter, table, base),
+    code=lambda: code(chapter, table, base),
+    similarity=lambda: similarity(chapter, table),
+    sentence=lambda: sentence(chapter),
+)
+
+chapter.exercise("similar")
+chapter.code(
+    sinusoidal_table, angular_frequencies, measured_wavelengths, similarity_by_offset, offset_error, add_positions
+)
+chapter.downloads(
+    lambda: table_figure(table, names),
+    table=table.numpy(),
+    wavelengths=lengths.numpy(),
+    similarity=similarity_by_offset(table).numpy(),
+)

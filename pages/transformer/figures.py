@@ -1,0 +1,148 @@
+"""Pictures of the Transformer chapter: depth, training, parameters, the causal mask."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+from jaxtyping import Float
+
+from viz_core.figures.style import (
+    ACCENT,
+    CATEGORIES,
+    KEYS,
+    QUERIES,
+    SIGNED_SCALE,
+    WEIGHTS_SCALE,
+    escape_labels,
+    lay_out,
+)
+from viz_core.models.anatomy import Step, mean_norms
+
+Labels = Mapping[str, str]
+
+
+def depth_figure(steps: tuple[Step, ...], labels: Labels) -> go.Figure:
+    """Mean length of the token vectors after each step; a layer's branches stand apart from its main path."""
+    norms = mean_norms(steps)
+    names = [step_name(step, labels) for step in steps]
+    branch = [step.name in {"attention", "ffn"} for step in steps]
+    figure = go.Figure()
+    for wanted, colour, label in ((False, QUERIES, labels["main"]), (True, KEYS, labels["branch"])):
+        picked = [i for i, is_branch in enumerate(branch) if is_branch is wanted]
+        figure.add_scatter(
+            x=[names[i] for i in picked],
+            y=np.array([norms[i] for i in picked], dtype=np.float32),
+            mode="lines+markers" if not wanted else "markers",
+            name=label,
+            line={"color": colour},
+            marker={"size": 9, "color": colour, "symbol": "diamond" if wanted else "circle"},
+        )
+    figure.update_xaxes(categoryorder="array", categoryarray=names, tickangle=-40)
+    return lay_out(figure, labels["step"], labels["norm"], height=400)
+
+
+def step_heatmap(step: Step, tokens: Sequence[str], labels: Labels) -> go.Figure:
+    """The vectors of one step: a row for each token, a column for each dimension, signed around zero."""
+    values = step.output[0].float().cpu().numpy()
+    limit = float(np.abs(values).max())
+    figure = go.Figure(
+        go.Heatmap(
+            z=values,
+            y=list(range(len(tokens))),
+            zmin=-limit,
+            zmax=limit,
+            colorscale=SIGNED_SCALE,
+            hovertemplate=f"%{{y}} · {labels['dimension']} %{{x}}: %{{z:.3f}}<extra></extra>",
+        )
+    )
+    figure.update_yaxes(
+        autorange="reversed", tickmode="array", tickvals=list(range(len(tokens))), ticktext=escape_labels(list(tokens))
+    )
+    return lay_out(figure, labels["dimension"], labels["token"], height=max(220, 60 + 24 * len(tokens)))
+
+
+def mask_figure(
+    weights: Float[np.ndarray, "queries keys"], rows: Sequence[str], columns: Sequence[str], labels: Labels
+) -> go.Figure:
+    """A decoder map with what the causal mask forbids left blank."""
+    allowed = np.tril(np.ones_like(weights, dtype=bool))
+    figure = go.Figure(
+        go.Heatmap(
+            z=np.where(allowed, weights, np.nan).astype(np.float32),
+            colorscale=WEIGHTS_SCALE,
+            zmin=0,
+            zmax=1,
+            xgap=1,
+            ygap=1,
+            hovertemplate="%{z:.4f}<extra></extra>",
+            hoverongaps=False,
+            colorbar={"title": labels["weight"], "thickness": 12},
+        )
+    )
+    figure.update_xaxes(
+        tickmode="array", tickvals=list(range(len(columns))), ticktext=escape_labels(list(columns)), tickangle=-45
+    )
+    figure.update_yaxes(
+        tickmode="array", tickvals=list(range(len(rows))), ticktext=escape_labels(list(rows)), autorange="reversed"
+    )
+    return lay_out(figure, labels["written"], labels["writing"], height=max(260, 110 + 26 * len(rows)))
+
+
+def curve_figure(curve: Sequence[Mapping[str, float]], labels: Labels) -> go.Figure:
+    """Training and validation loss, and validation BLEU on an axis of its own, by epoch."""
+    epochs = [point["epoch"] for point in curve]
+    figure = go.Figure()
+    series = (("train_loss", CATEGORIES[5], "y"), ("validation_loss", QUERIES, "y"), ("validation_bleu", KEYS, "y2"))
+    for name, colour, axis in series:
+        figure.add_scatter(
+            x=epochs,
+            y=np.array([point[name] for point in curve], dtype=np.float32),
+            name=labels[name],
+            yaxis=axis,
+            mode="lines+markers",
+            line={"color": colour},
+        )
+    figure.update_layout(yaxis2={"overlaying": "y", "side": "right", "title": labels["bleu"], "showgrid": False})
+    lay_out(figure, labels["epoch"], labels["loss"])
+    return figure.update_layout(yaxis2={"title": labels["bleu"]})
+
+
+def length_figure(bins: Sequence[Mapping[str, float]], labels: Labels) -> go.Figure:
+    """Test BLEU by length of the source sentence, with the number of sentences on each bar."""
+    names = [f"{b['from']:.0f}–{b['to']:.0f}" for b in bins]
+    figure = go.Figure(
+        go.Bar(
+            x=names,
+            y=np.array([b["bleu"] for b in bins], dtype=np.float32),
+            marker={"color": ACCENT},
+            text=[f"{b['bleu']:.0f}" for b in bins],
+            customdata=[b["sentences"] for b in bins],
+            hovertemplate=f"%{{x}}: %{{y:.1f}} · %{{customdata:,}} {labels['sentences']}<extra></extra>",
+        )
+    )
+    return lay_out(figure, labels["length"], labels["bleu"])
+
+
+def parameter_figure(counts: Mapping[str, int], labels: Labels) -> go.Figure:
+    """Parameters by part of the model, the largest first."""
+    parts = sorted(counts, key=lambda part: counts[part])
+    figure = go.Figure(
+        go.Bar(
+            x=np.array([counts[p] for p in parts], dtype=np.float32),
+            y=[labels.get(p, p) for p in parts],
+            orientation="h",
+            marker={"color": ACCENT},
+            text=[f"{counts[p]:,}" for p in parts],
+            textposition="auto",
+            hovertemplate="%{y}: %{text}<extra></extra>",
+        )
+    )
+    return lay_out(figure, labels["parameters"], "", height=60 + 38 * len(parts))
+
+
+def step_name(step: Step, labels: Labels) -> str:
+    """ "2 · add & norm 1" """
+    name = labels[step.name]
+    return name if step.block is None else f"{step.block + 1} · {name}"

@@ -1,0 +1,58 @@
+"""The Transformer: type English, read French, open every head."""
+
+import streamlit as st
+
+from pages.transformer.parts import causal_mask, inside_the_encoder, parameters, training
+from ui.attention_view import attention_view
+from ui.chapter import Chapter
+from ui.models import translation_look, translation_maps, translator
+from ui.translation import ask_second, ask_sentence, show_result, translate
+from ui.words import current_language, load_words
+from viz_core.attention import MultiHeadAttention
+from viz_core.models import TransformerDecoderBlock, TransformerEncoderBlock
+from viz_core.trace import attend
+from viz_core.view.translation import aligning_head, open_map
+
+MODEL = "transformer-en-fr"
+ROUNDING = 1e-5  # what float32 may lose in sums of a few hundred terms
+LOGIT_ROUNDING = 1e-4  # the same through all layers and the output layer
+
+chapter = Chapter("transformer")
+chapter.question()
+request = ask_sentence(chapter)
+result = translate(chapter, MODEL, request)
+if result is None:
+    st.stop()
+show_result(request, result)
+
+second, inputs = ask_second(chapter, MODEL, request)
+groups = translation_maps(MODEL, request.text, request.beam, current_language())
+view = attention_view(
+    groups,
+    load_words("attention-view").sections,
+    default=aligning_head(groups),
+    second=second,
+    inputs=inputs,
+    key="maps",
+    language=current_language(),
+)
+chapter.look_for("maps")
+
+model = translator(MODEL)
+residuals = translation_look("residuals", MODEL, request.text, request.beam)
+with chapter.claims():
+    chapter.claim("rows", residuals["rows"], ROUNDING, heads=sum(call.num_heads for call in result.trace))
+    chapter.claim("future", residuals["future"], 0.0)
+    chapter.claim("leak", residuals["leak"], ROUNDING)
+    chapter.claim("cache", residuals["cache"], LOGIT_ROUNDING)
+
+chapter.tabs(
+    inside=lambda: inside_the_encoder(chapter, MODEL, request, result),
+    mask=lambda: causal_mask(chapter, result, view),
+    training=lambda: training(chapter, model),
+    parameters=lambda: parameters(chapter, model),
+)
+
+chapter.exercise("swap")
+chapter.code(attend, MultiHeadAttention, TransformerEncoderBlock, TransformerDecoderBlock)
+chapter.downloads(weights=lambda: open_map(groups, view).numpy())

@@ -1,0 +1,110 @@
+"""Asking for a model and a picture: a sample, an upload, the camera, or a drawing."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+import streamlit as st
+from PIL import Image
+
+from asking.model_spec import Model
+from asking.request import Picture
+from hosting.settings import settings
+from pages.vision_transformer.drawing import drawing
+from ui.chapter import Chapter
+from ui.compute import unless_busy
+from ui.controls import escape
+from ui.models import runner
+from ui.pictures import LAB, classification, picture_facts, picture_model, sample
+from ui.upload import picture_file
+from viz_core.images.drawn import GARMENTS, SCENES
+from viz_core.images.opening import PictureError, open_picture
+from viz_core.pretrained import Classification, available
+from viz_core.pretrained.picture_model import PictureFacts
+
+_FIRST = "vit-fashion-mnist"
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """A model with what can be read off it, a picture, and what the one makes of the other."""
+
+    model: Model
+    facts: PictureFacts
+    picture: Picture
+    image: Image.Image
+    found: Classification
+
+
+def ask(chapter: Chapter) -> Asked | None:
+    """What the reader wants looked at, and by which model; None after a sentence that says what is missing."""
+    with chapter.card("ask"):
+        with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+            name = _ask_model(chapter)
+            loaded = _load(chapter, name) if name else None
+            if loaded is None:
+                return None
+            model, facts = loaded
+            grey = facts.filters.shape[1] == 1
+            sources = ("sample", "upload", "camera", *(("draw",) if grey else ()))
+            source = str(chapter.controls.choice("source", sources, "sample"))
+        picture = _sample(chapter, grey) if source == "sample" else _brought(chapter, source)
+    if picture is None:
+        return None
+    try:
+        return Asked(model, facts, picture, picture.open(), classification(model, picture))
+    except ValueError as error:  # the model cannot take this picture, and says why
+        st.warning(escape(str(error)), icon=":material/image:")
+    return None
+
+
+def _ask_model(chapter: Chapter) -> str | None:
+    """A shipped model, or the lab's that a link names."""
+    names = sorted((card.name for card in available(task="classification")), key=lambda name: name != _FIRST)
+    asked = st.query_params.get(chapter.controls.key("lab"))
+    lab = f"{LAB}{asked}" if asked else None
+    if lab is not None:
+        names.append(lab)
+    if not names:
+        st.info(chapter.words("no-model"), icon=":material/inventory_2:")
+        return None
+    return str(chapter.controls.choice("model", tuple(names), lab or names[0]))
+
+
+def _load(chapter: Chapter, name: str) -> tuple[Model, PictureFacts] | None:
+    try:
+        model = unless_busy(lambda: picture_model(name))
+        with st.spinner(chapter.words("loading", model=escape(name.removeprefix(LAB)))):
+            unless_busy(lambda: runner().load(model))  # it may take longer than a slot may be taken
+        return model, picture_facts(model)
+    except ValueError as error:  # no such model, a broken file, or an absent device: each says so
+        st.error(escape(str(error)), icon=":material/inventory_2:")
+    return None
+
+
+def _sample(chapter: Chapter, grey: bool) -> Picture:
+    samples = GARMENTS if grey else SCENES
+    name = str(chapter.controls.choice("sample", tuple(samples), next(iter(samples))))
+    st.caption(chapter.words("licence"))
+    return sample(name)
+
+
+def _brought(chapter: Chapter, source: str) -> Picture | None:
+    """A file, a photo or a drawing; None after a sentence where there is none yet or it cannot be read."""
+    key = chapter.controls.key(source)
+    if source == "draw":
+        content = drawing(key, chapter.words.group("draw"))
+    elif source == "camera":
+        photo = st.camera_input(chapter.words.label(source), key=key)
+        content = photo.getvalue() if photo else None
+    else:
+        content = picture_file(chapter.words.label(source), key)
+    if content is None:
+        st.caption(chapter.words(f"no-{source}"))
+        return None
+    try:
+        return Picture(hashlib.sha256(content).hexdigest(), open_picture(content, *settings().picture_limits))
+    except PictureError as error:
+        st.warning(escape(str(error)), icon=":material/image:")
+    return None

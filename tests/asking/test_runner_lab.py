@@ -1,0 +1,127 @@
+"""The lab's models, here or elsewhere: the same answers, neither trace nor logits on the way, the host's limits."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+import torch
+
+from asking.hub import LabInput, Shelf, Wanted
+from asking.request import Picture
+from asking.runner import Here, There
+from pages.model_lab.figures import measured
+from tests.asking.wire import Wire
+from tests.viz_core.hub.tiny_models import build_all
+from tests.viz_core.images.hostile_pictures import quarters
+from viz_core.hub import HubError, Sampling
+from viz_core.view.hub import first_look
+from viz_core.view.payload import View, decode_view, encode_view
+from viz_core.view.words import WORD_NAMES
+
+LABELS: dict[str, str] = defaultdict(lambda: "a label")
+KINDS = ("bert", "gpt2", "t5", "vit")
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_all(KINDS, tmp_path_factory.mktemp("models"))
+
+
+@pytest.fixture(autouse=True)
+def models_here(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ATLAS_MODEL_FOLDERS", str(folders))
+    monkeypatch.delenv("ATLAS_MODELS", raising=False)
+
+
+@pytest.fixture(params=KINDS)
+def asked(request: pytest.FixtureRequest) -> LabInput:
+    wanted = Wanted(request.param, here=True)
+    if request.param == "vit":
+        return LabInput(wanted, picture=Picture("quarters", quarters()))
+    new = {"gpt2": 4, "t5": 5}.get(request.param, 0)
+    return LabInput(wanted, "The cat sat on the mat.", new_tokens=new)
+
+
+def test_the_same_run_without_its_trace_and_its_logits(here: Here, wire: Wire, asked: LabInput) -> None:
+    near, far = here.run(asked), There(wire).run(asked)
+    for name in ("tokens", "decoder_tokens", "target_tokens", "text", "complete", "labels", "grid"):
+        assert getattr(far, name) == getattr(near, name), name
+    assert far.output.shape == near.output.shape
+    assert far.output.is_meta
+    assert far.trace.nbytes == 0
+    assert [maps.id for maps in far.maps] == [maps.id for maps in near.maps]
+    for call in near.trace:
+        assert torch.equal(far.trace[call.site].weights(head=0), call.weights(head=0))
+
+
+def test_the_view_is_byte_for_byte_the_same(here: Here, wire: Wire, asked: LabInput) -> None:
+    words = dict.fromkeys(WORD_NAMES, "a word")
+    near, far = here.groups(asked, LABELS), There(wire).groups(asked, LABELS)
+    state = first_look(near)
+    assert first_look(far) == state
+    wants = [f"picture 0 {group.id} {layer}" for group in near for layer in range(len(group.calls))]
+    one = decode_view(encode_view(View(near, words), state, wants=wants))
+    other = decode_view(encode_view(View(far, words), state, wants=wants))
+    assert one.header["parts"] == other.header["parts"]
+    assert set(wants) <= one.parts.keys()
+    for name, part in one.parts.items():
+        assert torch.equal(part, other.parts[name]), name
+    for group, distant in zip(near, far, strict=True):
+        for name, values in measured(group).items():
+            assert (measured(distant)[name] == values).all()
+
+
+def test_what_crosses_before_anyone_looks_at_a_map(wire: Wire) -> None:
+    long = LabInput(Wanted("gpt2", here=True), "The cat sat on the mat. " * 8)
+    there = There(wire)
+    run = there.run(long)
+    for group in there.groups(long, LABELS):
+        for layer in range(len(group.calls)):
+            group.picture(layer)
+    there.look(long, "residuals")
+    whole = sum(4 * call.num_heads * call.num_queries * call.num_keys for call in run.trace)
+    logits = 4 * run.output.numel()
+    assert sum(size for _, size in wire.crossed) < min(whole, logits) / 2
+
+
+def test_residuals_next_words_card_and_schemes(here: Here, wire: Wire, asked: LabInput) -> None:
+    there = There(wire)
+    assert there.look(asked, "residuals") == here.look(asked, "residuals")
+    assert there.about(asked.model, "card") == here.about(asked.model, "card")
+    near, far = here.about(asked.model, "schemes"), there.about(asked.model, "schemes")
+    assert [scheme.where for scheme in far] == [scheme.where for scheme in near]
+    for one, other in zip(near, far, strict=True):
+        assert torch.equal(one.values, other.values)
+    if here.about(asked.model, "card").head == "words":
+        assert there.look(asked, "next-words", -1, 5, 0.7) == here.look(asked, "next-words", -1, 5, 0.7)
+
+
+def test_sampling_is_part_of_the_request(here: Here, wire: Wire) -> None:
+    wanted = Wanted("gpt2", here=True)
+    for seed in (1, 2):
+        asked = LabInput(wanted, "The cat", new_tokens=8, sampling=Sampling(1.5, 0, 1.0, seed))
+        assert There(wire).run(asked).text == here.run(asked).text
+    greedy = LabInput(wanted, "The cat", new_tokens=8)
+    assert here.run(greedy).text != here.run(asked).text
+
+
+def test_the_shelf_is_that_of_the_machine_that_is_asked(here: Here, wire: Wire) -> None:
+    assert set(KINDS) <= set(There(wire).about(Shelf(), "names"))
+    assert here.about(Shelf(), "names") == There(wire).about(Shelf(), "names")
+
+
+@pytest.mark.parametrize("distant", [False, True])
+def test_the_host_sets_the_limits(here: Here, wire: Wire, distant: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    runner, wanted = There(wire) if distant else here, Wanted("bert", here=True)
+    monkeypatch.setenv("ATLAS_MAX_CHARACTERS", "20")
+    with pytest.raises(HubError, match="21 characters; at most 20"):
+        runner.run(LabInput(wanted, "x" * 21))
+    with pytest.raises(HubError, match="21 characters; at most 20"):
+        runner.run(LabInput(wanted, "x", pair="x" * 21))
+    monkeypatch.setenv("ATLAS_MODEL_MEMORY_MB", "1")
+    with pytest.raises(HubError, match="nothing-of-the-kind"):
+        runner.load(Wanted("nothing-of-the-kind", here=True))
+    with pytest.raises(HubError):
+        runner.load(Wanted("../../etc", folder="../../etc"))

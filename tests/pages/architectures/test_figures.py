@@ -1,0 +1,92 @@
+"""The architectures' figures draw the library's connections, ways, costs and times."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pages.architectures.figures import connection_figure, curves_figure, measured_figure, pairs_figure, theory_figure
+from ui.words import load_words
+from viz_core.figures.style import ACCENT, KEYS, QUERIES
+from viz_core.lessons.architectures import ARCHITECTURES, LayerSizes, layer_cost
+from viz_core.lessons.architectures.paths import connections, path_matrix, shortest_path
+from viz_core.runtime.stopwatch import Measurement
+
+LABELS = load_words("architectures", "en").group("figure")
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_a_network_with_its_connections_and_the_way(name: str) -> None:
+    sizes = LayerSizes(10, 8, 3, 4)
+    figure = connection_figure(name, 2, 8, sizes, LABELS)
+    edges, seen, way, units, first, last = figure.data
+    depth = {"attention": 1, "recurrent": 1, "convolution": 5, "dilated": 3, "restricted": 3}[name]
+    assert len(edges.x) == 3 * len(connections(name, sizes, depth))
+    assert len(seen.x) < len(edges.x)
+    wanted = shortest_path(name, 2, 8, sizes)
+    np.testing.assert_array_equal(way.x, [unit.token + 1 for unit in wanted])
+    np.testing.assert_array_equal(way.y, [unit.layer for unit in wanted])
+    assert way.line.color == ACCENT
+    assert len(units.x) == 10 * (depth + 1)
+    assert (first.x[0], first.y[0], first.marker.color) == (3, 0, KEYS)
+    assert (last.x[0], last.y[0], last.marker.color) == (9, wanted[-1].layer, QUERIES)
+
+
+def test_units_that_have_been_heard_of_are_darker() -> None:
+    figure = connection_figure("convolution", 0, 4, LayerSizes(6, 8, 3, 4), LABELS)
+    units = figure.data[3]
+    dark = {(x, y) for x, y, c in zip(units.x, units.y, units.marker.color, strict=True) if c.endswith(",1)")}
+    assert dark == {(5, 2), (3, 1), (4, 1), (5, 1), *((x, 0) for x in range(1, 6))}
+
+
+def test_where_no_way_leads_none_is_drawn() -> None:
+    figure = connection_figure("convolution", 0, 3, LayerSizes(4, 8, 1, 4), LABELS)
+    assert len(figure.data[2].x) == 0
+    assert len(figure.data[3].x) == 8
+
+
+@pytest.mark.parametrize("shown", ["order", "counted", "sequential", "path"])
+def test_curves_hold_the_table_and_the_crossings(shown: str) -> None:
+    sizes, lengths = LayerSizes(12, 64, 3, 4), (2, 4, 8, 64, 256)
+    figure = curves_figure(shown, lengths, sizes, {"recurrent": 64} if shown == "order" else {}, LABELS)
+    for trace, name in zip(figure.data, ARCHITECTURES, strict=False):
+        costs = [getattr(layer_cost(name, LayerSizes(n, 64, 3, 4)), shown) for n in lengths]
+        np.testing.assert_allclose(trace.y, costs, rtol=1e-6)
+    assert figure.layout.shapes[0].x0 == 12
+    if shown == "order":
+        crossing = figure.data[-1]
+        assert (crossing.x[0], crossing.y[0]) == (64, 64**3)
+
+
+def test_a_path_that_never_arrives_is_a_gap() -> None:
+    figure = curves_figure("path", (2, 4), LayerSizes(12, 64, 1, 1), {}, LABELS)
+    missing = {name for trace, name in zip(figure.data, ARCHITECTURES, strict=True) if np.isnan(trace.y).all()}
+    assert missing == {"convolution", "dilated", "restricted"}
+
+
+def test_maps_of_every_pair_share_one_scale() -> None:
+    sizes = LayerSizes(5, 8, 3, 4)
+    figure = pairs_figure({name: path_matrix(name, sizes).numpy() for name in ARCHITECTURES}, LABELS)
+    for trace, name in zip(figure.data, ARCHITECTURES, strict=True):
+        np.testing.assert_array_equal(trace.z, path_matrix(name, sizes).numpy())
+        assert trace.coloraxis == "coloraxis"
+    endless = pairs_figure({"dilated": path_matrix("dilated", LayerSizes(3, 8, 1, 4)).numpy()}, LABELS).data[0].z
+    assert np.isnan(endless[0, 1])
+    assert endless[0, 0] == 0
+
+
+def test_times_and_theory_on_axes_alike() -> None:
+    found = [
+        Measurement("attention", 16, 0.001),
+        Measurement("attention", 32, 0.004),
+        Measurement("recurrent", 16, None),
+    ]
+    measured = measured_figure(found, 256, LABELS)
+    own = next(trace for trace in measured.data if trace.name == LABELS["attention"])
+    np.testing.assert_allclose(own.y, [1, 4])
+    assert len(next(trace for trace in measured.data if trace.name == LABELS["recurrent"]).x) == 0
+    sizes = LayerSizes(256, 64, 3, 4)
+    theory = theory_figure(sizes, (16, 256), LABELS)
+    np.testing.assert_allclose(theory.data[0].y[0], layer_cost("attention", LayerSizes(16, 64, 3, 4)).counted)
+    assert theory.layout.xaxis.range == measured.layout.xaxis.range
+    assert [trace.line.color for trace in theory.data] == [trace.line.color for trace in measured.data]

@@ -1,0 +1,191 @@
+"""The architectures chapter through AppTest: the table and the paths are the library's, and no address breaks it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from tests.pages.reading import badges, texts
+from viz_core.lessons.architectures import ARCHITECTURES, LayerSizes, layer_cost, longest_path
+
+OpenPage = Callable[..., AppTest]
+CHAPTER = "architectures"
+STOPWATCH, PAIRS, SHUFFLE = "Stopwatch", "Every pair", "Shuffle the words"
+
+
+def test_opens_with_the_table_in_the_readers_numbers(open_page: OpenPage) -> None:
+    app = open_page(CHAPTER)
+    for name in ARCHITECTURES:
+        cost = layer_cost(name, LayerSizes(12, 512, 3, 4))
+        longest = longest_path(name, LayerSizes(12, 512, 3, 4))
+        assert f"| {cost.order:,} | *{cost.counted:,}* |" in texts(app)
+        assert f" | *{longest:.0f}* |" in texts(app)
+    assert "| Convolution, dilated (k = 3) | 3 |" in texts(app)
+    assert "| Convolution, contiguous (k = 3) | 6 |" in texts(app)
+    assert len(badges(app)) == 6
+    assert all(badges(app).values())
+    assert len(app.get("plotly_chart")) == 6
+    assert not any("The address asks for" in caption.value for caption in app.caption)
+
+
+def test_sizes_move_table_paths_and_crossings(open_page: OpenPage) -> None:
+    app = open_page(CHAPTER)
+    app.select_slider(key="a-n").set_value(4096)
+    app.select_slider(key="a-d").set_value(64)
+    app.slider(key="a-k").set_value(5)
+    app.select_slider(key="a-r").set_value(7).run()
+    assert not app.exception
+    sizes = LayerSizes(4096, 64, 5, 7)
+    for name in ARCHITECTURES:
+        assert f"| {layer_cost(name, sizes).order:,} | *{layer_cost(name, sizes).counted:,}* |" in texts(app)
+    assert f"| *{longest_path('dilated', sizes)}* |" in texts(app)
+    assert "The pictures draw the first 16 of 4,096 tokens" in texts(app)
+    assert "**n = d = 64**" in texts(app)
+    assert "**n = k d = 320**" in texts(app)
+    assert all(badges(app).values())
+
+
+@pytest.mark.parametrize(("one", "other"), [(3, 9), (9, 3), (11, 12)])
+def test_two_tokens_in_either_order(open_page: OpenPage, one: int, other: int) -> None:
+    app = open_page(CHAPTER)
+    app.slider(key="a-from").set_value(one)
+    app.slider(key="a-to").set_value(other).run()
+    assert not app.exception
+    low, high = min(one, other), max(one, other)
+    assert f"**From token {low} to token {high}**, {high - low} apart" in texts(app)
+    assert f"| Recurrent | {high - low} |" in texts(app)
+    assert all(badges(app).values())
+
+
+def test_the_same_token_twice_has_no_path(open_page: OpenPage) -> None:
+    app = open_page(CHAPTER, **{"a-from": "4", "a-to": "4"})
+    assert "A token has heard of itself before the first layer" in texts(app)
+    assert badges(app) == {}
+
+
+def test_windows_of_one_never_arrive(open_page: OpenPage) -> None:
+    app = open_page(CHAPTER, **{"a-k": "1", "a-r": "1"})
+    assert "| Convolution, dilated (k = 1) | ∞ |" in texts(app)
+    never = [words for words in badges(app) if "nothing ever will" in words]
+    assert len(never) == 3
+    assert all(badges(app).values())
+
+
+def test_fewer_tokens_move_the_two_picked(open_page: OpenPage) -> None:
+    app = open_page(CHAPTER, **{"a-to": "10"})
+    app.select_slider(key="a-n").set_value(2).run()
+    assert not app.exception
+    assert "**From token 1 to token 2**, 1 apart" in texts(app)
+
+
+@pytest.mark.parametrize("shown", ["Multiplications, Table 1", "Multiplications, in full", "Sequential steps"])
+@pytest.mark.parametrize("sizes", [{}, {"a-n": "65536", "a-d": "2048", "a-k": "9"}, {"a-n": "2", "a-k": "1"}])
+def test_every_column_as_curves(open_page: OpenPage, shown: str, sizes: dict[str, str]) -> None:
+    app = open_page(CHAPTER, **{"a-show": shown, **sizes})
+    assert len(app.get("plotly_chart")) == 6
+    assert all(badges(app).values())
+
+
+@pytest.mark.parametrize("n", ["2", "48", "65536"])
+def test_every_pair(open_page: OpenPage, n: str) -> None:
+    app = open_page(CHAPTER, **{"a-section": PAIRS, "a-n": n})
+    assert f"any two of the first {min(48, int(n))} tokens" in texts(app)
+    assert len(app.get("plotly_chart")) == 6
+
+
+def test_the_permutation_test(open_page: OpenPage) -> None:
+    app = open_page(CHAPTER, **{"a-section": SHUFFLE})
+    found = badges(app)
+    assert found["self-attention: shuffled words give shuffled outputs, and nothing else changes"]
+    assert found["the mean of its outputs does not change at all"]
+    assert sum("the order changes the outputs" in words for words in found) == 4
+    assert all(found.values())
+    app.slider(key="a-order").set_value(2).run()
+    assert all(badges(app).values())
+
+
+@pytest.mark.parametrize("text", ["", "   ", "cat", "cat cat cat"])
+def test_nothing_to_shuffle_is_a_sentence(open_page: OpenPage, text: str) -> None:
+    app = open_page(CHAPTER, **{"a-section": SHUFFLE})
+    app.text_input(key="a-text").set_value(text).run()
+    assert not app.exception
+    assert "nothing to shuffle" in app.info[0].value
+
+
+def test_typed_markup_stays_text(open_page: OpenPage) -> None:
+    app = open_page(CHAPTER, **{"a-section": SHUFFLE})
+    app.text_input(key="a-text").set_value("**one** $two$ <b>three</b>").run()
+    assert not app.exception
+    assert all(badges(app).values())
+
+
+def test_without_a_model_words_are_shuffled_all_the_same(no_checkpoints: None, open_page: OpenPage) -> None:
+    assert all(badges(open_page(CHAPTER, **{"a-section": SHUFFLE})).values())
+
+
+def test_the_stopwatch_measures_a_step_each_time_and_finishes(open_page: OpenPage) -> None:
+    app = open_page(CHAPTER, **{"a-section": STOPWATCH, "a-most": "256", "a-width": "64"})
+    assert "One click times every layer" in app.info[0].value
+    app.button(key="a-stopwatch-start").click().run()
+    assert not app.exception
+    assert app.button(key="a-stopwatch-start").disabled
+    assert not app.info
+    for _ in range(25):  # five layers at five lengths
+        app.run()
+        assert not app.exception
+    assert "Finished: 25 of 25" in texts(app)
+    table = app.dataframe[0].value
+    assert list(table.iloc[:, 1]) == ["128 → 256"] * 5
+    sizes = [LayerSizes(n, 64, 3, 4) for n in (128, 256)]
+    before, after = (layer_cost("attention", size).counted for size in sizes)
+    assert table.iloc[0, 3] == pytest.approx(after / before)
+    assert not app.button(key="a-stopwatch-start").disabled
+
+
+def test_the_stopwatch_stops_where_it_is(open_page: OpenPage) -> None:
+    app = open_page(CHAPTER, **{"a-section": STOPWATCH, "a-most": "256", "a-width": "64"})
+    app.button(key="a-stopwatch-start").click().run()
+    app.run()
+    app.button(key="a-stopwatch-stop").click().run()
+    assert not app.exception
+    said = re.search(r"Stopped after (\d+) of 25: width 64", texts(app))
+    assert said
+    done = int(said[1])
+    assert 1 <= done < 25
+    app.run()
+    assert f"Stopped after {done} of 25" in texts(app)
+
+
+def test_an_absent_device_is_a_sentence(open_page: OpenPage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ATLAS_DEVICE", "cuda:7")
+    app = open_page(CHAPTER, **{"a-section": STOPWATCH})
+    assert any("ATLAS_DEVICE='cuda:7'" in error.value.replace("\\", "") for error in app.error)
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value", "label"),
+    [
+        ("a-n", "1", "Tokens n"),
+        ("a-n", "1e99", "Tokens n"),
+        ("a-d", "0", "Width d"),
+        ("a-k", "0", "Kernel k of the convolution"),
+        ("a-k", "nan", "Kernel k of the convolution"),
+        ("a-r", "-3", "Window r of restricted attention"),
+        ("a-from", "0", "From token"),
+        ("a-to", "99", "To token"),
+        ("a-show", "<script>", "What to compare"),
+    ],
+)
+def test_hostile_parameters_fall_back_and_say_so(open_page: OpenPage, parameter: str, value: str, label: str) -> None:
+    app = open_page(CHAPTER, **{parameter: value})
+    assert f"The address asks for {label} = " in texts(app)
+    assert all(badges(app).values())
+
+
+def test_the_exercise_reveals(open_page: OpenPage) -> None:
+    app = open_page(CHAPTER)
+    app.radio(key="a-guess-twice").set_value("4, since each layer adds only two tokens").run()
+    assert "**Yes.**" in texts(app)

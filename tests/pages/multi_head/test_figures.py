@@ -1,0 +1,75 @@
+"""The multi-head figures show the library's numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pages.multi_head.figures import FLOW, batch_figure, cost_figure, flow_figure, published_figure
+from ui.words import load_words
+from viz_core.figures.style import ACCENT, KEYS, QUERIES, VALUES
+from viz_core.lessons.multi_head.costs import PUBLISHED_BLEU
+from viz_core.runtime.stopwatch import Measurement
+
+LABELS = load_words("multi-head", "en").group("figure")
+SHAPES = {block.name: (1, i, 2 * i) for i, block in enumerate(FLOW)}
+
+
+def test_every_tensor_of_the_flow_has_its_shape() -> None:
+    figure = flow_figure(SHAPES, 4, "weights", LABELS)
+    texts = figure.data[-1]
+    assert len(texts.text) == len(FLOW)
+    for block, text in zip(FLOW, texts.text, strict=True):
+        assert text == f"<b>{LABELS[block.name]}</b><br>(1, {SHAPES[block.name][1]}, {SHAPES[block.name][2]})"
+
+
+def test_queries_keys_and_values_have_their_colours() -> None:
+    colours = {block.name: block.colour for block in FLOW}
+    assert {colours[name] for name in ("queries", "split_queries")} == {QUERIES}
+    assert {colours[name] for name in ("keys", "split_keys")} == {KEYS}
+    assert {colours[name] for name in ("values", "split_values", "attended", "concatenated")} == {VALUES}
+
+
+def test_the_chosen_block_alone_is_framed() -> None:
+    framed = [s for s in flow_figure(SHAPES, 4, "keys", LABELS).layout.shapes if s.line.width == 3.5]
+    block = next(block for block in FLOW if block.name == "keys")
+    assert [(s.x0, s.x1, s.line.color) for s in framed] == [(block.left, block.left + block.width, ACCENT)]
+
+
+@pytest.mark.parametrize("heads", [1, 2, 7])
+def test_blocks_in_heads_are_cut_into_as_many(heads: int) -> None:
+    figure = flow_figure(SHAPES, heads, "input", LABELS)
+    cuts = [trace for trace in figure.data if trace.mode == "lines" and trace.opacity == 0.35]
+    assert len(cuts) == (0 if heads == 1 else sum(block.cut for block in FLOW))
+    assert all(np.isnan(trace.x).sum() == heads - 1 for trace in cuts)
+    if heads == 2:
+        assert cuts[0].x[0] == pytest.approx(0.5)  # queries stand from 0 to 1
+
+
+def test_a_flow_needs_every_shape_and_a_real_choice() -> None:
+    with pytest.raises(ValueError, match="shapes: expected one for each tensor, got none for input"):
+        flow_figure({name: shape for name, shape in SHAPES.items() if name != "input"}, 1, "keys", LABELS)
+    with pytest.raises(ValueError, match="chosen: expected one of input, .*, got 'masks'"):
+        flow_figure(SHAPES, 1, "masks", LABELS)
+
+
+def test_costs_for_both_kinds_of_heads() -> None:
+    figure = cost_figure({"shared": [8, 8, 8], "whole": [8, 16, 32]}, [1, 2, 4], 2, "parameters", LABELS)
+    assert [trace.name for trace in figure.data] == [LABELS["shared"], LABELS["whole"]]
+    np.testing.assert_array_equal(figure.data[1].y, np.array([8, 16, 32], dtype=np.float32))
+    assert figure.layout.shapes[0].x0 == 2
+    assert figure.layout.annotations[0].x == pytest.approx(np.log10(2))  # annotations of a log axis are in powers
+
+
+def test_published_scores_with_the_readers_number_marked() -> None:
+    bars = published_figure(PUBLISHED_BLEU, 16, LABELS).data[0]
+    assert list(bars.x) == ["1", "4", "8", "16", "32"]
+    np.testing.assert_allclose(bars.y, list(PUBLISHED_BLEU.values()))
+    assert [colour == ACCENT for colour in bars.marker.color] == [False, False, False, True, False]
+
+
+def test_times_in_milliseconds_and_gaps_left_out() -> None:
+    found = [Measurement("batch", 1, 0.002), Measurement("loop", 1, 0.003), Measurement("loop", 2, None)]
+    batch, loop = batch_figure(found, LABELS).data
+    assert (batch.x.tolist(), batch.y.tolist()) == ([1], [pytest.approx(2)])
+    assert (loop.x.tolist(), loop.y.tolist()) == ([1], [pytest.approx(3)])

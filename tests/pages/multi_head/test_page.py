@@ -1,0 +1,162 @@
+"""The multi-head chapter through AppTest: its numbers are the library's, and no address and no typing breaks it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from tests.pages.reading import badges, texts
+from viz_core.lessons.multi_head.costs import multi_head_cost
+
+OpenPage = Callable[..., AppTest]
+CHAPTER = "multi-head"
+BATCH = "One batch or one by one"
+
+
+def test_opens_on_a_sentence_with_its_claims(open_page: OpenPage) -> None:
+    app = open_page(CHAPTER)
+    found = badges(app)
+    assert len(found) == 4
+    assert all(found.values())
+    assert any("torch.nn.MultiheadAttention" in words for words in found)
+    cost = multi_head_cost(9, 64, 8)
+    assert "A width of 64 and 9 tokens with **8** heads: **16,384** parameters" in texts(app)
+    assert f"**{cost.multiplications:,}** multiplications" in texts(app)
+    assert "w = d/h = 64/8 = 8" in texts(app)
+    assert not any("The address asks for" in caption.value for caption in app.caption)
+
+
+@pytest.mark.parametrize(("width", "heads"), [(1, 1), (100, 5), (512, 64), (37, 37)])
+def test_width_and_heads_move_everything(open_page: OpenPage, width: int, heads: int) -> None:
+    app = open_page(CHAPTER)
+    app.number_input(key="mh-width").set_value(width)
+    app.number_input(key="mh-heads").set_value(heads).run()
+    assert not app.exception
+    assert not app.warning
+    assert all(badges(app).values())
+    assert f"w = d/h = {width}/{heads} = {width // heads}" in texts(app)
+    assert f"**{4 * width**2:,}** parameters" in texts(app)
+    assert f"so are the maps of all heads ({heads})" in badges(app)
+
+
+@pytest.mark.parametrize("stage", ["Q in heads", "Scores", "Attention weights", "Y: the output", "X: the input"])
+def test_every_tensor_can_be_looked_into(open_page: OpenPage, stage: str) -> None:
+    app = open_page(CHAPTER, **{"mh-stage": stage, "mh-head": "heads.0.2"})
+    in_heads = stage in {"Q in heads", "Scores", "Attention weights"}
+    assert any("Head 3 of 8" in caption.value for caption in app.caption) is in_heads
+
+
+def test_heads_that_do_not_divide_the_width_are_a_sentence(open_page: OpenPage) -> None:
+    app = open_page(CHAPTER, **{"mh-text": "I lost my keys.", "mh-heads": "5"})
+    assert "5 heads cannot share a width of 64 evenly" in app.warning[0].value
+    assert "1, 2, 4, 8, 16, 32, 64" in app.warning[0].value
+    assert app.number_input(key="mh-heads").value == 5  # nothing typed is lost
+    assert app.text_input(key="mh-text").value == "I lost my keys."
+    assert not badges(app)
+    app.button(key="mh-heads-4").click().run()
+    assert not app.exception
+    assert not app.warning
+    assert app.number_input(key="mh-heads").value == 4
+    assert app.text_input(key="mh-text").value == "I lost my keys."
+    assert "w = d/h = 64/4 = 16" in texts(app)
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [({"mh-width": "0"}, "A width of 0 leaves no numbers"), ({"mh-heads": "0"}, "With 0 heads nobody looks")],
+)
+def test_zeros_are_a_sentence(open_page: OpenPage, typed: dict[str, str], said: str) -> None:
+    app = open_page(CHAPTER, **typed)
+    assert said in app.warning[0].value
+    assert not badges(app)
+
+
+@pytest.mark.parametrize("heads", [1, 8, 16])
+def test_a_trained_layer_keeps_its_width_and_is_cut_anew(open_page: OpenPage, heads: int) -> None:
+    app = open_page(CHAPTER, **{"mh-source": "Trained layer", "mh-heads": str(heads), "mh-block": "2"})
+    assert "self-attention of encoder block 2" in texts(app)
+    assert f"with **8** heads; here the same matrices are cut into **{heads}**" in " ".join(texts(app).split())
+    assert "**262,144** parameters" in texts(app)
+    assert all(badges(app).values())
+
+
+def test_random_vectors_need_no_words(open_page: OpenPage) -> None:
+    app = open_page(CHAPTER, **{"mh-source": "Random vectors"})
+    assert len(app.text_input) == 0
+    app.slider(key="mh-tokens").set_value(1).run()
+    assert not app.exception
+    assert "A width of 64 and 1 tokens" in texts(app)
+    assert all(badges(app).values())
+
+
+@pytest.mark.parametrize("source", ["Sentence", "Trained layer"])
+@pytest.mark.parametrize("text", ["", "   ", "\u200b"])
+def test_no_words_are_a_sentence(open_page: OpenPage, source: str, text: str) -> None:
+    app = open_page(CHAPTER, **{"mh-source": source})
+    app.text_input(key="mh-text").set_value(text).run()
+    assert not app.exception
+    assert [*app.info, *app.warning]
+    assert not badges(app)
+
+
+@pytest.mark.parametrize("source", ["Sentence", "Trained layer"])
+def test_long_texts_are_cut_and_say_so(open_page: OpenPage, source: str) -> None:
+    app = open_page(CHAPTER, **{"mh-source": source})
+    app.text_input(key="mh-text").set_value("the cat <b>$x$</b> " * 20).run()
+    assert not app.exception
+    assert "the first 64 of them are shown" in app.warning[0].value
+    assert all(badges(app).values())
+
+
+def test_one_batch_or_one_by_one_measured_step_by_step(open_page: OpenPage) -> None:
+    app = open_page(CHAPTER, **{"mh-section": BATCH, "mh-width": "12"})
+    app.number_input(key="mh-heads").set_value(4).run()
+    assert badges(app)["one head after the other (4) gives what one batch gives"]
+    app.button(key="mh-race-start").click().run()
+    for _ in range(12):
+        assert not app.exception
+        app.run()
+    assert "128 tokens, width 12; the median" in texts(app)
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value", "label"),
+    [
+        ("mh-width", "513", "Width d"),
+        ("mh-width", "-1", "Width d"),
+        ("mh-width", "inf", "Width d"),
+        ("mh-heads", "65", "Heads h"),
+        ("mh-heads", "many", "Heads h"),
+        ("mh-source", "<script>", "Tokens and weights"),
+        ("mh-stage", "masks", "Tensor to look into"),
+        ("mh-count", "7", "What to count"),
+        ("mh-seed", "1e9", "Seed"),
+        ("mh-sharpness", "nan", "Sharpness of fresh weights"),
+    ],
+)
+def test_hostile_parameters_fall_back_and_say_so(open_page: OpenPage, parameter: str, value: str, label: str) -> None:
+    app = open_page(CHAPTER, **{parameter: value})
+    assert f"The address asks for {label} = " in texts(app)
+    assert all(badges(app).values())
+
+
+def test_a_head_that_is_not_there_is_said(open_page: OpenPage) -> None:
+    app = open_page(CHAPTER, **{"mh-head": "cross.9.99", "mh-pin": "q999"})
+    assert len(badges(app)) == 4
+
+
+def test_without_a_model_sentences_still_work_and_the_trained_layer_says_why_not(
+    no_checkpoints: None, open_page: OpenPage
+) -> None:
+    app = open_page(CHAPTER)
+    assert all(badges(app).values())
+    app = open_page(CHAPTER, **{"mh-source": "Trained layer"})
+    assert "The shipped model cannot be loaded" in app.error[0].value
+
+
+def test_the_exercise_reveals(open_page: OpenPage) -> None:
+    app = open_page(CHAPTER)
+    app.radio(key="mh-guess-double").set_value("Nothing: 16,384 before and after").run()
+    assert "**Yes.**" in texts(app)

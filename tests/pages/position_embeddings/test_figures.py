@@ -1,0 +1,197 @@
+"""The figures of the position-embeddings chapter hold the library's numbers."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import numpy as np
+import plotly.graph_objects as go
+import pytest
+import torch
+
+from pages.position_embeddings import grid_figures as position_grid
+from pages.position_embeddings.skew_figures import (
+    STAGES,
+    index_figure,
+    offsets_of,
+    skew_figure,
+    skew_stages,
+    table_figure,
+)
+from viz_core.figures import position_bias, position_experiments, position_maps, position_rotary
+from viz_core.figures.style import ACCENT
+from viz_core.lessons.position_embeddings.grid_terms import grid_terms
+from viz_core.positional import (
+    RelativePositionEmbedding2d,
+    alibi_slopes,
+    angular_frequencies,
+    t5_relative_position_bucket,
+)
+
+LABELS: dict[str, str] = defaultdict(lambda: "label")
+
+
+def titled(figure: go.Figure) -> bool:
+    return bool(figure.layout.xaxis.title.text)
+
+
+def test_small_maps_share_one_scale_and_read_out_tokens() -> None:
+    maps = {"a": np.full((2, 2), 9.0), "b": np.array([[0.0, 1], [-1, 2]])}
+    figures = position_maps.small_maps(maps, ["<b>", "x"], "added", LABELS)
+    assert list(figures) == ["a", "b"]
+    for name, figure in figures.items():
+        trace = figure.data[0]
+        assert np.array_equal(trace.z, maps[name].astype(np.float32))
+        assert trace.z.dtype == np.float32
+        assert (trace.zmin, trace.zmax) == (-position_maps.SCORE_LIMIT, position_maps.SCORE_LIMIT)
+        assert figure.layout.xaxis.ticktext == ("&lt;b&gt;", "x")
+        assert titled(figure)
+
+
+@pytest.mark.parametrize(("shown", "limits"), [("added", (-4, 4)), ("scores", (-4, 4)), ("weights", (0, 1))])
+def test_the_strip_shows_the_scale_of_the_maps(shown: str, limits: tuple[float, float]) -> None:
+    trace = position_maps.scale_strip(shown, LABELS).data[0]
+    assert (trace.z.min(), trace.z.max()) == limits == (trace.zmin, trace.zmax)
+    large = position_maps.large_map(np.eye(3), ["a", "b", "c"], shown, LABELS).data[0]
+    assert (large.zmin, large.zmax) == limits
+
+
+def test_the_skew_of_four_tokens_by_hand() -> None:
+    stages = skew_stages(4)
+    assert {name: entries.shape for name, entries in stages.items()} == {
+        "scores": (4, 7), "padded": (4, 8), "flattened": (1, 32), "extended": (1, 35), "reshaped": (5, 7),
+        "result": (4, 4),
+    }  # fmt: skip
+    assert offsets_of(stages["scores"], 4)[2].tolist() == [-3, -2, -1, 0, 1, 2, 3]
+    assert offsets_of(stages["result"], 4).tolist() == [[0, 1, 2, 3], [-1, 0, 1, 2], [-2, -1, 0, 1], [-3, -2, -1, 0]]
+    assert np.isnan(offsets_of(stages["padded"], 4)[:, 7]).all()
+    assert (stages["extended"] == 0).sum() == 4 + 3
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 12])
+def test_every_stage_keeps_entries_and_the_result_has_row_i_in_row_i(n: int) -> None:
+    stages = skew_stages(n)
+    for name in STAGES[:-1]:
+        kept = stages[name][stages[name] > 0]
+        assert sorted(kept) == list(range(1, n * (2 * n - 1) + 1))
+    result = stages["result"]
+    assert ((result - 1) // (2 * n - 1) == np.arange(n)[:, None]).all()
+    assert (offsets_of(result, n) == np.arange(n) - np.arange(n)[:, None]).all()
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_skew_figure_shows_its_stage_and_plays_all(stage: str) -> None:
+    figure = skew_figure(4, stage, LABELS)
+    padding, entry = figure.data
+    expected = offsets_of(skew_stages(4)[stage], 4)
+    assert np.array_equal(entry.z, expected, equal_nan=True)
+    assert np.array_equal(np.isnan(padding.z), ~np.isnan(expected))
+    assert [frame.name for frame in figure.frames] == list(STAGES)
+    assert tuple(figure.layout.xaxis.range) == (-0.5, expected.shape[1] - 0.5)
+
+
+def test_an_unknown_stage_is_refused() -> None:
+    with pytest.raises(ValueError, match="expected one of scores, padded"):
+        skew_figure(4, "twisted", LABELS)
+    with pytest.raises(ValueError, match="at least 1, got 0"):
+        skew_stages(0)
+
+
+def test_indices_are_0_to_6_for_minus_3_to_3() -> None:
+    table = table_figure(4, LABELS).data[0]
+    assert table.z[0].tolist() == [-3, -2, -1, 0, 1, 2, 3]
+    index = index_figure(4, None, LABELS).data[0]
+    assert index.text.tolist() == [
+        ["3", "4", "5", "6"],
+        ["2", "3", "4", "5"],
+        ["1", "2", "3", "4"],
+        ["0", "1", "2", "3"],
+    ]
+    clipped = index_figure(4, 1, LABELS).data[0]
+    assert clipped.text[0].tolist() == ["1", "2", "2", "2"]
+    assert clipped.z[3].tolist() == [-1, -1, -1, 0]
+
+
+def test_the_grid_shows_terms_offsets_and_cells_to_click() -> None:
+    module = RelativePositionEmbedding2d(2, 3, 8)
+    terms = grid_terms(torch.randn(1, 6, 8), module, 1, 0)
+    figure = position_grid.grid_figure(terms, 1, 0, LABELS)
+    heatmaps, points = figure.data[0::2], figure.data[1::2]
+    for heatmap, values in zip(heatmaps, (terms.row_term, terms.column_term, terms.total), strict=True):
+        np.testing.assert_allclose(heatmap.z, values.numpy(), rtol=1e-6)
+    assert heatmaps[2].text.tolist() == [["-1, 0", "-1, +1", "-1, +2"], ["0, 0", "0, +1", "0, +2"]]
+    assert list(points[0].customdata) == [[0, 0], [0, 1], [0, 2], [1, 0], [1, 1], [1, 2]]
+    assert figure.layout.shapes[0].y0 == 0.5
+    assert figure.layout.coloraxis.cmin == -figure.layout.coloraxis.cmax
+
+
+def test_hands_stand_at_their_angles() -> None:
+    figure = position_rotary.pairs_figure(8, 3, 64, 10000.0, LABELS)
+    omegas = angular_frequencies(64).numpy()[::4]
+    for trace, position in ((figure.data[1], 8), (figure.data[2], 3)):
+        x, y = (values.reshape(-1, 3) for values in (trace.x, trace.y))
+        assert len(x) == 8
+        angles = np.arctan2(y[:, 1] - y[:, 0], x[:, 1] - x[:, 0])
+        np.testing.assert_allclose(np.exp(1j * angles), np.exp(1j * position * omegas), atol=1e-5)
+    assert figure.data[3].text[:2] == ("label 0", "label 4")
+
+
+def test_decay_curves_and_the_offset_chosen() -> None:
+    offsets = np.arange(-3, 4)
+    figure = position_rotary.decay_figure(offsets, offsets * 2.0, offsets * 3.0, -2, LABELS)
+    assert figure.data[0].y.tolist() == (offsets * 3).tolist()
+    assert figure.data[1].y.tolist() == (offsets * 2).tolist()
+    assert figure.layout.shapes[0].x0 == -2
+
+
+def test_alibi_slopes_and_penalties() -> None:
+    figure = position_bias.slopes_figure(alibi_slopes(8).numpy(), 2, LABELS)
+    assert figure.data[0].y.tolist() == [2.0**-i for i in range(1, 9)]
+    assert [i for i, colour in enumerate(figure.data[0].marker.color) if colour == ACCENT] == [2]
+    penalty = position_bias.penalty_figure(np.array([[0.0, -2], [-2, 0]]), LABELS).data[0]
+    assert (penalty.zmin, penalty.zmax) == (-2, 2)
+
+
+def test_buckets_are_split_by_side() -> None:
+    offsets = torch.arange(-20, 21)
+    buckets = t5_relative_position_bucket(offsets).numpy()
+    before, after = position_bias.bucket_figure(offsets.numpy(), buckets, LABELS).data
+    assert (before.x.max(), after.x.min()) == (0, 1)
+    assert np.concatenate([before.y, after.y]).tolist() == buckets.tolist()
+
+
+def test_published_bleu_by_clipping_distance() -> None:
+    assert list(position_bias.SHAW_BLEU.values()) == [12.5, 25.5, 25.8, 25.9, 25.8, 25.9, 25.8]
+    assert list(position_bias.SHAW_BLEU) == [0, 1, 2, 4, 16, 64, 256]
+    bar = position_bias.shaw_figure(2, LABELS).data[0]
+    assert bar.marker.color[2] == ACCENT != bar.marker.color[3]
+
+
+def test_residuals_say_their_number_even_where_log_has_none() -> None:
+    names = {"a": "A", "b": "B"}
+    bar = position_experiments.residual_figure({"a": 0.0, "b": 2.0}, 1e-3, "title", names).data[0]
+    assert bar.y == ("B", "A")
+    assert bar.text == ("2", "0")
+    assert bar.x[1] > 0
+    assert bar.marker.color[0] == ACCENT != bar.marker.color[1]
+
+
+def test_experiment_figures_hold_their_numbers() -> None:
+    curves = {"attention": np.array([1.0, 0.1]), "skip": np.array([1.0, 0.9])}
+    assert [t.y.tolist() for t in position_experiments.collapse_figure(curves, LABELS).data] == [
+        pytest.approx(c.tolist()) for c in curves.values()
+    ]
+    loss = position_experiments.loss_figure([3.0, 2.0], 10, {"none": 5.0}, LABELS)
+    assert loss.data[0].y.tolist() == [3, 2]
+    assert list(loss.data[1].y) == [5, 5]
+    similar = position_experiments.similarity_figure({"a": np.array([[2.0, 0], [1, 1]])}, LABELS).data[0]
+    assert similar.z.tolist() == [[1, 0.5], [0.5, 0.5]]
+    weights = position_experiments.weights_figure({"a": np.eye(2)}, LABELS).data[0]
+    assert weights.z.tolist() == [[1, 0], [0, 1]]
+
+
+def test_costs_leave_out_schemes_that_need_nothing() -> None:
+    lines = {"none": ((1, 2), [0, 0]), "learned": ((1, 2), [16, 32])}
+    figure = position_experiments.cost_figure(lines, "n", "parameters", LABELS)
+    assert [trace.y.tolist() for trace in figure.data] == [[16, 32]]
+    assert figure.layout.xaxis.title.text == "n"

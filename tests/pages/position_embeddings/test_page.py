@@ -1,0 +1,334 @@
+"""The position-embeddings chapter through AppTest: each control moves its numbers, no link or input breaks it."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import save_file
+from streamlit.testing.v1 import AppTest
+
+from pages.position_embeddings.skew_figures import STAGES, offsets_of, skew_stages
+from tests.pages.reading import claims, texts
+from viz_core.lessons.position_embeddings.rotary_decay import rotary_products
+from viz_core.positional import alibi_slopes
+from viz_core.positional.order import order_residual, shuffled_order
+from viz_core.positional.scheme_costs import Sizes
+from viz_core.positional.schemes import BY_NAME, SCHEMES, Setting
+from viz_core.pretrained import load
+from viz_core.pretrained.samples import sentences
+from viz_core.pretrained.token_vectors import picture_tokens, sentence_tokens, shipped_position_table
+
+CHAPTER = "position-embeddings"
+CLOSER, COSTS, SHUFFLE, EXPERIMENTS = "One scheme, closer", "Cost and reach", "Shuffle the words", "Three experiments"
+DEFAULT = next(sample.english for sample in sentences() if sample.id == "cat")
+OpenPage = Callable[..., AppTest]
+
+
+def open_at(open_page: OpenPage, **parameters: object) -> AppTest:
+    """open_at(open_page, skew_n=4): with pe-skew-n=4 in the address."""
+    return open_page(CHAPTER, **{f"pe-{name.replace('_', '-')}": str(value) for name, value in parameters.items()})
+
+
+def figures(app: AppTest) -> list[dict[str, Any]]:
+    return [json.loads(chart.proto.spec) for chart in app.get("plotly_chart")]
+
+
+def array(encoded: Any) -> np.ndarray:
+    """A plotly array, binary or plain."""
+    if not isinstance(encoded, dict):
+        return np.array(encoded, dtype=float)
+    flat = np.frombuffer(base64.b64decode(encoded["bdata"]), encoded["dtype"])
+    return flat.reshape([int(side) for side in str(encoded.get("shape", flat.size)).split(",")])
+
+
+def setting(text: str = DEFAULT, heads: int = 8, **sizes: Any) -> Setting:
+    tokens = sentence_tokens(text, 64, 256, load("transformer-en-fr"))
+    n = len(tokens.labels)
+    return Setting(tokens.X, Sizes(n, 256, heads, 1, n, **sizes))
+
+
+def small_maps(app: AppTest) -> dict[str, np.ndarray]:
+    return dict(zip(BY_NAME, (array(f["data"][0]["z"]) for f in figures(app)[1:]), strict=True))
+
+
+def test_it_opens_with_every_scheme_on_one_sentence(open_page: OpenPage) -> None:
+    app = open_page(CHAPTER)
+    s = setting()
+    for name, values in small_maps(app).items():
+        np.testing.assert_allclose(values, BY_NAME[name].position_scores(s)[0].numpy(), atol=1e-5)
+    assert not small_maps(app)["none"].any()
+    limits = {(f["data"][0]["zmin"], f["data"][0]["zmax"]) for f in figures(app)}
+    assert limits == {(-4, 4)}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("head", 3, lambda: [s.position_scores(setting())[2] for s in SCHEMES]),
+        ("heads", 2, lambda: [s.position_scores(setting(heads=2))[0] for s in SCHEMES]),
+        ("show", "weights", lambda: [s.weights(setting())[0] for s in SCHEMES]),
+        ("show", "scores", lambda: [s.scores(setting())[0] for s in SCHEMES]),
+        ("source", "one-word", lambda: [s.position_scores(setting().one_word())[0] for s in SCHEMES]),
+        ("text", "I lost.", lambda: [s.position_scores(setting("I lost."))[0] for s in SCHEMES]),
+        ("per-head", True, lambda: [s.position_scores(setting(per_head=True))[0] for s in SCHEMES]),
+    ],
+)
+def test_each_control_moves_the_maps(
+    open_page: OpenPage, name: str, value: object, expected: Callable[[], list[torch.Tensor]]
+) -> None:
+    app = open_page(CHAPTER)
+    key = f"pe-{name}"
+    widget = {"head": app.number_input, "text": app.text_input, "per-head": app.toggle}.get(name, app.segmented_control)
+    widget(key=key).set_value(value).run()
+    assert not app.exception
+    for values, wanted in zip(small_maps(app).values(), expected(), strict=True):
+        np.testing.assert_allclose(values, wanted.numpy(), atol=1e-5)
+
+
+def test_a_picture_is_a_grid_of_any_height_and_width(open_page: OpenPage) -> None:
+    app = open_at(open_page, source="picture", height=2, width=6)
+    table = shipped_position_table()
+    assert table is not None, "patches are as wide as the shipped picture model's"
+    tokens = picture_tokens(2, 6, table.shape[1])
+    s = Setting(tokens.X, Sizes(12, table.shape[1], 8, 2, 6))
+    expected = BY_NAME["relative-2d"].position_scores(s)[0].numpy()
+    np.testing.assert_allclose(small_maps(app)["relative-2d"], expected, atol=1e-5)
+
+
+def test_a_card_opens_its_scheme(open_page: OpenPage) -> None:
+    app = open_page(CHAPTER)
+    app.button(key="open-alibi").click().run()
+    assert not app.exception
+    assert app.selectbox(key="pe-scheme").value == "alibi"
+    assert "Press 2022" in texts(app)
+
+
+@pytest.mark.parametrize(
+    "scheme",
+    ["No positions", "Sinusoidal", "Learned", "In attention", "Relative, 1-D", "Clipped (Shaw)", "Relative, 2-D",
+     "Rotary", "ALiBi", "T5 buckets"],
+)  # fmt: skip
+def test_every_scheme_opens_from_a_link_and_its_claims_hold(open_page: OpenPage, scheme: str) -> None:
+    app = open_at(open_page, section=CLOSER, scheme=scheme)
+    name = app.selectbox(key="pe-scheme").value
+    assert all("material/check" in claim for claim in claims(app))
+    assert (":orange-badge[:material/close: longer sequences]" in texts(app)) is not BY_NAME[name].extends
+    map_drawn = array(figures(app)[-1]["data"][0]["z"])
+    np.testing.assert_allclose(map_drawn, BY_NAME[name].position_scores(setting())[0].numpy(), atol=1e-5)
+
+
+@pytest.mark.parametrize(("n", "step"), [(4, 0), (4, 2), (4, 5), (1, 3), (12, 4)])
+def test_the_skew_follows_its_sliders(open_page: OpenPage, n: int, step: int) -> None:
+    app = open_at(open_page, section=CLOSER)
+    app.slider(key="pe-skew-n").set_value(n).run()
+    app.slider(key="pe-step").set_value(step).run()
+    assert not app.exception
+    entries = figures(app)[0]["data"][1]
+    expected = offsets_of(skew_stages(n)[STAGES[step]], n)
+    assert np.array_equal(array(entries["z"]), expected, equal_nan=True)
+    assert f"**Step {step}" in texts(app)
+    assert any(f"for {n} tokens the skew equals" in claim and "check" in claim for claim in claims(app))
+
+
+def test_clipping_to_nothing_leaves_no_order(open_page: OpenPage) -> None:
+    app = open_at(open_page, section=CLOSER, scheme="Clipped (Shaw)", k=0)
+    drawn = array(figures(app)[-1]["data"][0]["z"])
+    np.testing.assert_allclose(drawn, drawn[:, :1].repeat(drawn.shape[1], axis=1), atol=1e-5)
+    app.slider(key="pe-k").set_value(2).run()
+    expected = BY_NAME["shaw"].position_scores(setting(max_distance=2))[0].numpy()
+    np.testing.assert_allclose(array(figures(app)[-1]["data"][0]["z"]), expected, atol=1e-5)
+
+
+def test_the_grid_and_its_query_move(open_page: OpenPage) -> None:
+    app = open_at(open_page, section=CLOSER, scheme="Relative, 2-D", grid_height=8, row=8, column=6)
+    assert "8 × 6" in texts(app)
+    app.slider(key="pe-grid-height").set_value(3).run()
+    assert not app.exception
+    assert app.number_input(key="pe-row").value == 3  # moved to the edge
+    assert "**55** offsets" in texts(app)
+    assert "**16** vectors" in texts(app)
+    assert all("check" in claim for claim in claims(app))
+
+
+def test_the_rotary_product_is_the_librarys(open_page: OpenPage) -> None:
+    app = open_at(open_page, section=CLOSER, scheme="Rotary", m=20, key_position=5)
+    ones = torch.ones(64, dtype=torch.float64) / 8
+    assert f"{rotary_products(ones, ones, torch.tensor([-15])).item():.6f}" in texts(app)
+    app.slider(key="pe-m").set_value(35).run()
+    app.slider(key="pe-key-position").set_value(20).run()
+    assert f"{rotary_products(ones, ones, torch.tensor([-15])).item():.6f}" in texts(app)
+    app.slider(key="pe-m").set_value(36).run()
+    assert f"{rotary_products(ones, ones, torch.tensor([-16])).item():.6f}" in texts(app)
+
+
+def test_alibi_slopes_of_twelve_heads(open_page: OpenPage) -> None:
+    app = open_at(open_page, section=CLOSER, scheme="ALiBi", alibi_heads=12)
+    np.testing.assert_allclose(array(figures(app)[0]["data"][0]["y"]), alibi_slopes(12).numpy(), rtol=1e-6)
+
+
+def test_t5_ranges_are_the_published_ones_and_move(open_page: OpenPage) -> None:
+    app = open_at(open_page, section=CLOSER, scheme="T5 buckets")
+    ranges = app.dataframe[0].value.iloc[0]
+    assert (ranges["8"], ranges["10"], ranges["14"], ranges["15"]) == ("8–11", "16–22", "64–90", "91+")
+    app.toggle(key="pe-bidirectional").set_value(False).run()
+    assert len(app.dataframe[0].value.columns) == 32
+
+
+def test_costs_are_the_librarys(open_page: OpenPage) -> None:
+    app = open_at(open_page, section=COSTS)
+    sizes = Sizes(256, 256, 8, 16, 16)
+    assert app.dataframe[0].value["parameters"].tolist() == [s.cost(sizes).parameters for s in SCHEMES]
+    assert app.dataframe[0].value["bytes computed"].tolist() == [s.cost(sizes).computed_bytes for s in SCHEMES]
+    app.select_slider(key="pe-n").set_value(1024).run()
+    assert app.dataframe[0].value["parameters"].tolist()[2] == 1024 * 256
+    app.segmented_control(key="pe-along").set_value("heads").run()
+    line = next(t for t in figures(app)[0]["data"] if t["name"] == "T5 buckets")
+    assert array(line["y"]).tolist() == [32 * h for h in (1, 2, 4, 8, 16)]
+
+
+def test_shuffling_is_measured_for_every_scheme(open_page: OpenPage) -> None:
+    app = open_at(open_page, section=SHUFFLE, order=3)
+    s = setting()
+    order = shuffled_order(sentence_tokens(DEFAULT, 64, 256, load("transformer-en-fr")).labels, 3)
+    found = claims(app)
+    assert len(found) == len(SCHEMES)
+    for scheme, claim in zip(SCHEMES, found, strict=True):
+        residual = order_residual(scheme, s, order)
+        assert "material/check" in claim
+        assert f"`{residual:.2g}`" in claim or scheme.name == "none"
+    assert "No positions: shuffling first or last is the same" in found[0]
+    app.toggle(key="pe-backwards").set_value(True).run()
+    assert "ALiBi: shuffling first or last is the same" in claims(app)[-2]
+    assert all("material/check" in claim for claim in claims(app))
+
+
+@pytest.mark.parametrize("text", ["no", "no no no no"])
+def test_equal_words_leave_nothing_to_shuffle(open_page: OpenPage, text: str) -> None:
+    app = open_at(open_page, section=SHUFFLE, source="one word", text=text)
+    assert "nothing to shuffle" in app.info[0].value
+
+
+def test_deep_stacks_collapse_without_skips(open_page: OpenPage) -> None:
+    app = open_at(open_page, section=EXPERIMENTS, depth=24)
+    lines = [array(trace["y"]) for trace in figures(app)[0]["data"]]
+    assert [len(line) for line in lines] == [25] * 4
+    assert lines[0][-1] < 1e-12 < 1e-5 < lines[2][-1]
+    app.slider(key="pe-depth").set_value(1).run()
+    assert all("material/check" in claim for claim in claims(app))
+
+
+def test_a_table_is_trained_when_asked_and_kept(open_page: OpenPage) -> None:
+    app = open_at(open_page, section=EXPERIMENTS, exercise="2 · a learnable encoding", steps=500)
+    assert "Nothing trained yet" in app.info[0].value
+    assert not app.get("plotly_chart")
+    app.button(key="pe-train").click().run()
+    assert not app.exception
+    assert "After 500 of 500 steps" in texts(app)
+    assert len(app.get("plotly_chart")) == 3
+    assert all("material/check" in claim for claim in claims(app))
+    before = claims(app)
+    app.run()
+    assert claims(app) == before  # kept, not trained again
+    app.segmented_control(key="pe-reach").set_value(3).run()
+    assert "Nothing trained yet" in app.info[0].value
+
+
+def test_one_score_for_each_offset(open_page: OpenPage) -> None:
+    app = open_at(open_page, section=EXPERIMENTS, exercise="3 · a vector for each offset")
+    assert len(claims(app)) == 3
+    assert all("material/check" in claim for claim in claims(app))
+
+
+@pytest.mark.parametrize("text", ["", "   ", "\x00\x07"])
+def test_no_words_are_an_empty_state(open_page: OpenPage, text: str) -> None:
+    app = open_page(CHAPTER)
+    app.text_input(key="pe-text").set_value(text).run()
+    assert not app.exception
+    assert "There are no tokens yet" in app.info[0].value
+    assert app.text_input(key="pe-text").value == text
+
+
+@pytest.mark.parametrize("text", ["a", "<b>x</b> & **y**", "😀 🎉", "$5 :red[x] `c`", "שלום"])
+@pytest.mark.parametrize("section", ["Side by side", CLOSER, SHUFFLE, EXPERIMENTS])
+def test_any_text_is_a_sentence(open_page: OpenPage, text: str, section: str) -> None:
+    open_at(open_page, text=text, section=section)
+
+
+def test_a_long_text_says_what_is_shown(open_page: OpenPage) -> None:
+    app = open_page(CHAPTER)
+    app.text_input(key="pe-text").set_value("cat " * 400).run()
+    assert not app.exception
+    assert "400 tokens; every map here shows the first 64" in app.warning[0].value
+    assert small_maps(app)["relative"].shape == (64, 64)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "label"),
+    [
+        ({"head": "99"}, "Head = 99"),
+        ({"heads": "3"}, "Heads = 3"),
+        ({"show": "<script>"}, "Show = <script>"),
+        ({"source": "nowhere"}, "Tokens of = nowhere"),
+        ({"seed": "-1"}, "Seed of all random tables = -1"),
+        ({"section": CLOSER, "scheme": "psychic"}, "Scheme = psychic"),
+        ({"section": CLOSER, "skew_n": "13"}, "Tokens n = 13"),
+        ({"section": CLOSER, "step": "-1"}, "Step of the skew = -1"),
+        ({"section": CLOSER, "scheme": "Clipped (Shaw)", "k": "1e9"}, "Clipping distance k = 1e9"),
+        ({"section": CLOSER, "scheme": "Relative, 2-D", "grid_width": "0"}, "Columns = 0"),
+        ({"section": CLOSER, "scheme": "Relative, 2-D", "row": "9"}, "Query in row = 9"),
+        ({"section": CLOSER, "scheme": "Rotary", "d": "7"}, "Width d of a head = 7"),
+        ({"section": CLOSER, "scheme": "Rotary", "base": "nan"}, "Base = nan"),
+        ({"section": CLOSER, "scheme": "ALiBi", "alibi_head": "12"}, "Opened head = 12"),
+        ({"section": CLOSER, "scheme": "T5 buckets", "buckets": "31"}, "Buckets = 31"),
+        ({"section": COSTS, "n": "999999999"}, "Tokens n = 999999999"),
+        ({"section": SHUFFLE, "order": "21"}, "Shuffle number = 21"),
+        ({"section": EXPERIMENTS, "depth": "4800"}, "Layers = 4800"),
+        ({"source": "picture", "height": "1000"}, "Patches down = 1000"),
+    ],
+)
+def test_hostile_parameters_fall_back_and_say_so(open_page: OpenPage, parameters: dict[str, str], label: str) -> None:
+    app = open_at(open_page, **parameters)
+    assert f"The address asks for {label}" in texts(app)
+
+
+def test_without_a_model_words_have_random_vectors(no_checkpoints: Path, open_page: OpenPage) -> None:
+    app = open_at(open_page, text="one two three")
+    tokens = sentence_tokens("one two three", 64, 256)
+    expected = BY_NAME["rotary"].position_scores(Setting(tokens.X, Sizes(3, 256, 8, 1, 3)))[0]
+    np.testing.assert_allclose(small_maps(app)["rotary"], expected.numpy(), atol=1e-5)
+
+
+def test_a_shipped_picture_models_table_is_used_for_pictures(no_checkpoints: Path, open_page: OpenPage) -> None:
+    folder = no_checkpoints / "vit"
+    folder.mkdir()
+    (folder / "config.json").write_text('{"title": "A ViT", "task": "x", "licence": "x"}', encoding="utf-8")
+    table = torch.randn(1, 50, 64)
+    save_file({"pos_embedding": table}, str(folder / "model.safetensors"))
+    app = open_at(open_page, source="picture", height=7, width=7, section=CLOSER, scheme="Learned")
+    assert "the shipped picture model has learned" in texts(app)
+    tokens = picture_tokens(7, 7, 64)
+    s = Setting(tokens.X, Sizes(49, 64, 8, 7, 7), table[0, 1:])
+    drawn = array(figures(app)[-1]["data"][0]["z"])
+    np.testing.assert_allclose(drawn, BY_NAME["learned"].position_scores(s)[0].numpy(), atol=1e-5)
+
+
+def test_the_exercise_reveals_after_a_guess(open_page: OpenPage) -> None:
+    app = open_at(open_page, section=COSTS)
+    assert "leave the values alone" not in texts(app)
+    choice = app.radio(key="pe-guess-echo")
+    choice.set_value(choice.options[1]).run()
+    assert "**Yes.** Relative positions change the weights" in texts(app)
+
+
+def test_what_the_exercise_says_is_so() -> None:
+    s = setting("no no no no")
+    outputs = {name: BY_NAME[name].output(s.one_word()) for name in ("relative", "sinusoidal")}
+    spread = {name: (f.amax(dim=0) - f.amin(dim=0)).max().item() for name, f in outputs.items()}
+    assert spread["relative"] < 1e-5 < 1e-2 < spread["sinusoidal"]

@@ -1,0 +1,215 @@
+"""The chapter on queries, keys and values through AppTest: its answers are the library's, and no address breaks it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from tests.pages.reading import badges, texts
+from viz_core.lessons.queries_keys_values.lookup import BOOK_DATABASE, soft_lookup
+
+OpenPage = Callable[..., AppTest]
+CHAPTER = "queries-keys-values"
+NAMES = [list(pair) for pair in BOOK_DATABASE]
+KEYS = [key for key, _ in BOOK_DATABASE]
+VALUES = [["1", "0", "0.5"], ["0", "1", "0.5"], ["1", "1", "1"]]
+
+
+def rows(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def test_opens_with_the_books_answers(open_page: OpenPage) -> None:
+    app = open_page(CHAPTER)
+    said = texts(app)
+    assert ":orange[Li] → :green[**Mu**]" in said
+    assert ":orange[Lipton] → :green[**Zachary**] · edits: 0" in said
+    assert len(badges(app)) == 6
+    assert all(badges(app).values())
+    assert len(app.get("plotly_chart")) == 4
+    assert "The address asks for" not in said
+    assert app.dataframe[0].value.values.tolist() == NAMES
+
+
+@pytest.mark.parametrize("query", ["Lipten", "li", "Zhang", "ß*_[x](y)$"])
+def test_any_query_has_its_weights(open_page: OpenPage, query: str) -> None:
+    app = open_page(CHAPTER)
+    app.text_input(key="qkv-query").set_value(query).run()
+    assert not app.exception
+    weights = soft_lookup([query], KEYS, 0.2)[0]
+    spec = json.loads(app.get("plotly_chart")[0].proto.spec)
+    assert spec["data"][0]["text"] == [f"{weight:.3f}" for weight in weights.tolist()]
+    if query not in KEYS:
+        assert f"No key is :blue[{query}]." in texts(app)
+
+
+def test_edits_and_what_they_compare(open_page: OpenPage) -> None:
+    app = open_page(CHAPTER)
+    app.slider(key="qkv-edits").set_value(2)
+    app.segmented_control(key="qkv-compare").set_value("whole").run()
+    assert ":orange[Hu] → :green[**Rachel**] · edits: 2" in texts(app)
+    assert "Zachary" not in texts(app)
+    app.text_input(key="qkv-query").set_value("Wittgenstein").run()
+    assert "No key is that near. Allow more edits than 2." in texts(app)
+
+
+def test_the_table_of_edits_follows_the_key(open_page: OpenPage) -> None:
+    app = open_page(CHAPTER)
+    assert app.selectbox(key="qkv-against").value == "Lipton"
+    assert "The corner says **4**" in texts(app)
+    assert "the smallest cell of the last row says **0**" in texts(app).replace("\n", " ")
+    app.selectbox(key="qkv-against").set_value("Werness").run()
+    assert "The corner says **7**" in texts(app)
+
+
+@pytest.mark.parametrize("temperature", [0.01, 100.0])
+def test_temperature_from_one_hot_to_average(open_page: OpenPage, temperature: float) -> None:
+    app = open_page(CHAPTER)
+    app.select_slider(key="qkv-temperature").set_value(temperature).run()
+    weights = soft_lookup(KEYS, KEYS, temperature)
+    assert f"every key gives itself at least {float(weights.diagonal().min()):.3f}" in texts(app)
+    assert all(badges(app).values())
+
+
+def test_a_table_in_the_address_is_shown_and_asked(open_page: OpenPage) -> None:
+    app = open_page(CHAPTER, **{"qkv-names": rows([["Ada", "Lovelace"], ["Alan", "Turing"]]), "qkv-query": "Ada"})
+    assert ":orange[Ada] → :green[**Lovelace**]" in texts(app)
+    assert app.selectbox(key="qkv-against").options == ["Ada", "Alan"]
+    assert app.query_params["qkv-names"] == '[["Ada","Lovelace"],["Alan","Turing"]]'
+
+
+def test_a_key_that_stands_twice(open_page: OpenPage) -> None:
+    app = open_page(CHAPTER, **{"qkv-names": rows([*NAMES, ["Li", "Fei-Fei"]])})
+    said = texts(app)
+    assert "The key Li stands there 2 times." in said
+    assert ":green[**Mu**]" in said
+    assert ":green[**Fei-Fei**]" in said
+    assert "2 keys match, and nothing tells which is meant." in said
+    assert badges(app)["at temperature 0.01 every key finds itself alone: the map is the identity matrix"] is False
+
+
+def test_rows_that_cannot_be_asked_are_named_and_kept(open_page: OpenPage) -> None:
+    table = [*NAMES, ["", "Nobody"], [" ", "Blank"], ["Z" * 61, "Long"], ["Noname", ""]]
+    app = open_page(CHAPTER, **{"qkv-names": rows(table), "qkv-query": "Noname"})
+    said = texts(app)
+    assert "The value Nobody has no key" in said
+    assert "The value Blank has no key" in said
+    assert "has 61 letters; up to 60 can be looked up" in said
+    assert ":orange[Noname] → :green[**(nothing)**]" in said
+    assert app.dataframe[0].value.values.tolist() == table  # nothing is lost
+
+
+@pytest.mark.parametrize("table", [[], [["", "Nobody"]]])
+def test_a_table_without_a_key(open_page: OpenPage, table: list[list[str]]) -> None:
+    app = open_page(CHAPTER, **{"qkv-names": rows(table)})
+    assert "The table has no key yet." in texts(app)
+    assert len(app.get("plotly_chart")) == 1  # the plane stays
+    assert set(badges(app)) == {
+        "the output lies in the cone of the values",
+        "the output lies in the convex hull of the values",
+        "with the identity matrix for values, the output is the weights themselves",
+    }
+
+
+@pytest.mark.parametrize(
+    ("query", "sentence"), [("", "Type a query"), ("   ", "Type a query"), ("x" * 61, "Your query has 61 letters")]
+)
+def test_a_query_that_cannot_be_asked(open_page: OpenPage, query: str, sentence: str) -> None:
+    app = open_page(CHAPTER)
+    app.text_input(key="qkv-query").set_value(query).run()
+    assert sentence in texts(app)
+    assert app.text_input(key="qkv-query").value == query
+    assert not app.exception
+
+
+@pytest.mark.parametrize(
+    "asked",
+    ["nonsense", "[[1,2]]", '[["a"]]', '{"a":1}', rows([["k", "v"]] * 25), "[" * 5000],
+)
+def test_a_hostile_table_falls_back_and_says_so(open_page: OpenPage, asked: str) -> None:
+    app = open_page(CHAPTER, **{"qkv-names": asked})
+    assert "The address asks for Names =" in texts(app)
+    assert app.dataframe[0].value.values.tolist() == NAMES
+    assert "qkv-names" not in app.query_params
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value", "label"),
+    [
+        ("qkv-edits", "99", "Edits allowed"),
+        ("qkv-edits", "nan", "Edits allowed"),
+        ("qkv-compare", "sideways", "Compare the query with"),
+        ("qkv-temperature", "0", "Temperature"),
+        ("qkv-temperature", "<b>", "Temperature"),
+        ("qkv-against", "Nobody", "Key to compare with"),
+        ("qkv-case", "magic", "The weights must be"),
+        ("qkv-values", "[[1,2,3]]", "Values and weights"),
+        ("qkv-values", rows([["1", "2", "3"]] * 9), "Values and weights"),
+    ],
+)
+def test_hostile_parameters_fall_back_and_say_so(open_page: OpenPage, parameter: str, value: str, label: str) -> None:
+    app = open_page(CHAPTER, **{parameter: value})
+    notes = [caption.value for caption in app.caption if "The address asks for" in caption.value]
+    assert len(notes) == 1
+    assert f"{label} = " in notes[0]
+    assert len(app.get("plotly_chart")) == 4
+
+
+@pytest.mark.parametrize(
+    ("case", "used", "output", "met"),
+    [
+        ("any", "-0.500, 0.500, 1.000", "(0.500, 1.500)", "any"),
+        ("non-negative", "0.000, 0.500, 1.000", "(1.000, 1.500)", "any, non-negative"),
+        ("convex", "0.000, 0.333, 0.667", "(0.667, 1.000)", "any, non-negative, convex"),
+        ("one-hot", "0.000, 0.000, 1.000", "(1.000, 1.000)", "any, non-negative, convex, one-hot"),
+        ("uniform", "0.333, 0.333, 0.333", "(0.667, 0.667)", "any, non-negative, convex, uniform"),
+    ],
+)
+def test_what_each_case_makes_of_the_same_weights(
+    open_page: OpenPage, case: str, used: str, output: str, met: str
+) -> None:
+    table = [["1", "0", "-1/2"], ["0", "1", "0,5"], ["1", "1", "1"]]
+    app = open_page(CHAPTER, **{"qkv-values": rows(table), "qkv-case": case})
+    said = texts(app)
+    assert f"| weights in use | {used} |" in said
+    assert f"| output | {output} |" in said
+    assert f"| these weights are | {met} |" in said
+    assert all(badges(app).values())
+    claims = {"any": 4, "non-negative": 5, "convex": 6, "one-hot": 7, "uniform": 7}
+    assert len(badges(app)) == claims[case]
+
+
+def test_cells_that_are_no_numbers_are_named_and_kept(open_page: OpenPage) -> None:
+    table = [["1", "zwei", "0.5"], ["", "1", "1e9"]]
+    app = open_page(CHAPTER, **{"qkv-values": rows(table)})
+    said = texts(app)
+    assert "The y of v1 is “zwei”" in said
+    assert "The x of v2 is blank" in said
+    assert "The weight of v2 is “1e9”" in said
+    assert app.query_params["qkv-values"] == json.dumps(table, separators=(",", ":"))
+    assert len(app.get("plotly_chart")) == 3  # the lookup goes on
+
+
+def test_convex_weights_of_nothing(open_page: OpenPage) -> None:
+    app = open_page(CHAPTER, **{"qkv-values": rows([["1", "2", "0"], ["2", "1", "-1"]])})
+    assert "No weight is above 0" in texts(app)
+    app.segmented_control(key="qkv-case").set_value("uniform").run()
+    assert "| output | (1.500, 1.500) |" in texts(app)
+
+
+def test_no_values_at_all(open_page: OpenPage) -> None:
+    app = open_page(CHAPTER, **{"qkv-values": "[]", "qkv-names": "[]"})
+    assert "There is no value yet" in texts(app)
+    assert not app.get("plotly_chart")
+
+
+def test_the_exercises_answer_is_true(open_page: OpenPage) -> None:
+    app = open_page(CHAPTER)
+    assert "A score of 0 is no weight of 0" not in texts(app)
+    choice = app.radio(key="qkv-guess-temperature")
+    choice.set_value("It becomes 1/6").run()
+    assert "**Yes.** A score of 0 is no weight of 0" in texts(app)
+    assert float(soft_lookup(["Li"], KEYS, 1e9)[0, 4]) == pytest.approx(1 / 6)

@@ -1,0 +1,162 @@
+"""The relative-projection chapter through AppTest: its numbers are the library's, and no address breaks it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import pytest
+import torch
+from streamlit.testing.v1 import AppTest
+
+from tests.pages.reading import marks
+from viz_core.lessons.relative_projection.fitted_projection import fit_errors
+from viz_core.lessons.relative_projection.proof import projection_residual, proof_lines, transpose_residual
+from viz_core.positional import angular_frequencies, sinusoidal_rows
+
+OpenPage = Callable[..., AppTest]
+CHAPTER = "relative-projection"
+LEARN = "Can a model learn it?"
+TYPES = ("float64", "float32", "bfloat16", "float16")
+
+
+def texts(app: AppTest) -> str:
+    return "\n".join(element.value for element in [*app.markdown, *app.caption]).replace("\\", "").replace("−", "-")
+
+
+def badge(app: AppTest, words: str) -> tuple[bool, str]:
+    return next(value for said, value in marks(app).items() if words in said)
+
+
+def pair(position: int, j: int, d: int) -> str:
+    sine, cosine = sinusoidal_rows(torch.tensor([position]), d, dtype=torch.float64)[0, 2 * j : 2 * j + 2].tolist()
+    return f"({sine:.4f}, {cosine:.4f})"
+
+
+def test_opens_with_numbers_of_the_library(open_page: OpenPage) -> None:
+    app = open_page(CHAPTER)
+    assert f"| {pair(3, 3, 32)} |" in texts(app)
+    assert f"| {pair(8, 3, 32)} |" in texts(app)
+    assert f"| {2 * math.pi / float(angular_frequencies(32)[3]):,.2f} positions |" in texts(app)
+    residual = float(projection_residual(5, 32, torch.arange(1000)).max())
+    assert badge(app, "for all 1,000 positions") == (True, f"{residual:.2g}")
+    assert badge(app, "is the transpose of") == (True, "0")
+    assert len(marks(app)) == 9  # four lines, four claims, one about number types
+    assert all(holds for holds, _ in marks(app).values())
+    assert not any("The address asks for" in caption.value for caption in app.caption)
+
+
+@pytest.mark.parametrize(("offset", "position"), [(-100, 0), (0, 7), (1, 200), (44, 3)])
+def test_offset_and_position_move_the_hands_and_the_proof(open_page: OpenPage, offset: int, position: int) -> None:
+    app = open_page(CHAPTER)
+    app.slider(key="rp-offset").set_value(offset)
+    app.slider(key="rp-position").set_value(position).run()
+    assert not app.exception
+    assert f"| {pair(position + offset, 3, 32)} |" in texts(app)
+    assert f"row {position + offset} of the table equals line 3" in texts(app)
+    sine, cosine = proof_lines(offset, position, 3, 32)[-1].result
+    written = f"\\begin{{bmatrix}} {sine:.4f} \\\\ {cosine:.4f} \\end{{bmatrix}}$$"
+    assert sum(element.value.endswith(written) for element in app.markdown) == 4  # every line comes to this
+    assert all(holds for holds, _ in marks(app).values())
+
+
+def test_the_proof_fills_in_what_the_library_proves(open_page: OpenPage) -> None:
+    app = open_page(CHAPTER, **{"rp-offset": "7", "rp-position": "20", "rp-pair": "2", "rp-type": "float32"})
+    lines = proof_lines(7, 20, 2, 32, dtype=torch.float32)
+    for line, words in zip(lines, ("equals entries 4 and 5", "equals line 1", "equals line 2", "row 27"), strict=True):
+        assert badge(app, words) == (True, f"{line.residual:.2g}")
+        assert f"{line.result[1]:.4f}" in texts(app)
+        for number in line.numbers.values():
+            assert f"{number:.4f}" in texts(app)
+
+
+def test_pair_width_and_base_change_the_frequency(open_page: OpenPage) -> None:
+    app = open_page(CHAPTER)
+    app.slider(key="rp-pair").set_value(5).run()
+    assert f"| {float(angular_frequencies(32)[5]):.5g} rad a position |" in texts(app)
+    app.select_slider(key="rp-width").set_value(64).run()
+    app.slider(key="rp-pair").set_value(31).run()
+    assert f"| {float(angular_frequencies(64)[31]):.5g} rad a position |" in texts(app)
+    app.number_input(key="rp-base").set_value(100).run()
+    assert f"| {float(angular_frequencies(64, 100)[31]):.5g} rad a position |" in texts(app)
+    assert not app.exception
+
+
+def test_a_narrower_encoding_says_that_the_pair_is_gone(open_page: OpenPage) -> None:
+    app = open_page(CHAPTER, **{"rp-pair": "12"})
+    app.select_slider(key="rp-width").set_value(8).run()
+    assert not app.exception
+    assert app.slider(key="rp-pair").value == 3
+    assert "The address asks for Pair j = 12, which cannot be shown here" in texts(app)
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_each_number_type_has_its_residual(open_page: OpenPage, name: str) -> None:
+    app = open_page(CHAPTER, **{"rp-type": name})
+    dtype = getattr(torch, name)
+    residual = float(projection_residual(5, 32, torch.arange(1000), dtype=dtype).max())
+    assert badge(app, "for all 1,000 positions") == (True, f"{residual:.2g}")
+    assert badge(app, "transpose") == (True, f"{transpose_residual(5, 32, dtype=dtype):.2g}")
+    assert f"in {name} the dashed line" in texts(app)
+
+
+@pytest.mark.parametrize(("reach", "learned"), [("100", False), ("1000000", True)])
+def test_the_fit_is_honest_about_what_it_learned(open_page: OpenPage, reach: str, learned: bool) -> None:
+    app = open_page(CHAPTER, **{"rp-section": LEARN, "rp-reach": reach})
+    fit = fit_errors(5, 32, int(reach))
+    assert badge(app, "moves the rows it saw") == (True, f"{fit.seen:.2g}")
+    assert badge(app, "never saw") == (learned, f"{fit.unseen:.2g}")
+    assert badge(app, "entry by entry") == (learned, f"{fit.difference:.2g}")
+    assert f"**{fit.rank} of 32**" in texts(app)
+
+
+@pytest.mark.parametrize("width", ["4", "512"])
+@pytest.mark.parametrize("section", ["What each number type costs", LEARN])
+def test_the_narrowest_and_the_widest_encoding(open_page: OpenPage, width: str, section: str) -> None:
+    app = open_page(CHAPTER, **{"rp-width": width, "rp-section": section, "rp-offset": "-100"})
+    assert len(app.get("plotly_chart")) == 5
+    assert f"of {width}." in texts(app)
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value", "label"),
+    [
+        ("rp-offset", "1e9", "Offset δ"),
+        ("rp-offset", "nan", "Offset δ"),
+        ("rp-position", "-4", "Position i"),
+        ("rp-pair", "99", "Pair j"),
+        ("rp-width", "33", "Encoding dimension d"),  # odd: the last sine has no cosine
+        ("rp-width", "<script>", "Encoding dimension d"),
+        ("rp-base", "0", "Base"),
+        ("rp-base", "inf", "Base"),
+        ("rp-type", "int8", "Number type"),
+        ("rp-reach", "7", "Positions the fit may draw from"),
+    ],
+)
+def test_hostile_parameters_fall_back_and_say_so(open_page: OpenPage, parameter: str, value: str, label: str) -> None:
+    app = open_page(CHAPTER, **{"rp-section": LEARN, parameter: value})
+    notes = [caption.value.replace("\\", "") for caption in app.caption if "The address asks for" in caption.value]
+    assert len(notes) == 1
+    assert f"{label} = {value}" in notes[0]
+    assert badge(app, "for all 1,000 positions")[0]
+
+
+@pytest.mark.parametrize("parameter", ["rp-section", "rp-guess-wavelength"])
+def test_a_tab_or_a_guess_that_is_not_there_is_ignored(open_page: OpenPage, parameter: str) -> None:
+    app = open_page(CHAPTER, **{parameter: "nowhere"})
+    assert len(app.get("plotly_chart")) == 5
+
+
+def test_the_exercise_waits_for_a_prediction(open_page: OpenPage) -> None:
+    app = open_page(CHAPTER)
+    assert "whole number of turns" not in texts(app)
+    choice = app.radio(key="rp-guess-wavelength")
+    choice.set_value(choice.options[1]).run()
+    assert "**Yes.** A whole number of wavelengths" in texts(app)
+
+
+def test_the_exercises_answer_is_true(open_page: OpenPage) -> None:
+    """44 positions are almost seven wavelengths of pair 0, and the page shows its block as the identity."""
+    app = open_page(CHAPTER, **{"rp-offset": "44", "rp-pair": "0"})
+    assert "= 7 turns |" in texts(app)
+    assert "0.9998 & 0.0177" in texts(app).replace("  ", " ")

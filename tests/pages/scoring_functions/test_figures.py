@@ -1,0 +1,129 @@
+"""The scoring chapter's figures show the library's numbers."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from pages.scoring_functions.gaussian_figures import kept_figure, plane_figure, terms_figure
+from pages.scoring_functions.mask_figures import mask_figure
+from pages.scoring_functions.product_figure import Entry, product_figure
+from pages.scoring_functions.scaling_figures import histogram_figure, sharpness_figure, spread_figure, weights_figure
+from ui.words import load_words
+from viz_core.figures.number_grid import number_grid
+from viz_core.lessons.scoring_functions.gaussian_terms import gaussian_terms
+from viz_core.lessons.scoring_functions.mask_recipes import RECIPES, run_recipe
+from viz_core.lessons.scoring_functions.scaling import dot_products, measure_width
+
+LABELS = load_words("scoring-functions", "en").group("figure")
+ROW = torch.tensor([0.0, 1.0, 7.0, -3.0])
+
+
+def test_a_grid_of_numbers_with_masked_cells() -> None:
+    values = np.array([[0.25, 0.75, 0.0], [-0.0001, 1.0, np.nan]], dtype=np.float32)
+    shown = np.array([[True, True, False], [True, True, True]])
+    figure = number_grid(values, ["a", "b"], ["1", "2", "3"], "key", "query", shown=shown)
+    cells, masked = figure.data
+    assert cells.z.dtype == np.float32
+    np.testing.assert_array_equal(np.isnan(cells.z), [[False, False, True], [False, False, True]])
+    assert [list(row) for row in cells.text] == [["0.250", "0.750", ""], ["0.000", "1.000", ""]]  # no minus zero
+    assert [list(row) for row in masked.text] == [["", "", "0"], ["", "", ""]]  # NaN is no zero
+    assert (cells.zmin, cells.zmax) == (0, 1)
+    assert list(figure.layout.yaxis.range) == [1.5, -0.5]  # first row on top
+    assert figure.layout.xaxis.title.text == "key"
+
+
+def test_signed_values_are_coloured_around_zero() -> None:
+    figure = number_grid(np.array([[-2.0, 1.0]], dtype=np.float32), ["a"], ["1", "2"], "", "", limit=2.0)
+    (cells,) = figure.data
+    assert (cells.zmin, cells.zmax) == (-2.0, 2.0)
+    assert list(cells.text[0]) == ["−2.000", "1.000"]
+
+
+@pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.name)
+def test_what_a_recipe_made_at_every_length(recipe) -> None:
+    runs = [run_recipe(recipe, ROW, length) for length in range(5)]
+    cells = mask_figure(runs, LABELS).data[0]
+    for row, run in zip(cells.z, runs, strict=True):
+        expected = np.full(4, np.nan) if run.weights is None else run.weights.numpy()
+        np.testing.assert_array_equal(row, expected)
+
+
+def test_the_steps_divide_what_may_be_seen() -> None:
+    runs = [run_recipe(RECIPES[0], ROW, length) for length in range(5)]
+    line = mask_figure(runs, LABELS).data[-1]
+    for length in range(5):  # at the height of each row the line stands left of the first masked key
+        on_row = [x for x, y in zip(line.x, line.y, strict=True) if y in (length - 0.5, length + 0.5)]
+        assert length - 0.5 in on_row
+
+
+def test_bands_are_the_quantiles() -> None:
+    widths = [measure_width(d, 4, 256) for d in (1, 16)]
+    figure = spread_figure(widths, 16, LABELS)
+    bands = [trace for trace in figure.data if trace.fill == "toself"]
+    plain_wide = bands[0]
+    np.testing.assert_allclose(plain_wide.y[:2], [width.quantiles[4] for width in widths], rtol=1e-6)
+    np.testing.assert_allclose(plain_wide.y[2:], [width.quantiles[0] for width in widths[::-1]], rtol=1e-6)
+    np.testing.assert_allclose(bands[2].y[1], widths[1].quantiles[4] / 4, rtol=1e-6)
+    assert figure.layout.shapes[0].x0 == 16
+
+
+def test_histograms_are_densities_of_the_same_pairs() -> None:
+    figure = histogram_figure(dot_products(16, 2000).numpy(), 16, LABELS)
+    plain, normal, scaled, _ = figure.data
+    assert float((plain.y * plain.width).sum()) == pytest.approx(1.0, abs=1e-3)
+    np.testing.assert_allclose(scaled.x, plain.x / 4, rtol=1e-5)
+    np.testing.assert_allclose(scaled.y, plain.y * 4, rtol=1e-4)
+    assert float(normal.y.max()) == pytest.approx(1 / (4 * math.sqrt(2 * math.pi)), rel=1e-5)
+
+
+def test_sharpness_of_every_width() -> None:
+    widths = [measure_width(d, 8, 256) for d in (1, 64)]
+    figure = sharpness_figure(widths, 8, 64, LABELS)
+    plain_entropy, scaled_entropy, _, scaled_largest, plain_passed, _ = figure.data
+    np.testing.assert_allclose(plain_entropy.y, [w.plain.entropy for w in widths], rtol=1e-6)
+    np.testing.assert_allclose(scaled_entropy.y, [w.scaled.entropy for w in widths], rtol=1e-6)
+    np.testing.assert_allclose(scaled_largest.y, [w.scaled.largest for w in widths], rtol=1e-6)
+    np.testing.assert_allclose(plain_passed.y, [w.plain.passed for w in widths], rtol=1e-6)
+
+
+def test_weights_largest_first() -> None:
+    plain, scaled = np.array([0.1, 0.7, 0.2]), np.array([0.3, 0.4, 0.3])
+    first, second = weights_figure(plain, scaled, LABELS).data
+    assert list(first.x) == ["2", "3", "1"]
+    np.testing.assert_allclose(first.y, [0.7, 0.2, 0.1], rtol=1e-6)
+    np.testing.assert_allclose(second.y, [0.4, 0.3, 0.3], rtol=1e-6)
+
+
+def test_terms_stack_up_to_their_sum() -> None:
+    query, keys = torch.tensor([[1.0, 0.5]]), torch.tensor([[1.0, 1.0], [-2.0, 0.0]])
+    product, key_term, query_term, total = terms_figure(gaussian_terms(query, keys), LABELS).data
+    np.testing.assert_allclose(product.y, [1.5, -2.0])
+    np.testing.assert_allclose(key_term.y, [-1.0, -2.0])
+    np.testing.assert_allclose(query_term.y, [-0.625, -0.625])
+    np.testing.assert_allclose(total.y, product.y + key_term.y + query_term.y)
+
+
+def test_the_plane_and_the_weights() -> None:
+    keys, weights = np.array([[1.0, 1.0], [-2.0, 0.0]]), np.array([0.8, 0.2])
+    *lines, points, query = plane_figure(np.array([1.0, 0.5]), keys, weights, LABELS).data
+    np.testing.assert_allclose(points.x, [1.0, -2.0])
+    assert points.marker.size[0] > points.marker.size[1]
+    assert (query.x[0], query.y[0]) == (1.0, 0.5)
+    assert len(lines) == 2
+    bars = kept_figure({"gaussian": weights, "dot": weights[::-1]}, LABELS).data
+    np.testing.assert_allclose(bars[1].y, [0.2, 0.8], rtol=1e-6)
+
+
+def test_the_product_lights_one_row_one_column_one_entry() -> None:
+    X, Y = np.arange(12.0).reshape(2, 2, 3), np.arange(24.0).reshape(2, 3, 4)
+    figure = product_figure(X, Y, Entry(1, 0, 2), LABELS)
+    texts = [list(trace.text) for trace in figure.data]
+    assert texts == [[f"{int(v)}" for v in part.ravel()] for part in (X[1], Y[1], X[1] @ Y[1])]
+    colours = [shape.fillcolor for shape in figure.layout.shapes if shape.line.width == 0]
+    pale = max(set(colours), key=colours.count)
+    assert len(colours) - colours.count(pale) == 3 + 3 + 1
+    assert [note.text for note in figure.layout.annotations] == ["X (2, 2, 3)", "Y (2, 3, 4)", "Z (2, 2, 4)"]

@@ -1,0 +1,317 @@
+"""The scoring chapter through AppTest: the reader's numbers, the debugger's verdicts, and no address breaks it."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+
+import pytest
+import torch
+from streamlit.testing.v1 import AppTest
+
+from tests.pages.reading import marks
+from viz_core.attention import masked_softmax
+from viz_core.lessons.scoring_functions.scaling import measure_width
+from viz_core.lessons.scoring_functions.score_contest import contest
+from viz_core.lessons.scoring_functions.score_scenes import SCENES
+
+OpenPage = Callable[..., AppTest]
+CHAPTER = "scoring-functions"
+TABS = ("Why 1/√d", "The Gaussian, taken apart", "Four scores", "Shapes")
+FIGURES = 8  # weights, gradient and six recipes
+BOOK = torch.tensor([[[0.0, 1, 7, -3], [-2, 0.5, 1, 0]], [[1, 1, 1, 1], [0, 3, 0.5, -2]]])
+
+
+def texts(app: AppTest) -> str:
+    return "\n".join(element.value for element in [*app.markdown, *app.caption]).replace("\\", "").replace("−", "-")
+
+
+def alts(app: AppTest) -> str:
+    return "\n".join(chart.proto.alt for chart in app.get("plotly_chart"))
+
+
+def row(weights: torch.Tensor) -> str:
+    return ", ".join(f"{weight:.4f}" for weight in weights.tolist())
+
+
+def test_opens_with_the_published_row(open_page: OpenPage) -> None:
+    app = open_page(CHAPTER)
+    weights = masked_softmax(BOOK, torch.tensor([2, 3]))
+    assert "0.2689, 0.7311, 0.0000, 0.0000; " in alts(app)
+    assert "; ".join(row(w) for w in weights.flatten(0, 1)) in alts(app)
+    assert "6 of 16 cells are masked" in alts(app)
+    assert "(batch rows, queries, keys) = (2, 2, 4)" in texts(app)
+    assert len(app.get("plotly_chart")) == FIGURES + 4
+    assert all(holds for holds, _ in marks(app).values())
+    assert len(marks(app)) == 8
+    assert not any("The address asks for" in caption.value for caption in app.caption)
+
+
+def test_scores_can_be_edited_and_change_shape(open_page: OpenPage) -> None:
+    app = open_page(CHAPTER)
+    app.text_area(key="sf-scores").set_value("1 2 3\n4 5 7").run()
+    app.text_input(key="sf-lengths").set_value("1 3").run()
+    assert not app.exception
+    weights = masked_softmax(torch.tensor([[[1.0, 2, 3], [4, 5, 7]]]), torch.tensor([[1, 3]]))
+    assert "; ".join(row(w) for w in weights[0]) in alts(app)
+    assert "One length for each query" in texts(app)
+    assert all(holds for holds, _ in marks(app).values())
+
+
+@pytest.mark.parametrize(
+    ("lengths", "kind", "tensor"),
+    [
+        ("2 3", "One length for each batch row", torch.tensor([2, 3])),
+        ("1 3; 2 4", "One length for each query", torch.tensor([[1, 3], [2, 4]])),
+        ("", "No mask", None),
+    ],
+)
+def test_lengths_per_row_per_query_or_none(
+    open_page: OpenPage, lengths: str, kind: str, tensor: torch.Tensor | None
+) -> None:
+    app = open_page(CHAPTER)
+    app.text_input(key="sf-lengths").set_value(lengths).run()
+    assert kind in texts(app)
+    assert "; ".join(row(w) for w in masked_softmax(BOOK, tensor).flatten(0, 1)) in alts(app)
+
+
+@pytest.mark.parametrize("name", ["book", "each", "blind", "none"])
+def test_examples_fill_the_boxes(open_page: OpenPage, name: str) -> None:
+    app = open_page(CHAPTER, **{"sf-scores": "5 5"})
+    app.button(key=f"sf-example-{name}").click().run()
+    assert not app.exception
+    assert app.text_area(key="sf-scores").value.startswith("0 1 7 -3")
+    lengths = {"book": "2 3", "each": "1 3; 2 4", "blind": "0 4; 2 1", "none": ""}[name]
+    assert app.text_input(key="sf-lengths").value == lengths
+    assert "= (2, 2, 4)" in texts(app)
+
+
+def test_a_row_that_may_see_nothing_is_said_and_holds(open_page: OpenPage) -> None:
+    app = open_page(CHAPTER, **{"sf-lengths": "0 4; 2 0"})
+    assert "batch 1, query 1, batch 2, query 2: the valid length is 0" in app.info[0].value
+    assert "0.0000, 0.0000, 0.0000, 0.0000" in alts(app)
+    assert all(holds for holds, _ in marks(app).values())
+
+
+UNREADABLE = [
+    ("0 1\n2 two", "", "Line 2 has two, which is not a number"),
+    ("0 <b>", "", "Line 1 has <b>, which is not a number"),
+    ("0 1 2\n3 4", "", "Numbers in line 2: 2; in the first line: 3"),
+    ("0 1\n2 3\n\n4 5", "", "Lines in batch row 2: 1; in the first: 2"),
+    ("0 -inf", "", "Line 1 has -inf, which is more than float32"),
+    (" ", "", "There is no score to show yet"),
+    ("1 " * 40, "", "Number of keys: 40; up to 12"),
+    ("1\n" * 9, "", "Number of queries in a batch row: 9; up to 8"),
+    ("0 1", "5", "The valid length 5 does not fit: there are 2 keys"),
+    ("0 1", "one", "one is not a valid length"),
+    ("0 1\n2 3\n4 5", "1 2", "Valid lengths typed: 2. Needed: 1, one for each batch row, or 3"),
+]
+
+
+def test_what_cannot_be_read_is_a_sentence_and_nothing_typed_is_lost(open_page: OpenPage) -> None:
+    app = open_page(CHAPTER, **{"sf-section": TABS[3]})
+    for scores, lengths, sentence in UNREADABLE:
+        app.text_area(key="sf-scores").set_value(scores)
+        app.text_input(key="sf-lengths").set_value(lengths).run()
+        assert not app.exception
+        assert len(app.warning) == 1
+        assert sentence in app.warning[0].value.replace("\\", "")
+        assert app.text_area(key="sf-scores").value == scores
+        assert app.text_input(key="sf-lengths").value == lengths
+        assert "as soon as they can be read" in texts(app)  # the debugger waits, the tabs work
+        assert len(app.get("plotly_chart")) == 1
+
+
+@pytest.mark.parametrize("key", [1, 4])
+def test_the_gradient_follows_the_key(open_page: OpenPage, key: int) -> None:
+    app = open_page(CHAPTER)
+    app.number_input(key="sf-key").set_value(key).run()
+    assert f"Gradient of the weight of key {key}" in alts(app)
+    assert all(holds for holds, _ in marks(app).values())
+
+
+def test_fewer_keys_take_the_chosen_key_and_row_along(open_page: OpenPage) -> None:
+    app = open_page(CHAPTER, **{"sf-key": "4", "sf-row": "4"})
+    app.text_input(key="sf-lengths").set_value("")
+    app.text_area(key="sf-scores").set_value("3").run()
+    assert not app.exception
+    assert app.number_input(key="sf-key").value == 1
+    assert app.number_input(key="sf-row").value == 1
+
+
+def test_the_debugger_names_leaks_overflows_and_writing(open_page: OpenPage) -> None:
+    text = texts(open_page(CHAPTER))
+    assert text.count("No weight on a hidden key at any length") == 2
+    assert text.count("**Leaks** at length 0: up to 1 of the weight") == 1
+    assert text.count("**NaN** at length 0") == 2
+    assert text.count("**torch refuses** at length 0, 1, 2, 3, 4: value cannot be converted") == 1
+    assert text.count("**Overflows**") == 1
+    assert text.count("**Writes into its input**") == 2
+    assert text.count("Leaves its input alone") == 4
+
+
+def test_the_debugger_takes_any_row_and_scale(open_page: OpenPage) -> None:
+    app = open_page(CHAPTER)
+    app.number_input(key="sf-row").set_value(2).run()
+    app.segmented_control(key="sf-scale").set_value("times-10000000").run()
+    assert not app.exception
+    text = texts(app)
+    assert "batch 1, query 2: -2e+07, 5e+06, 1e+07, 0" in text.replace(",000,000", "e+06").replace(
+        "20e+06", "2e+07"
+    ) or ("batch 1, query 2: -20,000,000, 5,000,000, 10,000,000, 0" in text)
+    assert "**Leaks** at length 0, 1: up to 1 of the weight" in text
+    assert "too large for float16" in text
+    assert text.count("No weight on a hidden key at any length") == 1
+
+
+def test_a_scale_that_float32_cannot_hold(open_page: OpenPage) -> None:
+    app = open_page(CHAPTER, **{"sf-scores": "1e38 0", "sf-lengths": "1", "sf-scale": "×10"})
+    assert "more than float32 can hold" in app.warning[0].value
+
+
+@pytest.mark.parametrize("tab", TABS)
+def test_each_tab_opens_and_its_claims_hold(open_page: OpenPage, tab: str) -> None:
+    app = open_page(CHAPTER, **{"sf-section": tab})
+    assert len(app.get("plotly_chart")) > FIGURES
+    assert len(marks(app)) > 6
+    assert all(holds for holds, _ in marks(app).values())
+
+
+@pytest.mark.parametrize(("d", "keys"), [(1, 1), (1024, 64), (64, 16)])
+def test_why_the_root(open_page: OpenPage, d: int, keys: int) -> None:
+    app = open_page(CHAPTER)
+    app.select_slider(key="sf-d").set_value(d)
+    app.slider(key="sf-keys").set_value(keys).run()
+    assert not app.exception
+    width = measure_width(d, keys)
+    assert f"variance **{width.variance:.2f}**, expected {d}." in texts(app)
+    assert f"entropy {width.plain.entropy:.3f} → {width.scaled.entropy:.3f} of {math.log2(keys):.2f} bits" in texts(app)
+    assert all(holds for holds, _ in marks(app).values())
+
+
+@pytest.mark.parametrize("seed", [1, 7, 999])
+def test_other_vectors(open_page: OpenPage, seed: int) -> None:
+    app = open_page(CHAPTER)
+    app.number_input(key="sf-seed").set_value(seed).run()
+    assert all(holds for holds, _ in marks(app).values())
+
+
+def test_the_gaussian_with_keys_of_one_length_is_the_dot_product(open_page: OpenPage) -> None:
+    app = open_page(CHAPTER, **{"sf-section": TABS[1]})
+    assert any("several lengths" in said for said in marks(app))
+    app.segmented_control(key="sf-lengths-of-keys").set_value("one").run()
+    holds, residual = next(value for said, value in marks(app).items() if "one length" in said)
+    assert holds
+    assert float(residual) < 1e-6
+    app.slider(key="sf-x").set_value(-2.0)
+    app.number_input(key="sf-count").set_value(1).run()
+    assert not app.exception
+    assert "The query at (-2.00, 0.50) in the plane and the keys, 1 in number" in alts(app).replace("−", "-")
+    assert all(holds for holds, _ in marks(app).values())
+
+
+@pytest.mark.parametrize("scene", list(SCENES))
+def test_four_scores_of_every_scene(open_page: OpenPage, scene: str) -> None:
+    app = open_page(CHAPTER, **{"sf-section": TABS[2]})
+    app.segmented_control(key="sf-scene").set_value(scene).run()
+    assert not app.exception
+    entries = contest(SCENES[scene](0), 8, 0)
+    defined = [entry for entry in entries.values() if entry.scores is not None]
+    assert len(app.get("plotly_chart")) == FIGURES + len(defined)
+    undefined = [info.value for info in app.info if "There is no product" in info.value]
+    assert len(undefined) == 4 - len(defined)
+    if scene == "widths":
+        assert "a query of width 20 and a key of width 2" in undefined[0]
+    found = [f"own key: {entry.found:.0%}" for entry in defined if not math.isnan(entry.found)]
+    assert re.findall(r"own key: \d+%", texts(app)) == found
+    assert list(app.dataframe[0].value["Parameters"]) == [entry.parameters for entry in entries.values()]
+    assert all(holds for holds, _ in marks(app).values())
+
+
+def test_learning_finds_the_pairs_that_dot_products_lose(open_page: OpenPage) -> None:
+    app = open_page(CHAPTER, **{"sf-section": TABS[2], "sf-scene": "keys turned"})
+    app.select_slider(key="sf-steps").set_value(300).run()
+    app.segmented_control(key="sf-show").set_value("raw-scores").run()
+    assert not app.exception
+    shares = re.findall(r"own key: (\d+)%", texts(app))
+    assert shares[2:] == ["100", "100"]
+    assert int(shares[0]) < 100
+
+
+@pytest.mark.usefixtures("shapes_unchecked")  # the library's own refusal is what the page shows
+def test_the_books_product(open_page: OpenPage) -> None:
+    app = open_page(CHAPTER, **{"sf-section": TABS[3]})
+    assert "**(2, 3, 4) × (2, 4, 6) → (2, 3, 6)**" in texts(app)
+    app.number_input(key="sf-inner").set_value(5).run()
+    assert "(2, 3, 4) × (2, 5, 6) does not exist: each row of X has 4 numbers" in app.warning[0].value
+    app.number_input(key="sf-m").set_value(5)
+    app.number_input(key="sf-b").set_value(1).run()
+    assert "**(1, 3, 5) × (1, 5, 6) → (1, 3, 6)**" in texts(app)
+    assert all(holds for holds, _ in marks(app).values())
+
+
+def test_the_sum_written_is_the_entry(open_page: OpenPage) -> None:
+    app = open_page(CHAPTER, **{"sf-section": TABS[3], "sf-sheet": "2", "sf-i": "3", "sf-j": "6"})
+    written = next(m.value for m in app.markdown if "Z_{2,3,6}" in m.value)
+    terms, value = re.search(r"= (.*) = (.*)\$\$", written).groups()
+    assert eval(terms.replace("\\cdot", "*")) == int(value)
+
+
+HOSTILE = {
+    TABS[0]: {
+        "sf-key": ("99", "Key whose weight"),
+        "sf-row": ("inf", "Row of scores"),
+        "sf-scale": ("×7", "Multiply the scores by"),
+        "sf-d": ("63", "Width d"),
+        "sf-keys": ("1e9", "Keys a query chooses from"),
+        "sf-seed": ("-3", "Seed of the vectors"),
+    },
+    TABS[1]: {
+        "sf-key": ("nan", "Key whose weight"),
+        "sf-row": ("-1", "Row of scores"),
+        "sf-x": ("5", "Query, first coordinate"),
+        "sf-y": ("nan", "Query, second coordinate"),
+        "sf-count": ("0", "Number of keys"),
+        "sf-lengths-of-keys": ("none", "Lengths of the keys"),
+    },
+    TABS[2]: {
+        "sf-scene": ("<script>", "Queries and keys"),
+        "sf-show": ("all", "Show"),
+        "sf-steps": ("100000", "Steps of learning"),
+        "sf-hidden": ("0", "Hidden units h"),
+        "sf-draw": ("1.5e9", "Seed"),
+    },
+    TABS[3]: {
+        "sf-b": ("0", "Batch b"),
+        "sf-p": ("7", "Columns of Y, p"),
+        "sf-sheet": ("3", "Sheet"),
+        "sf-j": ("-inf", "Column j"),
+    },
+}
+
+
+@pytest.mark.parametrize("tab", TABS)
+def test_hostile_parameters_fall_back_and_say_so(open_page: OpenPage, tab: str) -> None:
+    asked = HOSTILE[tab]
+    app = open_page(CHAPTER, **{"sf-section": tab}, **{name: value for name, (value, _) in asked.items()})
+    notes = [caption.value.replace("\\", "") for caption in app.caption if "The address asks for" in caption.value]
+    assert len(notes) == len(asked)
+    for value, label in asked.values():
+        assert any(f"{label}" in note and f"= {value}," in note for note in notes), label
+    assert "0.2689, 0.7311, 0.0000, 0.0000; " in alts(app)
+
+
+@pytest.mark.parametrize("parameter", ["sf-scores", "sf-lengths"])
+def test_nonsense_in_the_address_is_a_sentence(open_page: OpenPage, parameter: str) -> None:
+    app = open_page(CHAPTER, **{parameter: "<script>alert(1)</script> `x` $y$"})
+    assert len(app.warning) == 1
+    assert "\\<script" in app.warning[0].value  # shown, not obeyed
+
+
+def test_the_exercise_waits_for_a_prediction_and_its_answer_is_true(open_page: OpenPage) -> None:
+    app = open_page(CHAPTER)
+    assert "four padding vectors" not in texts(app)
+    choice = app.radio(key="sf-guess-length-zero")
+    choice.set_value(choice.options[2]).run()
+    assert "**Yes.** Softmax sees differences only" in texts(app)

@@ -1,0 +1,241 @@
+"""The sinusoidal chapter through AppTest: each control moves its numbers, no link or input breaks it."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import streamlit as st
+import torch
+import torch.nn.functional as F
+from streamlit.testing.v1 import AppTest
+
+from tests.pages.reading import claims, texts
+from viz_core.figures.framing import unframe
+from viz_core.lessons.sinusoidal_encoding.added import add_positions
+from viz_core.lessons.sinusoidal_encoding.properties import nearest_rows, offset_error, similarity_by_offset
+from viz_core.positional import sinusoidal_table
+from viz_core.pretrained import load
+
+CHAPTER = "sinusoidal-encoding"
+OpenPage = Callable[..., AppTest]
+
+
+def with_data(app: AppTest) -> list[Any]:
+    """The components that were handed data; each has another that only brings its code."""
+    packed = b"\x1f\x8b"  # gzip: scripts
+    sent = [component for component in app.get("bidi_component") if component.proto.bytes]
+    return [component for component in sent if not component.proto.bytes.startswith(packed)]
+
+
+def heatmap(app: AppTest, place: int = 0) -> tuple[dict[str, Any], np.ndarray]:
+    """Header and pixels of a heatmap on the page."""
+    data = with_data(app)[place].proto.bytes
+    header, start = unframe(data)
+    size = header["rows"] * header["columns"]
+    pixels = np.frombuffer(data, np.uint8, size, start + header["pixels"])
+    return header, pixels.reshape(header["rows"], header["columns"])
+
+
+def curves(app: AppTest) -> dict[str, np.ndarray]:
+    """The traces of the first plotly figure by name."""
+    traces = json.loads(app.get("plotly_chart")[0].proto.spec)["data"]
+    return {t.get("name", ""): np.frombuffer(base64.b64decode(t["y"]["bdata"]), t["y"]["dtype"]) for t in traces}
+
+
+def as_bytes(table: torch.Tensor) -> np.ndarray:
+    return ((table.double() + 1) * 127.5).round().numpy().astype(np.uint8)
+
+
+def test_it_opens_on_the_books_table(open_page: OpenPage) -> None:
+    app = open_page(CHAPTER)
+    header, pixels = heatmap(app)
+    P = sinusoidal_table(60, 32, dtype=torch.float64)
+    assert np.array_equal(pixels, as_bytes(P))
+    assert header["exact"]["kind"] == "sinusoid"
+    assert "0.841471, 0.540302" in header["words"]["alt"]
+    found = claims(app)
+    assert len(found) == 4
+    assert all("material/check" in claim for claim in found)
+    assert "d/2 = 16" in found[0]
+    assert "35,332.95" in found[1]
+    assert f"`{offset_error(P):.2g}`" in found[2]
+    assert f"{nearest_rows(P).distance:.2g}" in found[3]
+    drawn = curves(app)
+    assert [name.split(",")[0] for name in drawn] == [f"column {c}" for c in (6, 7, 8, 9)]
+    assert np.array_equal(drawn["column 6, wavelength 35.33"], P[:, 6].float().numpy())
+
+
+@pytest.mark.parametrize(("name", "value"), [("d", 9), ("d", 512), ("n", 1), ("n", 2), ("n", 2000), ("base", 100)])
+def test_each_control_moves_the_table(open_page: OpenPage, name: str, value: int) -> None:
+    app = open_page(CHAPTER)
+    widget = app.number_input if name == "base" else app.slider
+    widget(key=f"se-{name}").set_value(value).run()
+    assert not app.exception
+    size = {"n": 60, "d": 32, "base": 10_000} | {name: value}
+    P = sinusoidal_table(size["n"], size["d"], size["base"], dtype=torch.float64)
+    assert np.array_equal(heatmap(app)[1], as_bytes(P))
+    assert all("material/check" in claim for claim in claims(app))
+
+
+def test_the_widest_and_longest_table_has_its_longest_wavelength(open_page: OpenPage) -> None:
+    app = open_page(CHAPTER, **{"se-d": "512", "se-n": "2000"})
+    assert "60,611.48" in claims(app)[1]
+    assert "from 64 positions" in claims(app)[2]
+    data = with_data(app)[0].proto.bytes
+    assert len(data) < 1_100_000
+
+
+def test_an_odd_width_states_what_holds(open_page: OpenPage) -> None:
+    app = open_page(CHAPTER, **{"se-d": "33"})
+    assert "squared length 16 + sin²" in claims(app)[0]
+    assert "the other 32 columns" in texts(app)
+
+
+def test_one_position_has_one_claim_and_says_why(open_page: OpenPage) -> None:
+    app = open_page(CHAPTER, **{"se-n": "1"})
+    assert len(claims(app)) == 1
+    assert "make n at least 2" in texts(app)
+
+
+def test_columns_can_be_chosen_and_outlive_a_narrow_table(open_page: OpenPage) -> None:
+    app = open_page(CHAPTER)
+    app.multiselect(key="se-columns").set_value([0, 31]).run()
+    P = sinusoidal_table(60, 32)
+    drawn = curves(app)
+    assert np.array_equal(drawn["column 31, wavelength 35,332.95"], P[:, 31].numpy())
+    app.slider(key="se-d").set_value(4).run()
+    assert list(curves(app)) == ["column 0, wavelength 6.28"]
+    assert "not drawn: 31." in texts(app)
+    app.slider(key="se-d").set_value(32).run()
+    assert len(curves(app)) == 2
+    app.multiselect(key="se-columns").set_value([]).run()
+    assert "Choose one or more columns" in texts(app)
+
+
+def test_similarity_has_the_published_numbers(open_page: OpenPage) -> None:
+    app = open_page(CHAPTER, **{"se-section": "Similarity"})
+    curve = next(iter(curves(app).values()))
+    assert curve[[1, 2, 5, 10, 20, 59]] == pytest.approx(
+        [15.3136, 13.7301, 11.7774, 10.0589, 10.4709, 7.4392], abs=5e-5
+    )
+    similarity = similarity_by_offset(sinusoidal_table(60, 32, dtype=torch.float64))
+    rises = sum(similarity[k] > similarity[k - 1] for k in range(1, 60))
+    assert f"rises again at {rises} of 59 steps" in texts(app)
+    header, pixels = heatmap(app, 1)
+    assert pixels.shape == (60, 60)
+    assert header["high"] == pytest.approx(16)
+
+
+def test_a_long_table_says_that_the_map_shows_its_beginning(open_page: OpenPage) -> None:
+    app = open_page(CHAPTER, **{"se-section": "Similarity", "se-n": "2000"})
+    assert "first 256 of 2,000 positions" in texts(app)
+    assert len(next(iter(curves(app).values()))) == 2000
+
+
+def test_the_binary_code_says_where_the_table_is_too_slow(open_page: OpenPage) -> None:
+    assert "no column of that speed" not in texts(open_page(CHAPTER, **{"se-section": "Binary code"}))
+    assert "no column of that speed" in texts(open_page(CHAPTER, **{"se-section": "Binary code", "se-d": "2"}))
+
+
+def test_a_sentence_is_embedded_and_added_to(open_page: OpenPage) -> None:
+    app = open_page(CHAPTER, **{"se-section": "On a sentence"})
+    app.text_input(key="se-sentence").set_value("a cat and a dog").run()
+    model = load("transformer-en-fr")
+    ids = model.encode("a cat and a dog")
+    embedding, position, total = add_positions(model.model.encoder.embed(torch.tensor([ids]))[0].cpu())
+    after = F.cosine_similarity(total[0], total[3], dim=0)
+    assert "*a* stands at positions 0 and 3. Its two embeddings are the same vector, cosine **1.000**" in texts(app)
+    assert f"cosine **{after:.3f}**" in texts(app)
+    for place, part in enumerate((embedding, position, total), start=1):
+        data = with_data(app)[place].proto.bytes
+        header, start = unframe(data)
+        cells = np.frombuffer(data, np.float32, part.numel(), start + header["exact"]["offset"])
+        assert cells == pytest.approx(part.flatten().numpy(), abs=1e-6)
+        assert header["row_labels"] == list(model.readable_tokens(ids))
+
+
+def test_words_that_come_once_have_no_twin(open_page: OpenPage) -> None:
+    app = open_page(CHAPTER, **{"se-section": "On a sentence", "se-sentence": "one two"})
+    assert "Every token here appears once" in texts(app)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("", "Type a sentence above"),
+        ("  \t", "Type a sentence above"),
+        ("a" * 2001, "2,001 characters"),
+        ("😀🎉", "knows no word or sign"),
+        ("cat " * 400, "first 64 of 401 tokens"),
+        ("<b>the</b> **the** [the](x) $x$", "stands at positions"),
+    ],
+)
+def test_any_sentence_gets_an_answer_and_stays(open_page: OpenPage, text: str, sentence: str) -> None:
+    app = open_page(CHAPTER, **{"se-section": "On a sentence"})
+    app.text_input(key="se-sentence").set_value(text).run()
+    assert not app.exception
+    assert sentence in texts(app)
+    assert app.text_input(key="se-sentence").value == text
+
+
+@pytest.mark.parametrize(
+    ("name", "asked", "allowed"),
+    [
+        ("n", "2001", "from 1 to 2,000 can. This is 60"),
+        ("n", "0", "from 1 to 2,000 can. This is 60"),
+        ("d", "5000", "from 2 to 512 can. This is 32"),
+        ("d", "1", "from 2 to 512 can. This is 32"),
+        ("d", "<script>", "from 2 to 512 can. This is 32"),
+        ("base", "0", "from 1 to 1,000,000 can. This is 10000"),
+        ("base", "1e99", "from 1 to 1,000,000 can. This is 10000"),
+        ("base", "nan", "from 1 to 1,000,000 can. This is 10000"),
+        ("columns", "512", "This is 6, 7, 8, 9"),
+        ("columns", "-1", "this is 6, 7, 8, 9"),
+    ],
+)
+def test_an_impossible_address_says_so_and_what_is_allowed(
+    open_page: OpenPage, name: str, asked: str, allowed: str
+) -> None:
+    app = open_page(CHAPTER, **{f"se-{name}": asked})
+    assert allowed.casefold() in texts(app).casefold()
+    assert f"= {asked}," in texts(app)
+    assert heatmap(app)[1].shape == (60, 32)
+
+
+@pytest.mark.parametrize("parameters", [{"se-section": "nowhere"}, {"se-guess-similar": "x"}, {"se-n": ""}])
+def test_other_nonsense_falls_back(open_page: OpenPage, parameters: dict[str, str]) -> None:
+    app = open_page(CHAPTER, **parameters)
+    assert heatmap(app)[1].shape == (60, 32)
+
+
+def test_the_exercise_reveals_numbers_that_are_true(open_page: OpenPage) -> None:
+    app = open_page(CHAPTER)
+    assert "10.4709" not in texts(app)
+    app.radio(key="se-guess-similar").set_value("Position 20").run()
+    similarity = similarity_by_offset(sinusoidal_table(60, 32, dtype=torch.float64))
+    assert f"**Yes.** It is {similarity[20]:.4f} at 20 and {similarity[10]:.4f} at 10." in texts(app)
+
+
+def test_without_the_model_the_sentence_says_so_and_the_rest_works(no_checkpoints: None, open_page: OpenPage) -> None:
+    app = open_page(CHAPTER, **{"se-section": "On a sentence"})
+    assert "The shipped model cannot be loaded" in app.error[0].value
+    assert heatmap(app)[1].shape == (60, 32)
+
+
+def test_an_absent_device_is_a_sentence(open_page: OpenPage, monkeypatch: pytest.MonkeyPatch) -> None:
+    st.cache_resource.clear()
+    monkeypatch.setenv("ATLAS_DEVICE", "quantum")
+    app = open_page(CHAPTER, **{"se-section": "On a sentence"})
+    assert "ATLAS_DEVICE='quantum' is no device" in texts(app)
+    st.cache_resource.clear()
+
+
+def test_the_code_is_sent_once_a_reader_opens_it(open_page: OpenPage) -> None:
+    assert not open_page("sinusoidal-encoding").code
+    sources = [block.value for block in open_page("sinusoidal-encoding", **{"se-code": "true"}).code]
+    assert any(source.startswith("def sinusoidal_table(") for source in sources)

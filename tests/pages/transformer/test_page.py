@@ -1,0 +1,165 @@
+"""The Transformer chapter through AppTest: what newcomers, links and broken files get."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import streamlit as st
+from streamlit.testing.v1 import AppTest
+
+from tests.pages.reading import texts
+from viz_core import pretrained
+from viz_core.lessons.transformer.residuals import cache_error
+from viz_core.pretrained import CHECKPOINTS, load
+from viz_core.pretrained.bleu import book_bleu, sentence_bleu
+
+NAME = "transformer-en-fr"
+OpenPage = Callable[..., AppTest]
+
+
+@pytest.fixture(scope="module")
+def translator() -> pretrained.Translator:
+    return load(NAME)
+
+
+@pytest.fixture
+def broken_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A copy of the shipped model to break; no cached model gets in its way."""
+    folder = tmp_path / NAME
+    shutil.copytree(CHECKPOINTS / NAME, folder)
+    monkeypatch.setattr(pretrained, "CHECKPOINTS", tmp_path)
+    st.cache_resource.clear()
+    yield folder
+    st.cache_resource.clear()
+
+
+def test_something_is_there_before_anything_is_typed(open_page: OpenPage, translator: pretrained.Translator) -> None:
+    app = open_page("transformer")
+    result = translator.translate("The black cat is sleeping on my bed.")
+    assert f"### {result.text}" in texts(app)
+    assert f"{result.log_probability:.2f}" in texts(app)
+
+
+def test_a_sentence_typed_is_translated(open_page: OpenPage, translator: pretrained.Translator) -> None:
+    app = open_page("transformer")
+    app.text_input(key="t-text").set_value("I am happy.").run()
+    assert f"### {translator.translate('I am happy.').text}" in texts(app)
+
+
+def test_beam_search_is_used_when_asked_for(open_page: OpenPage, translator: pretrained.Translator) -> None:
+    app = open_page("transformer", **{"t-text": "Where did you buy this book?", "t-search": "beam 4"})
+    result = translator.translate("Where did you buy this book?", beam=4)
+    assert f"### {result.text}" in texts(app)
+    assert "beam 4" in app.caption[0].value
+
+
+def test_presets_come_with_the_books_bleu_and_sacrebleu(open_page: OpenPage, translator: pretrained.Translator) -> None:
+    app = open_page("transformer")
+    app.button(key="t-preset-home").click().run()
+    result = translator.translate("I'm home.")
+    reference = "Je suis chez moi."
+    assert f"**{book_bleu(result.text.lower().split(), reference.lower().split()):.3f}**" in texts(app)
+    assert f"**{sentence_bleu(result.text, [reference]):.1f}**" in texts(app)
+
+
+def test_claims_hold_and_show_their_residual(open_page: OpenPage, translator: pretrained.Translator) -> None:
+    app = open_page("transformer", **{"t-text": "Go."})
+    claims = [m.value for m in app.markdown if m.value.startswith((":green[", ":orange["))]
+    assert len(claims) == 6
+    assert all("material/check" in claim for claim in claims)
+    residual = cache_error(translator, translator.translate("Go."))
+    assert any(f"`{residual:.2g}`" in claim for claim in claims)
+
+
+@pytest.mark.parametrize("section", ["Inside the encoder", "The causal mask", "How it was trained", "Its parameters"])
+def test_every_tab_opens_from_a_link(open_page: OpenPage, section: str) -> None:
+    app = open_page("transformer", **{"t-text": "I lost.", "t-section": section})
+    assert len(app.get("plotly_chart")) >= 1
+
+
+def test_an_exercise_reveals_its_answer_only_after_a_guess(open_page: OpenPage) -> None:
+    app = open_page("transformer", **{"t-text": "Go."})
+    assert "Steps before it never see it" not in texts(app)
+    choice = app.radio(key="t-guess-swap")
+    choice.set_value(choice.options[0]).run()
+    assert "**Not quite.** Steps before it never see it" in texts(app)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("", "There is nothing to translate yet"),
+        ("   \t ", "There is nothing to translate yet"),
+        ("a" * 2001, "2,001 characters; at most 2,000"),
+        ("😀🎉🚀", "knows no word or sign"),
+        ("שלום עולם", "knows no word or sign"),
+        ("\x00\x07\x1b", "There is nothing to translate yet"),
+        ("I " * 999, "tokens; the model takes at most"),
+    ],
+)
+def test_text_that_cannot_be_translated_gets_a_sentence(open_page: OpenPage, text: str, sentence: str) -> None:
+    app = open_page("transformer")
+    app.text_input(key="t-text").set_value(text).run()
+    assert not app.exception
+    assert sentence in app.warning[0].value.replace("\\", "")
+    assert app.text_input(key="t-text").value == text  # nothing lost of what was typed
+
+
+@pytest.mark.parametrize(
+    "text", ["<script>alert(1)</script>", "**bold** and `code`", "# I lost $5$ :red[x]", "\u202eGo."]
+)
+def test_markup_is_text(open_page: OpenPage, text: str) -> None:
+    app = open_page("transformer")
+    app.text_input(key="t-text").set_value(text).run()
+    assert not app.exception
+    heading = next(m.value for m in app.markdown if m.value.startswith("### "))
+    assert "<" not in heading.replace("\\<", "")
+    assert "**" not in heading.replace("\\*", "")
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"t-search": "<script>"},
+        {"t-section": "nowhere"},
+        {"t-step": "99"},
+        {"t-guess-swap": "yes"},
+        {"head": "cross.99.99"},
+        {"head": "../../etc/passwd"},
+        {"pin": "q999999999999"},
+        {"head": "cross.-1.0", "pin": "k-1"},
+        {"head": "\x00", "pin": "'; drop table"},
+    ],
+)
+def test_hostile_parameters_fall_back(open_page: OpenPage, parameters: dict[str, str]) -> None:
+    app = open_page("transformer", **{"t-text": "Go.", **parameters})
+    assert not app.error
+    assert any(m.value.startswith("### ") for m in app.markdown)
+
+
+def test_an_impossible_head_in_the_address_is_told(open_page: OpenPage) -> None:
+    app = open_page("transformer", **{"t-text": "Go.", "head": "cross.99.99"})
+    assert any("address" in caption.value for caption in app.caption)
+
+
+def test_a_missing_file_is_a_sentence(broken_checkpoint: Path, open_page: OpenPage) -> None:
+    (broken_checkpoint / "model.safetensors").unlink()
+    app = open_page("transformer")
+    assert "lacks its file model.safetensors" in texts(app)
+
+
+def test_a_truncated_checkpoint_is_a_sentence(broken_checkpoint: Path, open_page: OpenPage) -> None:
+    weights = broken_checkpoint / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:100_000])
+    assert "may be cut short" in texts(open_page("transformer"))
+
+
+def test_an_absent_device_is_a_sentence(
+    broken_checkpoint: Path, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ATLAS_DEVICE", "quantum")
+    app = open_page("transformer")
+    assert "ATLAS_DEVICE='quantum' is no device" in texts(app)

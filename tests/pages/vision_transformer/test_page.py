@@ -1,0 +1,343 @@
+"""The vision chapter through AppTest, on small untrained models: what a page shows is what the library computes."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import streamlit as st
+import torch
+from PIL import Image
+from streamlit.testing.v1 import AppTest
+
+from pages.vision_transformer.parts import pin_of
+from tests.pages.reading import claims, texts
+from tests.tiny_vit import COLOUR, GREY, LABELS, write_tiny_vit
+from tests.viz_core.images.hostile_pictures import BAD, GOOD, encode, phone_photo, quarters
+from viz_core import pretrained
+from viz_core.images.drawn import GARMENTS, SCENES
+from viz_core.images.opening import open_picture
+from viz_core.lessons.vision_transformer.patches import position_similarity
+from viz_core.lessons.vision_transformer.permutation import permutation_test, random_order
+from viz_core.maps.distance import mean_attention_distance
+from viz_core.maps.measures import attention_entropy
+from viz_core.maps.over_patches import token_attention
+from viz_core.maps.rollout import attention_rollout, rollout_by_layer
+from viz_core.pretrained import Classification, ImageClassifier, load_classifier
+
+OpenPage = Callable[..., AppTest]
+CHAPTER = "vision-transformer"
+LAB, DEPTH, PATCHES, HEADS = "Patch lab", "Through the layers", "Patches", "All heads"
+POSITIONS, SHUFFLE, TRAINING = "Positions", "Shuffle test", "Training"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("checkpoints")
+    write_tiny_vit(path, GREY)
+    write_tiny_vit(path, COLOUR)
+    return path
+
+
+@pytest.fixture(autouse=True)
+def small_models(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The two small models in place of those that ship."""
+    monkeypatch.setattr(pretrained, "CHECKPOINTS", folder)
+    st.cache_resource.clear()
+    yield
+    st.cache_resource.clear()
+
+
+@pytest.fixture
+def model(folder: Path) -> ImageClassifier:
+    return load_classifier(GREY, "cpu", folder)
+
+
+@pytest.fixture
+def boot(model: ImageClassifier) -> Classification:
+    """What the small model makes of the first sample."""
+    return model.classify(GARMENTS["ankle-boot"]())
+
+
+def open_at(open_page: OpenPage, section: str = LAB, **parameters: str) -> AppTest:
+    names = {"section": section, "model": GREY, **parameters}
+    own = {name: value for name, value in names.items() if name in ("pin", "head", "look")}
+    return open_page(CHAPTER, **{f"vt-{name}": value for name, value in names.items() if name not in own}, **own)
+
+
+def drawn(app: AppTest) -> list[list[np.ndarray]]:
+    """The values of every heatmap, figure by figure."""
+    specs = [json.loads(chart.proto.spec) for chart in app.get("plotly_chart")]
+    return [[array(trace["z"]) for trace in spec["data"] if trace["type"] == "heatmap"] for spec in specs]
+
+
+def bars(app: AppTest, figure: int, name: str | None = None) -> np.ndarray:
+    data = json.loads(app.get("plotly_chart")[figure].proto.spec)["data"]
+    trace = next(t for t in data if name is None or t["name"].startswith(name))
+    return array(trace["y"] if name else trace["x"])
+
+
+def array(encoded: Any) -> np.ndarray:
+    if not isinstance(encoded, dict):
+        return np.array(encoded, dtype=float)
+    flat = np.frombuffer(base64.b64decode(encoded["bdata"]), encoded["dtype"])
+    return flat.reshape([int(side) for side in str(encoded.get("shape", flat.size)).split(",")])
+
+
+def test_it_opens_with_a_sample_and_what_the_model_says(open_page: OpenPage, boot: Classification) -> None:
+    app = open_at(open_page)
+    percent = 100 * boot.probabilities[boot.label]
+    assert f"It says: {boot.label}, {percent:.1f}%" in texts(app)
+    np.testing.assert_allclose(bars(app, 0), list(boot.probabilities.values()), atol=1e-6)
+    assert "edges trimmed, made grey, negated, fitted into the square" in captions(app)
+    assert "Drawn for this project, and under its licence (MIT)." in texts(app)
+    assert all(claim.startswith(":green[") for claim in claims(app))
+    assert len(claims(app)) == 2
+
+
+def captions(app: AppTest) -> str:
+    return "\n".join(image.caption for element in app.get("image") for image in element.proto.imgs)
+
+
+@pytest.mark.parametrize(("pin", "token"), [(None, 0), ("q7", 7)])
+@pytest.mark.parametrize(("fusion", "discard"), [("mean", 0.0), ("largest", 0.6), ("smallest", 0.0)])
+def test_the_patch_lab(
+    open_page: OpenPage,
+    model: ImageClassifier,
+    boot: Classification,
+    pin: str | None,
+    token: int,
+    fusion: str,
+    discard: float,
+) -> None:
+    pins = {"pin": pin} if pin else {}
+    app = open_at(open_page, fusion=fusion, discard=str(discard), label=LABELS[1], head="encoder-self.2.1", **pins)
+    raw, rolled, relevant = drawn(app)[1]
+    how = {"mean": "mean", "largest": "max", "smallest": "min"}[fusion]
+    layers = [call.weights()[0] for call in boot.trace]
+    fuse = {"mean": lambda w: w.mean(0), "max": lambda w: w.amax(0), "min": lambda w: w.amin(0)}[how]
+    np.testing.assert_allclose(raw, fuse(layers[2])[token, 1:].reshape(4, 4), atol=1e-6)
+    expected = attention_rollout(layers, how, discard)[token, 1:].reshape(4, 4)  # type: ignore[arg-type]
+    np.testing.assert_allclose(rolled, expected, atol=1e-6)
+    relevance = model.relevance(boot.prepared, LABELS[1])[token, 1:].reshape(4, 4)
+    np.testing.assert_allclose(relevant, relevance, atol=1e-6)
+
+
+def test_a_label_from_outside_is_no_markup(open_page: OpenPage) -> None:
+    app = open_at(open_page, label=LABELS[2])
+    titles = [a["text"] for a in json.loads(app.get("plotly_chart")[1].proto.spec)["layout"]["annotations"]]
+    assert any("&lt;b&gt;dress" in title for title in titles)
+
+
+def test_through_the_layers(open_page: OpenPage, boot: Classification) -> None:
+    app = open_at(open_page, DEPTH, pin="q3")
+    spec = json.loads(app.get("plotly_chart")[1].proto.spec)
+    means = token_attention(boot.trace, 3, boot.grid).mean(dim=1)
+    reached = rollout_by_layer([call.weights()[0] for call in boot.trace])[:, 3, 1:].reshape(3, 4, 4)
+    assert len(spec["frames"]) == 3
+    for layer, frame in enumerate(spec["frames"]):
+        np.testing.assert_allclose(array(frame["data"][0]["z"]), means[layer], atol=1e-6)
+        np.testing.assert_allclose(array(frame["data"][1]["z"]), reached[layer], atol=1e-6)
+
+
+def test_a_patch_is_a_vector_and_becomes_a_token(
+    open_page: OpenPage, model: ImageClassifier, boot: Classification
+) -> None:
+    app = open_at(open_page, PATCHES, pin="q6")  # the patch in row 2, column 2
+    pixels = boot.prepared.pixels[0, 0, 4:8, 4:8].flatten()
+    np.testing.assert_allclose(bars(app, 2, "patch"), pixels, atol=1e-6)
+    with torch.no_grad():
+        token = model.model.patch_embedding(boot.prepared.pixels)[0, 5]
+    np.testing.assert_allclose(bars(app, 2, "token"), token, atol=1e-5)
+    assert "4 × 4 = 16 patches" in texts(app)
+    assert len(claims(app)) == 2
+    assert all(claim.startswith(":green[") for claim in claims(app))
+
+
+def test_a_click_on_the_grid_pins_that_patch() -> None:
+    """What goes into the address; the click itself is tested in a browser."""
+    assert pin_of({"x": 3, "y": 2}, 1, (4, 4)) == "q7"
+    assert pin_of({"x": 1, "y": 1}, 5, (16, 16)) == "q5"
+
+
+def test_distance_and_entropy_of_every_head(open_page: OpenPage, boot: Classification) -> None:
+    app = open_at(open_page, HEADS)
+    layers = torch.stack([call.weights()[0] for call in boot.trace])
+    np.testing.assert_allclose(bars_y(app, 1), mean_attention_distance(layers, (4, 4), (4, 4)).flatten(), atol=1e-4)
+    np.testing.assert_allclose(bars_y(app, 2), attention_entropy(layers).mean(-1).flatten(), atol=1e-4)
+
+
+def bars_y(app: AppTest, figure: int) -> np.ndarray:
+    return array(json.loads(app.get("plotly_chart")[figure].proto.spec)["data"][0]["y"])
+
+
+def test_positions_of_a_patch(open_page: OpenPage, model: ImageClassifier) -> None:
+    app = open_at(open_page, POSITIONS, pin="q10")  # row 3, column 2
+    expected = position_similarity(model.model.pos_embedding, (4, 4))[2, 1]
+    np.testing.assert_allclose(drawn(app)[1][0], expected, atol=1e-6)
+
+
+def test_the_shuffle_test(open_page: OpenPage, model: ImageClassifier, boot: Classification) -> None:
+    app = open_at(open_page, SHUFFLE, order="5")
+    test = permutation_test(model.predict, boot.prepared.pixels, (4, 4), random_order(16, 5))
+    names = json.loads(app.get("plotly_chart")[1].proto.spec)["data"][0]["x"]
+    for name, values in {
+        "as it is": test.positions,
+        "shuffled": test.positions_shuffled,
+        "without positions": test.no_positions,
+    }.items():
+        np.testing.assert_allclose(bars(app, 1, name), [values[LABELS.index(label)] for label in names], atol=1e-6)
+    assert all(claim.startswith(":green[") for claim in claims(app))
+
+
+def test_training_is_as_the_script_wrote_it(open_page: OpenPage) -> None:
+    app = open_at(open_page, TRAINING)
+    assert "**33.25%** are named right" in texts(app)
+    assert "to call “bag” a “<b>dress</b>”, 7 times" in texts(app)
+    np.testing.assert_allclose(drawn(app)[2][0], np.sqrt([[5, 1, 0], [0, 2, 7], [3, 0, 4]]), atol=1e-6)
+
+
+@pytest.mark.parametrize("name", SCENES)
+def test_every_scene_is_looked_at(open_page: OpenPage, folder: Path, name: str) -> None:
+    app = open_at(open_page, model=COLOUR, sample=name)
+    found = load_classifier(COLOUR, "cpu", folder).classify(SCENES[name]())
+    assert f"It says: {found.label}, {100 * found.probabilities[found.label]:.1f}%" in texts(app)
+
+
+def upload(app: AppTest, content: bytes) -> AppTest:
+    app.file_uploader(key="vt-upload").upload("picture.png", content, "image/png").run()
+    assert not app.exception, [error.message for error in app.exception]
+    return app
+
+
+@pytest.mark.parametrize("name", GOOD)
+@pytest.mark.parametrize("which", [GREY, COLOUR])
+def test_hostile_pictures_that_open_are_classified_upright(
+    open_page: OpenPage, folder: Path, which: str, name: str
+) -> None:
+    content, (width, height) = GOOD[name]
+    app = upload(open_at(open_page, model=which, source="Upload"), content)
+    found = load_classifier(which, "cpu", folder).classify(open_picture(content))
+    assert f"It says: {found.label}, {100 * found.probabilities[found.label]:.1f}%" in texts(app)
+    assert f"The picture, {width:,} × {height:,} pixels" in captions(app)
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_a_photo_held_any_way_is_the_same_photo(open_page: OpenPage, folder: Path, orientation: int) -> None:
+    app = upload(open_at(open_page, model=COLOUR, source="Upload"), phone_photo(orientation))
+    upright = load_classifier(COLOUR, "cpu", folder).classify(open_picture(phone_photo(1)))
+    assert f"It says: {upright.label}" in texts(app)
+    percent = float(texts(app).split(f"It says: {upright.label}, ")[1].split("%")[0])
+    assert percent == pytest.approx(100 * upright.probabilities[upright.label], abs=2), "JPEG may differ a little"
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_hostile_files_are_answered_with_a_sentence(open_page: OpenPage, name: str) -> None:
+    content, sentence = BAD[name]
+    app = upload(open_at(open_page, source="Upload"), content)
+    assert sentence in texts(app)
+    assert not claims(app)
+    assert upload_again(app), "the session goes on"
+
+
+def upload_again(app: AppTest) -> bool:
+    app.file_uploader(key="vt-upload").set_value(("good.png", encode(quarters(), "PNG"), "image/png")).run()
+    return not app.exception and bool(claims(app))
+
+
+def test_a_photo_from_the_camera(open_page: OpenPage, model: ImageClassifier) -> None:
+    app = open_at(open_page, source="Camera")
+    assert "stays on the machine" in texts(app)
+    app.camera_input(key="vt-camera").upload("photo.jpg", encode(quarters(), "JPEG"), "image/jpeg").run()
+    found = model.classify(open_picture(encode(quarters(), "JPEG")))
+    assert f"It says: {found.label}" in texts(app)
+
+
+def test_a_drawing_is_looked_at_and_nonsense_is_not(open_page: OpenPage, model: ImageClassifier) -> None:
+    sheet = Image.new("RGB", (280, 280), "white")
+    sheet.paste((32, 32, 32), (60, 40, 180, 240))
+    file = io.BytesIO()
+    sheet.save(file, "PNG")
+    app = open_at(open_page, source="Draw")
+    assert "Draw a garment" in texts(app)
+    for message, looked in (
+        ("data:image/png;base64," + base64.b64encode(file.getvalue()).decode(), True),
+        ("data:image/png;base64,%%%", False),
+        ("data:text/html;base64,PGI+", False),
+        ({"a": 1}, False),
+        ("data:image/png;base64," + base64.b64encode(b"GIF89a").decode(), False),
+        ("data:image/png;base64," + "A" * 2**21, False),
+    ):
+        app.session_state["vt-draw"] = {"drawing": message}
+        app.run()
+        assert not app.exception
+        assert bool(claims(app)) == looked, str(message)[:40]
+        if looked:
+            found = model.classify(sheet)
+            assert f"It says: {found.label}" in texts(app)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "said"),
+    [
+        ({"model": "../../etc"}, "Model = ../../etc"),
+        ({"source": "disk"}, "Picture = disk"),
+        ({"sample": "<b>"}, "Sample = <b>"),
+        ({"section": SHUFFLE, "order": "-4"}, "Shuffle number = -4"),
+        ({"fusion": "median"}, "Heads are combined by their = median"),
+        ({"discard": "7"}, "Smallest weights left out = 7"),
+        ({"label": "unicorn"}, "Relevance for = unicorn"),
+        ({"pin": "q999"}, "not here; this is the view it opens with"),
+        ({"head": "encoder-self.99.0"}, "not here; this is the view it opens with"),
+        ({"look": "patches-blurred"}, "not here; this is the view it opens with"),
+    ],
+)
+def test_hostile_parameters_fall_back_and_say_so(open_page: OpenPage, parameters: dict[str, str], said: str) -> None:
+    assert said in texts(open_at(open_page, **parameters))
+
+
+def test_an_empty_or_foreign_pin_reads_the_class_token(open_page: OpenPage) -> None:
+    for pin in ("k3", ""):
+        assert "what is the class token made of" in texts(open_at(open_page, pin=pin))
+
+
+def test_without_models_there_is_a_sentence(no_checkpoints: Path, open_page: OpenPage) -> None:
+    assert "No trained vision model" in texts(open_page(CHAPTER))
+
+
+def test_a_broken_model_is_a_sentence(no_checkpoints: Path, open_page: OpenPage) -> None:
+    write_tiny_vit(no_checkpoints, GREY)
+    (no_checkpoints / GREY / "model.safetensors").write_bytes(b"no weights")
+    app = open_page(CHAPTER)
+    assert "is not the file that was published" in texts(app)
+
+
+def test_a_lab_model_that_is_not_here_is_a_sentence(open_page: OpenPage) -> None:
+    app = open_page(CHAPTER, **{"vt-lab": "nobody/<b>nothing"})
+    assert "nobody/<b>nothing is not on this machine" in texts(app)
+
+
+def test_the_exercise_reveals_after_a_guess(open_page: OpenPage) -> None:
+    app = open_at(open_page)
+    choice = app.radio(key="vt-guess-bag")
+    choice.set_value(choice.options[1]).run()
+    assert "**Yes.** The tokens are the same set" in texts(app)
+
+
+def test_what_the_exercise_says_is_so(model: ImageClassifier, boot: Classification) -> None:
+    """Tokens with their positions in another order: the class token's answer is the same up to rounding."""
+    order = torch.cat((torch.tensor([0]), 1 + random_order(16, 1)))
+    with torch.no_grad():
+        H = model.model.embed(boot.prepared.pixels)
+        answers = []
+        for tokens in (H, H[:, order]):
+            for block in model.model.blocks:
+                tokens = block(tokens)
+            answers.append(model.model.head(tokens[:, 0]))
+    torch.testing.assert_close(*answers, atol=1e-4, rtol=1e-4)

@@ -1,0 +1,119 @@
+"""What the model sees: garments bright on black filling the square, photographs cut at the centre, both normalised."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image
+
+from tests.viz_core.images.hostile_pictures import GOOD
+from viz_core.images.opening import as_rgb, open_picture
+from viz_core.images.preprocessing import Preparation
+
+GARMENT = Preparation((28, 28), "garment", [0.25], [0.5])
+PHOTO = Preparation((32, 32), "photograph", [0.5, 0.25, 0.0], [0.25, 0.5, 1.0])
+
+
+def shirt(background: int, garment: int, size: tuple[int, int] = (100, 140), mode: str = "L") -> Image.Image:
+    """A rectangle 40 wide and 80 high in a wide margin."""
+    image = Image.new("L", size, background)
+    image.paste(garment, (30, 30, 70, 110))
+    return image.convert(mode)
+
+
+@pytest.mark.parametrize(
+    ("background", "garment", "steps"),
+    [(255, 40, ("trimmed", "grey", "negated", "fitted")), (0, 215, ("trimmed", "grey", "fitted"))],
+    ids=["shop photograph", "bright on black"],
+)
+def test_a_garment_is_bright_and_fills_the_height(background: int, garment: int, steps: tuple[str, ...]) -> None:
+    prepared = GARMENT(shirt(background, garment, mode="RGB"))
+    seen = np.asarray(prepared.seen).astype(int)
+    assert prepared.steps == steps
+    assert seen.shape == (28, 28)
+    assert abs(seen[:, 8:20] - 215).max() <= 2  # 40 x 80 becomes 14 x 28, in the middle
+    assert seen[:, :7].max() == seen[:, 21:].max() == 0
+    torch.testing.assert_close(prepared.pixels[0, 0], (torch.from_numpy(seen).float() / 255 - 0.25) / 0.5)
+
+
+def test_a_picture_in_the_models_form_is_left_as_it_is() -> None:
+    array = np.zeros((28, 28), dtype=np.uint8)
+    array[5:20, 3:25] = np.arange(22)
+    prepared = GARMENT(Image.fromarray(array))
+    assert prepared.steps == ()
+    assert np.array_equal(np.asarray(prepared.seen), array)
+    colour = np.random.default_rng(0).integers(0, 256, (32, 32, 3), dtype=np.uint8)
+    found = PHOTO(Image.fromarray(colour))
+    assert found.steps == ()
+    expected = (
+        torch.from_numpy(colour).permute(2, 0, 1).float() / 255 - torch.tensor([0.5, 0.25, 0.0])[:, None, None]
+    ) / (torch.tensor([0.25, 0.5, 1.0])[:, None, None])
+    torch.testing.assert_close(found.pixels[0], expected)
+
+
+def test_a_large_garment_is_seen_as_a_small_one() -> None:
+    small, large = (GARMENT(shirt(255, 40).resize(size)) for size in ((100, 140), (3000, 4200)))
+    assert large.steps == small.steps
+    inside = (slice(2, 26), slice(9, 19))  # at its edges the large one was resized more softly
+    assert np.abs(np.asarray(large.seen).astype(int) - np.asarray(small.seen))[inside].max() <= 3
+    assert np.asarray(large.seen)[:, [0, 6, 21, 27]].max() == 0
+    photo = shirt(255, 40, mode="RGB").resize((2000, 2800))
+    before = photo.tobytes()
+    GARMENT(photo)
+    assert photo.size == (2000, 2800)
+    assert photo.tobytes() == before  # the visitor's picture itself stays as it is
+
+
+def test_a_clear_background_counts_as_a_shops_white() -> None:
+    cutout = Image.new("RGBA", (100, 140), (0, 0, 0, 0))
+    cutout.paste((40, 40, 40, 255), (30, 30, 70, 110))
+    assert GARMENT(cutout).steps == ("trimmed", "grey", "negated", "fitted")
+    assert np.array_equal(np.asarray(GARMENT(cutout).seen), np.asarray(GARMENT(shirt(255, 40)).seen))
+
+
+def test_a_photograph_is_cut_at_its_centre() -> None:
+    wide = Image.new("RGB", (96, 32), (255, 0, 0))
+    wide.paste((0, 255, 0), (32, 0, 64, 32))
+    prepared = PHOTO(wide)
+    assert prepared.steps == ("cropped",)
+    assert np.asarray(prepared.seen).reshape(-1, 3).tolist() == [[0, 255, 0]] * 1024
+    assert PHOTO(wide.resize((960, 320))).steps == ("cropped", "resized")
+
+
+@pytest.mark.parametrize("name", GOOD)
+@pytest.mark.parametrize("preparation", [GARMENT, PHOTO], ids=["garment", "photograph"])
+def test_every_odd_picture_gets_the_models_form(name: str, preparation: Preparation) -> None:
+    image = open_picture(GOOD[name][0])
+    prepared = preparation(image)
+    assert prepared.seen.size == preparation.size[::-1]
+    assert prepared.pixels.shape == (1, len(preparation.mean), *preparation.size)
+    assert prepared.pixels.isfinite().all()
+    # Opening and preparing agree on what is up: the same picture, upright already, looks the same.
+    assert np.array_equal(np.asarray(preparation(as_rgb(image)).seen), np.asarray(prepared.seen))
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    width=st.integers(1, 60), height=st.integers(1, 60), mode=st.sampled_from(["1", "L", "P", "RGBA", "CMYK", "I", "F"])
+)
+def test_any_size_and_mode(width: int, height: int, mode: str) -> None:
+    image = Image.effect_noise((width, height), 60).convert(mode)
+    for preparation in (GARMENT, PHOTO):
+        assert preparation(image).pixels.shape[2:] == preparation.size
+
+
+@pytest.mark.parametrize(
+    ("form", "mean", "std", "said"),
+    [
+        ("sketch", [0.5], [0.5], "form: expected one of garment, photograph, got 'sketch'"),
+        ("garment", [0.5], [0.0], "positive std"),
+        ("garment", [0.5, 0.5], [0.5, 0.5], "1 or 3 channels"),
+        ("garment", [0.5], [0.5, 0.5], "1 or 3 channels"),
+    ],
+)
+def test_impossible_preparations(form: str, mean: list[float], std: list[float], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        Preparation((28, 28), form, mean, std)

@@ -1,0 +1,52 @@
+"""Gradients arrive when the formulas say, and only attention over everything is blind to order."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from viz_core.lessons.architectures import ARCHITECTURES, LayerSizes, path_length
+from viz_core.lessons.architectures.experiments import pooled_residual, shuffled_residual, signal_strength
+from viz_core.lessons.architectures.layers import build_layer
+
+
+@pytest.mark.parametrize("name", ["convolution", "dilated", "restricted"])
+@pytest.mark.parametrize(("first", "last"), [(0, 12), (3, 9), (5, 6)])
+@pytest.mark.parametrize("window", [2, 3, 5])
+def test_a_signal_arrives_in_the_layer_the_formula_names(name: str, first: int, last: int, window: int) -> None:
+    sizes = LayerSizes(13, 4, window, window)
+    length = int(path_length(name, first, last, sizes))
+    assert signal_strength(name, first, last, sizes, length) > 0
+    if length > 1:
+        assert signal_strength(name, first, last, sizes, length - 1) == 0
+
+
+def test_one_layer_of_attention_or_recurrence_is_enough() -> None:
+    sizes = LayerSizes(13, 4, 3, 3)
+    assert signal_strength("attention", 0, 12, sizes, 1) > 0
+    assert signal_strength("recurrent", 0, 12, sizes, 1) > 0
+
+
+def test_a_window_of_one_brings_nothing() -> None:
+    for name in ("convolution", "dilated", "restricted"):
+        assert signal_strength(name, 0, 1, LayerSizes(4, 4, 1, 1), 4) == 0
+
+
+def test_global_random_numbers_are_left_alone() -> None:
+    torch.manual_seed(5)
+    wanted = torch.rand(1)
+    torch.manual_seed(5)
+    signal_strength("convolution", 0, 1, LayerSizes(4, 4, 2, 2), 1)
+    assert torch.equal(torch.rand(1), wanted)
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_only_self_attention_is_blind_to_order(name: str) -> None:
+    X, order = torch.randn(9, 8), torch.tensor([3, 0, 8, 1, 2, 7, 6, 5, 4])
+    layer = build_layer(name, LayerSizes(9, 8, 3, 3), depth=1)
+    residual, pooled = shuffled_residual(layer, X, order), pooled_residual(layer, X, order)
+    if name == "attention":
+        assert max(residual, pooled) < 1e-6
+    else:
+        assert residual > 1e-3
+    assert shuffled_residual(layer, X, torch.arange(9)) == 0

@@ -1,0 +1,116 @@
+"""Path lengths against a search through the drawn network, and against what books print."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from itertools import pairwise
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from viz_core.lessons.architectures import ARCHITECTURES, LayerSizes, longest_path, path_length
+from viz_core.lessons.architectures.paths import Unit, connections, path_matrix, shortest_path
+
+LAYERED = ("attention", "convolution", "dilated", "restricted")
+
+
+def layers_by_search(name: str, first: int, last: int, sizes: LayerSizes, deepest: int) -> float:
+    """The first layer whose unit at `last` a signal from token `first` reaches, by breadth-first search."""
+    above: dict[Unit, list[Unit]] = {}
+    for start, end in connections(name, sizes, deepest):
+        above.setdefault(start, []).append(end)
+    found, waiting = {Unit(0, first)}, deque([Unit(0, first)])
+    while waiting:
+        for unit in above.get(waiting.popleft(), []):
+            if unit not in found:
+                found.add(unit)
+                waiting.append(unit)
+    return min((unit.layer for unit in found if unit.token == last), default=math.inf)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.sampled_from(LAYERED), st.integers(1, 14), st.integers(1, 5), st.integers(1, 6), st.data())
+def test_a_search_through_the_network_finds_the_same_length(
+    name: str, n: int, k: int, r: int, data: st.DataObject
+) -> None:
+    sizes = LayerSizes(n, 8, k, r)
+    first = data.draw(st.integers(0, n - 1))
+    last = data.draw(st.integers(first, n - 1))
+    assert path_length(name, first, last, sizes) == layers_by_search(name, first, last, sizes, max(1, n))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.sampled_from(ARCHITECTURES), st.integers(1, 30), st.integers(2, 5), st.integers(2, 6), st.data())
+def test_the_way_drawn_goes_along_connections_from_end_to_end(
+    name: str, n: int, k: int, r: int, data: st.DataObject
+) -> None:
+    sizes = LayerSizes(n, 8, k, r)
+    first = data.draw(st.integers(0, n - 1))
+    last = data.draw(st.integers(first, n - 1))
+    way, length = shortest_path(name, first, last, sizes), path_length(name, first, last, sizes)
+    assert way[0] == Unit(0, first)
+    assert way[-1].token == last
+    assert set(pairwise(way)) <= set(connections(name, sizes, max(1, int(length))))
+    assert len(way) == length + (2 if name == "recurrent" else 1)
+
+
+def test_what_books_print() -> None:
+    """The book: x_1 and x_5 are within two convolutions of kernel 3. Vaswani: dilated, log_k n; WaveNet: k^L tokens."""
+    assert path_length("convolution", 0, 4, LayerSizes(5, 8, 3, 4)) == 2
+    assert longest_path("convolution", LayerSizes(9, 8, 3, 4)) == 4
+    assert longest_path("dilated", LayerSizes(9, 8, 3, 4)) == 2
+    assert longest_path("dilated", LayerSizes(10, 8, 3, 4)) == 3
+    assert longest_path("dilated", LayerSizes(1024, 8, 2, 4)) == 10
+    assert longest_path("recurrent", LayerSizes(100, 8, 3, 4)) == 99
+    assert longest_path("attention", LayerSizes(100, 8, 3, 4)) == 1
+    assert longest_path("restricted", LayerSizes(100, 8, 3, 10)) == 11
+
+
+@pytest.mark.parametrize("exponent", range(1, 13))
+@pytest.mark.parametrize("k", [2, 3, 5, 7])
+def test_whole_powers_are_not_rounded_up(k: int, exponent: int) -> None:
+    assert longest_path("dilated", LayerSizes(k**exponent, 8, k, 4)) == exponent
+    assert longest_path("dilated", LayerSizes(k**exponent + 1, 8, k, 4)) == exponent + 1
+
+
+def test_a_window_of_one_never_arrives() -> None:
+    sizes = LayerSizes(5, 8, 1, 1)
+    for name in ("convolution", "dilated", "restricted"):
+        assert math.isinf(path_length(name, 0, 1, sizes))
+        assert path_length(name, 2, 2, sizes) == 0
+        assert shortest_path(name, 0, 1, sizes) == []
+
+
+def test_the_matrix_holds_every_pair_in_either_order() -> None:
+    sizes = LayerSizes(7, 8, 3, 4)
+    for name in ARCHITECTURES:
+        matrix = path_matrix(name, sizes)
+        assert torch.equal(matrix, matrix.T)
+        for i in range(7):
+            for j in range(i, 7):
+                assert matrix[i, j] == path_length(name, i, j, sizes)
+
+
+def test_units_read_what_lies_before_them() -> None:
+    sizes = LayerSizes(6, 8, 3, 2)
+    assert {s.token for s, e in connections("convolution", sizes, 1) if e == Unit(1, 4)} == {2, 3, 4}
+    assert {s.token for s, e in connections("dilated", sizes, 2) if e == Unit(2, 4)} == {1, 4}
+    assert {s.token for s, e in connections("restricted", sizes, 1) if e == Unit(1, 0)} == {0}
+    assert {s.token for s, e in connections("attention", sizes, 1) if e == Unit(1, 0)} == set(range(6))
+    assert (Unit(1, 2), Unit(1, 3)) in connections("recurrent", sizes, 1)
+
+
+def test_wrong_arguments_say_what_was_expected() -> None:
+    sizes = LayerSizes(4, 8, 3, 2)
+    for pair in ((2, 1), (-1, 2), (0, 4)):
+        with pytest.raises(ValueError, match="expected 0 <= first <= last <= 3, got"):
+            path_length("attention", *pair, sizes)
+    with pytest.raises(ValueError, match="name: expected one of"):
+        path_length("lstm", 0, 1, sizes)
+    with pytest.raises(ValueError, match="name: expected one of"):
+        connections("lstm", sizes, 1)
+    with pytest.raises(ValueError, match="num_layers: expected at least 1, got 0"):
+        connections("attention", sizes, 0)

@@ -1,0 +1,63 @@
+"""Costs by hand, against real parameters, and against torch's own counter of operations."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch.utils.flop_counter import FlopCounterMode
+
+from viz_core.attention import MultiHeadAttention
+from viz_core.lessons.multi_head.costs import PUBLISHED_BLEU, divisors, multi_head_cost
+
+
+def test_by_hand() -> None:
+    """d = 64, n = 10: 4 d^2 = 16,384, 4 n d^2 = 163,840, 2 n^2 d = 12,800, h n^2 = 800."""
+    cost = multi_head_cost(10, 64, 8)
+    assert (cost.parameters, cost.projections, cost.products, cost.weights) == (16_384, 163_840, 12_800, 800)
+    assert cost.multiplications == 176_640
+    whole = multi_head_cost(10, 64, 8, head_width=64)
+    assert (whole.parameters, whole.multiplications, whole.weights) == (8 * 16_384, 8 * 176_640, 800)
+
+
+@pytest.mark.parametrize("heads", [1, 2, 4, 8])
+def test_torch_counts_the_same(heads: int) -> None:
+    with torch.device("meta"):
+        layer, X = MultiHeadAttention(16, heads), torch.empty(1, 5, 16)
+    with torch.no_grad(), FlopCounterMode(display=False) as counter:
+        layer(X, X, X)
+    cost = multi_head_cost(5, 16, heads)
+    assert counter.get_total_flops() == 2 * cost.multiplications  # it counts multiplications and additions
+    assert sum(p.numel() for p in layer.parameters()) == cost.parameters
+
+
+@given(st.integers(1, 40), st.integers(1, 200), st.data())
+def test_only_the_weights_depend_on_the_heads(n: int, d: int, data: st.DataObject) -> None:
+    heads = data.draw(st.sampled_from(divisors(d)))
+    one, many = multi_head_cost(n, d, 1), multi_head_cost(n, d, heads)
+    assert (one.parameters, one.multiplications) == (many.parameters, many.multiplications)
+    assert many.weights == heads * one.weights
+
+
+def test_divisors() -> None:
+    assert divisors(1) == [1]
+    assert divisors(64) == [1, 2, 4, 8, 16, 32, 64]
+    assert divisors(100) == [1, 2, 4, 5, 10, 20, 25, 50, 100]
+    assert divisors(97) == [1, 97]
+    with pytest.raises(ValueError, match="number: expected at least 1, got 0"):
+        divisors(0)
+
+
+def test_the_published_scores() -> None:
+    assert {h: PUBLISHED_BLEU[h] for h in (1, 4, 16, 32)} == {1: 24.9, 4: 25.5, 16: 25.8, 32: 25.4}
+
+
+def test_wrong_arguments_say_what_was_expected() -> None:
+    with pytest.raises(ValueError, match="num_heads: expected a divisor of num_hiddens=64, got 5"):
+        multi_head_cost(10, 64, 5)
+    for arguments, name in (((0, 8, 2), "num_tokens"), ((1, 0, 2), "num_hiddens"), ((1, 8, 0), "num_heads")):
+        with pytest.raises(ValueError, match=f"{name}: expected at least 1, got 0"):
+            multi_head_cost(*arguments)
+    with pytest.raises(ValueError, match="head_width: expected at least 1, got 0"):
+        multi_head_cost(1, 8, 2, 0)

@@ -1,0 +1,115 @@
+"""What single schemes are shown with: rotary decay, grid terms, T5's ranges, the residuals of claims."""
+
+from __future__ import annotations
+
+import cmath
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from viz_core.lessons.position_embeddings import scheme_proofs as proofs
+from viz_core.lessons.position_embeddings.grid_terms import grid_terms
+from viz_core.lessons.position_embeddings.rotary_decay import (
+    rotary_bound_ratio,
+    rotary_decay,
+    rotary_products,
+    rotary_shift_residual,
+)
+from viz_core.positional import RelativePositionEmbedding2d, apply_rotary, t5_relative_position_bucket
+from viz_core.positional.t5 import t5_bucket_ranges
+
+
+def doubles(*shape: int, seed: int = 0) -> torch.Tensor:
+    return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+
+
+@pytest.mark.parametrize("d", [2, 6, 16])
+def test_decay_by_loops(d: int) -> None:
+    for offset in (-30, 0, 1, 7):
+        total = 0.0
+        for j in range(1, d // 2 + 1):
+            total += abs(sum(cmath.exp(1j * offset * 10000 ** (-2 * i / d)) for i in range(j)))
+        expected = total / (d // 2 * (d // 2 + 1) / 2)
+        assert rotary_decay(torch.tensor([offset]), d).item() == pytest.approx(expected)
+
+
+def test_decay_begins_at_one_and_refuses_odd_widths() -> None:
+    assert rotary_decay(torch.tensor([0]), 64).item() == pytest.approx(1)
+    assert rotary_decay(torch.tensor([200]), 64).item() < 0.5
+    with pytest.raises(ValueError, match="even number, got 5"):
+        rotary_decay(torch.tensor([0]), 5)
+
+
+@settings(deadline=None, max_examples=30)
+@given(d=st.sampled_from([2, 4, 16, 64]), base=st.sampled_from([2.0, 100.0, 10000.0]), seed=st.integers(0, 999))
+def test_products_know_only_offsets_and_keep_below_the_bound(d: int, base: float, seed: int) -> None:
+    q, k = doubles(2, d, seed=seed)
+    offsets = torch.arange(-50, 51)
+    assert rotary_shift_residual(q, k, offsets, base) < 1e-9
+    assert 0 < rotary_bound_ratio(q, k, offsets, base) <= 1 + 1e-9
+    one = rotary_products(q, k, torch.tensor([5]), base, start=3.0).item()
+    turned = [apply_rotary(x.reshape(1, 1, 1, d), torch.tensor([p]), base).flatten() for x, p in ((q, 3), (k, 8))]
+    assert one == pytest.approx((turned[0] @ turned[1]).item())
+
+
+@pytest.mark.parametrize("num_heads", [None, 2])
+@pytest.mark.parametrize(("height", "width"), [(1, 1), (2, 3), (4, 2)])
+def test_grid_terms_add_up_to_the_layer(height: int, width: int, num_heads: int | None) -> None:
+    module = RelativePositionEmbedding2d(height, width, 8, num_heads)
+    q = torch.randn(2, height * width, 8)
+    whole = module(q[None])[0].detach() * 8**-0.5
+    for head in range(2):
+        for row in range(height):
+            for column in range(width):
+                terms = grid_terms(q, module, row, column, head)
+                expected = whole[head, row * width + column].reshape(height, width)
+                torch.testing.assert_close(terms.total, expected, atol=1e-5, rtol=0)
+                for i in range(height):
+                    for j in range(width):
+                        assert (terms.row_offsets[i, j], terms.column_offsets[i, j]) == (i - row, j - column)
+                assert (terms.row_term == terms.row_term[:, :1]).all()
+                assert (terms.column_term == terms.column_term[:1]).all()
+
+
+def test_a_cell_outside_the_grid_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"a row below 2 and a column below 3, got \(2, 0\)"):
+        grid_terms(torch.zeros(1, 6, 4), RelativePositionEmbedding2d(2, 3, 4), 2, 0)
+
+
+def test_t5_ranges_as_published() -> None:
+    expected = [*((i, i, i) for i in range(8)), (8, 8, 11), (9, 12, 15), (10, 16, 22), (11, 23, 31), (12, 32, 45)]
+    assert t5_bucket_ranges() == (*expected, (13, 46, 63), (14, 64, 90), (15, 91, None))
+
+
+@pytest.mark.parametrize(
+    ("bidirectional", "num_buckets", "max_distance"), [(True, 8, 64), (False, 64, 64), (True, 64, 256)]
+)
+def test_every_distance_lies_in_the_range_of_its_bucket(
+    bidirectional: bool, num_buckets: int, max_distance: int
+) -> None:
+    distances = torch.arange(2 * max_distance + 50)
+    buckets = t5_relative_position_bucket(-distances, bidirectional, num_buckets, max_distance).tolist()
+    ranges = {bucket: (low, high) for bucket, low, high in t5_bucket_ranges(bidirectional, num_buckets, max_distance)}
+    for distance, bucket in enumerate(buckets):
+        low, high = ranges[bucket]
+        assert low <= distance <= (distance if high is None else high)
+
+
+def test_residuals_of_true_claims_are_small() -> None:
+    assert [proofs.skew_error(n) for n in (1, 4, 12)] == [0, 0, 0]
+    assert max(proofs.slope_error(8), proofs.slope_error(16)) < 1e-15
+    assert proofs.evenness_error(12, 20) < 1e-5
+    assert proofs.bucket_errors() == 0
+
+
+def test_residuals_see_what_is_false(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert proofs.row_spread(torch.tensor([[[1.0, 2], [1, 5]]])) == 3
+    bias = torch.tensor([[[0.0, 1, 2, 2.5], [7, 0, 1, 2], [7, 7, 0, 1], [6, 7, 7, 0]]])
+    assert proofs.clipping_spread(bias, 2) == 1  # the last row: 6 and 7 at distances 3 and 2
+    assert proofs.clipping_spread(bias, 9) == 0
+    monkeypatch.setattr(proofs, "PUBLISHED_BUCKETS", (0, 2, *range(2, 16)))
+    assert proofs.bucket_errors() > 1
+    with pytest.raises(ValueError, match=r"expected one of \(8, 16\), got 4"):
+        proofs.slope_error(4)

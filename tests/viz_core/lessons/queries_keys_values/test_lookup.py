@@ -1,0 +1,121 @@
+"""The book's database of names, asked three ways."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from viz_core.lessons.queries_keys_values.edit_distance import beginning_distance
+from viz_core.lessons.queries_keys_values.lookup import (
+    BOOK_DATABASE,
+    approximate_lookup,
+    embed_words,
+    exact_lookup,
+    identity_error,
+    letter_features,
+    similarity,
+    soft_lookup,
+    uniform_error,
+)
+from viz_core.trace import record
+
+KEYS = [key for key, _ in BOOK_DATABASE]
+VALUES = [value for _, value in BOOK_DATABASE]
+
+
+def values(places: list[int]) -> list[str]:
+    return [VALUES[place] for place in places]
+
+
+def test_the_books_database() -> None:
+    assert BOOK_DATABASE == (
+        ("Zhang", "Aston"),
+        ("Lipton", "Zachary"),
+        ("Li", "Mu"),
+        ("Smola", "Alex"),
+        ("Hu", "Rachel"),
+        ("Werness", "Brent"),
+    )
+
+
+def test_exactly_li_is_mu() -> None:
+    assert values(exact_lookup("Li", KEYS)) == ["Mu"]
+    assert exact_lookup("li", KEYS) == exact_lookup("Lip", KEYS) == []
+    assert exact_lookup("a", ["a", "b", "a"]) == [0, 2]
+
+
+def test_approximately_li_is_zachary_too() -> None:
+    found = approximate_lookup("Li", KEYS, 1, beginning_distance)
+    assert [(VALUES[place], edits) for place, edits in found] == [("Mu", 0), ("Zachary", 0)]
+    without_li = [key for key in KEYS if key != "Li"]
+    assert [without_li[f.place] for f in approximate_lookup("Li", without_li, 1, beginning_distance)] == ["Lipton"]
+
+
+def test_whole_keys_are_another_question() -> None:
+    found = approximate_lookup("Li", KEYS, 2)
+    assert [(VALUES[place], edits) for place, edits in found] == [("Mu", 0), ("Rachel", 2)]
+    assert approximate_lookup("Li", KEYS, 0) == [(2, 0)]
+    with pytest.raises(ValueError, match="most_edits: expected at least 0, got -1"):
+        approximate_lookup("Li", KEYS, -1)
+
+
+def test_letters_and_pairs_by_hand() -> None:
+    assert letter_features("Li") == {"l": 1, "i": 1, "^l": 1, "li": 1, "i$": 1}
+    assert letter_features("aa") == {"a": 2, "^a": 1, "aa": 1, "a$": 1}
+    # Li has 5 features, Lipton 13, and they share l, i, ^l and li
+    assert similarity(["Li"], KEYS)[0].tolist() == pytest.approx([0, 4 / math.sqrt(65), 1, 1 / math.sqrt(55), 0, 0])
+
+
+def test_soft_weights_by_hand() -> None:
+    scores = [0, 4 / math.sqrt(65), 1, 1 / math.sqrt(55), 0, 0]
+    nearness = [math.exp(score / 0.2) for score in scores]
+    expected = [value / sum(nearness) for value in nearness]
+    assert soft_lookup(["Li"], KEYS, 0.2)[0].tolist() == pytest.approx(expected)
+
+
+def test_soft_lookup_goes_through_the_one_door() -> None:
+    with record() as trace:
+        weights = soft_lookup(["Li", "Hu"], KEYS, 0.2)
+    assert trace.sites == ("names.lookup",)
+    torch.testing.assert_close(trace["names.lookup"].weights()[0, 0], weights.float(), rtol=0, atol=1e-6)
+
+
+@settings(deadline=None)
+@given(
+    words=st.lists(st.text(min_size=1, max_size=8), min_size=1, max_size=6),
+    temperature=st.floats(0.01, 1000),
+)
+def test_rows_sum_to_one_for_any_words(words: list[str], temperature: float) -> None:
+    weights = soft_lookup(words, words, temperature)
+    torch.testing.assert_close(weights.sum(dim=1), torch.ones(len(words), dtype=torch.float64))
+    torch.testing.assert_close(embed_words(words).norm(dim=1), torch.ones(len(words), dtype=torch.float64))
+    assert (weights.diagonal() >= weights.max(dim=1).values - 1e-12).all()  # nothing is more like a word than itself
+
+
+def test_from_one_hot_to_an_average() -> None:
+    assert identity_error(KEYS, 0.01) < 1e-20
+    assert identity_error(KEYS, 100) == pytest.approx(5 / 6, abs=0.01)
+    assert uniform_error("Li", KEYS, 1e6) < 1e-6
+    assert uniform_error("Li", KEYS, 0.01) == pytest.approx(5 / 6, abs=1e-6)
+
+
+def test_a_key_that_stands_twice_is_never_found_alone() -> None:
+    assert identity_error([*KEYS, "Li"], 0.01) == pytest.approx(0.5)
+    assert identity_error(["li", "LI"], 0.01) == pytest.approx(0.5)  # capitals are small ones here
+
+
+@pytest.mark.parametrize("temperature", [0.0, -1.0, math.nan, math.inf])
+def test_a_temperature_must_be_positive(temperature: float) -> None:
+    with pytest.raises(ValueError, match="temperature: expected a positive number"):
+        soft_lookup(["Li"], KEYS, temperature)
+
+
+def test_someone_must_ask_and_someone_answer() -> None:
+    with pytest.raises(ValueError, match="got 0 and 6"):
+        soft_lookup([], KEYS, 1.0)
+    with pytest.raises(ValueError, match="got 1 and 0"):
+        soft_lookup(["Li"], [], 1.0)

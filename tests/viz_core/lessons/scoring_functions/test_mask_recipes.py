@@ -1,0 +1,101 @@
+"""What each way of masking really does: zeros, NaN, an even spread, a leak, an overflow, a changed input."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from viz_core.lessons.scoring_functions.mask_recipes import RECIPES, MaskRun, run_all, run_recipe
+
+BY_NAME = {recipe.name: recipe for recipe in RECIPES}
+ROW = torch.tensor([0.0, 1.0, 7.0, -3.0])
+
+
+def run(name: str, length: int, scores: torch.Tensor = ROW) -> MaskRun:
+    return run_recipe(BY_NAME[name], scores, length)
+
+
+def test_every_recipe_at_every_length() -> None:
+    runs = run_all(ROW)
+    assert list(runs) == [recipe.name for recipe in RECIPES]
+    assert all([r.length for r in row] == [0, 1, 2, 3, 4] for row in runs.values())
+    verdicts = {name: [r.verdict for r in row] for name, row in runs.items()}
+    assert verdicts == {
+        "guarded-float32": ["fine"] * 5,
+        "guarded-float16": ["fine"] * 5,
+        "bare-float32": ["nan"] + ["fine"] * 4,
+        "book-float32": ["leak"] + ["fine"] * 4,
+        "book-float16": ["nan"] + ["fine"] * 4,
+        "filled-float16": ["refused"] * 5,
+    }
+
+
+@pytest.mark.parametrize("name", ["guarded-float32", "guarded-float16", "bare-float32", "book-float32", "book-float16"])
+def test_the_published_row(name: str) -> None:
+    weights = run(name, 2).weights
+    assert weights is not None
+    torch.testing.assert_close(weights, torch.tensor([0.2689, 0.7311, 0.0, 0.0]), atol=5e-4, rtol=0)
+
+
+def test_an_empty_row_is_zeros_even_or_nan() -> None:
+    zeros, even, nothing = (run(name, 0).weights for name in ("guarded-float32", "book-float32", "bare-float32"))
+    assert zeros is not None
+    assert even is not None
+    assert nothing is not None
+    assert zeros.tolist() == [0.0] * 4
+    assert even.tolist() == [0.25] * 4
+    assert nothing.isnan().all()
+    assert run("book-float32", 0).leak == 1.0
+    assert math.isnan(run("bare-float32", 0).leak)
+
+
+@pytest.mark.parametrize(("name", "writes"), [("book-float32", True), ("book-float16", True), ("bare-float32", False)])
+def test_who_writes_into_the_input(name: str, writes: bool) -> None:
+    before = ROW.clone()
+    assert [run(name, length).wrote for length in range(5)] == [writes] * 4 + [False]  # nothing to mask at length 4
+    assert torch.equal(ROW, before)  # only the copy it was given
+
+
+def test_a_million_leaks_where_valid_scores_lie_lower() -> None:
+    scores = torch.tensor([-2e7, 5e6, 1e7, 0.0])
+    leaked = run("book-float32", 1, scores)
+    assert leaked.verdict == "leak"
+    assert leaked.leak == pytest.approx(1.0)
+    assert leaked.weights is not None
+    assert leaked.weights[0] == 0.0  # the one key it may see gets nothing
+    guarded = run("guarded-float32", 1, scores)
+    assert guarded.weights is not None
+    assert guarded.weights.tolist() == [1.0, 0.0, 0.0, 0.0]
+
+
+def test_which_fillers_overflow_their_type() -> None:
+    assert [recipe.name for recipe in RECIPES if recipe.filler_overflows] == ["book-float16", "filled-float16"]
+
+
+def test_torch_refuses_to_fill_half_precision_with_a_million() -> None:
+    refused = run("filled-float16", 2)
+    assert refused.weights is None
+    assert "overflow" in refused.refusal
+    assert math.isnan(refused.leak)
+    assert not refused.wrote
+
+
+def test_scores_past_the_range_of_float16_are_not_blamed_on_the_mask() -> None:
+    scores = torch.tensor([1e6, 2e6, 0.0])
+    assert run("guarded-float16", 2, scores).verdict == "overflow"
+    assert run("guarded-float32", 2, scores).verdict == "fine"
+
+
+def test_a_single_key() -> None:
+    runs = run_all(torch.tensor([3.0]))
+    assert [r.verdict for r in runs["guarded-float32"]] == ["fine", "fine"]
+    assert runs["book-float32"][0].leak == 1.0
+
+
+def test_refuses_a_length_that_does_not_exist() -> None:
+    with pytest.raises(ValueError, match="length: expected 0 to 4, got 5"):
+        run("guarded-float32", 5)
+    with pytest.raises(ValueError, match="length: expected 0 to 4, got -1"):
+        run("guarded-float32", -1)

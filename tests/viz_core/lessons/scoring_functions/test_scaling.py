@@ -1,0 +1,75 @@
+"""Why 1/sqrt(d): variances of dot products, and how sharp softmax gets."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from viz_core.lessons.scoring_functions.scaling import (
+    QUANTILES,
+    dot_products,
+    measure_width,
+    sharpness,
+    variance_error_allowed,
+)
+
+
+@pytest.mark.parametrize("d", [1, 2, 7, 64, 1024])
+@pytest.mark.parametrize("seed", [0, 1, 2, 3])
+def test_the_variance_is_the_width(d: int, seed: int) -> None:
+    products = dot_products(d, 4096, seed)
+    assert abs(float(products.var()) / d - 1) <= variance_error_allowed(d, 4096)
+    assert abs(float(products.mean())) <= 6 * math.sqrt(d / 4096)
+
+
+def test_the_allowance_is_six_standard_errors() -> None:
+    """300 samples of 200 products: the spread of their variances is what the formula says."""
+    for d in (1, 16):
+        variances = torch.stack([dot_products(d, 200, seed).var() / d for seed in range(300)])
+        assert float(variances.std()) == pytest.approx(variance_error_allowed(d, 200) / 6, rel=0.25)
+
+
+def test_sharpness_worked_by_hand() -> None:
+    """Scores (ln 3, 0): weights 3/4 and 1/4, entropy 0.811278 bits, Jacobian 3/16 [[1, -1], [-1, 1]]."""
+    one = sharpness(torch.tensor([[math.log(3.0), 0.0]]))
+    assert one.entropy == pytest.approx(0.811278, abs=1e-6)
+    assert one.largest == pytest.approx(0.75)
+    assert one.passed == pytest.approx(3 / 8)
+    even = sharpness(torch.zeros(2, 8))
+    assert (even.entropy, even.largest) == (pytest.approx(3.0), pytest.approx(0.125))
+
+
+def test_wide_vectors_sharpen_softmax_unless_scores_are_scaled() -> None:
+    narrow, wide = measure_width(4, 16), measure_width(1024, 16)
+    assert wide.plain.entropy < 0.25 < 1.5 < narrow.plain.entropy
+    assert wide.plain.largest > 0.9
+    assert wide.plain.passed < 0.1 < 0.25 < wide.scaled.passed
+    assert wide.scaled.entropy == pytest.approx(narrow.scaled.entropy, abs=0.15)
+    assert wide.scaled.largest < 0.35
+
+
+def test_quantiles_are_those_of_the_sample() -> None:
+    width = measure_width(16, 8, 4096, seed=3)
+    products = dot_products(16, 4096, 3)
+    assert width.variance == float(products.var())
+    for share, quantile in zip(QUANTILES, width.quantiles, strict=True):
+        assert float((products <= quantile).float().mean()) == pytest.approx(share, abs=1e-3)
+
+
+def test_one_key_is_always_chosen() -> None:
+    width = measure_width(64, 1)
+    assert (width.plain.entropy, width.plain.largest, width.plain.passed) == (0.0, 1.0, 0.0)
+
+
+@pytest.mark.parametrize("arguments", [(0, 5), (3, 0)])
+def test_refuses_no_width_and_no_pairs(arguments: tuple[int, int]) -> None:
+    with pytest.raises(ValueError, match="d and count: expected at least 1"):
+        dot_products(*arguments)
+
+
+@pytest.mark.parametrize("keys", [0, 11])
+def test_refuses_rows_that_the_sample_cannot_fill(keys: int) -> None:
+    with pytest.raises(ValueError, match=f"num_keys: expected 1 to 10, got {keys}"):
+        measure_width(4, keys, 10)

@@ -1,0 +1,127 @@
+"""Four scores on the same queries and keys: what they find, what they learn, what they cost."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from viz_core.lessons.scoring_functions.score_contest import (
+    SCORES,
+    additive_loop_error,
+    contest,
+    general_identity_error,
+    general_projection_error,
+)
+from viz_core.lessons.scoring_functions.score_scenes import (
+    SCENES,
+    book_example_error,
+    make_additive,
+    the_books,
+    turned,
+    widths,
+)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_dot_products_find_what_is_alike_and_lose_what_was_turned(seed: int) -> None:
+    alike, lost = (contest(SCENES[name](seed), 8, 0) for name in ("alike", "turned"))
+    assert alike["dot"].found == alike["scaled"].found == 1.0
+    assert lost["dot"].found < 0.7
+    assert lost["dot"].found == lost["scaled"].found
+
+
+@pytest.mark.parametrize("name", ["alike", "turned", "widths"])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_general_and_additive_learn_what_belongs_together(name: str, seed: int) -> None:
+    entries = contest(SCENES[name](seed), 16, 300, seed)
+    for learned in ("general", "additive"):
+        assert entries[learned].found == 1.0
+        weights = entries[learned].weights
+        assert weights is not None
+        assert float(weights[0].diagonal().mean()) > 0.6
+
+
+def test_scaled_is_dot_divided_by_the_root() -> None:
+    entries = contest(SCENES["alike"](0), 4, 0)
+    dot, scaled = entries["dot"].scores, entries["scaled"].scores
+    assert dot is not None
+    assert scaled is not None
+    torch.testing.assert_close(scaled * math.sqrt(8), dot)
+
+
+def test_dot_products_are_not_defined_for_two_widths() -> None:
+    entries = contest(widths(), 4, 0)
+    assert list(entries) == list(SCORES)
+    assert [name for name, entry in entries.items() if entry.scores is None] == ["dot", "scaled"]
+    assert math.isnan(entries["dot"].found)
+
+
+def test_the_books_keys_are_alike_so_every_score_spreads_evenly() -> None:
+    entries = contest(the_books(), 8, 0)
+    expected = torch.tensor([[[0.5] * 2 + [0.0] * 8], [[1 / 6] * 6 + [0.0] * 4]])
+    for name in ("general", "additive"):
+        weights = entries[name].weights
+        assert weights is not None
+        torch.testing.assert_close(weights, expected)
+        assert math.isnan(entries[name].found)
+    assert book_example_error() < 1e-5
+
+
+def test_costs_counted_by_hand() -> None:
+    """6 queries of width 20, 6 keys of width 2, 3 hidden units."""
+    entries = contest(widths(), 3, 0)
+    assert (entries["general"].parameters, entries["general"].multiplications) == (40, 6 * 40 + 36 * 2)
+    assert (entries["additive"].parameters, entries["additive"].multiplications) == (69, 3 * (120 + 12 + 36))
+    assert sum(p.numel() for p in make_additive(widths(), 3).parameters()) == 69
+    same = contest(SCENES["alike"](0), 3, 0)
+    assert (same["dot"].parameters, same["dot"].multiplications) == (0, 36 * 8)
+    assert (same["scaled"].parameters, same["scaled"].multiplications) == (0, 36 * 9)
+
+
+@pytest.mark.parametrize("name", list(SCENES))
+def test_residuals_are_rounding(name: str) -> None:
+    scene = SCENES[name](3)
+    assert additive_loop_error(scene, 5, 1) < 1e-5
+    assert general_projection_error(scene) < 1e-4
+    if len(set(scene.widths)) == 1:
+        assert general_identity_error(scene) < 1e-5
+
+
+def test_residuals_can_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scores without a tanh, and a product that forgets its matrix, are found."""
+    bent = "viz_core.attention.additive.AdditiveAttention.score"
+    monkeypatch.setattr(bent, lambda self, q, k: self.w_v(self.W_q(q)[:, :, None] + k[:, None]).squeeze(-1))
+    assert additive_loop_error(turned(), 5) > 0.1
+    monkeypatch.setattr(
+        "viz_core.lessons.scoring_functions.score_contest.general_scores",
+        lambda queries, keys, _: 0 * queries @ keys.mT,
+    )
+    assert general_identity_error(turned()) > 1.0
+
+
+def test_the_same_numbers_again_whatever_torchs_own_seed() -> None:
+    first = contest(turned(), 4, 5)["additive"].scores
+    torch.manual_seed(99)
+    again = contest(turned(), 4, 5)["additive"].scores
+    assert first is not None
+    assert again is not None
+    assert torch.equal(first, again)
+
+
+def test_learning_changes_no_scene() -> None:
+    scene = turned()
+    queries, keys = scene.queries.clone(), scene.keys.clone()
+    contest(scene, 4, 5)
+    assert torch.equal(scene.queries, queries)
+    assert torch.equal(scene.keys, keys)
+
+
+def test_refuses_what_cannot_be_learned() -> None:
+    with pytest.raises(ValueError, match="steps: expected at least 0, got -1"):
+        contest(turned(), 4, -1)
+    with pytest.raises(ValueError, match="steps: expected 0 on unpaired queries, got 10"):
+        contest(the_books(), 4, 10)
+    with pytest.raises(ValueError, match="num_hiddens: expected at least 1, got 0"):
+        make_additive(turned(), 0)

@@ -1,0 +1,161 @@
+"""Measures of the sinusoidal table against published numbers, brute force and tables that break them."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from viz_core.lessons.sinusoidal_encoding.properties import (
+    binary_code,
+    doubling_columns,
+    expected_squared_norms,
+    measured_wavelengths,
+    nearest_rows,
+    norm_error,
+    num_coinciding,
+    offset_error,
+    rises,
+    similarity_by_offset,
+    start_positions,
+    wavelength_error,
+    wavelengths,
+)
+from viz_core.positional import sinusoidal_table
+
+sizes = st.tuples(st.integers(2, 40), st.integers(2, 33), st.sampled_from([1.0, 2.0, 100.0, 10000.0, 1e6]))
+
+
+def table(n: int, d: int, base: float = 10000.0) -> torch.Tensor:
+    return sinusoidal_table(n, d, base, dtype=torch.float64)
+
+
+@pytest.mark.parametrize(
+    ("d", "column", "wavelength"),
+    [(32, 6, 35.333), (32, 7, 35.333), (32, 8, 62.832), (32, 9, 62.832), (512, 511, 60611)],
+)
+def test_published_wavelengths(d: int, column: int, wavelength: float) -> None:
+    assert float(wavelengths(d)[column]) == pytest.approx(wavelength, rel=2e-5)
+
+
+def test_an_odd_width_has_a_wavelength_for_its_lone_sine() -> None:
+    assert wavelengths(5).shape == (5,)
+    assert float(wavelengths(5)[4]) == pytest.approx(2 * math.pi * 10000 ** (4 / 5))
+
+
+@settings(deadline=None, max_examples=60)
+@given(sizes)
+def test_all_claims_hold_for_every_table(size: tuple[int, int, float]) -> None:
+    n, d, base = size
+    P = table(n, d, base)
+    assert norm_error(P, base) < 1e-10
+    assert wavelength_error(P, base) < 1e-9
+    assert offset_error(P) < 1e-10
+    assert num_coinciding(P) == 0
+
+
+def test_squared_norms_worked_by_hand() -> None:
+    assert expected_squared_norms(3, 32).tolist() == [16, 16, 16]
+    # Width 3: one pair, and a lone sine that turns by 10000^(-2/3).
+    expected = [1 + math.sin(i * 10000 ** (-2 / 3)) ** 2 for i in range(3)]
+    assert expected_squared_norms(3, 3).tolist() == pytest.approx(expected)
+
+
+def test_broken_tables_fail_their_claims() -> None:
+    P = table(60, 32)
+    wrong_cell = P.clone()
+    wrong_cell[30, 6] += 0.01
+    assert norm_error(wrong_cell) > 1e-3
+    assert offset_error(wrong_cell) > 1e-3
+    assert wavelength_error(wrong_cell) > 1e-6
+    assert wavelength_error(P, base=9000.0) > 1e-3
+    assert num_coinciding(torch.cat([P, P[:1]])) == 1
+    learned = torch.randn(20, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    assert offset_error(learned) > 0.1
+
+
+def test_published_similarities_are_not_monotonic() -> None:
+    similarity = similarity_by_offset(table(60, 32))
+    published = [15.3136, 13.7301, 11.7774, 10.0589, 10.4709, 7.4392]
+    assert similarity[[1, 2, 5, 10, 20, 59]].tolist() == pytest.approx(published, abs=5e-5)
+    assert rises(similarity) == sum(similarity[k] > similarity[k - 1] for k in range(1, 60)) > 0
+    assert rises(torch.tensor([3.0, 2.0, 2.0, 2.5, 1.0])) == 1
+
+
+@settings(deadline=None, max_examples=40)
+@given(sizes)
+def test_offset_error_is_that_of_a_double_loop(size: tuple[int, int, float]) -> None:
+    n, d, base = size
+    P = table(n, d, base)
+    P[n // 2] *= 1.5  # so that there is an error to find
+    pairs = P[:, : d // 2 * 2]
+    worst = max(abs(float(pairs[i] @ pairs[j] - pairs[0] @ pairs[abs(i - j)])) for i in range(n) for j in range(n))
+    assert offset_error(P) == pytest.approx(worst, rel=1e-9)
+
+
+def test_starts_include_both_ends() -> None:
+    assert start_positions(5).tolist() == [0, 1, 2, 3, 4]
+    starts = start_positions(2000).tolist()
+    assert (len(starts), starts[0], starts[-1]) == (64, 0, 1999)
+
+
+@settings(deadline=None, max_examples=40)
+@given(sizes)
+def test_nearest_rows_are_those_of_a_double_loop(size: tuple[int, int, float]) -> None:
+    n, d, base = size
+    P = table(n, d, base)
+    pairs = P[:, : d // 2 * 2]
+    smallest = min(float((pairs[i] - pairs[j]).norm()) for i in range(n) for j in range(i))
+    offset, distance = nearest_rows(P)
+    assert distance == pytest.approx(smallest, rel=1e-9, abs=1e-12)
+    assert float((pairs[0] - pairs[offset]).norm()) == pytest.approx(distance)
+    # A lone sine never brings rows closer.
+    assert min(float((P[i] - P[j]).norm()) for i in range(n) for j in range(i)) >= distance - 1e-9
+
+
+def test_with_base_1_rows_710_apart_almost_meet() -> None:
+    # 710 / (2 pi) = 113.00001: a single wavelength comes round.
+    offset, distance = nearest_rows(table(1000, 6, base=1.0))
+    assert offset == 710
+    assert distance == pytest.approx(math.sqrt(3) * 2 * math.sin((710 - 113 * 2 * math.pi) / 2), rel=1e-6)
+
+
+def test_one_row_has_nothing_to_measure() -> None:
+    with pytest.raises(ValueError, match="at least 2 rows, got 1"):
+        measured_wavelengths(table(1, 4))
+    with pytest.raises(ValueError, match="at least 2 rows, got 1"):
+        nearest_rows(table(1, 4))
+
+
+def test_binary_code_is_the_books_from_the_lowest_bit() -> None:
+    words = ["".join(str(bit) for bit in row[::-1]) for row in binary_code(8).tolist()]
+    assert words == ["000", "001", "010", "011", "100", "101", "110", "111"]
+    assert binary_code(1).tolist() == [[0]]
+    assert binary_code(33).shape == (33, 6)
+    with pytest.raises(ValueError, match="at least 1, got 0"):
+        binary_code(0)
+
+
+@settings(deadline=None, max_examples=60)
+@given(d=st.integers(2, 300), base=st.sampled_from([1.0, 4.0, 100.0, 10000.0, 1e6]))
+def test_each_chosen_column_is_about_half_as_fast_as_the_one_before(d: int, base: float) -> None:
+    columns = doubling_columns(6, d, base)
+    chosen = [column for column in columns if column is not None]
+    assert columns[0] == 0
+    assert len(set(chosen)) == len(chosen)
+    for bit, column in enumerate(columns):
+        octave = [math.log2(float(length) / (2 * math.pi)) for length in wavelengths(d, base)[::2]]
+        if column is None:
+            assert all(abs(o - bit) >= 0.5 for o in octave)
+        else:
+            assert column % 2 == 0
+            assert abs(octave[column // 2] - bit) == pytest.approx(min(abs(o - bit) for o in octave))
+
+
+def test_doubling_columns_of_the_book() -> None:
+    # d = 32: pair j is 2^(0.83 j) times slower than the first.
+    assert doubling_columns(5, 32) == (0, 2, 4, 8, 10)
+    assert doubling_columns(3, 2) == (0, None, None)

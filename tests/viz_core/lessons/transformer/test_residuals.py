@@ -1,0 +1,130 @@
+"""Claims hold for a sound model, and each one fails for a model broken in the way it is about."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from viz_core.attention import MultiHeadAttention
+from viz_core.lessons.transformer import residuals as claims
+from viz_core.positional import PositionalEncoding
+from viz_core.pretrained import Translation, Translator
+from viz_core.trace import attend, record, record_weights
+
+SENTENCE = "The dog is in the house."
+
+
+@pytest.fixture(scope="module")
+def translation(translator: Translator) -> Translation:
+    return translator.translate(SENTENCE, max_new_tokens=8)
+
+
+def look_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From here on no attention is causal."""
+    attend_to = MultiHeadAttention.attend_to
+
+    def to_all(self: MultiHeadAttention, *args: Any, causal: bool = False) -> Tensor:
+        return attend_to(self, *args)
+
+    monkeypatch.setattr(MultiHeadAttention, "attend_to", to_all)
+
+
+def test_all_hold_for_a_sound_model(translator: Translator, translation: Translation) -> None:
+    assert claims.row_sum_error(translation.trace) < 1e-5
+    for call in translation.trace:
+        if call.site.startswith("decoder") and call.kind == "self":
+            assert claims.future_weight(call) == 0.0
+    for step in range(len(translation.target_ids)):
+        assert claims.future_leak(translator, translation, step) < 1e-5
+    assert claims.cache_error(translator, translation) < 1e-4
+    encoder = translator.model.encoder
+    assert claims.walk_error(encoder, torch.tensor([translation.source_ids])) < 1e-5
+    assert claims.position_wise_error(encoder) < 1e-6
+
+
+def test_rows_that_do_not_sum_to_one_are_noticed() -> None:
+    weights = torch.tensor([[[[0.5, 0.5], [0.25, 0.5]]]])
+    with record() as trace:
+        record_weights(torch.full((1, 2, 3, 4), 0.25))
+        record_weights(weights)
+    assert claims.row_sum_error(trace) == pytest.approx(0.25)
+
+
+def test_a_row_that_may_see_no_key_is_no_error() -> None:
+    X = torch.randn(1, 2, 3, 4)
+    with record() as trace:
+        attend(X, X, X, mask=torch.tensor([[[[True, False, True], [False] * 3, [True] * 3]]]))
+    assert claims.row_sum_error(trace) < 1e-6
+
+
+def test_future_weight_is_the_largest_above_the_diagonal() -> None:
+    with record() as trace:
+        record_weights(torch.tensor([[[[0.4, 0.35, 0.25], [0.2, 0.5, 0.3], [0.9, 0.05, 0.05]]]]))
+        # two queries over three keys: the first query's newest step is key 1
+        record_weights(torch.tensor([[[[0.5, 0.25, 0.25], [0.1, 0.1, 0.8]]]]))
+    assert claims.future_weight(trace["attention.0"]) == pytest.approx(0.35)
+    assert claims.future_weight(trace["attention.1"]) == pytest.approx(0.25)
+
+
+def test_long_maps_are_held_to_their_last_rows_and_to_the_first_ones_future() -> None:
+    with record() as trace:
+        record_weights(torch.tensor([[[[0.5, 0.25], [0.5, 0.5]]]]))
+        record_weights(torch.tensor([[[[0.9, 0.1, 0.0], [0.1, 0.1, 0.8], [0.0, 0.0, 1.0]]]]))
+    assert claims.row_sum_error(trace) == pytest.approx(0.25)
+    assert claims.row_sum_error(trace, most=1) == 0.0
+    assert claims.future_weight(trace["attention.1"]) == pytest.approx(0.8)
+    assert claims.future_weight(trace["attention.1"], most=1) == pytest.approx(0.1)
+
+
+def test_a_model_that_looks_ahead_is_noticed(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
+    look_ahead(monkeypatch)
+    translation = translator.translate(SENTENCE, max_new_tokens=8)
+    assert claims.future_weight(translation.trace["decoder.0.self"]) > 1e-3
+    assert claims.future_leak(translator, translation, len(translation.target_ids) - 1) > 1e-3
+    assert claims.cache_error(translator, translation) > 1e-3
+
+
+def test_a_change_at_the_first_step_has_nothing_before_it(translator: Translator, translation: Translation) -> None:
+    assert claims.future_leak(translator, translation, 0) == 0.0
+
+
+@pytest.mark.parametrize("step", [-1, 8])
+def test_there_is_no_such_step(translator: Translator, translation: Translation, step: int) -> None:
+    assert len(translation.target_ids) == 8
+    with pytest.raises(ValueError, match=f"step: expected 0 to 7, got {step}"):
+        claims.future_leak(translator, translation, step)
+
+
+def test_a_cache_that_forgets_its_place_is_noticed(
+    translator: Translator, translation: Translation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forward = PositionalEncoding.forward
+
+    def from_the_start(self: PositionalEncoding, X: Tensor, offset: int = 0) -> Tensor:
+        return forward(self, X)
+
+    monkeypatch.setattr(PositionalEncoding, "forward", from_the_start)
+    assert claims.cache_error(translator, translation) > 1e-3
+
+
+def test_a_shortcut_past_the_shown_steps_is_noticed(translator: Translator, translation: Translation) -> None:
+    model = copy.deepcopy(translator.model)
+    model.encoder.register_forward_hook(lambda _, __, output: output * 1.01)
+    broken = dataclasses.replace(translator, model=model)
+    assert claims.walk_error(broken.model.encoder, torch.tensor([translation.source_ids])) > 1e-3
+
+
+def test_a_net_that_tells_positions_apart_is_noticed(translator: Translator) -> None:
+    encoder = copy.deepcopy(translator.model.encoder)
+
+    class Positioned(nn.Module):
+        def forward(self, X: Tensor) -> Tensor:
+            return X + torch.arange(X.shape[1])[:, None]
+
+    encoder.blocks[0].ffn = Positioned()
+    assert claims.position_wise_error(encoder, num_positions=5) == pytest.approx(4.0)

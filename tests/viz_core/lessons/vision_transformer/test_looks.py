@@ -1,0 +1,79 @@
+"""One token's way through the layers, against the whole matrices and numbers worked out by hand."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from viz_core.lessons.vision_transformer.looks import heads_by_depth, look_of_token, token_by_depth
+from viz_core.maps.distance import mean_attention_distance
+from viz_core.maps.rollout import attention_rollout, rollout_by_layer
+
+# Two layers of one head over two tokens: the first layer swaps them, the second lets both look at the first.
+SWAP, FIRST = torch.tensor([[[0.0, 1.0], [1.0, 0.0]]]), torch.tensor([[[1.0, 0.0], [1.0, 0.0]]])
+
+
+def random_layers(layers: int, heads: int, n: int) -> list[torch.Tensor]:
+    return [torch.randn(heads, n, n).softmax(dim=-1) for _ in range(layers)]
+
+
+def test_by_hand() -> None:
+    """A_1 = [[.5, .5], [.5, .5]], A_2 = [[1, 0], [.5, .5]]: the second token is half of each throughout."""
+    look = look_of_token([SWAP, FIRST], token=1, layer=0)
+    assert look.raw.tolist() == [1.0, 0.0]
+    assert look.rollout.tolist() == [0.5, 0.5]
+    attended, reached = token_by_depth([SWAP, FIRST], 1)
+    assert attended.tolist() == [[1.0, 0.0], [1.0, 0.0]]
+    assert reached.tolist() == [[0.5, 0.5], [0.5, 0.5]]
+    assert token_by_depth([FIRST], 1)[1].tolist() == [[0.5, 0.5]]
+    assert token_by_depth([FIRST], 0)[1].tolist() == [[1.0, 0.0]]
+
+
+@pytest.mark.parametrize("fuse", ["mean", "max", "min"])
+@pytest.mark.parametrize("discard", [0.0, 0.4])
+def test_a_look_is_a_row_of_the_matrices(fuse: str, discard: float) -> None:
+    layers = random_layers(3, 4, 7)
+    look = look_of_token(layers, 5, 1, fuse, discard)  # type: ignore[arg-type]
+    whole = attention_rollout(layers, fuse, discard)  # type: ignore[arg-type]
+    assert torch.equal(look.rollout, whole[5])
+    by_hand = {"mean": layers[1].mean(0), "max": layers[1].amax(0), "min": layers[1].amin(0)}[fuse]
+    assert torch.equal(look.raw, by_hand[5])
+    assert look.row_error == float((whole.sum(dim=-1) - 1).abs().max())
+
+
+def test_depth_is_a_row_of_each_layer() -> None:
+    layers = random_layers(4, 2, 6)
+    attended, reached = token_by_depth(layers, 3)
+    assert torch.equal(attended, torch.stack([layer.mean(0)[3] for layer in layers]))
+    assert torch.equal(reached, rollout_by_layer(layers)[:, 3])
+
+
+def test_heads_that_look_evenly_and_at_themselves() -> None:
+    """Over 2 x 2 patches of 3 x 3 pixels: a head that looks at itself is 0 away and certain, log2(4) bits if even."""
+    itself, even = torch.eye(4), torch.full((4, 4), 0.25)
+    measured = heads_by_depth([torch.stack([itself, even])], (2, 2), (3, 3), num_special=0)
+    assert measured["entropy"][0].tolist() == pytest.approx([0.0, 2.0])
+    assert measured["distance"][0].tolist() == pytest.approx([0.0, (3 + 3 + 3 * math.sqrt(2)) / 4])
+
+
+def test_heads_of_each_layer() -> None:
+    layers = random_layers(2, 3, 1 + 6)
+    measured = heads_by_depth(layers, (2, 3), (4, 4))
+    assert measured["distance"].shape == measured["entropy"].shape == (2, 3)
+    torch.testing.assert_close(measured["distance"], mean_attention_distance(torch.stack(layers), (2, 3), (4, 4), 1))
+
+
+def test_what_is_refused() -> None:
+    layers = random_layers(2, 2, 5)
+    with pytest.raises(IndexError):
+        look_of_token(layers, 5, 0)
+    with pytest.raises(IndexError):
+        look_of_token(layers, 0, 2)
+    with pytest.raises(ValueError, match="discard_ratio"):
+        look_of_token(layers, 0, 0, discard_ratio=1.0)
+    with pytest.raises(ValueError, match="at least one"):
+        token_by_depth([], 0)
+    with pytest.raises(ValueError, match="special tokens"):
+        heads_by_depth(layers, (3, 3), (1, 1))

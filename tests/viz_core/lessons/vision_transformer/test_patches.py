@@ -1,0 +1,122 @@
+"""Patches there and back, their embedding as a product, maps of a token, similarity and filters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from viz_core.lessons.vision_transformer.patches import (
+    patchify,
+    position_similarity,
+    principal_filters,
+    shuffle_patches,
+    unpatchify,
+)
+from viz_core.lessons.vision_transformer.permutation import permutation_test, random_order
+from viz_core.maps.over_patches import token_attention
+from viz_core.models.vit import ViT
+from viz_core.trace import Trace, record
+
+
+def test_patches_by_hand_and_back() -> None:
+    X = torch.arange(48.0).reshape(1, 2, 4, 6)
+    patches = patchify(X, (2, 3))
+    assert patches.shape == (1, 4, 12)
+    assert patches[0, 1].tolist() == [3, 4, 5, 9, 10, 11, 27, 28, 29, 33, 34, 35]
+    assert torch.equal(unpatchify(patches, (2, 2), (2, 3)), X)
+
+
+def test_the_embedding_is_patches_times_filters(model: ViT, picture: torch.Tensor) -> None:
+    conv = model.patch_embedding.conv
+    product = patchify(picture, (3, 3)) @ conv.weight.flatten(start_dim=1).T + conv.bias
+    torch.testing.assert_close(product, model.patch_embedding(picture))
+
+
+def test_shuffling_by_hand() -> None:
+    X = torch.arange(4.0).reshape(1, 1, 2, 2)
+    assert shuffle_patches(X, (1, 1), torch.tensor([2, 0, 3, 1])).flatten().tolist() == [2, 0, 3, 1]
+    order = random_order(16, seed=5)
+    X = torch.randn(2, 3, 8, 12)
+    assert torch.equal(shuffle_patches(shuffle_patches(X, (2, 3), order), (2, 3), order.argsort()), X)
+
+
+def asked(model: ViT) -> Callable[[torch.Tensor, bool], torch.Tensor]:
+    """What a test of the order of patches asks of a model."""
+    return lambda X, positions: model(X, positions=positions).detach().softmax(dim=-1)
+
+
+def test_shuffling_moves_an_answer_only_by_its_positions(model: ViT, picture: torch.Tensor) -> None:
+    order = torch.tensor([3, 0, 1, 2])
+    found = permutation_test(asked(model), picture, (3, 3), order)
+    torch.testing.assert_close(found.positions, model(picture)[0].softmax(dim=-1), atol=1e-6, rtol=0)
+    shuffled = shuffle_patches(picture, (3, 3), order)
+    torch.testing.assert_close(found.positions_shuffled, model(shuffled)[0].softmax(dim=-1), atol=1e-6, rtol=0)
+    assert found.residual < 1e-6
+    assert found.change > 1e-3
+    with torch.no_grad():
+        model.pos_embedding.zero_()
+    assert permutation_test(asked(model), picture, (3, 3), order).change < 1e-6
+
+
+def test_orders_are_orders() -> None:
+    assert sorted(random_order(49, seed=1).tolist()) == list(range(49))
+    assert torch.equal(random_order(49, seed=1), random_order(49, seed=1))
+    assert not torch.equal(random_order(49, seed=1), random_order(49, seed=2))
+    with pytest.raises(ValueError, match="at least 1, got 0"):
+        random_order(0)
+
+
+def test_maps_of_a_token_are_rows_of_the_weights(model: ViT, picture: torch.Tensor) -> None:
+    with torch.no_grad(), record() as trace:
+        model(picture)
+    for token in (0, 3):
+        maps = token_attention(trace, token, (2, 2))
+        assert maps.shape == (2, 2, 2, 2)
+        for layer, call in enumerate(trace):
+            assert torch.equal(maps[layer].flatten(start_dim=1), call.weights()[0, :, token, 1:])
+
+
+def test_similarity_of_positions() -> None:
+    table = torch.tensor([[9.0, 9.0], [1.0, 0.0], [0.0, 2.0], [-3.0, 0.0], [1.0, 1.0]])[None]
+    found = position_similarity(table, (2, 2))
+    half = 2**-0.5
+    torch.testing.assert_close(found[0, 0], torch.tensor([[1.0, 0.0], [-1.0, half]]))
+    torch.testing.assert_close(found[1, 1], torch.tensor([[half, half], [-half, 1.0]]))
+
+
+def test_principal_filters_span_the_filters() -> None:
+    patterns = torch.linalg.qr(torch.randn(8, 2)).Q.T  # two patterns of 2 x 2 x 2 pixels
+    weight = (torch.randn(20, 2) * torch.tensor([5.0, 0.5]) @ patterns).reshape(20, 2, 2, 2)
+    found = principal_filters(weight, 2).reshape(2, 8)
+    torch.testing.assert_close(found @ found.T, torch.eye(2), atol=1e-5, rtol=0)
+    torch.testing.assert_close(found.T @ found, patterns.T @ patterns, atol=1e-4, rtol=0)  # the same plane
+    assert (weight.reshape(20, 8) @ found[0]).norm() > (weight.reshape(20, 8) @ found[1]).norm()
+    assert (found.gather(1, found.abs().argmax(dim=1, keepdim=True)) > 0).all()
+
+
+@pytest.mark.usefixtures("shapes_unchecked")
+def test_what_is_refused(model: ViT, picture: torch.Tensor) -> None:
+    with pytest.raises(ValueError, match="divide, got 6 x 6"):
+        patchify(picture, (4, 4))
+    with pytest.raises(ValueError, match="expected 2 x 2 patches of 3 x 3 pixels"):
+        unpatchify(torch.zeros(1, 3, 9), (2, 2), (3, 3))
+    for order in ([0, 1, 2], [0, 1, 2, 2], [0, 1, 2, 4]):
+        with pytest.raises(ValueError, match="order: expected each of 0 to 3 once"):
+            shuffle_patches(picture, (3, 3), torch.tensor(order))
+    with pytest.raises(ValueError, match="expected pictures of shape"):
+        permutation_test(asked(model), torch.zeros(1, 3, 6, 6), (3, 3), torch.arange(4))
+    with pytest.raises(ValueError, match="at least one attention call"):
+        token_attention(Trace(), 0, (2, 2))
+    with torch.no_grad(), record() as trace:
+        model(picture)
+    with pytest.raises(ValueError, match="token: expected 0 to 4, got 5"):
+        token_attention(trace, 5, (2, 2))
+    with pytest.raises(ValueError, match="1 special tokens and 3 x 2 patches, a side of 7, got maps of 5 x 5"):
+        token_attention(trace, 0, (3, 2))
+    with pytest.raises(ValueError, match="expected 1 \\+ 2 x 3 positions, got 5"):
+        position_similarity(model.pos_embedding, (2, 3))
+    for count in (0, 10):
+        with pytest.raises(ValueError, match="count: expected 1 to 8"):
+            principal_filters(model.patch_embedding.conv.weight, count)

@@ -1,0 +1,114 @@
+"""Fingerprints: by hand, against whole maps, and block by block."""
+
+import math
+
+import pytest
+import torch
+
+from viz_core.maps.fingerprints import measure_layer
+from viz_core.maps.measures import (
+    attention_entropy,
+    combine_heads,
+    diagonal_mass,
+    key_mass,
+    offset_mass,
+    query_information,
+)
+from viz_core.trace import AttentionCall, attend, record, record_weights
+
+
+def call_of(weights: torch.Tensor, site: str = "encoder.0.self") -> AttentionCall:
+    with record() as trace:
+        record_weights(weights[None], site)
+    return trace[site]
+
+
+def random_call(queries: int, keys: int, heads: int = 3, *, causal: bool = False) -> AttentionCall:
+    with record() as trace:
+        q, k = torch.randn(2, heads, queries, 8) * 2, torch.randn(2, heads, keys, 8)
+        attend(q, k, k, site="encoder.0.self", causal=causal)
+    return trace["encoder.0.self"]
+
+
+def test_each_pattern_shows_in_its_own_measure() -> None:
+    n = 8
+    itself, uniform = torch.eye(n), torch.full((n, n), 1 / n)
+    previous, following = torch.eye(n).roll(-1, dims=1), torch.eye(n).roll(1, dims=1)
+    first = torch.zeros(n, n)
+    first[:, 0] = 1.0
+    call = call_of(torch.stack([itself, previous, following, first, uniform]))
+    prints = measure_layer(call, separators=(n - 1,)).fingerprints
+    assert [print_.diagonal for print_ in prints] == pytest.approx([1, 0, 0, 1 / n, 1 / n])
+    # The first token's row wraps round in `previous`, the last one's in `following`.
+    assert [print_.previous for print_ in prints] == pytest.approx([0, 1, 0, 1 / (n - 1), 1 / n])
+    assert [print_.next for print_ in prints] == pytest.approx([0, 0, 1, 0, 1 / n])
+    assert [print_.first for print_ in prints] == pytest.approx([1 / n, 1 / n, 1 / n, 1, 1 / n])
+    assert [print_.separator for print_ in prints] == pytest.approx([1 / n, 1 / n, 1 / n, 0, 1 / n])
+    assert [print_.entropy for print_ in prints] == pytest.approx([0, 0, 0, 0, math.log2(n)], abs=1e-6)
+    assert all(print_.alignment is None for print_ in prints)
+
+
+def test_alignment_is_what_a_query_tells_of_its_key() -> None:
+    aligned, blind = torch.eye(4), torch.tensor([[1.0, 0, 0, 0]] * 4)
+    prints = measure_layer(call_of(torch.stack([aligned, blind])), on_itself=False).fingerprints
+    assert [print_.alignment for print_ in prints] == pytest.approx([2.0, 0.0], abs=1e-6)
+    assert prints[0].diagonal is None
+    assert prints[0].previous is None
+    assert prints[0].separator is None
+
+
+@pytest.mark.parametrize("block", [1, 2**9, 2**18])
+@pytest.mark.parametrize(("queries", "keys"), [(9, 9), (1, 1), (70, 70), (7, 5), (66, 70)])
+def test_blocks_measure_what_whole_maps_do(
+    block: int, queries: int, keys: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("viz_core.maps.fingerprints._BLOCK_WEIGHTS", block)
+    square = queries == keys
+    call = random_call(queries, keys, causal=square)
+    weights = call.weights()[1]
+    measured = measure_layer(call, row=1, on_itself=square, separators=(0, keys - 1) if keys > 1 else ())
+
+    def column(name: str) -> torch.Tensor:
+        return torch.tensor([getattr(print_, name) for print_ in measured.fingerprints])
+
+    torch.testing.assert_close(measured.overview, call.overview(64)[1])
+    torch.testing.assert_close(column("entropy"), attention_entropy(weights).mean(dim=-1), atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(column("first"), key_mass(weights, [0]))
+    if keys > 1:
+        torch.testing.assert_close(column("separator"), key_mass(weights, [0, keys - 1]))
+    if square:
+        torch.testing.assert_close(column("diagonal"), diagonal_mass(weights))
+    else:
+        torch.testing.assert_close(column("alignment"), query_information(weights), atol=1e-5, rtol=1e-4)
+    if square and queries > 1:
+        torch.testing.assert_close(column("previous"), offset_mass(weights, -1))
+        torch.testing.assert_close(column("next"), offset_mass(weights, 1))
+
+
+def test_what_cannot_be_measured_is_refused() -> None:
+    with pytest.raises(ValueError, match="as many queries as keys, got 3 and 2"):
+        measure_layer(random_call(3, 2))
+
+
+def test_offsets_key_mass_and_combinations_by_hand() -> None:
+    weights = torch.tensor([[0.5, 0.3, 0.2], [0.1, 0.6, 0.3], [0.4, 0.4, 0.2]])
+    assert offset_mass(weights, 0).item() == pytest.approx(1.3 / 3)
+    assert offset_mass(weights, -1).item() == pytest.approx((0.1 + 0.4) / 2)
+    assert offset_mass(weights, 2).item() == pytest.approx(0.2)
+    assert key_mass(weights, [0, 2]).item() == pytest.approx((0.7 + 0.4 + 0.6) / 3)
+    both = torch.stack([weights, weights.flip(0)])
+    torch.testing.assert_close(combine_heads(both, "mean")[0], torch.tensor([0.45, 0.35, 0.2]))
+    torch.testing.assert_close(combine_heads(both, "max")[0], torch.tensor([0.5, 0.4, 0.2]))
+
+
+def test_wrong_arguments_are_refused_with_what_was_expected(shapes_unchecked: None) -> None:
+    with pytest.raises(ValueError, match="more than 3, got shape"):
+        offset_mass(torch.zeros(3, 3), 3)
+    with pytest.raises(ValueError, match="keys: expected 0 to 2, got \\[3\\]"):
+        key_mass(torch.zeros(2, 3), [3])
+    with pytest.raises(ValueError, match="at least one query"):
+        key_mass(torch.zeros(0, 3), [0])
+    with pytest.raises(ValueError, match="with a head"):
+        combine_heads(torch.zeros(0, 2, 2), "mean")
+    with pytest.raises(ValueError, match="'mean' or 'max', got 'sum'"):
+        combine_heads(torch.zeros(1, 2, 2), "sum")  # type: ignore[arg-type]

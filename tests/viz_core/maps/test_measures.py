@@ -1,0 +1,55 @@
+import math
+
+import pytest
+import torch
+
+from viz_core.maps.measures import attention_entropy, diagonal_mass
+
+
+def test_entropy_of_rows_worked_by_hand():
+    weights = torch.tensor(
+        [
+            [1.0, 0.0, 0.0, 0.0],  # one key: 0
+            [0.25, 0.25, 0.25, 0.25],  # all alike: log2 4 = 2
+            [0.5, 0.25, 0.25, 0.0],  # 1/2 * 1 + 2 * 1/4 * 2 = 1.5
+            [0.75, 0.25, 0.0, 0.0],  # 3/4 log2(4/3) + 1/4 * 2 = 0.811278
+        ]
+    )
+    torch.testing.assert_close(attention_entropy(weights), torch.tensor([0.0, 2.0, 1.5, 0.811278]))
+
+
+def test_entropy_keeps_leading_axes_and_leaves_its_input_alone():
+    weights = torch.rand(2, 3, 4, 5).softmax(dim=-1)
+    before = weights.clone()
+    entropy = attention_entropy(weights)
+    assert entropy.shape == (2, 3, 4)
+    assert torch.equal(weights, before)
+    assert (entropy <= math.log2(5) + 1e-6).all()
+
+
+def test_entropy_of_masked_and_certain_rows_is_a_positive_zero():
+    entropy = attention_entropy(torch.tensor([[0.0, 0.0], [1.0, 0.0], [1.0000001, 0.0]]))
+    assert entropy.tolist() == [0.0, 0.0, 0.0]
+    assert not torch.signbit(entropy).any()
+
+
+def test_entropy_refuses_negative_weights_and_says_which():
+    with pytest.raises(ValueError, match=r"none below 0, got -0\.5"):
+        attention_entropy(torch.tensor([[1.5, -0.5]]))
+
+
+def test_entropy_of_no_queries_is_empty():
+    assert attention_entropy(torch.zeros(2, 0, 3)).shape == (2, 0)
+
+
+def test_diagonal_mass_worked_by_hand():
+    identity, uniform = torch.eye(4), torch.full((4, 4), 0.25)
+    previous = torch.eye(4).roll(1, dims=0)
+    mass = diagonal_mass(torch.stack([identity, uniform, previous]))
+    torch.testing.assert_close(mass, torch.tensor([1.0, 0.25, 0.0]))
+
+
+@pytest.mark.parametrize("shape", [(3, 4), (2, 3, 4), (0, 0)])
+def test_diagonal_mass_needs_as_many_queries_as_keys(shape, shapes_unchecked):
+    with pytest.raises(ValueError, match="as many queries as keys"):
+        diagonal_mass(torch.zeros(shape))

@@ -1,0 +1,103 @@
+"""BLEU: the book's by hand, sacrebleu's against sacrebleu."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import sacrebleu
+from hypothesis import given
+from hypothesis import strategies as st
+
+from viz_core.pretrained.bleu import book_bleu, corpus_bleu, sentence_bleu
+
+tokens = st.lists(st.sampled_from("abcd"), max_size=8)
+
+
+@pytest.mark.parametrize(
+    ("prediction", "reference", "score"),
+    [
+        ("va !", "va !", 1.0),
+        ("j'ai perdu .", "j'ai perdu .", 1.0),
+        # 3 of 4 words and 1 of 3 pairs: (3/4)^(1/2) (1/3)^(1/4)
+        ("il est mouillé .", "il est calme .", 0.658),
+        ("a b", "a b c d", math.exp(-1)),
+        ("a b c d", "a b", math.sqrt(1 / 2) * (1 / 3) ** 0.25),
+        # a word of the reference is matched once only
+        ("a a a", "a b c", 0.0),
+        ("a a a", "a a c", math.sqrt(2 / 3) * (1 / 2) ** 0.25),
+        ("a", "a b", math.exp(-1)),
+        ("x y", "a b", 0.0),
+        ("", "a b", 0.0),
+    ],
+)
+def test_the_books_measure(prediction: str, reference: str, score: float) -> None:
+    assert book_bleu(prediction.split(), reference.split()) == pytest.approx(score, abs=5e-4)
+
+
+def test_longer_n_grams_weigh_less() -> None:
+    prediction, reference = "a b c d".split(), "a b c x".split()
+    assert book_bleu(prediction, reference, k=1) == pytest.approx((3 / 4) ** 0.5)
+    expected = (3 / 4) ** 0.5 * (2 / 3) ** 0.25 * (1 / 2) ** 0.125
+    assert book_bleu(prediction, reference, k=3) == pytest.approx(expected)
+    assert book_bleu(prediction, reference, k=4) == 0.0
+
+
+@given(tokens, tokens, st.integers(1, 4))
+def test_one_exactly_for_equal_sentences(prediction: list[str], reference: list[str], k: int) -> None:
+    score = book_bleu(prediction, reference, k)
+    assert 0 <= score <= 1
+    if prediction:
+        assert book_bleu(prediction, prediction, k) == 1
+    if score == 1:
+        assert prediction
+        assert sorted(prediction) == sorted(reference)
+
+
+@pytest.mark.parametrize("k", [0, -1])
+def test_k_is_positive(k: int) -> None:
+    with pytest.raises(ValueError, match=f"k: expected at least 1, got {k}"):
+        book_bleu(["a"], ["a"], k)
+
+
+HYPOTHESES = ["The cat sat on the mat.", "He is very calm today.", "I do not know where it is."]
+REFERENCES = [
+    ["The cat sat on a mat.", "A cat was sitting on the mat."],
+    ["He is calm today.", "He's very calm today."],
+    ["I don't know where it is.", "I do not know where he is."],
+]
+
+
+def test_corpus_bleu_is_sacrebleus() -> None:
+    columns = [list(column) for column in zip(*REFERENCES, strict=True)]
+    expected = sacrebleu.corpus_bleu(HYPOTHESES, columns).score
+    assert 20 < expected < 90
+    assert corpus_bleu(HYPOTHESES, REFERENCES) == pytest.approx(expected)
+
+
+def test_sentences_may_have_different_numbers_of_references() -> None:
+    ragged = [REFERENCES[0], REFERENCES[1][:1], REFERENCES[2]]
+    # saying a reference twice changes nothing: counts are clipped by their maximum, the closest length stays
+    repeated = [REFERENCES[0], REFERENCES[1][:1] * 2, REFERENCES[2]]
+    expected = sacrebleu.corpus_bleu(HYPOTHESES, [list(column) for column in zip(*repeated, strict=True)]).score
+    assert corpus_bleu(HYPOTHESES, ragged) == pytest.approx(expected)
+    assert corpus_bleu(HYPOTHESES, ragged) < corpus_bleu(HYPOTHESES, REFERENCES)
+
+
+def test_perfect_and_hopeless() -> None:
+    assert corpus_bleu(HYPOTHESES, [[h] for h in HYPOTHESES]) == pytest.approx(100)
+    assert corpus_bleu(["a b c d e f"], [["u v w x y z"]]) < 10
+
+
+def test_corpus_bleu_needs_references_for_each() -> None:
+    with pytest.raises(ValueError, match="expected references for 2 predictions, got 1 lists"):
+        corpus_bleu(["a", "b"], [["a"]])
+    with pytest.raises(ValueError, match="expected references for 0 predictions"):
+        corpus_bleu([], [])
+
+
+@pytest.mark.parametrize("i", range(3))
+def test_sentence_bleu_is_sacrebleus(i: int) -> None:
+    expected = sacrebleu.sentence_bleu(HYPOTHESES[i], REFERENCES[i]).score
+    assert sentence_bleu(HYPOTHESES[i], REFERENCES[i]) == pytest.approx(expected)
+    assert sentence_bleu(REFERENCES[i][1], REFERENCES[i]) == pytest.approx(100)

@@ -1,0 +1,278 @@
+"""Greedy and beam search against slower searches that cannot be wrong."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from collections.abc import Callable
+from typing import NamedTuple
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from viz_core.models import EncoderDecoder, TransformerDecoder, TransformerEncoder
+from viz_core.pretrained.decoding import beam_search, greedy_search
+from viz_core.pretrained.tokenization import SpecialTokens
+
+PAD, BOS, EOS = 0, 1, 2
+SPECIAL = SpecialTokens(pad=PAD, bos=BOS, eos=EOS)
+VOCAB = 6
+WORDS = range(EOS, VOCAB)  # what a sentence may hold: the end and three words
+
+Rule = Callable[[int, tuple[int, ...]], list[float]]  # source and tokens so far -> logits of the next
+
+
+class Prefix(NamedTuple):
+    source: Tensor
+    ids: Tensor
+
+    def select(self, rows: Tensor) -> Prefix:
+        return Prefix(self.source[rows], self.ids[rows])
+
+
+class Scripted(nn.Module):
+    """A decoder that says what a rule says; its only cache is what was written so far."""
+
+    def __init__(self, rule: Rule) -> None:
+        super().__init__()
+        self.rule = rule
+
+    def init_state(self, source: Tensor, valid_lens: Tensor) -> Prefix:
+        return Prefix(source[:, 0], torch.zeros(len(source), 0, dtype=torch.long))
+
+    def forward(self, tokens: Tensor, state: Prefix) -> tuple[Tensor, Prefix]:
+        ids = torch.cat([state.ids, tokens], dim=1)
+        pairs = zip(state.source.tolist(), ids.tolist(), strict=True)
+        logits = torch.tensor([self.rule(source, tuple(row[1:])) for source, row in pairs])
+        return logits[:, None], Prefix(state.source, ids)
+
+
+class Echo(nn.Module):
+    def forward(self, source: Tensor, valid_lens: Tensor) -> Tensor:
+        return source
+
+
+def scripted(rule: Rule) -> EncoderDecoder:
+    return EncoderDecoder(Echo(), Scripted(rule))
+
+
+def noise(source: int, prefix: tuple[int, ...]) -> list[float]:
+    """Logits as irregular as can be, the same each time they are asked for."""
+    draw = random.Random(f"{source}{prefix}")
+    return [draw.gauss(0, 1.5) for _ in range(VOCAB)]
+
+
+def log_p(rule: Rule, source: int, prefix: tuple[int, ...]) -> dict[int, float]:
+    logits = rule(source, prefix)
+    log_z = math.log(sum(math.exp(logits[t]) for t in WORDS))
+    return {t: logits[t] - log_z for t in WORDS}
+
+
+def score(rule: Rule, source: int, sentence: tuple[int, ...], length_penalty: float) -> float:
+    total = sum(log_p(rule, source, sentence[:i])[t] for i, t in enumerate(sentence))
+    return total / len(sentence) ** length_penalty
+
+
+def every_sentence(max_length: int) -> list[tuple[int, ...]]:
+    """All that end, and all that are cut off at the longest length."""
+    words = [t for t in WORDS if t != EOS]
+    ended = [(*body, EOS) for n in range(max_length) for body in itertools.product(words, repeat=n)]
+    return ended + list(itertools.product(words, repeat=max_length))
+
+
+def ask(search: Callable[..., list[list[int]]], model: EncoderDecoder, sources: list[int], *rest: object) -> list:
+    source = torch.tensor(sources)[:, None]
+    return search(model, source, torch.ones(len(sources), dtype=torch.long), SPECIAL, *rest)
+
+
+def transformer(seed: int) -> EncoderDecoder:
+    """A random model whose sentences end now and then."""
+    torch.manual_seed(seed)
+    sizes = (9, 8, 12, 2, 2, 0.0)
+    model = EncoderDecoder(TransformerEncoder(*sizes), TransformerDecoder(*sizes)).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.normal_(std=0.6)
+    return model
+
+
+def sources(batch: int = 6, n: int = 5) -> tuple[Tensor, Tensor]:
+    draw = torch.Generator().manual_seed(11)
+    lengths = torch.randint(1, n + 1, (batch,), generator=draw)
+    ids = torch.randint(3, 9, (batch, n), generator=draw)
+    return ids.masked_fill(torch.arange(n) >= lengths[:, None], PAD), lengths
+
+
+# Greedy
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("seed", range(6))
+def test_greedy_is_the_argmax_of_whole_passes(seed: int) -> None:
+    model = transformer(seed)
+    source, lengths = sources()
+    found = greedy_search(model, source, lengths, SPECIAL, 12)
+    for row in range(len(source)):
+        ids: list[int] = []
+        while len(ids) < 12 and EOS not in ids:
+            logits = model(source[row : row + 1], torch.tensor([[BOS, *ids]]), lengths[row : row + 1])[0, -1]
+            logits[[PAD, BOS]] = -math.inf
+            ids.append(int(logits.argmax()))
+        assert found[row] == ids
+
+
+def test_rows_end_by_themselves() -> None:
+    """Row n says n words and ends; padding and a second beginning are never said, however likely."""
+
+    def rule(source: int, prefix: tuple[int, ...]) -> list[float]:
+        wanted = EOS if len(prefix) == source else 3 + len(prefix) % 3
+        return [99.0, 98.0, *(1.0 if t == wanted else 0.0 for t in WORDS)]
+
+    assert ask(greedy_search, scripted(rule), [0, 1, 5, 2], 4) == [[2], [3, 2], [3, 4, 5, 3], [3, 4, 2]]
+    assert ask(beam_search, scripted(rule), [0, 1, 5, 2], 4, 1, 0.0) == [[2], [3, 2], [3, 4, 5, 3], [3, 4, 2]]
+
+
+def test_search_stops_when_every_row_has_ended() -> None:
+    calls = 0
+
+    def rule(source: int, prefix: tuple[int, ...]) -> list[float]:
+        nonlocal calls
+        calls += 1
+        return [0.0, 0.0, 50.0 if len(prefix) == 2 else -50.0, 1.0, 0.0, 0.0]
+
+    assert ask(greedy_search, scripted(rule), [0], 1000) == [[3, 3, 2]]
+    assert calls == 3
+    calls = 0
+    assert ask(beam_search, scripted(rule), [0], 1000, 2, 0.0) == [[3, 3, 2]]
+    assert calls <= 2 * 4
+
+
+@pytest.mark.parametrize("search", [greedy_search, beam_search])
+@pytest.mark.parametrize("limit", [0, 1, 3])
+def test_max_new_tokens_cuts(search: Callable[..., list[list[int]]], limit: int) -> None:
+    def endless(source: int, prefix: tuple[int, ...]) -> list[float]:
+        return [0.0, 0.0, -50.0, 0.0, 1.0, 0.0]
+
+    assert ask(search, scripted(endless), [0, 0], limit) == [[4] * limit] * 2
+
+
+# Beam
+
+
+@pytest.mark.parametrize("length_penalty", [0.0, 0.6, 1.0, 2.0])
+@pytest.mark.parametrize("max_length", [1, 2, 4])
+def test_a_beam_wide_enough_finds_the_best_of_all_sentences(length_penalty: float, max_length: int) -> None:
+    sentences = every_sentence(max_length)
+    found = ask(beam_search, scripted(noise), list(range(8)), max_length, 3**max_length + 1, length_penalty)
+    for source in range(8):
+        best = max(sentences, key=lambda s: score(noise, source, s, length_penalty))
+        assert tuple(found[source]) == best
+
+
+def plain_beam_search(rule: Rule, source: int, max_length: int, beam: int, length_penalty: float) -> list[int]:
+    """Wu 2016 on Python lists, without batches, without a cache and without stopping early.
+
+    An end counts if it is among the `beam` best continuations; the `beam` best that go on are kept.
+    """
+    live: list[tuple[float, tuple[int, ...]]] = [(0.0, ())]
+    best: tuple[float, tuple[int, ...]] = (-math.inf, ())
+    for step in range(1, max_length + 1):
+        longer = [(s + p, (*prefix, t)) for s, prefix in live for t, p in log_p(rule, source, prefix).items()]
+        longer.sort(reverse=True)
+        ended = [(s, prefix) for s, prefix in longer[:beam] if prefix[-1] == EOS or step == max_length]
+        best = max([best, *((s / step**length_penalty, prefix) for s, prefix in ended)])
+        live = [(s, prefix) for s, prefix in longer if prefix[-1] != EOS][:beam]
+    return list(best[1])
+
+
+@pytest.mark.parametrize("beam", [1, 2, 3, 5])
+@pytest.mark.parametrize("length_penalty", [0.0, 1.0])
+def test_a_narrow_beam_equals_the_search_on_plain_lists(beam: int, length_penalty: float) -> None:
+    found = ask(beam_search, scripted(noise), list(range(40)), 6, beam, length_penalty)
+    assert found == [plain_beam_search(noise, source, 6, beam, length_penalty) for source in range(40)]
+
+
+@pytest.mark.parametrize("beam", [1, 2, 3, 4])
+def test_a_narrow_beam_returns_a_real_sentence_no_better_than_the_best(beam: int) -> None:
+    sentences = set(every_sentence(5))
+    for source, found in enumerate(ask(beam_search, scripted(noise), list(range(12)), 5, beam)):
+        assert tuple(found) in sentences
+        best = max(score(noise, source, s, 1.0) for s in sentences)
+        assert score(noise, source, tuple(found), 1.0) <= best + 1e-9
+
+
+def test_a_wider_beam_finds_what_greedy_misses() -> None:
+    """Word 3 looks best at first, but only word 4 leads to a likely end."""
+
+    def rule(source: int, prefix: tuple[int, ...]) -> list[float]:
+        likely = {(): {3: 0.6, 4: 0.4}, (3,): {EOS: 0.3, 3: 0.3, 4: 0.2, 5: 0.2}, (4,): {EOS: 0.98}}
+        p = likely.get(prefix, {EOS: 0.9})
+        return [0.0, 0.0, *(math.log(p.get(t, 0.005)) for t in WORDS)]
+
+    model = scripted(rule)
+    assert ask(greedy_search, model, [0], 2) == [[3, EOS]]
+    assert ask(beam_search, model, [0], 2, 1) == [[3, EOS]]
+    assert ask(beam_search, model, [0], 2, 2) == [[4, EOS]]
+
+
+def test_length_penalty_weighs_long_against_short() -> None:
+    """Ending at once has p = 0.4 and mean log p = -0.92; four words and an end 0.6 x 0.7^4 = 0.14 and -0.39."""
+
+    def rule(source: int, prefix: tuple[int, ...]) -> list[float]:
+        likely, p = (3, 0.6) if not prefix else (3, 0.7) if len(prefix) < 4 else (EOS, 0.7)
+        other = EOS if not prefix else 5
+        return [0.0, 0.0, *(math.log({likely: p, other: 1 - p}.get(t, 1e-9)) for t in WORDS)]
+
+    model = scripted(rule)
+    assert ask(beam_search, model, [0], 5, 3, 0.0) == [[EOS]]
+    assert ask(beam_search, model, [0], 5, 3, 1.0) == [[3, 3, 3, 3, EOS]]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_beam_of_one_without_length_penalty_is_greedy(seed: int) -> None:
+    """With a penalty it may go on past an end that greedy takes, where a longer sentence has the better mean."""
+    model, (source, lengths) = transformer(seed), sources()
+    greedy = greedy_search(model, source, lengths, SPECIAL, 12)
+    assert beam_search(model, source, lengths, SPECIAL, 12, beam=1, length_penalty=0.0) == greedy
+    assert ask(beam_search, scripted(noise), list(range(20)), 6, 1, 0.0) == ask(
+        greedy_search, scripted(noise), list(range(20)), 6
+    )
+
+
+@pytest.mark.parametrize("length_penalty", [0.0, 1.0])
+def test_a_beam_of_one_is_never_worse_than_greedy(length_penalty: float) -> None:
+    greedy = ask(greedy_search, scripted(noise), list(range(30)), 6)
+    beam = ask(beam_search, scripted(noise), list(range(30)), 6, 1, length_penalty)
+    for source in range(30):
+        ours, theirs = (score(noise, source, tuple(s[source]), length_penalty) for s in (beam, greedy))
+        assert ours >= theirs - 1e-6
+
+
+@pytest.mark.parametrize("beam", [0, -1])
+def test_beam_needs_a_width(beam: int) -> None:
+    with pytest.raises(ValueError, match=f"beam: expected at least 1, got {beam}"):
+        ask(beam_search, scripted(noise), [0], 3, beam)
+
+
+# Batches
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_rows_of_a_batch_do_not_influence_each_other(seed: int) -> None:
+    model, (source, lengths) = transformer(seed), sources()
+    order = torch.tensor([3, 5, 0, 1, 4, 2])
+    for search in (greedy_search, beam_search):
+        together = search(model, source, lengths, SPECIAL, 10)
+        mixed = search(model, source[order], lengths[order], SPECIAL, 10)
+        assert mixed == [together[i] for i in order]
+        for row, n in enumerate(lengths.tolist()):
+            alone = search(model, source[row : row + 1, :n], lengths[row : row + 1], SPECIAL, 10)
+            assert alone == [together[row]]
+
+
+def test_beams_of_scripted_rows_do_not_mix() -> None:
+    together = ask(beam_search, scripted(noise), list(range(10)), 5, 3)
+    assert together == [ask(beam_search, scripted(noise), [source], 5, 3)[0] for source in range(10)]
+    assert len({tuple(s) for s in together}) > 1

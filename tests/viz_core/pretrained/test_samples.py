@@ -1,0 +1,28 @@
+"""The sentences to start from."""
+
+from __future__ import annotations
+
+from viz_core.pretrained import MAX_CHARACTERS
+from viz_core.pretrained.samples import sentences
+from viz_core.pretrained.tokenization import clean
+
+
+def test_the_books_sentences_come_first_with_its_references() -> None:
+    first = [(sample.english, sample.references) for sample in sentences()[:4]]
+    assert first == [
+        ("Go.", ("Va !",)),
+        ("I lost.", ("J'ai perdu.",)),
+        ("He's calm.", ("Il est calme.",)),
+        ("I'm home.", ("Je suis chez moi.",)),
+    ]
+
+
+def test_every_sample_can_be_asked_for_and_compared() -> None:
+    samples = sentences()
+    assert len({sample.id for sample in samples}) == len(samples) > 4
+    for sample in samples:
+        assert sample.id.isidentifier()
+        assert 0 < len(sample.english) <= MAX_CHARACTERS
+        assert sample.references
+        for text in (sample.english, *sample.references):
+            assert clean(text) == text

@@ -1,0 +1,174 @@
+"""Cleaning, pieces that readers see as words, and the way from text to ids and back."""
+
+from __future__ import annotations
+
+import unicodedata
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+
+from viz_core.pretrained.tokenization import (
+    BOS,
+    EOS,
+    PAD,
+    UNK,
+    SpecialTokens,
+    clean,
+    readable,
+    special_tokens,
+    token_id,
+    train_tokenizer,
+)
+from viz_core.training.sentence_pairs import Pair
+
+
+@pytest.fixture(scope="module")
+def tokenizer(pairs: list[Pair]) -> Tokenizer:
+    return train_tokenizer([text for pair in pairs for text in pair], vocab_size=300)
+
+
+# Cleaning
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Ça va\u202f?", "Ça va ?"),
+        ("\u00abOui\u00a0!\u00bb", "«Oui !»"),
+        ("J\u2019ai", "J'ai"),
+        ("e\u0301te\u0301", "été"),
+        ("\ufb01n…", "fin..."),
+        ("ze\u200bro\u200d wi\ufeffdth", "zero width"),
+        ("soft\u00adhyphen", "softhyphen"),
+        ("\u202eright\u202c \u2067to\u2069 \u200fleft\u200e", "right to left"),
+        ("e\u200b\u0301", "é"),
+        ("a\tb\nc\r\nd", "a b c d"),
+        ("nul\x00l bell\x07 esc\x1b[0m", "nul l bell esc [0m"),
+        ("half a pair \ud83d", "half a pair"),
+        ("  many   spaces  ", "many spaces"),
+        ("line\u2028paragraph\u2029end", "line paragraph end"),
+        ("plain text stays.", "plain text stays."),
+        ("\u200b\u00ad\x00 \t", ""),
+        ("", ""),
+    ],
+)
+def test_clean(text: str, expected: str) -> None:
+    assert clean(text) == expected
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.text(alphabet=st.characters(exclude_categories=[])))
+def test_clean_text_is_clean(text: str) -> None:
+    cleaned = clean(text)
+    assert clean(cleaned) == cleaned
+    assert not any(unicodedata.category(c) in {"Cc", "Cf", "Cs"} for c in cleaned)
+    assert unicodedata.is_normalized("NFKC", cleaned.replace("'", ""))
+    assert cleaned == " ".join(cleaned.split(" "))
+    cleaned.encode("utf-8")
+
+
+# Pieces
+
+
+@pytest.mark.parametrize(
+    ("text", "pieces"),
+    [
+        ("J'ai faim.", ["▁J'", "ai", "▁faim", "."]),
+        ("Qu'il n'est", ["▁Qu'", "il", "▁n'", "est"]),
+        ("lorsqu'elle", ["▁lorsqu'", "elle"]),
+        ("aujourd'hui", ["▁aujourd'hui"]),
+        ("I'm home", ["▁I", "'m", "▁home"]),
+        ("We don't know", ["▁We", "▁do", "n't", "▁know"]),
+        ("Tom's they'll", ["▁Tom", "'s", "▁they", "'ll"]),
+        ("in 1984!", ["▁in", "▁1", "9", "8", "4", "!"]),
+        ("Va !", ["▁Va", "▁!"]),
+        ("est-il", ["▁est", "-", "il"]),
+        ("(oui)", ["▁(", "oui", ")"]),
+    ],
+)
+def test_pieces_are_words_as_people_see_them(tokenizer: Tokenizer, text: str, pieces: list[str]) -> None:
+    assert [piece for piece, _ in tokenizer.pre_tokenizer.pre_tokenize_str(text)] == pieces
+
+
+def test_no_token_crosses_a_piece(tokenizer: Tokenizer, pairs: list[Pair]) -> None:
+    for pair in pairs:
+        for text in pair:
+            pieces = [piece for piece, _ in tokenizer.pre_tokenizer.pre_tokenize_str(text)]
+            tokens = tokenizer.encode(text).tokens
+            assert "".join(tokens) == "".join(pieces)
+            for piece in pieces:
+                taken = ""
+                while len(taken) < len(piece):
+                    taken += tokens.pop(0)
+                assert taken == piece
+
+
+def test_frequent_pieces_are_one_token() -> None:
+    tokenizer = train_tokenizer(["J'ai perdu.", "I'm home.", "I don't know."] * 3, vocab_size=500)
+    assert tokenizer.encode("J'ai perdu.").tokens == ["▁J'", "ai", "▁perdu", "."]
+    assert tokenizer.encode("I'm").tokens == ["▁I", "'m"]
+    assert tokenizer.encode("I don't know").tokens == ["▁I", "▁do", "n't", "▁know"]
+
+
+# There and back
+
+
+def test_known_text_comes_back(tokenizer: Tokenizer, pairs: list[Pair]) -> None:
+    for pair in pairs:
+        for text in pair:
+            ids = tokenizer.encode(clean(text)).ids
+            assert tokenizer.decode(ids) == text
+            assert tokenizer.token_to_id(UNK) not in ids
+
+
+@settings(deadline=None, max_examples=200)
+@given(text=st.text(alphabet="aeio tnsrl'.,!?éçJ3-", max_size=40))
+def test_any_text_of_known_letters_comes_back(tokenizer: Tokenizer, text: str) -> None:
+    assert tokenizer.decode(tokenizer.encode(clean(text)).ids) == clean(text)
+
+
+def test_unknown_characters_are_unknown(tokenizer: Tokenizer) -> None:
+    encoded = tokenizer.encode("the 猫")
+    assert encoded.tokens[0] == "▁the"
+    assert encoded.tokens[-1] == UNK
+    assert tokenizer.decode(encoded.ids).strip() == "the"
+
+
+# The vocabulary
+
+
+def test_the_first_ids_have_a_meaning(tokenizer: Tokenizer) -> None:
+    assert [tokenizer.id_to_token(i) for i in range(4)] == [PAD, BOS, EOS, UNK] == ["<pad>", "<bos>", "<eos>", "<unk>"]
+    assert special_tokens(tokenizer) == SpecialTokens(pad=0, bos=1, eos=2)
+    assert token_id(tokenizer, UNK) == 3
+
+
+def test_vocabulary_size_is_a_bound_and_training_repeats() -> None:
+    texts = ["the cat sat on the mat", "the dog sat on the log"] * 2
+    small, large = train_tokenizer(texts, 25), train_tokenizer(texts, 500)
+    assert small.get_vocab_size() == 25
+    assert small.get_vocab_size() < large.get_vocab_size() < 500
+    assert train_tokenizer(texts, 500).to_str() == large.to_str()
+    # a pair seen once is not worth a token
+    assert "▁cat" not in train_tokenizer(["the cat sat", "the dog ran"], 500).get_vocab()
+
+
+def test_a_saved_tokenizer_splits_alike(tokenizer: Tokenizer, pairs: list[Pair]) -> None:
+    again = Tokenizer.from_str(tokenizer.to_str())
+    for pair in pairs:
+        assert again.encode(pair.french).ids == tokenizer.encode(pair.french).ids
+
+
+def test_a_vocabulary_without_special_tokens_is_refused() -> None:
+    bare = Tokenizer(WordLevel({"<pad>": 0, "<bos>": 1, "word": 2}))
+    with pytest.raises(ValueError, match="expected the tokenizer to have '<eos>'"):
+        special_tokens(bare)
+    with pytest.raises(ValueError, match="expected the tokenizer to have '<unk>'"):
+        token_id(bare, UNK)
+
+
+def test_tokens_as_people_read_them() -> None:
+    assert [readable(token) for token in ("▁cat", "s", "▁", "<eos>", "'m")] == ["cat", "s", "·", "<eos>", "'m"]

@@ -1,0 +1,129 @@
+"""Maps in tiles and as thumbnails, whatever the size of a block."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from tests.viz_core.trace.attention_cases import CASES, B, H, Q, recorded
+from viz_core.trace import attend, record, record_weights
+from viz_core.trace import source as recorded_module
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.usefixtures("block_budget")
+def test_every_tile_is_the_slice_of_the_full_map(case: str) -> None:
+    call, _ = recorded(case)
+    full = call.weights()
+    q, k = call.num_queries, call.num_keys
+    rows = [None, slice(0, 1), slice(2, 5), slice(-3, None), slice(0, q, 2), slice(1, q, 3), slice(4, 4), slice(0, 999)]
+    columns = [None, slice(0, 1), slice(3, 6), slice(-2, None), slice(1, k, 2), slice(5, 5)]
+    heads = [None, 0, H - 1, -1, -H, slice(1, 3), slice(-2, None), slice(2, 2)]
+    for head in heads:
+        for row in rows:
+            for column in columns:
+                tile = call.weights(head=head, queries=row, keys=column)
+                sliced = full[:, slice(None) if head is None else head]
+                sliced = sliced[..., row or slice(None), column or slice(None)]
+                assert tile.shape == sliced.shape
+                torch.testing.assert_close(tile, sliced, atol=2e-7, rtol=0)
+
+
+@settings(deadline=None, max_examples=100)
+@given(
+    st.sampled_from(list(CASES)),
+    st.integers(-H, H - 1),
+    st.integers(-12, 12),
+    st.integers(-12, 12),
+    st.integers(1, 4),
+    st.integers(-12, 12),
+    st.integers(1, 4),
+)
+def test_any_slice_is_a_tile(case: str, head: int, start: int, stop: int, step: int, first: int, stride: int) -> None:
+    call, _ = recorded(case)
+    queries, keys = slice(start, stop, step), slice(first, None, stride)
+    tile = call.weights(head=head, queries=queries, keys=keys)
+    torch.testing.assert_close(tile, call.weights()[:, head, queries, keys], atol=2e-7, rtol=0)
+
+
+def test_a_tile_is_normalised_over_all_keys() -> None:
+    call, _ = recorded("plain")
+    tile = call.weights(head=1, keys=slice(0, 4))
+    rest = call.weights(head=1, keys=slice(4, None))
+    assert tile.sum(-1).max() < 1
+    torch.testing.assert_close(tile.sum(-1) + rest.sum(-1), torch.ones(B, Q))
+
+
+@pytest.mark.parametrize("head", [H, -H - 1, 99])
+def test_there_is_no_such_head(head: int) -> None:
+    call, _ = recorded("plain")
+    with pytest.raises(IndexError, match=f"head: expected 0 to {H - 1}, got {head}"):
+        call.weights(head=head)
+    with pytest.raises(IndexError, match="expected a slice of neighbours, got step 2"):
+        call.weights(head=slice(0, 4, 2))
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 7, 8, 9, 64])
+@pytest.mark.usefixtures("block_budget")
+def test_overview_is_torchs_adaptive_max_pooling(case: str, size: int) -> None:
+    call, _ = recorded(case)
+    expected = F.adaptive_max_pool2d(call.weights(), (min(size, call.num_queries), min(size, call.num_keys)))
+    torch.testing.assert_close(call.overview(size), expected, atol=2e-7, rtol=0)
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(1, 40), st.integers(1, 40), st.integers(1, 45))
+def test_overview_for_any_lengths(num_queries: int, num_keys: int, size: int) -> None:
+    draw = torch.Generator().manual_seed(num_queries)
+    with record() as trace:
+        record_weights(torch.rand(1, 2, num_queries, num_keys, generator=draw))
+    (call,) = trace
+    expected = F.adaptive_max_pool2d(call.weights(), (min(size, num_queries), min(size, num_keys)))
+    assert torch.equal(call.overview(size), expected)
+
+
+def test_overview_of_a_long_map_finds_its_one_strong_weight() -> None:
+    queries = torch.zeros(1, 1, 1000, 2)
+    keys = torch.zeros(1, 1, 1000, 2)
+    queries[0, 0, 617, 0] = keys[0, 0, 401, 0] = 10.0
+    with record() as trace:
+        attend(queries, keys, keys, scale=1.0)
+    thumbnail = trace["attention.0"].overview(10)
+    assert thumbnail.shape == (1, 1, 10, 10)
+    assert thumbnail[0, 0, 6, 4] == pytest.approx(1.0)
+    thumbnail[0, 0, 6, 4] = 0
+    assert thumbnail.max() == pytest.approx(1e-3)
+
+
+@pytest.mark.parametrize("size", [0, -1])
+def test_overview_needs_a_size(size: int) -> None:
+    call, _ = recorded("plain")
+    with pytest.raises(ValueError, match=f"size: expected at least 1, got {size}"):
+        call.overview(size)
+
+
+def test_a_map_is_never_built_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a budget of 100 rows no block of scores holds more of them."""
+    with record() as trace:
+        attend(torch.randn(1, 2, 1000, 4), torch.randn(1, 2, 1000, 4), torch.randn(1, 2, 1000, 4))
+    monkeypatch.setattr(recorded_module, "_BLOCK_SCORES", 100 * 2 * 1000)
+    largest, softmax = 0, torch.softmax
+
+    def watched(scores: Tensor, dim: int) -> Tensor:
+        nonlocal largest
+        largest = max(largest, scores.numel())
+        return softmax(scores, dim=dim)
+
+    monkeypatch.setattr(torch, "softmax", watched)
+    call = trace["attention.0"]
+    call.overview(3)
+    assert largest == 100 * 2 * 1000
+    call.weights()
+    assert largest == 100 * 2 * 1000
+    call.weights(head=0, queries=slice(0, 500))
+    assert largest == 200 * 1 * 1000

@@ -1,0 +1,177 @@
+"""From queries and keys back to weights: against brute force, torch and a BERT."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from tests.viz_core.trace.attention_cases import (
+    CASES,
+    B,
+    H,
+    K,
+    Q,
+    V,
+    brute_force,
+    random_bias,
+    recorded,
+    tensors,
+    with_an_empty_row,
+)
+from viz_core.attention import MultiHeadAttention
+from viz_core.trace import attend, record, record_weights
+
+
+def test_a_soft_cap_keeps_the_strongest_score_within_it() -> None:
+    queries, keys = torch.tensor([[[[10.0]]]]), torch.tensor([[[[10.0], [-10.0]]]])
+    with record() as trace:
+        attend(queries, keys, torch.ones(1, 1, 2, 1), scale=1.0, softcap=0.5)
+    odds = math.exp(0.5 - -0.5)  # scores of +100 and -100, capped to +0.5 and -0.5
+    expected = torch.tensor([odds / (1 + odds), 1 / (1 + odds)])
+    torch.testing.assert_close(trace["attention.0"].weights()[0, 0, 0], expected, atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("case", ["soft cap", "soft cap and everything"])
+def test_soft_capped_attention_is_the_same_in_blocks_and_can_be_trained(case: str, block_budget: None) -> None:
+    tensors_of_case, options = CASES[case]
+    queries, keys, values = (t.clone().requires_grad_() for t in tensors_of_case)
+    output = attend(queries, keys, values, **options)
+    weights = brute_force(queries.detach(), keys.detach(), **options)
+    spread = values.detach().double().repeat_interleave(H // values.shape[1], dim=1)
+    torch.testing.assert_close(output.detach().double(), weights @ spread, atol=1e-5, rtol=0)
+    output.sum().backward()
+    torch.testing.assert_close(
+        values.grad.double(),
+        weights.sum(dim=2)[..., None].expand_as(spread).reshape(B, values.shape[1], -1, K, V).sum(dim=2),
+        atol=1e-5,
+        rtol=0,
+    )
+    assert queries.grad is not None
+    assert bool(queries.grad.isfinite().all())
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_weights_equal_brute_force_and_make_the_output(case: str) -> None:
+    (queries, keys, values), options = CASES[case]
+    call, output = recorded(case)
+    expected = brute_force(queries, keys, **options)
+    weights = call.weights()
+    assert weights.dtype == torch.float32
+    assert (call.num_heads, call.num_queries, call.num_keys) == tuple(expected.shape[1:])
+    torch.testing.assert_close(weights.double(), expected, atol=1e-6, rtol=0)
+    spread = values.double().repeat_interleave(H // values.shape[1], dim=1)
+    torch.testing.assert_close(output.double(), expected @ spread, atol=1e-5, rtol=0)
+
+
+def test_a_row_that_sees_nothing_is_zeros_in_weights_and_output() -> None:
+    for case in ("empty row", "bias and mask", "additive mask"):
+        call, output = recorded(case)
+        assert torch.equal(call.weights()[1, :, 2], torch.zeros(H, K)), case
+        assert torch.equal(output[1, :, 2], torch.zeros(H, V)), case
+    call, output = recorded("causal, more queries than keys")
+    assert torch.equal(call.weights()[:, :, : K - Q], torch.zeros(B, H, K - Q, Q))
+    assert torch.equal(output[:, :, : K - Q], torch.zeros(B, H, K - Q, V))
+
+
+def test_a_row_that_sees_nothing_gives_finite_gradients() -> None:
+    (queries, keys, values), options = CASES["bias and mask"]
+    leaves = [t.clone().requires_grad_() for t in (queries, keys, values, options["bias"])]
+    attend(*leaves[:3], mask=options["mask"], bias=leaves[3]).square().sum().backward()
+    for leaf in leaves:
+        assert leaf.grad is not None
+        assert leaf.grad.isfinite().all()
+        assert leaf.grad.abs().sum() > 0
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
+def test_other_precisions_give_float32_weights_of_the_rounded_inputs(dtype: torch.dtype) -> None:
+    queries, keys, values = (t.to(dtype) for t in tensors(key_heads=2))
+    bias = random_bias(1, H, Q, K).to(dtype)
+    mask = with_an_empty_row()
+    with record() as trace:
+        output = attend(queries, keys, values, mask=mask, bias=bias)
+    weights = trace["attention.0"].weights()
+    assert weights.dtype == torch.float32
+    assert output.dtype == dtype
+    torch.testing.assert_close(weights.double(), brute_force(queries, keys, mask, bias), atol=1e-6, rtol=0)
+    rounding = {torch.float16: 4e-3, torch.bfloat16: 3e-2, torch.float64: 1e-5}[dtype]
+    expected = weights.double() @ values.double().repeat_interleave(2, dim=1)
+    torch.testing.assert_close(output.double(), expected, atol=rounding, rtol=0)
+
+
+def test_direct_weights_are_behind_the_same_face() -> None:
+    weights = torch.softmax(torch.randn(2, 3, 8, 9), dim=-1).half()
+    with record() as trace:
+        record_weights(weights, site="decoder.0.cross")
+    call = trace["decoder.0.cross"]
+    assert (call.num_heads, call.num_queries, call.num_keys) == (3, 8, 9)
+    assert call.weights().dtype == torch.float32
+    assert torch.equal(call.weights(), weights.float())
+    assert torch.equal(
+        call.weights(head=-1, queries=slice(2, 5), keys=slice(1, 9, 3)), weights[:, 2, 2:5, 1::3].float()
+    )
+    assert torch.equal(call.overview(4), F.adaptive_max_pool2d(weights.float(), 4))
+    with pytest.raises(IndexError, match="head: expected 0 to 2, got 3"):
+        call.weights(head=3)
+
+
+@pytest.mark.parametrize("direct", [False, True])
+def test_what_a_reader_does_to_a_map_stays_with_the_reader(direct: bool) -> None:
+    with record() as trace:
+        if direct:
+            record_weights(torch.full((1, 2, 3, 4), 0.25))
+        else:
+            attend(torch.zeros(1, 2, 3, 5), torch.zeros(1, 2, 4, 5), torch.zeros(1, 2, 4, 5))
+    (call,) = trace
+    expected = torch.full((1, 2, 3, 4), 0.25)
+    for read in (call.weights, call.overview, lambda: call.weights(head=0), lambda: call.weights(keys=slice(0, 2))):
+        read().zero_()
+        assert torch.equal(call.weights(), expected)
+
+
+@pytest.fixture(scope="module")
+def bert() -> Any:
+    from transformers import BertConfig, BertModel
+
+    with torch.random.fork_rng():
+        torch.manual_seed(8)
+        config = BertConfig(
+            vocab_size=50,
+            hidden_size=24,
+            num_hidden_layers=2,
+            num_attention_heads=4,
+            intermediate_size=32,
+            max_position_embeddings=32,
+            initializer_range=0.5,
+        )
+        return BertModel._from_config(config, attn_implementation="eager").eval()
+
+
+@torch.no_grad()
+def test_weights_equal_those_of_a_bert_with_the_same_parameters(bert: Any) -> None:
+    ids = torch.randint(0, 50, (3, 11))
+    lengths = torch.tensor([11, 7, 2])
+    padding = (torch.arange(11) < lengths[:, None]).long()
+    answer = bert(ids, attention_mask=padding, output_attentions=True, output_hidden_states=True)
+    for i, layer in enumerate(bert.encoder.layer):
+        ours = MultiHeadAttention(24, 4, bias=True, site=f"encoder.{i}.self").eval()
+        theirs = layer.attention
+        pairs = [(ours.W_q, theirs.self.query), (ours.W_k, theirs.self.key), (ours.W_v, theirs.self.value)]
+        for mine, other in [*pairs, (ours.W_o, theirs.output.dense)]:
+            mine.load_state_dict(other.state_dict())
+        X = answer.hidden_states[i]
+        with record() as trace:
+            output = ours(X, X, X, lengths)
+        call = trace[f"encoder.{i}.self"]
+        expected = answer.attentions[i]
+        assert expected.amax(-1).mean() > 0.3  # the maps are not flat, so agreeing says something
+        torch.testing.assert_close(call.weights(), expected, atol=1e-6, rtol=0)
+        torch.testing.assert_close(call.overview(4), F.adaptive_max_pool2d(expected, 4), atol=1e-6, rtol=0)
+        attended = theirs.output.LayerNorm(output + X)
+        real = padding.bool()
+        rest = layer.output(layer.intermediate(attended), attended)
+        torch.testing.assert_close(rest[real], answer.hidden_states[i + 1][real], atol=1e-5, rtol=0)

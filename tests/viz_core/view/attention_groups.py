@@ -1,0 +1,25 @@
+"""Groups of maps for the tests of the attention view: random, quick, each the same every time."""
+
+from __future__ import annotations
+
+import torch
+
+from viz_core.trace import attend, record
+from viz_core.view.map_group import MapGroup
+
+
+def make_group(queries: int, keys: int, name: str = "cross", layers: int = 2, heads: int = 3, **changes) -> MapGroup:
+    """Random attention; a "cross" group attends to another sequence, any other to itself."""
+    generator = torch.Generator().manual_seed(1000 * queries + keys)
+    kind = "cross" if name == "cross" else "self"
+    with record() as trace:
+        for layer in range(layers):
+            q = torch.randn(1, heads, queries, 8, generator=generator) * 3
+            k = torch.randn(1, heads, keys, 8, generator=generator)
+            attend(q, k, k, site=f"decoder.{layer}.{kind}")
+    fields = {
+        "query_tokens": tuple(f"q{i}" for i in range(queries)),
+        "key_tokens": tuple(f"k{i}" for i in range(keys)),
+        "calls": tuple(trace),
+    }
+    return MapGroup(name, name.title(), "French", "English", **(fields | changes))

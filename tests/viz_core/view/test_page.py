@@ -1,0 +1,76 @@
+"""The view as a file and in a notebook."""
+
+import base64
+import re
+from html import unescape
+from pathlib import Path
+
+import torch
+
+from tests.viz_core.view.attention_groups import make_group
+from viz_core.trace import attend, record
+from viz_core.view.notebook import AttentionView, group_calls
+from viz_core.view.page import COMPONENTS, SCRIPTS, view_page, view_script
+from viz_core.view.payload import View, decode_view
+from viz_core.view.state import ViewState
+from viz_core.view.words import WORD_NAMES, view_words
+
+
+def bytes_in(page: str) -> bytes:
+    return base64.b64decode(re.search(r'id="data">([^<]*)<', page)[1])
+
+
+def test_a_page_holds_every_map_and_asks_for_nothing():
+    group = make_group(5, 7)
+    page = view_page(View([group], view_words()), ViewState("cross", 1, 2))
+    decoded = decode_view(bytes_in(page))
+    assert decoded.header["offline"] is True
+    for layer in range(2):
+        for head in range(3):
+            sent = decoded.parts[f"map 0.cross:{layer}.{head}:mean:tokens"]
+            assert torch.equal(sent, group.calls[layer].weights(head=head)[0])
+    assert not re.findall(r"""(?:src|href)\s*=\s*["']?(?:https?:)?//""", page)
+    assert not re.findall(r"import\s*\(|fetch\s*\(|@import", page)
+
+
+def test_hostile_titles_and_tokens_stay_text():
+    group = make_group(2, 2, "self", query_tokens=("</script><img src=x>", "b"))
+    page = view_page(View([group], view_words()), ViewState("self", 0, 0), title="</title><script>alert(1)</script>")
+    assert "<img" not in page
+    assert "<script>alert" not in page
+
+
+def test_maps_that_do_not_fit_stay_thumbnails():
+    page = view_page(View([make_group(5, 7)], view_words()), ViewState("cross", 0, 0), most_bytes=4 * 35)
+    parts = decode_view(bytes_in(page)).parts
+    # The first head fits; what an opening view is sent unasked comes as well.
+    assert {"picture 0 cross 0", "picture 0 cross 1", "map 0.cross:0.0:mean:tokens"} <= set(parts)
+
+
+def test_a_notebook_shows_the_page_in_a_frame_of_its_own(tmp_path: Path):
+    view = AttentionView([make_group(5, 7)], height=500)
+    shown = view._repr_html_()
+    assert shown.startswith("<iframe srcdoc=")
+    assert "height: 500px" in shown
+    assert decode_view(bytes_in(unescape(shown))).header["state"]["group"] == "cross"
+    view.save(tmp_path / "view.html")
+    assert bytes_in((tmp_path / "view.html").read_text(encoding="utf-8")) == bytes_in(view.page())
+
+
+def test_calls_are_grouped_by_stack_and_kind():
+    with record() as trace:
+        for site, queries, keys in (("encoder.0.self", 3, 3), ("encoder.1.self", 3, 3), ("decoder.0.cross", 2, 3)):
+            attend(torch.randn(1, 2, queries, 4), *[torch.randn(1, 2, keys, 4)] * 2, site=site)
+    encoder, cross = group_calls(trace, {"encoder": ("a", "b", "c")})
+    assert (encoder.label, len(encoder.calls), encoder.key_tokens) == ("encoder self", 2, ("a", "b", "c"))
+    assert (cross.query_tokens, cross.key_tokens) == (("0", "1"), ("a", "b", "c"))
+
+
+def test_every_script_is_used_and_every_word_it_names_is_there():
+    files = {path.stem for path in (COMPONENTS / "attention_view").glob("*.js")}
+    assert files == {script for script in SCRIPTS if not script.startswith("shared/")}
+    markup = (COMPONENTS / "attention_view" / "view.html").read_text(encoding="utf-8")
+    named = set(re.findall(r'(?:words|view\.words)\.text\("(\w+)"', view_script()))
+    named |= set(re.findall(r'data-(?:word|label)="(\w+)"', markup))
+    assert len(named) > 40
+    assert named <= set(WORD_NAMES)

@@ -1,0 +1,228 @@
+import json
+import struct
+from dataclasses import asdict
+
+import pytest
+import torch
+
+from tests.viz_core.view.attention_groups import make_group
+from viz_core.trace import record, record_weights
+from viz_core.view.map_group import MapGroup, in_bytes
+from viz_core.view.map_part import TILE, MapName, map_part, whole_map
+from viz_core.view.payload import View, decode_view, encode_view, every_part
+from viz_core.view.state import Look, Pin, ViewState
+from viz_core.view.words import WORD_NAMES
+
+WORDS = {name: f"{name}: é {{value}}" for name in WORD_NAMES}
+HOSTILE = (
+    *("<script>alert(1)</script>", "**md**", "שלום", "👩‍👩‍👧", "x" * 400, "{value}", '"\\', "\x00\n\u2028"),
+    *("\ud800", "\u202egnp", "", " "),
+)
+START = ViewState("cross", 1, 2)
+
+
+@pytest.fixture
+def view():
+    return View((make_group(5, 5, "self", layers=1), make_group(5, 7)), WORDS)
+
+
+@pytest.fixture(scope="module")
+def long_view():
+    return View((make_group(600, 520, "self", heads=2),), WORDS)
+
+
+def names(view, state=START, **arguments):
+    return set(decode_view(encode_view(view, state, **arguments)).parts)
+
+
+def test_the_open_group_comes_whole_where_it_is_small(view):
+    decoded = decode_view(encode_view(view, START))
+    maps = {(layer, head): f"map 0.cross:{layer}.{head}:mean:tokens" for layer in range(2) for head in range(3)}
+    assert set(decoded.parts) == {"picture 0 cross 0", "picture 0 cross 1", *maps.values()}
+    for (layer, head), name in maps.items():
+        assert torch.equal(decoded.parts[name], view.groups[1].calls[layer].weights(head=head)[0])
+    assert torch.equal(decoded.parts["picture 0 cross 1"], view.groups[1].picture(1).thumbnails)
+
+
+@pytest.mark.parametrize(
+    ("bytes_", "heads"), [(4 * 35 * 6 - 1, [(1, 0), (1, 1), (1, 2)]), (4 * 35 * 3 - 1, [(1, 2)]), (0, [(1, 2)])]
+)
+def test_larger_groups_send_the_open_layer_or_head(view, monkeypatch, bytes_, heads):
+    monkeypatch.setattr("viz_core.view.payload.EXACT_BYTES", bytes_)
+    sent = {name for name in names(view) if name.startswith("map")}
+    assert sent == {f"map 0.cross:{layer}.{head}:mean:tokens" for layer, head in heads}
+
+
+def test_pictures_that_take_long_wait_until_they_are_asked_for(view, monkeypatch):
+    """All but the open layer's, which is the second one's, and which very long maps leave out as well."""
+    monkeypatch.setattr("viz_core.view.payload.QUICK_WEIGHTS", 5 * 7 * 3 - 1)
+    monkeypatch.setattr("viz_core.view.payload.FIRST_WEIGHTS", 5 * 7 * 3 - 1)
+    assert not {name for name in names(view) if name.startswith("picture")}
+    monkeypatch.setattr("viz_core.view.payload.FIRST_WEIGHTS", 5 * 7 * 3)
+    assert {name for name in names(view) if name.startswith("picture")} == {"picture 0 cross 1"}
+    assert names(view, known=True, wants=["picture 0 cross 0"]) == {"picture 0 cross 0"}
+    assert "picture 0 cross 0" in names(view)  # it costs nothing now
+
+
+def test_who_knows_the_base_is_sent_only_what_is_asked(view):
+    assert len(encode_view(view, START, known=True)) < 600
+    want = "map 0.cross:0.0_1.1:max:tokens"
+    decoded = decode_view(encode_view(view, START, known=True, wants=[want, want]))
+    assert "base" not in decoded.header
+    assert list(decoded.parts) == [want]
+    assert torch.equal(decoded.parts[want], whole_map(view.groups[1], MapName(0, "cross", ((0, 0), (1, 1)), "max")))
+
+
+def test_long_maps_come_in_tiles(long_view):
+    state = ViewState("self", 0, 1)
+    group, name = long_view.groups[0], MapName(0, "self", ((0, 1),))
+    assert not any(part.startswith("map") for part in names(long_view, state))
+    wants = [f"tile {name} 0 0 9 8", f"tile {name} 2 2 1 0", f"map {name}"]
+    decoded = decode_view(encode_view(long_view, state, known=True, wants=wants))
+    exact, pooled = decoded.parts[wants[0]], decoded.parts[wants[1]]
+    assert torch.equal(exact, group.calls[0].weights(head=1)[0][9 * TILE :, 8 * TILE :])
+    rows, columns = range(4 * TILE, 8 * TILE), range(4 * TILE)
+    assert torch.equal(pooled, in_bytes(map_part(group, name, rows, columns, (4, 4))))
+    assert decoded.header["missing"] == [wants[2]]
+
+
+@pytest.mark.parametrize(
+    "want",
+    [
+        *("", "page", "picture 0 cross 2", "picture 1 cross 0", "picture 0 ../x 0", "picture 0 cross 00000", "map"),
+        *("map 0.cross:9.9:mean:tokens", "map 0.absent:0.0:mean:tokens", "map 1.cross:0.0:mean:tokens"),
+        *("tile 0.cross:0.0:mean:tokens 0 0 1 0", "tile 0.cross:0.0:mean:tokens 99 0 0 0"),
+        *("tile 0.cross:0.9:mean:tokens 0 0 0 0", "x" * 10_000, "map " + "0." * 5000),
+    ],
+)
+def test_what_cannot_be_had_is_named(view, want):
+    assert decode_view(encode_view(view, START, known=True, wants=[want])).header["missing"] == [want]
+
+
+def test_one_message_is_answered_only_so_much(view):
+    wants = [f"tile x {i}" for i in range(100)]
+    assert len(decode_view(encode_view(view, START, known=True, wants=wants)).header["missing"]) == 64
+
+
+def test_every_part_starts_at_a_multiple_of_four(view):
+    for words in (WORDS | {"heads": "x" * n} for n in range(4)):
+        data = encode_view(View(view.groups, words), START)
+        (length,) = struct.unpack_from("<I", data)
+        header = json.loads(data[4 : 4 + length])
+        assert (4 + length) % 4 == 0
+        assert all(part["offset"] % 4 == 0 for part in header["parts"])
+
+
+def test_the_header_says_what_is_open_and_what_things_are_called(view):
+    state = ViewState("cross", 1, 2, (Pin("query", 3),), Look(mode="links"))
+    header = decode_view(encode_view(View(view.groups, WORDS, language="pt"), state, turn=7)).header
+    assert header["state"] == {
+        **{"group": "cross", "layer": 1, "head": 2, "pins": ["q3"]},
+        "look": asdict(Look()) | {"mode": "links"},
+    }
+    base = header["base"]
+    assert (header["version"], header["turn"], base["language"], header["offline"]) == (2, 7, "pt", False)
+    assert base["words"] == WORDS
+    group = base["groups"][0][1]
+    assert (group["queries_label"], group["exact"], group["on_itself"]) == ("French", True, False)
+    assert [layer["number"] for layer in group["layers"]] == [1, 2]
+    assert group["query_tokens"] == ["q0", "q1", "q2", "q3", "q4"]
+
+
+def test_fingerprints_come_with_their_picture(view):
+    parts = {part["name"]: part for part in decode_view(encode_view(view, START)).header["parts"]}
+    sent = parts["picture 0 cross 1"]["measures"]
+    for numbers, print_ in zip(sent, view.groups[1].picture(1).fingerprints, strict=True):
+        assert numbers["entropy"] == pytest.approx(print_.entropy, abs=1e-6)
+        assert numbers["alignment"] == pytest.approx(print_.alignment, abs=1e-6)
+        assert numbers["diagonal"] is None
+
+
+def test_a_second_input_can_be_asked_for(view):
+    second = (make_group(3, 3, "self", layers=1), make_group(4, 6))
+    both = View(view.groups, WORDS, second, ("one", "two"))
+    want = "map 1.cross:1.2:mean:tokens"
+    decoded = decode_view(encode_view(both, START, wants=[want]))
+    assert torch.equal(decoded.parts[want], second[1].calls[1].weights(head=2)[0])
+    assert decoded.header["base"]["inputs"] == ["one", "two"]
+    assert [len(group["key_tokens"]) for group in decoded.header["base"]["groups"][1]] == [3, 6]
+    assert both.stamp != view.stamp
+
+
+def test_hostile_tokens_arrive_as_they_are():
+    n = len(HOSTILE)
+    with record() as trace:
+        record_weights(torch.eye(n)[None, None], "encoder.0.self")
+    group = MapGroup("self", "<b>", "</script>", "&amp;", HOSTILE, HOSTILE, tuple(trace))
+    base = decode_view(encode_view(View([group], WORDS), ViewState("self", 0, 0))).header["base"]
+    assert base["groups"][0][0]["query_tokens"] == list(HOSTILE)
+    assert base["groups"][0][0]["label"] == "<b>"
+
+
+def test_weights_that_are_no_numbers_do_not_break_the_header():
+    with record() as trace:
+        record_weights(torch.full((1, 1, 2, 2), torch.nan), "encoder.0.self")
+    group = MapGroup("self", "Self", "a", "b", ("x", "y"), ("x", "y"), tuple(trace))
+    decoded = decode_view(encode_view(View([group], WORDS), ViewState("self", 0, 0)))
+    measures = decoded.header["parts"][0]["measures"][0]
+    assert measures["entropy"] is None
+    assert decoded.parts["picture 0 self 0"].sum() == 0
+
+
+def test_the_same_view_is_the_same_bytes(view):
+    assert encode_view(view, START) == encode_view(view, START)
+
+
+def test_a_twelve_by_twelve_model_stays_below_its_budget():
+    with record() as trace:
+        for layer in range(12):
+            record_weights(torch.full((1, 12, 128, 128), 1 / 128), f"encoder.{layer}.self")
+    tokens = tuple(f"token{i}" for i in range(128))
+    view = View([MapGroup("self", "Self", "text", "text", tokens, tokens, tuple(trace))], WORDS)
+    data = encode_view(view, ViewState("self", 0, 0))
+    assert len(decode_view(data).parts) == 12 + 1
+    assert len(data) <= 720_000
+
+
+def test_a_file_holds_all_pictures_and_as_many_maps_as_fit(view):
+    assert len(every_part(view, 10**6)) == 3 + 3 + 6
+    assert sum(name.startswith("map") for name in every_part(view, 4 * 25 * 2)) == 2
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        ViewState("absent", 0, 0),
+        ViewState("cross", 2, 0),
+        ViewState("cross", 0, 3),
+        ViewState("cross", -1, 0),
+        ViewState("cross", 0, 0, (Pin("query", 5),)),
+        ViewState("cross", 0, 0, (Pin("key", 7),)),
+        ViewState("cross", 0, 0, (Pin("key", 1), Pin("query", 1))),
+        ViewState("cross", 0, 0, look=Look(heads="0.0_0.3")),
+    ],
+)
+def test_a_state_that_the_groups_do_not_have_is_refused(view, state):
+    with pytest.raises(ValueError, match="state: expected a head and tokens of the groups self, cross"):
+        encode_view(view, state)
+
+
+def test_wrong_views_are_refused(view):
+    words = {name: text for name, text in WORDS.items() if name != "pair"}
+    with pytest.raises(ValueError, match="got none for pair"):
+        View(view.groups, words)
+    with pytest.raises(ValueError, match="one of each id, got self, self"):
+        View([view.groups[0], view.groups[0]], WORDS)
+    with pytest.raises(ValueError, match="one of each id, got none"):
+        View([], WORDS)
+    with pytest.raises(ValueError, match="second: expected groups self, cross, got self"):
+        View(view.groups, WORDS, view.groups[:1])
+
+
+def test_bytes_cut_short_or_of_another_version_are_refused(view):
+    data = encode_view(view, START)
+    for cut in (0, 3, 100, len(data) - 1):
+        with pytest.raises(ValueError, match=r"expected|buffer"):
+            decode_view(data[:cut])
+    with pytest.raises(ValueError, match="version: expected 2, got 3"):
+        decode_view(data.replace(b'"version":2', b'"version":3', 1))

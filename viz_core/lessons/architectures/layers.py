@@ -1,0 +1,110 @@
+"""The layers that are compared, real and runnable: vectors of width d in, as many of the same width out."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from einops import rearrange, repeat
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from viz_core.attention import MultiHeadAttention
+from viz_core.lessons.architectures.costs import ARCHITECTURES, LayerSizes
+from viz_core.trace import attend
+
+
+class SelfAttention(nn.Module):
+    """Every token looks at every token: attention(X, X, X)."""
+
+    def __init__(self, num_hiddens: int, num_heads: int = 1) -> None:
+        super().__init__()
+        self.attention = MultiHeadAttention(num_hiddens, num_heads)
+
+    def forward(self, X: Float[Tensor, "batch n d"]) -> Float[Tensor, "batch n d"]:
+        return self.attention(X, X, X)
+
+
+class Recurrent(nn.Module):
+    """h_t = tanh(W x_t + U h_(t-1) + b): each state waits for the one before (Elman 1990)."""
+
+    def __init__(self, num_hiddens: int) -> None:
+        super().__init__()
+        self.rnn = nn.RNN(num_hiddens, num_hiddens, batch_first=True)
+
+    def forward(self, X: Float[Tensor, "batch n d"]) -> Float[Tensor, "batch n d"]:
+        states, _ = self.rnn(X)
+        return states
+
+
+class Convolution(nn.Module):
+    """y_t = sum_(j < k) W_j x_(t - j s): a token and the k - 1 before it, in steps of s (dilation).
+
+    Before the first token there are zeros.
+    """
+
+    def __init__(self, num_hiddens: int, kernel_size: int, dilation: int = 1) -> None:
+        super().__init__()
+        self.conv = nn.Conv1d(num_hiddens, num_hiddens, kernel_size, dilation=dilation)
+        self.padding = (kernel_size - 1) * dilation
+
+    def forward(self, X: Float[Tensor, "batch n d"]) -> Float[Tensor, "batch n d"]:
+        return self.conv(F.pad(X.mT, (self.padding, 0))).mT
+
+
+class RestrictedSelfAttention(nn.Module):
+    """Each token looks at itself and the r - 1 before it (Vaswani 2017, section 4, "restricted").
+
+    Computed in blocks of r queries, each against its own block of keys and the one before, so that cost and memory
+    grow with r n and not with n^2.
+    """
+
+    def __init__(self, num_hiddens: int, window: int, num_heads: int = 1) -> None:
+        super().__init__()
+        if window < 1:
+            raise ValueError(f"window: expected at least 1, got {window}")
+        self.window = window
+        self.attention = MultiHeadAttention(num_hiddens, num_heads)
+
+    def forward(self, X: Float[Tensor, "batch n d"]) -> Float[Tensor, "batch n d"]:
+        batch, n, _ = X.shape
+        r = min(self.window, n)
+        num_blocks = -(-n // r)
+        layer = self.attention
+        padded = F.pad(X, (0, 0, 0, num_blocks * r - n))
+        q, k, v = (
+            rearrange(linear(padded), "b (m r) (h w) -> b m h r w", r=r, h=layer.num_heads)
+            for linear in (layer.W_q, layer.W_k, layer.W_v)
+        )
+        k, v = (torch.cat([F.pad(t, (0, 0, 0, 0, 0, 0, 1, 0))[:, :-1], t], dim=3) for t in (k, v))
+        mask = repeat(window_mask(num_blocks, r, X.device), "m r k -> (b m) 1 r k", b=batch)
+        q, k, v = (rearrange(t, "b m h r w -> (b m) h r w") for t in (q, k, v))
+        heads = rearrange(attend(q, k, v, mask=mask), "(b m) h r w -> b (m r) (h w)", b=batch)
+        return layer.W_o(heads[:, :n])
+
+
+def window_mask(num_blocks: int, r: int, device: torch.device | None = None) -> Bool[Tensor, "blocks r two_r"]:
+    """Which of its two blocks of keys a query may see: the last r keys up to itself, none before the first token."""
+    query = torch.arange(r, device=device)[:, None] + r  # its place among the 2 r keys
+    key = torch.arange(2 * r, device=device)
+    near = (key <= query) & (key > query - r)
+    real = torch.arange(num_blocks, device=device)[:, None, None] + key // r > 0  # block -1 is not there
+    return near & real
+
+
+def build_layer(name: str, sizes: LayerSizes, depth: int = 0, num_heads: int = 1) -> nn.Module:
+    """A layer as the table names it; `depth` counts layers of a stack from 0 and sets the dilation k^depth.
+
+    Raises:
+        ValueError: if there is no such layer, or num_heads does not divide d.
+    """
+    if name == "attention":
+        return SelfAttention(sizes.d, num_heads)
+    if name == "recurrent":
+        return Recurrent(sizes.d)
+    if name == "convolution":
+        return Convolution(sizes.d, sizes.k)
+    if name == "dilated":
+        return Convolution(sizes.d, sizes.k, sizes.k**depth)
+    if name == "restricted":
+        return RestrictedSelfAttention(sizes.d, sizes.r, num_heads)
+    raise ValueError(f"name: expected one of {', '.join(ARCHITECTURES)}, got {name!r}")

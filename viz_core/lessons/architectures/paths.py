@@ -1,0 +1,143 @@
+"""How many layers or steps a signal needs from one token to another, counted exactly, and drawn as a network.
+
+Every unit reads itself and what lies before it, as a reader does; a network that reads the same number of
+tokens around itself needs as many layers until some unit has seen both tokens.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from viz_core.lessons.architectures.costs import ARCHITECTURES, LayerSizes
+
+
+class Unit(NamedTuple):
+    """A place in the network: layer 0 holds the tokens themselves."""
+
+    layer: int
+    token: int
+
+
+Edge = tuple[Unit, Unit]
+
+
+def path_length(name: str, first: int, last: int, sizes: LayerSizes) -> float:
+    """Steps from token `first` until a unit that has seen token `last` has also seen it: infinite where none ever has.
+
+    With the distance D = last - first > 0:
+    self-attention 1; recurrence D steps along the states; contiguous convolution ceil(D / (k - 1)), as each layer
+    adds k - 1 tokens; dilated convolution ceil(log_k(D + 1)), as L layers with steps 1, k, k^2, ... see k^L tokens;
+    restricted self-attention ceil(D / (r - 1)). A token reaches itself at once: 0.
+
+    Raises:
+        ValueError: if there is no such layer, or the tokens are not in order within 0 to n - 1.
+    """
+    if name not in ARCHITECTURES:
+        raise ValueError(f"name: expected one of {', '.join(ARCHITECTURES)}, got {name!r}")
+    if not 0 <= first <= last < sizes.n:
+        raise ValueError(f"tokens: expected 0 <= first <= last <= {sizes.n - 1}, got {first} and {last}")
+    distance = last - first
+    if distance == 0:
+        return 0
+    if name == "attention":
+        return 1
+    if name == "recurrent":
+        return distance
+    window = sizes.r if name == "restricted" else sizes.k
+    if window == 1:
+        return math.inf
+    if name == "dilated":
+        return _layers_of_powers(distance + 1, window)
+    return -(-distance // (window - 1))
+
+
+def longest_path(name: str, sizes: LayerSizes) -> float:
+    """The path between the first and the last token: no pair has a longer one."""
+    return path_length(name, 0, sizes.n - 1, sizes)
+
+
+def path_matrix(name: str, sizes: LayerSizes) -> Float[Tensor, "n n"]:
+    """Path length between every pair of tokens, in either order."""
+    by_distance = torch.tensor([path_length(name, 0, distance, sizes) for distance in range(sizes.n)])
+    positions = torch.arange(sizes.n)
+    return by_distance[(positions[:, None] - positions).abs()].float()
+
+
+def connections(name: str, sizes: LayerSizes, num_layers: int) -> list[Edge]:
+    """Every connection of a stack of layers, from the unit that is read to the unit that reads.
+
+    Recurrence is one layer, however many are asked for: its states are joined to each other.
+
+    Raises:
+        ValueError: if there is no such layer, or no layer is asked for.
+    """
+    if name not in ARCHITECTURES:
+        raise ValueError(f"name: expected one of {', '.join(ARCHITECTURES)}, got {name!r}")
+    if num_layers < 1:
+        raise ValueError(f"num_layers: expected at least 1, got {num_layers}")
+    tokens = range(sizes.n)
+    if name == "recurrent":
+        up = [(Unit(0, t), Unit(1, t)) for t in tokens]
+        return up + [(Unit(1, t - 1), Unit(1, t)) for t in tokens if t]
+    return [
+        (Unit(layer - 1, t - back), Unit(layer, t))
+        for layer in range(1, num_layers + 1)
+        for t in tokens
+        for back in _reads(name, layer, sizes)
+        if 0 <= t - back < sizes.n
+    ]
+
+
+def shortest_path(name: str, first: int, last: int, sizes: LayerSizes) -> list[Unit]:
+    """Units along a shortest way from token `first` to a unit at token `last`; empty where there is none.
+
+    The first unit is the token itself. A recurrent network first takes the token in and then steps along its
+    states, so it has one unit more than its path has steps between states.
+
+    Raises:
+        ValueError: as in `path_length`.
+    """
+    length = path_length(name, first, last, sizes)
+    if math.isinf(length):
+        return []
+    if name == "recurrent":
+        return [Unit(0, first), *(Unit(1, t) for t in range(first, last + 1))]
+    way, token = [Unit(0, first)], first
+    for layer in range(1, int(length) + 1):
+        token = _closest(name, layer, token, last, sizes)
+        way.append(Unit(layer, token))
+    return way
+
+
+def _reads(name: str, layer: int, sizes: LayerSizes) -> range:
+    """How far back a unit of this layer reads."""
+    if name == "attention":
+        return range(-sizes.n + 1, sizes.n)
+    if name == "dilated":
+        step = sizes.k ** (layer - 1)
+        return range(0, min(sizes.k * step, sizes.n + step), step)
+    return range(sizes.r if name == "restricted" else sizes.k)
+
+
+def _closest(name: str, layer: int, token: int, last: int, sizes: LayerSizes) -> int:
+    """Where to go in this layer: as near to the end as leads there in the layers that are left."""
+    if name == "attention":
+        return last
+    if name != "dilated":
+        return min(last, token + max(_reads(name, layer, sizes)))
+    # D in base k: each layer with step k^(layer-1) covers one digit.
+    step = sizes.k ** (layer - 1)
+    return token + (last - token) // step % sizes.k * step
+
+
+def _layers_of_powers(tokens: int, k: int) -> int:
+    """The least L with k^L >= tokens, in whole numbers: a logarithm would round."""
+    layers, reach = 0, 1
+    while reach < tokens:
+        layers, reach = layers + 1, reach * k
+    return layers

@@ -1,0 +1,1 @@
+"""The recurrent decoder with attention, step by step."""

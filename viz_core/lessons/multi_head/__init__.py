@@ -1,0 +1,1 @@
+"""Multi-head attention taken apart: inputs, steps, costs."""

@@ -1,0 +1,93 @@
+"""A layer to look into and tokens to give it: fresh weights on a sentence or on noise, or a layer that was trained."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from viz_core.attention import MultiHeadAttention
+from viz_core.models.anatomy import encoder_steps
+from viz_core.pretrained import Translator
+from viz_core.pretrained.token_vectors import Tokens
+
+# From one seed, tokens and weights would be the same random numbers, and scores would show that.
+_LAYER_SEEDS, _TOKEN_SEEDS, _WIDTH_SEED = 1_000_000, 2_000_000, 3_000_000
+
+
+def fresh_layer(num_hiddens: int, num_heads: int, sharpness: float = 1.0, seed: int = 0) -> MultiHeadAttention:
+    """A layer whose scores have standard deviation `sharpness` on tokens of unit variance, whatever its size.
+
+    Entries are N(0, 1/d), so that projections keep the variance; W_q is multiplied by the sharpness.
+
+    Raises:
+        ValueError: if a size is below 1, or num_heads does not divide num_hiddens.
+    """
+    if num_hiddens < 1:
+        raise ValueError(f"num_hiddens: expected at least 1, got {num_hiddens}")
+    generator = torch.Generator().manual_seed(_LAYER_SEEDS + seed)
+    layer = MultiHeadAttention(num_hiddens, num_heads)
+    with torch.no_grad():
+        for linear in (layer.W_q, layer.W_k, layer.W_v, layer.W_o):
+            linear.weight.normal_(std=num_hiddens**-0.5, generator=generator)
+        layer.W_q.weight.mul_(sharpness)
+    return layer.eval().requires_grad_(False)
+
+
+def random_tokens(num_tokens: int, num_hiddens: int, seed: int = 0) -> Tokens:
+    """Tokens that mean nothing: vectors from N(0, I), named by their numbers.
+
+    Raises:
+        ValueError: if a size is below 1.
+    """
+    if min(num_tokens, num_hiddens) < 1:
+        raise ValueError(f"expected num_tokens and num_hiddens of at least 1, got {num_tokens} and {num_hiddens}")
+    X = torch.randn(num_tokens, num_hiddens, generator=torch.Generator().manual_seed(_TOKEN_SEEDS + seed))
+    return Tokens(tuple(map(str, range(num_tokens))), X, 1, num_tokens, num_tokens)
+
+
+def resize_width(X: Float[Tensor, "n d"], num_hiddens: int) -> Float[Tensor, "n num_hiddens"]:
+    """Vectors in another width through one fixed random matrix with entries N(0, 1/d); unchanged where they fit.
+
+    Products between vectors keep their expected value (Johnson and Lindenstrauss 1984): words that are alike stay so.
+
+    Raises:
+        ValueError: if num_hiddens is below 1.
+    """
+    if num_hiddens < 1:
+        raise ValueError(f"num_hiddens: expected at least 1, got {num_hiddens}")
+    d = X.shape[1]
+    if d == num_hiddens:
+        return X
+    return X @ torch.randn(d, num_hiddens, generator=torch.Generator().manual_seed(_WIDTH_SEED)) * d**-0.5
+
+
+@torch.inference_mode()
+def trained_input(translator: Translator, text: str, block: int, max_tokens: int) -> Tokens:
+    """What the self-attention of one encoder block sees of a text: tokens with positions, through the blocks before.
+
+    Raises:
+        TextError: if the model cannot read the text.
+        ValueError: if the encoder has no such block.
+    """
+    encoder = translator.model.encoder
+    if not 0 <= block < len(encoder.blocks):
+        raise ValueError(f"block: expected 0 to {len(encoder.blocks) - 1}, got {block}")
+    ids = translator.encode(text)
+    kept = ids[:max_tokens]
+    steps = encoder_steps(encoder, torch.tensor([kept], device=translator.device))
+    before = "positioned" if block == 0 else "addnorm2"
+    X = next(step.output for step in steps if step.name == before and (step.block or 0) == max(0, block - 1))
+    return Tokens(translator.readable_tokens(kept), X[0].float().cpu(), 1, len(kept), len(ids))
+
+
+def trained_layer(translator: Translator, block: int, num_heads: int) -> MultiHeadAttention:
+    """The self-attention of an encoder block, its matrices cut into any number of heads that divides their width.
+
+    Raises:
+        ValueError: if num_heads does not divide the width.
+    """
+    trained = translator.model.encoder.blocks[block].attention
+    layer = MultiHeadAttention(trained.W_q.out_features, num_heads, bias=trained.W_q.bias is not None)
+    layer.load_state_dict({name: tensor.float().cpu() for name, tensor in trained.state_dict().items()})
+    return layer.eval().requires_grad_(False)

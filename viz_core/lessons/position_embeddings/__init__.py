@@ -1,0 +1,1 @@
+"""Position schemes tried: proofs, costs, experiments."""

@@ -1,0 +1,117 @@
+"""Looking a name up: exactly, within a few edits, or softly, with a weight for every key."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from viz_core.lessons.queries_keys_values.edit_distance import edit_distance
+from viz_core.trace import attend
+
+BOOK_DATABASE = (
+    ("Zhang", "Aston"),
+    ("Lipton", "Zachary"),
+    ("Li", "Mu"),
+    ("Smola", "Alex"),
+    ("Hu", "Rachel"),
+    ("Werness", "Brent"),
+)
+"""Keys and values of Dive into Deep Learning, section "Queries, Keys, and Values"."""
+
+
+class Found(NamedTuple):
+    """A key within reach of the query: its place in the database, and how many edits away it is."""
+
+    place: int
+    edits: int
+
+
+def exact_lookup(query: str, keys: Sequence[str]) -> list[int]:
+    """The places of all keys that are the query, letter for letter."""
+    return [place for place, key in enumerate(keys) if key == query]
+
+
+def approximate_lookup(
+    query: str, keys: Sequence[str], most_edits: int, distance: Callable[[str, str], int] = edit_distance
+) -> list[Found]:
+    """Every key at most so many edits away, nearest first; equally near ones by their whole length, then in order.
+
+    Args:
+        distance: `edit_distance` for whole keys, `beginning_distance` for their best beginning.
+
+    Raises:
+        ValueError: if most_edits is negative.
+    """
+    if most_edits < 0:
+        raise ValueError(f"most_edits: expected at least 0, got {most_edits}")
+    found = [Found(place, distance(query, key)) for place, key in enumerate(keys)]
+    near = [f for f in found if f.edits <= most_edits]
+    return sorted(near, key=lambda f: (f.edits, edit_distance(query, keys[f.place]), f.place))
+
+
+def letter_features(word: str) -> Counter[str]:
+    """How often each letter and each pair of neighbours is in a word, its start and end counted as letters.
+
+    "Li" has l, i, ^l, li and i$. Capital letters count as small ones.
+    """
+    letters = word.casefold()
+    edged = f"^{letters}$"
+    return Counter([*letters, *(edged[i : i + 2] for i in range(len(edged) - 1))])
+
+
+def embed_words(words: Sequence[str]) -> Float[Tensor, "words features"]:
+    """A vector of length 1 for each word, from the counts of its letters and pairs: alike words have alike vectors."""
+    counts = [letter_features(word) for word in words]
+    places = {feature: i for i, feature in enumerate(sorted(set().union(*counts)))}
+    vectors = torch.zeros(len(words), max(1, len(places)), dtype=torch.float64)
+    for row, count in zip(vectors, counts, strict=True):
+        for feature, times in count.items():
+            row[places[feature]] = times
+    return torch.nn.functional.normalize(vectors, dim=-1)
+
+
+def similarity(queries: Sequence[str], keys: Sequence[str]) -> Float[Tensor, "queries keys"]:
+    """q . k of the words' vectors: 1 for the same letters in the same pairs, 0 where nothing is shared."""
+    vectors = embed_words([*queries, *keys])
+    return vectors[: len(queries)] @ vectors[len(queries) :].T
+
+
+def soft_lookup(queries: Sequence[str], keys: Sequence[str], temperature: float) -> Float[Tensor, "queries keys"]:
+    """The weight of every key for every query: a_ij = softmax_j(q_i . k_j / temperature).
+
+    This is an attention call. Its values are the rows of the identity matrix, so that what comes out
+    is the weights themselves. A low temperature gives nearly all to the best key, a high one gives
+    every key the same.
+
+    Raises:
+        ValueError: if there is no query or no key, or the temperature is not a positive number.
+    """
+    if not queries or not keys:
+        raise ValueError(f"expected at least one query and one key, got {len(queries)} and {len(keys)}")
+    if not (math.isfinite(temperature) and temperature > 0):
+        raise ValueError(f"temperature: expected a positive number, got {temperature}")
+    vectors = embed_words([*queries, *keys])
+    q, k = vectors[: len(queries)], vectors[len(queries) :]
+    identity = torch.eye(len(keys), dtype=q.dtype)
+    return attend(q[None, None], k[None, None], identity[None, None], scale=1 / temperature, site="names.lookup")[0, 0]
+
+
+def identity_error(keys: Sequence[str], temperature: float) -> float:
+    """max |A - I| where A holds the weights of every key looked up among all keys.
+
+    0 where each key finds itself and nothing else. Two keys with the same letters in the same pairs
+    share their weight at any temperature, and the error is at least 1/2.
+    """
+    weights = soft_lookup(keys, keys, temperature)
+    return float((weights - torch.eye(len(keys), dtype=weights.dtype)).abs().max())
+
+
+def uniform_error(query: str, keys: Sequence[str], temperature: float) -> float:
+    """max |a_j - 1/m|: how far one query's weights on m keys are from those of an average."""
+    return float((soft_lookup([query], keys, temperature) - 1 / len(keys)).abs().max())

@@ -1,0 +1,1 @@
+"""What must be true of a table of sinusoids, and what adding it does to words."""

@@ -1,0 +1,74 @@
+"""Residuals of what must be true of a translation by the Transformer: each is a number that should be near zero."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from viz_core.maps.residuals import future_weight, row_sum_error
+from viz_core.models.anatomy import encoder_steps
+from viz_core.models.transformer import TransformerEncoder
+from viz_core.pretrained import Translation, Translator
+
+
+def translation_residuals(translator: Translator, translation: Translation) -> dict[str, float]:
+    """How far a translation is from what must be true of it: rows sum to 1, nothing looks ahead or leaks, one pass
+    equals cached steps. By the name of each claim."""
+    decoder = [call for call in translation.trace if (call.stack, call.kind) == ("decoder", "self")]
+    return {
+        "rows": row_sum_error(translation.trace),
+        "future": max(future_weight(call) for call in decoder),
+        "leak": future_leak(translator, translation, len(translation.target_ids) - 1),
+        "cache": cache_error(translator, translation),
+    }
+
+
+@torch.inference_mode()
+def cache_error(translator: Translator, translation: Translation) -> float:
+    """max |logits of one pass - logits of cached steps| over the whole translation."""
+    source, valid_lens, target = _inputs(translator, translation)
+    model = translator.model
+    state = model.decoder.init_state(model.encoder(source, valid_lens), valid_lens)
+    steps = []
+    for i in range(target.shape[1]):
+        logits, state = model.decoder(target[:, i : i + 1], state)
+        steps.append(logits)
+    return float((model(source, target, valid_lens) - torch.cat(steps, dim=1)).abs().max())
+
+
+@torch.inference_mode()
+def future_leak(translator: Translator, translation: Translation, step: int) -> float:
+    """max change of the logits before `step` when the target token at `step` becomes another one.
+
+    Raises:
+        ValueError: if there is no such step.
+    """
+    source, valid_lens, target = _inputs(translator, translation)
+    if not 0 <= step < target.shape[1]:
+        raise ValueError(f"step: expected 0 to {target.shape[1] - 1}, got {step}")
+    changed = target.clone()
+    changed[0, step] = (changed[0, step] + 1) % translator.tokenizer.get_vocab_size()
+    before = translator.model(source, target, valid_lens)[:, :step]
+    after = translator.model(source, changed, valid_lens)[:, :step]
+    return float((before - after).abs().max()) if step else 0.0
+
+
+def walk_error(encoder: TransformerEncoder, source: Int[Tensor, "batch n"]) -> float:
+    """max |last of the single steps - encoder(source)|: whether the steps shown are those the encoder takes."""
+    with torch.inference_mode():
+        return float((encoder_steps(encoder, source)[-1].output - encoder(source)).abs().max())
+
+
+@torch.inference_mode()
+def position_wise_error(encoder: TransformerEncoder, num_positions: int = 8) -> float:
+    """max difference between the first feed-forward net's outputs for one vector put at several positions."""
+    twins = encoder.embedding.weight[:1].expand(1, num_positions, -1)
+    outputs = encoder.blocks[0].ffn(twins)
+    return float((outputs - outputs[:, :1]).abs().max())
+
+
+def _inputs(translator: Translator, translation: Translation) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    source = torch.tensor([translation.source_ids], device=translator.device)
+    target = torch.tensor([[translator.special.bos, *translation.target_ids[:-1]]], device=translator.device)
+    return source, torch.tensor([source.shape[1]], device=translator.device), target

@@ -1,0 +1,76 @@
+"""One token's way through a vision transformer, and all its heads at once: what a trace says in few numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from viz_core.maps.distance import mean_attention_distance
+from viz_core.maps.measures import attention_entropy
+from viz_core.maps.rollout import HeadFusion, attention_rollout, fuse_heads, rollout_by_layer
+
+Layers = Sequence[Float[Tensor, "heads n n"]]
+
+
+@dataclass(frozen=True, eq=False)
+class TokenLook:
+    """What one token attends to: in one layer, and through all of them.
+
+    Attributes:
+        raw: weights of a layer whose heads are fused.
+        rollout: `attention_rollout` of all layers; sums to 1.
+        row_error: max |1 - sum of a row| over all rows of the rollout; 0 up to rounding.
+    """
+
+    raw: Float[Tensor, "n"]
+    rollout: Float[Tensor, "n"]
+    row_error: float
+
+
+def look_of_token(
+    layers: Layers, token: int, layer: int, head_fusion: HeadFusion = "mean", discard_ratio: float = 0.0
+) -> TokenLook:
+    """A token's row of one layer's fused map and of the rollout.
+
+    Args:
+        layers: attention weights, first layer first.
+        token: which row, from 0.
+        layer: whose raw map, from 0.
+
+    Raises:
+        ValueError: if there is no layer, or an argument of `attention_rollout` is out of range.
+        IndexError: if there is no such token or layer.
+    """
+    rolled = attention_rollout(layers, head_fusion, discard_ratio)
+    error = float((rolled.sum(dim=-1) - 1).abs().max())
+    return TokenLook(fuse_heads(layers[layer], head_fusion)[token], rolled[token], error)
+
+
+def token_by_depth(layers: Layers, token: int) -> tuple[Float[Tensor, "layers n"], Float[Tensor, "layers n"]]:
+    """What a token attends to in each layer (mean over heads), and the rollout of its row up to and with that layer.
+
+    Raises:
+        ValueError: if there is no layer.
+        IndexError: if there is no such token.
+    """
+    reached = rollout_by_layer(layers)[:, token]
+    return torch.stack([layer.mean(dim=0)[token] for layer in layers]), reached
+
+
+def heads_by_depth(
+    layers: Layers, grid: tuple[int, int], patch_size: tuple[int, int], num_special: int = 1
+) -> dict[str, Float[Tensor, "layers heads"]]:
+    """ "distance": mean attention distance in pixels, "entropy": mean over queries in bits, of every head.
+
+    Raises:
+        ValueError: if the maps are not those of the special tokens and the patches of the grid.
+    """
+    stacked = torch.stack(tuple(layers))
+    return {
+        "distance": mean_attention_distance(stacked, grid, patch_size, num_special),
+        "entropy": attention_entropy(stacked).mean(dim=-1),
+    }

@@ -1,0 +1,97 @@
+"""Patches as vectors, as filters, in another order, and how alike their positions are."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from einops import rearrange
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from viz_core.models.vit import count_patches
+
+
+def patchify(
+    X: Float[Tensor, "batch channels height width"], patch_size: tuple[int, int]
+) -> Float[Tensor, "batch patches pixels"]:
+    """Each patch as the vector it becomes: channel by channel, row by row; patches row by row.
+
+    A patch embedding is this times a matrix: patchify(X) @ W^T + b with W = conv.weight, its filters as rows.
+
+    Raises:
+        ValueError: if patches do not divide the picture.
+    """
+    count_patches((X.shape[-2], X.shape[-1]), patch_size)
+    height, width = patch_size
+    return rearrange(X, "b ch (r h) (c w) -> b (r c) (ch h w)", h=height, w=width)
+
+
+def unpatchify(
+    patches: Float[Tensor, "batch patches pixels"], grid: tuple[int, int], patch_size: tuple[int, int]
+) -> Float[Tensor, "batch channels height width"]:
+    """The picture these patches make: the way back from `patchify`.
+
+    Raises:
+        ValueError: if there are not as many patches as the grid has places, or they are not of that size.
+    """
+    height, width = patch_size
+    if patches.shape[1] != grid[0] * grid[1] or patches.shape[2] % (height * width):
+        raise ValueError(
+            f"expected {grid[0]} x {grid[1]} patches of {height} x {width} pixels, got shape {tuple(patches.shape)}"
+        )
+    return rearrange(patches, "b (r c) (ch h w) -> b ch (r h) (c w)", r=grid[0], h=height, w=width)
+
+
+def shuffle_patches(
+    X: Float[Tensor, "batch channels height width"], patch_size: tuple[int, int], order: Int[Tensor, "patches"]
+) -> Float[Tensor, "batch channels height width"]:
+    """The picture with its patches in another order: place i shows patch order[i].
+
+    A model without positions cannot tell it from the picture itself.
+
+    Raises:
+        ValueError: if patches do not divide the picture, or `order` is not an order of them.
+    """
+    grid = count_patches((X.shape[-2], X.shape[-1]), patch_size)
+    patches = patchify(X, patch_size)
+    if not torch.equal(order.sort().values.cpu(), torch.arange(patches.shape[1])):
+        raise ValueError(f"order: expected each of 0 to {patches.shape[1] - 1} once, got {order.tolist()}")
+    return unpatchify(patches[:, order.to(X.device)], grid, patch_size)
+
+
+def position_similarity(
+    pos_embedding: Float[Tensor, "1 tokens d"], grid: tuple[int, int], num_special: int = 1
+) -> Float[Tensor, "rows columns rows columns"]:
+    """Cosine similarity of each patch's position embedding with every other's: -1 to 1.
+
+    Entry (r, c) is a map over the grid: how alike the position of row r and column c is to each
+    (Dosovitskiy 2021, figure 7, centre).
+
+    Raises:
+        ValueError: if there are not as many positions as special tokens and patches.
+    """
+    if pos_embedding.shape[1] != num_special + grid[0] * grid[1]:
+        expected = f"{num_special} + {grid[0]} x {grid[1]}"
+        raise ValueError(f"pos_embedding: expected {expected} positions, got {pos_embedding.shape[1]}")
+    directions = F.normalize(pos_embedding[0, num_special:].detach().float(), dim=-1)
+    similarity = (directions @ directions.T).clamp(-1.0, 1.0)
+    return rearrange(similarity, "(r c) (s d) -> r c s d", r=grid[0], s=grid[0])
+
+
+def principal_filters(
+    weight: Float[Tensor, "num_hiddens channels height width"], count: int
+) -> Float[Tensor, "count channels height width"]:
+    """The `count` patterns from which most of the patch embedding is made, each with norm 1, the strongest first.
+
+    Right singular vectors of the matrix whose rows are the filters (Dosovitskiy 2021, figure 7, left, shows the first
+    28 principal components). The sign of a pattern means nothing: its largest pixel is made positive.
+
+    Raises:
+        ValueError: unless 1 <= count <= the number of pixels in a patch and of filters.
+    """
+    filters = weight.detach().float().flatten(start_dim=1)
+    if not 1 <= count <= min(filters.shape):
+        raise ValueError(f"count: expected 1 to {min(filters.shape)}, got {count}")
+    patterns = torch.linalg.svd(filters, full_matrices=False).Vh[:count]
+    largest = patterns.gather(1, patterns.abs().argmax(dim=1, keepdim=True))
+    return (patterns * largest.sign()).reshape(count, *weight.shape[1:])

@@ -1,0 +1,1 @@
+"""Measures on attention maps: entropy, roles of heads, rollout, relevance, distance, residuals."""

@@ -1,0 +1,157 @@
+"""What the heads of a layer do, in a few numbers each and a thumbnail, without ever holding a whole long map."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+
+from viz_core.maps.measures import attention_entropy
+from viz_core.runtime.interruption import may_end
+from viz_core.runtime.side_by_side import side_by_side
+from viz_core.trace import AttentionCall
+
+# A block of at most so many weights is measured at a time: 1 MB.
+_BLOCK_WEIGHTS = 2**18
+
+
+@dataclass(frozen=True)
+class Fingerprint:
+    """The measures of one head, each a mean over queries; None where it means nothing for these maps.
+
+    Attributes:
+        entropy: bits (`analysis.attention_entropy`).
+        diagonal: weight of a token on itself (`analysis.diagonal_mass`), 0 to 1; as the next two,
+            for maps of a sequence on itself.
+        previous: weight on the token before (`analysis.offset_mass` at -1).
+        next: weight on the token after (`analysis.offset_mass` at 1).
+        first: weight on the first key (`analysis.key_mass`).
+        separator: weight on keys that separate or end (`analysis.key_mass`).
+        alignment: bits that a query tells about its key (`analysis.query_information`); for maps
+            between two sequences.
+    """
+
+    entropy: float
+    diagonal: float | None
+    previous: float | None
+    next: float | None
+    first: float
+    separator: float | None
+    alignment: float | None
+
+
+MEASURES = tuple(Fingerprint.__dataclass_fields__)
+
+
+@dataclass(frozen=True)
+class LayerMeasures:
+    """The heads of one layer: a fingerprint and an overview each.
+
+    Attributes:
+        fingerprints: one for each head.
+        overview: the largest weights, as in `AttentionCall.overview`.
+    """
+
+    fingerprints: tuple[Fingerprint, ...]
+    overview: Float[Tensor, "heads rows columns"]
+
+
+def measure_layer(
+    call: AttentionCall, row: int = 0, *, on_itself: bool = True, separators: Sequence[int] = (), size: int = 64
+) -> LayerMeasures:
+    """Measure every head of a call, block of queries by block of queries.
+
+    Args:
+        row: which row of the batch.
+        on_itself: whether queries and keys are one sequence: then diagonal, previous and next are
+            measured, else alignment.
+        separators: keys that separate or end.
+        size: of the overview, at most so many on a side.
+
+    Raises:
+        ValueError: if there are no queries or keys, or `on_itself` with unequal numbers of them.
+    """
+    queries, keys = call.num_queries, call.num_keys
+    if not queries or not keys or (on_itself and queries != keys):
+        expected = "as many queries as keys" if on_itself else "at least one query and one key"
+        raise ValueError(f"call: expected {expected}, got {queries} and {keys}")
+    # Few large heads or many small ones at a time: what is measured together stays in the processor's cache.
+    together = max(1, _BLOCK_WEIGHTS // (queries * keys))
+    groups = [slice(head, min(head + together, call.num_heads)) for head in range(0, call.num_heads, together)]
+    found = side_by_side(lambda heads: _read(call, row, heads, on_itself, size), groups)
+    entropy, diagonal, previous, after, column_sums = (
+        torch.cat([getattr(each, name) for each in found]) for name in _Reading.SUMS
+    )
+    mean_row = column_sums / queries
+    entropy = entropy / queries
+    neighbours = max(1, queries - 1)
+    measured: dict[str, Tensor | None] = {
+        "entropy": entropy,
+        "diagonal": diagonal / queries if on_itself else None,
+        "previous": previous / neighbours if on_itself and queries > 1 else None,
+        "next": after / neighbours if on_itself and queries > 1 else None,
+        "first": mean_row[:, 0],
+        "separator": mean_row[:, list(separators)].sum(dim=-1) if separators else None,
+        "alignment": None if on_itself else (attention_entropy(mean_row) - entropy).clamp_min(0.0),
+    }
+    heads = range(call.num_heads)
+    numbers: list[dict[str, Any]] = [
+        {name: None if value is None else float(value[head]) for name, value in measured.items()} for head in heads
+    ]
+    overview = torch.cat([each.overview for each in found])
+    return LayerMeasures(tuple(Fingerprint(**each) for each in numbers), overview)
+
+
+@dataclass
+class _Reading:
+    """Sums over the queries of some heads, and their overview."""
+
+    SUMS: ClassVar = ("entropy", "diagonal", "previous", "next", "columns")
+
+    entropy: Float[Tensor, " heads"]
+    diagonal: Float[Tensor, " heads"]
+    previous: Float[Tensor, " heads"]
+    next: Float[Tensor, " heads"]
+    columns: Float[Tensor, "heads keys"]
+    overview: Float[Tensor, "heads rows columns"]
+
+    def add(self, weights: Float[Tensor, "heads some keys"], first: int, on_itself: bool) -> None:
+        """Count these rows in, the first of which is query `first`."""
+        self.entropy += attention_entropy(weights).sum(dim=-1)
+        self.columns += weights.sum(dim=-2)
+        if on_itself:
+            for sums, offset in ((self.diagonal, 0), (self.previous, -1), (self.next, 1)):
+                if -weights.shape[-2] < first + offset < weights.shape[-1]:
+                    sums += weights.diagonal(first + offset, dim1=-2, dim2=-1).sum(dim=-1)
+
+
+def _read(call: AttentionCall, row: int, heads: slice, on_itself: bool, size: int) -> _Reading:
+    queries, keys = call.num_queries, call.num_keys
+    count, rows, columns = heads.stop - heads.start, min(size, queries), min(size, keys)
+    zeros = torch.zeros(count, dtype=torch.float64)
+    sums = (zeros, zeros.clone(), zeros.clone(), zeros.clone(), torch.zeros(count, keys, dtype=torch.float64))
+    if count * queries * keys <= _BLOCK_WEIGHTS:
+        weights = call.weights(head=heads)[row]
+        reading = _Reading(*sums, F.adaptive_max_pool2d(weights, (rows, columns)))
+        reading.add(weights, 0, on_itself)
+        return reading
+    strongest = torch.zeros(count, rows, keys)
+    reading = _Reading(*sums, strongest)
+    bins = [(i * queries // rows, -(-(i + 1) * queries // rows)) for i in range(rows)]  # as in `AttentionCall.overview`
+    height = max(1, _BLOCK_WEIGHTS // (count * keys))
+    for first in range(0, queries, height):
+        may_end()
+        last = min(first + height, queries)
+        weights = call.weights(head=heads, queries=slice(first, last))[row]
+        for i in range(first * rows // queries, -(-last * rows // queries)):  # the bins that these rows meet
+            start, stop = bins[i]
+            met = weights[:, max(0, start - first) : stop - first].amax(dim=-2)
+            torch.maximum(strongest[:, i], met, out=strongest[:, i])
+        reading.add(weights, first, on_itself)
+    reading.overview = F.adaptive_max_pool1d(strongest, columns)
+    return reading

@@ -1,0 +1,107 @@
+"""From a trained encoder-decoder to a sentence: greedy and beam search over cached steps."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from viz_core.models.encoder_decoder import EncoderDecoder
+from viz_core.pretrained.tokenization import SpecialTokens
+from viz_core.runtime.interruption import may_end
+
+
+@torch.inference_mode()
+def greedy_search(
+    model: EncoderDecoder,
+    source: Int[Tensor, "batch keys"],
+    valid_lens: Int[Tensor, "batch"],
+    special: SpecialTokens,
+    max_new_tokens: int,
+) -> list[list[int]]:
+    """The likeliest token at each step, y_t = argmax p(y | y_<t, x), until eos or max_new_tokens.
+
+    Returns:
+        Token ids of each row, without bos, with eos where it was reached.
+    """
+    state = model.decoder.init_state(model.encoder(source, valid_lens), valid_lens)
+    token = torch.full((source.shape[0], 1), special.bos, device=source.device)
+    done = torch.zeros(source.shape[0], dtype=torch.bool, device=source.device)
+    steps = []
+    for _ in range(max_new_tokens):
+        may_end()
+        logits, state = model.decoder(token, state)
+        token = _without_specials(logits[:, -1], special).argmax(dim=-1).masked_fill(done, special.pad)[:, None]
+        steps.append(token)
+        done |= token[:, 0] == special.eos
+        if bool(done.all()):
+            break
+    rows = torch.cat(steps, dim=1).tolist() if steps else [[] for _ in source]
+    return [_until_eos(row, special) for row in rows]
+
+
+@torch.inference_mode()
+def beam_search(
+    model: EncoderDecoder,
+    source: Int[Tensor, "batch keys"],
+    valid_lens: Int[Tensor, "batch"],
+    special: SpecialTokens,
+    max_new_tokens: int,
+    beam: int = 4,
+    length_penalty: float = 1.0,
+) -> list[list[int]]:
+    """The best of `beam` hypotheses by log p(y | x) / |y|^length_penalty (Wu 2016, equation 14, without coverage).
+
+    Raises:
+        ValueError: if beam < 1.
+    """
+    if beam < 1:
+        raise ValueError(f"beam: expected at least 1, got {beam}")
+    batch, device = source.shape[0], source.device
+    state = model.decoder.init_state(model.encoder(source, valid_lens), valid_lens)
+    state = state.select(torch.arange(batch, device=device).repeat_interleave(beam))
+    first_row = torch.arange(batch, device=device)[:, None] * beam
+    hypotheses = torch.full((batch * beam, 1), special.bos, device=device)
+    # All beams start alike, so only the first may branch at the first step.
+    scores = torch.full((batch, beam), -torch.inf, device=device)
+    scores[:, 0] = 0.0
+    best: list[tuple[float, list[int]]] = [(-torch.inf, []) for _ in range(batch)]
+
+    for step in range(1, max_new_tokens + 1):
+        may_end()
+        logits, state = model.decoder(hypotheses[:, -1:], state)
+        log_p = _without_specials(logits[:, -1], special).float().log_softmax(dim=-1)
+        vocab = log_p.shape[-1]
+        totals = (scores[..., None] + log_p.view(batch, beam, vocab)).flatten(1)
+        # 2 beam candidates: at most beam of them end here, so beam unfinished ones remain.
+        top_scores, top = totals.topk(2 * beam, dim=-1)
+        parents, tokens = first_row + top // vocab, top % vocab
+        ends = tokens == special.eos
+        last = step == max_new_tokens
+        for row in range(batch):
+            for rank in range(beam):
+                if ends[row, rank] or last:
+                    score = float(top_scores[row, rank]) / step**length_penalty
+                    if score > best[row][0]:
+                        tail = [int(tokens[row, rank])]
+                        best[row] = (score, hypotheses[parents[row, rank], 1:].tolist() + tail)
+        live_scores, keep = top_scores.masked_fill(ends, -torch.inf).topk(beam, dim=-1)
+        scores = live_scores
+        rows = parents.gather(1, keep).flatten()
+        hypotheses = torch.cat([hypotheses[rows], tokens.gather(1, keep).view(-1, 1)], dim=1)
+        state = state.select(rows)
+        # log p only falls, so even the most hopeful live hypothesis cannot pass this bound.
+        bound = (scores[:, 0] / max_new_tokens**length_penalty).tolist()
+        if all(b <= done for b, (done, _) in zip(bound, best, strict=True)):
+            break
+    return [tokens for _, tokens in best]
+
+
+def _without_specials(logits: Tensor, special: SpecialTokens) -> Tensor:
+    """A sentence holds neither padding nor a second beginning."""
+    ids = torch.tensor([special.pad, special.bos], device=logits.device)
+    return logits.index_fill(-1, ids, -torch.inf)
+
+
+def _until_eos(row: list[int], special: SpecialTokens) -> list[int]:
+    return row[: row.index(special.eos) + 1] if special.eos in row else row

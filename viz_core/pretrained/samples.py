@@ -1,0 +1,24 @@
+"""Sentences to start from, with references."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+_SENTENCES = Path(__file__).resolve().parents[2] / "assets" / "samples" / "sentences.json"
+
+
+@dataclass(frozen=True)
+class Sample:
+    """An English sentence and French translations people would give it."""
+
+    id: str
+    english: str
+    references: tuple[str, ...]
+
+
+def sentences() -> tuple[Sample, ...]:
+    """The book's four sentences first, then longer ones."""
+    content = json.loads(_SENTENCES.read_text(encoding="utf-8"))
+    return tuple(Sample(s["id"], s["english"], tuple(s["references"])) for s in content["sentences"])

@@ -1,0 +1,122 @@
+"""One recorded attention call: its maps, tiles and thumbnails, computed exactly when someone looks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+
+from viz_core.trace.source import Direct, Source, row_blocks
+
+
+@dataclass(frozen=True)
+class AttentionCall:
+    """One recorded attention call: its exact weights, whole or in tiles, on demand."""
+
+    site: str
+    source: Source
+
+    @property
+    def stack(self) -> str:
+        """The first part of the site: "encoder" in "encoder.0.self"."""
+        return self.site.split(".")[0]
+
+    @property
+    def kind(self) -> str:
+        """What attends to what: "self" or "cross"; "attention" for a layer used by itself."""
+        parts = self.site.split("@")[0].split(".")
+        return parts[-1] if len(parts) > 2 else parts[0]
+
+    @property
+    def layer(self) -> int:
+        """Index of the layer in its stack, from 0."""
+        parts = self.site.split("@")[0].split(".")
+        return next((int(part) for part in parts if part.isdecimal()), 0)
+
+    @property
+    def num_heads(self) -> int:
+        return self.source.shape[1]
+
+    @property
+    def num_queries(self) -> int:
+        return self.source.shape[2]
+
+    @property
+    def num_keys(self) -> int:
+        return self.source.shape[3]
+
+    @property
+    def graph_weights(self) -> Float[Tensor, "batch heads queries keys"]:
+        """The very weights that made the output, in its graph: what `torch.autograd.grad` can differentiate by.
+
+        Raises:
+            ValueError: unless the call was recorded by `record(differentiable=True)` with gradients on.
+        """
+        if not isinstance(self.source, Direct) or not self.source.values.requires_grad:
+            raise ValueError(f"site {self.site!r}: expected a call recorded by record(differentiable=True)")
+        return self.source.values
+
+    @torch.no_grad()
+    def weights(
+        self,
+        head: int | slice | None = None,
+        queries: slice | None = None,
+        keys: slice | None = None,
+    ) -> Float[Tensor, "..."]:
+        """Exact attention weights, float32 on the CPU: (batch, heads, queries, keys), or one tile of them.
+
+        Every row sums to 1 over ALL keys, also where only a slice of keys is asked for; a row
+        whose keys are all masked is zeros. A head given as a number drops the heads axis.
+
+        Raises:
+            IndexError: if there is no such head.
+        """
+        heads = _heads(head, self.num_heads)
+        rows = range(*(queries or slice(None)).indices(self.num_queries))
+        columns = keys or slice(None)
+        parts = [
+            self.source.rows(heads, block)[..., columns].cpu()
+            for block in row_blocks(self.source, rows, heads.stop - heads.start)
+        ]
+        tile = parts[0] if len(parts) == 1 else torch.cat(parts, dim=2)
+        return tile[:, 0] if isinstance(head, int) else tile
+
+    @torch.no_grad()
+    def overview(self, size: int = 64) -> Float[Tensor, "batch heads rows columns"]:
+        """Max-pooled thumbnails, at most `size` on a side, computed block by block.
+
+        Thumbnail pixel (i, j) is the largest weight with query in bin i and key in bin j, where
+        bin i of s over n tokens is floor(i n / s) .. ceil((i + 1) n / s) - 1, as in torch's
+        adaptive max-pooling. Up to `size` tokens the thumbnail is the map itself.
+
+        Raises:
+            ValueError: if size is not positive.
+        """
+        if size < 1:
+            raise ValueError(f"size: expected at least 1, got {size}")
+        num_rows, num_columns = min(size, self.num_queries), min(size, self.num_keys)
+        every = slice(0, self.num_heads)
+        if len(row_blocks(self.source, range(self.num_queries), self.num_heads)) == 1:  # the whole map is small enough
+            whole = self.source.rows(every, slice(0, self.num_queries))
+            return F.adaptive_max_pool2d(whole, (num_rows, num_columns)).cpu()
+        rows = []
+        for i in range(num_rows):
+            start, stop = i * self.num_queries // num_rows, -(-(i + 1) * self.num_queries // num_rows)
+            blocks = row_blocks(self.source, range(start, stop), self.num_heads)
+            strongest = [self.source.rows(every, block).amax(dim=2) for block in blocks]
+            rows.append(F.adaptive_max_pool1d(torch.stack(strongest).amax(dim=0), num_columns))
+        return torch.stack(rows, dim=2).cpu()
+
+
+def _heads(head: int | slice | None, num_heads: int) -> slice:
+    if isinstance(head, int):
+        if not -num_heads <= head < num_heads:
+            raise IndexError(f"head: expected 0 to {num_heads - 1}, got {head}")
+        return slice(head % num_heads, head % num_heads + 1)
+    start, stop, step = (head or slice(None)).indices(num_heads)
+    if step != 1:
+        raise IndexError(f"head: expected a slice of neighbours, got step {step}")
+    return slice(start, max(start, stop))

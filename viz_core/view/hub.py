@@ -1,0 +1,79 @@
+"""A run of a Hugging Face model as the groups an attention view shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from viz_core.hub import HubRun, Token
+from viz_core.view.map_group import MapGroup, MapPicture
+from viz_core.view.state import Look, ViewState
+
+# What the queries and the keys of each kind are, by the names of their labels.
+_SIDES = {
+    "encoder-self": ("text", "text"),
+    "decoder-self": ("text", "text"),
+    "decoder-cross": ("written", "source"),
+}
+
+
+def hub_groups(run: HubRun, labels: Mapping[str, str]) -> tuple[MapGroup, ...]:
+    """One group for each kind of maps.
+
+    Args:
+        labels: names "encoder-self", "decoder-self", "decoder-cross", "text", "patches", "source", "written"
+            and "read".
+    """
+    groups = []
+    seen = _seen(run)
+    for maps in run.maps:
+        rows, columns = _SIDES.get(maps.id, ("text", "text"))
+        if maps.id == "decoder-self" and run.decoder_tokens:
+            rows, columns = "written", "read"
+        if run.grid is not None:
+            rows = columns = "patches"
+        groups.append(
+            MapGroup(
+                maps.id,
+                labels.get(maps.id, maps.id),
+                labels[rows],
+                labels[columns],
+                tuple(token.label for token in maps.query_tokens),
+                tuple(token.label for token in maps.key_tokens),
+                maps.calls,
+                query_words=_words(run, maps.query_tokens),
+                key_words=_words(run, maps.key_tokens),
+                seen=seen,
+            )
+        )
+    return tuple(groups)
+
+
+def first_look(groups: Sequence[MapGroup]) -> ViewState:
+    """What is open at first: the middle layer, where maps are neither all neighbours nor all resting places."""
+    group = next((group for group in groups if group.id == "decoder-cross"), groups[-1])
+    look = Look() if group.seen is None else Look(mode="picture", scale="linear")
+    return ViewState(group.id, len(group.calls) // 2, 0, look=look)
+
+
+def token_words(tokens: Sequence[Token]) -> tuple[int, ...]:
+    """The number of the word each token is a piece of; a special token is a word of its own."""
+    numbers: list[int] = []
+    after_special = True
+    for token in tokens:
+        starts = token.starts_word or token.special or after_special
+        numbers.append(numbers[-1] + starts if numbers else 0)
+        after_special = token.special
+    return tuple(numbers)
+
+
+def _seen(run: HubRun) -> MapPicture | None:
+    if run.grid is None or run.image is None:
+        return None
+    num_special = len(run.tokens) - run.grid[0] * run.grid[1]
+    return MapPicture(np.asarray(run.image.convert("RGB")), run.grid, num_special)
+
+
+def _words(run: HubRun, tokens: Sequence[Token]) -> tuple[int, ...] | None:
+    return None if run.grid is not None else token_words(tokens)

@@ -1,0 +1,77 @@
+"""The state of an attention view as three short words of an address: head, pin and look."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+
+from viz_core.view.map_group import MapGroup
+from viz_core.view.state import Look, ViewState, read_look, read_pins
+
+
+@dataclass(frozen=True)
+class ViewLink:
+    """What an address says of a view; None where it says nothing.
+
+    Attributes:
+        head: the opened head, its group, layer and head from 0 ("cross.2.5").
+        pin: pinned tokens, queries or keys ("q10" or "k3.k4").
+        look: what differs from the look a view has at first ("mode-links~scale-log").
+    """
+
+    head: str | None = None
+    pin: str | None = None
+    look: str | None = None
+
+
+def read_link(link: ViewLink, groups: Sequence[MapGroup], default: ViewState) -> tuple[ViewState, bool]:
+    """The state that a link asks for, and whether all of it could be had.
+
+    Links are written by anyone: what is malformed, absent from these groups or out of range gives
+    the default, a bad pin or look on a good head gives the head without it.
+    """
+    state, understood = default, True
+    if link.head is not None:
+        parts = re.fullmatch(r"([a-z0-9_-]{1,32})\.([0-9]{1,4})\.([0-9]{1,4})", link.head)
+        # Neither pins nor chosen heads of the default belong to another head.
+        if parts is None:
+            return default, False
+        state = ViewState(parts[1], int(parts[2]), int(parts[3]), look=default.look)
+        if not state.fits(groups):
+            return default, False
+    if link.pin is not None:
+        pins = read_pins(link.pin)
+        pinned = replace(state, pins=pins or ())
+        understood = pins is not None and pinned.fits(groups)
+        state = pinned if understood else state
+    if link.look is not None:
+        words = dict(item.split("-", 1) for item in link.look[:400].split("~") if "-" in item)
+        look, known = read_look(words, state.look)
+        looking = replace(state, look=look)
+        fits = looking.fits(groups)
+        understood = understood and known and fits and bool(words)
+        state = looking if fits else state
+    return state, understood
+
+
+def write_link(state: ViewState, default: ViewState) -> ViewLink:
+    """A link to this state: nothing for what is as in the default, so that plain links stay plain."""
+    head = f"{state.group}.{state.layer}.{state.head}"
+    moved = (state.group, state.layer, state.head, state.pins) != (
+        default.group,
+        default.layer,
+        default.head,
+        default.pins,
+    )
+    return ViewLink(
+        head if moved else None,
+        ".".join(map(str, state.pins)) or None if moved else None,
+        _write_look(state.look, default.look),
+    )
+
+
+def _write_look(look: Look, default: Look) -> str | None:
+    before = asdict(default)
+    changed = [f"{name}-{value}" for name, value in asdict(look).items() if value != before[name]]
+    return "~".join(changed) or None

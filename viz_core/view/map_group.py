@@ -1,0 +1,185 @@
+"""Attention maps of one kind, layer by layer, and what a thumbnail grid shows of them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import torch
+from jaxtyping import UInt8
+from torch import Tensor
+
+from viz_core.maps.fingerprints import Fingerprint, measure_layer
+from viz_core.trace import AttentionCall
+
+THUMBNAIL_SIZES = (64, 48, 32)
+"""Thumbnails have at most so many pixels on a side, the largest that fits; a map no larger is its own thumbnail."""
+
+GRID_BYTES = 384 * 1024
+"""All thumbnails of a group fit into so many bytes, unless there are more heads than of the smallest do."""
+
+# Tokens that separate or end, as the common tokenizers write them.
+_SEPARATORS = re.compile(r"\[SEP\]|</s>|<eos>|<sep>|<\|endoftext\|>|<\|im_end\|>|<\|eot_id\|>|<end_of_turn>")
+_stamps = count()
+
+
+@dataclass(frozen=True)
+class LayerPicture:
+    """What the grid shows of one layer: a thumbnail and the measures of each head.
+
+    Attributes:
+        thumbnails: weights in 8 bits (`in_bytes`), max-pooled as in `AttentionCall.overview`.
+        fingerprints: one for each head.
+    """
+
+    thumbnails: UInt8[Tensor, "heads rows columns"]
+    fingerprints: tuple[Fingerprint, ...]
+
+
+@runtime_checkable
+class Elsewhere(Protocol):
+    """Where the queries and keys of a run lie on another machine: what gets pictures and parts of maps from there."""
+
+    def picture(self, group: str, layer: int) -> LayerPicture:
+        """One layer of a group as the grid shows it."""
+        ...
+
+    def part(self, name: str) -> Any:
+        """A `view_answers.Part` by its name, in which the run is input 0."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class MapPicture:
+    """The picture whose patches are the tokens of a group: special tokens first, then patches row by row.
+
+    Attributes:
+        pixels: red, green and blue, as the model saw it.
+        grid: rows and columns of patches.
+        num_special: tokens before the patches.
+    """
+
+    pixels: UInt8[np.ndarray, "height width 3"]
+    grid: tuple[int, int]
+    num_special: int
+
+    @property
+    def num_tokens(self) -> int:
+        return self.num_special + self.grid[0] * self.grid[1]
+
+
+@dataclass(frozen=True)
+class MapGroup:
+    """Maps of one kind (say, the decoder's cross-attention): one call for each layer, the same tokens in all.
+
+    Hold on to a group between looks: it keeps its pictures, and a browser that has its tokens and
+    maps is not sent them again.
+
+    Attributes:
+        id: short name for links: lower-case letters, digits, "_" and "-".
+        label: name of the kind, for people.
+        queries_label: what the queries are, for people ("French").
+        keys_label: what the keys are, for people ("English").
+        query_tokens: one for each query, as they are; whoever draws them escapes them.
+        key_tokens: one for each key.
+        calls: the layers, first to last.
+        row: which row of the batch.
+        query_words: the number of the word each query is a piece of (`viz_core.words.word_numbers`);
+            None where every token is a word.
+        key_words: the same for keys.
+        elsewhere: the other machine, where queries and keys lie on one; None where they are here.
+        seen: the picture the tokens are patches of, so that attention can lie over it; None for text.
+
+    Raises:
+        ValueError: if the id could not stand in a link, there is no layer, the tokens are not as
+            many as the maps have rows and columns or as the picture has patches, or the batch has no such row.
+    """
+
+    id: str
+    label: str
+    queries_label: str
+    keys_label: str
+    query_tokens: tuple[str, ...]
+    key_tokens: tuple[str, ...]
+    calls: tuple[AttentionCall, ...]
+    row: int = 0
+    query_words: tuple[int, ...] | None = None
+    key_words: tuple[int, ...] | None = None
+    seen: MapPicture | None = field(default=None, compare=False, repr=False)
+    elsewhere: Elsewhere | None = field(default=None, compare=False, repr=False)
+    stamp: int = field(default_factory=lambda: next(_stamps), init=False, compare=False)
+    """Differs between any two groups of this process."""
+    _pictures: dict[int, LayerPicture] = field(default_factory=dict, init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch("[a-z0-9_-]{1,32}", self.id):
+            raise ValueError(f"id: expected 1 to 32 of a-z, 0-9, _ and -, got {self.id!r}")
+        if not self.calls:
+            raise ValueError(f"calls of {self.id!r}: expected at least one layer, got none")
+        tokens = len(self.query_tokens), len(self.key_tokens)
+        for call in self.calls:
+            batch = call.source.shape[0]
+            if (call.num_queries, call.num_keys) != tokens:
+                raise ValueError(
+                    f"tokens of {self.id!r}: expected {call.num_queries} for queries and {call.num_keys} for keys"
+                    f" as in {call.site}, got {tokens[0]} and {tokens[1]}"
+                )
+            if not 0 <= self.row < batch:
+                raise ValueError(f"row of {self.id!r}: expected 0 to {batch - 1}, got {self.row}")
+        for name, words, number in (("query", self.query_words, tokens[0]), ("key", self.key_words, tokens[1])):
+            if words is not None and len(words) != number:
+                raise ValueError(
+                    f"{name}_words of {self.id!r}: expected one for each of {number} tokens, got {len(words)}"
+                )
+        if self.seen is not None and tokens != (self.seen.num_tokens,) * 2:
+            raise ValueError(
+                f"seen of {self.id!r}: expected {self.seen.num_tokens} queries and keys, its special tokens and"
+                f" patches, got {tokens[0]} and {tokens[1]}"
+            )
+
+    @property
+    def on_itself(self) -> bool:
+        """Whether queries and keys are places of one sequence, so that a diagonal means something."""
+        return len(self.query_tokens) == len(self.key_tokens) and all(call.kind != "cross" for call in self.calls)
+
+    @property
+    def separators(self) -> tuple[int, ...]:
+        """Keys that separate or end ("[SEP]", "</s>", "<eos>" and their like)."""
+        return tuple(i for i, token in enumerate(self.key_tokens) if _SEPARATORS.fullmatch(token))
+
+    @property
+    def thumbnail_size(self) -> int:
+        """Pixels on a side of this group's thumbnails, at most: the more heads there are, the smaller each is drawn."""
+        heads = sum(call.num_heads for call in self.calls)
+        rows, columns = len(self.query_tokens), len(self.key_tokens)
+        return next(
+            (size for size in THUMBNAIL_SIZES if heads * min(size, rows) * min(size, columns) <= GRID_BYTES),
+            THUMBNAIL_SIZES[-1],
+        )
+
+    def picture(self, layer: int) -> LayerPicture:
+        """A layer as the grid shows it; computed once and kept."""
+        if layer not in self._pictures and self.elsewhere is not None:
+            self._pictures[layer] = self.elsewhere.picture(self.id, layer)
+        elif layer not in self._pictures:
+            measured = measure_layer(
+                self.calls[layer],
+                self.row,
+                on_itself=self.on_itself,
+                separators=self.separators,
+                size=self.thumbnail_size,
+            )
+            self._pictures[layer] = LayerPicture(in_bytes(measured.overview), measured.fingerprints)
+        return self._pictures[layer]
+
+    def has_picture(self, layer: int) -> bool:
+        """Whether the picture of this layer costs nothing any more."""
+        return layer in self._pictures
+
+
+def in_bytes(weights: Tensor) -> Tensor:
+    """Weights in 8 bits: round(255 sqrt(w)). The root keeps small weights apart, which long maps are made of."""
+    return (weights.nan_to_num(0.0).clamp(0, 1).sqrt() * 255).round().to(torch.uint8)

@@ -1,0 +1,96 @@
+"""The attention view as one HTML file: the same markup, style and scripts, its numbers inside, no server behind it."""
+
+from __future__ import annotations
+
+import base64
+import html
+from functools import cache
+from pathlib import Path
+
+from viz_core.view.payload import View, encode_view, every_part
+from viz_core.view.state import ViewState
+
+COMPONENTS = Path(__file__).resolve().parents[2] / "assets" / "components"
+
+# One idea a file, joined into one module: what is used comes before what uses it.
+SCRIPTS = (
+    *("shared/frame", "shared/canvas", "shared/mount"),
+    *("words", "store", "state", "axis", "matrix", "cells", "colours", "raster"),
+    *("map_layout", "map_draw", "links", "over_picture", "plot", "measures", "heads", "pointer", "zoom", "map_events"),
+    *("sentence", "svg", "npz", "export", "tools", "main"),
+)
+
+PAGE_BYTES = 8 * 2**20
+"""A file holds all thumbnails, and exact maps up to so many bytes."""
+
+# What Streamlit's theme gives the view inside the app (.streamlit/config.toml).
+_THEME = """
+:root {
+  color-scheme: light dark;
+  --st-font: system-ui, sans-serif; --st-heading-font: Georgia, "DejaVu Serif", serif;
+  --st-heading-font-size-3: 1.15rem; --st-heading-font-weight-3: 700;
+  --st-base-radius: 0.6rem; --st-button-radius: 0.6rem;
+  --st-text-color: #1d2125; --st-heading-color: #1d2125; --st-primary-color: #0b6e66;
+  --st-background-color: #fbfaf7; --st-border-color: #dcd8cf; --st-chart-categorical-colors: #0072b2,#d55e00;
+}
+@media (prefers-color-scheme: dark) {
+  :root {
+    --st-text-color: #e7e5df; --st-heading-color: #e7e5df; --st-primary-color: #4fb8ac;
+    --st-background-color: #14181a; --st-border-color: #353d41; --st-chart-categorical-colors: #56b4e9,#f08c42;
+  }
+}
+body { margin: 0; padding: 1rem; background: var(--st-background-color); }
+"""
+
+_PAGE = """<!doctype html>
+<html lang="{language}">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<style>{theme}{style}</style>
+</head>
+<body>
+<main id="here">{markup}</main>
+<script type="application/octet-stream" id="data">{data}</script>
+<script type="module">
+{script}
+const bytes = Uint8Array.from(atob(document.getElementById("data").textContent), (c) => c.charCodeAt(0));
+const redraw = () => showComponent({{ data: bytes, parentElement: document.getElementById("here") }});
+redraw();
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+</script>
+</body>
+</html>
+"""
+
+
+@cache
+def view_script() -> str:
+    """All scripts of the view as one module."""
+    folder = COMPONENTS / "attention_view"
+    files = [(COMPONENTS if script.startswith("shared/") else folder) / f"{script}.js" for script in SCRIPTS]
+    return "\n".join(file.read_text(encoding="utf-8") for file in files)
+
+
+def view_page(view: View, state: ViewState, title: str = "Attention", most_bytes: int = PAGE_BYTES) -> str:
+    """A page that shows the view from a file, a notebook or an e-mail; nothing in it is loaded from anywhere.
+
+    Args:
+        view: what there is.
+        state: what it opens with.
+        title: of the page.
+        most_bytes: so many bytes of exact maps go in; the other heads stay thumbnails.
+    """
+    wants = every_part(view, most_bytes)
+    data = encode_view(view, state, wants=wants, most_wants=len(wants), offline=True)
+    folder = COMPONENTS / "attention_view"
+    return _PAGE.format(
+        language=html.escape(view.language, quote=True),
+        title=html.escape(title),
+        theme=_THEME,
+        style=(folder / "style.css").read_text(encoding="utf-8"),
+        markup=(folder / "view.html").read_text(encoding="utf-8"),
+        data=base64.b64encode(data).decode("ascii"),
+        script=view_script().replace("export default function", "function showComponent", 1),
+    )

@@ -1,0 +1,286 @@
+"""The conversation between Python and the attention view, and the bytes it is held in.
+
+The browser says (a small JSON message, whenever the reader has moved)
+
+    {turn, ask, have, wants, group, layer, head, pins, look}
+
+    turn    counts the reader's moves: Python keeps the newest, and says which it has seen
+    have    the stamp of the base the browser holds, or none
+    ask     names this asking, so that it is answered once
+    wants   names of parts that are on the screen and not here yet (see below)
+    group.. the state (`view_state.ViewState`)
+
+and Python answers with one run of bytes (`framing.frame`): a JSON header, then parts.
+
+    version  2
+    stamp    names the base: the groups, their tokens and the words
+    turn     how many of the reader's moves are in `state`
+    state    {group, layer, head, pins: ["q3"], look: {name: word}}
+    offline  true in a file without Python behind it: what is not here cannot be asked for
+    base     only where the browser does not hold it:
+             {language, words, inputs: [label, ...], measures: [name, ...],
+              groups: one list an input: [{id, label, queries_label, keys_label, query_tokens, key_tokens,
+                       query_words, key_words, on_itself, separators, exact, layers: [{number, heads}],
+                       seen: {grid: [rows, columns], special} or null}]}
+             query_words and key_words number the word of every token, or are null;
+             exact: whether whole maps are sent (both sides have at most `EXACT_TOKENS`), or tiles
+    parts    [{name, kind, offset, shape, ...}], each an answer by the name of its question:
+             "picture INPUT GROUP LAYER"      heads x rows x columns, kind "root", with measures: [{name: number}]
+             "image INPUT GROUP"              height x width x 3, kind "bytes": the picture the tokens are patches of
+             "token INPUT GROUP LAYER q5"     heads x keys, kind "exact": what query 5 looks at ("k5": who at key 5)
+             "map MAPNAME"                    the whole exact map, kind "exact"
+             "tile MAPNAME R C I J"           cells of 2^R x 2^C tokens: rows from I, columns from J times TILE cells;
+                                              kind "exact" where R and C are 0, else "root", the largest weight of each
+             "page"                           the view as an HTML file, kind "bytes"
+             MAPNAME as in `map_part.MapName`
+    missing  names that were wanted and cannot be had
+
+"exact" is float32, little-endian; "root" is one byte round(255 sqrt(w)). Every part starts at a multiple of 4.
+
+A first answer holds the open group's pictures as far as they come quickly, the open layer's first, and exactly as many
+maps as fit `EXACT_BYTES`: those of the whole group, or of the open layer, or the open head alone. Where attention lies
+over a picture, it holds that and what the pinned tokens look at instead of maps. All else is asked for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from viz_core.figures.framing import Sections, frame, unframe
+from viz_core.maps.fingerprints import MEASURES
+from viz_core.view.answers import Part, PartError, Strips, answer, exact_is_whole
+from viz_core.view.map_group import MapGroup
+from viz_core.view.map_part import MapName
+from viz_core.view.state import ViewState
+from viz_core.view.words import WORD_NAMES
+
+VERSION = 2
+
+EXACT_BYTES = 128 * 1024
+"""So many bytes of exact maps are sent unasked."""
+
+QUICK_WEIGHTS = 2**26
+"""Pictures are sent unasked as long as no more weights than this must be computed for them."""
+
+FIRST_WEIGHTS = 2**28
+"""The same for the open layer's: a reader would wait for it anyway, and a second question costs time as well."""
+
+MOST_WANTS = 64
+
+
+@dataclass(frozen=True)
+class View:
+    """Everything a view shows, whatever the reader does.
+
+    Attributes:
+        groups: the kinds of maps, in the order of their tabs.
+        words: every word of `WORD_NAMES`.
+        second: the same kinds of maps for another input, to compare with; or none.
+        inputs: what the two inputs are, for people; needed with `second`.
+        language: of the words, as a BCP 47 tag; decides how numbers are written.
+
+    Raises:
+        ValueError: if there is no group, two share an id, the second input's ids differ, or a word is missing.
+    """
+
+    groups: Sequence[MapGroup]
+    words: Mapping[str, str] = field(repr=False)
+    second: Sequence[MapGroup] = ()
+    inputs: tuple[str, str] = ("", "")
+    language: str = "en"
+
+    def __post_init__(self) -> None:
+        ids = [group.id for group in self.groups]
+        if not ids or len(set(ids)) != len(ids):
+            raise ValueError(f"groups: expected one of each id, got {', '.join(ids) or 'none'}")
+        if self.second and [group.id for group in self.second] != ids:
+            raise ValueError(f"second: expected groups {', '.join(ids)}, got {', '.join(g.id for g in self.second)}")
+        missing = [name for name in WORD_NAMES if name not in self.words]
+        if missing:
+            raise ValueError(f"words: expected all of WORD_NAMES, got none for {', '.join(missing)}")
+
+    @property
+    def stamp(self) -> str:
+        """Differs where the groups or the language do."""
+        stamps = "-".join(str(group.stamp) for group in (*self.groups, *self.second))
+        return f"{self.language}:{stamps}:{'|'.join(self.inputs)}"
+
+    def group(self, number: int, name: str) -> MapGroup | None:
+        """A group by its input and id."""
+        groups = (self.groups, self.second)[number]
+        return next((group for group in groups if group.id == name), None)
+
+
+@dataclass(frozen=True)
+class DecodedView:
+    """A view's bytes read back.
+
+    Attributes:
+        header: as described above.
+        parts: exact ones as float32, others as bytes, by name.
+    """
+
+    header: dict[str, Any]
+    parts: dict[str, Tensor]
+
+
+def encode_view(
+    view: View,
+    state: ViewState,
+    *,
+    turn: int = 0,
+    known: bool = False,
+    wants: Sequence[str] = (),
+    most_wants: int = MOST_WANTS,
+    page: bytes | None = None,
+    offline: bool = False,
+) -> bytes:
+    """The next answer to the browser.
+
+    Args:
+        view: what there is.
+        state: what to open.
+        turn: how many moves of the reader `state` takes account of: a browser that has moved on
+            since keeps its own state and takes only the parts.
+        known: whether the browser holds the base of this view already.
+        wants: names of parts it asks for; those that cannot be had are named in `missing`.
+        most_wants: so many of them are answered.
+        page: what the part "page" is.
+        offline: whether nothing can be asked for later.
+
+    Raises:
+        ValueError: if the groups lack the open head.
+    """
+    if not state.fits(view.groups):
+        ids = ", ".join(group.id for group in view.groups)
+        raise ValueError(f"state: expected a head and tokens of the groups {ids}, got {state}")
+    names = list(dict.fromkeys([*([] if known else _unasked(view, state)), *wants[:most_wants]]))
+    sections, parts, missing = Sections(), [], []
+    strips: Strips = {}
+    for name in names:
+        try:
+            made = page if name == "page" else None
+            part = Part("bytes", np.frombuffer(made, np.uint8)) if made else answer(view.group, name, strips)
+        except PartError:
+            missing.append(name)
+            continue
+        place = {"name": name, "kind": part.kind, "offset": sections.add(part.array), "shape": list(part.array.shape)}
+        parts.append(place | part.notes)
+    header = {
+        "version": VERSION,
+        "stamp": view.stamp,
+        "turn": turn,
+        "state": write_state(state),
+        "offline": offline,
+        "parts": parts,
+        "missing": missing,
+    }
+    if not known:
+        header["base"] = _base(view)
+    return frame(header, sections)
+
+
+def decode_view(data: bytes) -> DecodedView:
+    """Read the bytes of `encode_view` back.
+
+    Raises:
+        ValueError: if the bytes are cut short or of another version.
+    """
+    header, start = unframe(data)
+    if header.get("version") != VERSION:
+        raise ValueError(f"version: expected {VERSION}, got {header.get('version')}")
+    parts = {}
+    for place in header["parts"]:
+        dtype = "<f4" if place["kind"] == "exact" else "u1"
+        values = np.frombuffer(data, dtype, count=math.prod(place["shape"]), offset=start + place["offset"])
+        parts[place["name"]] = torch.from_numpy(values.reshape(place["shape"]).copy())
+    return DecodedView(header, parts)
+
+
+def write_state(state: ViewState) -> dict[str, Any]:
+    """The state as the browser has it."""
+    return asdict(state) | {"pins": [str(pin) for pin in state.pins]}
+
+
+def every_part(view: View, most_bytes: int) -> list[str]:
+    """Names of all pictures and as many exact maps as fit: what a file without Python behind it holds."""
+    names, room = [], most_bytes
+    for number, groups in enumerate((view.groups, view.second)):
+        for group in groups:
+            names += [f"picture {number} {group.id} {layer}" for layer in range(len(group.calls))]
+            names += _over_picture(number, group, ("q0",)) if group.seen else []
+            heads = list(_heads(group)) if exact_is_whole(group) else []
+            size = 4 * len(group.query_tokens) * len(group.key_tokens)
+            fitting = heads[: max(0, room // max(1, size))]
+            names += [f"map {MapName(number, group.id, (head,))}" for head in fitting]
+            room -= len(fitting) * size
+    return names
+
+
+def _unasked(view: View, state: ViewState) -> list[str]:
+    """What is sent before anyone asks: pictures that come quickly, exact maps that are small."""
+    group = next(group for group in view.groups if group.id == state.group)
+    size = len(group.query_tokens) * len(group.key_tokens)
+    names, room = [], QUICK_WEIGHTS
+    nearest = sorted(range(len(group.calls)), key=lambda layer: abs(layer - state.layer))
+    for layer in nearest:  # as the browser asks for them
+        needed = 0 if group.has_picture(layer) else size * group.calls[layer].num_heads
+        room -= needed
+        if room >= 0 or (layer == state.layer and needed <= FIRST_WEIGHTS):
+            names.append(f"picture 0 {group.id} {layer}")
+    if state.look.mode == "picture":
+        return names + _over_picture(0, group, tuple(map(str, state.pins)) or ("q0",))
+    if not exact_is_whole(group):
+        return names
+    heads = list(_heads(group))
+    of_layer = [head for head in heads if head[0] == state.layer]
+    choices = (heads, of_layer, [(state.layer, state.head)])
+    sent = next((some for some in choices if 4 * size * len(some) <= EXACT_BYTES), choices[-1])
+    return names + [f"map {MapName(0, group.id, (head,))}" for head in sent]
+
+
+def _over_picture(number: int, group: MapGroup, tokens: Sequence[str]) -> list[str]:
+    """The picture, and what these tokens look at in every layer."""
+    layers = range(len(group.calls))
+    rows = [f"token {number} {group.id} {layer} {token}" for token in tokens for layer in layers]
+    return [f"image {number} {group.id}", *rows]
+
+
+def _heads(group: MapGroup) -> Iterator[tuple[int, int]]:
+    return ((layer, head) for layer, call in enumerate(group.calls) for head in range(call.num_heads))
+
+
+def _base(view: View) -> dict[str, Any]:
+    both = (view.groups, view.second) if view.second else (view.groups,)
+    return {
+        "language": view.language,
+        "words": {name: view.words[name] for name in WORD_NAMES},
+        "inputs": list(view.inputs),
+        "measures": list(MEASURES),
+        "groups": [[_describe(group) for group in groups] for groups in both],
+    }
+
+
+def _describe(group: MapGroup) -> dict[str, Any]:
+    return {
+        "id": group.id,
+        "label": group.label,
+        "queries_label": group.queries_label,
+        "keys_label": group.keys_label,
+        "query_tokens": group.query_tokens,
+        "key_tokens": group.key_tokens,
+        "query_words": group.query_words,
+        "key_words": group.key_words,
+        "on_itself": group.on_itself,
+        "separators": group.separators,
+        "exact": exact_is_whole(group),
+        "seen": group.seen and {"grid": group.seen.grid, "special": group.seen.num_special},
+        "layers": [{"number": call.layer + 1, "heads": call.num_heads} for call in group.calls],
+    }

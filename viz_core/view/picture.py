@@ -1,0 +1,37 @@
+"""Groups for the attention view, and pictures that are more than maps: what the vision chapter draws."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from viz_core.pretrained import Classification
+from viz_core.view.map_group import MapGroup, MapPicture
+from viz_core.view.state import Look, ViewState
+
+Labels = Mapping[str, str]
+
+
+def token_names(grid: tuple[int, int], num_special: int) -> tuple[str, ...]:
+    """Class token, registers, then patches by row and column from 1: "[CLS]", "1, 1", "1, 2", ..."""
+    special = ("[CLS]", *(f"[REG {i}]" for i in range(1, num_special)))[:num_special]
+    return (*special, *(f"{row}, {column}" for row in range(1, grid[0] + 1) for column in range(1, grid[1] + 1)))
+
+
+def picture_groups(found: Classification, labels: Labels) -> tuple[MapGroup, ...]:
+    """Self-attention of all layers, over the picture as the model saw it.
+
+    Args:
+        labels: names "self", "queries" and "keys".
+    """
+    names = token_names(found.grid, found.num_special)
+    pixels = np.asarray(found.prepared.seen.convert("RGB"))
+    picture = MapPicture(pixels, found.grid, found.num_special)
+    sides = labels["self"], labels["queries"], labels["keys"]
+    return (MapGroup("encoder-self", *sides, names, names, tuple(found.trace), seen=picture),)
+
+
+def first_look(groups: tuple[MapGroup, ...]) -> ViewState:
+    """What is open at first: the last layer but one, where maps have found things and still look at them."""
+    return ViewState(groups[0].id, max(0, len(groups[0].calls) - 2), 0, look=Look(mode="picture", scale="linear"))

@@ -1,0 +1,169 @@
+"""Which head is open, which tokens are pinned, and how it is looked at: the state of an attention view, as a value."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Literal, TypeGuard
+
+from viz_core.maps.fingerprints import MEASURES
+from viz_core.view.map_group import MapGroup
+
+Axis = Literal["query", "key"]
+AXES: dict[str, Axis] = {"q": "query", "k": "key"}
+MOST_PINS = 64
+
+_HEAD = r"[0-9]{1,4}\.[0-9]{1,4}"
+# What each way of looking may be, as it stands in a message of the browser and in a link.
+_ALLOWED = {
+    "mode": "map|links|picture",
+    "scale": "sqrt|linear|log",
+    "palette": "viridis|cividis|magma|greys",
+    "unit": "tokens|words",
+    "fold": "mean|sum",
+    "heads": rf"one|layer|all|{_HEAD}(?:_{_HEAD}){{0,63}}",
+    "how": "mean|max",
+    "compare": "off|side|difference",
+    "other": rf"[01]\.{_HEAD}|none",
+    "sort": "layer|" + "|".join(MEASURES),
+    "filter": r"[\w .<>=,]{0,40}",
+    "links": r"w[01](?:\.[0-9]{1,4})?|k[0-9]{1,2}",
+    "patches": "exact|smooth|off",
+    "zoom": r"whole|[0-9]{1,6}\.[0-9]{1,6}\.[0-9]{1,6}\.[0-9]{1,6}",
+}
+
+
+@dataclass(frozen=True)
+class Pin:
+    """A token held fast: a query (its row is read) or a key (its column is)."""
+
+    axis: Axis
+    index: int
+
+    def __str__(self) -> str:
+        """ "q10" or "k3", as it stands in a link."""
+        return f"{self.axis[0]}{self.index}"
+
+
+@dataclass(frozen=True)
+class Look:
+    """How the open head is looked at. Every field is a word, so that messages, links and defaults are all alike.
+
+    Attributes:
+        mode: "map", "links", or for groups with a picture "picture".
+        scale: how colour grows with weight: "sqrt", "linear" or "log".
+        palette: "viridis", "cividis", "magma" or "greys".
+        unit: "tokens" or "words".
+        fold: several pinned tokens are read as their "mean" or "sum".
+        heads: "one" (the open one), "layer" (all of its layer), "all", or chosen ones ("2.1_2.3").
+        how: several heads are combined by "mean" or "max".
+        compare: "off", "side" by side or "difference", with `other`.
+        other: input, layer and head compared with ("1.2.5"), or "none".
+        sort: order of the grid: "layer" or a measure.
+        filter: which heads the grid shows ("previous > 0.5").
+        links: which links are drawn: those from a weight on ("w0.05") or the strongest of each query ("k3").
+        patches: how attention lies over a picture: "exact" squares, "smooth", or "off".
+        zoom: "whole", or first row, first column, rows and columns of the part shown ("128.0.64.64").
+    """
+
+    mode: str = "map"
+    scale: str = "sqrt"
+    palette: str = "viridis"
+    unit: str = "tokens"
+    fold: str = "mean"
+    heads: str = "one"
+    how: str = "mean"
+    compare: str = "off"
+    other: str = "none"
+    sort: str = "layer"
+    filter: str = ""
+    links: str = "w0.1"
+    patches: str = "exact"
+    zoom: str = "whole"
+
+    def __post_init__(self) -> None:
+        for name, value in asdict(self).items():
+            if not re.fullmatch(_ALLOWED[name], value):
+                raise ValueError(f"{name}: expected {_ALLOWED[name]}, got {value!r}")
+
+
+@dataclass(frozen=True)
+class ViewState:
+    """The opened head: its group's id, its layer and head counted from 0; pinned tokens, all on one side; the look."""
+
+    group: str
+    layer: int
+    head: int
+    pins: tuple[Pin, ...] = ()
+    look: Look = field(default_factory=Look)
+
+    def fits(self, groups: Sequence[MapGroup]) -> bool:
+        """Whether these groups have that head, those tokens and all heads that the look names."""
+        group = next((group for group in groups if group.id == self.group), None)
+        if group is None or not has_head(group, self.layer, self.head):
+            return False
+        if self.look.mode == "picture" and group.seen is None:
+            return False
+        if len(self.pins) > MOST_PINS or len({pin.axis for pin in self.pins}) > 1:
+            return False
+        sizes = {"query": len(group.query_tokens), "key": len(group.key_tokens)}
+        if not all(0 <= pin.index < sizes[pin.axis] for pin in self.pins):
+            return False
+        return all(has_head(group, layer, head) for layer, head in chosen_heads(self.look.heads))
+
+
+def has_head(group: MapGroup, layer: int, head: int) -> bool:
+    """Whether a group has this layer and head."""
+    return 0 <= layer < len(group.calls) and 0 <= head < group.calls[layer].num_heads
+
+
+def chosen_heads(heads: str) -> list[tuple[int, int]]:
+    """Layer and head of each in "2.1_2.3"; none for "one", "layer" and "all"."""
+    return [(int(layer), int(head)) for layer, head in re.findall(r"(\d+)\.(\d+)", heads)]
+
+
+def read_look(words: Mapping[str, object], default: Look) -> tuple[Look, bool]:
+    """The look that these words ask for, and whether all of them could be had; the others stay as in `default`."""
+    known = {item.name for item in fields(Look)}
+    good = {
+        name: value
+        for name, value in words.items()
+        if name in known and isinstance(value, str) and re.fullmatch(_ALLOWED[name], value)
+    }
+    return replace(default, **good), len(good) == len(words)
+
+
+def read_message(message: object, groups: Sequence[MapGroup], default: ViewState) -> ViewState | None:
+    """The state a browser reports: {"group", "layer", "head", "pins": ["q3", ...], "look": {name: word}}.
+
+    None where it is no such thing or these groups have no such head; pins and heads that are not
+    there are left out (the sentence may have become shorter since).
+    """
+    if not isinstance(message, Mapping):
+        return None
+    group, layer, head = message.get("group"), message.get("layer"), message.get("head")
+    if not isinstance(group, str) or not _is_index(layer) or not _is_index(head):
+        return None
+    words = message.get("look")
+    told = {str(name): value for name, value in words.items()} if isinstance(words, Mapping) else {}
+    look, _ = read_look(told, default.look)
+    state = ViewState(group, layer, head, look=look)
+    if not state.fits(groups):
+        state = replace(state, look=replace(look, heads="one"))
+    if not state.fits(groups):
+        return None
+    pins = message.get("pins")
+    pinned = replace(state, pins=read_pins(".".join(map(str, pins))) or () if isinstance(pins, list) else ())
+    return pinned if pinned.fits(groups) else state
+
+
+def read_pins(text: str) -> tuple[Pin, ...] | None:
+    """ "q10.q11" as pins; None where it is no such thing."""
+    if not re.fullmatch(r"[qk][0-9]{1,6}(?:\.[qk][0-9]{1,6})*", text):
+        return None
+    return tuple(dict.fromkeys(Pin(AXES[pin[0]], int(pin[1:])) for pin in text.split(".")))
+
+
+def _is_index(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0

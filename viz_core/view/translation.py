@@ -1,0 +1,62 @@
+"""A translation's maps as the groups an attention view shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from jaxtyping import Float
+from torch import Tensor
+
+from viz_core.pretrained import Translation
+from viz_core.view.map_group import MapGroup
+from viz_core.view.state import ViewState
+
+
+def translation_groups(translation: Translation, labels: Mapping[str, str]) -> tuple[MapGroup, ...]:
+    """Encoder self, decoder self and cross maps of every layer, with the tokens of their rows and columns.
+
+    A decoder row is named by the word its step writes. `labels` names "encoder-self", "decoder-self",
+    "cross", "english", "french" and "written".
+    """
+    source, target, written = translation.source_tokens, translation.target_tokens, translation.decoder_tokens
+    source_words, target_words = translation.source_words, translation.target_words
+    english, french = labels["english"], labels["french"]
+    written_words = translation.decoder_words
+    sides = {
+        "encoder-self": ("encoder", "self", english, english, (source, source), (source_words, source_words)),
+        "decoder-self": (
+            "decoder",
+            "self",
+            french,
+            labels["written"],
+            (target, written),
+            (target_words, written_words),
+        ),
+        "cross": ("decoder", "cross", french, english, (target, source), (target_words, source_words)),
+    }
+    calls = {
+        name: tuple(call for call in translation.trace if (call.stack, call.kind) == (stack, kind))
+        for name, (stack, kind, *_) in sides.items()
+    }
+    return tuple(
+        MapGroup(name, labels[name], rows, columns, *tokens, calls[name], query_words=words[0], key_words=words[1])
+        for name, (_, _, rows, columns, tokens, words) in sides.items()
+        if calls[name]  # a recurrent model attends from decoder to encoder alone
+    )
+
+
+def aligning_head(groups: tuple[MapGroup, ...]) -> ViewState:
+    """The cross-attention head of the last layer whose queries tell most about its keys: the one to open first.
+
+    Earlier layers still look at what was written last; the last one looks at what is being written.
+    """
+    cross = next(group for group in groups if group.id == "cross")
+    last = len(cross.calls) - 1
+    information = [head.alignment or 0.0 for head in cross.picture(last).fingerprints]
+    return ViewState(cross.id, last, information.index(max(information)))
+
+
+def open_map(groups: tuple[MapGroup, ...], view: ViewState) -> Float[Tensor, "queries keys"]:
+    """The exact weights of the opened head."""
+    group = next(group for group in groups if group.id == view.group)
+    return group.calls[view.layer].weights(head=view.head)[group.row]
