@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import jaxtyping
 import pytest
 import torch
@@ -26,6 +27,14 @@ torch.set_num_threads(1)
 os.environ["ATLAS_THREADS"] = "1"
 # No test fails because the machine is busy: nothing is too late here, unless a test says what too late is.
 os.environ["ATLAS_MAX_SECONDS"] = os.environ["ATLAS_WAIT_SECONDS"] = "1800"
+# So for hypothesis too; in continuous integration it draws the same examples each time.
+hypothesis.settings.register_profile(
+    "atlas",
+    deadline=None,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+    derandomize=bool(os.environ.get("CI")),
+)
+hypothesis.settings.load_profile("atlas")
 
 TINY = "tiny-en-fr"
 TINY_MODEL = {

@@ -69,7 +69,7 @@ def test_every_query_equals_its_own_sum(per_query: bool) -> None:
             torch.testing.assert_close(weights[b, 0, i].double(), expected_weights, atol=1e-6, rtol=0)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(st.integers(1, 4), st.integers(1, 5), st.integers(1, 5), st.integers(1, 6))
 def test_any_widths_meet(query_size: int, key_size: int, num_hiddens: int, num_keys: int) -> None:
     layer = AdditiveAttention(query_size, key_size, num_hiddens).eval()

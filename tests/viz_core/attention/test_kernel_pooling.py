@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -40,7 +40,6 @@ def test_two_keys_by_hand() -> None:
     torch.testing.assert_close(y_hat, f64(12.5))
 
 
-@settings(deadline=None)
 @given(x=numbers, queries=numbers, name=st.sampled_from(sorted(KERNELS)), width=st.sampled_from([0.3, 1.0, 2.5]))
 def test_against_loops(x: list[float], queries: list[float], name: str, width: float) -> None:
     kernel = with_width(KERNELS[name], width)

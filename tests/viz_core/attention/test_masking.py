@@ -36,7 +36,7 @@ def test_published_row() -> None:
     torch.testing.assert_close(weights, torch.tensor([[[0.268941, 0.731059, 0.0, 0.0]]]), atol=5e-7, rtol=0)
 
 
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=80)
 @given(scores_and_lengths())
 def test_every_row_is_the_softmax_of_its_valid_keys(case: tuple[Tensor, Tensor]) -> None:
     scores, lengths = case
@@ -48,7 +48,7 @@ def test_every_row_is_the_softmax_of_its_valid_keys(case: tuple[Tensor, Tensor])
             torch.testing.assert_close(weights[b, q], torch.tensor(expected), atol=1e-6, rtol=0)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(scores_and_lengths(), st.floats(-50, 50, width=32))
 def test_masked_scores_and_a_shift_of_all_do_not_matter(case: tuple[Tensor, Tensor], shift: float) -> None:
     scores, lengths = case

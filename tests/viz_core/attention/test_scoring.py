@@ -15,7 +15,7 @@ def test_the_books_shapes() -> None:
     assert torch.equal(batch_product(torch.ones(2, 3, 4), torch.ones(2, 4, 6)), torch.full((2, 3, 6), 4.0))
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(*[st.integers(1, 4)] * 4)
 def test_a_product_is_its_sums(b: int, n: int, m: int, p: int) -> None:
     X, Y = torch.randn(b, n, m, dtype=torch.float64), torch.randn(b, m, p, dtype=torch.float64)
@@ -41,7 +41,7 @@ def test_general_worked_by_hand_where_widths_differ() -> None:
     assert general_scores(torch.tensor([[[1.0, 2.0]]]), torch.tensor([[[1.0, 0.0, -1.0]]]), M).tolist() == [[[-6.0]]]
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(st.integers(1, 20), st.integers(1, 20))
 def test_general_is_its_double_sum(query_size: int, key_size: int) -> None:
     queries, keys, M = torch.randn(2, 2, query_size), torch.randn(2, 3, key_size), torch.randn(query_size, key_size)

@@ -98,7 +98,7 @@ def test_control_characters_and_halves_of_characters_are_dropped() -> None:
     assert clean_text("a\0b\x1b[31m\ud800c\r\nd\te") == "ab[31mc\nd\te"
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(text=st.text(min_size=1, max_size=30))
 def test_any_text_is_read_or_refused(text: str, tiny_inputs: list[TextInput]) -> None:
     for text_input in tiny_inputs:

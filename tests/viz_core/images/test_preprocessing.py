@@ -95,7 +95,7 @@ def test_every_odd_picture_gets_the_models_form(name: str, preparation: Preparat
     assert np.array_equal(np.asarray(preparation(as_rgb(image)).seen), np.asarray(prepared.seen))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     width=st.integers(1, 60), height=st.integers(1, 60), mode=st.sampled_from(["1", "L", "P", "RGBA", "CMYK", "I", "F"])
 )

@@ -73,7 +73,7 @@ def test_rows_are_normalised_not_columns() -> None:
     torch.testing.assert_close(attention_rollout([look], "max", 0.3).sum(dim=-1), torch.ones(3))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     layers=st.integers(1, 5),
     heads=st.integers(1, 4),

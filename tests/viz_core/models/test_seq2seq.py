@@ -125,7 +125,7 @@ def test_parameter_names_and_shapes_are_the_books(decoder: type[nn.Module]) -> N
 
 
 @pytest.mark.parametrize("decoder", DECODERS)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(data=st.data(), steps=st.integers(1, 5))
 def test_steps_one_by_one_equal_all_at_once(decoder: type[nn.Module], data: st.DataObject, steps: int) -> None:
     model = random_model(decoder)

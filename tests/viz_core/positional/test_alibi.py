@@ -29,7 +29,7 @@ def test_slopes_are_those_of_bloom(num_heads: int) -> None:
     torch.testing.assert_close(alibi_slopes(num_heads).float(), theirs, rtol=1e-5, atol=0)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(num_heads=st.integers(1, 9), num_queries=st.integers(1, 6), cached=st.integers(0, 5))
 def test_bias_by_loops(num_heads: int, num_queries: int, cached: int) -> None:
     bias, slopes = alibi_bias(num_heads, num_queries, num_queries + cached), alibi_slopes(num_heads)

@@ -15,7 +15,7 @@ def test_by_hand() -> None:
     assert relative_positions(1, 1).tolist() == [[0]]
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(num_queries=st.integers(1, 8), cached=st.integers(0, 8))
 def test_by_loops(num_queries: int, cached: int) -> None:
     num_keys = num_queries + cached

@@ -12,7 +12,6 @@ from viz_core.positional.scheme_costs import Sizes
 from viz_core.positional.schemes import BY_NAME, SCHEMES, Setting
 
 
-@settings(deadline=None)
 @given(
     tokens=st.lists(st.sampled_from("abc"), min_size=2, max_size=9).filter(lambda t: len(set(t)) > 1),
     seed=st.integers(0, 99),
@@ -29,7 +28,7 @@ def test_equal_tokens_cannot_be_shuffled(tokens: list[str]) -> None:
         shuffled_order(tokens, 0)
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(n=st.integers(2, 12), heads=st.sampled_from([1, 2, 4]), seed=st.integers(0, 99))
 def test_order_matters_with_every_scheme_and_without_positions_it_does_not(n: int, heads: int, seed: int) -> None:
     generator = torch.Generator().manual_seed(seed)

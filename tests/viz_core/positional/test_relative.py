@@ -45,7 +45,7 @@ def test_steps_by_hand() -> None:
     assert steps._fields == ("padded", "flattened", "extended", "reshaped", "result")
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(batch=st.integers(1, 3), heads=st.integers(1, 3), n=st.integers(1, 9), seed=st.integers(0, 99))
 def test_skew_by_loops(batch: int, heads: int, n: int, seed: int) -> None:
     scores = torch.randn(batch, heads, n, 2 * n - 1, generator=torch.Generator().manual_seed(seed))
@@ -83,13 +83,13 @@ def test_clipping_by_hand() -> None:
     assert not clipped_offsets(5, 0).any()
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(n=st.integers(1, 9), k=st.integers(0, 12))
 def test_clipping_by_loops(n: int, k: int) -> None:
     assert clipped_offsets(n, k).tolist() == [[min(max(j - i, -k), k) + k for j in range(n)] for i in range(n)]
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(
     n=st.integers(1, 7),
     d=st.integers(1, 5),

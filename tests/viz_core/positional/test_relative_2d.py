@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from viz_core.positional import RelativePositionEmbedding1d, RelativePositionEmbedding2d
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(
     height=st.integers(1, 4),
     width=st.integers(1, 4),

@@ -48,19 +48,19 @@ def test_moves_every_position_of_the_book_table(offset: int) -> None:
     close(P[start:end] @ relative_projection(offset, 32).T, P[start + offset : end + offset], atol=1e-13)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(offset=offsets, position=st.floats(-1000, 1000), d=even_widths)
 def test_moves_positions_between_the_whole_ones_too(offset: float, position: float, d: int) -> None:
     close(relative_projection(offset, d) @ row(position, d), row(position + offset, d), atol=1e-10)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(a=offsets, b=offsets, d=even_widths)
 def test_steps_compose(a: float, b: float, d: int) -> None:
     close(relative_projection(a, d) @ relative_projection(b, d), relative_projection(a + b, d))
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(offset=offsets, d=even_widths)
 def test_transpose_is_inverse_is_the_way_back(offset: float, d: int) -> None:
     M = relative_projection(offset, d)

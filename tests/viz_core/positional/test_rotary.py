@@ -47,7 +47,7 @@ def test_quarter_turns_by_hand() -> None:
     torch.testing.assert_close(out, expected, atol=1e-14, rtol=0)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(
     heads=st.integers(1, 3),
     positions=st.lists(places, min_size=1, max_size=4),
@@ -98,7 +98,7 @@ def test_the_two_forms_differ_by_a_permutation_of_components() -> None:
     assert torch.equal(half_split, apply_rotary(x, positions)[..., evens_then_odds])
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(m=places, n=places, shift=places, d=even_widths, interleaved=st.booleans(), seed=st.integers(0, 99))
 def test_products_depend_on_the_difference_alone(
     m: float, n: float, shift: float, d: int, interleaved: bool, seed: int

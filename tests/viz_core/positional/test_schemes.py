@@ -160,7 +160,7 @@ def test_schemes_that_extend_are_the_others() -> None:
     assert {s.name for s in SCHEMES if s.extends} == {"none", "sinusoidal", "shaw", "rotary", "alibi", "t5"}
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(n=st.integers(1, 9), heads=st.sampled_from([1, 2, 4]), seed=st.integers(0, 99))
 def test_every_scheme_takes_any_length(n: int, heads: int, seed: int) -> None:
     s = Setting(torch.randn(n, 16), Sizes(n, 16, heads, 1, n), seed=seed)

@@ -41,7 +41,7 @@ def test_published_similarities(k: int, similarity: float) -> None:
     assert (P[0] @ P[k]).item() == pytest.approx(similarity, abs=5e-5)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(n=st.integers(0, 12), d=st.integers(1, 13), base=st.sampled_from([1.0, 2.0, 100.0, 10000.0]))
 def test_every_entry_follows_the_formula_for_any_width(n: int, d: int, base: float) -> None:
     expected = torch.tensor([[entry(i, c, d, base) for c in range(d)] for i in range(n)], dtype=torch.float64)

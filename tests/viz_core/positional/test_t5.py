@@ -55,7 +55,7 @@ def test_one_direction_gives_later_keys_the_bucket_of_the_query_itself() -> None
     assert buckets.dtype == torch.int64
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(a=st.integers(0, 3000), b=st.integers(0, 3000), num_buckets=st.integers(4, 64), extra=st.integers(1, 500))
 def test_farther_is_never_a_smaller_bucket(a: int, b: int, num_buckets: int, extra: int) -> None:
     near, far = sorted((a, b))

@@ -59,7 +59,7 @@ def test_clean(text: str, expected: str) -> None:
     assert clean(text) == expected
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(st.text(alphabet=st.characters(exclude_categories=[])))
 def test_clean_text_is_clean(text: str) -> None:
     cleaned = clean(text)
@@ -124,7 +124,7 @@ def test_known_text_comes_back(tokenizer: Tokenizer, pairs: list[Pair]) -> None:
             assert tokenizer.token_to_id(UNK) not in ids
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(text=st.text(alphabet="aeio tnsrl'.,!?éçJ3-", max_size=40))
 def test_any_text_of_known_letters_comes_back(tokenizer: Tokenizer, text: str) -> None:
     assert tokenizer.decode(tokenizer.encode(clean(text)).ids) == clean(text)

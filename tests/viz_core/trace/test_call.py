@@ -33,7 +33,7 @@ def test_every_tile_is_the_slice_of_the_full_map(case: str) -> None:
                 torch.testing.assert_close(tile, sliced, atol=2e-7, rtol=0)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(
     st.sampled_from(list(CASES)),
     st.integers(-H, H - 1),
@@ -76,7 +76,7 @@ def test_overview_is_torchs_adaptive_max_pooling(case: str, size: int) -> None:
     torch.testing.assert_close(call.overview(size), expected, atol=2e-7, rtol=0)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.integers(1, 40), st.integers(1, 40), st.integers(1, 45))
 def test_overview_for_any_lengths(num_queries: int, num_keys: int, size: int) -> None:
     draw = torch.Generator().manual_seed(num_queries)

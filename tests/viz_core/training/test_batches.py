@@ -24,7 +24,7 @@ def examples_of(lengths: list[tuple[int, int]]) -> list[Example]:
 sizes = st.lists(st.tuples(st.integers(1, 12), st.integers(2, 12)), min_size=1, max_size=40)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(sizes, st.integers(1, 120), st.one_of(st.none(), st.integers(0, 5)))
 def test_every_example_once_within_the_budget(lengths: list[tuple[int, int]], tokens: int, seed: int | None) -> None:
     examples = examples_of(lengths)
@@ -36,7 +36,7 @@ def test_every_example_once_within_the_budget(lengths: list[tuple[int, int]], to
         assert batch.source.numel() + batch.target.numel() <= tokens or len(batch.source) == 1
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(sizes, st.integers(10, 120))
 def test_a_batch_is_as_full_as_its_order_allows(lengths: list[tuple[int, int]], tokens: int) -> None:
     examples = examples_of(lengths)

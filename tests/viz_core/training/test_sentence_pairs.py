@@ -11,7 +11,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from viz_core.training import sentence_pairs
@@ -126,7 +126,6 @@ def test_the_split_of_known_sentences_stays_for_ever() -> None:
     assert [pair.english for pair in split.test] == test
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.tuples(st.sampled_from(["Go.", "GO.", "go.", "I fell.", "i fell.", "Call us."]), st.text(max_size=3)))
 )

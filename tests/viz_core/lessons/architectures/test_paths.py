@@ -31,7 +31,7 @@ def layers_by_search(name: str, first: int, last: int, sizes: LayerSizes, deepes
     return min((unit.layer for unit in found if unit.token == last), default=math.inf)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.sampled_from(LAYERED), st.integers(1, 14), st.integers(1, 5), st.integers(1, 6), st.data())
 def test_a_search_through_the_network_finds_the_same_length(
     name: str, n: int, k: int, r: int, data: st.DataObject
@@ -42,7 +42,7 @@ def test_a_search_through_the_network_finds_the_same_length(
     assert path_length(name, first, last, sizes) == layers_by_search(name, first, last, sizes, max(1, n))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.sampled_from(ARCHITECTURES), st.integers(1, 30), st.integers(2, 5), st.integers(2, 6), st.data())
 def test_the_way_drawn_goes_along_connections_from_end_to_end(
     name: str, n: int, k: int, r: int, data: st.DataObject

@@ -28,7 +28,7 @@ def by_refits(x: Tensor, y: Tensor, kernel) -> list[float]:
     return errors
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(
     n=st.integers(2, 12),
     seed=st.integers(0, 99),

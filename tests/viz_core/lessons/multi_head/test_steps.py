@@ -20,7 +20,7 @@ from viz_core.lessons.multi_head.steps import (
 )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(1, 6), st.integers(1, 5), st.integers(1, 9), st.integers(1, 3), st.booleans())
 def test_batch_loop_and_torch_agree_for_any_size(heads: int, width: int, n: int, batch: int, bias: bool) -> None:
     layer, X = MultiHeadAttention(heads * width, heads, bias=bias), torch.randn(batch, n, heads * width)

@@ -42,7 +42,7 @@ def test_decay_begins_at_one_and_refuses_odd_widths() -> None:
         rotary_decay(torch.tensor([0]), 5)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(d=st.sampled_from([2, 4, 16, 64]), base=st.sampled_from([2.0, 100.0, 10000.0]), seed=st.integers(0, 999))
 def test_products_know_only_offsets_and_keep_below_the_bound(d: int, base: float, seed: int) -> None:
     q, k = doubles(2, d, seed=seed)

@@ -6,7 +6,7 @@ from functools import cache
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from viz_core.lessons.queries_keys_values.edit_distance import (
@@ -66,7 +66,6 @@ def test_the_best_beginning(query: str, key: str) -> None:
     assert (beginning_distance(query, key) == 0) == key.startswith(query)
 
 
-@settings(deadline=None)
 @given(query=words, key=words, data=st.data())
 def test_a_path_costs_what_the_table_says(query: str, key: str, data: st.DataObject) -> None:
     table = edit_table(query, key)

@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from viz_core.lessons.queries_keys_values.edit_distance import beginning_distance
@@ -84,7 +84,6 @@ def test_soft_lookup_goes_through_the_one_door() -> None:
     torch.testing.assert_close(trace["names.lookup"].weights()[0, 0], weights.float(), rtol=0, atol=1e-6)
 
 
-@settings(deadline=None)
 @given(
     words=st.lists(st.text(min_size=1, max_size=8), min_size=1, max_size=6),
     temperature=st.floats(0.01, 1000),

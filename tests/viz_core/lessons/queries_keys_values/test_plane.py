@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from viz_core.lessons.queries_keys_values.plane import cone_arcs, convex_hull, distance_to_cone, distance_to_hull
@@ -58,7 +58,6 @@ def test_cones_by_hand(given_points: list[tuple[float, float]], arcs: list[tuple
         assert arc[1] - arc[0] == pytest.approx(expected[1] - expected[0])
 
 
-@settings(deadline=None)
 @given(rows=points, seed=st.integers(0, 99))
 def test_what_weights_make_lies_where_it_must(rows: list[tuple[int, int]], seed: int) -> None:
     values = plane(*rows)
@@ -67,7 +66,6 @@ def test_what_weights_make_lies_where_it_must(rows: list[tuple[int, int]], seed:
     assert distance_to_cone(3 * raw @ values, values) < 1e-12
 
 
-@settings(deadline=None)
 @given(rows=points, x=st.integers(-6, 6), y=st.integers(-6, 6))
 def test_the_drawn_hull_agrees_with_the_triangles(rows: list[tuple[int, int]], x: int, y: int) -> None:
     """Corners from one algorithm, inside or outside from another."""
@@ -80,7 +78,6 @@ def test_the_drawn_hull_agrees_with_the_triangles(rows: list[tuple[int, int]], x
         assert all(left) == (distance_to_hull(point, values) == 0)
 
 
-@settings(deadline=None)
 @given(rows=points, x=st.integers(-6, 6), y=st.integers(-6, 6))
 def test_the_drawn_cone_agrees_with_the_pairs(rows: list[tuple[int, int]], x: int, y: int) -> None:
     values, point = plane(*rows), plane((x, y))[0]

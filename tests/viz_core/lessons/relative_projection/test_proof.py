@@ -37,7 +37,7 @@ def test_the_lines_by_hand() -> None:
         assert line.residual <= rounding_bound(8)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(offset=steps, position=st.integers(-1000, 1000), d=even_widths, data=st.data(), dtype=st.sampled_from(TYPES))
 def test_every_line_holds_within_rounding(
     offset: int, position: int, d: int, data: st.DataObject, dtype: torch.dtype
@@ -81,7 +81,7 @@ def test_residual_is_that_of_a_double_loop(offset: int, dtype: torch.dtype) -> N
         assert residual[i].item() == pytest.approx(worst, abs=1.5 * torch.finfo(dtype).eps)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(offset=steps, second=steps, d=even_widths, dtype=st.sampled_from(TYPES))
 def test_claims_hold_within_rounding(offset: int, second: int, d: int, dtype: torch.dtype) -> None:
     positions = torch.arange(1000)

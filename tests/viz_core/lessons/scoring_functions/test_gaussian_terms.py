@@ -18,7 +18,7 @@ def test_worked_by_hand() -> None:
     assert gaussian_scores(torch.tensor([[1.0, 2.0]]), torch.tensor([[3.0, -1.0]])).item() == -6.5
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(st.integers(1, 5), st.integers(1, 5), st.integers(1, 7))
 def test_the_terms_add_up_and_the_querys_cancels(n: int, m: int, d: int) -> None:
     queries, keys = torch.randn(n, d, dtype=torch.float64), torch.randn(m, d, dtype=torch.float64)

@@ -23,7 +23,7 @@ def test_worked_by_hand() -> None:
     assert weight_gradient(scores, torch.tensor([2]), 0).tolist() == [[[0.25, -0.25, 0.0]]]
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.integers(1, 3), st.integers(1, 6), st.integers(0, 5), st.integers(0, 6))
 def test_formula_and_differentiation_agree(queries: int, keys: int, key: int, length: int) -> None:
     key, length = key % keys, min(length, keys)

@@ -25,7 +25,7 @@ def test_typed_pasted_and_printed(text: str) -> None:
     assert read_batches(text).tolist() == expected
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.integers(1, 3), st.integers(1, 4), st.integers(1, 6))
 def test_what_torch_prints_is_read_back(batch: int, rows: int, columns: int) -> None:
     scores = (torch.randn(batch, rows, columns) * 10).round()
@@ -62,7 +62,7 @@ def test_refused_with_the_place(text: str, reason: str, values: dict[str, object
     assert str(error.value)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(st.text(alphabet="0123456789.-+eE[](),; \n\tnaifxtensor−", max_size=60))
 def test_any_text_is_read_or_refused(text: str) -> None:
     try:

@@ -46,7 +46,7 @@ def test_an_odd_width_has_a_wavelength_for_its_lone_sine() -> None:
     assert float(wavelengths(5)[4]) == pytest.approx(2 * math.pi * 10000 ** (4 / 5))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(sizes)
 def test_all_claims_hold_for_every_table(size: tuple[int, int, float]) -> None:
     n, d, base = size
@@ -85,7 +85,7 @@ def test_published_similarities_are_not_monotonic() -> None:
     assert rises(torch.tensor([3.0, 2.0, 2.0, 2.5, 1.0])) == 1
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(sizes)
 def test_offset_error_is_that_of_a_double_loop(size: tuple[int, int, float]) -> None:
     n, d, base = size
@@ -102,7 +102,7 @@ def test_starts_include_both_ends() -> None:
     assert (len(starts), starts[0], starts[-1]) == (64, 0, 1999)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(sizes)
 def test_nearest_rows_are_those_of_a_double_loop(size: tuple[int, int, float]) -> None:
     n, d, base = size
@@ -139,7 +139,7 @@ def test_binary_code_is_the_books_from_the_lowest_bit() -> None:
         binary_code(0)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(d=st.integers(2, 300), base=st.sampled_from([1.0, 4.0, 100.0, 10000.0, 1e6]))
 def test_each_chosen_column_is_about_half_as_fast_as_the_one_before(d: int, base: float) -> None:
     columns = doubling_columns(6, d, base)
