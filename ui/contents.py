@@ -43,6 +43,11 @@ def chapters(section: str) -> list[str]:
     return [name for name in CHAPTERS[section] if page_file(name).is_file()]
 
 
+def all_chapters() -> list[str]:
+    """Every chapter whose page exists, home first."""
+    return ["home", *(name for section in CHAPTERS for name in chapters(section))]
+
+
 def page(chapter: str) -> StreamlitPage:
     """What st.navigation, st.page_link and st.switch_page take."""
     return st.Page(page_file(chapter), title=load_words(chapter).menu, url_path=chapter, default=chapter == "home")

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
-import frontmatter
 from playwright.sync_api import Page, Request, expect
 
 from tests.attacks.over_http import BOUNDARY, FOREIGN, Attack, ask, multipart
 from tests.viz_core.images.hostile_pictures import GOOD
+from ui.contents import all_chapters
+from ui.controls import Controls
+from ui.words import ENGLISH, load_words
 
-ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = '"><img src=x onerror=pwned=1><script>pwned=1</script>'
 WAYS = {
     "numbers beyond all limits": "-1e999",
@@ -26,8 +26,8 @@ SLOW = 180_000  # milliseconds; a busy machine is no failure
 
 def attacks() -> Iterator[Attack]:
     """Every try of this file; each runs in a fresh window, at the server's address."""
-    for path in sorted((ROOT / "pages").glob("*.py")):
-        yield Attack("addresses", f"script in every parameter of /{path.stem}", _opener(path.stem, SCRIPT))
+    for chapter in sorted(all_chapters()):
+        yield Attack("addresses", f"script in every parameter of /{chapter}", _opener(chapter, SCRIPT))
     for way, value in WAYS.items():
         yield Attack("addresses", f"{way} in every parameter of /transformer", _opener("transformer", value))
     yield Attack("addresses", "a chapter that is none: `/../../etc/passwd?<script>`", _no_chapter)
@@ -49,9 +49,8 @@ def _settled(page: Page) -> None:
 
 
 def _opener(chapter: str, value: str) -> Callable[[Page, str], str]:
-    front = frontmatter.loads((ROOT / "assets" / "text" / "en" / f"{chapter}.md").read_text(encoding="utf-8"))
-    prefix = "".join(word[0] for word in chapter.split("-"))
-    names = [f"{prefix}-{name}" for name in front.get("controls", {})] + ["head", "pin", "look"]
+    words = load_words(chapter, ENGLISH)
+    names = [*map(Controls(words).key, words.front.get("controls", {})), "head", "pin", "look"]
     share = max(1, 6000 // len(names))  # longer addresses are refused before they arrive
     query = urlencode(dict.fromkeys(names, value[:share]))
 
