@@ -11,20 +11,22 @@ from viz_core.trace import record_weights
 
 
 def nadaraya_watson(
-    x_train: Float[Tensor, "train"],
-    y_train: Float[Tensor, "train"],
-    x_val: Float[Tensor, "val"],
+    x_train: Float[Tensor, "train *d"],
+    y_train: Float[Tensor, "train *v"],
+    x_val: Float[Tensor, "val *d"],
     kernel: Kernel,
     site: str | None = None,
-) -> tuple[Float[Tensor, "val"], Float[Tensor, "val train"]]:
+) -> tuple[Float[Tensor, "val *v"], Float[Tensor, "val train"]]:
     """Pool the values y_train for each query in x_val by how near the keys x_train are.
 
     y_hat(q) = sum_i a(q, x_i) y_i  with  a(q, x_i) = K(|q - x_i|) / sum_j K(|q - x_j|)
     (Nadaraya 1964, Watson 1964; Dive into Deep Learning, section "Attention Pooling by Similarity").
 
+    With one-hot values it classifies: y_hat is then each label's share of the weight.
+
     Args:
-        x_train, y_train: keys and their values.
-        x_val: queries.
+        x_train, y_train: keys and their values, each a number or a vector; |.| is the Euclidean distance.
+        x_val: queries, like the keys.
         kernel: of the distance, see `viz_core.attention.kernels`.
         site: the name under which `viz_core.trace.record` keeps the weights.
 
@@ -33,16 +35,29 @@ def nadaraya_watson(
         formula, has NaN in y_hat and zeros in its row.
 
     Raises:
-        ValueError: if there is no key, keys and values differ in number, or the kernel is negative.
+        ValueError: if there is no key, keys and values differ in number, keys and queries in width, or the kernel
+            is negative.
     """
+    shapes = f"got keys {tuple(x_train.shape)}, values {tuple(y_train.shape)} and queries {tuple(x_val.shape)}"
+    if not 1 <= x_train.dim() <= 2 or not 1 <= y_train.dim() <= 2 or x_val.dim() != x_train.dim():
+        raise ValueError(f"expected a number or a vector for each key, value and query, {shapes}")
     if len(x_train) == 0:
         raise ValueError("x_train: expected at least one key, got none")
-    if x_train.shape != y_train.shape:
-        raise ValueError(f"expected one value for each key, got {len(x_train)} keys and {len(y_train)} values")
-    weights = kernel_weights((x_val[:, None] - x_train).abs(), kernel)
+    if len(x_train) != len(y_train):
+        raise ValueError(f"expected one value for each key, {shapes}")
+    if x_train.shape[1:] != x_val.shape[1:]:
+        raise ValueError(f"expected keys and queries of one width, {shapes}")
+    weights = kernel_weights(_distances(x_val, x_train), kernel)
     record_weights(weights[None, None], site)
     reached = weights.any(dim=-1)
-    return torch.where(reached, weights @ y_train, torch.nan), weights
+    y_hat = weights.to(y_train.dtype) @ y_train
+    return torch.where(reached if y_hat.dim() == 1 else reached[:, None], y_hat, torch.nan), weights
+
+
+def _distances(x_val: Float[Tensor, "val *d"], x_train: Float[Tensor, "train *d"]) -> Float[Tensor, "val train"]:
+    if x_val.dim() == 1:
+        return (x_val[:, None] - x_train).abs()
+    return torch.cdist(x_val, x_train, compute_mode="donot_use_mm_for_euclid_dist")  # the faster way loses digits
 
 
 def kernel_weights(distances: Float[Tensor, "val train"], kernel: Kernel) -> Float[Tensor, "val train"]:

@@ -6,6 +6,15 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+_WHOLE = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
+
+
+def described(thing: object) -> str:
+    """What came, for an error: a tensor by its type and shape, anything else by its class."""
+    if isinstance(thing, Tensor):
+        return f"{str(thing.dtype).removeprefix('torch.')} of shape {tuple(thing.shape)}"
+    return type(thing).__name__
+
 
 def masked_softmax(
     scores: Float[Tensor, "batch queries keys"],
@@ -25,8 +34,10 @@ def masked_softmax(
         New weights; the input is never written to.
 
     Raises:
-        ValueError: if scores are not (batch, queries, keys) or valid_lens does not fit them.
+        ValueError: if scores are not (batch, queries, keys) or not of a floating type, or valid_lens does not fit them.
     """
+    if not isinstance(scores, Tensor) or not scores.is_floating_point():
+        raise ValueError(f"scores: expected a floating-point tensor, got {described(scores)}")
     if scores.dim() != 3:
         raise ValueError(f"scores: expected (batch, queries, keys), got shape {tuple(scores.shape)}")
     if valid_lens is None:
@@ -47,11 +58,19 @@ def length_mask(
     """True where key j < valid length: (batch, 1, keys) for one length a row, else (batch, queries, keys).
 
     Raises:
-        ValueError: if valid_lens is neither (batch,) nor (batch, queries).
+        ValueError: if valid_lens is neither (batch,) nor (batch, queries), or holds anything but whole numbers from 0
+            to num_keys: a boolean padding mask is no length.
     """
+    if not isinstance(valid_lens, Tensor) or valid_lens.dtype not in _WHOLE:
+        more = "; a mask goes to attend(mask=...)" if getattr(valid_lens, "dtype", None) == torch.bool else ""
+        raise ValueError(f"valid_lens: expected lengths as a tensor of integers, got {described(valid_lens)}{more}")
     if tuple(valid_lens.shape) not in {(batch,), (batch, num_queries)}:
         raise ValueError(
             f"valid_lens: expected shape ({batch},) or ({batch}, {num_queries}), got {tuple(valid_lens.shape)}"
         )
+    if not torch.compiler.is_compiling() and valid_lens.numel():  # looking at values would break a compiled graph
+        least, most = (int(end) for end in valid_lens.aminmax())
+        if least < 0 or most > num_keys:
+            raise ValueError(f"valid_lens: expected lengths from 0 to {num_keys} keys, got {least} to {most}")
     lengths = valid_lens[:, None] if valid_lens.dim() == 1 else valid_lens
     return torch.arange(num_keys, device=valid_lens.device) < lengths[..., None]

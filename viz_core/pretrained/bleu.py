@@ -16,11 +16,19 @@ def book_bleu(prediction: Sequence[str], reference: Sequence[str], k: int = 2) -
     section "Evaluation of Predicted Sequences"). A prediction shorter than k is judged by the n-grams it has,
     an empty one gets 0.
 
+    Args:
+        prediction, reference: tokens; how a sentence is cut into them decides the score (the book: at blanks).
+
     Raises:
-        ValueError: if k < 1.
+        ValueError: if k < 1, the reference is empty, or a text was given where tokens are wanted.
     """
     if k < 1:
         raise ValueError(f"k: expected at least 1, got {k}")
+    for name, tokens in (("prediction", prediction), ("reference", reference)):
+        if isinstance(tokens, str):
+            raise ValueError(f"{name}: expected a list of tokens, got the text {tokens[:40]!r}; split it first")
+    if not reference:
+        raise ValueError("reference: expected at least one token, got none")
     if not prediction:
         return 0.0
     score = math.exp(min(0.0, 1 - len(reference) / len(prediction)))
@@ -32,21 +40,43 @@ def book_bleu(prediction: Sequence[str], reference: Sequence[str], k: int = 2) -
 
 
 def sentence_bleu(prediction: str, references: Sequence[str]) -> float:
-    """sacrebleu's sentence BLEU, 0 to 100 (13a tokens, exponential smoothing, effective order)."""
+    """sacrebleu's sentence BLEU, 0 to 100 (13a tokens, exponential smoothing, effective order; Post 2018).
+
+    Raises:
+        ValueError: if there is no reference, or one text was given where a list of them is wanted.
+    """
+    _check_texts("prediction", [prediction])
+    _check_texts("references", references)
     return float(sacrebleu.sentence_bleu(prediction, list(references)).score)
 
 
 def corpus_bleu(predictions: Sequence[str], references: Sequence[Sequence[str]]) -> float:
     """sacrebleu's corpus BLEU, 0 to 100 (13a tokens, exponential smoothing), all references of each sentence.
 
+    (Post 2018; Papineni 2002.)
+
     Raises:
-        ValueError: if there is not one list of references for each prediction.
+        ValueError: if there is not one list of references for each prediction, one of them is empty, or a text was
+            given where a list of them is wanted.
     """
-    if len(predictions) != len(references) or not predictions:
+    _check_texts("predictions", predictions)
+    if len(predictions) != len(references):
         raise ValueError(f"expected references for {len(predictions)} predictions, got {len(references)} lists")
+    for number, texts in enumerate(references):
+        _check_texts(f"references of sentence {number}", texts)
     most = max(len(r) for r in references)
     columns = [[r[i] if i < len(r) else None for r in references] for i in range(most)]
     return float(sacrebleu.metrics.BLEU().corpus_score(list(predictions), columns).score)
+
+
+def _check_texts(name: str, texts: Sequence[str]) -> None:
+    """A str is a sequence of its characters, so that nothing else would notice."""
+    if isinstance(texts, str):
+        raise ValueError(f"{name}: expected a list of texts, got the text {texts[:40]!r}")
+    if not texts:
+        raise ValueError(f"{name}: expected at least one text, got none")
+    if not all(isinstance(text, str) for text in texts):
+        raise ValueError(f"{name}: expected texts, got {', '.join(sorted({type(text).__name__ for text in texts}))}")
 
 
 def _ngrams(tokens: Sequence[str], n: int) -> Counter[tuple[str, ...]]:

@@ -50,7 +50,11 @@ def beam_search(
     beam: int = 4,
     length_penalty: float = 1.0,
 ) -> list[list[int]]:
-    """The best of `beam` hypotheses by log p(y | x) / |y|^length_penalty (Wu 2016, equation 14, without coverage).
+    """The best of `beam` hypotheses by log p(y | x) / lp(y), with lp(y) = ((5 + |y|) / 6)^length_penalty.
+
+    (Wu 2016, equation 14, without its coverage term.) A hypothesis that ends leaves the beam, which is then one
+    narrower (Sutskever 2014, section 3.2): a beam of 1 is greedy search. Those that max_new_tokens cuts off are
+    judged with the others.
 
     Raises:
         ValueError: if beam < 1.
@@ -62,9 +66,10 @@ def beam_search(
     state = state.select(torch.arange(batch, device=device).repeat_interleave(beam))
     first_row = torch.arange(batch, device=device)[:, None] * beam
     hypotheses = torch.full((batch * beam, 1), special.bos, device=device)
-    # All beams start alike, so only the first may branch at the first step.
+    # log p of each live hypothesis. All begin alike, so only the first may branch at the first step.
     scores = torch.full((batch, beam), -torch.inf, device=device)
     scores[:, 0] = 0.0
+    places = torch.full((batch, 1), beam, device=device)  # how wide each beam still is
     best: list[tuple[float, list[int]]] = [(-torch.inf, []) for _ in range(batch)]
 
     for step in range(1, max_new_tokens + 1):
@@ -72,29 +77,28 @@ def beam_search(
         logits, state = model.decoder(hypotheses[:, -1:], state)
         log_p = _without_specials(logits[:, -1], special).float().log_softmax(dim=-1)
         vocab = log_p.shape[-1]
-        totals = (scores[..., None] + log_p.view(batch, beam, vocab)).flatten(1)
-        # 2 beam candidates: at most beam of them end here, so beam unfinished ones remain.
-        top_scores, top = totals.topk(2 * beam, dim=-1)
-        parents, tokens = first_row + top // vocab, top % vocab
-        ends = tokens == special.eos
-        last = step == max_new_tokens
-        for row in range(batch):
-            for rank in range(beam):
-                if ends[row, rank] or last:
-                    score = float(top_scores[row, rank]) / step**length_penalty
-                    if score > best[row][0]:
-                        tail = [int(tokens[row, rank])]
-                        best[row] = (score, hypotheses[parents[row, rank], 1:].tolist() + tail)
-        live_scores, keep = top_scores.masked_fill(ends, -torch.inf).topk(beam, dim=-1)
-        scores = live_scores
-        rows = parents.gather(1, keep).flatten()
-        hypotheses = torch.cat([hypotheses[rows], tokens.gather(1, keep).view(-1, 1)], dim=1)
-        state = state.select(rows)
+        scores, top = (scores[..., None] + log_p.view(batch, beam, vocab)).flatten(1).topk(beam, dim=-1)
+        scores = scores.masked_fill(torch.arange(beam, device=device) >= places, -torch.inf)
+        parents, tokens = (first_row + top // vocab).flatten(), top % vocab
+        hypotheses = torch.cat([hypotheses[parents], tokens.view(-1, 1)], dim=1)
+        state = state.select(parents)
+        ended = (tokens == special.eos) & scores.isfinite()
+        judged = scores.isfinite() if step == max_new_tokens else ended
+        for row, rank in judged.nonzero().tolist():
+            score = float(scores[row, rank]) / _length_penalty(step, length_penalty)
+            if score > best[row][0]:
+                best[row] = (score, hypotheses[row * beam + rank, 1:].tolist())
+        places -= ended.sum(dim=1, keepdim=True)
+        scores = scores.masked_fill(ended, -torch.inf)
         # log p only falls, so even the most hopeful live hypothesis cannot pass this bound.
-        bound = (scores[:, 0] / max_new_tokens**length_penalty).tolist()
+        bound = (scores.amax(dim=1) / _length_penalty(max_new_tokens, length_penalty)).tolist()
         if all(b <= done for b, (done, _) in zip(bound, best, strict=True)):
             break
     return [tokens for _, tokens in best]
+
+
+def _length_penalty(length: int, alpha: float) -> float:
+    return float(((5 + length) / 6) ** alpha)
 
 
 def _without_specials(logits: Tensor, special: SpecialTokens) -> Tensor:

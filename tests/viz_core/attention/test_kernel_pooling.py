@@ -149,9 +149,36 @@ def test_data_that_cannot_be(n: int, noise: float) -> None:
 def test_refuses(shapes_unchecked: None) -> None:
     with pytest.raises(ValueError, match="at least one key, got none"):
         nadaraya_watson(f64(), f64(), f64(1), boxcar)
-    with pytest.raises(ValueError, match="got 2 keys and 1 values"):
+    with pytest.raises(ValueError, match=r"one value for each key, got keys \(2,\), values \(1,\) and queries \(1,\)"):
         nadaraya_watson(f64(1, 2), f64(1), f64(1), boxcar)
+    with pytest.raises(ValueError, match=r"one width, got keys \(2, 3\), values \(2,\) and queries \(1, 2\)"):
+        nadaraya_watson(torch.zeros(2, 3), torch.zeros(2), torch.zeros(1, 2), boxcar)
+    with pytest.raises(ValueError, match=r"expected a number or a vector .* queries \(1, 2\)"):
+        nadaraya_watson(torch.zeros(2), torch.zeros(2), torch.zeros(1, 2), boxcar)
     with pytest.raises(ValueError, match="kernel: expected values of at least 0, got -1"):
         nadaraya_watson(f64(1, 2), f64(1, 1), f64(1), lambda u: -torch.ones_like(u))
     with pytest.raises(ValueError, match="sigma: expected a positive number, got 0"):
         gaussian_pooling_as_attention(f64(1), f64(1), f64(1), 0.0)
+
+
+def test_keys_and_values_may_be_vectors() -> None:
+    """Against loops, and with a key beside the query at distance 5, by hand."""
+    keys, values, queries = torch.randn(7, 3), torch.randn(7, 2), torch.randn(4, 3)
+    y_hat, weights = nadaraya_watson(keys, values, queries, gaussian(0.8))
+    for i, query in enumerate(queries):
+        near = [math.exp(-0.5 * (math.dist(query.tolist(), key.tolist()) / 0.8) ** 2) for key in keys]
+        expected = [n / sum(near) for n in near]
+        assert weights[i].tolist() == pytest.approx(expected, abs=1e-5)
+        mixed = [sum(a * float(v[j]) for a, v in zip(expected, values, strict=True)) for j in range(2)]
+        assert y_hat[i].tolist() == pytest.approx(mixed, abs=1e-5)
+    _, far = nadaraya_watson(torch.tensor([[3.0, 4.0], [0.0, 0.0]]), torch.zeros(2), torch.zeros(1, 2), gaussian(5.0))
+    assert far.tolist()[0] == pytest.approx([math.exp(-0.5) / (1 + math.exp(-0.5)), 1 / (1 + math.exp(-0.5))])
+
+
+def test_one_hot_values_classify() -> None:
+    """The label whose examples are near gets the weight; a query that reaches none has no answer."""
+    keys = torch.tensor([[0.0, 0.0], [0.1, 0.0], [2.0, 2.0]])
+    labels = torch.nn.functional.one_hot(torch.tensor([0, 0, 1]), 2).float()
+    shares, _ = nadaraya_watson(keys, labels, torch.tensor([[0.0, 0.1], [2.0, 1.9], [9.0, 9.0]]), boxcar)
+    assert shares[:2].tolist() == [[1.0, 0.0], [0.0, 1.0]]
+    assert shares[2].isnan().all()

@@ -62,7 +62,7 @@ def test_masked_scores_and_a_shift_of_all_do_not_matter(case: tuple[Tensor, Tens
 def test_without_lengths_every_key_counts() -> None:
     scores = torch.randn(2, 3, 5)
     assert torch.equal(masked_softmax(scores), torch.softmax(scores, dim=-1))
-    assert torch.equal(masked_softmax(scores, torch.tensor([5, 9])), torch.softmax(scores, dim=-1))
+    assert torch.equal(masked_softmax(scores, torch.tensor([5, 5])), torch.softmax(scores, dim=-1))
 
 
 def test_a_length_for_each_query() -> None:
@@ -129,3 +129,27 @@ def test_refuses_what_does_not_fit() -> None:
         masked_softmax(torch.zeros(2, 3, 4), torch.tensor([1, 2, 3]))
     with pytest.raises(ValueError, match=r"valid_lens: expected shape \(2,\) or \(2, 3\), got \(2, 4\)"):
         masked_softmax(torch.zeros(2, 3, 4), torch.zeros(2, 4, dtype=torch.long))
+
+
+@pytest.mark.usefixtures("shapes_unchecked")
+@pytest.mark.parametrize(
+    ("lengths", "got"),
+    [
+        (torch.tensor([-3, 1]), "got -3 to 1"),
+        (torch.tensor([1, 9]), "got 1 to 9"),
+        (torch.tensor([2.5, 1.0]), r"got float32 of shape \(2,\)"),
+        (torch.ones(2, 4, dtype=torch.bool), r"got bool of shape \(2, 4\); a mask goes to attend"),
+        (torch.ones(2, 3, dtype=torch.bool), "got bool"),
+        ([1, 2], "got list"),
+    ],
+)
+def test_what_is_no_length_is_refused(lengths: Tensor, got: str) -> None:
+    with pytest.raises(ValueError, match=got):
+        masked_softmax(torch.zeros(2, 3, 4), lengths)
+
+
+@pytest.mark.usefixtures("shapes_unchecked")
+@pytest.mark.parametrize("scores", [torch.zeros(2, 3, 4, dtype=torch.long), [[[0.0]]]])
+def test_scores_are_floating_point(scores: Tensor) -> None:
+    with pytest.raises(ValueError, match="scores: expected a floating-point tensor, got"):
+        masked_softmax(scores)

@@ -43,7 +43,7 @@ def test_longer_n_grams_weigh_less() -> None:
     assert book_bleu(prediction, reference, k=4) == 0.0
 
 
-@given(tokens, tokens, st.integers(1, 4))
+@given(tokens, tokens.filter(bool), st.integers(1, 4))
 def test_one_exactly_for_equal_sentences(prediction: list[str], reference: list[str], k: int) -> None:
     score = book_bleu(prediction, reference, k)
     assert 0 <= score <= 1
@@ -92,8 +92,31 @@ def test_perfect_and_hopeless() -> None:
 def test_corpus_bleu_needs_references_for_each() -> None:
     with pytest.raises(ValueError, match="expected references for 2 predictions, got 1 lists"):
         corpus_bleu(["a", "b"], [["a"]])
-    with pytest.raises(ValueError, match="expected references for 0 predictions"):
+    with pytest.raises(ValueError, match="predictions: expected at least one text, got none"):
         corpus_bleu([], [])
+    with pytest.raises(ValueError, match="references of sentence 1: expected at least one text, got none"):
+        corpus_bleu(["a", "b"], [["a"], []])
+    with pytest.raises(ValueError, match="references: expected at least one text, got none"):
+        sentence_bleu("a", [])
+    with pytest.raises(ValueError, match="reference: expected at least one token, got none"):
+        book_bleu(["a"], [])
+
+
+@pytest.mark.usefixtures("shapes_unchecked")
+def test_a_text_is_no_list_of_tokens_or_texts() -> None:
+    """A str is a sequence of characters: the book's 0.658 became 0.685, a perfect corpus 9.5."""
+    with pytest.raises(ValueError, match="prediction: expected a list of tokens, got the text 'il est mouillé .'"):
+        book_bleu("il est mouillé .", ["il", "est"])
+    with pytest.raises(ValueError, match="reference: expected a list of tokens"):
+        book_bleu(["il", "est"], "il est calme .")
+    with pytest.raises(ValueError, match="references of sentence 0: expected a list of texts, got the text 'A cat.'"):
+        corpus_bleu(["A cat."], ["A cat."])
+    with pytest.raises(ValueError, match="predictions: expected a list of texts"):
+        corpus_bleu("A cat.", [["A cat."]])
+    with pytest.raises(ValueError, match="references: expected a list of texts"):
+        sentence_bleu("A cat.", "A cat.")
+    with pytest.raises(ValueError, match="prediction: expected texts, got list"):
+        sentence_bleu(["A", "cat."], ["A cat."])
 
 
 @pytest.mark.parametrize("i", range(3))

@@ -72,7 +72,7 @@ def log_p(rule: Rule, source: int, prefix: tuple[int, ...]) -> dict[int, float]:
 
 def score(rule: Rule, source: int, sentence: tuple[int, ...], length_penalty: float) -> float:
     total = sum(log_p(rule, source, sentence[:i])[t] for i, t in enumerate(sentence))
-    return total / len(sentence) ** length_penalty
+    return total / ((5 + len(sentence)) / 6) ** length_penalty
 
 
 def every_sentence(max_length: int) -> list[tuple[int, ...]]:
@@ -174,17 +174,16 @@ def test_a_beam_wide_enough_finds_the_best_of_all_sentences(length_penalty: floa
 def plain_beam_search(rule: Rule, source: int, max_length: int, beam: int, length_penalty: float) -> list[int]:
     """Wu 2016 on Python lists, without batches, without a cache and without stopping early.
 
-    An end counts if it is among the `beam` best continuations; the `beam` best that go on are kept.
+    Of the best continuations as many stay as there are places; one that ends takes its place with it.
     """
     live: list[tuple[float, tuple[int, ...]]] = [(0.0, ())]
-    best: tuple[float, tuple[int, ...]] = (-math.inf, ())
-    for step in range(1, max_length + 1):
+    ended: list[tuple[float, tuple[int, ...]]] = []
+    for _ in range(max_length):
         longer = [(s + p, (*prefix, t)) for s, prefix in live for t, p in log_p(rule, source, prefix).items()]
-        longer.sort(reverse=True)
-        ended = [(s, prefix) for s, prefix in longer[:beam] if prefix[-1] == EOS or step == max_length]
-        best = max([best, *((s / step**length_penalty, prefix) for s, prefix in ended)])
-        live = [(s, prefix) for s, prefix in longer if prefix[-1] != EOS][:beam]
-    return list(best[1])
+        kept = sorted(longer, reverse=True)[: beam - len(ended)]
+        ended += [(s, prefix) for s, prefix in kept if prefix[-1] == EOS]
+        live = [(s, prefix) for s, prefix in kept if prefix[-1] != EOS]
+    return list(max(ended + live, key=lambda one: one[0] / ((5 + len(one[1])) / 6) ** length_penalty)[1])
 
 
 @pytest.mark.parametrize("beam", [1, 2, 3, 5])
@@ -218,7 +217,10 @@ def test_a_wider_beam_finds_what_greedy_misses() -> None:
 
 
 def test_length_penalty_weighs_long_against_short() -> None:
-    """Ending at once has p = 0.4 and mean log p = -0.92; four words and an end 0.6 x 0.7^4 = 0.14 and -0.39."""
+    """Ending at once has log p = log 0.4 = -0.92; four words and an end log(0.6 x 0.7^4) = -1.94.
+
+    Divided by ((5 + |y|) / 6)^2, which is 1 for one token and 2.78 for five: -0.92 and -0.70.
+    """
 
     def rule(source: int, prefix: tuple[int, ...]) -> list[float]:
         likely, p = (3, 0.6) if not prefix else (3, 0.7) if len(prefix) < 4 else (EOS, 0.7)
@@ -227,27 +229,29 @@ def test_length_penalty_weighs_long_against_short() -> None:
 
     model = scripted(rule)
     assert ask(beam_search, model, [0], 5, 3, 0.0) == [[EOS]]
-    assert ask(beam_search, model, [0], 5, 3, 1.0) == [[3, 3, 3, 3, EOS]]
+    assert ask(beam_search, model, [0], 5, 3, 2.0) == [[3, 3, 3, 3, EOS]]
 
 
+@pytest.mark.parametrize("length_penalty", [0.0, 0.6, 1.0])
 @pytest.mark.parametrize("seed", range(8))
-def test_a_beam_of_one_without_length_penalty_is_greedy(seed: int) -> None:
-    """With a penalty it may go on past an end that greedy takes, where a longer sentence has the better mean."""
+def test_a_beam_of_one_is_greedy(seed: int, length_penalty: float) -> None:
     model, (source, lengths) = transformer(seed), sources()
     greedy = greedy_search(model, source, lengths, SPECIAL, 12)
-    assert beam_search(model, source, lengths, SPECIAL, 12, beam=1, length_penalty=0.0) == greedy
-    assert ask(beam_search, scripted(noise), list(range(20)), 6, 1, 0.0) == ask(
-        greedy_search, scripted(noise), list(range(20)), 6
-    )
+    assert beam_search(model, source, lengths, SPECIAL, 12, 1, length_penalty) == greedy
+    made_up = ask(greedy_search, scripted(noise), list(range(100)), 6)
+    assert ask(beam_search, scripted(noise), list(range(100)), 6, 1, length_penalty) == made_up
 
 
-@pytest.mark.parametrize("length_penalty", [0.0, 1.0])
-def test_a_beam_of_one_is_never_worse_than_greedy(length_penalty: float) -> None:
-    greedy = ask(greedy_search, scripted(noise), list(range(30)), 6)
-    beam = ask(beam_search, scripted(noise), list(range(30)), 6, 1, length_penalty)
-    for source in range(30):
-        ours, theirs = (score(noise, source, tuple(s[source]), length_penalty) for s in (beam, greedy))
-        assert ours >= theirs - 1e-6
+def test_nothing_is_asked_after_the_last_hypothesis_has_ended() -> None:
+    """One ends at the first step and one at the second: no third step, however long a sentence may be."""
+    lengths: list[int] = []
+
+    def rule(source: int, prefix: tuple[int, ...]) -> list[float]:
+        lengths.append(len(prefix))
+        return [0.0, 0.0, 4.0, 5.0, -9.0, -9.0] if not prefix else [0.0, 0.0, 9.0, -9.0, -9.0, -9.0]
+
+    assert ask(beam_search, scripted(rule), [0], 1000, 2, 1.0) == [[3, EOS]]
+    assert max(lengths) == 1
 
 
 @pytest.mark.parametrize("beam", [0, -1])
