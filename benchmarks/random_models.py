@@ -8,10 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from viz_core.hub import ATTENTION_IMPLEMENTATION, name_sites, register
+from viz_core.hub import ATTENTION_IMPLEMENTATION, register
 from viz_core.models.encoder_decoder import EncoderDecoder
 from viz_core.pretrained import build_translation_model
-from viz_core.trace import Trace, attend, record
+from viz_core.trace import Trace, attend, name_sites, record
 
 # How a forward pass is run: ours, transformers' fused attention, and transformers' attention that gives its maps.
 WAYS = {"record": ATTENTION_IMPLEMENTATION, "fused": "sdpa", "eager": "eager"}

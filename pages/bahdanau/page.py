@@ -9,7 +9,7 @@ from ui.models import translation_look, translation_maps
 from ui.translation import ask_sentence, show_result, translate
 from ui.words import current_language, load_words
 from viz_core.attention import AdditiveAttention
-from viz_core.models import Seq2SeqAttentionDecoder, Seq2SeqDecoder
+from viz_core.models import Decoder, Seq2SeqAttentionDecoder, Seq2SeqDecoder, TokenReader
 from viz_core.view.translation import aligning_head, open_map
 
 ROUNDING = 1e-5  # what float32 may lose in sums of a few hundred terms
@@ -51,5 +51,5 @@ chapter.heading("training")
 how_trained(chapter)
 
 chapter.exercise("order")
-chapter.code(AdditiveAttention, Seq2SeqAttentionDecoder, Seq2SeqDecoder)
+chapter.code(AdditiveAttention, TokenReader, Decoder, Seq2SeqAttentionDecoder, Seq2SeqDecoder)
 chapter.downloads(weights=lambda: open_map(groups, view).numpy())

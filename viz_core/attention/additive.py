@@ -7,7 +7,8 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from viz_core.attention.masking import masked_softmax
-from viz_core.trace import record_weights
+from viz_core.attention.projection import check_width
+from viz_core.trace import record_weights, site_of
 
 
 class AdditiveAttention(nn.Module):
@@ -19,18 +20,14 @@ class AdditiveAttention(nn.Module):
         query_size, key_size: widths of queries and keys.
         num_hiddens: width in which they meet.
         dropout: probability of dropping a weight while training, in [0, 1).
-        site: the name under which `viz_core.trace.record` keeps its calls.
     """
 
-    def __init__(
-        self, query_size: int, key_size: int, num_hiddens: int, dropout: float = 0.0, site: str | None = None
-    ) -> None:
+    def __init__(self, query_size: int, key_size: int, num_hiddens: int, dropout: float = 0.0) -> None:
         super().__init__()
         self.W_q = nn.Linear(query_size, num_hiddens, bias=False)
         self.W_k = nn.Linear(key_size, num_hiddens, bias=False)
         self.w_v = nn.Linear(num_hiddens, 1, bias=False)
         self.dropout = nn.Dropout(dropout)
-        self.site = site
 
     def forward(
         self,
@@ -46,16 +43,16 @@ class AdditiveAttention(nn.Module):
         """
         if values.shape[:2] != keys.shape[:2]:
             raise ValueError(f"expected one value for each key, got shapes {tuple(keys.shape)}, {tuple(values.shape)}")
-        _check_width("keys", keys, self.W_k)
+        check_width("keys", keys, self.W_k)
         weights = self.weigh(queries, self.W_k(keys), valid_lens)
-        record_weights(weights[:, None], self.site)
+        record_weights(weights[:, None], site_of(self))
         return self.pool(weights, values)
 
     def score(
         self, queries: Float[Tensor, "batch queries query_size"], projected: Float[Tensor, "batch keys num_hiddens"]
     ) -> Float[Tensor, "batch queries keys"]:
         """w_v^T tanh(W_q q_i + W_k k_j) for every pair, from keys that are projected already."""
-        _check_width("queries", queries, self.W_q)
+        check_width("queries", queries, self.W_q)
         features = torch.tanh(self.W_q(queries)[:, :, None] + projected[:, None])  # (batch, queries, keys, hiddens)
         return self.w_v(features).squeeze(-1)
 
@@ -73,9 +70,3 @@ class AdditiveAttention(nn.Module):
     ) -> Float[Tensor, "batch queries v"]:
         """The weighted sum of the values, sum_j a_ij v_j; weights are dropped while training."""
         return torch.bmm(self.dropout(weights).to(values.dtype), values)
-
-
-def _check_width(name: str, X: Tensor, projection: nn.Linear) -> None:
-    """Refuse an input that its projection cannot take."""
-    if X.dim() != 3 or X.shape[-1] != projection.in_features:
-        raise ValueError(f"{name}: expected shape (batch, n, {projection.in_features}), got {tuple(X.shape)}")

@@ -6,7 +6,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from viz_core.attention.masking import length_mask
-from viz_core.trace import attend
+from viz_core.trace import attend, site_of
 
 
 class DotProductAttention(nn.Module):
@@ -14,13 +14,11 @@ class DotProductAttention(nn.Module):
 
     Args:
         dropout: probability of dropping a weight while training, in [0, 1).
-        site: the name under which `viz_core.trace.record` keeps its calls.
     """
 
-    def __init__(self, dropout: float = 0.0, site: str | None = None) -> None:
+    def __init__(self, dropout: float = 0.0) -> None:
         super().__init__()
         self.dropout = nn.Dropout(dropout)
-        self.site = site
 
     def forward(
         self,
@@ -43,5 +41,5 @@ class DotProductAttention(nn.Module):
             values[:, None],
             mask=mask,
             dropout=self.dropout.p if self.training else 0.0,
-            site=self.site,
+            site=site_of(self),
         )[:, 0]

@@ -9,7 +9,8 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from viz_core.attention.masking import length_mask
-from viz_core.trace import attend
+from viz_core.attention.projection import check_width
+from viz_core.trace import attend, site_of
 
 
 class KeysValues(NamedTuple):
@@ -28,7 +29,6 @@ class MultiHeadAttention(nn.Module):
         dropout: probability of dropping a weight while training.
         bias: whether the four projections have biases.
         query_size, key_size, value_size: widths of the inputs where they are not num_hiddens.
-        site: the name under which `viz_core.trace.record` keeps its calls.
 
     Raises:
         ValueError: if num_heads does not divide num_hiddens.
@@ -44,14 +44,12 @@ class MultiHeadAttention(nn.Module):
         query_size: int | None = None,
         key_size: int | None = None,
         value_size: int | None = None,
-        site: str | None = None,
     ) -> None:
         super().__init__()
         if num_heads < 1 or num_hiddens % num_heads:
             raise ValueError(f"num_heads: expected a divisor of num_hiddens={num_hiddens}, got {num_heads}")
         self.num_heads = num_heads
         self.dropout = dropout
-        self.site = site
         self.W_q = nn.Linear(query_size or num_hiddens, num_hiddens, bias=bias)
         self.W_k = nn.Linear(key_size or num_hiddens, num_hiddens, bias=bias)
         self.W_v = nn.Linear(value_size or num_hiddens, num_hiddens, bias=bias)
@@ -75,8 +73,8 @@ class MultiHeadAttention(nn.Module):
 
     def project(self, keys: Float[Tensor, "batch keys key_size"], values: Float[Tensor, "batch keys v"]) -> KeysValues:
         """W_k K and W_v V, split into heads."""
-        _check_width("keys", keys, self.W_k)
-        _check_width("values", values, self.W_v)
+        check_width("keys", keys, self.W_k)
+        check_width("values", values, self.W_v)
         return KeysValues(self._split(self.W_k(keys)), self._split(self.W_v(values)))
 
     def attend_to(
@@ -88,7 +86,7 @@ class MultiHeadAttention(nn.Module):
         causal: bool = False,
     ) -> Float[Tensor, "batch queries num_hiddens"]:
         """Attend to keys and values that are projected already, as a decoder with a cache does."""
-        _check_width("queries", queries, self.W_q)
+        check_width("queries", queries, self.W_q)
         mask = None
         if valid_lens is not None:
             mask = length_mask(valid_lens, queries.shape[0], queries.shape[1], projected.keys.shape[2])[:, None]
@@ -99,15 +97,9 @@ class MultiHeadAttention(nn.Module):
             mask=mask,
             causal=causal,
             dropout=self.dropout if self.training else 0.0,
-            site=self.site,
+            site=site_of(self),
         )
         return self.W_o(rearrange(heads, "batch heads n d -> batch n (heads d)"))
 
     def _split(self, projected: Float[Tensor, "batch n num_hiddens"]) -> Float[Tensor, "batch heads n d"]:
         return rearrange(projected, "batch n (heads d) -> batch heads n d", heads=self.num_heads)
-
-
-def _check_width(name: str, X: Tensor, projection: nn.Linear) -> None:
-    """Refuse an input that its projection cannot take."""
-    if X.dim() != 3 or X.shape[-1] != projection.in_features:
-        raise ValueError(f"{name}: expected shape (batch, n, {projection.in_features}), got {tuple(X.shape)}")

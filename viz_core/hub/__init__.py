@@ -8,7 +8,7 @@
 transformers is imported when the first model is loaded, not before.
 """
 
-from viz_core.hub.attention import ATTENTION_IMPLEMENTATION, name_sites, register
+from viz_core.hub.attention import ATTENTION_IMPLEMENTATION, register
 from viz_core.hub.card import HubCard
 from viz_core.hub.errors import HubError
 from viz_core.hub.load import load_hub
@@ -42,6 +42,5 @@ __all__ = [
     "human_bytes",
     "load_hub",
     "local_models",
-    "name_sites",
     "register",
 ]

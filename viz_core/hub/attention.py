@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 from typing import Any
 
@@ -10,12 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from viz_core.runtime.interruption import may_end
-from viz_core.trace import attend
+from viz_core.trace import attend, site_of
 
 ATTENTION_IMPLEMENTATION = "attention-atlas"
 """The name under which transformers finds our attention: `attn_implementation=ATTENTION_IMPLEMENTATION`."""
-
-_CROSS = re.compile(r"cross|encoder_attn|encdec", re.IGNORECASE)
 
 
 @lru_cache(maxsize=1)
@@ -76,38 +73,9 @@ def attention_forward(
         scale=scaling,
         softcap=softcap,
         dropout=dropout,
-        site=getattr(module, "attention_site", None),
+        site=site_of(module),
     )
     return output.transpose(1, 2).contiguous(), None
-
-
-def name_sites(model: nn.Module, stack: str | None) -> tuple[str, ...]:
-    """Tell each attention module its site, once, at load: "encoder.0.self", "decoder.2.cross".
-
-    Layer and kind are read off the module's place in the model ("decoder.block.2.layer.1.EncDecAttention"); an
-    attention module within another has the name of the outer one, whichever of the two makes the call.
-
-    Args:
-        stack: what a model's one stack is called; None for a model with an encoder and a decoder.
-
-    Returns:
-        The sites in the order of the model's parts, each once; none for a model without attention.
-    """
-    sites: dict[str, None] = {}
-    for path, module in model.named_modules():
-        layer = re.search(r"(?:^|\.)(\d+)\.", path + ".")
-        if layer is None or "attention" not in type(module).__name__.lower():
-            continue
-        site = f"{_stack(path, stack)}.{layer[1]}.{'cross' if _CROSS.search(path) else 'self'}"
-        module.attention_site = site  # a name for good, and nothing of any call
-        sites[site] = None
-    return tuple(sites)
-
-
-def _stack(path: str, stack: str | None) -> str:
-    if "vision" in path:  # the eyes of a model that also reads pictures
-        return "vision"
-    return stack or ("decoder" if "decoder" in path.split(".") else "encoder")
 
 
 def _is_boolean(mask: Tensor | None) -> bool:

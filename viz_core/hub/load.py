@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from viz_core.hub.attention import ATTENTION_IMPLEMENTATION, name_sites, register
+from viz_core.hub.attention import ATTENTION_IMPLEMENTATION, register
 from viz_core.hub.card import describe
 from viz_core.hub.download import Progress, fetch
 from viz_core.hub.engine import Engine
@@ -27,6 +27,7 @@ from viz_core.hub.pictures import PictureInput
 from viz_core.hub.positions import find_positions
 from viz_core.hub.text import TextInput
 from viz_core.runtime.device import best_device, find_device
+from viz_core.trace import name_sites
 
 # transformers builds models under patches that hold for all threads.
 _building = threading.Lock()

@@ -1,6 +1,6 @@
 """The book's architectures."""
 
-from viz_core.models.encoder_decoder import EncoderDecoder, share_embeddings
+from viz_core.models.encoder_decoder import Decoder, EncoderDecoder, TokenReader, share_embeddings
 from viz_core.models.seq2seq import Seq2SeqAttentionDecoder, Seq2SeqDecoder, Seq2SeqEncoder
 from viz_core.models.transformer import (
     AddNorm,
@@ -14,12 +14,14 @@ from viz_core.models.vit import PatchEmbedding, ViT, ViTBlock, ViTMLP
 
 __all__ = [
     "AddNorm",
+    "Decoder",
     "EncoderDecoder",
     "PatchEmbedding",
     "PositionWiseFFN",
     "Seq2SeqAttentionDecoder",
     "Seq2SeqDecoder",
     "Seq2SeqEncoder",
+    "TokenReader",
     "TransformerDecoder",
     "TransformerDecoderBlock",
     "TransformerEncoder",

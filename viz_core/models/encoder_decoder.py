@@ -1,4 +1,4 @@
-"""An encoder and a decoder joined: what training optimises and decoding runs."""
+"""What encoders and decoders of every kind share, and the two joined: what training optimises and decoding runs."""
 
 from __future__ import annotations
 
@@ -6,6 +6,34 @@ from typing import Any
 
 from jaxtyping import Float, Int
 from torch import Tensor, nn
+
+
+class TokenReader(nn.Module):
+    """Begins with an embedding of token ids, which is multiplied by embed_scale."""
+
+    def __init__(self, vocab_size: int, embed_size: int, embed_scale: float) -> None:
+        super().__init__()
+        self.embed_scale = embed_scale
+        self.embedding = nn.Embedding(vocab_size, embed_size)
+
+    def embed(self, X: Int[Tensor, "batch n"]) -> Float[Tensor, "batch n d"]:
+        """The embedding of each token, scaled."""
+        return self.embedding(X) * self.embed_scale
+
+
+class Decoder(TokenReader):
+    """Ends with `dense`, a linear layer to the vocabulary; what comes between, `hidden`, is each decoder's own."""
+
+    dense: nn.Linear
+
+    def hidden(self, X: Int[Tensor, "batch n"], state: Any) -> tuple[Float[Tensor, "batch n num_hiddens"], Any]:
+        """The states from which the token after each of these n is told, and the state with them taken in."""
+        raise NotImplementedError
+
+    def forward(self, X: Int[Tensor, "batch n"], state: Any) -> tuple[Float[Tensor, "batch n vocab"], Any]:
+        """Logits of the token after each of these n, and the state with them taken in."""
+        outputs, state = self.hidden(X, state)
+        return self.dense(outputs), state
 
 
 class EncoderDecoder(nn.Module):

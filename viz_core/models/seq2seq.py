@@ -10,7 +10,8 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from viz_core.attention.additive import AdditiveAttention
-from viz_core.trace import record_weights
+from viz_core.models.encoder_decoder import Decoder, TokenReader
+from viz_core.trace import name_site, record_weights, site_of
 
 
 def init_seq2seq(module: nn.Module) -> None:
@@ -51,7 +52,7 @@ class Encoded(NamedTuple):
     hidden_state: Float[Tensor, "layers batch num_hiddens"]  # every layer after the last step: where a decoder starts
 
 
-class Seq2SeqEncoder(nn.Module):
+class Seq2SeqEncoder(TokenReader):
     """Embedding, then layers of GRU from left to right (Sutskever 2014; Cho 2014).
 
     Here and in the decoders, embeddings are multiplied by embed_scale on their way in: by 1 as in the book, or by
@@ -67,15 +68,13 @@ class Seq2SeqEncoder(nn.Module):
         dropout: float = 0.0,
         embed_scale: float = 1.0,
     ) -> None:
-        super().__init__()
-        self.embed_scale = embed_scale
-        self.embedding = nn.Embedding(vocab_size, embed_size)
+        super().__init__(vocab_size, embed_size, embed_scale)
         self.rnn = GRU(embed_size, num_hiddens, num_layers, dropout)
         self.apply(init_seq2seq)
 
     def forward(self, X: Int[Tensor, "batch keys"], valid_lens: Int[Tensor, "batch"] | None = None) -> Encoded:
         """Read token ids; padding past a row's valid length does not touch its final state."""
-        return Encoded(*self.rnn(self.embedding(X) * self.embed_scale, valid_lens=valid_lens))
+        return Encoded(*self.rnn(self.embed(X), valid_lens=valid_lens))
 
 
 class PlainState(NamedTuple):
@@ -89,7 +88,7 @@ class PlainState(NamedTuple):
         return PlainState(self.context[rows], self.hidden_state[:, rows])
 
 
-class Seq2SeqDecoder(nn.Module):
+class Seq2SeqDecoder(Decoder):
     """GRU decoder that sees the source only as the encoder's last state, at every step the same (Cho 2014)."""
 
     def __init__(
@@ -101,9 +100,7 @@ class Seq2SeqDecoder(nn.Module):
         dropout: float = 0.0,
         embed_scale: float = 1.0,
     ) -> None:
-        super().__init__()
-        self.embed_scale = embed_scale
-        self.embedding = nn.Embedding(vocab_size, embed_size)
+        super().__init__(vocab_size, embed_size, embed_scale)
         self.rnn = GRU(embed_size + num_hiddens, num_hiddens, num_layers, dropout)
         self.dense = nn.Linear(num_hiddens, vocab_size)
         self.apply(init_seq2seq)
@@ -122,16 +119,8 @@ class Seq2SeqDecoder(nn.Module):
     ) -> tuple[Float[Tensor, "batch n num_hiddens"], PlainState]:
         """The last layer's state after each of these n tokens, and the state with them taken in."""
         context = state.context[:, None].expand(-1, X.shape[1], -1)
-        embedded = self.embedding(X) * self.embed_scale
-        outputs, hidden_state = self.rnn(torch.cat([embedded, context], dim=-1), state.hidden_state)
+        outputs, hidden_state = self.rnn(torch.cat([self.embed(X), context], dim=-1), state.hidden_state)
         return outputs, PlainState(state.context, hidden_state)
-
-    def forward(
-        self, X: Int[Tensor, "batch n"], state: PlainState
-    ) -> tuple[Float[Tensor, "batch n vocab"], PlainState]:
-        """Logits of the token after each of these n, and the state with them taken in."""
-        outputs, state = self.hidden(X, state)
-        return self.dense(outputs), state
 
 
 class AttentionState(NamedTuple):
@@ -153,7 +142,7 @@ class AttentionState(NamedTuple):
         )
 
 
-class Seq2SeqAttentionDecoder(nn.Module):
+class Seq2SeqAttentionDecoder(Decoder):
     """GRU decoder that looks at every source state anew before each word (Bahdanau 2015, section 3.1).
 
     At step t the query is the last layer's state s_(t-1), keys and values are the encoder's states h_j:
@@ -169,10 +158,9 @@ class Seq2SeqAttentionDecoder(nn.Module):
         dropout: float = 0.0,
         embed_scale: float = 1.0,
     ) -> None:
-        super().__init__()
-        self.embed_scale = embed_scale
+        super().__init__(vocab_size, embed_size, embed_scale)
         self.attention = AdditiveAttention(num_hiddens, num_hiddens, num_hiddens, dropout)
-        self.embedding = nn.Embedding(vocab_size, embed_size)
+        name_site(self.attention, "decoder.0.cross")  # in no numbered block, so by its name
         self.rnn = _gru(embed_size + num_hiddens, num_hiddens, num_layers, dropout)
         self.dense = nn.Linear(num_hiddens, vocab_size)
         self.apply(init_seq2seq)
@@ -190,26 +178,19 @@ class Seq2SeqAttentionDecoder(nn.Module):
         """The last layer's state after each of these n tokens, and the state with them taken in.
 
         Step by step, since each query is the state the step before left behind; the weights of the
-        n steps are recorded together, as one map at the site "decoder.0.cross".
+        n steps are recorded together, as one map.
         """
         enc_outputs, hidden_state, enc_valid_lens, projected = state
         outputs, maps = [], []
-        for embedded in (self.embedding(X) * self.embed_scale).split(1, dim=1):  # (batch, 1, embed)
+        for embedded in self.embed(X).split(1, dim=1):  # (batch, 1, embed)
             query = hidden_state[-1][:, None]
             weights = self.attention.weigh(query, projected, enc_valid_lens)  # (batch, 1, keys)
             context = self.attention.pool(weights, enc_outputs)
             output, hidden_state = self.rnn(torch.cat([context, embedded], dim=-1), hidden_state)
             outputs.append(output)
             maps.append(weights.detach())
-        record_weights(torch.cat(maps, dim=1)[:, None], site="decoder.0.cross")
+        record_weights(torch.cat(maps, dim=1)[:, None], site_of(self.attention))
         return torch.cat(outputs, dim=1), AttentionState(enc_outputs, hidden_state, enc_valid_lens, projected)
-
-    def forward(
-        self, X: Int[Tensor, "batch n"], state: AttentionState
-    ) -> tuple[Float[Tensor, "batch n vocab"], AttentionState]:
-        """Logits of the token after each of these n, and the state with them taken in."""
-        outputs, state = self.hidden(X, state)
-        return self.dense(outputs), state
 
 
 def _gru(num_inputs: int, num_hiddens: int, num_layers: int, dropout: float) -> nn.GRU:

@@ -10,7 +10,9 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from viz_core.attention.multi_head import KeysValues, MultiHeadAttention
+from viz_core.models.encoder_decoder import Decoder, TokenReader
 from viz_core.positional.sinusoidal import PositionalEncoding
+from viz_core.trace import name_sites
 
 
 class AddNorm(nn.Module):
@@ -51,10 +53,9 @@ class TransformerEncoderBlock(nn.Module):
         num_heads: int,
         dropout: float,
         use_bias: bool = False,
-        site: str | None = None,
     ) -> None:
         super().__init__()
-        self.attention = MultiHeadAttention(num_hiddens, num_heads, dropout, use_bias, site=site)
+        self.attention = MultiHeadAttention(num_hiddens, num_heads, dropout, use_bias)
         self.addnorm1 = AddNorm(num_hiddens, dropout)
         self.ffn = PositionWiseFFN(ffn_num_hiddens, num_hiddens)
         self.addnorm2 = AddNorm(num_hiddens, dropout)
@@ -66,7 +67,7 @@ class TransformerEncoderBlock(nn.Module):
         return self.addnorm2(Y, self.ffn(Y))
 
 
-class TransformerEncoder(nn.Module):
+class TransformerEncoder(TokenReader):
     """Embedding times sqrt(d), plus position, through num_blks encoder blocks (Vaswani 2017, figure 1, left)."""
 
     def __init__(
@@ -79,25 +80,19 @@ class TransformerEncoder(nn.Module):
         dropout: float,
         use_bias: bool = False,
     ) -> None:
-        super().__init__()
+        super().__init__(vocab_size, num_hiddens, math.sqrt(num_hiddens))  # as large as the positions added to them
         self.num_hiddens = num_hiddens
-        self.embedding = nn.Embedding(vocab_size, num_hiddens)
         self.pos_encoding = PositionalEncoding(num_hiddens, dropout)
         self.blks = nn.Sequential()
         for i in range(num_blks):
-            block = TransformerEncoderBlock(
-                num_hiddens, ffn_num_hiddens, num_heads, dropout, use_bias, site=f"encoder.{i}.self"
-            )
+            block = TransformerEncoderBlock(num_hiddens, ffn_num_hiddens, num_heads, dropout, use_bias)
             self.blks.add_module(f"block{i}", block)
+        name_sites(self, "encoder")
 
     @property
     def blocks(self) -> tuple[TransformerEncoderBlock, ...]:
         """The blocks, first to last."""
         return cast(tuple[TransformerEncoderBlock, ...], tuple(self.blks))
-
-    def embed(self, X: Int[Tensor, "batch n"]) -> Float[Tensor, "batch n d"]:
-        """Embeddings times sqrt(d), so that they are as large as the positions added to them."""
-        return self.embedding(X) * math.sqrt(self.num_hiddens)
 
     def forward(
         self, X: Int[Tensor, "batch n"], valid_lens: Int[Tensor, "batch"] | None = None
@@ -157,13 +152,12 @@ class TransformerDecoderBlock(nn.Module):
         dropout: float,
         i: int = 0,
         use_bias: bool = False,
-        sites: tuple[str | None, str | None] = (None, None),
     ) -> None:
         super().__init__()
         self.i = i
-        self.attention1 = MultiHeadAttention(num_hiddens, num_heads, dropout, use_bias, site=sites[0])
+        self.attention1 = MultiHeadAttention(num_hiddens, num_heads, dropout, use_bias)
         self.addnorm1 = AddNorm(num_hiddens, dropout)
-        self.attention2 = MultiHeadAttention(num_hiddens, num_heads, dropout, use_bias, site=sites[1])
+        self.attention2 = MultiHeadAttention(num_hiddens, num_heads, dropout, use_bias)
         self.addnorm2 = AddNorm(num_hiddens, dropout)
         self.ffn = PositionWiseFFN(ffn_num_hiddens, num_hiddens)
         self.addnorm3 = AddNorm(num_hiddens, dropout)
@@ -186,7 +180,7 @@ class TransformerDecoderBlock(nn.Module):
         return self.addnorm3(Z, self.ffn(Z)), DecoderState(enc_outputs, enc_valid_lens, kept)
 
 
-class TransformerDecoder(nn.Module):
+class TransformerDecoder(Decoder):
     """num_blks decoder blocks and a linear layer to the vocabulary (Vaswani 2017, figure 1, right)."""
 
     def __init__(
@@ -199,27 +193,22 @@ class TransformerDecoder(nn.Module):
         dropout: float,
         use_bias: bool = False,
     ) -> None:
-        super().__init__()
+        super().__init__(vocab_size, num_hiddens, math.sqrt(num_hiddens))
         self.num_hiddens = num_hiddens
         self.num_blks = num_blks
-        self.embedding = nn.Embedding(vocab_size, num_hiddens)
         self.pos_encoding = PositionalEncoding(num_hiddens, dropout)
         self.blks = nn.Sequential()
         for i in range(num_blks):
-            sites = (f"decoder.{i}.self", f"decoder.{i}.cross")
-            block = TransformerDecoderBlock(num_hiddens, ffn_num_hiddens, num_heads, dropout, i, use_bias, sites)
+            block = TransformerDecoderBlock(num_hiddens, ffn_num_hiddens, num_heads, dropout, i, use_bias)
             self.blks.add_module(f"block{i}", block)
         self.dense = nn.Linear(num_hiddens, vocab_size)
+        name_sites(self, "decoder")
 
     def init_state(
         self, enc_outputs: Float[Tensor, "batch keys d"], enc_valid_lens: Int[Tensor, "batch"] | None = None
     ) -> DecoderState:
         """The state before the first step."""
         return DecoderState(enc_outputs, enc_valid_lens, (None,) * self.num_blks)
-
-    def embed(self, X: Int[Tensor, "batch n"]) -> Float[Tensor, "batch n d"]:
-        """Embeddings times sqrt(d), so that they are as large as the positions added to them."""
-        return self.embedding(X) * math.sqrt(self.num_hiddens)
 
     def hidden(self, X: Int[Tensor, "batch n"], state: DecoderState) -> tuple[Float[Tensor, "batch n d"], DecoderState]:
         """Output of the last block for each of these n tokens, and the state with them taken in.
@@ -231,10 +220,3 @@ class TransformerDecoder(nn.Module):
         for blk in self.blks:
             H, state = blk(H, state)
         return H, state
-
-    def forward(
-        self, X: Int[Tensor, "batch n"], state: DecoderState
-    ) -> tuple[Float[Tensor, "batch n vocab"], DecoderState]:
-        """Logits of the token after each of these n, and the state with them taken in."""
-        H, state = self.hidden(X, state)
-        return self.dense(H), state

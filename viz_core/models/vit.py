@@ -11,6 +11,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from viz_core.attention.multi_head import MultiHeadAttention
+from viz_core.trace import name_sites
 
 Size: TypeAlias = int | tuple[int, int] | list[int]
 
@@ -89,11 +90,10 @@ class ViTBlock(nn.Module):
         num_heads: int,
         dropout: float,
         use_bias: bool = False,
-        site: str | None = None,
     ) -> None:
         super().__init__()
         self.ln1 = nn.LayerNorm(norm_shape)
-        self.attention = MultiHeadAttention(num_hiddens, num_heads, dropout, use_bias, site=site)
+        self.attention = MultiHeadAttention(num_hiddens, num_heads, dropout, use_bias)
         self.ln2 = nn.LayerNorm(norm_shape)
         self.mlp = ViTMLP(mlp_num_hiddens, num_hiddens, dropout)
 
@@ -145,11 +145,10 @@ class ViT(nn.Module):
         self.dropout = nn.Dropout(emb_dropout)
         self.blks = nn.Sequential()
         for i in range(num_blks):
-            block = ViTBlock(
-                num_hiddens, num_hiddens, mlp_num_hiddens, num_heads, blk_dropout, use_bias, site=f"encoder.{i}.self"
-            )
+            block = ViTBlock(num_hiddens, num_hiddens, mlp_num_hiddens, num_heads, blk_dropout, use_bias)
             self.blks.add_module(f"{i}", block)
         self.head = nn.Sequential(nn.LayerNorm(num_hiddens), nn.Linear(num_hiddens, num_classes))
+        name_sites(self, "encoder")
 
     @property
     def blocks(self) -> tuple[ViTBlock, ...]:

@@ -2,6 +2,18 @@
 
 from viz_core.trace.call import AttentionCall
 from viz_core.trace.recording import Trace, attend, record, record_weights, unrecorded
+from viz_core.trace.sites import name_site, name_sites, site_of
 from viz_core.trace.source import Source
 
-__all__ = ["AttentionCall", "Source", "Trace", "attend", "record", "record_weights", "unrecorded"]
+__all__ = [
+    "AttentionCall",
+    "Source",
+    "Trace",
+    "attend",
+    "name_site",
+    "name_sites",
+    "record",
+    "record_weights",
+    "site_of",
+    "unrecorded",
+]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from viz_core.attention import AdditiveAttention
-from viz_core.trace import record
+from viz_core.trace import name_site, record
 
 
 def with_weights(W_q: list[list[float]], W_k: list[list[float]], w_v: list[float]) -> AdditiveAttention:
@@ -116,7 +116,8 @@ def test_what_is_masked_does_not_matter() -> None:
 
 
 def test_dropout_acts_in_training_only_and_not_on_the_recorded_weights() -> None:
-    layer = AdditiveAttention(2, 2, 4, dropout=0.5, site="here")
+    layer = AdditiveAttention(2, 2, 4, dropout=0.5)
+    name_site(layer, "here")
     queries, keys, values = torch.zeros(1, 1, 2), torch.zeros(1, 1000, 2), torch.ones(1, 1000, 1)
     outputs = {round(layer(queries, keys, values).item(), 6) for _ in range(8)}
     assert len(outputs) > 1

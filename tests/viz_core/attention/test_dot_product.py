@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from viz_core.attention import DotProductAttention
-from viz_core.trace import record
+from viz_core.trace import name_site, record
 
 
 def one_query(q: Tensor, keys: Tensor, values: Tensor, length: int) -> tuple[Tensor, Tensor]:
@@ -61,7 +61,8 @@ def test_length_zero_gives_zeros() -> None:
 
 def test_dropout_acts_in_training_only_and_not_on_the_recorded_weights() -> None:
     queries, keys, values = torch.zeros(1, 1, 4), torch.randn(1, 1000, 4), torch.ones(1, 1000, 1)
-    layer = DotProductAttention(dropout=0.5, site="here")
+    layer = DotProductAttention(dropout=0.5)
+    name_site(layer, "here")
     outputs = [float(layer(queries, keys, values)) for _ in range(8)]
     assert len(set(outputs)) > 1
     assert outputs == pytest.approx([1.0] * 8, abs=0.15)

@@ -16,7 +16,7 @@ from torch import Tensor
 from tests.viz_core.trace.attention_cases import B, H, K, Q, brute_force, random_bias, random_mask, tensors
 from viz_core.attention import DotProductAttention, MultiHeadAttention
 from viz_core.models import EncoderDecoder, TransformerDecoder, TransformerEncoder
-from viz_core.trace import Trace, attend, record, record_weights, unrecorded
+from viz_core.trace import Trace, attend, name_site, record, record_weights, unrecorded
 
 
 @pytest.mark.parametrize("softcap", [0.0, -1.0])
@@ -103,7 +103,8 @@ def test_sites_in_call_order() -> None:
 
 def test_a_site_called_again_is_numbered() -> None:
     queries, keys, values = tensors()
-    layer = DotProductAttention(site="encoder.3.self")
+    layer = DotProductAttention()
+    name_site(layer, "encoder.3.self")
     with record() as trace:
         for scale in (1.0, 2.0, 3.0):
             attend(queries, keys, values, site="encoder.3.self", scale=scale)

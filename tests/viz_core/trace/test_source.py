@@ -23,7 +23,7 @@ from tests.viz_core.trace.attention_cases import (
     with_an_empty_row,
 )
 from viz_core.attention import MultiHeadAttention
-from viz_core.trace import attend, record, record_weights
+from viz_core.trace import attend, name_site, record, record_weights
 
 
 def test_a_soft_cap_keeps_the_strongest_score_within_it() -> None:
@@ -158,7 +158,8 @@ def test_weights_equal_those_of_a_bert_with_the_same_parameters(bert: Any) -> No
     padding = (torch.arange(11) < lengths[:, None]).long()
     answer = bert(ids, attention_mask=padding, output_attentions=True, output_hidden_states=True)
     for i, layer in enumerate(bert.encoder.layer):
-        ours = MultiHeadAttention(24, 4, bias=True, site=f"encoder.{i}.self").eval()
+        ours = MultiHeadAttention(24, 4, bias=True).eval()
+        name_site(ours, f"encoder.{i}.self")
         theirs = layer.attention
         pairs = [(ours.W_q, theirs.self.query), (ours.W_k, theirs.self.key), (ours.W_v, theirs.self.value)]
         for mine, other in [*pairs, (ours.W_o, theirs.output.dense)]:

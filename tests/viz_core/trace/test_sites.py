@@ -1,0 +1,92 @@
+"""Sites are told to attention layers from outside, once, and stay with them."""
+
+from __future__ import annotations
+
+import copy
+import io
+
+import pytest
+import torch
+from torch import nn
+
+from viz_core.attention import AdditiveAttention, MultiHeadAttention
+from viz_core.models import (
+    EncoderDecoder,
+    Seq2SeqAttentionDecoder,
+    Seq2SeqEncoder,
+    TransformerDecoder,
+    TransformerDecoderBlock,
+    TransformerEncoder,
+    TransformerEncoderBlock,
+    ViT,
+    ViTBlock,
+)
+from viz_core.trace import name_site, name_sites, record, site_of
+
+
+def told(model: nn.Module) -> dict[str, str]:
+    """The site of each layer that was told one, by its place in the model."""
+    return {path: site for path, module in model.named_modules() if (site := site_of(module)) is not None}
+
+
+@pytest.fixture
+def transformer() -> EncoderDecoder:
+    sizes = {"vocab_size": 9, "num_hiddens": 8, "ffn_num_hiddens": 8, "num_heads": 2, "num_blks": 2, "dropout": 0.0}
+    return EncoderDecoder(TransformerEncoder(**sizes), TransformerDecoder(**sizes)).eval()
+
+
+PLACES = {
+    "encoder.blks.block0.attention": "encoder.0.self",
+    "encoder.blks.block1.attention": "encoder.1.self",
+    "decoder.blks.block0.attention1": "decoder.0.self",
+    "decoder.blks.block0.attention2": "decoder.0.cross",
+    "decoder.blks.block1.attention1": "decoder.1.self",
+    "decoder.blks.block1.attention2": "decoder.1.cross",
+}
+
+
+def test_a_model_tells_its_layers_where_they_stand(transformer: EncoderDecoder) -> None:
+    assert told(transformer) == PLACES
+    assert told(ViT(8, 4, 8, 8, 2, 2, 0.0, 0.0)) == {
+        "blks.0.attention": "encoder.0.self",
+        "blks.1.attention": "encoder.1.self",
+    }
+    assert told(Seq2SeqAttentionDecoder(9, 4, 4, 2)) == {"attention": "decoder.0.cross"}
+    assert told(Seq2SeqEncoder(9, 4, 4, 2)) == {}
+
+
+def test_two_stacks_are_named_at_once(transformer: EncoderDecoder) -> None:
+    for module in transformer.modules():
+        vars(module).pop("attention_site", None)
+    assert told(transformer) == {}
+    assert name_sites(transformer) == tuple(PLACES.values())
+    assert told(transformer) == PLACES
+
+
+def test_parts_of_a_model_by_themselves_are_told_nothing() -> None:
+    sizes = (8, 8, 2, 0.0)
+    parts = [TransformerEncoderBlock(*sizes), TransformerDecoderBlock(*sizes), ViTBlock(8, 8, 8, 2, 0.0)]
+    parts += [MultiHeadAttention(8, 2), AdditiveAttention(8, 8, 8)]
+    assert [told(part) for part in parts] == [{}] * 5
+    X = torch.randn(1, 3, 8)
+    with record() as trace:
+        parts[0](X)
+    assert trace.sites == ("attention.0",)
+
+
+def test_copies_keep_their_sites_and_a_state_dict_knows_none(transformer: EncoderDecoder) -> None:
+    assert told(copy.deepcopy(transformer)) == PLACES
+    stored = io.BytesIO()
+    torch.save(transformer, stored)
+    stored.seek(0)
+    assert told(torch.load(stored, weights_only=False)) == PLACES
+    assert not any("site" in name for name in transformer.state_dict())
+
+
+def test_a_layer_is_told_a_name_of_its_own() -> None:
+    layer = MultiHeadAttention(8, 2)
+    name_site(layer, "here")
+    X = torch.randn(1, 3, 8)
+    with record() as trace:
+        layer(X, X, X)
+    assert (site_of(layer), trace.sites) == ("here", ("here",))

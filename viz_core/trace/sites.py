@@ -1,0 +1,53 @@
+"""Where in a model an attention layer stands: named from outside, once, when the model is built or loaded.
+
+A layer knows nothing of the model around it. Whoever puts a model together calls `name_sites`, for models of
+this library and of Hugging Face alike; a layer that nobody named is "attention.N" in a trace.
+"""
+
+from __future__ import annotations
+
+import re
+
+from torch import nn
+
+_LAYER = re.compile(r"(?:^|\.)(?:block)?(\d+)\.")  # "layer.2.", "blks.block2."
+_CROSS = re.compile(r"cross|encoder_attn|encdec|attention2", re.IGNORECASE)
+
+
+def name_sites(model: nn.Module, stack: str | None = None) -> tuple[str, ...]:
+    """Tell each attention layer of a model its site: "encoder.0.self", "decoder.2.cross".
+
+    Layer and kind are read off the layer's place in the model ("decoder.block.2.layer.1.EncDecAttention"); an
+    attention layer within another has the name of the outer one, whichever of the two makes the call.
+
+    Args:
+        stack: what a model's one stack is called; None for a model with an encoder and a decoder.
+
+    Returns:
+        The sites in the order of the model's parts, each once; none for a model without attention in layers.
+    """
+    sites: dict[str, None] = {}
+    for path, module in model.named_modules():
+        layer = _LAYER.search(path + ".")
+        if layer is None or "attention" not in type(module).__name__.lower():
+            continue
+        site = f"{_stack(path, stack)}.{layer[1]}.{'cross' if _CROSS.search(path) else 'self'}"
+        name_site(module, site)
+        sites[site] = None
+    return tuple(sites)
+
+
+def name_site(layer: nn.Module, site: str) -> None:
+    """Tell one layer its site: a name for good, no part of its state dict, and nothing of any call."""
+    layer.attention_site = site  # type: ignore[assignment]
+
+
+def site_of(layer: nn.Module) -> str | None:
+    """The site a layer was told; None where it stands by itself."""
+    return getattr(layer, "attention_site", None)
+
+
+def _stack(path: str, stack: str | None) -> str:
+    if "vision" in path:  # the eyes of a model that also reads pictures
+        return "vision"
+    return stack or ("decoder" if "decoder" in path.split(".") else "encoder")
