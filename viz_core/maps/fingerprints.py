@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
@@ -15,6 +14,7 @@ from viz_core.maps.measures import attention_entropy
 from viz_core.runtime.interruption import may_end
 from viz_core.runtime.side_by_side import side_by_side
 from viz_core.trace import AttentionCall
+from viz_core.trace.thumbnail import max_pooled
 
 # A block of at most so many weights is measured at a time: 1 MB.
 _BLOCK_WEIGHTS = 2**18
@@ -118,7 +118,7 @@ class _Reading:
     previous: Float[Tensor, " heads"]
     next: Float[Tensor, " heads"]
     columns: Float[Tensor, "heads keys"]
-    overview: Float[Tensor, "heads rows columns"]
+    overview: Float[Tensor, "heads rows columns"] = field(init=False)
 
     def add(self, weights: Float[Tensor, "heads some keys"], first: int, on_itself: bool) -> None:
         """Count these rows in, the first of which is query `first`."""
@@ -131,27 +131,18 @@ class _Reading:
 
 
 def _read(call: AttentionCall, row: int, heads: slice, on_itself: bool, size: int) -> _Reading:
-    queries, keys = call.num_queries, call.num_keys
-    count, rows, columns = heads.stop - heads.start, min(size, queries), min(size, keys)
-    zeros = torch.zeros(count, dtype=torch.float64)
-    sums = (zeros, zeros.clone(), zeros.clone(), zeros.clone(), torch.zeros(count, keys, dtype=torch.float64))
-    if count * queries * keys <= _BLOCK_WEIGHTS:
-        weights = call.weights(head=heads)[row]
-        reading = _Reading(*sums, F.adaptive_max_pool2d(weights, (rows, columns)))
-        reading.add(weights, 0, on_itself)
-        return reading
-    strongest = torch.zeros(count, rows, keys)
-    reading = _Reading(*sums, strongest)
-    bins = [(i * queries // rows, -(-(i + 1) * queries // rows)) for i in range(rows)]  # as in `AttentionCall.overview`
+    """The rows of these heads, read once: summed up and pooled as they come by."""
+    queries, keys, count = call.num_queries, call.num_keys, heads.stop - heads.start
+    entropy, diagonal, previous, after = torch.zeros(4, count, dtype=torch.float64)
+    reading = _Reading(entropy, diagonal, previous, after, torch.zeros(count, keys, dtype=torch.float64))
     height = max(1, _BLOCK_WEIGHTS // (count * keys))
-    for first in range(0, queries, height):
-        may_end()
-        last = min(first + height, queries)
-        weights = call.weights(head=heads, queries=slice(first, last))[row]
-        for i in range(first * rows // queries, -(-last * rows // queries)):  # the bins that these rows meet
-            start, stop = bins[i]
-            met = weights[:, max(0, start - first) : stop - first].amax(dim=-2)
-            torch.maximum(strongest[:, i], met, out=strongest[:, i])
-        reading.add(weights, first, on_itself)
-    reading.overview = F.adaptive_max_pool1d(strongest, columns)
+
+    def blocks() -> Iterator[Float[Tensor, "heads some keys"]]:
+        for first in range(0, queries, height):
+            may_end()
+            weights = call.weights(head=heads, queries=slice(first, first + height))[row]
+            reading.add(weights, first, on_itself)
+            yield weights
+
+    reading.overview = max_pooled(blocks(), queries, keys, size)
     return reading

@@ -36,20 +36,6 @@ def word_numbers(pieces: Sequence[str]) -> tuple[int, ...]:
     return tuple(numbers)
 
 
-def word_texts(tokens: Sequence[str], numbers: Sequence[int]) -> tuple[str, ...]:
-    """The words: the readable tokens of each, joined.
-
-    Raises:
-        ValueError: if there is not one number for each token.
-    """
-    if len(tokens) != len(numbers):
-        raise ValueError(f"numbers: expected one for each of {len(tokens)} tokens, got {len(numbers)}")
-    words = [""] * (max(numbers, default=-1) + 1)
-    for token, number in zip(tokens, numbers, strict=True):
-        words[number] += token.removeprefix(_CONTINUES)
-    return tuple(words)
-
-
 def merge_words(
     weights: Float[Tensor, "*batch queries keys"], query_words: Sequence[int], key_words: Sequence[int]
 ) -> Float[Tensor, "*batch query_words key_words"]:

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from jaxtyping import Int
 from tokenizers import Tokenizer
+from torch import Tensor
 
 from viz_core.maps.words import word_numbers
 from viz_core.models.encoder_decoder import EncoderDecoder, share_embeddings
@@ -133,13 +135,20 @@ class Translator:
             return greedy_search(self.model, X, valid_lens, self.special, limit)
         return beam_search(self.model, X, valid_lens, self.special, limit, beam)
 
+    def teacher_forced(
+        self, source_ids: Sequence[int], target_ids: Sequence[int]
+    ) -> tuple[Int[Tensor, "1 keys"], Int[Tensor, "1 steps"], Int[Tensor, "1"]]:
+        """A finished translation as the model takes it: source, what the decoder reads, and the source's length."""
+        source = torch.tensor([source_ids], device=self.device)
+        target = torch.tensor([[self.special.bos, *target_ids[:-1]]], device=self.device)
+        return source, target, torch.tensor([len(source_ids)], device=self.device)
+
     def _recorded(self, source_ids: list[int], target_ids: list[int]) -> Translation:
         """One teacher-forced pass over a finished translation, recorded."""
-        source = torch.tensor([source_ids], device=self.device)
-        valid_lens = torch.tensor([len(source_ids)], device=self.device)
-        decoder_ids = [self.special.bos, *target_ids[:-1]]
+        source, target, valid_lens = self.teacher_forced(source_ids, target_ids)
+        decoder_ids = target[0].tolist()
         with record() as trace:
-            logits = self.model(source, torch.tensor([decoder_ids], device=self.device), valid_lens)
+            logits = self.model(source, target, valid_lens)
         log_p = logits[0].float().log_softmax(dim=-1)
         return Translation(
             text=self.tokenizer.decode(target_ids),

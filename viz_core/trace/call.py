@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
 from viz_core.trace.source import Direct, Source, row_blocks
+from viz_core.trace.thumbnail import max_pooled
 
 
 @dataclass(frozen=True)
@@ -88,27 +88,18 @@ class AttentionCall:
     def overview(self, size: int = 64) -> Float[Tensor, "batch heads rows columns"]:
         """Max-pooled thumbnails, at most `size` on a side, computed block by block.
 
-        Thumbnail pixel (i, j) is the largest weight with query in bin i and key in bin j, where
-        bin i of s over n tokens is floor(i n / s) .. ceil((i + 1) n / s) - 1, as in torch's
-        adaptive max-pooling. Up to `size` tokens the thumbnail is the map itself.
+        Thumbnail pixel (i, j) is the largest weight with query in bin i and key in bin j, as `max_pooled` has
+        them. Up to `size` tokens the thumbnail is the map itself.
 
         Raises:
             ValueError: if size is not positive.
         """
         if size < 1:
             raise ValueError(f"size: expected at least 1, got {size}")
-        num_rows, num_columns = min(size, self.num_queries), min(size, self.num_keys)
         every = slice(0, self.num_heads)
-        if len(row_blocks(self.source, range(self.num_queries), self.num_heads)) == 1:  # the whole map is small enough
-            whole = self.source.rows(every, slice(0, self.num_queries))
-            return F.adaptive_max_pool2d(whole, (num_rows, num_columns)).cpu()
-        rows = []
-        for i in range(num_rows):
-            start, stop = i * self.num_queries // num_rows, -(-(i + 1) * self.num_queries // num_rows)
-            blocks = row_blocks(self.source, range(start, stop), self.num_heads)
-            strongest = [self.source.rows(every, block).amax(dim=2) for block in blocks]
-            rows.append(F.adaptive_max_pool1d(torch.stack(strongest).amax(dim=0), num_columns))
-        return torch.stack(rows, dim=2).cpu()
+        blocks = row_blocks(self.source, range(self.num_queries), self.num_heads)
+        rows = (self.source.rows(every, block) for block in blocks)
+        return max_pooled(rows, self.num_queries, self.num_keys, size).cpu()
 
 
 def _heads(head: int | slice | None, num_heads: int) -> slice:

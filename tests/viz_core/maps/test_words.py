@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from viz_core.maps.words import merge_words, word_numbers, word_texts
+from viz_core.maps.words import merge_words, word_numbers
 
 
 @pytest.mark.parametrize(
@@ -22,12 +22,6 @@ from viz_core.maps.words import merge_words, word_numbers, word_texts
 )
 def test_words_begin_where_the_tokenizer_says(pieces: list[str], numbers: tuple[int, ...]) -> None:
     assert word_numbers(pieces) == numbers
-
-
-def test_word_texts_join_the_pieces() -> None:
-    assert word_texts(("un", "##believ", "cat"), (0, 0, 1)) == ("unbeliev", "cat")
-    with pytest.raises(ValueError, match="one for each of 2 tokens, got 1"):
-        word_texts(("a", "b"), (0,))
 
 
 def test_merging_averages_rows_and_sums_columns() -> None:

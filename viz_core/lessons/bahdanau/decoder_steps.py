@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
 from viz_core.models.encoder_decoder import EncoderDecoder
@@ -41,7 +41,7 @@ def decoder_steps(translator: Translator, translation: Translation) -> DecoderSt
     decoder = translator.model.decoder
     if not isinstance(decoder, Seq2SeqAttentionDecoder):
         raise ValueError(f"expected a decoder with additive attention, got {type(decoder).__name__}")
-    source, target, valid_lens = _inputs(translator, translation)
+    source, target, valid_lens = translator.teacher_forced(translation.source_ids, translation.target_ids)
     state = decoder.init_state(translator.model.encoder(source, valid_lens), valid_lens)
     queries, weights, contexts, probabilities = [], [], [], []
     for token in target.split(1, dim=1):
@@ -57,20 +57,18 @@ def decoder_steps(translator: Translator, translation: Translation) -> DecoderSt
 
 @torch.inference_mode()
 def score_error(translator: Translator, translation: Translation, steps: DecoderSteps) -> float:
-    """max |a_tj recorded - a_tj by the formula|, the formula pair by pair in float64.
+    """max |a_tj recorded - a_tj by the formula|, the formula in float64, a step at a time.
 
     e_tj = w_v^T tanh(W_q s_(t-1) + W_k h_j), a_t = softmax(e_t) (Bahdanau 2015, appendix A.1.2).
     """
     attention = translator.model.decoder.attention
     W_q, W_k, w_v = (layer.weight.double().cpu() for layer in (attention.W_q, attention.W_k, attention.w_v))
-    source, _, valid_lens = _inputs(translator, translation)
+    source, _, valid_lens = translator.teacher_forced(translation.source_ids, translation.target_ids)
     keys = translator.model.encoder(source, valid_lens).outputs[0].double().cpu()
     recorded = translation.trace["decoder.0.cross"].weights(head=0)[0].double()
-    worst = 0.0
-    for t, query in enumerate(steps.queries.double()):
-        scores = torch.stack([w_v[0] @ torch.tanh(W_q @ query + W_k @ key) for key in keys])
-        worst = max(worst, float((recorded[t] - scores.softmax(dim=0)).abs().max()))
-    return worst
+    projected = keys @ W_k.T
+    scores = torch.stack([torch.tanh(query + projected) @ w_v[0] for query in steps.queries.double() @ W_q.T])
+    return float((recorded - scores.softmax(dim=1)).abs().max())
 
 
 def step_residuals(translator: Translator, translation: Translation) -> dict[str, float]:
@@ -92,18 +90,9 @@ def bottleneck_error(translator: Translator, translation: Translation) -> float:
     model: EncoderDecoder = translator.model
     if isinstance(model.decoder, Seq2SeqAttentionDecoder):
         raise ValueError("expected a decoder without attention, got Seq2SeqAttentionDecoder")
-    source, target, valid_lens = _inputs(translator, translation)
+    source, target, valid_lens = translator.teacher_forced(translation.source_ids, translation.target_ids)
     outputs, hidden_state = model.encoder(source, valid_lens)
     whole, _ = model.decoder(target, model.decoder.init_state(Encoded(outputs, hidden_state), valid_lens))
     nothing = Encoded(torch.zeros_like(outputs), hidden_state)
     kept, _ = model.decoder(target, model.decoder.init_state(nothing, valid_lens))
     return float((whole - kept).abs().max())
-
-
-def _inputs(
-    translator: Translator, translation: Translation
-) -> tuple[Int[Tensor, "1 keys"], Int[Tensor, "1 steps"], Int[Tensor, "1"]]:
-    """Source, what the decoder reads, and the source's length, on the model's device."""
-    source = torch.tensor([translation.source_ids], device=translator.device)
-    target = torch.tensor([[translator.special.bos, *translation.target_ids[:-1]]], device=translator.device)
-    return source, target, torch.tensor([source.shape[1]], device=translator.device)

@@ -27,7 +27,7 @@ def translation_residuals(translator: Translator, translation: Translation) -> d
 @torch.inference_mode()
 def cache_error(translator: Translator, translation: Translation) -> float:
     """max |logits of one pass - logits of cached steps| over the whole translation."""
-    source, valid_lens, target = _inputs(translator, translation)
+    source, target, valid_lens = translator.teacher_forced(translation.source_ids, translation.target_ids)
     model = translator.model
     state = model.decoder.init_state(model.encoder(source, valid_lens), valid_lens)
     steps = []
@@ -44,7 +44,7 @@ def future_leak(translator: Translator, translation: Translation, step: int) -> 
     Raises:
         ValueError: if there is no such step.
     """
-    source, valid_lens, target = _inputs(translator, translation)
+    source, target, valid_lens = translator.teacher_forced(translation.source_ids, translation.target_ids)
     if not 0 <= step < target.shape[1]:
         raise ValueError(f"step: expected 0 to {target.shape[1] - 1}, got {step}")
     changed = target.clone()
@@ -66,9 +66,3 @@ def position_wise_error(encoder: TransformerEncoder, num_positions: int = 8) -> 
     twins = encoder.embedding.weight[:1].expand(1, num_positions, -1)
     outputs = encoder.blocks[0].ffn(twins)
     return float((outputs - outputs[:, :1]).abs().max())
-
-
-def _inputs(translator: Translator, translation: Translation) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    source = torch.tensor([translation.source_ids], device=translator.device)
-    target = torch.tensor([[translator.special.bos, *translation.target_ids[:-1]]], device=translator.device)
-    return source, torch.tensor([source.shape[1]], device=translator.device), target

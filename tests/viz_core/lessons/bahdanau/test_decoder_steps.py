@@ -67,6 +67,21 @@ def test_the_likeliest_words_come_in_order(attends: Translator) -> None:
     assert len(steps.likeliest(0, 10**6)) == attends.tokenizer.get_vocab_size()
 
 
+def test_the_residual_is_that_of_the_formula_pair_by_pair(attends: Translator) -> None:
+    result = attends.translate("Where is the cat?", max_new_tokens=5)
+    steps = decoder_steps(attends, result)
+    another = replace(steps, queries=steps.queries + 0.5)  # a residual well above rounding
+    attention = attends.model.decoder.attention
+    W_q, W_k, w_v = (layer.weight.double() for layer in (attention.W_q, attention.W_k, attention.w_v))
+    keys = attends.model.encoder(torch.tensor([result.source_ids])).outputs[0].double()
+    recorded = result.trace["decoder.0.cross"].weights(head=0)[0].double()
+    worst = 0.0
+    for t, query in enumerate(another.queries.double()):
+        scores = torch.stack([w_v[0] @ torch.tanh(W_q @ query + W_k @ key) for key in keys])
+        worst = max(worst, float((recorded[t] - scores.softmax(dim=0)).abs().max()))
+    assert score_error(attends, result, another) == pytest.approx(worst, rel=1e-9)
+
+
 def test_a_wrong_weight_is_seen(attends: Translator) -> None:
     result = attends.translate("Where is the cat?", max_new_tokens=5)
     steps = decoder_steps(attends, result)

@@ -1,0 +1,39 @@
+"""Maps of any size as pictures of at most so many pixels, from their rows, a block at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+
+
+def max_pooled(
+    blocks: Iterable[Float[Tensor, "*maps some keys"]], num_queries: int, num_keys: int, size: int
+) -> Float[Tensor, "*maps rows columns"]:
+    """The largest weight of each bin of queries and keys, at most `size` bins on a side.
+
+    Bin i of s over n tokens is floor(i n / s) .. ceil((i + 1) n / s) - 1, as in torch's adaptive max-pooling: two
+    neighbours may share a token.
+
+    Args:
+        blocks: all rows of the maps, from the first query to the last; each block is forgotten before the next.
+    """
+    num_rows, num_columns = min(size, num_queries), min(size, num_keys)
+    strongest: list[Tensor] = []  # over the queries of each bin that was met so far
+    first = 0
+    for weights in blocks:
+        last = first + weights.shape[-2]
+        if last - first == num_queries:  # the maps are small enough to come whole
+            return F.adaptive_max_pool2d(weights, (num_rows, num_columns))
+        for i in range(first * num_rows // num_queries, -(-last * num_rows // num_queries)):
+            start, stop = i * num_queries // num_rows, -(-(i + 1) * num_queries // num_rows)
+            met = weights[..., max(0, start - first) : stop - first, :].amax(dim=-2)
+            if i < len(strongest):
+                strongest[i] = torch.maximum(strongest[i], met)
+            else:
+                strongest.append(met)
+        first = last
+    return F.adaptive_max_pool2d(torch.stack(strongest, dim=-2), (num_rows, num_columns))
