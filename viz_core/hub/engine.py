@@ -52,6 +52,17 @@ class Engine:
             raise HubError(f"{self.name} takes a picture, not a text.")
         return self.text
 
+    @property
+    def processor(self) -> PictureInput:
+        """The picture input of a model that has one.
+
+        Raises:
+            HubError: if it takes texts.
+        """
+        if self.picture is None:
+            raise HubError(f"{self.name} takes a text, not a picture.")
+        return self.picture
+
     def room(self, stack: str) -> int | None:
         """The most tokens a stack takes; None where nothing limits it.
 

@@ -39,9 +39,7 @@ def look_at_picture(engine: Engine, image: Image.Image) -> HubRun:
     Raises:
         HubError: if the model cannot take it, or has no grid of patches.
     """
-    if engine.picture is None:
-        raise HubError(f"{engine.name} takes a text, not a picture.")
-    return look_at_pixels(engine, engine.picture.encode(image))
+    return look_at_pixels(engine, engine.processor.encode(image))
 
 
 def look_at_pixels(engine: Engine, pixels: Float[Tensor, "1 channels height width"]) -> HubRun:
@@ -50,9 +48,7 @@ def look_at_pixels(engine: Engine, pixels: Float[Tensor, "1 channels height widt
     Raises:
         HubError: as `look_at_picture` does.
     """
-    if engine.picture is None:
-        raise HubError(f"{engine.name} takes a text, not a picture.")
-    rows, columns = grid = engine.picture.grid(pixels)
+    rows, columns = grid = engine.processor.grid(pixels)
     try:
         result, trace = engine.recorded({"pixel_values": pixels.to(engine.device, engine.model.dtype)}, rows * columns)
     except HubError:
@@ -62,9 +58,9 @@ def look_at_pixels(engine: Engine, pixels: Float[Tensor, "1 channels height widt
     sizes = {(call.source.shape[0], call.num_queries, call.num_keys) for call in trace}
     if len(sizes) > 1 or next(iter(sizes))[0] != 1:
         raise HubError(f"{engine.name} windows or joins its patches from layer to layer: there is no one grid to show.")
-    tokens = engine.picture.tokens(next(iter(sizes))[2], grid)
+    tokens = engine.processor.tokens(next(iter(sizes))[2], grid)
     output, labels = _output(engine, result)
-    seen = engine.picture.picture(pixels)
+    seen = engine.processor.picture(pixels)
     return HubRun(tokens, trace, output, num_prompt_tokens=len(tokens), labels=labels, grid=grid, image=seen)
 
 
@@ -90,9 +86,7 @@ def continue_text(
         prompt = prompt[: _num_shared(prompt, ids)]
     else:
         budget = max_new_tokens if room is None else min(max_new_tokens, room - len(prompt))
-        ids = prompt
-        if budget > 0:
-            ids = write(engine.model, inputs, budget, sampling, max_seconds)
+        ids = write(engine.model, inputs, budget, sampling, max_seconds) if budget > 0 else prompt
         complete = max_new_tokens == 0 or ids[-1] in _ends(engine)
     options: dict[str, Any] = {"use_cache": False}
     if "logits_to_keep" in inspect.signature(engine.model.forward).parameters:

@@ -12,7 +12,6 @@ from torch import Tensor
 from viz_core.hub.errors import HubError
 from viz_core.hub.model import HubModel
 from viz_core.hub.passes import look_at_pixels
-from viz_core.hub.pictures import PictureInput
 from viz_core.images.preprocessing import Prepared
 from viz_core.maps.relevance import relevance_maps
 from viz_core.models.vit import interpolate_positions
@@ -31,8 +30,7 @@ class HubVision:
     hub: HubModel
 
     def __post_init__(self) -> None:
-        for part in ("_input", "_embedding"):  # both must be there
-            getattr(self, part)
+        _ = self.hub.engine.processor, self._embedding  # both must be there
 
     @property
     def title(self) -> str:
@@ -56,7 +54,7 @@ class HubVision:
     @property
     def patch_size(self) -> tuple[int, int]:
         """Height and width of a patch in pixels."""
-        return self._input.patch_size
+        return self.hub.engine.processor.patch_size
 
     @property
     def filters(self) -> Float[Tensor, "num_hiddens channels height width"]:
@@ -81,8 +79,8 @@ class HubVision:
 
     def prepare(self, image: Image.Image) -> Prepared:
         """The picture as the model's own processor prepares it."""
-        pixels = self._input.encode(image)
-        return Prepared(pixels, self._input.picture(pixels), ("processor",))
+        pixels = self.hub.engine.processor.encode(image)
+        return Prepared(pixels, self.hub.engine.processor.picture(pixels), ("processor",))
 
     @torch.inference_mode()
     def look(self, prepared: Prepared) -> Classification:
@@ -137,13 +135,6 @@ class HubVision:
         with engine.serial, torch.enable_grad(), record(differentiable=True) as trace:
             logits = engine.model(pixel_values=pixels).logits
             return relevance_maps(trace, logits[0, labels.index(label)])
-
-    @property
-    def _input(self) -> PictureInput:
-        picture = self.hub.engine.picture
-        if picture is None:
-            raise HubError(f"{self.title} takes a text, not a picture.")
-        return picture
 
     @property
     def _embedding(self) -> torch.nn.Conv2d:

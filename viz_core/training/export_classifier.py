@@ -12,8 +12,9 @@ import torch
 from viz_core.images.preprocessing import Preparation
 from viz_core.models.vit import ViT
 from viz_core.runtime.device import describe_device
-from viz_core.training.classification import Recipe, State, accuracy, predict
+from viz_core.training.classification import Recipe, accuracy, predict
 from viz_core.training.files import settings_table, ship_weights, write_json
+from viz_core.training.loop import State
 from viz_core.training.picture_sets import PictureSet, PictureSplit
 from viz_core.training.progress import format_seconds
 

@@ -21,8 +21,9 @@ from viz_core.trace import record
 from viz_core.training import classification as loop
 from viz_core.training.__main__ import main
 from viz_core.training.augmentation import Views
-from viz_core.training.classification import Recipe, State, accuracy, hold_out, predict, train_classifier
+from viz_core.training.classification import Recipe, accuracy, hold_out, predict, train_classifier
 from viz_core.training.classifiers import DESIGNS, measure
+from viz_core.training.loop import State
 from viz_core.training.picture_sets import FASHION_MNIST, Pictures, PictureSplit
 
 CPU = torch.device("cpu")
