@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 
 import pytest
@@ -77,7 +78,7 @@ def test_relevance_by_finite_weights(tiny_model: Models, picture: Image.Image) -
     prepared = model.prepare(picture)
     found = model.relevance(prepared, model.labels[2])
     engine = tiny_model("vit").engine.model
-    eager = transformers.ViTForImageClassification(engine.config)
+    eager = transformers.ViTForImageClassification(copy.deepcopy(engine.config))
     eager.load_state_dict(engine.state_dict())
     eager.set_attn_implementation("eager")
     eager.eval()
