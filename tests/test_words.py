@@ -1,14 +1,14 @@
-"""Every name a page uses is in its chapter's file, and every language is held against English."""
+"""Every name that code uses is in its chapter's file, all there is used, and every language is held against English."""
 
 from __future__ import annotations
 
-import ast
 import re
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 
+from tests.names_of_words import Code, Name, Said, labels_taken, said
 from ui.contents import CHAPTERS
 from ui.words import ENGLISH, TEXT, Words, languages, load_words
 from viz_core.view.words import WORD_NAMES
@@ -16,51 +16,110 @@ from viz_core.view.words import WORD_NAMES
 ROOT = Path(__file__).resolve().parents[1]
 CHAPTER_FILES = sorted(path.stem for path in (TEXT / ENGLISH).glob("*.md"))
 CHAPTERS_ON_DISK = sorted(path for path in (ROOT / "pages").iterdir() if (path / "page.py").is_file())
-# What a method of Chapter or Controls makes of the name it is given.
-SECTIONS = {
-    "text": ["{}"],
-    "heading": ["heading.{}"],
-    "figure": ["alt.{}"],
-    "heatmap": ["alt.{}", "cell.{}"],
-    "claim": ["claim.{}"],
-    "claim_at_least": ["claim.{}"],
-    "exercise": ["exercise.{}"],
-    "look_for": ["look.{}"],
-    "tabs": ["option.{}"],
-}
-CONTROLS = {"slider", "stops", "number", "choice", "select", "several", "toggle", "area", "controls.text"}
+VIEW = "attention-view"
 
 
-def sources(chapter: Path) -> list[Path]:
-    """Every file of a chapter."""
-    return sorted(chapter.glob("*.py"))
+def _python(*folders: str) -> list[Path]:
+    return [path for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))]
 
 
-def _method(function: ast.Attribute) -> str:
-    """The method's name; `controls.text` asks for a line of text, where a chapter's `text` shows a section."""
-    owner = function.value.attr if isinstance(function.value, ast.Attribute) else ast.unparse(function.value)
-    return "controls.text" if (owner, function.attr) == ("controls", "text") else function.attr
+def _scripts() -> list[Path]:
+    return [path for path in sorted((ROOT / "assets" / "components").rglob("*")) if path.suffix in (".js", ".html")]
 
 
-def literal_calls(path: Path) -> Iterator[tuple[str, list[str]]]:
-    """(method, the names it is given) of every call of a method in a file: literal strings, or a tab's keywords."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            names = [a.value for a in node.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
-            method = _method(node.func)
-            yield method, [keyword.arg or "" for keyword in node.keywords] if method == "tabs" else names
+@cache
+def names() -> tuple[Name, ...]:
+    """Every name of words that any page or what pages share asks for."""
+    found = list(Code(_python("ui"), None).names())
+    for chapter in CHAPTERS_ON_DISK:
+        found += Code(_python(f"pages/{chapter.name}"), chapter.name.replace("_", "-")).names()
+    return tuple(found)
+
+
+@cache
+def everything_said(chapter: str) -> Said:
+    """What may stand for a part of a name: what code and data say; in the attention view, what draws it."""
+    if chapter == VIEW:
+        return said(_python("viz_core/view", "viz_core/maps"), _scripts(), [])
+    models = {path.name for path in (ROOT / "assets" / "checkpoints").iterdir()}
+    found = said(
+        _python("viz_core", "asking", "ui", "pages"), [], sorted((ROOT / "assets" / "samples").rglob("*.json"))
+    )
+    drawn = said([], _scripts(), [])
+    return Said(found.whole | drawn.whole | models, found.patterns)
+
+
+SOME_CODE = """
+def draw(chapter, kind):
+    words = chapter.words
+    other = load_words("translation")
+    chapter.text("a" if kind else "b")
+    for name, size in (("c", 1), ("d", 2)):
+        if name == "c":
+            words(name)
+        else:
+            words(f"size.{name}")
+    chapter.figure("f", picture(words.group("figure")))
+    other("result")
+    controls.choice("mode", ("x", "y"), "x")
+    chapter.common("claims")
+    _part(chapter, "g")
+
+def _part(chapter, section):
+    chapter.heading(section)
+    chapter.claim(f"{section}-{size()}")
+"""
+
+
+def test_names_are_read_however_they_are_given(tmp_path: Path) -> None:
+    (tmp_path / "parts.py").write_text(SOME_CODE, encoding="utf-8")
+    found = {(name.words, name.kind, name.pattern) for name in Code([tmp_path / "parts.py"], "own").names()}
+    sections = ("a", "b", "c", "size.d", "alt.f", "look.f", "heading.g", "claim.g-*")
+    assert found == {("own", "section", name) for name in sections} | {
+        ("own", "group", "figure"),
+        ("own", "label", "mode"),
+        ("translation", "section", "result"),
+        ("common", "section", "claims"),
+    }
+
+
+def test_names_are_followed_to_where_they_come_from() -> None:
+    assert len(names()) > 900
+    unread = [name for name in names() if name.pattern == "*" and name.words not in (None, "common")]
+    assert len(unread) <= 2, "say the name where words are asked for, or pass it as a literal"
+
+
+@pytest.mark.parametrize("chapter", CHAPTER_FILES)
+def test_every_section_that_code_names_is_there(chapter: str) -> None:
+    words = load_words(chapter, ENGLISH)
+    labels = words.front.get("controls", {})
+    own = [name for name in names() if name.words == chapter and name.must_be]
+    assert not [name for name in own if not name.finds(labels if name.kind == "label" else words.sections)]
+
+
+@pytest.mark.parametrize("chapter", CHAPTER_FILES)
+def test_every_section_is_named_by_code(chapter: str) -> None:
+    words = load_words(chapter, ENGLISH)
+    heard = everything_said(chapter)
+    own = [name for name in names() if name.words in (None, chapter)]
+    own.append(Name(chapter, "group", "option", "what a control offers"))
+    if chapter == VIEW:
+        own.append(Name(chapter, "section", "*", "all are handed to the browser"))
+    asked = [name for name in own if name.kind != "label"]
+    labels = [name for name in own if name.kind == "label"]
+    dead = [section for section in words.sections if not any(name.asks_for(section, heard) for name in asked)]
+    dead += [label for label in words.front.get("controls", {}) if not any(n.asks_for(label, heard) for n in labels)]
+    assert not dead
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS_ON_DISK, ids=lambda chapter: chapter.name)
-def test_every_section_a_chapter_names_is_there(chapter: Path) -> None:
-    words = load_words(chapter.name.replace("_", "-"), ENGLISH)
-    missing = []
-    for path in sources(chapter):
-        for method, names in literal_calls(path):
-            wanted = names if method == "tabs" else names[:1]
-            missing += [s.format(n) for s in SECTIONS.get(method, []) for n in wanted if not words.has(s.format(n))]
-            if method in CONTROLS and names and names[0] not in words.front.get("controls", {}):
-                missing.append(f"controls: {names[0]}")
+def test_every_label_a_figure_takes_from_a_group_is_there(chapter: Path) -> None:
+    sections = load_words(chapter.name.replace("_", "-"), ENGLISH).sections
+    missing = [
+        f"{place}: {label}"
+        for place, label in labels_taken(_python(f"pages/{chapter.name}"))
+        if not Name(None, "section", f"*.{label}", place).finds(sections)
+    ]
     assert not missing
 
 
