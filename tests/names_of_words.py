@@ -10,6 +10,7 @@ import ast
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 ANY = "*"
@@ -274,9 +275,17 @@ def labels_taken(files: list[Path]) -> Iterator[tuple[str, str]]:
 
 def _fillings(pattern: str, name: str) -> Iterator[tuple[str, ...]]:
     """What may fill the stars of a pattern, read from either end; nothing where it is another name."""
-    for star in ("(.+?)", "(.+)"):
-        if found := re.fullmatch(star.join(map(re.escape, pattern.split(ANY))), name):
+    if ANY not in pattern:
+        yield from [()] if pattern == name else []
+        return
+    for read in _expressions(pattern):
+        if found := read.fullmatch(name):
             yield found.groups()
+
+
+@cache
+def _expressions(pattern: str) -> tuple[re.Pattern[str], ...]:
+    return tuple(re.compile(star.join(map(re.escape, pattern.split(ANY)))) for star in ("(.+?)", "(.+)"))
 
 
 def _compared(test: ast.expr, name: str) -> ast.Constant | None:
