@@ -55,9 +55,10 @@ class Name:
 class Said:
     """What stands in code: strings and keywords as they are, and strings with parts that are filled in."""
 
-    whole: set[str]
-    patterns: set[str]
+    whole: frozenset[str]
+    patterns: frozenset[str]
 
+    @cache  # noqa: B019  a handful of these in a run
     def names(self, name: str) -> bool:
         """Whether some code can have written this."""
         if name in self.whole:
@@ -261,7 +262,7 @@ def said(python: Iterable[Path], scripts: Iterable[Path], data: Iterable[Path]) 
         patterns |= {re.sub(r"\$\{[^}]*\}", ANY, found) for found in re.findall(r"`([^`\n]*)`", text)}
     for path in data:
         whole |= set(re.findall(r'"([^"\n]+)"', path.read_text(encoding="utf-8")))
-    return Said(whole, patterns - {ANY, ANY * 2})
+    return Said(frozenset(whole), frozenset(patterns - {ANY, ANY * 2}))
 
 
 def labels_taken(files: list[Path]) -> Iterator[tuple[str, str]]:
