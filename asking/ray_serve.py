@@ -77,7 +77,7 @@ class Replica:
             await self.announce(place)
         if question == "outline":
             return await self._outline(subject)
-        if question not in ("load", "about", "look", "picture", "part", "rows"):
+        if question not in ("load", "about", "look", "picture", "parts", "rows"):
             raise ValueError(f"question: expected one about a model or a run, got {question!r}")
         return await _while_wanted(getattr(self._here, question), subject, *arguments)
 

@@ -8,7 +8,7 @@ queries and keys stay beside the model, and so does the work on them: pictures, 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol, TypeVar
@@ -20,8 +20,9 @@ from asking.model_spec import Model, Progress
 from asking.request import PictureMissingError, Request
 from hosting.cache import MISSING, Kept
 from viz_core.trace import Trace
-from viz_core.view.answers import Part, answer
-from viz_core.view.map_group import LayerPicture, MapGroup
+from viz_core.view.map_group import MapGroup
+from viz_core.view.map_source import LayerPicture, Part, PartError
+from viz_core.view.requests import WeightsRequest
 
 Run = TypeVar("Run")
 
@@ -114,13 +115,9 @@ class Here:
         """One layer of a group of maps: thumbnails and fingerprints."""
         return self._groups(request)[group].picture(layer)
 
-    def part(self, request: Request[Any], name: str) -> Part:
-        """A part of the view by its name: a map, a tile, a token's rows.
-
-        Raises:
-            PartError: if there is no such part.
-        """
-        return answer(lambda _input, group: self._groups(request).get(group), name)
+    def parts(self, request: Request[Any], group: str, wanted: Sequence[WeightsRequest]) -> list[Part | PartError]:
+        """Parts of a group's maps: whole ones, tiles, a token's rows."""
+        return self._groups(request)[group].maps.parts(wanted)
 
     def rows(
         self, request: Request[Any], site: str, heads: slice, queries: slice
@@ -172,18 +169,19 @@ class DistantRows:
 
 @dataclass(frozen=True)
 class DistantMaps:
-    """The maps of a run that lie elsewhere."""
+    """The `MapSource` of a group whose queries and keys lie elsewhere."""
 
     ask: Ask
     request: Request[Any]
+    group: str
 
-    def picture(self, group: str, layer: int) -> LayerPicture:
-        picture: LayerPicture = self.ask("picture", self.request, group, layer)
+    def picture(self, layer: int) -> LayerPicture:
+        picture: LayerPicture = self.ask("picture", self.request, self.group, layer)
         return picture
 
-    def part(self, name: str) -> Part:
-        part: Part = self.ask("part", self.request, name)
-        return part
+    def parts(self, requests: Sequence[WeightsRequest]) -> list[Part | PartError]:
+        parts: list[Part | PartError] = self.ask("parts", self.request, self.group, requests)
+        return parts
 
 
 class There:
@@ -210,8 +208,8 @@ class There:
         return self._of("look", request, question, *arguments)
 
     def groups(self, request: Request[Any], labels: Mapping[str, str]) -> tuple[MapGroup, ...]:
-        maps = DistantMaps(self._of, request)
-        return tuple(replace(group, elsewhere=maps) for group in request.groups(self.run(request), labels))
+        groups = request.groups(self.run(request), labels)
+        return tuple(replace(group, source=DistantMaps(self._of, request, group.id)) for group in groups)
 
     def _of(self, question: str, request: Request[Any], *arguments: Any) -> Any:
         try:

@@ -10,10 +10,12 @@ import streamlit as st
 
 from ui.component import component
 from ui.compute import in_a_slot
+from ui.words import current_language, load_words
 from viz_core.view.link import ViewLink, read_link, write_link
 from viz_core.view.map_group import MapGroup
 from viz_core.view.page import SCRIPTS, view_page
 from viz_core.view.payload import View, encode_view
+from viz_core.view.requests import PageRequest, Request, read_request
 from viz_core.view.state import ViewState, read_message
 
 __all__ = ["MapGroup", "ViewState", "attention_view"]
@@ -23,16 +25,14 @@ _mount = component("attention_view", *SCRIPTS)
 
 def attention_view(
     groups: Sequence[MapGroup],
-    words: Mapping[str, str],
-    *,
-    key: str,
     default: ViewState | None = None,
+    *,
+    key: str = "maps",
     second: Sequence[MapGroup] = (),
     inputs: tuple[str, str] = ("", ""),
     head_param: str = "head",
     pin_param: str = "pin",
     look_param: str = "look",
-    language: str = "en",
 ) -> ViewState:
     """Draw the view and return what is open, pinned and how it is looked at. All of it stands in the address bar.
 
@@ -41,21 +41,18 @@ def attention_view(
 
     Args:
         groups: the kinds of maps, each a tab.
-        words: `WORD_NAMES` of `viz_core.figures.view_words`, and "bad_link", shown where the
-            address asks for a head, token or look that is not there.
-        key: identifies this view on its page.
         default: what is open where the address names nothing; the first head unless given.
+        key: identifies this view on its page.
         second: the same kinds of maps of another input, to compare with.
         inputs: what the two inputs are, for people; needed with `second`.
         head_param: query parameter of the opened head ("cross.2.5": group, layer and head from 0).
         pin_param: query parameter of the pinned tokens ("q10" or "k3.k4").
         look_param: query parameter of all else ("mode-links~scale-log").
-        language: of the words, as a BCP 47 tag.
 
     Raises:
-        ValueError: if there are no groups, the default is not among them, or a word is missing.
+        ValueError: if there are no groups, or the default is not among them.
     """
-    view = View(groups, words, second, inputs, language)
+    view = View(groups, load_words("attention-view").sections, second, inputs, current_language())
     default = default or ViewState(groups[0].id, 0, 0)
     names = {"head": head_param, "pin": pin_param, "look": look_param}
     message = (st.session_state.get(key) or {}).get("view")
@@ -64,7 +61,7 @@ def attention_view(
     turn, known = st.session_state.get(f"{key}-taken", Taken()).turn, _field(message, "have") == view.stamp
 
     def encode() -> bytes:
-        page = view_page(view, state, "Attention Atlas").encode() if "page" in wants else None
+        page = view_page(view, state, "Attention Atlas").encode() if PageRequest() in wants else None
         return encode_view(view, state, turn=turn, known=known, wants=wants, page=page)
 
     data = in_a_slot(encode, "view")
@@ -110,13 +107,13 @@ def _state(view: View, message: Any, names: Mapping[str, str], default: ViewStat
     return state
 
 
-def _wants(message: Any, ask_key: str) -> list[str]:
+def _wants(message: Any, ask_key: str) -> list[Request]:
     """What the browser asks for in this message; each is answered once."""
     ask, wants = _field(message, "ask"), _field(message, "wants")
     if not isinstance(ask, str) or ask == st.session_state.get(ask_key) or not isinstance(wants, list):
         return []
     st.session_state[ask_key] = ask
-    return [want for want in wants if isinstance(want, str)]
+    return [read_request(want) for want in wants if isinstance(want, str)]
 
 
 def _field(message: Any, name: str) -> Any:

@@ -7,7 +7,7 @@ import io
 import re
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,6 +18,7 @@ import streamlit as st
 from streamlit import runtime
 from streamlit.delta_generator import DeltaGenerator
 
+from ui.attention_view import MapGroup, ViewState, attention_view
 from ui.controls import Controls, escape, plain
 from ui.garbage import spare_modules
 from ui.heatmap import draw_heatmap
@@ -105,6 +106,28 @@ class Chapter:
         }
         draw_heatmap(f"heatmap-{name}", encode_heatmap(heatmap, words, current_language()))
         self.look_for(name, **values)
+
+    def attention_view(
+        self,
+        groups: Sequence[MapGroup],
+        default: ViewState | None = None,
+        *,
+        second: Sequence[MapGroup] = (),
+        inputs: tuple[str, str] = ("", ""),
+        **params: str,
+    ) -> ViewState:
+        """Every head's map, what to look for in them (`look.maps`), and what the reader has open.
+
+        Args:
+            groups: the kinds of maps, each a tab.
+            default: what is open where the address names nothing; the first head unless given.
+            second: the same kinds of maps of another input, to compare with.
+            inputs: what the two inputs are, for people; needed with `second`.
+            params: other names of the view's query parameters: `head_param`, `pin_param`, `look_param`.
+        """
+        view = attention_view(groups, default, second=second, inputs=inputs, **params)
+        self.look_for("maps")
+        return view
 
     def let_paint(self) -> None:
         """Let the browser paint what it was sent before the charts further down keep it busy.

@@ -5,7 +5,6 @@ import streamlit as st
 from benchmarks.random_models import random_trace
 from ui.attention_view import MapGroup, attention_view
 from ui.garbage import spare_modules
-from ui.words import load_words
 from viz_core.trace import Trace
 
 spare_modules()  # as every chapter does
@@ -22,4 +21,4 @@ if st.button("Show"):
     tokens = tuple(f"w{i}" for i in range(n))
     st.session_state.group = MapGroup("self", "self-attention", "queries", "keys", tokens, tokens, tuple(trace))
 if "group" in st.session_state:
-    attention_view([st.session_state.group], load_words("attention-view").sections, key="maps")
+    attention_view([st.session_state.group])

@@ -3,11 +3,10 @@
 import streamlit as st
 
 from pages.bahdanau.parts import ATTENTION, PLAIN, by_length, how_trained, side_by_side, step_through
-from ui.attention_view import attention_view
 from ui.chapter import Chapter
 from ui.models import translation_look, translation_maps
 from ui.translation import ask_sentence, show_result, translate
-from ui.words import current_language, load_words
+from ui.words import current_language
 from viz_core.attention import AdditiveAttention
 from viz_core.models import Decoder, Seq2SeqAttentionDecoder, Seq2SeqDecoder, TokenReader
 from viz_core.view.translation import aligning_head, open_map
@@ -26,14 +25,7 @@ step_through(chapter, request, result)
 
 chapter.heading("map")
 groups = translation_maps(ATTENTION, request.text, request.beam, current_language())
-view = attention_view(
-    groups,
-    load_words("attention-view").sections,
-    default=aligning_head(groups),
-    key="maps",
-    language=current_language(),
-)
-chapter.look_for("maps")
+view = chapter.attention_view(groups, aligning_head(groups))
 
 chapter.heading("worth")
 chapter.text("worth")

@@ -8,9 +8,8 @@ from pages.model_lab.models import hub_look, hub_maps, hub_schemes
 from pages.model_lab.parts import claims, fingerprints, model_card, next_words, outcome
 from pages.model_lab.positions import positions
 from pages.model_lab.vision import link_to_vision
-from ui.attention_view import attention_view
 from ui.chapter import Chapter
-from ui.words import current_language, load_words
+from ui.words import current_language
 from viz_core.hub.attention import attention_forward
 from viz_core.maps.fingerprints import measure_layer
 from viz_core.trace import attend
@@ -37,16 +36,12 @@ language = current_language()
 groups = hub_maps(asked, language)
 other = ask_second(chapter, asked)
 compared = run(chapter, other) if other else None
-view = attention_view(
+view = chapter.attention_view(
     groups,
-    load_words("attention-view").sections,
-    default=first_look(groups),
+    first_look(groups),
     second=hub_maps(other, language) if other and compared else (),
     inputs=input_names(chapter, asked, other) if other and compared else ("", ""),
-    key="maps",
-    language=language,
 )
-chapter.look_for("maps")
 claims(chapter, card, result, hub_look(asked, "residuals"))
 
 chapter.heading("further")

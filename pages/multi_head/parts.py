@@ -11,13 +11,11 @@ from torch import Tensor
 
 from asking.model_spec import Shipped
 from pages.multi_head import figures
-from ui.attention_view import attention_view
 from ui.chapter import Chapter
 from ui.compute import computed
 from ui.controls import escape
 from ui.models import runner, translator
 from ui.stopwatch import Run, stopwatch
-from ui.words import current_language, load_words
 from viz_core.attention import MultiHeadAttention
 from viz_core.figures.heatmap import signed_heatmap
 from viz_core.lessons.multi_head.costs import PUBLISHED_BLEU, MultiHeadCost, divisors, multi_head_cost
@@ -122,15 +120,9 @@ def maps(chapter: Chapter, asked: Asked) -> int:
     labels = chapter.words.group("view")
     names = asked.tokens.labels
     group = MapGroup("heads", labels["heads"], labels["tokens"], labels["tokens"], names, names, (asked.steps.call,))
-    view = attention_view(
-        (group,),
-        load_words("attention-view").sections,
-        key="maps",
-        head_param=chapter.controls.key("head"),
-        pin_param=chapter.controls.key("pin"),
-        language=current_language(),
+    view = chapter.attention_view(
+        (group,), head_param=chapter.controls.key("head"), pin_param=chapter.controls.key("pin")
     )
-    chapter.look_for("maps")
     return view.head
 
 

@@ -3,11 +3,10 @@
 import streamlit as st
 
 from pages.transformer.parts import causal_mask, inside_the_encoder, parameters, training
-from ui.attention_view import attention_view
 from ui.chapter import Chapter
 from ui.models import translation_look, translation_maps, translator
 from ui.translation import ask_second, ask_sentence, show_result, translate
-from ui.words import current_language, load_words
+from ui.words import current_language
 from viz_core.attention import MultiHeadAttention
 from viz_core.models import TransformerDecoderBlock, TransformerEncoderBlock
 from viz_core.trace import attend
@@ -27,16 +26,7 @@ show_result(request, result)
 
 second, inputs = ask_second(chapter, MODEL, request)
 groups = translation_maps(MODEL, request.text, request.beam, current_language())
-view = attention_view(
-    groups,
-    load_words("attention-view").sections,
-    default=aligning_head(groups),
-    second=second,
-    inputs=inputs,
-    key="maps",
-    language=current_language(),
-)
-chapter.look_for("maps")
+view = chapter.attention_view(groups, aligning_head(groups), second=second, inputs=inputs)
 
 model = translator(MODEL)
 residuals = translation_look("residuals", MODEL, request.text, request.beam)

@@ -4,10 +4,9 @@ import streamlit as st
 
 from pages.vision_transformer import looks, parts
 from pages.vision_transformer.inputs import ask
-from ui.attention_view import attention_view
 from ui.chapter import Chapter
 from ui.pictures import picture_look, picture_maps
-from ui.words import current_language, load_words
+from ui.words import current_language
 from viz_core.maps.distance import mean_attention_distance
 from viz_core.maps.relevance import gradient_relevance
 from viz_core.maps.rollout import attention_rollout
@@ -22,12 +21,8 @@ if asked is None:
     st.stop()
 parts.seen_and_said(chapter, asked)
 
-language = current_language()
-groups = picture_maps(asked.model, asked.picture, language)
-view = attention_view(
-    groups, load_words("attention-view").sections, default=first_look(groups), key="maps", language=language
-)
-chapter.look_for("maps")
+groups = picture_maps(asked.model, asked.picture, current_language())
+view = chapter.attention_view(groups, first_look(groups))
 token = parts.token_read(view)
 
 with chapter.claims():

@@ -12,9 +12,9 @@ from asking.runner import Here, There
 from asking.sentences import Sentence
 from hosting.cache import Kept
 from tests.asking.wire import Wire
+from tests.viz_core.view.attention_groups import ask
 from viz_core.models.anatomy import Step
 from viz_core.pretrained import CheckpointError, TextError, Translation, Translator
-from viz_core.view.map_part import MapName
 from viz_core.view.payload import View, decode_view, encode_view
 from viz_core.view.translation import aligning_head
 from viz_core.view.words import WORD_NAMES
@@ -51,15 +51,16 @@ def test_the_view_of_maps_elsewhere_is_byte_for_byte_that_of_maps_here(here: Her
     near, far = here.groups(CALM, LABELS), There(wire).groups(CALM, LABELS)
     state = aligning_head(near)
     assert aligning_head(far) == state
-    wants = [f"map {MapName(0, 'cross', ((0, 1), (1, 2)), 'max', True)}", "tile 0.cross:0.0:mean:tokens 0 0 0 0"]
+    wants = ["map 0.cross:0.1_1.2:max:words", "tile 0.cross:0.0:mean:tokens 0 0 0 0"]
     wants += ["token 0 cross 1 q0", "token 0 cross 0 k1", "picture 0 encoder-self 1", "map 0.cross:9.9:mean:tokens"]
-    one = decode_view(encode_view(View(near, words), state, wants=wants))
-    other = decode_view(encode_view(View(far, words), state, wants=wants))
+    one = decode_view(encode_view(View(near, words), state, wants=ask(*wants)))
+    other = decode_view(encode_view(View(far, words), state, wants=ask(*wants)))
     assert one.parts.keys() == other.parts.keys()
     assert len(one.parts) > len(wants)
     for name, part in one.parts.items():
         assert torch.equal(part, other.parts[name]), name
     assert one.header["parts"] == other.header["parts"]
+    assert [question for question, _ in wire.crossed].count("parts") == 1, "what one message asks crosses at once"
     assert one.header["missing"] == other.header["missing"] == ["map 0.cross:9.9:mean:tokens"]
 
 
@@ -68,7 +69,7 @@ def test_a_second_input_elsewhere_is_asked_for_by_its_own_sentence(here: Here, w
     other = Sentence(TINY, "She has a red car.")
     view = View(There(wire).groups(CALM, LABELS), words, There(wire).groups(other, LABELS), ("one", "two"))
     name = "map 1.cross:1.3:mean:tokens"
-    sent = decode_view(encode_view(view, aligning_head(view.groups), wants=[name])).parts[name]
+    sent = decode_view(encode_view(view, aligning_head(view.groups), wants=ask(name))).parts[name]
     assert torch.equal(sent, here.run(other).trace["decoder.1.cross"].weights(head=3)[0])
 
 

@@ -15,6 +15,7 @@ from pages.model_lab.figures import measured
 from tests.asking.wire import Wire
 from tests.viz_core.hub.tiny_models import build_all
 from tests.viz_core.images.hostile_pictures import quarters
+from tests.viz_core.view.attention_groups import ask
 from viz_core.hub import HubError, Sampling
 from viz_core.view.hub import first_look
 from viz_core.view.payload import View, decode_view, encode_view
@@ -62,8 +63,8 @@ def test_the_view_is_byte_for_byte_the_same(here: Here, wire: Wire, asked: LabIn
     state = first_look(near)
     assert first_look(far) == state
     wants = [f"picture 0 {group.id} {layer}" for group in near for layer in range(len(group.calls))]
-    one = decode_view(encode_view(View(near, words), state, wants=wants))
-    other = decode_view(encode_view(View(far, words), state, wants=wants))
+    one = decode_view(encode_view(View(near, words), state, wants=ask(*wants)))
+    other = decode_view(encode_view(View(far, words), state, wants=ask(*wants)))
     assert one.header["parts"] == other.header["parts"]
     assert set(wants) <= one.parts.keys()
     for name, part in one.parts.items():

@@ -20,6 +20,7 @@ from hosting.cache import Kept
 from tests.asking.wire import Wire
 from tests.tiny_vit import COLOUR, write_tiny_vit
 from tests.viz_core.hub.tiny_models import build_all
+from tests.viz_core.view.attention_groups import ask
 from viz_core import pretrained
 from viz_core.hub import HubError
 from viz_core.images.drawn import SCENES
@@ -71,8 +72,8 @@ def test_the_view_is_byte_for_byte_the_same(here: Here, wire: Wire, asked: Viewi
     state = first_look(near)
     assert first_look(far) == state
     wants = ["image 0 encoder-self", "token 0 encoder-self 1 q3", "map 0.encoder-self:0.1:mean:tokens"]
-    one = decode_view(encode_view(View(near, words), state, wants=wants))
-    other = decode_view(encode_view(View(far, words), state, wants=wants))
+    one = decode_view(encode_view(View(near, words), state, wants=ask(*wants)))
+    other = decode_view(encode_view(View(far, words), state, wants=ask(*wants)))
     assert one.parts.keys() == other.parts.keys()
     assert set(wants) <= one.parts.keys()
     for name, part in one.parts.items():

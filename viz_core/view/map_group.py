@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import re
+import secrets
 from dataclasses import dataclass, field
-from itertools import count
-from typing import Any, Protocol, runtime_checkable
+from functools import cached_property
 
 import numpy as np
-import torch
 from jaxtyping import UInt8
-from torch import Tensor
 
-from viz_core.maps.fingerprints import Fingerprint, measure_layer
 from viz_core.trace import AttentionCall
+from viz_core.view.computed_maps import ComputedMaps, is_sent_whole
+from viz_core.view.map_source import LayerPicture, MapSource
 
 THUMBNAIL_SIZES = (64, 48, 32)
 """Thumbnails have at most so many pixels on a side, the largest that fits; a map no larger is its own thumbnail."""
@@ -23,33 +22,6 @@ GRID_BYTES = 384 * 1024
 
 # Tokens that separate or end, as the common tokenizers write them.
 _SEPARATORS = re.compile(r"\[SEP\]|</s>|<eos>|<sep>|<\|endoftext\|>|<\|im_end\|>|<\|eot_id\|>|<end_of_turn>")
-_stamps = count()
-
-
-@dataclass(frozen=True)
-class LayerPicture:
-    """What the grid shows of one layer: a thumbnail and the measures of each head.
-
-    Attributes:
-        thumbnails: weights in 8 bits (`in_bytes`), max-pooled as in `AttentionCall.overview`.
-        fingerprints: one for each head.
-    """
-
-    thumbnails: UInt8[Tensor, "heads rows columns"]
-    fingerprints: tuple[Fingerprint, ...]
-
-
-@runtime_checkable
-class Elsewhere(Protocol):
-    """Where the queries and keys of a run lie on another machine: what gets pictures and parts of maps from there."""
-
-    def picture(self, group: str, layer: int) -> LayerPicture:
-        """One layer of a group as the grid shows it."""
-        ...
-
-    def part(self, name: str) -> Any:
-        """A `view_answers.Part` by its name, in which the run is input 0."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +62,7 @@ class MapGroup:
         query_words: the number of the word each query is a piece of (`viz_core.words.word_numbers`);
             None where every token is a word.
         key_words: the same for keys.
-        elsewhere: the other machine, where queries and keys lie on one; None where they are here.
+        source: what answers for the maps; unless given, they are worked out from `calls`.
         seen: the picture the tokens are patches of, so that attention can lie over it; None for text.
 
     Raises:
@@ -109,9 +81,9 @@ class MapGroup:
     query_words: tuple[int, ...] | None = None
     key_words: tuple[int, ...] | None = None
     seen: MapPicture | None = field(default=None, compare=False, repr=False)
-    elsewhere: Elsewhere | None = field(default=None, compare=False, repr=False)
-    stamp: int = field(default_factory=lambda: next(_stamps), init=False, compare=False)
-    """Differs between any two groups of this process."""
+    source: MapSource | None = field(default=None, compare=False, repr=False)
+    stamp: str = field(default_factory=lambda: secrets.token_hex(8), init=False, compare=False)
+    """Differs between any two groups, also of two processes: a browser may have met the one before a restart."""
     _pictures: dict[int, LayerPicture] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -160,26 +132,30 @@ class MapGroup:
             THUMBNAIL_SIZES[-1],
         )
 
+    @property
+    def sent_whole(self) -> bool:
+        """Whether a browser is sent whole maps, not tiles of them."""
+        return is_sent_whole(len(self.query_tokens), len(self.key_tokens))
+
+    @cached_property
+    def maps(self) -> MapSource:
+        """What answers for the maps."""
+        return self.source or ComputedMaps(
+            self.calls,
+            self.row,
+            self.query_words,
+            self.key_words,
+            self.on_itself,
+            self.separators,
+            self.thumbnail_size,
+        )
+
     def picture(self, layer: int) -> LayerPicture:
-        """A layer as the grid shows it; computed once and kept."""
-        if layer not in self._pictures and self.elsewhere is not None:
-            self._pictures[layer] = self.elsewhere.picture(self.id, layer)
-        elif layer not in self._pictures:
-            measured = measure_layer(
-                self.calls[layer],
-                self.row,
-                on_itself=self.on_itself,
-                separators=self.separators,
-                size=self.thumbnail_size,
-            )
-            self._pictures[layer] = LayerPicture(in_bytes(measured.overview), measured.fingerprints)
+        """A layer as the grid shows it; asked for once and kept."""
+        if layer not in self._pictures:
+            self._pictures[layer] = self.maps.picture(layer)
         return self._pictures[layer]
 
     def has_picture(self, layer: int) -> bool:
         """Whether the picture of this layer costs nothing any more."""
         return layer in self._pictures
-
-
-def in_bytes(weights: Tensor) -> Tensor:
-    """Weights in 8 bits: round(255 sqrt(w)). The root keeps small weights apart, which long maps are made of."""
-    return (weights.nan_to_num(0.0).clamp(0, 1).sqrt() * 255).round().to(torch.uint8)

@@ -7,8 +7,8 @@ The browser says (a small JSON message, whenever the reader has moved)
     turn    counts the reader's moves: Python keeps the newest, and says which it has seen
     have    the stamp of the base the browser holds, or none
     ask     names this asking, so that it is answered once
-    wants   names of parts that are on the screen and not here yet (see below)
-    group.. the state (`view_state.ViewState`)
+    wants   names of requests: what is on the screen and not here yet
+    group.. the state (`state.ViewState`)
 
 and Python answers with one run of bytes (`framing.frame`): a JSON header, then parts.
 
@@ -23,16 +23,14 @@ and Python answers with one run of bytes (`framing.frame`): a JSON header, then 
                        query_words, key_words, on_itself, separators, exact, layers: [{number, heads}],
                        seen: {grid: [rows, columns], special} or null}]}
              query_words and key_words number the word of every token, or are null;
-             exact: whether whole maps are sent (both sides have at most `EXACT_TOKENS`), or tiles
-    parts    [{name, kind, offset, shape, ...}], each an answer by the name of its question:
-             "picture INPUT GROUP LAYER"      heads x rows x columns, kind "root", with measures: [{name: number}]
-             "image INPUT GROUP"              height x width x 3, kind "bytes": the picture the tokens are patches of
-             "token INPUT GROUP LAYER q5"     heads x keys, kind "exact": what query 5 looks at ("k5": who at key 5)
-             "map MAPNAME"                    the whole exact map, kind "exact"
-             "tile MAPNAME R C I J"           cells of 2^R x 2^C tokens: rows from I, columns from J times TILE cells;
-                                              kind "exact" where R and C are 0, else "root", the largest weight of each
-             "page"                           the view as an HTML file, kind "bytes"
-             MAPNAME as in `map_part.MapName`
+             exact: whether whole maps are sent, or tiles (`MapGroup.sent_whole`)
+    parts    [{name, kind, offset, shape, ...}], each an answer by the name of its request (viz_core/view/requests.py):
+             picture    heads x rows x columns, kind "root", with measures: [{name: number}]
+             image      height x width x 3, kind "bytes"
+             token      heads x keys or queries, kind "exact"
+             map        rows x columns, kind "exact"
+             tile       rows x columns, kind "exact" at level 0, else "root": the largest weight of each bunch
+             page       kind "bytes"
     missing  names that were wanted and cannot be had
 
 "exact" is float32, little-endian; "root" is one byte round(255 sqrt(w)). Every part starts at a multiple of 4.
@@ -55,9 +53,19 @@ from torch import Tensor
 
 from viz_core.figures.framing import Sections, frame, unframe
 from viz_core.maps.fingerprints import MEASURES
-from viz_core.view.answers import Part, PartError, Strips, answer, exact_is_whole
+from viz_core.view.answers import answer
 from viz_core.view.map_group import MapGroup
-from viz_core.view.map_part import MapName
+from viz_core.view.map_source import Part
+from viz_core.view.pins import Pin
+from viz_core.view.requests import (
+    GroupRequest,
+    ImageRequest,
+    MapRequest,
+    PageRequest,
+    PictureRequest,
+    Request,
+    TokenRequest,
+)
 from viz_core.view.state import ViewState
 from viz_core.view.words import WORD_NAMES
 
@@ -109,7 +117,7 @@ class View:
     @property
     def stamp(self) -> str:
         """Differs where the groups or the language do."""
-        stamps = "-".join(str(group.stamp) for group in (*self.groups, *self.second))
+        stamps = "-".join(group.stamp for group in (*self.groups, *self.second))
         return f"{self.language}:{stamps}:{'|'.join(self.inputs)}"
 
     def group(self, number: int, name: str) -> MapGroup | None:
@@ -137,7 +145,7 @@ def encode_view(
     *,
     turn: int = 0,
     known: bool = False,
-    wants: Sequence[str] = (),
+    wants: Sequence[Request] = (),
     most_wants: int = MOST_WANTS,
     page: bytes | None = None,
     offline: bool = False,
@@ -150,9 +158,9 @@ def encode_view(
         turn: how many moves of the reader `state` takes account of: a browser that has moved on
             since keeps its own state and takes only the parts.
         known: whether the browser holds the base of this view already.
-        wants: names of parts it asks for; those that cannot be had are named in `missing`.
+        wants: what it asks for; what cannot be had is named in `missing`.
         most_wants: so many of them are answered.
-        page: what the part "page" is.
+        page: the answer to a `PageRequest`.
         offline: whether nothing can be asked for later.
 
     Raises:
@@ -161,18 +169,15 @@ def encode_view(
     if not state.fits(view.groups):
         ids = ", ".join(group.id for group in view.groups)
         raise ValueError(f"state: expected a head and tokens of the groups {ids}, got {state}")
-    names = list(dict.fromkeys([*([] if known else _unasked(view, state)), *wants[:most_wants]]))
-    sections, parts, missing = Sections(), [], []
-    strips: Strips = {}
-    for name in names:
-        try:
-            made = page if name == "page" else None
-            part = Part("bytes", np.frombuffer(made, np.uint8)) if made else answer(view.group, name, strips)
-        except PartError:
-            missing.append(name)
-            continue
-        place = {"name": name, "kind": part.kind, "offset": sections.add(part.array), "shape": list(part.array.shape)}
-        parts.append(place | part.notes)
+    requests = dict.fromkeys([*([] if known else _unasked(view, state)), *wants[:most_wants]])
+    answers = answer(view.group, requests)
+    if page is not None:
+        answers[PageRequest()] = Part("bytes", np.frombuffer(page, np.uint8))
+    sections, parts = Sections(), []
+    for request in requests:
+        if part := answers.get(request):
+            place = {"name": str(request), "kind": part.kind, "offset": sections.add(part.array)}
+            parts.append(place | {"shape": list(part.array.shape)} | part.notes)
     header = {
         "version": VERSION,
         "stamp": view.stamp,
@@ -180,7 +185,7 @@ def encode_view(
         "state": write_state(state),
         "offline": offline,
         "parts": parts,
-        "missing": missing,
+        "missing": [str(request) for request in requests if request not in answers],
     }
     if not known:
         header["base"] = _base(view)
@@ -209,48 +214,57 @@ def write_state(state: ViewState) -> dict[str, Any]:
     return asdict(state) | {"pins": [str(pin) for pin in state.pins]}
 
 
-def every_part(view: View, most_bytes: int) -> list[str]:
-    """Names of all pictures and as many exact maps as fit: what a file without Python behind it holds."""
-    names, room = [], most_bytes
+def every_part(view: View, most_bytes: int) -> list[Request]:
+    """All pictures and as many exact maps as fit: what a file without Python behind it holds."""
+    requests: list[Request] = []
+    room = most_bytes
     for number, groups in enumerate((view.groups, view.second)):
         for group in groups:
-            names += [f"picture {number} {group.id} {layer}" for layer in range(len(group.calls))]
-            names += _over_picture(number, group, ("q0",)) if group.seen else []
-            heads = list(_heads(group)) if exact_is_whole(group) else []
+            layers = range(len(group.calls))
+            requests += [GroupRequest(number, group.id, PictureRequest(layer)) for layer in layers]
+            requests += _over_picture(number, group, ()) if group.seen else []
+            heads = list(_heads(group)) if group.sent_whole else []
             size = 4 * len(group.query_tokens) * len(group.key_tokens)
             fitting = heads[: max(0, room // max(1, size))]
-            names += [f"map {MapName(number, group.id, (head,))}" for head in fitting]
+            requests += _maps(number, group, fitting)
             room -= len(fitting) * size
-    return names
+    return requests
 
 
-def _unasked(view: View, state: ViewState) -> list[str]:
+def _unasked(view: View, state: ViewState) -> list[Request]:
     """What is sent before anyone asks: pictures that come quickly, exact maps that are small."""
     group = next(group for group in view.groups if group.id == state.group)
     size = len(group.query_tokens) * len(group.key_tokens)
-    names, room = [], QUICK_WEIGHTS
+    requests: list[Request] = []
+    room = QUICK_WEIGHTS
     nearest = sorted(range(len(group.calls)), key=lambda layer: abs(layer - state.layer))
     for layer in nearest:  # as the browser asks for them
         needed = 0 if group.has_picture(layer) else size * group.calls[layer].num_heads
         room -= needed
         if room >= 0 or (layer == state.layer and needed <= FIRST_WEIGHTS):
-            names.append(f"picture 0 {group.id} {layer}")
+            requests.append(GroupRequest(0, group.id, PictureRequest(layer)))
     if state.look.mode == "picture":
-        return names + _over_picture(0, group, tuple(map(str, state.pins)) or ("q0",))
-    if not exact_is_whole(group):
-        return names
+        return requests + _over_picture(0, group, state.pins)
+    if not group.sent_whole:
+        return requests
     heads = list(_heads(group))
     of_layer = [head for head in heads if head[0] == state.layer]
     choices = (heads, of_layer, [(state.layer, state.head)])
     sent = next((some for some in choices if 4 * size * len(some) <= EXACT_BYTES), choices[-1])
-    return names + [f"map {MapName(0, group.id, (head,))}" for head in sent]
+    return requests + _maps(0, group, sent)
 
 
-def _over_picture(number: int, group: MapGroup, tokens: Sequence[str]) -> list[str]:
-    """The picture, and what these tokens look at in every layer."""
+def _over_picture(number: int, group: MapGroup, pins: Sequence[Pin]) -> list[Request]:
+    """The picture, and what these tokens look at in every layer; the first one where none is pinned."""
     layers = range(len(group.calls))
-    rows = [f"token {number} {group.id} {layer} {token}" for token in tokens for layer in layers]
-    return [f"image {number} {group.id}", *rows]
+    rows = [TokenRequest(layer, token) for token in pins or (Pin("query", 0),) for layer in layers]
+    parts: list[ImageRequest | TokenRequest] = [ImageRequest(), *rows]
+    return [GroupRequest(number, group.id, part) for part in parts]
+
+
+def _maps(number: int, group: MapGroup, heads: Sequence[tuple[int, int]]) -> list[Request]:
+    """The whole map of each of these heads."""
+    return [GroupRequest(number, group.id, MapRequest((head,))) for head in heads]
 
 
 def _heads(group: MapGroup) -> Iterator[tuple[int, int]]:
@@ -280,7 +294,7 @@ def _describe(group: MapGroup) -> dict[str, Any]:
         "key_words": group.key_words,
         "on_itself": group.on_itself,
         "separators": group.separators,
-        "exact": exact_is_whole(group),
+        "exact": group.sent_whole,
         "seen": group.seen and {"grid": group.seen.grid, "special": group.seen.num_special},
         "layers": [{"number": call.layer + 1, "heads": call.num_heads} for call in group.calls],
     }

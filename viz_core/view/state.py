@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Literal, TypeGuard
+from typing import TypeGuard
 
 from viz_core.maps.fingerprints import MEASURES
 from viz_core.view.map_group import MapGroup
+from viz_core.view.pins import Pin, read_pins
 
-Axis = Literal["query", "key"]
-AXES: dict[str, Axis] = {"q": "query", "k": "key"}
 MOST_PINS = 64
 
 _HEAD = r"[0-9]{1,4}\.[0-9]{1,4}"
@@ -32,18 +31,6 @@ _ALLOWED = {
     "patches": "exact|smooth|off",
     "zoom": r"whole|[0-9]{1,6}\.[0-9]{1,6}\.[0-9]{1,6}\.[0-9]{1,6}",
 }
-
-
-@dataclass(frozen=True)
-class Pin:
-    """A token held fast: a query (its row is read) or a key (its column is)."""
-
-    axis: Axis
-    index: int
-
-    def __str__(self) -> str:
-        """ "q10" or "k3", as it stands in a link."""
-        return f"{self.axis[0]}{self.index}"
 
 
 @dataclass(frozen=True)
@@ -156,13 +143,6 @@ def read_message(message: object, groups: Sequence[MapGroup], default: ViewState
     pins = message.get("pins")
     pinned = replace(state, pins=read_pins(".".join(map(str, pins))) or () if isinstance(pins, list) else ())
     return pinned if pinned.fits(groups) else state
-
-
-def read_pins(text: str) -> tuple[Pin, ...] | None:
-    """ "q10.q11" as pins; None where it is no such thing."""
-    if not re.fullmatch(r"[qk][0-9]{1,6}(?:\.[qk][0-9]{1,6})*", text):
-        return None
-    return tuple(dict.fromkeys(Pin(AXES[pin[0]], int(pin[1:])) for pin in text.split(".")))
 
 
 def _is_index(value: object) -> TypeGuard[int]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from playwright.sync_api import Locator, Page
 
+from tests.viz_core.view.attention_groups import ask
 from viz_core.view.page import COMPONENTS, view_page, view_script
 from viz_core.view.payload import View, encode_view
 from viz_core.view.state import ViewState, read_message
@@ -92,6 +93,6 @@ class LiveView:
                 self._ask, wants = message["ask"], message["wants"]
         self.wants += wants
         page = view_page(self.view, self.state).encode() if "page" in wants else None
-        data = encode_view(self.view, self.state, turn=turn, known=known, wants=wants, page=page)
+        data = encode_view(self.view, self.state, turn=turn, known=known, wants=ask(*wants), page=page)
         self.sent.append(len(data))
         return base64.b64encode(data).decode("ascii")

@@ -17,9 +17,9 @@ from tests.browser.attention_view.reading import (
 )
 from tests.viz_core.view.attention_groups import make_group
 from viz_core.view.map_group import MapGroup
-from viz_core.view.map_part import MapName, whole_map
 from viz_core.view.payload import View
-from viz_core.view.state import Pin
+from viz_core.view.pins import Pin
+from viz_core.view.requests import MapRequest
 from viz_core.view.words import view_words
 
 
@@ -63,9 +63,7 @@ def test_a_screen_reader_hears_the_map_in_a_sentence(live: LiveView, cross: MapG
 def test_pieces_are_merged_to_words(live: LiveView, cross: MapGroup) -> None:
     live.option("unit", "words").click()
     saved = saved_npz(live)
-    np.testing.assert_allclose(
-        saved["weights"], whole_map(cross, MapName(0, "cross", ((0, 0),), words=True)), atol=1e-6
-    )
+    np.testing.assert_allclose(saved["weights"], cross.maps.whole(MapRequest(((0, 0),), words=True)), atol=1e-6)
     assert list(saved["queries"]) == ["Le", "chat", "noir", "dormait", "<eos>"]
     assert saved["keys"][2] == "catslept"
     expect(live.part("mapNote")).to_contain_text("the rows of their pieces are averaged, the columns summed")

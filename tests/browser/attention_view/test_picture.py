@@ -13,7 +13,8 @@ from tests.browser.attention_view.reading import colour, patch_place, read_tip, 
 from tests.viz_core.view.test_picture import picture_group
 from viz_core.view.map_group import MapGroup, MapPicture
 from viz_core.view.payload import View
-from viz_core.view.state import Look, Pin, ViewState
+from viz_core.view.pins import Pin
+from viz_core.view.state import Look, ViewState
 from viz_core.view.words import view_words
 
 ROWS, COLUMNS = 3, 4

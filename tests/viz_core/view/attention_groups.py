@@ -1,4 +1,4 @@
-"""Groups of maps for the tests of the attention view: random, quick, each the same every time."""
+"""Groups of maps for the tests of the attention view, random but the same every time; and what a browser asks."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import torch
 
 from viz_core.trace import attend, record
 from viz_core.view.map_group import MapGroup
+from viz_core.view.requests import Request, read_request
 
 
 def make_group(queries: int, keys: int, name: str = "cross", layers: int = 2, heads: int = 3, **changes) -> MapGroup:
@@ -23,3 +24,8 @@ def make_group(queries: int, keys: int, name: str = "cross", layers: int = 2, he
         "calls": tuple(trace),
     }
     return MapGroup(name, name.title(), "French", "English", **(fields | changes))
+
+
+def ask(*names: str) -> list[Request]:
+    """What a browser asks for by these names."""
+    return [read_request(name) for name in names]

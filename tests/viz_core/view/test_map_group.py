@@ -1,3 +1,5 @@
+import importlib.util
+
 import pytest
 import torch
 
@@ -70,6 +72,19 @@ def test_pictures_are_computed_once_and_when_asked_for():
 
 def test_no_two_groups_share_a_stamp():
     assert make_group(5, 7).stamp != make_group(5, 7).stamp
+
+
+def test_a_restarted_process_gives_no_stamp_again():
+    """A browser that holds the base of a stamp shows its tokens, whoever sent them."""
+
+    def first_stamp():  # of a process that has just imported the library
+        spec = importlib.util.find_spec("viz_core.view.map_group")
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        group = make_group(5, 7)
+        return module.MapGroup("x", "X", "q", "k", group.query_tokens, group.key_tokens, group.calls).stamp
+
+    assert first_stamp() != first_stamp()
 
 
 @pytest.mark.parametrize(

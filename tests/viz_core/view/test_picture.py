@@ -12,12 +12,13 @@ from PIL import Image
 
 from pages.vision_transformer.map_figures import depth_figure, grid_figure, over_picture_figure, shuffled_picture
 from pages.vision_transformer.patch_figures import filters_image, similarity_image
-from tests.viz_core.view.attention_groups import make_group
+from tests.viz_core.view.attention_groups import ask, make_group
 from viz_core.view.link import ViewLink, read_link
 from viz_core.view.map_group import MapGroup, MapPicture
 from viz_core.view.payload import View, decode_view, encode_view, every_part
 from viz_core.view.picture import token_names
-from viz_core.view.state import Look, Pin, ViewState, read_message
+from viz_core.view.pins import Pin
+from viz_core.view.state import Look, ViewState, read_message
 from viz_core.view.words import view_words
 
 LABELS = {name: name for name in ("row", "column", "weight", "layer", "play", "pause")}
@@ -68,7 +69,7 @@ def test_a_first_answer_holds_the_picture_and_what_the_pinned_tokens_look_at(vie
 
 
 def test_who_looks_at_a_token(view: View, group: MapGroup) -> None:
-    parts = decode_view(encode_view(view, START, known=True, wants=["token 0 self 1 k5"])).parts
+    parts = decode_view(encode_view(view, START, known=True, wants=ask("token 0 self 1 k5"))).parts
     assert torch.equal(parts["token 0 self 1 k5"], group.calls[1].weights()[0, :, :, 5])
 
 
@@ -77,12 +78,12 @@ def test_who_looks_at_a_token(view: View, group: MapGroup) -> None:
     ["image 0 cross", "image 1 self", "token 0 self 2 q0", "token 0 self 0 q7", "token 0 self 0 z1", "token 0 no 0 q0"],
 )
 def test_what_is_not_there_is_named_as_missing(view: View, name: str) -> None:
-    decoded = decode_view(encode_view(view, START, known=True, wants=[name]))
+    decoded = decode_view(encode_view(view, START, known=True, wants=ask(name)))
     assert decoded.header["missing"] == [name]
 
 
 def test_a_file_holds_the_picture_and_the_class_tokens_look(view: View) -> None:
-    assert {"image 0 self", "token 0 self 0 q0", "token 0 self 1 q0"} <= set(every_part(view, 0))
+    assert {"image 0 self", "token 0 self 0 q0", "token 0 self 1 q0"} <= set(map(str, every_part(view, 0)))
 
 
 def test_only_groups_with_a_picture_are_shown_over_one(view: View) -> None:

@@ -4,7 +4,8 @@ import pytest
 
 from tests.viz_core.view.attention_groups import make_group
 from viz_core.view.link import ViewLink, read_link, write_link
-from viz_core.view.state import Look, Pin, ViewState, read_message
+from viz_core.view.pins import Pin
+from viz_core.view.state import Look, ViewState, read_message
 
 DEFAULT = ViewState("cross", 1, 2, (Pin("query", 0),))
 

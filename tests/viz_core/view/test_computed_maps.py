@@ -1,0 +1,51 @@
+"""Parts of maps against whole ones: heads combined, words merged, tiles pooled."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from tests.viz_core.view.attention_groups import make_group
+from viz_core.maps.words import merge_words
+from viz_core.view.map_source import PartError
+from viz_core.view.requests import MapRequest
+
+WORDS = {"query_words": (0, 0, 1, 2, 2), "key_words": (0, 1, 1, 1, 2, 3, 3)}
+
+
+def test_one_head_is_the_calls_own_map():
+    group = make_group(5, 7)
+    whole = group.maps.whole(MapRequest(((1, 2),)))
+    assert torch.equal(whole, group.calls[1].weights(head=2)[0])
+
+
+@pytest.mark.parametrize("how", ["mean", "max"])
+def test_several_heads_are_combined(how):
+    group = make_group(5, 7)
+    heads = torch.stack([group.calls[0].weights(head=0)[0], group.calls[1].weights(head=2)[0]])
+    expected = heads.mean(dim=0) if how == "mean" else heads.amax(dim=0)
+    torch.testing.assert_close(group.maps.whole(MapRequest(((0, 0), (1, 2)), how)), expected)
+
+
+def test_words_are_merged_whole_or_in_parts():
+    group = make_group(5, 7, **WORDS)
+    wanted = MapRequest(((0, 1),), words=True)
+    expected = merge_words(group.calls[0].weights(head=1)[0], WORDS["query_words"], WORDS["key_words"])
+    assert group.maps.size(words=True) == (3, 4)
+    torch.testing.assert_close(group.maps.whole(wanted), expected)
+    torch.testing.assert_close(group.maps.cells(wanted, range(1, 3), range(1, 3)), expected[1:3, 1:3])
+
+
+@pytest.mark.parametrize("block", [1, 2**22])
+@pytest.mark.parametrize("pool", [(1, 1), (2, 2), (4, 1), (8, 16)])
+def test_parts_are_the_largest_of_every_bunch(pool, block, monkeypatch):
+    monkeypatch.setattr("viz_core.view.computed_maps._BLOCK_WEIGHTS", block)
+    group = make_group(21, 34)
+    wanted = MapRequest(((0, 0), (0, 1)))
+    whole = group.maps.whole(wanted)[8:21, 16:34]
+    part = group.maps.cells(wanted, range(8, 21), range(16, 34), pool)
+    torch.testing.assert_close(part, F.max_pool2d(whole[None], pool, ceil_mode=True)[0])
+
+
+def test_heads_that_are_not_there_are_refused():
+    with pytest.raises(PartError, match="heads: expected heads that there are, got layer 0, head 3"):
+        make_group(5, 7).maps.whole(MapRequest(((0, 3),)))

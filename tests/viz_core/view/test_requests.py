@@ -1,0 +1,53 @@
+"""Requests and their one spelling."""
+
+import pytest
+
+from viz_core.view.pins import Pin
+from viz_core.view.requests import (
+    GroupRequest,
+    ImageRequest,
+    MapRequest,
+    PageRequest,
+    PictureRequest,
+    TileRequest,
+    TokenRequest,
+    UnknownRequest,
+    read_request,
+)
+
+HEADS = MapRequest(((2, 5), (2, 6)))
+WORDS = MapRequest(((0, 1), (11, 0)), "max", words=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "request_"),
+    [
+        ("picture 0 cross 11", GroupRequest(0, "cross", PictureRequest(11))),
+        ("image 1 encoder-self", GroupRequest(1, "encoder-self", ImageRequest())),
+        ("token 0 cross 2 q10", GroupRequest(0, "cross", TokenRequest(2, Pin("query", 10)))),
+        ("token 0 cross 0 k3", GroupRequest(0, "cross", TokenRequest(0, Pin("key", 3)))),
+        ("map 0.cross:2.5_2.6:mean:tokens", GroupRequest(0, "cross", HEADS)),
+        ("map 1.decoder-self:0.1_11.0:max:words", GroupRequest(1, "decoder-self", WORDS)),
+        ("tile 0.cross:2.5_2.6:mean:tokens 3 4 1 20", GroupRequest(0, "cross", TileRequest(HEADS, 3, 4, 1, 20))),
+        ("page", PageRequest()),
+    ],
+)
+def test_each_is_read_and_written_back(text, request_):
+    assert read_request(text) == request_
+    assert str(request_) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "page ", "picture", "picture 2 cross 0", "picture 0 cross 00", "picture 0 ../x 0", "picture 0.cross 0"),
+        *("picture 0 cross 00000", "image 0 cross 1", "token 0 cross 1 q", "token 0 cross 1 5", "token 0 cross 1 q05"),
+        *("map", "map 0.cross:2.5:mean", "map 2.cross:2.5:mean:tokens", "map 0.cross:2:mean:tokens"),
+        *("map 0.cross:2.5_:mean:tokens", "map 0.cross:2.5:sum:tokens", "map 0.../x:2.5:mean:tokens"),
+        *("map 0.cross:2.٥:mean:tokens", "map 0.cross:2.5:mean:tokens\n", "tile 0.cross:2.5:mean:tokens 0 0 0"),
+        *("x" * 10_000, "map " + "0." * 5000, "map 0.cross:" + "_".join(["0.0"] * 5000) + ":mean:tokens"),
+    ],
+)
+def test_what_is_no_request_stays_as_it_is(text):
+    assert read_request(text) == UnknownRequest(text)
+    assert str(read_request(text)) == text

@@ -1,0 +1,188 @@
+"""Maps worked out from queries and keys when someone asks: whole, tile by tile, one head or several, in words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+
+from viz_core.maps.fingerprints import measure_layer
+from viz_core.maps.measures import combine_heads
+from viz_core.maps.words import merge_words
+from viz_core.runtime.interruption import may_end
+from viz_core.trace import AttentionCall
+from viz_core.view.map_source import LayerPicture, Part, PartError, in_bytes
+from viz_core.view.requests import MapRequest, TileRequest, TokenRequest, WeightsRequest
+
+TILE = 64
+"""Cells on a side of a tile."""
+
+EXACT_TOKENS = 512
+"""With more tokens than this on a side, a map is sent in tiles."""
+
+# So many weights are computed at a time, over all heads: 2**22 float32 are 16 MB.
+_BLOCK_WEIGHTS = 2**22
+
+_Strips = dict[tuple[MapRequest, int, int, int], Tensor]  # rows of tiles: map, levels down and across, and which row
+
+
+@dataclass(frozen=True)
+class ComputedMaps:
+    """The `MapSource` of calls that were recorded here.
+
+    Attributes:
+        calls: the layers, first to last.
+        row: which row of the batch.
+        query_words: the number of the word each query is a piece of; None where every token is a word.
+        key_words: the same for keys.
+        on_itself: whether queries and keys are places of one sequence.
+        separators: keys that separate or end.
+        thumbnail_size: pixels on a side of a thumbnail, at most.
+    """
+
+    calls: tuple[AttentionCall, ...]
+    row: int = 0
+    query_words: tuple[int, ...] | None = None
+    key_words: tuple[int, ...] | None = None
+    on_itself: bool = False
+    separators: tuple[int, ...] = ()
+    thumbnail_size: int = 64
+
+    def picture(self, layer: int) -> LayerPicture:
+        """A layer's thumbnails and fingerprints, in blocks, never the whole maps at once."""
+        measured = measure_layer(
+            self.calls[layer],
+            self.row,
+            on_itself=self.on_itself,
+            separators=self.separators,
+            size=self.thumbnail_size,
+        )
+        return LayerPicture(in_bytes(measured.overview), measured.fingerprints)
+
+    def parts(self, requests: Sequence[WeightsRequest]) -> list[Part | PartError]:
+        """Each by itself, but tiles side by side share the work on their rows."""
+        strips: _Strips = {}
+        found: list[Part | PartError] = []
+        for request in requests:
+            try:
+                found.append(self._part(request, strips))
+            except PartError as error:
+                found.append(error)
+        return found
+
+    def size(self, words: bool = False) -> tuple[int, int]:
+        """Rows and columns of a map, in tokens or words."""
+        queries, keys = self._numbers(words)
+        return queries[-1] + 1, keys[-1] + 1
+
+    def whole(self, wanted: MapRequest) -> Float[Tensor, "rows columns"]:
+        """The exact map.
+
+        Raises:
+            PartError: if there is no such head.
+        """
+        rows, columns = self.size(wanted.words)
+        return self.cells(wanted, range(rows), range(columns))
+
+    def cells(
+        self, wanted: MapRequest, rows: range, columns: range, pool: tuple[int, int] = (1, 1)
+    ) -> Float[Tensor, "rows columns"]:
+        """Some rows and columns of a map, exact; or the largest of every `pool` of cells, never the whole map at once.
+
+        Args:
+            wanted: which map.
+            rows: tokens or words that query.
+            columns: tokens or words that are looked at.
+            pool: so many rows and columns become one cell; a last smaller bunch is a cell too.
+
+        Raises:
+            PartError: if there is no such head.
+        """
+        for layer, head in wanted.heads:
+            if layer >= len(self.calls) or head >= self.calls[layer].num_heads:
+                raise PartError(f"heads: expected heads that there are, got layer {layer}, head {head}")
+        pieces = []
+        # A block of rows is a multiple of what becomes one cell, so that no cell is cut in two.
+        height = max(1, _BLOCK_WEIGHTS // (len(wanted.heads) * self.calls[0].num_keys * pool[0])) * pool[0]
+        for start in range(rows.start, rows.stop, height):
+            may_end()
+            block = self._exact(wanted, range(start, min(start + height, rows.stop)), columns)
+            pieces.append(F.max_pool2d(block[None], pool, ceil_mode=True)[0] if pool != (1, 1) else block)
+        return torch.cat(pieces)
+
+    def _part(self, request: WeightsRequest, strips: _Strips) -> Part:
+        match request:
+            case TokenRequest():
+                return _exact_part(self._token(request))
+            case MapRequest():
+                if not is_sent_whole(self.calls[0].num_queries, self.calls[0].num_keys):
+                    raise PartError(f"map: expected one with at most {EXACT_TOKENS} tokens on a side, got {request}")
+                return _exact_part(self.whole(request))
+            case TileRequest():
+                cells = self._tile(request, strips)
+                pooled = (request.down, request.across) != (0, 0)
+                return Part("root", in_bytes(cells).numpy()) if pooled else _exact_part(cells)
+
+    def _token(self, request: TokenRequest) -> Float[Tensor, "heads tokens"]:
+        queries, keys = self.size()
+        axis, index = request.token.axis, request.token.index
+        if request.layer >= len(self.calls) or index >= (queries if axis == "query" else keys):
+            raise PartError(f"token: expected a layer and token that there are, got {request}")
+        one, call = slice(index, index + 1), self.calls[request.layer]
+        weights = call.weights(queries=one) if axis == "query" else call.weights(keys=one)
+        return weights[self.row].flatten(start_dim=1)
+
+    def _tile(self, request: TileRequest, strips: _Strips) -> Float[Tensor, "rows columns"]:
+        wanted, down, across = request.map, request.down, request.across
+        size = self.size(wanted.words)
+        for level, at, tokens in ((down, request.row, size[0]), (across, request.column, size[1])):
+            if level > math.ceil(math.log2(max(2, tokens))) or at * TILE << level >= tokens:
+                raise PartError(f"tile: expected one of a map of {size[0]} x {size[1]}, got {request}")
+        key = (wanted, down, across, request.row)
+        if key not in strips:  # a row's weights need all keys anyway, so its tiles cost no more than one of them
+            start = request.row * TILE << down
+            rows = range(start, min(start + (TILE << down), size[0]))
+            strips[key] = self.cells(wanted, rows, range(size[1]), (1 << down, 1 << across))
+        return strips[key][:, request.column * TILE : (request.column + 1) * TILE]
+
+    def _exact(self, wanted: MapRequest, rows: range, columns: range) -> Float[Tensor, "rows columns"]:
+        """The combined map in these rows and columns, of tokens or of whole words."""
+        if not wanted.words:
+            return self._combined(wanted, slice(rows.start, rows.stop), slice(columns.start, columns.stop))
+        query_words, key_words = self._numbers(words=True)
+        queries = [i for i, word in enumerate(query_words) if word in rows]
+        keys = [i for i, word in enumerate(key_words) if word in columns]
+        tokens = self._combined(wanted, slice(queries[0], queries[-1] + 1), slice(keys[0], keys[-1] + 1))
+        return merge_words(
+            tokens, [query_words[i] - rows.start for i in queries], [key_words[i] - columns.start for i in keys]
+        )
+
+    def _combined(self, wanted: MapRequest, queries: slice, keys: slice) -> Float[Tensor, "queries keys"]:
+        maps = [
+            self.calls[layer].weights(head=head, queries=queries, keys=keys)[self.row] for layer, head in wanted.heads
+        ]
+        return maps[0] if len(maps) == 1 else combine_heads(torch.stack(maps), wanted.how)
+
+    def _numbers(self, words: bool) -> tuple[Sequence[int], Sequence[int]]:
+        """The number of the unit each query and each key is a piece of."""
+        call = self.calls[0]
+        query_words = self.query_words if words else None
+        key_words = self.key_words if words else None
+        return (
+            range(call.num_queries) if query_words is None else query_words,
+            range(call.num_keys) if key_words is None else key_words,
+        )
+
+
+def is_sent_whole(queries: int, keys: int) -> bool:
+    """Whether maps of so many tokens are sent whole, not in tiles."""
+    return max(queries, keys) <= EXACT_TOKENS
+
+
+def _exact_part(weights: Tensor) -> Part:
+    return Part("exact", weights.numpy().astype("<f4", copy=False))

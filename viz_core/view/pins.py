@@ -1,0 +1,29 @@
+"""Tokens held fast, and how they stand in a link or a message: "q10", "k3.k4"."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+Axis = Literal["query", "key"]
+AXES: dict[str, Axis] = {"q": "query", "k": "key"}
+
+
+@dataclass(frozen=True)
+class Pin:
+    """A token held fast: a query (its row is read) or a key (its column is)."""
+
+    axis: Axis
+    index: int
+
+    def __str__(self) -> str:
+        """ "q10" or "k3", as it stands in a link."""
+        return f"{self.axis[0]}{self.index}"
+
+
+def read_pins(text: str) -> tuple[Pin, ...] | None:
+    """ "q10.q11" as pins; None where it is no such thing."""
+    if not re.fullmatch(r"[qk][0-9]{1,6}(?:\.[qk][0-9]{1,6})*", text):
+        return None
+    return tuple(dict.fromkeys(Pin(AXES[pin[0]], int(pin[1:])) for pin in text.split(".")))

@@ -1,0 +1,154 @@
+"""What a browser asks of an attention view, as values. Text is read here, once; all behind passes values.
+
+Each request has one spelling, and is named by it in the answer:
+
+    picture INPUT GROUP LAYER                  thumbnails and measures of a layer's heads
+    image INPUT GROUP                          the picture whose patches are the tokens
+    token INPUT GROUP LAYER q5                 what query 5 looks at in every head ("k5": who at key 5)
+    map INPUT.GROUP:2.5_2.6:mean:tokens        a whole map: of heads 5 and 6 of layer 2, their mean, between tokens
+    tile INPUT.GROUP:2.5:mean:words R C I J    cells of 2^R x 2^C of it: rows from I, columns from J times TILE cells
+    page                                       the view as an HTML file
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from viz_core.view.pins import Pin, read_pins
+
+
+@dataclass(frozen=True)
+class PictureRequest:
+    """A layer as the grid shows it: thumbnails and measures of its heads."""
+
+    layer: int
+
+
+@dataclass(frozen=True)
+class ImageRequest:
+    """The picture whose patches are the tokens."""
+
+
+@dataclass(frozen=True)
+class TokenRequest:
+    """What a query looks at, or who looks at a key, in every head of a layer."""
+
+    layer: int
+    token: Pin
+
+
+@dataclass(frozen=True)
+class MapRequest:
+    """A whole map: of which heads (layer and head from 0), how they are combined, between tokens or words."""
+
+    heads: tuple[tuple[int, int], ...]
+    how: Literal["mean", "max"] = "mean"
+    words: bool = False
+
+
+@dataclass(frozen=True)
+class TileRequest:
+    """A part of a map: cells of 2^down x 2^across, those from `row` and `column` times TILE on."""
+
+    map: MapRequest
+    down: int
+    across: int
+    row: int
+    column: int
+
+
+WeightsRequest = TokenRequest | MapRequest | TileRequest
+"""What only who holds the queries and keys can answer."""
+
+
+@dataclass(frozen=True)
+class GroupRequest:
+    """A request, and the input and group it is about."""
+
+    input: int
+    group: str
+    part: PictureRequest | ImageRequest | WeightsRequest
+
+    def __str__(self) -> str:
+        match self.part:
+            case PictureRequest(layer):
+                return f"picture {self.input} {self.group} {layer}"
+            case ImageRequest():
+                return f"image {self.input} {self.group}"
+            case TokenRequest(layer, token):
+                return f"token {self.input} {self.group} {layer} {token}"
+            case MapRequest():
+                return f"map {self._written(self.part)}"
+            case TileRequest(of, down, across, row, column):
+                return f"tile {self._written(of)} {down} {across} {row} {column}"
+
+    def _written(self, wanted: MapRequest) -> str:
+        heads = "_".join(f"{layer}.{head}" for layer, head in wanted.heads)
+        return f"{self.input}.{self.group}:{heads}:{wanted.how}:{'words' if wanted.words else 'tokens'}"
+
+
+@dataclass(frozen=True)
+class PageRequest:
+    """The view as an HTML file."""
+
+    def __str__(self) -> str:
+        return "page"
+
+
+@dataclass(frozen=True)
+class UnknownRequest:
+    """What nobody can answer: the answer says that it is missing."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+Request = GroupRequest | PageRequest | UnknownRequest
+
+_PLACE = r"(?P<input>[01])[ .](?P<group>[a-z0-9_-]{1,32})"
+_MAP = r":(?P<heads>[0-9]{1,4}\.[0-9]{1,4}(?:_[0-9]{1,4}\.[0-9]{1,4}){0,511}):(?P<how>mean|max):(?P<unit>tokens|words)"
+_FORMS = {
+    "picture": rf"{_PLACE} (?P<layer>[0-9]{{1,4}})",
+    "image": _PLACE,
+    "token": rf"{_PLACE} (?P<layer>[0-9]{{1,4}}) (?P<token>[qk][0-9]{{1,6}})",
+    "map": rf"{_PLACE}{_MAP}",
+    "tile": rf"{_PLACE}{_MAP} (?P<down>[0-9]{{1,2}}) (?P<across>[0-9]{{1,2}})"
+    r" (?P<row>[0-9]{1,6}) (?P<column>[0-9]{1,6})",
+}
+
+
+def read_request(text: str) -> Request:
+    """What the browser asks for; `UnknownRequest` where it is no request, or not spelt as above."""
+    if text == str(PageRequest()):
+        return PageRequest()
+    kind, _, rest = text.partition(" ")
+    found = re.fullmatch(_FORMS[kind], rest) if kind in _FORMS else None
+    if found is None:
+        return UnknownRequest(text)
+    request = GroupRequest(int(found["input"]), found["group"], _part(kind, found))
+    return request if str(request) == text else UnknownRequest(text)
+
+
+def _part(kind: str, found: re.Match[str]) -> PictureRequest | ImageRequest | WeightsRequest:
+    match kind:
+        case "picture":
+            return PictureRequest(int(found["layer"]))
+        case "image":
+            return ImageRequest()
+        case "token":
+            (token,) = read_pins(found["token"]) or ()
+            return TokenRequest(int(found["layer"]), token)
+        case "tile":
+            places = (int(found[name]) for name in ("down", "across", "row", "column"))
+            return TileRequest(_map(found), *places)
+        case _:
+            return _map(found)
+
+
+def _map(found: re.Match[str]) -> MapRequest:
+    heads = tuple((int(layer), int(head)) for layer, head in re.findall(r"(\d+)\.(\d+)", found["heads"]))
+    return MapRequest(heads, "max" if found["how"] == "max" else "mean", found["unit"] == "words")
