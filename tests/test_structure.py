@@ -169,7 +169,30 @@ def test_one_door_for_all_attention() -> None:
         for path in sources("viz_core")
         if any(isinstance(n, ast.Attribute) and n.attr == "scaled_dot_product_attention" for n in ast.walk(tree(path)))
     ]
-    assert users == ["viz_core/trace/recording.py"]
+    assert users == ["viz_core/trace/attend.py"]
+
+
+# Who may call torch's softmax: the formula itself; what is no attention at all; and lessons on scores that are given.
+SOFTMAX = {
+    "viz_core/trace/weights.py": "attention_weights, and the softmax of given scores",
+    "viz_core/hub/model.py": "probabilities of words",
+    "viz_core/hub/passes.py": "probabilities of labels",
+    "viz_core/hub/vision.py": "probabilities of classes",
+    "viz_core/pretrained/classifier.py": "probabilities of classes",
+    "viz_core/lessons/bahdanau/decoder_steps.py": "probabilities of words; the additive formula, pair by pair",
+    "viz_core/lessons/scoring_functions/mask_recipes.py": "other ways to mask, some of them wrong",
+    "viz_core/lessons/scoring_functions/scaling.py": "random scores without queries and keys",
+}
+
+
+def calls_softmax(path: Path) -> bool:
+    names = {"softmax", "Softmax"}
+    return any(isinstance(node, ast.Attribute) and node.attr in names for node in ast.walk(tree(path)))
+
+
+def test_one_way_from_queries_and_keys_to_weights() -> None:
+    users = {str(path.relative_to(ROOT)) for path in sources("viz_core") if calls_softmax(path)}
+    assert users == set(SOFTMAX)
 
 
 # Modules assign nothing to self outside __init__

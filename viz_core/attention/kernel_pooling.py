@@ -8,6 +8,7 @@ from torch import Tensor
 
 from viz_core.attention.kernels import Gaussian, Kernel
 from viz_core.trace import record_weights
+from viz_core.trace.weights import row_softmax
 
 
 def nadaraya_watson(
@@ -69,7 +70,7 @@ def kernel_weights(distances: Float[Tensor, "val train"], kernel: Kernel) -> Flo
         ValueError: if the kernel is negative somewhere.
     """
     if isinstance(kernel, Gaussian):  # a softmax, which subtracts the largest score first: nothing underflows
-        return torch.softmax(kernel.log(distances), dim=-1).nan_to_num(0.0)
+        return row_softmax(kernel.log(distances))
     allowed = distances.isfinite()
     nearness = torch.where(allowed, kernel(distances.masked_fill(~allowed, 0.0)), 0.0)
     if (nearness < 0).any():

@@ -6,6 +6,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from viz_core.trace.weights import row_softmax
+
 _WHOLE = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 
 
@@ -40,13 +42,9 @@ def masked_softmax(
         raise ValueError(f"scores: expected a floating-point tensor, got {described(scores)}")
     if scores.dim() != 3:
         raise ValueError(f"scores: expected (batch, queries, keys), got shape {tuple(scores.shape)}")
-    if valid_lens is None:
-        return torch.softmax(scores, dim=-1)
-    allowed = length_mask(valid_lens, *scores.shape)
-    # An empty row is given harmless scores first and zeros after: -inf everywhere would put NaN into the gradient.
-    empty = ~allowed.any(dim=-1, keepdim=True)
-    weights = torch.softmax(scores.masked_fill(~allowed & ~empty, -torch.inf), dim=-1)
-    return weights.masked_fill(empty, 0.0)
+    if valid_lens is not None:
+        scores = scores.masked_fill(~length_mask(valid_lens, *scores.shape), -torch.inf)
+    return row_softmax(scores)
 
 
 def length_mask(

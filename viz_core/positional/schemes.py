@@ -20,7 +20,7 @@ from viz_core.positional.rotary import apply_rotary
 from viz_core.positional.scheme_costs import Cost, Sizes
 from viz_core.positional.sinusoidal import sinusoidal_table
 from viz_core.positional.t5 import T5RelativeBias
-from viz_core.trace import attend, record
+from viz_core.trace import attend, attention_weights
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,9 +120,8 @@ class Scheme:
     @torch.no_grad()
     def weights(self, setting: Setting) -> Float[Tensor, "heads n n"]:
         """Attention weights; every row sums to 1."""
-        with record() as trace:
-            self.output(setting)
-        return next(iter(trace)).weights()[0]
+        q, k, _, bias = self.project(setting)
+        return attention_weights(q, k, bias=bias)[0]
 
     @torch.no_grad()
     def output(self, setting: Setting) -> Float[Tensor, "n d"]:

@@ -1,15 +1,18 @@
 """The heart: one door for all attention, a recorder, and the exact way back from queries and keys to weights."""
 
+from viz_core.trace.attend import attend
 from viz_core.trace.call import AttentionCall
-from viz_core.trace.recording import Trace, attend, record, record_weights, unrecorded
+from viz_core.trace.recording import Trace, record, record_weights, unrecorded
 from viz_core.trace.sites import name_site, name_sites, site_of
 from viz_core.trace.source import Source
+from viz_core.trace.weights import attention_weights
 
 __all__ = [
     "AttentionCall",
     "Source",
     "Trace",
     "attend",
+    "attention_weights",
     "name_site",
     "name_sites",
     "record",

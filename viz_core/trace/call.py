@@ -78,7 +78,7 @@ class AttentionCall:
         rows = range(*(queries or slice(None)).indices(self.num_queries))
         columns = keys or slice(None)
         parts = [
-            self.source.rows(heads, block)[..., columns].cpu()
+            self.source.rows(heads, block)[..., columns].float().cpu()
             for block in row_blocks(self.source, rows, heads.stop - heads.start)
         ]
         tile = parts[0] if len(parts) == 1 else torch.cat(parts, dim=2)
@@ -99,7 +99,7 @@ class AttentionCall:
         every = slice(0, self.num_heads)
         blocks = row_blocks(self.source, range(self.num_queries), self.num_heads)
         rows = (self.source.rows(every, block) for block in blocks)
-        return max_pooled(rows, self.num_queries, self.num_keys, size).cpu()
+        return max_pooled(rows, self.num_queries, self.num_keys, size).float().cpu()
 
 
 def _heads(head: int | slice | None, num_heads: int) -> slice:

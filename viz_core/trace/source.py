@@ -1,20 +1,18 @@
 """What a recording keeps of an attention call, and the way back from it to weights, block by block.
 
-This, `attention_call` and `trace` are the ground floor: they import nothing else of the library.
+`viz_core.trace` is the ground floor: it imports nothing else of the library.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import torch
-import torch.nn.functional as F
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor
 
-Mask: TypeAlias = Bool[Tensor, "#batch #heads #queries #keys"]
-Bias: TypeAlias = Float[Tensor, "#batch #heads #queries #keys"]
+from viz_core.trace.weights import Bias, Mask, attention_weights, causal_mask
 
 # A block of rows is recomputed at a time; 2**23 float32 scores are 32 MB.
 _BLOCK_SCORES = 2**23
@@ -34,7 +32,7 @@ class Source(Protocol):
         ...
 
     def rows(self, heads: slice, queries: slice) -> Float[Tensor, "batch some_heads rows keys"]:
-        """The weights of these heads and queries over all keys; a copy."""
+        """The weights of these heads and queries over all keys, in float32 or wider; a copy."""
         ...
 
 
@@ -59,24 +57,21 @@ class Projected:
         return [t for t in (self.queries, self.keys, self.mask, self.bias) if t is not None]
 
     def rows(self, heads: slice, queries: slice) -> Float[Tensor, "batch some_heads rows keys"]:
-        """softmax(scale Q K^T + bias) for these heads and queries over all keys, the product soft-capped if asked."""
+        """`attention_weights` of these heads and queries over all keys."""
         group = self.queries.shape[1] // self.keys.shape[1]
         key_heads = torch.arange(heads.start, heads.stop, device=self.keys.device) // group
-        q = self.queries[:, heads, queries].float()
-        k = self.keys[:, key_heads] if group > 1 else self.keys[:, heads]
-        scores = (q * self.scale) @ k.float().transpose(-2, -1)
-        if self.softcap is not None:
-            scores = torch.tanh(scores / self.softcap) * self.softcap
-        if self.bias is not None:
-            scores += _crop(self.bias, heads, queries)
-        allowed = None if self.mask is None else _crop(self.mask, heads, queries)
-        if self.causal:
-            past = causal_mask(self.shape[2], self.shape[3], scores.device)[queries]
-            allowed = past if allowed is None else allowed & past
-        if allowed is not None:
-            scores.masked_fill_(~allowed, -torch.inf)
-        weights = torch.softmax(scores, dim=-1)  # 0/0 only where every key is masked
-        return weights.nan_to_num(0.0) if weights.requires_grad else weights.nan_to_num_(0.0)
+        mask = None if self.mask is None else _crop(self.mask, heads, queries)
+        if self.causal:  # of these rows alone: the mask of a whole map can be larger than all else that is kept
+            past = causal_mask(self.shape[2], self.shape[3], self.queries.device, queries)[None, None]
+            mask = past if mask is None else mask & past
+        return attention_weights(
+            self.queries[:, heads, queries],
+            self.keys[:, key_heads] if group > 1 else self.keys[:, heads],
+            mask,
+            None if self.bias is None else _crop(self.bias, heads, queries),
+            scale=self.scale,
+            softcap=self.softcap,
+        )
 
 
 @dataclass(frozen=True)
@@ -97,17 +92,6 @@ class Direct:
         return self.values[:, heads, queries].float().clone()  # what a reader does to it must not reach the trace
 
 
-def attend_in_blocks(source: Projected, values: Tensor, dropout: float) -> Float[Tensor, "batch heads queries v"]:
-    """Weights times values where no fused kernel can: never more weights at once than a block's."""
-    _, num_heads, num_queries, _ = source.shape
-    values = values.repeat_interleave(num_heads // values.shape[1], dim=1)
-    parts = [
-        F.dropout(source.rows(slice(0, num_heads), block), dropout).to(values.dtype) @ values
-        for block in row_blocks(source, range(num_queries), num_heads)
-    ]
-    return torch.cat(parts, dim=2)
-
-
 def row_blocks(source: Source, rows: range, num_heads: int) -> list[slice]:
     """Cut the wanted rows into slices whose scores fit the block budget; no rows are one empty slice."""
     if not len(rows):
@@ -116,11 +100,6 @@ def row_blocks(source: Source, rows: range, num_heads: int) -> list[slice]:
     height = max(1, _BLOCK_SCORES // per_row)
     cuts = [rows[i : i + height] for i in range(0, len(rows), height)]
     return [slice(cut[0], cut[-1] + 1, rows.step) for cut in cuts]
-
-
-def causal_mask(num_queries: int, num_keys: int, device: torch.device) -> Bool[Tensor, "queries keys"]:
-    ones = torch.ones(num_queries, num_keys, dtype=torch.bool, device=device)
-    return ones.tril(diagonal=num_keys - num_queries)
 
 
 def _crop(tensor: Tensor, heads: slice, queries: slice) -> Tensor:

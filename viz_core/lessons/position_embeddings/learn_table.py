@@ -10,6 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from viz_core.positional.sinusoidal import sinusoidal_table
+from viz_core.trace import attention_weights
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +38,8 @@ def neighbour_weights(num_tokens: int, reach: int) -> Float[Tensor, "n n"]:
 
 def table_weights(table: Float[Tensor, "n d"], sharpness: float = 1.0) -> Float[Tensor, "n n"]:
     """softmax(sharpness P P^T / sqrt(d)): attention that sees positions and nothing else."""
-    return torch.softmax(sharpness * table @ table.T * table.shape[1] ** -0.5, dim=-1)
+    positions = table[None, None]
+    return attention_weights(positions, positions, scale=sharpness * table.shape[1] ** -0.5)[0, 0]
 
 
 def task_loss(weights: Float[Tensor, "n n"], wanted: Float[Tensor, "n n"]) -> float:

@@ -1,0 +1,212 @@
+"""The one way from queries and keys to weights: brute force, torch, odd shapes, gradients, and what it builds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from tests.viz_core.trace.attention_cases import CASES, B, H, K, Q, brute_force, random_bias, tensors, with_an_empty_row
+from viz_core.trace import attend, attention_weights, record
+from viz_core.trace.weights import causal_mask, row_softmax
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_weights_are_those_of_double_loops(case: str) -> None:
+    (queries, keys, _), options = CASES[case]
+    expected = brute_force(queries, keys, **options)
+    torch.testing.assert_close(attention_weights(queries, keys, **options).double(), expected, atol=1e-6, rtol=0)
+    exact = attention_weights(queries.double(), keys.double(), **options)
+    assert exact.dtype == torch.float64
+    torch.testing.assert_close(exact, expected, atol=1e-12, rtol=0)
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if "soft cap" not in case])
+def test_torchs_kernel_pools_by_these_weights(case: str) -> None:
+    """With the rows of an identity matrix for values, what the fused kernel gives back is its weights."""
+    (queries, keys, _), options = CASES[case]
+    values = torch.eye(keys.shape[2]).expand(*keys.shape[:2], -1, -1)
+    pooled = attend(queries, keys, values, **options)
+    torch.testing.assert_close(attention_weights(queries, keys, **options), pooled, atol=1e-6, rtol=0)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.tuples(*[st.integers(1, 3)] * 3),
+    st.tuples(*[st.integers(1, 6)] * 3),
+    st.sampled_from([(1, 1), (0, 1), (1, 0)]),
+    st.booleans(),
+    st.booleans(),
+    st.sampled_from([None, 0.7, 5.0]),
+)
+def test_any_shape(
+    heads: tuple[int, int, int],
+    sizes: tuple[int, int, int],
+    full: tuple[int, int],
+    causal: bool,
+    biased: bool,
+    softcap: float | None,
+) -> None:
+    (batch, key_heads, group), (num_queries, num_keys, d) = heads, sizes
+    draw = torch.Generator().manual_seed(sum(sizes))
+    queries = torch.randn(batch, key_heads * group, num_queries, d, generator=draw)
+    keys = torch.randn(batch, key_heads, num_keys, d, generator=draw)
+    mask = torch.rand(batch if full[0] else 1, 1, num_queries if full[1] else 1, num_keys, generator=draw) < 0.7
+    bias = torch.randn(1, key_heads * group, 1, num_keys, generator=draw) if biased else None
+    found = attention_weights(queries, keys, mask, bias, causal, None, softcap)
+    expected = brute_force(queries, keys, mask, bias, causal, None, softcap)
+    torch.testing.assert_close(found.double(), expected, atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize(("heads", "num_queries", "num_keys"), [(0, 3, 4), (2, 0, 4), (2, 3, 0), (2, 0, 0)])
+def test_nothing_asked_is_nothing_found(heads: int, num_queries: int, num_keys: int) -> None:
+    found = attention_weights(torch.ones(1, heads, num_queries, 5), torch.ones(1, heads, num_keys, 5), causal=True)
+    assert found.shape == (1, heads, num_queries, num_keys)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_is_weighed_in_float32(dtype: torch.dtype) -> None:
+    queries, keys, _ = (t.to(dtype) for t in tensors(key_heads=2))
+    found = attention_weights(queries, keys)
+    assert found.dtype == torch.float32
+    torch.testing.assert_close(found.double(), brute_force(queries, keys), atol=1e-6, rtol=0)
+
+
+def test_a_number_that_is_none_is_not_hidden() -> None:
+    """Only a row that sees nothing is zeros; a model whose numbers overflowed shows that they did."""
+    queries, keys, _ = tensors()
+    queries[0, 0, 1, 0] = torch.nan
+    found = attention_weights(queries, keys, with_an_empty_row())
+    assert bool(found[0, 0, 1].isnan().all())
+    assert bool(found[1, :, 2].eq(0).all())
+    assert int(found.isnan().sum()) == K
+
+
+# Gradients
+
+EMPTY = {
+    "mask": {"mask": with_an_empty_row()},
+    "bias of -inf": {"bias": random_bias(B, 1, Q, K).double().masked_fill(~with_an_empty_row(), -torch.inf)},
+    "causal": {"causal": True},
+    "soft cap": {"softcap": 0.8, "mask": with_an_empty_row()},
+    "grouped": {"bias": random_bias(1, H, Q, K).double(), "softcap": 2.0},
+}
+
+
+def doubles(**sizes: int) -> tuple[Tensor, Tensor, Tensor]:
+    queries, keys, values = (t.double().requires_grad_() for t in tensors(**sizes))
+    return queries, keys, values
+
+
+@pytest.mark.parametrize("case", EMPTY)
+def test_gradients_are_those_of_finite_differences(case: str) -> None:
+    queries, keys, _ = doubles(heads=2, key_heads=1 if case == "grouped" else 2)
+    options = {name: value[:, :2] if name == "bias" else value for name, value in EMPTY[case].items()}
+    assert torch.autograd.gradcheck(lambda q, k: attention_weights(q, k, **options), (queries, keys))
+
+
+@pytest.mark.parametrize("path", ["softcap", "differentiable"])
+def test_attend_in_float64_stays_in_float64(path: str) -> None:
+    queries, keys, values = doubles(heads=2, key_heads=2)
+
+    def output(*leaves: Tensor) -> Tensor:
+        with record(differentiable=path == "differentiable"):
+            return attend(*leaves, mask=with_an_empty_row(), softcap=0.9 if path == "softcap" else None)
+
+    assert torch.autograd.gradcheck(output, (queries, keys, values))
+
+
+@pytest.mark.parametrize("path", ["softcap", "differentiable"])
+@pytest.mark.parametrize("case", ["mask", "bias of -inf"])
+def test_a_query_that_sees_nothing_gives_and_gets_zeros(path: str, case: str) -> None:
+    leaves = [t.clone().requires_grad_() for t in tensors()]
+    with record(differentiable=path == "differentiable") as trace:
+        output = attend(*leaves, **EMPTY[case], softcap=0.9 if path == "softcap" else None)
+    assert torch.equal(trace["attention.0"].weights()[1, :, 2], torch.zeros(H, K))
+    output.square().sum().backward()
+    for leaf in leaves:
+        assert leaf.grad is not None
+        assert bool(leaf.grad.isfinite().all())
+        assert float(leaf.grad.abs().sum()) > 0
+    assert leaves[0].grad is not None
+    assert torch.equal(leaves[0].grad[1, :, 2], torch.zeros(H, leaves[0].shape[-1]))
+
+
+# What is built on the way
+
+
+class Largest(TorchDispatchMode):
+    """The most elements that any tensor made in this block has."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.elements = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        made = func(*args, **(kwargs or {}))
+        if isinstance(made, Tensor):
+            self.elements = max(self.elements, made.numel())
+        return made
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_one_cell_of_a_long_map_builds_one_row(causal: bool) -> None:
+    n, d = 16_384, 4
+    queries, keys = torch.randn(1, 2, n, d), torch.randn(1, 2, n, d)
+    with record() as trace:
+        attend(queries, keys, keys, causal=causal)
+    with Largest() as largest:
+        cell = trace["attention.0"].weights(head=1, queries=slice(9_000, 9_001), keys=slice(4, 5))
+    seen = keys[:, 1, : 9_001 if causal else n]
+    expected = torch.softmax(queries[:, 1, 9_000] @ seen[0].T * d**-0.5, dim=-1)[:, 4]
+    torch.testing.assert_close(cell[:, 0, 0], expected, atol=1e-8, rtol=1e-4)
+    assert largest.elements == n * d  # the keys, as they are kept, are the largest tensor met
+
+
+@pytest.mark.parametrize(("num_queries", "num_keys"), [(4, 4), (3, 5), (5, 3), (1, 4)])
+def test_a_causal_mask_of_some_rows_is_those_rows_of_it(num_queries: int, num_keys: int) -> None:
+    whole = torch.ones(num_queries, num_keys).tril(num_keys - num_queries).bool()
+    assert torch.equal(causal_mask(num_queries, num_keys), whole)
+    for rows in (slice(0, 1), slice(1, 3), slice(0, None, 2), slice(2, 2)):
+        assert torch.equal(causal_mask(num_queries, num_keys, rows=rows), whole[rows])
+
+
+def test_the_softmax_of_a_row() -> None:
+    scores = torch.tensor([[0.0, 0.0], [-torch.inf, 3.0], [-torch.inf, -torch.inf], [1000.0, 1000.0]])
+    assert torch.equal(row_softmax(scores), torch.tensor([[0.5, 0.5], [0.0, 1.0], [0.0, 0.0], [0.5, 0.5]]))
+
+
+@pytest.mark.usefixtures("shapes_unchecked")
+@pytest.mark.parametrize(
+    ("queries", "keys", "options", "message"),
+    [
+        (
+            (3, 4),
+            (3, 4),
+            {},
+            r"expected queries and keys of shape \(batch, heads, n, width\), got",
+        ),
+        ((1, 1, 3, 4), (1, 1, 3, 5), {}, "expected queries and keys of one width, got 4 and 5"),
+        ((1, 3, 3, 4), (1, 2, 3, 4), {}, "expected key heads to divide query heads, got 2 and 3"),
+        ((1, 1, 3, 4), (1, 1, 3, 4), {"softcap": 0.0}, "softcap: expected a positive number, got 0.0"),
+        ((1, 1, 3, 4), (1, 1, 3, 4), {"mask": torch.zeros(3, 3)}, "mask: expected booleans.* got torch.float32"),
+        ((1, 1, 3, 4), (1, 1, 5, 4), {"bias": torch.zeros(3, 3)}, r"bias: expected a shape .* \(1, 1, 3, 5\), got"),
+    ],
+)
+def test_refuses_what_does_not_fit(
+    queries: tuple[int, ...], keys: tuple[int, ...], options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        attention_weights(torch.zeros(queries), torch.zeros(keys), **options)
+
+
+def test_it_is_torchs_formula() -> None:
+    queries, keys, _ = tensors()
+    reference = F.scaled_dot_product_attention(queries, keys, torch.eye(K).expand(B, H, K, K), scale=0.4)
+    torch.testing.assert_close(attention_weights(queries, keys, scale=0.4), reference, atol=1e-6, rtol=0)

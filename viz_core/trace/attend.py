@@ -1,0 +1,115 @@
+"""The one door of all attention.
+
+Every model hands its queries, keys and values to `attend`. Inside a `record()` block the call is kept as
+references to queries and keys after projection, never as a map.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+
+from viz_core.trace.recording import Trace, current_trace
+from viz_core.trace.shapes import check_scores, check_values
+from viz_core.trace.source import Direct, Projected, row_blocks
+from viz_core.trace.weights import Bias, Mask, causal_mask
+
+
+def attend(
+    queries: Float[Tensor, "batch heads queries d"],
+    keys: Float[Tensor, "batch key_heads keys d"],
+    values: Float[Tensor, "batch key_heads keys v"],
+    *,
+    mask: Mask | None = None,
+    bias: Bias | None = None,
+    causal: bool = False,
+    scale: float | None = None,
+    softcap: float | None = None,
+    dropout: float = 0.0,
+    site: str | None = None,
+) -> Float[Tensor, "batch heads queries v"]:
+    """Scaled dot-product attention by torch's fused kernel, recorded where a recorder listens.
+
+    attention_weights(Q, K) V = softmax(scale * Q K^T + bias, over the keys the mask allows) V
+    (Vaswani 2017, equation 1)
+
+    Args:
+        mask: True where a query may look; broadcast over batch, heads and queries.
+        bias: added to the scaled scores (position biases, additive masks).
+        causal: query i of q sees key j of k only if j <= i + (k - q): the last query is
+            the newest step, as when decoding with a cache.
+        scale: 1 / sqrt(d) unless given.
+        softcap: scaled scores s become c tanh(s / c), so none exceeds c (Gemma 2, section 2). No fused
+            kernel does that; the weights are made for some queries at a time, and forgotten.
+        dropout: probability of dropping a weight; recorded weights are those before dropout.
+        site: the name under which a recorder keeps this call; "attention.N" unless given.
+
+    Fewer key heads than query heads are grouped queries (Ainslie 2023): each key head serves
+    heads / key_heads neighbouring query heads. A query whose keys are all masked gets zeros.
+
+    Raises:
+        ValueError: if the shapes do not fit together, the mask is not boolean, or softcap is not positive.
+    """
+    check_scores(queries, keys, mask, bias, softcap)
+    check_values(keys, values)
+    scale = queries.shape[-1] ** -0.5 if scale is None else scale
+    causal = causal and queries.shape[2] > 1  # one new step sees everything before it
+    trace = current_trace()
+    if trace is not None and trace.differentiable:
+        projected = Projected(queries, keys, mask, bias, causal, scale, softcap)
+        return _attend_in_graph(projected, values, dropout, trace, site)
+    if trace is not None:
+        kept_bias = None if bias is None else bias.detach()
+        trace.add(Projected(queries.detach(), keys.detach(), mask, kept_bias, causal, scale, softcap), site)
+    if softcap is not None:
+        return _attend_in_blocks(Projected(queries, keys, mask, bias, causal, scale, softcap), values, dropout)
+
+    square = queries.shape[2] == keys.shape[2]
+    fused_causal = causal and square and mask is None and bias is None
+    return F.scaled_dot_product_attention(
+        queries,
+        keys,
+        values,
+        attn_mask=None if fused_causal else _combine(mask, bias, causal, queries, keys),
+        dropout_p=dropout,
+        is_causal=fused_causal,
+        scale=scale,
+        enable_gqa=queries.shape[1] != keys.shape[1],
+    )
+
+
+def _attend_in_graph(
+    source: Projected, values: Tensor, dropout: float, trace: Trace, site: str | None
+) -> Float[Tensor, "batch heads queries v"]:
+    """Weights times values, with the weights kept as they are in the graph, and a leaf where nothing leads to them."""
+    _, num_heads, num_queries, _ = source.shape
+    weights = source.rows(slice(0, num_heads), slice(0, num_queries))
+    if torch.is_grad_enabled() and not weights.requires_grad:
+        weights.requires_grad_()
+    trace.add(Direct(weights), site)
+    return _pool(weights, values, dropout)
+
+
+def _attend_in_blocks(source: Projected, values: Tensor, dropout: float) -> Float[Tensor, "batch heads queries v"]:
+    """Weights times values where no fused kernel can: never more weights at once than a block's."""
+    _, num_heads, num_queries, _ = source.shape
+    blocks = row_blocks(source, range(num_queries), num_heads)
+    return torch.cat([_pool(source.rows(slice(0, num_heads), block), values, dropout) for block in blocks], dim=2)
+
+
+def _pool(weights: Tensor, values: Tensor, dropout: float) -> Float[Tensor, "batch heads rows v"]:
+    """sum_j w_ij v_j, each head with its group's values."""
+    values = values.repeat_interleave(weights.shape[1] // values.shape[1], dim=1)
+    return F.dropout(weights, dropout).to(values.dtype) @ values
+
+
+def _combine(mask: Mask | None, bias: Bias | None, causal: bool, queries: Tensor, keys: Tensor) -> Tensor | None:
+    """One attn_mask for the kernel: boolean where it can be, additive where there is a bias."""
+    if causal:
+        past = causal_mask(queries.shape[2], keys.shape[2], queries.device)
+        mask = past if mask is None else mask & past
+    if bias is None or mask is None:
+        return mask if bias is None else bias.to(queries.dtype)
+    return torch.where(mask, bias, -torch.inf).to(queries.dtype)

@@ -1,0 +1,79 @@
+"""From queries and keys to attention weights: the formula, in the one place of the library that computes it."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from viz_core.trace.shapes import check_scores
+
+Mask: TypeAlias = Bool[Tensor, "#batch #heads #queries #keys"]
+Bias: TypeAlias = Float[Tensor, "#batch #heads #queries #keys"]
+
+
+def attention_weights(
+    queries: Float[Tensor, "batch heads queries d"],
+    keys: Float[Tensor, "batch key_heads keys d"],
+    mask: Mask | None = None,
+    bias: Bias | None = None,
+    causal: bool = False,
+    scale: float | None = None,
+    softcap: float | None = None,
+) -> Float[Tensor, "batch heads queries keys"]:
+    """softmax(scale Q K^T + bias) over the keys that the mask allows (Vaswani 2017, equation 1).
+
+    Args:
+        mask: True where a query may look; broadcast over batch, heads and queries.
+        bias: added to the scaled scores (position biases, additive masks).
+        causal: query i of q sees key j of k only if j <= i + (k - q): the last query is the newest step.
+        scale: 1 / sqrt(d) unless given.
+        softcap: scaled scores s become c tanh(s / c), so none exceeds c (Gemma 2, section 2).
+
+    Fewer key heads than query heads are grouped queries: each key head serves heads / key_heads neighbouring
+    query heads (Ainslie 2023, section 2.2).
+
+    Returns:
+        Rows that sum to 1; zeros where no key may be seen. In float32, or in the type of wider queries.
+
+    Raises:
+        ValueError: if the shapes do not fit together, the mask is not boolean, or softcap is not positive.
+    """
+    check_scores(queries, keys, mask, bias, softcap)
+    wide = torch.promote_types(queries.dtype, torch.float32)  # half precision is too coarse for exp
+    scale = queries.shape[-1] ** -0.5 if scale is None else scale
+    group = queries.shape[1] // max(1, keys.shape[1])  # neighbouring heads that share a key head
+    Q, K = queries.to(wide).unflatten(1, (keys.shape[1], group)), keys.to(wide).unsqueeze(2)
+    scores = (scale * Q @ K.mT).flatten(1, 2)
+    if softcap is not None:
+        scores = softcap * torch.tanh(scores / softcap)
+    if bias is not None:
+        scores = scores + bias.to(wide)
+    if causal:
+        past = causal_mask(queries.shape[2], keys.shape[2], queries.device)
+        mask = past if mask is None else mask & past
+    if mask is not None:
+        scores = torch.where(mask, scores, -torch.inf)
+    return row_softmax(scores)
+
+
+def row_softmax(scores: Float[Tensor, "*batch keys"]) -> Float[Tensor, "*batch keys"]:
+    """exp(s_j) / sum_l exp(s_l) along each row; a row of -inf alone, a query that sees no key, becomes zeros.
+
+    Its gradients are finite there too: softmax of a row of -inf is 0 / 0, so such a row is given harmless scores
+    before it and zeros after.
+    """
+    empty = (scores == -torch.inf).all(dim=-1, keepdim=True)
+    if not empty.any():
+        return torch.softmax(scores, dim=-1)
+    return torch.softmax(scores.masked_fill(empty, 0.0), dim=-1).masked_fill(empty, 0.0)
+
+
+def causal_mask(
+    num_queries: int, num_keys: int, device: torch.device | None = None, rows: slice = slice(None)
+) -> Bool[Tensor, "rows keys"]:
+    """True where query i may see key j, j <= i + (keys - queries); of these rows alone, never more."""
+    newest = torch.arange(num_queries, device=device)[rows] + num_keys - num_queries
+    return torch.arange(num_keys, device=device) <= newest[:, None]
