@@ -62,13 +62,13 @@ def attention_weights(
 def row_softmax(scores: Float[Tensor, "*batch keys"]) -> Float[Tensor, "*batch keys"]:
     """exp(s_j) / sum_l exp(s_l) along each row; a row of -inf alone, a query that sees no key, becomes zeros.
 
-    Its gradients are finite there too: softmax of a row of -inf is 0 / 0, so such a row is given harmless scores
-    before it and zeros after.
+    Its gradients are finite there too: softmax of a row of -inf is 0 / 0, so where gradients are wanted such a row is
+    given harmless scores before, and zeros after.
     """
     empty = (scores == -torch.inf).all(dim=-1, keepdim=True)
-    if not empty.any():
-        return torch.softmax(scores, dim=-1)
-    return torch.softmax(scores.masked_fill(empty, 0.0), dim=-1).masked_fill(empty, 0.0)
+    if scores.requires_grad:
+        scores = scores.masked_fill(empty, 0.0)
+    return torch.softmax(scores, dim=-1).masked_fill(empty, 0.0)
 
 
 def causal_mask(

@@ -196,7 +196,7 @@ def test_eight_threads_on_one_model_equal_serial_calls() -> None:
         (
             torch.randint(0, 23, (1, 3 + i % 5), generator=draw),
             torch.randint(0, 23, (1, 2 + i % 4), generator=draw),
-            torch.tensor([2 + i % 3]),
+            torch.tensor([2 + i % 2]),
         )
         for i in range(40)
     ]
