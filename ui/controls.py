@@ -51,6 +51,11 @@ class Controls:
 
         return self._bound(name, widget, allowed=(low, high))
 
+    def keep_inside(self, name: str, most: float) -> None:
+        """A number chosen under a larger limit moves to the edge of a smaller one; to be said before it is drawn."""
+        if st.session_state.get(self.key(name), most) > most:
+            st.session_state[self.key(name)] = most
+
     def stops(self, name: str, options: Sequence[Option], default: Option) -> Option:
         """One of several values in order, on a slider that stops at nothing else."""
         return self._bound(

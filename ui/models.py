@@ -42,6 +42,14 @@ def translator(name: str) -> Translator:
     return found
 
 
+def translator_if_any(name: str) -> Translator | None:
+    """The same, or None where none ships or the device is not there: for who needs no more than its words."""
+    try:
+        return translator(name)
+    except ValueError:
+        return None
+
+
 def sentence(name: str, text: str, beam: int = 1) -> Sentence:
     """A text for a shipped translator."""
     return Sentence(Shipped(name), text, beam)

@@ -10,11 +10,12 @@ from PIL import Image
 from ui.chapter import Chapter
 from ui.controls import escape
 from ui.models import translation, translation_maps
+from ui.sentence import or_say_why
 from ui.words import ENGLISH, Words, current_language, load_words
 from viz_core.figures.raster import weights_image
-from viz_core.pretrained import CheckpointError, TextError, Translation
+from viz_core.pretrained import Translation
 from viz_core.pretrained.bleu import book_bleu, sentence_bleu
-from viz_core.pretrained.samples import Sample, sentences
+from viz_core.pretrained.samples import Sample, sentence, sentences
 from viz_core.pretrained.tokenization import clean
 from viz_core.view.map_group import MapGroup
 from viz_core.view.translation import aligning_head
@@ -36,15 +37,14 @@ class Request:
 
 def ask_sentence(chapter: Chapter, default: str = "cat") -> Request:
     """A line to type in, sentences to start from, and the search; all of it in the URL."""
-    words, samples = load_words("translation"), sentences()
-    start = next(sample.english for sample in samples if sample.id == default)
+    words = load_words("translation")
     key = chapter.controls.key("text")
     with st.container(key="ask", gap="small"):
         with st.container(horizontal=True, vertical_alignment="bottom"):
-            text = chapter.controls.text("text", start, placeholder=words("placeholder"))
+            text = chapter.controls.text("text", sentence(default), placeholder=words("placeholder"))
             st.button(words("translate"), type="primary", key=chapter.controls.key("go"))
         with st.container(horizontal=True, vertical_alignment="bottom", key="presets"):
-            for sample in samples:
+            for sample in sentences():
                 st.button(
                     words(f"preset.{sample.id}"),
                     key=chapter.controls.key(f"preset-{sample.id}"),
@@ -58,15 +58,7 @@ def ask_sentence(chapter: Chapter, default: str = "cat") -> Request:
 
 def translate(chapter: Chapter, model: str, request: Request) -> Translation | None:
     """The translation, or None after a sentence that says why there is none. What was typed stays."""
-    try:
-        return translation(model, request.text, request.beam)
-    except TextError as error:
-        st.warning(escape(str(error)), icon=":material/edit:")
-    except CheckpointError as error:
-        st.error(chapter.common("no-model", reason=escape(str(error))), icon=":material/inventory_2:")
-    except ValueError as error:  # an absent device; the message names those there are
-        st.error(escape(str(error)), icon=":material/memory:")
-    return None
+    return or_say_why(chapter, lambda: translation(model, request.text, request.beam))
 
 
 def ask_second(chapter: Chapter, model: str, request: Request) -> tuple[tuple[MapGroup, ...], tuple[str, str]]:
@@ -103,8 +95,7 @@ def show_result(request: Request, result: Translation) -> None:
 
 def sample_maps(model: str, sample_id: str) -> tuple[MapGroup, ...]:
     """The maps of a sample sentence, for a picture without words."""
-    text = next(sample.english for sample in sentences() if sample.id == sample_id)
-    return translation_maps(model, text, 1, ENGLISH)
+    return translation_maps(model, sentence(sample_id), 1, ENGLISH)
 
 
 def alignment_picture(model: str, sample_id: str) -> Image.Image:

@@ -1,7 +1,11 @@
 """CNN, RNN or attention: cost, sequential steps and path length, drawn, counted, timed; and the words shuffled."""
 
-from pages.architectures import parts
-from pages.architectures.figures import connection_figure
+from pages.architectures.network_figure import connection_figure
+from pages.architectures.networks import WINDOWED, networks, reach_claims
+from pages.architectures.shuffle import shuffle
+from pages.architectures.sizes import ask
+from pages.architectures.stopwatch import timing
+from pages.architectures.table import curves, pairs, table
 from ui.chapter import Chapter
 from viz_core.lessons.architectures import layer_cost, path_length
 from viz_core.lessons.architectures.experiments import shuffled_residual, signal_strength
@@ -12,18 +16,18 @@ from viz_core.runtime.stopwatch import measure
 chapter = Chapter("architectures")
 chapter.question()
 with chapter.card("networks"):
-    asked = parts.ask(chapter)
-    parts.networks(chapter, asked)
+    asked = ask(chapter)
+    networks(chapter, asked)
 
 chapter.heading("table")
-parts.table(chapter, asked)
-parts.reach_claims(chapter, asked)
+table(chapter, asked)
+reach_claims(chapter, asked)
 
 chapter.tabs(
-    curves=lambda: parts.curves(chapter, asked),
-    pairs=lambda: parts.pairs(chapter, asked),
-    stopwatch=lambda: parts.timing(chapter, asked),
-    shuffle=lambda: parts.shuffle(chapter),
+    curves=lambda: curves(chapter, asked),
+    pairs=lambda: pairs(chapter, asked),
+    stopwatch=lambda: timing(chapter, asked),
+    shuffle=lambda: shuffle(chapter),
 )
 
 chapter.exercise("twice")
@@ -42,5 +46,5 @@ chapter.code(
 names = chapter.words.group("figure")
 chapter.downloads(
     lambda: connection_figure("dilated", asked.first, asked.last, asked.drawn, names),
-    **{f"path_{name}": path_matrix(name, asked.drawn).numpy() for name in parts.WINDOWED},
+    **{f"path_{name}": path_matrix(name, asked.drawn).numpy() for name in WINDOWED},
 )

@@ -7,8 +7,8 @@ import torch
 
 from pages.model_lab import position_figures as figures
 from ui.chapter import Chapter
-from viz_core.figures import position_bias
-from viz_core.figures.position_rotary import hands_figure
+from viz_core.figures.alibi import penalty_figure, slopes_figure
+from viz_core.figures.rotary_hands import hands_figure
 from viz_core.hub import HubCard, Positions
 
 _REACH = 160
@@ -103,7 +103,7 @@ def _alibi(chapter: Chapter, scheme: Positions) -> None:
     chapter.text("alibi", heads=heads)
     chapter.figure(
         "slopes",
-        position_bias.slopes_figure(slopes.numpy(), head, names),
+        slopes_figure(slopes.numpy(), head, names),
         heads=heads,
         head=head + 1,
         slope=f"{float(slopes[head]):.4g}",
@@ -112,7 +112,7 @@ def _alibi(chapter: Chapter, scheme: Positions) -> None:
     penalty = -float(slopes[head]) * distance.float()
     chapter.figure(
         "penalty",
-        position_bias.penalty_figure(penalty.numpy(), names),
+        penalty_figure(penalty.numpy(), names),
         head=head + 1,
         slope=f"{float(slopes[head]):.4g}",
     )

@@ -6,8 +6,8 @@ import torch
 from PIL import Image
 
 from viz_core.figures.raster import signed_image
-from viz_core.positional.scheme_costs import Sizes
-from viz_core.positional.schemes import BY_NAME, Setting
+from viz_core.lessons.position_embeddings.schemes import BY_NAME
+from viz_core.lessons.position_embeddings.setting import Setting, Sizes
 
 
 def picture() -> Image.Image:

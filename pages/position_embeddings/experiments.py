@@ -8,10 +8,11 @@ import streamlit as st
 import torch
 
 from hosting.settings import settings
-from pages.position_embeddings.parts import ROUNDING, Asked
+from pages.position_embeddings import experiment_figures as figures
+from pages.position_embeddings.tokens import ROUNDING, Asked
 from ui.chapter import Chapter
 from ui.compute import in_a_slot
-from viz_core.figures import position_experiments as figures
+from viz_core.figures.residuals import residual_figure
 from viz_core.lessons.position_embeddings.learn_table import (
     Learning,
     learn_table,
@@ -21,10 +22,10 @@ from viz_core.lessons.position_embeddings.learn_table import (
     table_weights,
     task_loss,
 )
+from viz_core.lessons.position_embeddings.order import offset_contrast, offset_spread
 from viz_core.lessons.position_embeddings.rank_collapse import collapse_curves, largest_ratio
+from viz_core.lessons.position_embeddings.schemes import BY_NAME, SCHEMES
 from viz_core.positional import sinusoidal_table
-from viz_core.positional.order import offset_contrast, offset_spread
-from viz_core.positional.schemes import BY_NAME, SCHEMES
 
 POSITIONS, DIMENSIONS = 24, 32  # of the table that is learned
 
@@ -86,7 +87,7 @@ def offsets(chapter: Chapter, asked: Asked) -> None:
     scores = {scheme.name: scheme.scores(same_word) for scheme in SCHEMES}
     spreads = {name: offset_spread(value) for name, value in scores.items()}
     summary = ", ".join(f"{names[name]} {spread:.2g}" for name, spread in spreads.items())
-    figure = figures.residual_figure(spreads, ROUNDING, names["spread"], names)
+    figure = residual_figure(spreads, ROUNDING, names["spread"], names)
     chapter.figure("spread", figure, summary=summary)
     maps = {name: BY_NAME[name].weights(same_word)[asked.head].numpy() for name in ("absolute", "relative")}
     chapter.figure("one-word", figures.weights_figure(maps, names), head=asked.head + 1)

@@ -2,10 +2,15 @@
 
 import streamlit as st
 
+from pages.position_embeddings.costs import costs
 from pages.position_embeddings.experiments import experiments
-from pages.position_embeddings.parts import ask, costs, shuffle, side_by_side
-from pages.position_embeddings.schemes import one_scheme
+from pages.position_embeddings.one_scheme import one_scheme
+from pages.position_embeddings.shuffle import shuffle
+from pages.position_embeddings.side_by_side import side_by_side
+from pages.position_embeddings.tokens import ask
 from ui.chapter import Chapter
+from viz_core.lessons.position_embeddings.order import order_residual
+from viz_core.lessons.position_embeddings.schemes import SCHEMES, Scheme
 from viz_core.positional import (
     RelativePositionEmbedding2d,
     alibi_bias,
@@ -13,8 +18,6 @@ from viz_core.positional import (
     relative_to_absolute_steps,
     t5_relative_position_bucket,
 )
-from viz_core.positional.order import order_residual
-from viz_core.positional.schemes import SCHEMES, Scheme
 
 chapter = Chapter("position-embeddings")
 chapter.question()

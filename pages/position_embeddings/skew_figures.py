@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float, Int
 
 from viz_core.figures.style import ACCENT, SIGNED_SCALE, lay_out
-from viz_core.positional import clipped_offsets, relative_to_absolute_steps
+from viz_core.positional import relative_to_absolute_steps
 
 Labels = Mapping[str, str]
 STAGES = ("scores", "padded", "flattened", "extended", "reshaped", "result")
@@ -62,51 +62,6 @@ def skew_figure(num_tokens: int, stage: str, labels: Labels) -> go.Figure:
     figure.update_layout(shown.layout)
     figure.update_yaxes(range=[num_tokens + 0.5, -0.5], showgrid=False)
     return figure.update_layout(margin={"t": 44}, updatemenus=[_play_button(labels["play"])])
-
-
-def index_figure(num_tokens: int, max_distance: int | None, labels: Labels) -> go.Figure:
-    """Which row of the table each query and key use: j - i + n - 1, or with clipping clip(j - i, -k, k) + k."""
-    reach = num_tokens - 1 if max_distance is None else max_distance
-    rows = clipped_offsets(num_tokens, reach).numpy()
-    offsets = (rows - reach).astype(np.float32)
-    figure = go.Figure(
-        go.Heatmap(
-            z=offsets,
-            text=rows.astype(str),
-            texttemplate="%{text}",
-            hovertemplate=f"{labels['index']} %{{text}} · {labels['offset']} %{{z:+d}}<extra></extra>",
-            colorscale=SIGNED_SCALE,
-            zmin=-max(1, num_tokens - 1),
-            zmax=max(1, num_tokens - 1),
-            xgap=1,
-            ygap=1,
-            colorbar={"title": labels["offset"], "thickness": 12},
-        )
-    )
-    figure.update_xaxes(dtick=1)
-    figure.update_yaxes(autorange="reversed", dtick=1)
-    return lay_out(figure, labels["keys"], labels["queries"], height=120 + 26 * max(6, num_tokens))
-
-
-def table_figure(num_tokens: int, labels: Labels) -> go.Figure:
-    """The rows of the table, 0 .. 2n - 2, and the offset each stands for."""
-    offsets = np.arange(-num_tokens + 1, num_tokens, dtype=np.float32)
-    figure = go.Figure(
-        go.Heatmap(
-            z=offsets[None],
-            text=[[f"{offset:+.0f}" if offset else "0" for offset in offsets]],
-            texttemplate="%{text}",
-            hovertemplate=f"{labels['index']} %{{x}} · {labels['offset']} %{{text}}<extra></extra>",
-            colorscale=SIGNED_SCALE,
-            zmin=-max(1, num_tokens - 1),
-            zmax=max(1, num_tokens - 1),
-            xgap=1,
-            showscale=False,
-        )
-    )
-    figure.update_xaxes(dtick=1 if num_tokens <= 6 else 2)
-    figure.update_yaxes(showticklabels=False)
-    return lay_out(figure, labels["index"], labels["offset"], height=124).update_layout(margin={"t": 6, "b": 50})
 
 
 def _traces(entries: Int[np.ndarray, "rows columns"], num_tokens: int, labels: Labels) -> list[go.Heatmap]:

@@ -14,7 +14,7 @@ from viz_core.hub.model import HubModel
 from viz_core.hub.passes import look_at_pixels
 from viz_core.images.preprocessing import Prepared
 from viz_core.maps.relevance import relevance_maps
-from viz_core.models.vit import interpolate_positions
+from viz_core.models.vit import resize_grid
 from viz_core.pretrained import Classification
 from viz_core.trace import record
 
@@ -74,8 +74,7 @@ class HubVision:
             return None
         patches = found.values[found.num_special :]
         side = round(len(patches) ** 0.5)
-        # Interpolation knows one token before the patches: the first patch stands in for it, and is dropped again.
-        return interpolate_positions(torch.cat((patches[:1], patches))[None], (side, side), grid)[:, 1:]
+        return resize_grid(patches, (side, side), grid)[None]
 
     def prepare(self, image: Image.Image) -> Prepared:
         """The picture as the model's own processor prepares it."""

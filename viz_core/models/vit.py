@@ -208,10 +208,25 @@ def interpolate_positions(
         raise ValueError(f"pos_embedding: expected {expected} positions, got {pos_embedding.shape[1]}")
     if wanted == learned:
         return pos_embedding
-    table = rearrange(pos_embedding[:, 1:], "1 (rows columns) d -> 1 d rows columns", rows=learned[0])
-    resized = F.interpolate(table.float(), size=wanted, mode="bicubic", align_corners=False)
-    patches = rearrange(resized, "1 d rows columns -> 1 (rows columns) d").to(pos_embedding.dtype)
-    return torch.cat((pos_embedding[:, :1], patches), dim=1)
+    patches = resize_grid(pos_embedding[0, 1:], learned, wanted)
+    return torch.cat((pos_embedding[:, :1], patches[None]), dim=1)
+
+
+def resize_grid(
+    table: Float[Tensor, "patches d"], learned: tuple[int, int], wanted: tuple[int, int]
+) -> Float[Tensor, "new_patches d"]:
+    """The positions of patches alone, brought to a grid of another size as in `interpolate_positions`.
+
+    Raises:
+        ValueError: if the table has not one row for each patch of the learned grid.
+    """
+    if len(table) != learned[0] * learned[1]:
+        raise ValueError(f"table: expected {learned[0]} x {learned[1]} positions, got {len(table)}")
+    if wanted == learned:
+        return table
+    grid = rearrange(table, "(rows columns) d -> 1 d rows columns", rows=learned[0])
+    resized = F.interpolate(grid.float(), size=wanted, mode="bicubic", align_corners=False)
+    return rearrange(resized, "1 d rows columns -> (rows columns) d").to(table.dtype)
 
 
 def count_patches(img_size: tuple[int, int], patch_size: tuple[int, int]) -> tuple[int, int]:

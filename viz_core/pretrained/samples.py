@@ -22,3 +22,15 @@ def sentences() -> tuple[Sample, ...]:
     """The book's four sentences first, then longer ones."""
     content = json.loads(_SENTENCES.read_text(encoding="utf-8"))
     return tuple(Sample(s["id"], s["english"], tuple(s["references"])) for s in content["sentences"])
+
+
+def sentence(sample_id: str) -> str:
+    """The English of one of them.
+
+    Raises:
+        ValueError: if there is no such sample.
+    """
+    english = {sample.id: sample.english for sample in sentences()}
+    if sample_id not in english:
+        raise ValueError(f"sample_id: expected one of {', '.join(english)}, got {sample_id!r}")
+    return english[sample_id]

@@ -1,25 +1,17 @@
-"""Tokens to try position schemes on: a typed sentence, or the patches of a picture, as vectors of unit variance."""
+"""Tokens to try layers on: a typed sentence as vectors of unit variance, and its words in another order."""
 
 from __future__ import annotations
 
-import math
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
-import numpy as np
 import torch
-import torch.nn.functional as F
-from einops import rearrange
-from jaxtyping import Float
-from safetensors import SafetensorError, safe_open
+from jaxtyping import Float, Int
 from torch import Tensor
 
-from viz_core import pretrained
 from viz_core.pretrained import Translator
 from viz_core.pretrained.tokenization import clean
-
-_PATCH = 8  # pixels on a side
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,65 +58,19 @@ def sentence_tokens(text: str, max_tokens: int, num_hiddens: int, translator: Tr
     return Tokens(translator.readable_tokens(kept), X, 1, len(kept), len(ids))
 
 
-def picture_tokens(height: int, width: int, num_hiddens: int) -> Tokens:
-    """The patches of `picture(height, width)`, row-major, under one random projection (Dosovitskiy 2021, equation 1).
+def shuffled_order(tokens: Sequence[str], seed: int) -> Int[Tensor, "n"]:
+    """A random order in which the tokens read differently.
 
     Raises:
-        ValueError: if a side is below 1.
+        ValueError: if all tokens are the same, so that no order reads differently.
     """
-    pixels = torch.from_numpy(picture(height, width))
-    patches = rearrange(pixels, "(row p) (col q) -> (row col) (p q)", p=_PATCH, q=_PATCH)
-    patches = (patches - pixels.mean()) / pixels.std()
-    projection = torch.randn(_PATCH**2, num_hiddens, generator=torch.Generator().manual_seed(0)) / _PATCH
-    labels = tuple(f"{row + 1},{column + 1}" for row in range(height) for column in range(width))
-    return Tokens(labels, patches @ projection, height, width, height * width)
-
-
-def picture(height: int, width: int) -> Float[np.ndarray, "rows columns"]:
-    """A sun over waves, 0 to 1, of height x width patches of 8 x 8 pixels.
-
-    Raises:
-        ValueError: if a side is below 1.
-    """
-    if height < 1 or width < 1:
-        raise ValueError(f"height and width: expected at least 1, got {height} and {width}")
-    y, x = np.meshgrid(np.linspace(0, 1, _PATCH * height), np.linspace(0, 1, _PATCH * width), indexing="ij")
-    sun = 1 / (1 + np.exp(40 * (np.hypot(x - 0.68, y - 0.32) - 0.2)))
-    waves = 0.35 + 0.25 * np.sin(14 * np.pi * y**1.5 + 4 * np.sin(2 * np.pi * x))
-    sky = 0.15 + 0.35 * y
-    return np.clip(np.where(y > 0.62, waves, sky + 0.75 * sun), 0, 1).astype(np.float32)
-
-
-def shipped_position_table(folder: Path | None = None) -> Float[Tensor, "positions d"] | None:
-    """The learned positions of the first picture model that ships, without its class token; None where none ships.
-
-    A checkpoint that cannot be read counts as none: whoever opens that model is told so there.
-    """
-    root = folder or pretrained.CHECKPOINTS
-    for card in pretrained.available(root):
-        try:
-            with safe_open(root / card.name / "model.safetensors", framework="pt") as tensors:
-                if "pos_embedding" in tensors.keys():  # noqa: SIM118  not a dict
-                    return tensors.get_tensor("pos_embedding")[0, 1:].float()
-        except (OSError, SafetensorError):
-            continue
-    return None
-
-
-def resize_table(table: Float[Tensor, "positions d"], height: int, width: int) -> Float[Tensor, "n d"]:
-    """A square grid's table on another grid, bicubic (Dosovitskiy 2021, section 3.2).
-
-    Raises:
-        ValueError: if the table is not that of a square grid.
-    """
-    side = math.isqrt(len(table))
-    if side**2 != len(table):
-        raise ValueError(f"table: expected the positions of a square grid, got {len(table)} rows")
-    if (height, width) == (side, side):
-        return table
-    grid = rearrange(table, "(row col) d -> 1 d row col", row=side)
-    resized = F.interpolate(grid, size=(height, width), mode="bicubic", align_corners=False)
-    return rearrange(resized, "1 d row col -> (row col) d")
+    if len(set(tokens)) < 2:
+        raise ValueError(f"tokens: expected at least two different ones, got {len(set(tokens))}")
+    generator = torch.Generator().manual_seed(seed)
+    while True:
+        order = torch.randperm(len(tokens), generator=generator)
+        if [tokens[i] for i in order.tolist()] != list(tokens):
+            return order
 
 
 @torch.inference_mode()

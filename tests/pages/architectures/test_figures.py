@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pages.architectures.figures import connection_figure, curves_figure, measured_figure, pairs_figure, theory_figure
+from pages.architectures.cost_figures import curves_figure, measured_figure, pairs_figure, theory_figure
+from pages.architectures.network_figure import connection_figure
 from ui.words import load_words
 from viz_core.figures.style import ACCENT, KEYS, QUERIES
 from viz_core.lessons.architectures import ARCHITECTURES, LayerSizes, layer_cost

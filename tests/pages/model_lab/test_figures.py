@@ -10,9 +10,8 @@ from pages.model_lab.figures import fingerprint_figure, measured
 from pages.model_lab.position_figures import bias_by_offset, bias_figure, cosines, table_heatmap, wavelengths_figure
 from ui.words import load_words
 from viz_core.figures.bars import bars_figure
-from viz_core.figures.position_rotary import hands_figure, pairs_figure
 from viz_core.hub import Token
-from viz_core.positional import angular_frequencies, sinusoidal_table
+from viz_core.positional import sinusoidal_table
 from viz_core.trace import attend, record
 from viz_core.view.hub import token_words
 from viz_core.view.map_group import MapGroup
@@ -103,9 +102,3 @@ def test_wavelengths_are_two_pi_over_the_frequencies() -> None:
     figure = wavelengths_figure(np.array([1.0, 0.01], dtype=np.float32), 512, LABELS)
     assert list(figure.data[0].x) == pytest.approx([2 * np.pi, 200 * np.pi])
     assert figure.layout.annotations[0].x == pytest.approx(np.log10(512))
-
-
-def test_hands_of_a_models_frequencies_are_those_of_the_formula() -> None:
-    labels = {**LABELS, "query": "q", "key": "k"}
-    ours = hands_figure(8, 3, angular_frequencies(16).numpy(), labels)
-    assert np.array_equal(ours.data[1].x, pairs_figure(8, 3, 16, 10000.0, labels).data[1].x, equal_nan=True)

@@ -9,16 +9,18 @@ import plotly.graph_objects as go
 import pytest
 import torch
 
-from pages.position_embeddings import grid_figures as position_grid
+from pages.position_embeddings import experiment_figures, grid_figures, map_figures, offset_figures, rotary_figures
+from pages.position_embeddings.cost_figure import cost_figure
+from pages.position_embeddings.offset_figures import index_figure, table_figure
 from pages.position_embeddings.skew_figures import (
     STAGES,
-    index_figure,
     offsets_of,
     skew_figure,
     skew_stages,
-    table_figure,
 )
-from viz_core.figures import position_bias, position_experiments, position_maps, position_rotary
+from viz_core.figures import alibi, token_map
+from viz_core.figures.residuals import residual_figure
+from viz_core.figures.rotary_hands import hands_figure
 from viz_core.figures.style import ACCENT
 from viz_core.lessons.position_embeddings.grid_terms import grid_terms
 from viz_core.positional import (
@@ -37,22 +39,22 @@ def titled(figure: go.Figure) -> bool:
 
 def test_small_maps_share_one_scale_and_read_out_tokens() -> None:
     maps = {"a": np.full((2, 2), 9.0), "b": np.array([[0.0, 1], [-1, 2]])}
-    figures = position_maps.small_maps(maps, ["<b>", "x"], "added", LABELS)
+    figures = map_figures.small_maps(maps, ["<b>", "x"], "added", LABELS)
     assert list(figures) == ["a", "b"]
     for name, figure in figures.items():
         trace = figure.data[0]
         assert np.array_equal(trace.z, maps[name].astype(np.float32))
         assert trace.z.dtype == np.float32
-        assert (trace.zmin, trace.zmax) == (-position_maps.SCORE_LIMIT, position_maps.SCORE_LIMIT)
+        assert (trace.zmin, trace.zmax) == (-token_map.SCORE_LIMIT, token_map.SCORE_LIMIT)
         assert figure.layout.xaxis.ticktext == ("&lt;b&gt;", "x")
         assert titled(figure)
 
 
 @pytest.mark.parametrize(("shown", "limits"), [("added", (-4, 4)), ("scores", (-4, 4)), ("weights", (0, 1))])
 def test_the_strip_shows_the_scale_of_the_maps(shown: str, limits: tuple[float, float]) -> None:
-    trace = position_maps.scale_strip(shown, LABELS).data[0]
+    trace = map_figures.scale_strip(shown, LABELS).data[0]
     assert (trace.z.min(), trace.z.max()) == limits == (trace.zmin, trace.zmax)
-    large = position_maps.large_map(np.eye(3), ["a", "b", "c"], shown, LABELS).data[0]
+    large = token_map.token_map(np.eye(3), ["a", "b", "c"], shown, LABELS).data[0]
     assert (large.zmin, large.zmax) == limits
 
 
@@ -115,7 +117,7 @@ def test_indices_are_0_to_6_for_minus_3_to_3() -> None:
 def test_the_grid_shows_terms_offsets_and_cells_to_click() -> None:
     module = RelativePositionEmbedding2d(2, 3, 8)
     terms = grid_terms(torch.randn(1, 6, 8), module, 1, 0)
-    figure = position_grid.grid_figure(terms, 1, 0, LABELS)
+    figure = grid_figures.grid_figure(terms, 1, 0, LABELS)
     heatmaps, points = figure.data[0::2], figure.data[1::2]
     for heatmap, values in zip(heatmaps, (terms.row_term, terms.column_term, terms.total), strict=True):
         np.testing.assert_allclose(heatmap.z, values.numpy(), rtol=1e-6)
@@ -126,7 +128,7 @@ def test_the_grid_shows_terms_offsets_and_cells_to_click() -> None:
 
 
 def test_hands_stand_at_their_angles() -> None:
-    figure = position_rotary.pairs_figure(8, 3, 64, 10000.0, LABELS)
+    figure = rotary_figures.pairs_figure(8, 3, 64, 10000.0, LABELS)
     omegas = angular_frequencies(64).numpy()[::4]
     for trace, position in ((figure.data[1], 8), (figure.data[2], 3)):
         x, y = (values.reshape(-1, 3) for values in (trace.x, trace.y))
@@ -138,38 +140,38 @@ def test_hands_stand_at_their_angles() -> None:
 
 def test_decay_curves_and_the_offset_chosen() -> None:
     offsets = np.arange(-3, 4)
-    figure = position_rotary.decay_figure(offsets, offsets * 2.0, offsets * 3.0, -2, LABELS)
+    figure = rotary_figures.decay_figure(offsets, offsets * 2.0, offsets * 3.0, -2, LABELS)
     assert figure.data[0].y.tolist() == (offsets * 3).tolist()
     assert figure.data[1].y.tolist() == (offsets * 2).tolist()
     assert figure.layout.shapes[0].x0 == -2
 
 
 def test_alibi_slopes_and_penalties() -> None:
-    figure = position_bias.slopes_figure(alibi_slopes(8).numpy(), 2, LABELS)
+    figure = alibi.slopes_figure(alibi_slopes(8).numpy(), 2, LABELS)
     assert figure.data[0].y.tolist() == [2.0**-i for i in range(1, 9)]
     assert [i for i, colour in enumerate(figure.data[0].marker.color) if colour == ACCENT] == [2]
-    penalty = position_bias.penalty_figure(np.array([[0.0, -2], [-2, 0]]), LABELS).data[0]
+    penalty = alibi.penalty_figure(np.array([[0.0, -2], [-2, 0]]), LABELS).data[0]
     assert (penalty.zmin, penalty.zmax) == (-2, 2)
 
 
 def test_buckets_are_split_by_side() -> None:
     offsets = torch.arange(-20, 21)
     buckets = t5_relative_position_bucket(offsets).numpy()
-    before, after = position_bias.bucket_figure(offsets.numpy(), buckets, LABELS).data
+    before, after = offset_figures.bucket_figure(offsets.numpy(), buckets, LABELS).data
     assert (before.x.max(), after.x.min()) == (0, 1)
     assert np.concatenate([before.y, after.y]).tolist() == buckets.tolist()
 
 
 def test_published_bleu_by_clipping_distance() -> None:
-    assert list(position_bias.SHAW_BLEU.values()) == [12.5, 25.5, 25.8, 25.9, 25.8, 25.9, 25.8]
-    assert list(position_bias.SHAW_BLEU) == [0, 1, 2, 4, 16, 64, 256]
-    bar = position_bias.shaw_figure(2, LABELS).data[0]
+    assert list(offset_figures.SHAW_BLEU.values()) == [12.5, 25.5, 25.8, 25.9, 25.8, 25.9, 25.8]
+    assert list(offset_figures.SHAW_BLEU) == [0, 1, 2, 4, 16, 64, 256]
+    bar = offset_figures.shaw_figure(2, LABELS).data[0]
     assert bar.marker.color[2] == ACCENT != bar.marker.color[3]
 
 
 def test_residuals_say_their_number_even_where_log_has_none() -> None:
     names = {"a": "A", "b": "B"}
-    bar = position_experiments.residual_figure({"a": 0.0, "b": 2.0}, 1e-3, "title", names).data[0]
+    bar = residual_figure({"a": 0.0, "b": 2.0}, 1e-3, "title", names).data[0]
     assert bar.y == ("B", "A")
     assert bar.text == ("2", "0")
     assert bar.x[1] > 0
@@ -178,20 +180,27 @@ def test_residuals_say_their_number_even_where_log_has_none() -> None:
 
 def test_experiment_figures_hold_their_numbers() -> None:
     curves = {"attention": np.array([1.0, 0.1]), "skip": np.array([1.0, 0.9])}
-    assert [t.y.tolist() for t in position_experiments.collapse_figure(curves, LABELS).data] == [
+    assert [t.y.tolist() for t in experiment_figures.collapse_figure(curves, LABELS).data] == [
         pytest.approx(c.tolist()) for c in curves.values()
     ]
-    loss = position_experiments.loss_figure([3.0, 2.0], 10, {"none": 5.0}, LABELS)
+    loss = experiment_figures.loss_figure([3.0, 2.0], 10, {"none": 5.0}, LABELS)
     assert loss.data[0].y.tolist() == [3, 2]
     assert list(loss.data[1].y) == [5, 5]
-    similar = position_experiments.similarity_figure({"a": np.array([[2.0, 0], [1, 1]])}, LABELS).data[0]
+    similar = experiment_figures.similarity_figure({"a": np.array([[2.0, 0], [1, 1]])}, LABELS).data[0]
     assert similar.z.tolist() == [[1, 0.5], [0.5, 0.5]]
-    weights = position_experiments.weights_figure({"a": np.eye(2)}, LABELS).data[0]
+    weights = experiment_figures.weights_figure({"a": np.eye(2)}, LABELS).data[0]
     assert weights.z.tolist() == [[1, 0], [0, 1]]
 
 
 def test_costs_leave_out_schemes_that_need_nothing() -> None:
     lines = {"none": ((1, 2), [0, 0]), "learned": ((1, 2), [16, 32])}
-    figure = position_experiments.cost_figure(lines, "n", "parameters", LABELS)
+    figure = cost_figure(lines, "n", "parameters", LABELS)
     assert [trace.y.tolist() for trace in figure.data] == [[16, 32]]
     assert figure.layout.xaxis.title.text == "n"
+
+
+def test_hands_of_a_models_frequencies_are_those_of_the_formula() -> None:
+    ours = hands_figure(8, 3, angular_frequencies(16).numpy(), LABELS)
+    assert np.array_equal(
+        ours.data[1].x, rotary_figures.pairs_figure(8, 3, 16, 10000.0, LABELS).data[1].x, equal_nan=True
+    )

@@ -16,14 +16,15 @@ from streamlit.testing.v1 import AppTest
 
 from pages.position_embeddings.skew_figures import STAGES, offsets_of, skew_stages
 from tests.pages.reading import claims, texts
+from viz_core.lessons.position_embeddings.order import order_residual
+from viz_core.lessons.position_embeddings.picture_tokens import picture_tokens, shipped_position_table
 from viz_core.lessons.position_embeddings.rotary_decay import rotary_products
+from viz_core.lessons.position_embeddings.schemes import BY_NAME, SCHEMES
+from viz_core.lessons.position_embeddings.setting import Setting, Sizes
 from viz_core.positional import alibi_slopes
-from viz_core.positional.order import order_residual, shuffled_order
-from viz_core.positional.scheme_costs import Sizes
-from viz_core.positional.schemes import BY_NAME, SCHEMES, Setting
 from viz_core.pretrained import load
 from viz_core.pretrained.samples import sentences
-from viz_core.pretrained.token_vectors import picture_tokens, sentence_tokens, shipped_position_table
+from viz_core.pretrained.token_vectors import sentence_tokens, shuffled_order
 
 CHAPTER = "position-embeddings"
 CLOSER, COSTS, SHUFFLE, EXPERIMENTS = "One scheme, closer", "Cost and reach", "Shuffle the words", "Three experiments"

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from viz_core.models.vit import PatchEmbedding, ViT, ViTBlock, ViTMLP, interpolate_positions
+from viz_core.models.vit import PatchEmbedding, ViT, ViTBlock, ViTMLP, interpolate_positions, resize_grid
 from viz_core.trace import record
 
 SIZES = {
@@ -215,6 +215,17 @@ def test_interpolated_positions_keep_the_class_token_and_every_point_both_grids_
     level = interpolate_positions(torch.full((1, 13, 5), 2.5), (4, 3), (7, 2))
     torch.testing.assert_close(level, torch.full((1, 15, 5), 2.5))
     assert interpolate_positions(positions, (4, 3), (4, 3)) is positions
+
+
+def test_a_grid_of_positions_is_brought_to_another_grid() -> None:
+    table = torch.randn(49, 8)
+    assert resize_grid(table, (7, 7), (7, 7)) is table
+    across = torch.arange(7.0).repeat(7)[:, None]  # each cell's column
+    wider = resize_grid(across, (7, 7), (7, 14)).reshape(7, 14)
+    torch.testing.assert_close(wider, wider[:1].expand(7, 14), atol=1e-4, rtol=0)
+    assert (wider[0].diff() > 0).all()
+    with pytest.raises(ValueError, match="expected 7 x 7 positions, got 48"):
+        resize_grid(table[:48], (7, 7), (6, 8))
 
 
 def test_another_size_is_answered_and_its_gradient_reaches_every_position() -> None:

@@ -2,28 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from viz_core.positional.schemes import Scheme, Setting
-
-
-def shuffled_order(tokens: Sequence[str], seed: int) -> Int[Tensor, "n"]:
-    """A random order in which the tokens read differently.
-
-    Raises:
-        ValueError: if all tokens are the same, so that no order reads differently.
-    """
-    if len(set(tokens)) < 2:
-        raise ValueError(f"tokens: expected at least two different ones, got {len(set(tokens))}")
-    generator = torch.Generator().manual_seed(seed)
-    while True:
-        order = torch.randperm(len(tokens), generator=generator)
-        if [tokens[i] for i in order.tolist()] != list(tokens):
-            return order
+from viz_core.lessons.position_embeddings.schemes import Scheme
+from viz_core.lessons.position_embeddings.setting import Setting
 
 
 def order_residual(scheme: Scheme, setting: Setting, order: Int[Tensor, "n"]) -> float:

@@ -4,54 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from viz_core.positional._checks import check_positive
+from viz_core.lessons.position_embeddings.setting import Sizes
 
 _BYTES = 4  # float32
-
-
-@dataclass(frozen=True)
-class Sizes:
-    """All that the cost of a scheme depends on.
-
-    Args:
-        num_tokens: n, also the length the scheme is trained for.
-        num_hiddens: d; each head is d / h wide.
-        num_heads: h, a divisor of d.
-        height, width: the grid of the 2-D scheme, height * width = n. A line of tokens is one row high.
-        max_distance: clipping distance k of Shaw's scheme.
-        num_buckets: of T5.
-        per_head: whether each head has relative tables of its own.
-
-    Raises:
-        ValueError: if a size is below 1, h does not divide d, d / h is odd, or the grid has not n cells.
-    """
-
-    num_tokens: int
-    num_hiddens: int
-    num_heads: int
-    height: int
-    width: int
-    max_distance: int = 4
-    num_buckets: int = 32
-    per_head: bool = False
-
-    def __post_init__(self) -> None:
-        check_positive(num_tokens=self.num_tokens, num_hiddens=self.num_hiddens, num_heads=self.num_heads)
-        if self.num_hiddens % (2 * self.num_heads):
-            raise ValueError(
-                f"num_hiddens: expected a multiple of 2 * num_heads={2 * self.num_heads}, got {self.num_hiddens}"
-            )
-        if self.height * self.width != self.num_tokens:
-            raise ValueError(f"height x width: expected {self.num_tokens} cells, got {self.height} x {self.width}")
-
-    @property
-    def head_dim(self) -> int:
-        return self.num_hiddens // self.num_heads
-
-    @property
-    def tables(self) -> int | None:
-        """How many relative tables there are, as `num_heads` of the relative modules: None is one for all heads."""
-        return self.num_heads if self.per_head else None
 
 
 @dataclass(frozen=True)

@@ -7,25 +7,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from viz_core.positional.order import offset_contrast, offset_spread, order_residual, shuffled_order
-from viz_core.positional.scheme_costs import Sizes
-from viz_core.positional.schemes import BY_NAME, SCHEMES, Setting
-
-
-@given(
-    tokens=st.lists(st.sampled_from("abc"), min_size=2, max_size=9).filter(lambda t: len(set(t)) > 1),
-    seed=st.integers(0, 99),
-)
-def test_a_shuffle_keeps_the_tokens_and_changes_their_order(tokens: list[str], seed: int) -> None:
-    order = shuffled_order(tokens, seed).tolist()
-    assert sorted(order) == list(range(len(tokens)))
-    assert [tokens[i] for i in order] != tokens
-
-
-@pytest.mark.parametrize("tokens", [[], ["a"], ["a", "a", "a"]])
-def test_equal_tokens_cannot_be_shuffled(tokens: list[str]) -> None:
-    with pytest.raises(ValueError, match="at least two different"):
-        shuffled_order(tokens, 0)
+from viz_core.lessons.position_embeddings.order import offset_contrast, offset_spread, order_residual
+from viz_core.lessons.position_embeddings.schemes import BY_NAME, SCHEMES
+from viz_core.lessons.position_embeddings.setting import Setting, Sizes
+from viz_core.pretrained.token_vectors import shuffled_order
 
 
 @settings(max_examples=20)

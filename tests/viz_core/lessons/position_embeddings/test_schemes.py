@@ -10,6 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
+from viz_core.lessons.position_embeddings.costs import Cost
+from viz_core.lessons.position_embeddings.schemes import BY_NAME, SCHEMES
+from viz_core.lessons.position_embeddings.setting import Setting, Sizes
 from viz_core.positional import (
     AbsolutePositionEmbedding1d,
     LearnedPositionalEmbedding,
@@ -20,8 +23,6 @@ from viz_core.positional import (
     apply_rotary,
     sinusoidal_table,
 )
-from viz_core.positional.scheme_costs import Cost, Sizes
-from viz_core.positional.schemes import BY_NAME, SCHEMES, Setting
 
 NAMES = [scheme.name for scheme in SCHEMES]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 import torch
@@ -11,58 +11,17 @@ from einops import rearrange
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from viz_core.positional import scheme_costs as costs
+from viz_core.lessons.position_embeddings import costs
+from viz_core.lessons.position_embeddings.costs import Cost
+from viz_core.lessons.position_embeddings.setting import Setting, Sizes
 from viz_core.positional.alibi import alibi_bias
 from viz_core.positional.learned import AbsolutePositionEmbedding1d
 from viz_core.positional.relative import RelativePositionEmbedding1d
 from viz_core.positional.relative_2d import RelativePositionEmbedding2d
 from viz_core.positional.rotary import apply_rotary
-from viz_core.positional.scheme_costs import Cost, Sizes
 from viz_core.positional.sinusoidal import sinusoidal_table
 from viz_core.positional.t5 import T5RelativeBias
 from viz_core.trace import attend, attention_weights
-
-
-@dataclass(frozen=True, eq=False)
-class Setting:
-    """Tokens, and the one attention layer that they meet under every scheme.
-
-    The layer's projections and every table are drawn from `seed`: nothing here is trained. Tables are
-    drawn so that each scheme adds scores of about the same size, a standard deviation near 1.
-
-    Args:
-        X: (n, d) token vectors of about unit variance.
-        sizes: n, d and the rest; n and d must be those of X.
-        table: (n, d) learned positions to use in place of random ones.
-
-    Raises:
-        ValueError: if X or table does not fit the sizes.
-    """
-
-    X: Float[Tensor, "n d"]
-    sizes: Sizes
-    table: Float[Tensor, "n d"] | None = None
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        expected = (self.sizes.num_tokens, self.sizes.num_hiddens)
-        for name, tensor in (("X", self.X), ("table", self.table)):
-            if tensor is not None and tuple(tensor.shape) != expected:
-                raise ValueError(f"{name}: expected shape {expected}, got {tuple(tensor.shape)}")
-
-    def draw(self, what: int, *shape: int) -> Tensor:
-        """Standard normal numbers, always the same for the same seed, `what` and shape."""
-        generator = torch.Generator().manual_seed(1000 * self.seed + what)
-        return torch.randn(*shape, generator=generator)
-
-    def permuted(self, order: Int[Tensor, "n"]) -> Setting:
-        """The same layer and positions, with the tokens in another order."""
-        return replace(self, X=self.X[order])
-
-    def one_word(self) -> Setting:
-        """The first token at every position: whatever then differs between scores is the work of positions."""
-        return replace(self, X=self.X[:1].expand_as(self.X))
-
 
 Queries = Float[Tensor, "1 heads n d"]
 Module = TypeVar("Module", bound=nn.Module)
@@ -216,4 +175,5 @@ SCHEMES = (
     Scheme("alibi", "scores", True, costs.alibi, bias=_alibi, blind=lambda _, order: _is_backwards(order)),
     Scheme("t5", "scores", True, costs.t5, bias=_t5),
 )
+
 BY_NAME = {scheme.name: scheme for scheme in SCHEMES}

@@ -1,4 +1,4 @@
-"""Rotary positions: the pairs of a query and a key turning, and their product by distance."""
+"""Rotary positions: the pairs of a query and a key as the hands of clocks."""
 
 from __future__ import annotations
 
@@ -6,22 +6,12 @@ from collections.abc import Mapping
 
 import numpy as np
 import plotly.graph_objects as go
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
-from viz_core.figures.style import ACCENT, CATEGORIES, KEYS, QUERIES, lay_out
-from viz_core.positional import angular_frequencies
+from viz_core.figures.style import CATEGORIES, KEYS, QUERIES, lay_out
 
 Labels = Mapping[str, str]
 _PER_ROW, _SPACING, _MOST_PAIRS = 4, 2.7, 8
-
-
-def pairs_figure(query_position: int, key_position: int, num_hiddens: int, base: float, labels: Labels) -> go.Figure:
-    """A circle for each pair: the hand of a query (blue) and of a key (orange) that both start at 3 o'clock.
-
-    Pair j of position m points at the angle m omega_j; between the hands lies (m - n) omega_j. Of more
-    than eight pairs eight are drawn, evenly apart.
-    """
-    return hands_figure(query_position, key_position, angular_frequencies(num_hiddens, base).numpy(), labels)
 
 
 def hands_figure(
@@ -66,34 +56,6 @@ def hands_figure(
     return figure.update_yaxes(
         showticklabels=False, showgrid=False, zeroline=False, scaleanchor="x", constrain="domain"
     )
-
-
-def decay_figure(
-    offsets: Int[np.ndarray, "n"],
-    products: Float[np.ndarray, "n"],
-    bound: Float[np.ndarray, "n"],
-    here: int,
-    labels: Labels,
-) -> go.Figure:
-    """q . k by offset and the bound of Su 2021, each 1 at offset 0; the offset chosen is marked."""
-    figure = go.Figure()
-    figure.add_scatter(
-        x=offsets,
-        y=bound.astype(np.float32),
-        name=labels["bound"],
-        line={"color": ACCENT, "dash": "dash"},
-        hovertemplate="%{y:.3f}",
-    )
-    figure.add_scatter(
-        x=offsets,
-        y=products.astype(np.float32),
-        name=labels["product"],
-        line={"color": QUERIES},
-        hovertemplate="%{y:.3f}",
-    )
-    figure.add_vline(x=here, line={"color": KEYS, "width": 1.5})
-    figure.update_layout(hovermode="x unified")
-    return lay_out(figure, labels["signed-offset"], labels["relative-product"], height=340)
 
 
 def _segments(lines: list[Float[np.ndarray, "points 2"]]) -> dict[str, Float[np.ndarray, "all_points"]]:

@@ -1,4 +1,4 @@
-"""Experiments on position schemes: what shuffling changes, what depth does, what is learned, what things cost."""
+"""The experiments in pictures: what depth does, what is learned, what one word scores everywhere."""
 
 from __future__ import annotations
 
@@ -9,32 +9,9 @@ import plotly.graph_objects as go
 from jaxtyping import Float
 from plotly.subplots import make_subplots
 
-from viz_core.figures.style import ACCENT, CATEGORIES, QUERIES, SIGNED_SCALE, WEIGHTS_SCALE, lay_out
+from viz_core.figures.style import CATEGORIES, QUERIES, SIGNED_SCALE, WEIGHTS_SCALE, lay_out
 
 Labels = Mapping[str, str]
-
-
-def residual_figure(residuals: Mapping[str, float], threshold: float, title: str, labels: Labels) -> go.Figure:
-    """A number for each scheme on a logarithmic axis, those above the threshold in the accent colour.
-
-    0 is drawn at the rounding error of float32.
-    """
-    names = list(residuals)[::-1]
-    values = np.array([max(residuals[name], 2**-23) for name in names], dtype=np.float32)
-    figure = go.Figure(
-        go.Bar(
-            x=values,
-            y=[labels[name] for name in names],
-            orientation="h",
-            marker={"color": [ACCENT if value > threshold else CATEGORIES[-1] for value in values]},
-            text=[f"{residuals[name]:.2g}" for name in names],
-            textposition="outside",
-            cliponaxis=False,
-            hovertemplate="%{y}: %{text}<extra></extra>",
-        )
-    )
-    figure.update_xaxes(type="log", range=[-8, 1.6], exponentformat="power", dtick=2)
-    return lay_out(figure, title, "", height=80 + 30 * len(names))
 
 
 def collapse_figure(curves: Mapping[str, Float[np.ndarray, "layers"]], labels: Labels) -> go.Figure:
@@ -114,25 +91,3 @@ def weights_figure(maps: Mapping[str, Float[np.ndarray, "n n"]], labels: Labels)
     return figure.update_layout(
         coloraxis={"colorscale": WEIGHTS_SCALE, "cmin": 0, "colorbar": {"title": labels["weights"], "thickness": 12}}
     )
-
-
-def cost_figure(
-    lines: Mapping[str, tuple[Sequence[int], Sequence[int]]], x_title: str, y_title: str, labels: Labels
-) -> go.Figure:
-    """One line a scheme on two logarithmic axes; schemes that need nothing are left out, as log 0 is nowhere."""
-    figure = go.Figure()
-    for i, (name, (xs, ys)) in enumerate(lines.items()):
-        if not any(ys):
-            continue
-        figure.add_scatter(
-            x=list(xs),
-            y=np.array(ys, dtype=np.float32),
-            name=labels[name],
-            mode="lines+markers",
-            line={"color": CATEGORIES[i % len(CATEGORIES)], "dash": "dot" if i >= len(CATEGORIES) else "solid"},
-            hovertemplate="%{y:,.0f}",
-        )
-    figure.update_xaxes(type="log", tickvals=list(xs), ticktext=[f"{x:,}" for x in xs])
-    figure.update_yaxes(type="log", exponentformat="power", dtick=1)
-    figure.update_layout(hovermode="x unified")
-    return lay_out(figure, x_title, y_title, height=460)

@@ -1,0 +1,131 @@
+"""Costs, times and path lengths of every architecture in pictures."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+from jaxtyping import Float
+from plotly.subplots import make_subplots
+
+from viz_core.figures.style import ACCENT, CATEGORIES, lay_out, mark_on_log_axis
+from viz_core.lessons.architectures.costs import ARCHITECTURES, LayerSizes, layer_cost
+from viz_core.runtime.stopwatch import Measurement
+
+Labels = Mapping[str, str]
+# Every chart of the chapter: the layer's colour, and a mark for readers who do not tell colours apart.
+COLOURS = dict(zip(ARCHITECTURES, (ACCENT, *CATEGORIES[3:7]), strict=True))
+SYMBOLS = dict(zip(ARCHITECTURES, ("circle", "square", "diamond", "diamond-open", "triangle-up"), strict=True))
+
+
+def curves_figure(
+    shown: str, lengths: Sequence[int], sizes: LayerSizes, crossings: Mapping[str, int], labels: Labels
+) -> go.Figure:
+    """One column of the table for every layer as a curve over n, with the reader's n and where curves cross.
+
+    Args:
+        shown: "order", "counted", "sequential" or "path", as in `LayerCost`.
+        crossings: n at which self-attention meets another layer, by the layer's name; only those in sight are drawn.
+    """
+    figure = go.Figure()
+    for name in ARCHITECTURES:
+        costs = [layer_cost(name, LayerSizes(n, sizes.d, sizes.k, sizes.r)) for n in lengths]
+        values = np.array([getattr(cost, shown) for cost in costs], dtype=np.float64)
+        _line(figure, name, lengths, np.where(np.isfinite(values), values, np.nan), "%{y:,.4~g}", labels)
+    mark_on_log_axis(figure, sizes.n, labels["yours"])
+    attention = [layer_cost("attention", LayerSizes(n, sizes.d, sizes.k, sizes.r)) for n in crossings.values()]
+    if crossings:
+        figure.add_scatter(
+            x=np.array(list(crossings.values()), dtype=np.float32),
+            y=np.array([getattr(cost, shown) for cost in attention], dtype=np.float32),
+            mode="markers",
+            name=labels["crossing"],
+            marker={"size": 15, "symbol": "circle-open", "color": ACCENT, "line": {"width": 2.5}},
+            hovertemplate="n = %{x:,}",
+        )
+    ends = [math.log10(lengths[0]) - 0.05, math.log10(lengths[-1]) + 0.05]
+    figure.update_xaxes(type="log", range=ends, tickvals=lengths[::2], ticktext=[f"{n:,}" for n in lengths[::2]])
+    figure.update_yaxes(type="log", exponentformat="power", dtick=1 if shown in {"sequential", "path"} else 2)
+    figure.update_layout(hovermode="x unified")
+    return lay_out(figure, labels["tokens"], labels[shown], height=460)
+
+
+def measured_figure(measurements: Sequence[Measurement], most: int, labels: Labels) -> go.Figure:
+    """Milliseconds by n for every layer measured so far, on logarithmic axes that reach to `most` tokens."""
+    figure = go.Figure()
+    for name in ARCHITECTURES:
+        own = [m for m in measurements if m.name == name and m.seconds is not None]
+        milliseconds = [1000 * (m.seconds or 0) for m in own]
+        _line(figure, name, [m.n for m in own], milliseconds, "%{y:.3~g} ms", labels)
+    return _by_length(figure, most, labels["tokens"], labels["milliseconds"])
+
+
+def theory_figure(sizes: LayerSizes, lengths: Sequence[int], labels: Labels) -> go.Figure:
+    """Multiplications of the same layers at the same lengths, on axes like those of `measured_figure`."""
+    figure = go.Figure()
+    for name in ARCHITECTURES:
+        costs = [layer_cost(name, LayerSizes(n, sizes.d, sizes.k, sizes.r)).counted for n in lengths]
+        _line(figure, name, lengths, costs, "%{y:.3~s}", labels)
+    figure.update_traces(showlegend=False)
+    return _by_length(figure, max(lengths), labels["tokens"], labels["counted"])
+
+
+def _line(
+    figure: go.Figure,
+    name: str,
+    lengths: Sequence[int],
+    values: Sequence[float] | Float[np.ndarray, "n"],
+    hovertemplate: str,
+    labels: Labels,
+) -> None:
+    """One layer by length, in its colour and with its mark."""
+    figure.add_scatter(
+        x=np.array(lengths, dtype=np.float32),
+        y=np.array(values, dtype=np.float32),
+        mode="lines+markers",
+        name=labels[name],
+        line={"color": COLOURS[name], "width": 2.5, "dash": "dash" if name == "dilated" else "solid"},
+        marker={"size": 7, "symbol": SYMBOLS[name]},
+        hovertemplate=hovertemplate,
+    )
+
+
+def _by_length(figure: go.Figure, most: int, x: str, y: str) -> go.Figure:
+    ticks = [2**power for power in range(4, most.bit_length(), 2)]
+    figure.update_xaxes(
+        type="log", range=[np.log10(13), np.log10(1.2 * most)], tickvals=ticks, ticktext=[f"{n:,}" for n in ticks]
+    )
+    figure.update_yaxes(type="log", exponentformat="power", dtick=1)
+    figure.update_layout(hovermode="x unified")
+    return lay_out(figure, x, y, height=420)
+
+
+def pairs_figure(matrices: Mapping[str, Float[np.ndarray, "n n"]], labels: Labels) -> go.Figure:
+    """Path length between every pair of tokens, one map a layer on one colour scale; blank where none leads."""
+    columns = 3
+    rows = -(-len(matrices) // columns)
+    titles = [labels[name] for name in matrices]
+    figure = make_subplots(rows, columns, subplot_titles=titles, vertical_spacing=0.16, horizontal_spacing=0.05)
+    for i, values in enumerate(matrices.values()):
+        tokens = np.arange(1, len(values) + 1, dtype=np.float32)
+        heatmap = go.Heatmap(
+            z=np.where(np.isfinite(values), values, np.nan).astype(np.float32),
+            x=tokens,
+            y=tokens,
+            coloraxis="coloraxis",
+            hoverongaps=False,
+            hovertemplate="%{y} → %{x}: %{z}<extra></extra>",
+        )
+        figure.add_trace(heatmap, i // columns + 1, i % columns + 1)
+    lay_out(figure, "", "", height=290 * rows)
+    figure.update_xaxes(constrain="domain", showgrid=False, zeroline=False)
+    figure.update_yaxes(autorange="reversed", constrain="domain", showgrid=False, zeroline=False)
+    for i in range(len(matrices)):
+        anchor = "x" if i == 0 else f"x{i + 1}"
+        figure.update_yaxes(scaleanchor=anchor, row=i // columns + 1, col=i % columns + 1)
+    figure.update_xaxes(title=labels["token"], row=rows)
+    figure.update_yaxes(title=labels["token"], col=1)
+    bar = {"title": labels["steps"], "thickness": 12}
+    return figure.update_layout(coloraxis={"colorscale": "Cividis", "cmin": 0, "colorbar": bar})

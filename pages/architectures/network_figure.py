@@ -1,0 +1,102 @@
+"""A stack drawn as a network, and the way from one token to another."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+
+from viz_core.figures.style import ACCENT, KEYS, QUERIES, lay_out
+from viz_core.lessons.architectures.costs import LayerSizes
+from viz_core.lessons.architectures.paths import Edge, Unit, connections, longest_path, shortest_path
+
+Labels = Mapping[str, str]
+QUIET = "rgba(128,128,128,0.55)"
+FAINT = "rgba(128,128,128,0.28)"
+
+
+def connection_figure(name: str, first: int, last: int, sizes: LayerSizes, labels: Labels) -> go.Figure:
+    """A stack deep enough for its longest path, the tokens at its foot, and the way from one token to another.
+
+    Tokens are counted from 0 here and from 1 in the picture.
+
+    Raises:
+        ValueError: if there is no such layer, or the tokens are not in order within 0 to n - 1.
+    """
+    way = shortest_path(name, first, last, sizes)
+    deepest = longest_path(name, sizes)
+    depth = int(deepest) if np.isfinite(deepest) and name != "recurrent" else 1
+    edges = connections(name, sizes, depth)
+    figure = go.Figure()
+    _edges(figure, edges, FAINT, 1)
+    seen = _receptive_field(edges, way[-1]) if way else set()
+    _edges(figure, [edge for edge in edges if set(edge) <= seen], QUIET, 1.4)
+    _way(figure, way)
+    _units(figure, sizes.n, depth, seen, labels)
+    for token, colour, way_end in ((first, KEYS, 0), (last, QUERIES, way[-1].layer if way else depth)):
+        figure.add_scatter(
+            x=np.array([token + 1], dtype=np.float32),
+            y=np.array([way_end], dtype=np.float32),
+            mode="markers",
+            marker={"size": 15, "color": colour},
+            hovertemplate=labels["unit"] + "<extra></extra>",
+            showlegend=False,
+        )
+    lay_out(figure, labels["token"], labels["layer"], height=250).update_layout(margin={"t": 8})
+    figure.update_xaxes(range=[0.4, sizes.n + 0.6], dtick=1, showgrid=False, zeroline=False)
+    every = max(1, -(-depth // 6))
+    return figure.update_yaxes(range=[-0.4, depth + 0.4], dtick=every, showgrid=False, zeroline=False)
+
+
+def _edges(figure: go.Figure, edges: Sequence[Edge], colour: str, width: float) -> None:
+    """Many lines as one trace, with gaps between them."""
+    points = np.full((len(edges), 3, 2), np.nan, dtype=np.float32)
+    for i, (start, end) in enumerate(edges):
+        points[i, 0] = start.token + 1, start.layer
+        points[i, 1] = end.token + 1, end.layer
+    x, y = points.reshape(-1, 2).T
+    line = {"color": colour, "width": width}
+    figure.add_scatter(x=x.copy(), y=y.copy(), mode="lines", line=line, hoverinfo="skip", showlegend=False)
+
+
+def _way(figure: go.Figure, way: Sequence[Unit]) -> None:
+    figure.add_scatter(
+        x=np.array([unit.token + 1 for unit in way], dtype=np.float32),
+        y=np.array([unit.layer for unit in way], dtype=np.float32),
+        mode="lines+markers",
+        line={"color": ACCENT, "width": 4},
+        marker={"size": [0] + [11] * (len(way) - 1), "symbol": "arrow", "angleref": "previous", "color": ACCENT},
+        hoverinfo="skip",
+        showlegend=False,
+    )
+
+
+def _units(figure: go.Figure, num_tokens: int, depth: int, seen: set[Unit], labels: Labels) -> None:
+    """A dot for every unit; those that the last one has heard of are darker."""
+    units = [Unit(layer, token) for layer in range(depth + 1) for token in range(num_tokens)]
+    figure.add_scatter(
+        x=np.array([unit.token + 1 for unit in units], dtype=np.float32),
+        y=np.array([unit.layer for unit in units], dtype=np.float32),
+        mode="markers",
+        marker={
+            "size": 9 if depth <= 6 else 6,
+            "color": ["rgba(110,118,124,1)" if unit in seen else "rgba(160,166,172,0.7)" for unit in units],
+        },
+        hovertemplate=labels["unit"] + "<extra></extra>",
+        showlegend=False,
+    )
+
+
+def _receptive_field(edges: Sequence[Edge], top: Unit) -> set[Unit]:
+    """Every unit from which a signal reaches the top one."""
+    below: dict[Unit, list[Unit]] = {}
+    for start, end in edges:
+        below.setdefault(end, []).append(start)
+    seen, waiting = {top}, [top]
+    while waiting:
+        for unit in below.get(waiting.pop(), []):
+            if unit not in seen:
+                seen.add(unit)
+                waiting.append(unit)
+    return seen

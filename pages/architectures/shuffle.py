@@ -1,0 +1,74 @@
+"""The permutation test: which architectures notice that the words were shuffled?"""
+
+from __future__ import annotations
+
+import streamlit as st
+import torch
+from torch import Tensor, nn
+
+from ui.chapter import Chapter
+from ui.controls import escape
+from ui.models import translator_if_any
+from ui.sentence import type_sentence
+from viz_core.figures.residuals import residual_figure
+from viz_core.figures.token_map import token_map
+from viz_core.lessons.architectures import ARCHITECTURES, LayerSizes
+from viz_core.lessons.architectures.experiments import pooled_residual, shuffled_residual
+from viz_core.lessons.architectures.layers import build_layer
+from viz_core.pretrained.token_vectors import Tokens, sentence_tokens, shuffled_order
+from viz_core.trace import record
+
+MODEL = "transformer-en-fr"
+ROUNDING = 1e-5  # what float32 may lose in sums of a few hundred terms
+ORDER_MATTERS = 1e-3  # far above rounding, far below what any layer here does
+
+
+def shuffle(chapter: Chapter) -> None:
+    """The permutation test: shuffle the words before a layer or after it."""
+    text = type_sentence(chapter)
+    chapter.text("shuffle")
+    tokens = sentence_tokens(text, 32, 64, translator_if_any(MODEL))
+    if len(set(tokens.labels)) < 2:
+        st.info(chapter.words("nothing-to-shuffle"), icon=":material/edit:")
+        return
+    order = shuffled_order(tokens.labels, int(chapter.controls.slider("order", 1, 20, 1)))
+    shuffled = tuple(tokens.labels[i] for i in order.tolist())
+    before, after = escape(" ".join(tokens.labels)), escape(" ".join(shuffled))
+    st.markdown(chapter.words("shuffled", before=before, after=after))
+    layers = _fresh_layers(tokens.X.shape[1])
+    _shuffled_maps(chapter, layers["attention"], tokens, order, shuffled)
+    residuals = {name: shuffled_residual(layer, tokens.X, order) for name, layer in layers.items()}
+    names = chapter.words.group("figure")
+    summary = ", ".join(f"{names[name]} {residual:.2g}" for name, residual in residuals.items())
+    figure = residual_figure(residuals, ORDER_MATTERS, names["order-residual"], names)
+    chapter.figure("order", figure, summary=summary)
+    with st.container(horizontal=True, key="claims-shuffle"):
+        chapter.claim("blind", residuals["attention"], ROUNDING)
+        chapter.claim("pooled", pooled_residual(layers["attention"], tokens.X, order), ROUNDING)
+        for name in ("recurrent", "convolution", "dilated", "restricted"):
+            chapter.claim_at_least("ordered", residuals[name], ORDER_MATTERS, layer=names[name])
+
+
+def _shuffled_maps(
+    chapter: Chapter, layer: nn.Module, tokens: Tokens, order: Tensor, shuffled: tuple[str, ...]
+) -> None:
+    """Self-attention's map of the sentence and of its words shuffled: the same cells in other places."""
+    names = chapter.words.group("figure")
+    inputs = {"map-before": (tokens.X, tokens.labels), "map-after": (tokens.X[order], shuffled)}
+    for column, (name, (X, labels)) in zip(st.columns(2), inputs.items(), strict=True):
+        with record() as trace, torch.no_grad():
+            layer(X[None])
+        weights = next(iter(trace)).weights(head=0)[0].numpy()
+        with column:
+            chapter.text(name)
+            chapter.figure(name, token_map(weights, labels, "weights", names), count=len(labels))
+    chapter.look_for("maps")
+
+
+@st.cache_resource(max_entries=4, show_spinner=False)
+def _fresh_layers(num_hiddens: int) -> dict[str, nn.Module]:
+    """One untrained layer of each kind, the same in every session."""
+    sizes = LayerSizes(1, num_hiddens, 3, 4)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        return {name: build_layer(name, sizes, depth=1).eval().requires_grad_(False) for name in ARCHITECTURES}

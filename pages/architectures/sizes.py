@@ -1,0 +1,59 @@
+"""The sizes asked for, two of the tokens, and what is drawn of them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import streamlit as st
+
+from ui.chapter import Chapter
+from viz_core.lessons.architectures import LayerSizes
+
+MOST_DRAWN = 16  # tokens a network can have before its lines run together
+_LENGTHS = (*range(2, 17), 24, 32, 48, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The sizes the reader chose, and two of the tokens drawn, in order and counted from 0."""
+
+    sizes: LayerSizes
+    first: int
+    last: int
+
+    @property
+    def drawn(self) -> LayerSizes:
+        """The same with no more tokens than can be drawn."""
+        return LayerSizes(min(self.sizes.n, MOST_DRAWN), self.sizes.d, self.sizes.k, self.sizes.r)
+
+
+def ask(chapter: Chapter) -> Asked:
+    """Four sizes and two tokens."""
+    controls = chapter.controls
+    for_n, for_k = st.columns(2, gap="large")
+    for_d, for_r = st.columns(2, gap="large")
+    for_one, for_other = st.columns(2, gap="large")
+    with for_n:
+        n = controls.stops("n", _LENGTHS, 12)
+    with for_k:
+        k = int(controls.slider("k", 1, 9, 3))
+    with for_d:
+        d = controls.stops("d", (8, 16, 32, 64, 128, 256, 512, 1024, 2048), 512)
+    with for_r:
+        r = controls.stops("r", (1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 32, 64, 128, 256, 512), 4)
+    most = min(n, MOST_DRAWN)
+    with for_one:
+        one = int(controls.slider("from", 1, most, 1)) - 1
+    with for_other:
+        other = int(controls.slider("to", 1, most, most)) - 1
+    if n > MOST_DRAWN:
+        st.caption(chapter.words("drawn", drawn=MOST_DRAWN, n=f"{n:,}"))
+    return Asked(LayerSizes(n, d, k, r), min(one, other), max(one, other))
+
+
+def number(value: float) -> str:
+    """A count as it is, a quotient with one decimal, and what never arrives as the sign for it."""
+    if math.isinf(value):
+        return "∞"
+    return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.1f}"

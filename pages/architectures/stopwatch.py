@@ -1,0 +1,95 @@
+"""Real layers timed on this machine, beside what the formulas say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pandas as pd
+import streamlit as st
+import torch
+
+from pages.architectures.cost_figures import measured_figure, theory_figure
+from pages.architectures.sizes import Asked
+from ui.chapter import Chapter
+from ui.controls import escape
+from ui.stopwatch import Run, stopwatch
+from viz_core.lessons.architectures import ARCHITECTURES, LayerSizes, layer_cost
+from viz_core.lessons.architectures.layers import build_layer
+from viz_core.runtime.device import best_device, describe_device
+from viz_core.runtime.stopwatch import Measurement, growth, measure
+
+_TIMED_HEADS = 4
+
+
+def timing(chapter: Chapter, asked: Asked) -> None:
+    """Real layers timed on this machine, beside what the formulas say."""
+    chapter.text("stopwatch")
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        most = chapter.controls.choice("most", (256, 1024, 4096), 1024)
+        width = chapter.controls.choice("width", (64, 128, 256), 128)
+    try:
+        device = best_device()
+    except ValueError as error:  # the message names those there are
+        st.error(escape(str(error)), icon=":material/memory:")
+        return
+    lengths = [2**power for power in range(4, most.bit_length())]
+    sizes = LayerSizes(most, width, asked.sizes.k, asked.sizes.r)
+    chapter.text("stopwatch-where", device=describe_device(device))
+    stopwatch(
+        chapter,
+        "stopwatch",
+        lambda: _begin(sizes, lengths, device),
+        lambda run: _draw_times(chapter, run),
+    )
+
+
+def _begin(sizes: LayerSizes, lengths: list[int], device: torch.device) -> Run:
+    def prepare(name: str, n: int) -> Callable[[], object]:
+        layer = build_layer(name, sizes, num_heads=_TIMED_HEADS).eval().to(device)
+        X = torch.randn(1, n, sizes.d, device=device)
+        return lambda: layer(X)
+
+    settings = {"most": sizes.n, "d": sizes.d, "k": sizes.k, "r": sizes.r}
+    return Run(measure(ARCHITECTURES, lengths, prepare, device=device), settings, len(ARCHITECTURES) * len(lengths))
+
+
+def _draw_times(chapter: Chapter, run: Run) -> None:
+    names = chapter.words.group("figure")
+    sizes = LayerSizes(run.settings["most"], run.settings["d"], run.settings["k"], run.settings["r"])
+    lengths = [2**power for power in range(4, sizes.n.bit_length())]
+    measured, theory = st.columns(2, gap="medium")
+    # While it runs, whole lengths only: a picture that changes with every point has no time to be painted.
+    count = len(run.measurements)
+    shown = run.measurements[: count - count % len(ARCHITECTURES) if run.state == "running" else count]
+    with measured:
+        chapter.figure("measured", measured_figure(shown, sizes.n, names), done=len(shown))
+    with theory:
+        chapter.figure("theory", theory_figure(sizes, lengths, names), d=sizes.d, k=sizes.k, r=sizes.r)
+    if run.state != "running" and run.measurements:
+        number = st.column_config.NumberColumn(format="%.2f ×")
+        table = _growth_table(chapter, run.measurements, sizes)
+        columns = dict.fromkeys(list(table.columns)[2:], number)
+        st.dataframe(table, hide_index=True, height="content", column_config=columns)
+        chapter.look_for("growth")
+
+
+def _growth_table(chapter: Chapter, measurements: list[Measurement], sizes: LayerSizes) -> pd.DataFrame:
+    """What twice the tokens cost at the longest length each layer came to: measured, and by the count."""
+    words = chapter.words.group("column")
+    rows = []
+    for name in ARCHITECTURES:
+        own = [m for m in measurements if m.name == name and m.seconds is not None]
+        if len(own) < 2:
+            continue
+        before, after = (
+            layer_cost(name, LayerSizes(m.n, sizes.d, sizes.k, sizes.r)).counted for m in (own[-2], own[-1])
+        )
+        rows.append(
+            {
+                words["layer"]: chapter.words(f"figure.{name}"),
+                words["tokens"]: f"{own[-2].n:,} → {own[-1].n:,}",
+                words["measured"]: growth(own[-2], own[-1]),
+                words["counted"]: after / before,
+            }
+        )
+    return pd.DataFrame(rows, columns=[words[name] for name in ("layer", "tokens", "measured", "counted")])

@@ -1,0 +1,54 @@
+"""Table 1 with the reader's numbers: in figures, as curves over n, and the path of every pair."""
+
+from __future__ import annotations
+
+from pages.architectures.cost_figures import curves_figure, pairs_figure
+from pages.architectures.sizes import Asked, number
+from ui.chapter import Chapter
+from viz_core.lessons.architectures import ARCHITECTURES, LayerSizes, layer_cost, longest_path
+from viz_core.lessons.architectures.costs import crossover
+from viz_core.lessons.architectures.paths import path_matrix
+
+MOST_PAIRED = 48
+_CURVE = tuple(2**power for power in range(1, 17))
+
+
+def table(chapter: Chapter, asked: Asked) -> None:
+    """Table 1 with the reader's numbers, and what it leaves out."""
+    values: dict[str, object] = {}
+    for name in ARCHITECTURES:
+        cost = layer_cost(name, asked.sizes)
+        values |= {
+            f"{name}_order": f"{cost.order:,}",
+            f"{name}_counted": f"{cost.counted:,}",
+            f"{name}_sequential": f"{cost.sequential:,}",
+            f"{name}_path": number(cost.path),
+            f"{name}_exact": number(longest_path(name, asked.sizes)),
+        }
+    s = asked.sizes
+    chapter.text("table", n=f"{s.n:,}", d=f"{s.d:,}", k=s.k, r=f"{s.r:,}", **values)
+
+
+def curves(chapter: Chapter, asked: Asked) -> None:
+    """One column of the table over n, and where self-attention stops being the cheap one."""
+    names, s = chapter.words.group("figure"), asked.sizes
+    chapter.text("curves")
+    shown = chapter.controls.choice("show", ("order", "counted", "sequential", "path"), "order")
+    meets = {name: crossover(name, s) for name in ("recurrent", "convolution", "restricted")}
+    inside = {name: n for name, n in meets.items() if _CURVE[0] <= n <= _CURVE[-1]} if shown == "order" else {}
+    figure = curves_figure(shown, _CURVE, s, inside, names)
+    summary = ", ".join(f"{names[name]} {number(getattr(layer_cost(name, s), shown))}" for name in ARCHITECTURES)
+    chapter.figure("curves", figure, shown=names[shown], n=f"{s.n:,}", summary=summary)
+    crossings = {name: f"{n:,}" for name, n in meets.items()}
+    chapter.text(f"curves-{shown}", d=f"{s.d:,}", k=s.k, r=f"{s.r:,}", n=f"{s.n:,}", **crossings)
+
+
+def pairs(chapter: Chapter, asked: Asked) -> None:
+    """The path between every pair of tokens."""
+    n = min(asked.sizes.n, MOST_PAIRED)
+    sizes = LayerSizes(n, asked.sizes.d, asked.sizes.k, asked.sizes.r)
+    names = chapter.words.group("figure")
+    chapter.text("pairs", n=n)
+    summary = ", ".join(f"{names[name]} {number(longest_path(name, sizes))}" for name in ARCHITECTURES)
+    maps = {name: path_matrix(name, sizes).numpy() for name in ARCHITECTURES}
+    chapter.figure("pairs", pairs_figure(maps, names), n=n, summary=summary)

@@ -1,0 +1,70 @@
+"""Schemes that add a number by distance: ALiBi's slopes, T5's buckets."""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+import torch
+
+from pages.position_embeddings.offset_figures import bucket_figure
+from pages.position_embeddings.tokens import ROUNDING, Asked
+from ui.chapter import Chapter
+from viz_core.figures.alibi import penalty_figure, slopes_figure
+from viz_core.lessons.position_embeddings.scheme_proofs import (
+    PUBLISHED_SLOPES,
+    bucket_errors,
+    evenness_error,
+    slope_error,
+)
+from viz_core.positional import (
+    alibi_bias,
+    alibi_slopes,
+    t5_relative_position_bucket,
+)
+from viz_core.positional.t5 import t5_bucket_ranges
+
+
+def alibi(chapter: Chapter, _asked: Asked) -> None:
+    names = chapter.words.group("figure")
+    left, right = st.columns(2, gap="medium")
+    with left:
+        heads = int(chapter.controls.slider("alibi-heads", 1, 16, 8))
+    chapter.controls.keep_inside("alibi-head", heads)
+    with right:
+        head = int(chapter.controls.number("alibi-head", 1, heads, 1)) - 1
+    slopes = alibi_slopes(heads)
+    bias = alibi_bias(heads, 32, 32)[head]
+    summary = ", ".join(f"{slope:.4g}" for slope in slopes.tolist())
+    left, right = st.columns(2, gap="medium")
+    with left:
+        chapter.figure("slopes", slopes_figure(slopes.numpy(), head, names), heads=heads, summary=summary)
+    figure = penalty_figure(bias.numpy(), names)
+    with right:
+        chapter.figure("penalty", figure, head=head + 1, slope=f"{slopes[head]:.4g}", lowest=f"{bias.min():.3g}")
+    with chapter.claims():
+        for count in PUBLISHED_SLOPES:
+            chapter.claim("slopes", slope_error(count), 1e-15, heads=count)
+        chapter.claim("even", evenness_error(heads, 32), ROUNDING)
+
+
+def t5(chapter: Chapter, _asked: Asked) -> None:
+    names, controls = chapter.words.group("figure"), chapter.controls
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        bidirectional = controls.toggle("bidirectional", True)
+        num_buckets = controls.stops("buckets", (8, 16, 32, 64), 32)
+        max_distance = controls.stops("max-distance", (64, 128, 256), 128)
+    reach = max_distance + max_distance // 4
+    offsets = torch.arange(-reach, reach + 1)
+    buckets = t5_relative_position_bucket(offsets, bidirectional, num_buckets, max_distance)
+    chapter.figure(
+        "buckets",
+        bucket_figure(offsets.numpy(), buckets.numpy(), names),
+        used=len(buckets.unique()),
+        reach=reach,
+    )
+    ranges = t5_bucket_ranges(bidirectional, num_buckets, max_distance)
+    cells = [f"{low}" if low == high else f"{low}–{high}" if high is not None else f"{low}+" for _, low, high in ranges]
+    chapter.text("bucket-table")
+    st.dataframe(pd.DataFrame([cells], index=[chapter.words("distances")], columns=[str(b) for b, _, _ in ranges]))
+    with chapter.claims():
+        chapter.claim("buckets", bucket_errors(), 0)

@@ -1,0 +1,34 @@
+"""What each scheme costs, as lines over the size of the model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+
+from viz_core.figures.style import CATEGORIES, lay_out
+
+Labels = Mapping[str, str]
+
+
+def cost_figure(
+    lines: Mapping[str, tuple[Sequence[int], Sequence[int]]], x_title: str, y_title: str, labels: Labels
+) -> go.Figure:
+    """One line a scheme on two logarithmic axes; schemes that need nothing are left out, as log 0 is nowhere."""
+    figure = go.Figure()
+    for i, (name, (xs, ys)) in enumerate(lines.items()):
+        if not any(ys):
+            continue
+        figure.add_scatter(
+            x=list(xs),
+            y=np.array(ys, dtype=np.float32),
+            name=labels[name],
+            mode="lines+markers",
+            line={"color": CATEGORIES[i % len(CATEGORIES)], "dash": "dot" if i >= len(CATEGORIES) else "solid"},
+            hovertemplate="%{y:,.0f}",
+        )
+    figure.update_xaxes(type="log", tickvals=list(xs), ticktext=[f"{x:,}" for x in xs])
+    figure.update_yaxes(type="log", exponentformat="power", dtick=1)
+    figure.update_layout(hovermode="x unified")
+    return lay_out(figure, x_title, y_title, height=460)

@@ -1,0 +1,72 @@
+"""What the schemes cost, and which of them go on beyond the length they were trained for."""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+
+from pages.position_embeddings.cost_figure import cost_figure
+from pages.position_embeddings.tokens import WIDTH, Asked
+from ui.chapter import Chapter
+from viz_core.lessons.position_embeddings.schemes import SCHEMES
+from viz_core.lessons.position_embeddings.setting import Sizes
+
+LENGTHS = (16, 64, 256, 1024, 4096)  # squares, so that each is also a square grid
+
+
+def costs(chapter: Chapter, asked: Asked) -> None:
+    """Parameters and memory of each scheme as functions of n and h, and whether it goes beyond its length."""
+    names = {**chapter.words.group("figure"), **chapter.words.group("option")}
+    chapter.text("costs")
+    with st.container(horizontal=True, gap="medium"):
+        what = chapter.controls.choice("count", ("parameters", "stored_bytes", "computed_bytes"), "parameters")
+        along = chapter.controls.choice("along", ("tokens", "heads"), "tokens")
+    with st.container(horizontal=True, gap="medium"):
+        n = chapter.controls.stops("n", LENGTHS, 256)
+        h = chapter.controls.stops("cost-heads", (1, 2, 4, 8, 16), 8)
+    per_head = asked.setting.sizes.per_head
+    xs = LENGTHS if along == "tokens" else (1, 2, 4, 8, 16)
+    grid = [_square(x, h, per_head) if along == "tokens" else _square(n, x, per_head) for x in xs]
+    lines = {scheme.name: (xs, [getattr(scheme.cost(sizes), what) for sizes in grid]) for scheme in SCHEMES}
+    chapter.figure(
+        "cost",
+        cost_figure(lines, names[along], names[what], names),
+        what=names[what],
+        along=names[along],
+        learned=f"{lines['learned'][1][-1]:,}",
+        relative=f"{lines['relative'][1][-1]:,}",
+    )
+    number = st.column_config.NumberColumn(format="localized")
+    wide = st.column_config.TextColumn(width="medium")
+    columns = {chapter.words(f"column.{name}"): number for name in ("parameters", "stored", "computed")}
+    st.dataframe(
+        _cost_table(chapter, _square(n, h, per_head)),
+        hide_index=True,
+        height="content",
+        column_config={**columns, chapter.words("column.formula"): wide},
+    )
+    chapter.look_for("cost-table")
+
+
+def _square(num_tokens: int, num_heads: int, per_head: bool) -> Sizes:
+    side = round(num_tokens**0.5)
+    return Sizes(num_tokens, WIDTH, num_heads, side, side, per_head=per_head)
+
+
+def _cost_table(chapter: Chapter, sizes: Sizes) -> pd.DataFrame:
+    words = chapter.words
+    rows = []
+    for scheme in SCHEMES:
+        cost = scheme.cost(sizes)
+        rows.append(
+            {
+                words("column.scheme"): words(f"option.{scheme.name}"),
+                words("column.formula"): words(f"formula.{scheme.name}"),
+                words("column.parameters"): cost.parameters,
+                words("column.stored"): cost.stored_bytes,
+                words("column.computed"): cost.computed_bytes,
+                words("column.extends"): words("yes" if scheme.extends else "no"),
+                words("column.why"): words(f"extends.{scheme.name}"),
+            }
+        )
+    return pd.DataFrame(rows)

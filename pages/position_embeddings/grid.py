@@ -1,0 +1,62 @@
+"""Relative positions on a grid: rows and columns with tables of their own."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from pages.position_embeddings.grid_figures import grid_figure
+from pages.position_embeddings.tokens import ROUNDING, WIDTH, Asked
+from ui.chapter import Chapter
+from viz_core.lessons.position_embeddings.grid_terms import grid_terms
+from viz_core.lessons.position_embeddings.picture_tokens import picture_tokens
+from viz_core.lessons.position_embeddings.schemes import BY_NAME, relative_2d_module
+from viz_core.lessons.position_embeddings.setting import Setting, Sizes
+
+
+def relative_2d(chapter: Chapter, asked: Asked) -> None:
+    names, controls = chapter.words.group("figure"), chapter.controls
+    sizes = st.columns(4, gap="medium")
+    with sizes[0]:
+        height = int(controls.slider("grid-height", 1, 8, 4))
+    with sizes[1]:
+        width = int(controls.slider("grid-width", 1, 8, 6))
+    controls.keep_inside("row", height)
+    controls.keep_inside("column", width)
+    with sizes[2]:
+        row = int(controls.number("row", 1, height, min(2, height))) - 1
+    with sizes[3]:
+        column = int(controls.number("column", 1, width, min(3, width))) - 1
+    tokens = picture_tokens(height, width, WIDTH)
+    heads = asked.setting.sizes.num_heads
+    layer = Sizes(height * width, WIDTH, heads, height, width, per_head=asked.setting.sizes.per_head)
+    setting = Setting(tokens.X, layer, seed=asked.setting.seed)
+    q, _, _, bias = BY_NAME["relative-2d"].project(setting)
+    terms = grid_terms(q[0], relative_2d_module(setting), row, column, asked.head)
+    chapter.figure(
+        "grid",
+        grid_figure(terms, row, column, names),
+        on_select=lambda: _take_cell(chapter),
+        height=height,
+        width=width,
+        row=row + 1,
+        column=column + 1,
+    )
+    with chapter.claims():
+        from_module = bias[0, asked.head, row * width + column].reshape(height, width)
+        chapter.claim("sum", float((terms.total - from_module).abs().max()), ROUNDING)
+    chapter.text(
+        "factored",
+        height=height,
+        width=width,
+        vectors=2 * height + 2 * width - 2,
+        pairs=(2 * height - 1) * (2 * width - 1),
+    )
+
+
+def _take_cell(chapter: Chapter) -> None:
+    """A click on a cell makes it the query."""
+    points = st.session_state["figure-grid"].selection.points
+    if points:
+        row, column = points[0]["customdata"]
+        st.session_state[chapter.controls.key("row")] = int(row) + 1
+        st.session_state[chapter.controls.key("column")] = int(column) + 1

@@ -1,0 +1,42 @@
+"""Small maps of every scheme side by side, and the one colour scale they share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+from jaxtyping import Float
+
+from viz_core.figures.style import lay_out
+from viz_core.figures.token_map import scale_of, token_heatmap, token_ticks
+
+Labels = Mapping[str, str]
+
+
+def small_maps(
+    maps: Mapping[str, Float[np.ndarray, "n n"]], tokens: Sequence[str], shown: str, labels: Labels
+) -> dict[str, go.Figure]:
+    """One figure a map: no ticks, no colour bar; the pointer reads query, key and value."""
+    frame = lay_out(go.Figure(), labels["keys"], labels["queries"], height=156)
+    # Tokens stand on the axes, unseen: the pointer reads them there, and no cell has to carry its own.
+    frame.update_xaxes(showticklabels=False, ticks="", title_standoff=4, **token_ticks(tokens))
+    frame.update_yaxes(showticklabels=False, ticks="", title_standoff=4, autorange="reversed", **token_ticks(tokens))
+    frame.update_layout(margin={"l": 2, "r": 2, "t": 2, "b": 2}, font={"size": 11})
+    layout = frame.to_dict()["layout"]  # laid out once: that takes five times as long as a figure
+    layout.pop("template", None)
+    return {
+        name: go.Figure(token_heatmap(values, shown, showscale=False), layout=layout) for name, values in maps.items()
+    }
+
+
+def scale_strip(shown: str, labels: Labels) -> go.Figure:
+    """The one colour scale that all small maps share."""
+    colours, low, high = scale_of(shown)
+    steps = np.linspace(low, high, 129, dtype=np.float32)
+    figure = go.Figure(
+        go.Heatmap(z=steps[None], x=steps, colorscale=colours, zmin=low, zmax=high, showscale=False, hoverinfo="x")
+    )
+    figure.update_yaxes(visible=False)
+    lay_out(figure, labels[shown], "", height=88)
+    return figure.update_layout(margin={"l": 10, "r": 10, "t": 4, "b": 54})

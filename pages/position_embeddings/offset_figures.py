@@ -1,0 +1,94 @@
+"""Schemes by offset: which row of a table each query and key use, Shaw's clipping as published, T5's buckets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import plotly.graph_objects as go
+from jaxtyping import Int
+
+from viz_core.figures.style import ACCENT, CATEGORIES, KEYS, QUERIES, SIGNED_SCALE, lay_out
+from viz_core.positional import clipped_offsets
+
+Labels = Mapping[str, str]
+# Shaw 2018, table 2: BLEU of English-German newstest 2013 by clipping distance k.
+SHAW_BLEU = {0: 12.5, 1: 25.5, 2: 25.8, 4: 25.9, 16: 25.8, 64: 25.9, 256: 25.8}
+
+
+def index_figure(num_tokens: int, max_distance: int | None, labels: Labels) -> go.Figure:
+    """Which row of the table each query and key use: j - i + n - 1, or with clipping clip(j - i, -k, k) + k."""
+    reach = num_tokens - 1 if max_distance is None else max_distance
+    rows = clipped_offsets(num_tokens, reach).numpy()
+    offsets = (rows - reach).astype(np.float32)
+    figure = go.Figure(
+        go.Heatmap(
+            z=offsets,
+            text=rows.astype(str),
+            texttemplate="%{text}",
+            hovertemplate=f"{labels['index']} %{{text}} · {labels['offset']} %{{z:+d}}<extra></extra>",
+            colorscale=SIGNED_SCALE,
+            zmin=-max(1, num_tokens - 1),
+            zmax=max(1, num_tokens - 1),
+            xgap=1,
+            ygap=1,
+            colorbar={"title": labels["offset"], "thickness": 12},
+        )
+    )
+    figure.update_xaxes(dtick=1)
+    figure.update_yaxes(autorange="reversed", dtick=1)
+    return lay_out(figure, labels["keys"], labels["queries"], height=120 + 26 * max(6, num_tokens))
+
+
+def table_figure(num_tokens: int, labels: Labels) -> go.Figure:
+    """The rows of the table, 0 .. 2n - 2, and the offset each stands for."""
+    offsets = np.arange(-num_tokens + 1, num_tokens, dtype=np.float32)
+    figure = go.Figure(
+        go.Heatmap(
+            z=offsets[None],
+            text=[[f"{offset:+.0f}" if offset else "0" for offset in offsets]],
+            texttemplate="%{text}",
+            hovertemplate=f"{labels['index']} %{{x}} · {labels['offset']} %{{text}}<extra></extra>",
+            colorscale=SIGNED_SCALE,
+            zmin=-max(1, num_tokens - 1),
+            zmax=max(1, num_tokens - 1),
+            xgap=1,
+            showscale=False,
+        )
+    )
+    figure.update_xaxes(dtick=1 if num_tokens <= 6 else 2)
+    figure.update_yaxes(showticklabels=False)
+    return lay_out(figure, labels["index"], labels["offset"], height=124).update_layout(margin={"t": 6, "b": 50})
+
+
+def shaw_figure(max_distance: int, labels: Labels) -> go.Figure:
+    """BLEU by clipping distance as published, with the distance chosen here marked."""
+    distances = list(SHAW_BLEU)
+    figure = go.Figure(
+        go.Bar(
+            x=[str(k) for k in distances],
+            y=np.array(list(SHAW_BLEU.values()), dtype=np.float32),
+            text=[f"{bleu:.1f}" for bleu in SHAW_BLEU.values()],
+            marker={"color": [ACCENT if k == max_distance else CATEGORIES[-1] for k in distances]},
+            hovertemplate="k = %{x}: %{y:.1f}<extra></extra>",
+        )
+    )
+    figure.update_xaxes(type="category")
+    return lay_out(figure, labels["clipping"], labels["bleu"], height=300)
+
+
+def bucket_figure(offsets: Int[np.ndarray, "n"], buckets: Int[np.ndarray, "n"], labels: Labels) -> go.Figure:
+    """Which bucket each offset falls into; keys before the query in blue, after it in orange."""
+    figure = go.Figure()
+    sides = ((offsets <= 0, QUERIES, labels["before"]), (offsets > 0, KEYS, labels["after"]))
+    for side, colour, name in sides:
+        figure.add_scatter(
+            x=offsets[side],
+            y=buckets[side],
+            mode="lines+markers",
+            line={"color": colour, "shape": "hvh"},
+            marker={"size": 4},
+            name=name,
+            hovertemplate=f"{labels['offset']} %{{x}}: {labels['bucket']} %{{y}}<extra></extra>",
+        )
+    return lay_out(figure, labels["signed-offset"], labels["bucket"], height=380)

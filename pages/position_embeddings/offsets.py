@@ -1,0 +1,54 @@
+"""Schemes that are a table by offset: the skew step by step, Shaw's clipping."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import streamlit as st
+
+from pages.position_embeddings import skew_figures as skew
+from pages.position_embeddings.offset_figures import index_figure, shaw_figure, table_figure
+from pages.position_embeddings.tokens import ROUNDING, Asked
+from ui.chapter import Chapter
+from viz_core.lessons.position_embeddings.scheme_proofs import (
+    clipping_spread,
+    skew_error,
+)
+from viz_core.lessons.position_embeddings.schemes import BY_NAME
+
+
+def relative(chapter: Chapter, _asked: Asked) -> None:
+    names = chapter.words.group("figure")
+    chapter.heading("skew")
+    left, right = st.columns(2, gap="medium")
+    with left:
+        n = int(chapter.controls.slider("skew-n", 1, 12, 4))
+    with right:
+        step = int(chapter.controls.slider("step", 0, len(skew.STAGES) - 1, 0))
+    stage = skew.STAGES[step]
+    chapter.text(f"stage.{stage}", n=n, offsets=2 * n - 1, padded=2 * n, line=2 * n * n, extra=n - 1, rows=n + 1)
+    rows, columns = skew.skew_stages(n)[stage].shape
+    figure = skew.skew_figure(n, stage, names)
+    chapter.figure("skew", figure, n=n, stage=names[f"stage-{stage}"], rows=rows, columns=columns)
+    with chapter.claims():
+        chapter.claim("skew", skew_error(n), 0.0, n=n)
+    chapter.heading("index")
+    chapter.figure("table", table_figure(n, names), last=2 * n - 2, reach=n - 1)
+    chapter.figure("index", index_figure(n, None, names), n=n, last=2 * n - 2)
+
+
+def shaw(chapter: Chapter, asked: Asked) -> None:
+    names = chapter.words.group("figure")
+    k = int(chapter.controls.slider("k", 0, 16, 4))
+    n = len(asked.tokens.labels)
+    chapter.figure("index", index_figure(n, k, names), n=n, last=2 * k)
+    bias = BY_NAME["shaw"].position_scores(clipped(asked, k).setting.one_word())
+    with chapter.claims():
+        chapter.claim("clipped", clipping_spread(bias, k), ROUNDING, k=k)
+    chapter.figure("shaw", shaw_figure(k, names))
+
+
+def clipped(asked: Asked, k: int) -> Asked:
+    """The same layer and tokens, with offsets clipped at k."""
+    setting = replace(asked.setting, sizes=replace(asked.setting.sizes, max_distance=k))
+    return replace(asked, setting=setting)

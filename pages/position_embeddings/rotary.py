@@ -1,0 +1,53 @@
+"""Rotary positions: pairs that turn, and their product by distance."""
+
+from __future__ import annotations
+
+import streamlit as st
+import torch
+
+from pages.position_embeddings.rotary_figures import decay_figure, pairs_figure
+from pages.position_embeddings.tokens import Asked
+from ui.chapter import Chapter
+from viz_core.lessons.position_embeddings.rotary_decay import (
+    rotary_bound_ratio,
+    rotary_decay,
+    rotary_products,
+    rotary_shift_residual,
+)
+from viz_core.positional import (
+    apply_rotary,
+)
+
+EXACT = 1e-9  # float64
+
+
+def rotary(chapter: Chapter, _asked: Asked) -> None:
+    names, controls = chapter.words.group("figure"), chapter.controls
+    columns = st.columns(4, gap="medium")
+    with columns[0]:
+        m = int(controls.slider("m", 0, 100, 8))
+    with columns[1]:
+        n = int(controls.slider("key-position", 0, 100, 3))
+    with columns[2]:
+        d = controls.stops("d", (4, 8, 16, 32, 64, 128), 64)
+    with columns[3]:
+        base = controls.number("base", 2, 1_000_000, 10_000, 1000)
+    chapter.figure("pairs", pairs_figure(m, n, d, base, names), m=m, n=n, pairs=min(d, 16) // 2)
+    ones = torch.ones(d, dtype=torch.float64) * d**-0.5
+    offsets = torch.arange(-200, 201)
+    products, bound = rotary_products(ones, ones, offsets, base), rotary_decay(offsets, d, base)
+    here = float(rotary_products(ones, ones, torch.tensor([n - m]), base))
+    chapter.text("product", m=m, n=n, offset=f"{n - m:+d}", product=f"{here:.6f}")
+    chapter.figure(
+        "decay",
+        decay_figure(offsets.numpy(), products.numpy(), bound.numpy(), n - m, names),
+        here=f"{here:.3f}",
+        far=f"{float(bound[-1]):.3f}",
+    )
+    generator = torch.Generator().manual_seed(d)
+    q, k = torch.randn(2, d, dtype=torch.float64, generator=generator)
+    turned = apply_rotary(q.expand(1, 1, len(offsets), -1), offsets, base)
+    with chapter.claims():
+        chapter.claim("offset-only", rotary_shift_residual(q, k, offsets, base), EXACT)
+        chapter.claim("bound", rotary_bound_ratio(q, k, offsets, base), 1.0)
+        chapter.claim("length", float((turned.norm(dim=-1) - q.norm()).abs().max()), EXACT)

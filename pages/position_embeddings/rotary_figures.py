@@ -1,0 +1,52 @@
+"""Rotary positions: the pairs of a query and a key turning, and their product by distance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import plotly.graph_objects as go
+from jaxtyping import Float, Int
+
+from viz_core.figures.rotary_hands import hands_figure
+from viz_core.figures.style import ACCENT, KEYS, QUERIES, lay_out
+from viz_core.positional import angular_frequencies
+
+Labels = Mapping[str, str]
+
+
+def pairs_figure(query_position: int, key_position: int, num_hiddens: int, base: float, labels: Labels) -> go.Figure:
+    """A circle for each pair: the hand of a query (blue) and of a key (orange) that both start at 3 o'clock.
+
+    Pair j of position m points at the angle m omega_j; between the hands lies (m - n) omega_j. Of more
+    than eight pairs eight are drawn, evenly apart.
+    """
+    return hands_figure(query_position, key_position, angular_frequencies(num_hiddens, base).numpy(), labels)
+
+
+def decay_figure(
+    offsets: Int[np.ndarray, "n"],
+    products: Float[np.ndarray, "n"],
+    bound: Float[np.ndarray, "n"],
+    here: int,
+    labels: Labels,
+) -> go.Figure:
+    """q . k by offset and the bound of Su 2021, each 1 at offset 0; the offset chosen is marked."""
+    figure = go.Figure()
+    figure.add_scatter(
+        x=offsets,
+        y=bound.astype(np.float32),
+        name=labels["bound"],
+        line={"color": ACCENT, "dash": "dash"},
+        hovertemplate="%{y:.3f}",
+    )
+    figure.add_scatter(
+        x=offsets,
+        y=products.astype(np.float32),
+        name=labels["product"],
+        line={"color": QUERIES},
+        hovertemplate="%{y:.3f}",
+    )
+    figure.add_vline(x=here, line={"color": KEYS, "width": 1.5})
+    figure.update_layout(hovermode="x unified")
+    return lay_out(figure, labels["signed-offset"], labels["relative-product"], height=340)

@@ -1,0 +1,47 @@
+"""The permutation test: which schemes notice that the words were shuffled?"""
+
+from __future__ import annotations
+
+import streamlit as st
+import torch
+
+from pages.position_embeddings.tokens import ROUNDING, Asked
+from ui.chapter import Chapter
+from ui.controls import escape
+from viz_core.figures.residuals import residual_figure
+from viz_core.lessons.position_embeddings.order import order_residual
+from viz_core.lessons.position_embeddings.schemes import SCHEMES
+from viz_core.pretrained.token_vectors import shuffled_order
+
+ORDER_MATTERS = 1e-3  # far above rounding, far below what any scheme here does
+
+
+def shuffle(chapter: Chapter, asked: Asked) -> None:
+    """The permutation test: shuffle the words before attention or after it, under every scheme."""
+    labels = asked.tokens.labels
+    chapter.text("shuffle")
+    if len(set(labels)) < 2:
+        st.info(chapter.words("nothing-to-shuffle"), icon=":material/edit:")
+        return
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        number = int(chapter.controls.slider("order", 1, 20, 1))
+        backwards = chapter.controls.toggle("backwards")
+    order = torch.arange(len(labels)).flip(0) if backwards else shuffled_order(labels, number)
+    st.markdown(
+        chapter.words(
+            "shuffled",
+            before=escape(" ".join(labels)),
+            after=escape(" ".join(labels[i] for i in order.tolist())),
+        )
+    )
+    residuals = {scheme.name: order_residual(scheme, asked.setting, order) for scheme in SCHEMES}
+    names = {**chapter.words.group("figure"), **chapter.words.group("option")}
+    figure = residual_figure(residuals, ORDER_MATTERS, names["order-residual"], names)
+    summary = ", ".join(f"{names[name]} {residual:.2g}" for name, residual in residuals.items())
+    chapter.figure("order", figure, summary=summary)
+    with chapter.claims():
+        for scheme in SCHEMES:
+            if scheme.blind(asked.setting.sizes, order):
+                chapter.claim("blind", residuals[scheme.name], ROUNDING, scheme=names[scheme.name])
+            else:
+                chapter.claim_at_least("ordered", residuals[scheme.name], ORDER_MATTERS, scheme=names[scheme.name])

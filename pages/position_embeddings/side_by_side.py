@@ -1,0 +1,47 @@
+"""All schemes side by side, each a small map with a way to open it."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from pages.position_embeddings.map_figures import scale_strip, small_maps
+from pages.position_embeddings.tokens import Asked
+from ui.chapter import Chapter
+from viz_core.lessons.position_embeddings.schemes import SCHEMES
+
+
+def side_by_side(chapter: Chapter, asked: Asked) -> None:
+    """A small map of every scheme on one colour scale, each with a way to open it."""
+    names = chapter.words.group("figure")
+    chapter.text("side-by-side")
+    st.plotly_chart(
+        scale_strip(asked.shown, names),
+        key="figure-scale",
+        config={"displayModeBar": False},
+        alt=chapter.words("alt.scale", shown=names[asked.shown]),
+    )
+    maps = {scheme.name: asked.shown_map(scheme) for scheme in SCHEMES}
+    figures = small_maps(maps, asked.tokens.labels, asked.shown, names)
+    with st.container(horizontal=True, gap="xsmall", key="schemes"):
+        for scheme in SCHEMES:
+            values = maps[scheme.name]
+            label = chapter.words(f"option.{scheme.name}")
+            with st.container(border=True, width=174, gap=None, key=f"card-{scheme.name}"):
+                st.button(
+                    label,
+                    key=f"open-{scheme.name}",
+                    type="tertiary",
+                    help=chapter.words("open"),
+                    on_click=_open,
+                    args=(chapter, scheme.name),
+                )
+                low, high = f"{values.min():.2f}", f"{values.max():.2f}"
+                chapter.figure("small", figures[scheme.name], scheme=label, low=low, high=high)
+                st.caption(chapter.words(f"enters.{scheme.enters}"))
+    chapter.look_for("side-by-side")
+
+
+def _open(chapter: Chapter, name: str) -> None:
+    """Show one scheme closer: its tab, and it in the list."""
+    st.session_state[chapter.controls.key("section")] = chapter.words("option.closer")
+    st.session_state[chapter.controls.key("scheme")] = name

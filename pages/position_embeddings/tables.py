@@ -1,0 +1,46 @@
+"""Schemes that are a table by position: sinusoids, learned embeddings, one vector for each key."""
+
+from __future__ import annotations
+
+import streamlit as st
+import torch
+
+from pages.position_embeddings.experiment_figures import similarity_figure
+from pages.position_embeddings.tokens import ROUNDING, Asked
+from ui.chapter import Chapter
+from ui.contents import page, page_file
+from viz_core.lessons.position_embeddings.learn_table import offset_share
+from viz_core.lessons.position_embeddings.scheme_proofs import (
+    row_spread,
+)
+from viz_core.lessons.position_embeddings.schemes import BY_NAME, learned_table
+from viz_core.positional import (
+    sinusoidal_table,
+)
+
+
+def sinusoidal(chapter: Chapter, asked: Asked) -> None:
+    n, d = asked.setting.X.shape
+    _similarity(chapter, "sinusoidal", sinusoidal_table(n, d))
+    for name in ("sinusoidal-encoding", "relative-projection"):
+        if page_file(name).is_file():
+            st.page_link(page(name), icon=":material/arrow_forward:")
+
+
+def learned(chapter: Chapter, asked: Asked) -> None:
+    name = "fresh" if asked.setting.table is None else "shipped"
+    chapter.text(f"table-{name}")
+    _similarity(chapter, name, learned_table(asked.setting))
+
+
+def _similarity(chapter: Chapter, name: str, table: torch.Tensor) -> None:
+    share = offset_share(table @ table.T) if len(table) > 1 else 1.0
+    figure = similarity_figure({name: table.numpy()}, chapter.words.group("figure"))
+    chapter.figure("similarity", figure, share=f"{share:.0%}", n=len(table))
+
+
+def absolute(chapter: Chapter, asked: Asked) -> None:
+    """With the same word everywhere all queries are the same, and so are all rows."""
+    bias = BY_NAME["absolute"].position_scores(asked.setting.one_word())
+    with chapter.claims():
+        chapter.claim("same-rows", row_spread(bias), ROUNDING)

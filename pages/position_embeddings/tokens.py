@@ -1,0 +1,95 @@
+"""What is asked of every scheme: the tokens, the layer they meet, the opened head and what is shown of it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import streamlit as st
+from torch import Tensor
+
+from ui.chapter import Chapter
+from ui.models import translator_if_any
+from ui.sentence import type_sentence
+from viz_core.figures.raster import weights_image
+from viz_core.lessons.position_embeddings.picture_tokens import picture, picture_tokens, shipped_position_table
+from viz_core.lessons.position_embeddings.schemes import Scheme
+from viz_core.lessons.position_embeddings.setting import Setting, Sizes
+from viz_core.models.vit import resize_grid
+from viz_core.pretrained.token_vectors import Tokens, sentence_tokens
+
+MODEL = "transformer-en-fr"
+WIDTH = 256  # of tokens without the model, and of pictures; the model's own is the same
+MOST_TOKENS = 64
+HEADS = (1, 2, 4, 8)
+ROUNDING = 1e-5  # what float32 may lose in sums of a few hundred terms
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """The tokens and the layer the reader asks to see, the opened head, and what of it is shown."""
+
+    tokens: Tokens
+    setting: Setting
+    head: int
+    shown: str
+
+    def shown_map(self, scheme: Scheme) -> np.ndarray:
+        """What is shown of a scheme, for the opened head."""
+        show = {"added": scheme.position_scores, "scores": scheme.scores, "weights": scheme.weights}[self.shown]
+        return show(self.setting)[self.head].numpy()
+
+
+def ask(chapter: Chapter) -> Asked | None:
+    """The sentence or the picture, the heads and what to show; None where there are no tokens yet."""
+    controls = chapter.controls
+    with chapter.card("ask"):
+        first, second = st.columns([2, 3], gap="medium")
+        with first:
+            source = controls.choice("source", ("sentence", "one-word", "picture"), "sentence")
+        with second:
+            tokens = _picture(chapter) if source == "picture" else _sentence(chapter)
+        with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+            shown = controls.choice("show", ("added", "scores", "weights"), "added")
+            heads = controls.choice("heads", HEADS, 8)
+            head = int(controls.number("head", 1, heads, 1)) - 1
+            with controls.more():
+                per_head = controls.toggle("per-head")
+                seed = int(controls.number("seed", 0, 999, 0))
+    if not tokens.labels:
+        st.info(chapter.words("empty"), icon=":material/edit:")
+        return None
+    if tokens.total > len(tokens.labels):
+        st.warning(chapter.words("cut", total=f"{tokens.total:,}", most=MOST_TOKENS), icon=":material/content_cut:")
+    if source == "one-word":
+        tokens = tokens.one_word()
+    n, d = tokens.X.shape
+    sizes = Sizes(n, d, heads, tokens.height, tokens.width, per_head=per_head)
+    table = shipped_table() if source == "picture" else None
+    if table is not None:
+        side = math.isqrt(len(table))
+        table = resize_grid(table, (side, side), (tokens.height, tokens.width))
+    return Asked(tokens, Setting(tokens.X, sizes, table, seed), head, shown)
+
+
+def _sentence(chapter: Chapter) -> Tokens:
+    """The shipped translator's tokens; without it words with random vectors do as well."""
+    return sentence_tokens(type_sentence(chapter), MOST_TOKENS, WIDTH, translator_if_any(MODEL))
+
+
+def _picture(chapter: Chapter) -> Tokens:
+    sides, shown = st.columns([3, 1], gap="medium")
+    with sides:
+        height = int(chapter.controls.slider("height", 1, 8, 5))
+        width = int(chapter.controls.slider("width", 1, 8, 7))
+    shown.image(weights_image(picture(height, width), side=240, root=False), alt=chapter.words("alt.picture"))
+    table = shipped_table()
+    return picture_tokens(height, width, WIDTH if table is None else table.shape[1])
+
+
+@st.cache_resource(max_entries=1, show_spinner=False)
+def shipped_table() -> Tensor | None:
+    """The learned positions of the shipped picture model, where one ships whose width all numbers of heads divide."""
+    table = shipped_position_table()
+    return table if table is not None and table.shape[1] % (2 * max(HEADS)) == 0 else None

@@ -1,0 +1,62 @@
+"""The patches of a drawn picture as tokens, and a trained table of positions for their grid."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import torch
+from einops import rearrange
+from jaxtyping import Float
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from viz_core import pretrained
+from viz_core.pretrained.token_vectors import Tokens
+
+_PATCH = 8  # pixels on a side
+
+
+def picture_tokens(height: int, width: int, num_hiddens: int) -> Tokens:
+    """The patches of `picture(height, width)`, row-major, under one random projection (Dosovitskiy 2021, equation 1).
+
+    Raises:
+        ValueError: if a side is below 1.
+    """
+    pixels = torch.from_numpy(picture(height, width))
+    patches = rearrange(pixels, "(row p) (col q) -> (row col) (p q)", p=_PATCH, q=_PATCH)
+    patches = (patches - pixels.mean()) / pixels.std()
+    projection = torch.randn(_PATCH**2, num_hiddens, generator=torch.Generator().manual_seed(0)) / _PATCH
+    labels = tuple(f"{row + 1},{column + 1}" for row in range(height) for column in range(width))
+    return Tokens(labels, patches @ projection, height, width, height * width)
+
+
+def picture(height: int, width: int) -> Float[np.ndarray, "rows columns"]:
+    """A sun over waves, 0 to 1, of height x width patches of 8 x 8 pixels.
+
+    Raises:
+        ValueError: if a side is below 1.
+    """
+    if height < 1 or width < 1:
+        raise ValueError(f"height and width: expected at least 1, got {height} and {width}")
+    y, x = np.meshgrid(np.linspace(0, 1, _PATCH * height), np.linspace(0, 1, _PATCH * width), indexing="ij")
+    sun = 1 / (1 + np.exp(40 * (np.hypot(x - 0.68, y - 0.32) - 0.2)))
+    waves = 0.35 + 0.25 * np.sin(14 * np.pi * y**1.5 + 4 * np.sin(2 * np.pi * x))
+    sky = 0.15 + 0.35 * y
+    return np.clip(np.where(y > 0.62, waves, sky + 0.75 * sun), 0, 1).astype(np.float32)
+
+
+def shipped_position_table(folder: Path | None = None) -> Float[Tensor, "positions d"] | None:
+    """The learned positions of the first picture model that ships, without its class token; None where none ships.
+
+    A checkpoint that cannot be read counts as none: whoever opens that model is told so there.
+    """
+    root = folder or pretrained.CHECKPOINTS
+    for card in pretrained.available(root):
+        try:
+            with safe_open(root / card.name / "model.safetensors", framework="pt") as tensors:
+                if "pos_embedding" in tensors.keys():  # noqa: SIM118  not a dict
+                    return tensors.get_tensor("pos_embedding")[0, 1:].float()
+        except (OSError, SafetensorError):
+            continue
+    return None
