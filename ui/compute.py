@@ -52,6 +52,11 @@ def kept() -> Kept:
     return made
 
 
+def seconds_allowed() -> float:
+    """How long one computation may take: a long one ends itself by then."""
+    return settings().max_seconds
+
+
 def computed(says: str = "computing") -> Callable[[Callable[Arguments, Result]], Callable[Arguments, Result]]:
     """A function whose results are computed in a slot and kept for all sessions: of small values, and of nothing else.
 

@@ -10,11 +10,10 @@ import plotly.graph_objects as go
 from jaxtyping import Float
 from plotly.subplots import make_subplots
 
-from viz_core.figures.style import ACCENT, CATEGORIES, lay_out, mark_on_log_axis
+from viz_core.figures.style import ACCENT, CATEGORIES, Labels, lay_out, mark_on_log_axis
 from viz_core.lessons.architectures.costs import ARCHITECTURES, LayerSizes, layer_cost
 from viz_core.runtime.stopwatch import Measurement
 
-Labels = Mapping[str, str]
 # Every chart of the chapter: the layer's colour, and a mark for readers who do not tell colours apart.
 COLOURS = dict(zip(ARCHITECTURES, (ACCENT, *CATEGORIES[3:7]), strict=True))
 SYMBOLS = dict(zip(ARCHITECTURES, ("circle", "square", "diamond", "diamond-open", "triangle-up"), strict=True))

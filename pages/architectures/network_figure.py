@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import plotly.graph_objects as go
 
-from viz_core.figures.style import ACCENT, KEYS, QUERIES, lay_out
+from viz_core.figures.style import ACCENT, KEYS, QUERIES, Labels, lay_out
 from viz_core.lessons.architectures.costs import LayerSizes
 from viz_core.lessons.architectures.paths import Edge, Unit, connections, longest_path, shortest_path
 
-Labels = Mapping[str, str]
 QUIET = "rgba(128,128,128,0.55)"
 FAINT = "rgba(128,128,128,0.28)"
 

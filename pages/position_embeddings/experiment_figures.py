@@ -9,9 +9,7 @@ import plotly.graph_objects as go
 from jaxtyping import Float
 from plotly.subplots import make_subplots
 
-from viz_core.figures.style import CATEGORIES, QUERIES, SIGNED_SCALE, WEIGHTS_SCALE, lay_out
-
-Labels = Mapping[str, str]
+from viz_core.figures.style import CATEGORIES, QUERIES, SIGNED_SCALE, WEIGHTS_SCALE, Labels, lay_out
 
 
 def collapse_figure(curves: Mapping[str, Float[np.ndarray, "layers"]], labels: Labels) -> go.Figure:
@@ -57,37 +55,30 @@ def loss_figure(losses: Sequence[float], num_steps: int, references: Mapping[str
 
 def similarity_figure(tables: Mapping[str, Float[np.ndarray, "n d"]], labels: Labels) -> go.Figure:
     """p_i . p_j of each table, divided by its largest, side by side on one colour scale."""
-    figure = make_subplots(
-        rows=1, cols=len(tables), subplot_titles=[labels[f"table-{name}"] for name in tables], shared_yaxes=True
-    )
-    for column, table in enumerate(tables.values(), start=1):
-        similarity = table @ table.T
-        heatmap = go.Heatmap(
-            z=(similarity / np.abs(similarity).max()).astype(np.float32),
-            coloraxis="coloraxis",
-            hovertemplate="%{y}, %{x}: %{z:.3f}<extra></extra>",
-        )
-        figure.add_trace(heatmap, 1, column)
-    lay_out(figure, labels["position"], "", height=360)
-    figure.update_yaxes(range=[len(table) - 0.5, -0.5])
-    figure.update_yaxes(title=labels["position"], col=1)
+    products = {labels[f"table-{name}"]: table @ table.T for name, table in tables.items()}
+    similarities = {title: product / np.abs(product).max() for title, product in products.items()}
+    figure = _side_by_side(similarities, "%{y}, %{x}: %{z:.3f}", labels["position"], labels["position"], 360)
     bar = {"title": labels["similarity"], "thickness": 12}
     return figure.update_layout(coloraxis={"colorscale": SIGNED_SCALE, "cmin": -1, "cmax": 1, "colorbar": bar})
 
 
 def weights_figure(maps: Mapping[str, Float[np.ndarray, "n n"]], labels: Labels) -> go.Figure:
     """Attention weights of each map, side by side on one colour scale."""
-    figure = make_subplots(rows=1, cols=len(maps), subplot_titles=[labels[name] for name in maps], shared_yaxes=True)
-    for column, weights in enumerate(maps.values(), start=1):
-        heatmap = go.Heatmap(
-            z=weights.astype(np.float32),
-            coloraxis="coloraxis",
-            hovertemplate="%{y} → %{x}: %{z:.3f}<extra></extra>",
-        )
+    titled = {labels[name]: weights for name, weights in maps.items()}
+    figure = _side_by_side(titled, "%{y} → %{x}: %{z:.3f}", labels["keys"], labels["queries"], 340)
+    bar = {"title": labels["weights"], "thickness": 12}
+    return figure.update_layout(coloraxis={"colorscale": WEIGHTS_SCALE, "cmin": 0, "colorbar": bar})
+
+
+def _side_by_side(
+    maps: Mapping[str, Float[np.ndarray, "n n"]], hovertemplate: str, x: str, y: str, height: int
+) -> go.Figure:
+    """Maps by their titles, with the first row on top."""
+    figure = make_subplots(rows=1, cols=len(maps), subplot_titles=list(maps), shared_yaxes=True)
+    for column, values in enumerate(maps.values(), start=1):
+        cells = values.astype(np.float32)
+        heatmap = go.Heatmap(z=cells, coloraxis="coloraxis", hovertemplate=hovertemplate + "<extra></extra>")
         figure.add_trace(heatmap, 1, column)
-    lay_out(figure, labels["keys"], "", height=340)
-    figure.update_yaxes(range=[len(weights) - 0.5, -0.5])
-    figure.update_yaxes(title=labels["queries"], col=1)
-    return figure.update_layout(
-        coloraxis={"colorscale": WEIGHTS_SCALE, "cmin": 0, "colorbar": {"title": labels["weights"], "thickness": 12}}
-    )
+    lay_out(figure, x, "", height=height)
+    figure.update_yaxes(range=[len(values) - 0.5, -0.5])
+    return figure.update_yaxes(title=y, col=1)

@@ -7,11 +7,10 @@ import time
 import streamlit as st
 import torch
 
-from hosting.settings import settings
 from pages.position_embeddings import experiment_figures as figures
 from pages.position_embeddings.tokens import ROUNDING, Asked
 from ui.chapter import Chapter
-from ui.compute import in_a_slot
+from ui.compute import in_a_slot, seconds_allowed
 from viz_core.figures.residuals import residual_figure
 from viz_core.lessons.position_embeddings.learn_table import (
     Learning,
@@ -110,7 +109,7 @@ def _train(chapter: Chapter, kept: str, reach: int, num_steps: int) -> None:
         st.session_state[kept] = ((reach, num_steps), learning)
         said = chapter.words("training", step=f"{learning.step:,}", steps=f"{num_steps:,}")
         bar.progress(learning.step / num_steps, said)
-        if time.monotonic() - begun > settings().max_seconds:
+        if time.monotonic() - begun > seconds_allowed():
             break
     bar.empty()
     stop.empty()

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Int
 from plotly.subplots import make_subplots
 
-from viz_core.figures.style import QUERIES, SIGNED_SCALE, lay_out
+from viz_core.figures.style import QUERIES, SIGNED_SCALE, Labels, lay_out
 from viz_core.lessons.position_embeddings.grid_terms import GridTerms
-
-Labels = Mapping[str, str]
 
 
 def grid_figure(terms: GridTerms, row: int, column: int, labels: Labels) -> go.Figure:

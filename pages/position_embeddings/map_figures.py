@@ -8,10 +8,8 @@ import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Float
 
-from viz_core.figures.style import lay_out
+from viz_core.figures.style import Labels, lay_out
 from viz_core.figures.token_map import scale_of, token_heatmap, token_ticks
-
-Labels = Mapping[str, str]
 
 
 def small_maps(

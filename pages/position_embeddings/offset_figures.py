@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Int
 
-from viz_core.figures.style import ACCENT, CATEGORIES, KEYS, QUERIES, SIGNED_SCALE, lay_out
+from viz_core.figures.style import ACCENT, CATEGORIES, KEYS, QUERIES, SIGNED_SCALE, Labels, lay_out
 from viz_core.positional import clipped_offsets
 
-Labels = Mapping[str, str]
 # Shaw 2018, table 2: BLEU of English-German newstest 2013 by clipping distance k.
 SHAW_BLEU = {0: 12.5, 1: 25.5, 2: 25.8, 4: 25.9, 16: 25.8, 64: 25.9, 256: 25.8}
 

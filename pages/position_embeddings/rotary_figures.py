@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Float, Int
 
 from viz_core.figures.rotary_hands import hands_figure
-from viz_core.figures.style import ACCENT, KEYS, QUERIES, lay_out
+from viz_core.figures.style import ACCENT, KEYS, QUERIES, Labels, lay_out
 from viz_core.positional import angular_frequencies
-
-Labels = Mapping[str, str]
 
 
 def pairs_figure(query_position: int, key_position: int, num_hiddens: int, base: float, labels: Labels) -> go.Figure:
-    """A circle for each pair: the hand of a query (blue) and of a key (orange) that both start at 3 o'clock.
-
-    Pair j of position m points at the angle m omega_j; between the hands lies (m - n) omega_j. Of more
-    than eight pairs eight are drawn, evenly apart.
-    """
+    """The hands of the pairs of d dimensions, pair j with frequency omega_j = base^(-2j/d)."""
     return hands_figure(query_position, key_position, angular_frequencies(num_hiddens, base).numpy(), labels)
 
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 import plotly.graph_objects as go
 import torch
 from jaxtyping import Float, Int
 
-from viz_core.figures.style import ACCENT, SIGNED_SCALE, lay_out
+from viz_core.figures.style import ACCENT, SIGNED_SCALE, Labels, lay_out
 from viz_core.positional import relative_to_absolute_steps
 
-Labels = Mapping[str, str]
 STAGES = ("scores", "padded", "flattened", "extended", "reshaped", "result")
 _PADDING = "#9aa0a6"
 

@@ -37,8 +37,7 @@ def dot_scores(queries: Queries, keys: Keys) -> Scores:
     Raises:
         ValueError: if queries and keys differ in width or batch size.
     """
-    if queries.shape[-1] != keys.shape[-1]:
-        raise ValueError(f"expected queries and keys of one width, got {queries.shape[-1]} and {keys.shape[-1]}")
+    check_same_width(queries, keys)
     return batch_product(queries, keys.transpose(1, 2))
 
 
@@ -70,3 +69,9 @@ def general_scores(
     if tuple(M.shape) != expected:
         raise ValueError(f"M: expected shape {expected}, got {tuple(M.shape)}")
     return batch_product(queries @ M, keys.transpose(1, 2))
+
+
+def check_same_width(queries: Tensor, keys: Tensor) -> None:
+    """Refuse queries and keys that have no dot product."""
+    if queries.shape[-1] != keys.shape[-1]:
+        raise ValueError(f"expected queries and keys of one width, got {queries.shape[-1]} and {keys.shape[-1]}")

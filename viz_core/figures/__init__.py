@@ -1,1 +1,1 @@
-"""Tensors in, pictures out: plotly figures, and the bytes of the attention view."""
+"""Tensors in, pictures out: the kit plotly figures share, and the bytes that canvas components draw."""

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Float
 
-from viz_core.figures.style import ACCENT, CATEGORIES, SIGNED_SCALE, lay_out
-
-Labels = Mapping[str, str]
+from viz_core.figures.style import ACCENT, CATEGORIES, SIGNED_SCALE, Labels, lay_out
 
 
 def slopes_figure(slopes: Float[np.ndarray, "heads"], head: int, labels: Labels) -> go.Figure:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import plotly.graph_objects as go
 
-from viz_core.figures.style import ACCENT, CATEGORIES, escape_labels, lay_out
-
-Labels = Mapping[str, str]
+from viz_core.figures.style import ACCENT, CATEGORIES, Labels, escape_labels, lay_out
 
 
 def bars_figure(

@@ -7,13 +7,11 @@ from collections.abc import Mapping
 import numpy as np
 import plotly.graph_objects as go
 
-from viz_core.figures.style import ACCENT, CATEGORIES, lay_out
-
-Labels = Mapping[str, str]
+from viz_core.figures.style import ACCENT, CATEGORIES, Labels, lay_out
 
 
 def residual_figure(residuals: Mapping[str, float], threshold: float, title: str, labels: Labels) -> go.Figure:
-    """A number for each scheme on a logarithmic axis, those above the threshold in the accent colour.
+    """A number for each of several things on a logarithmic axis, those above the threshold in the accent colour.
 
     0 is drawn at the rounding error of float32.
     """

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Float
 
-from viz_core.figures.style import CATEGORIES, KEYS, QUERIES, lay_out
+from viz_core.figures.style import CATEGORIES, KEYS, QUERIES, Labels, lay_out
 
-Labels = Mapping[str, str]
 _PER_ROW, _SPACING, _MOST_PAIRS = 4, 2.7, 8
 
 
 def hands_figure(
     query_position: int, key_position: int, frequencies: Float[np.ndarray, "pairs"], labels: Labels
 ) -> go.Figure:
-    """The same for any frequencies, such as those a trained model has, in radians a position."""
+    """A circle for each pair: the hand of a query (blue) and of a key (orange) that both start at 3 o'clock.
+
+    A hand of frequency omega at position m points at the angle m omega; between the hands lies (m - n) omega. Of more
+    than eight pairs eight are drawn, evenly apart.
+
+    Args:
+        frequencies: of a formula or of a trained model, in radians a position.
+    """
     pairs = np.arange(0, len(frequencies), max(1, len(frequencies) // _MOST_PAIRS))
     omegas = frequencies[pairs]
     centres = np.array([[_SPACING * (j % _PER_ROW), -1.12 * _SPACING * (j // _PER_ROW)] for j in range(len(omegas))])

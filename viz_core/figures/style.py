@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import plotly.graph_objects as go
 
@@ -14,6 +15,8 @@ CATEGORIES = (QUERIES, KEYS, VALUES, "#cc79a7", "#e69f00", "#56b4e9", "#7a6f00",
 WEIGHTS_SCALE = "Viridis"  # weights and other quantities from 0 up
 SIGNED_SCALE = "RdBu_r"  # signed values, centred on zero
 ACCENT = "#0b8a7f"
+
+Labels = Mapping[str, str]  # what a figure says, by name: a page reads it from the words of its chapter
 
 
 def lay_out(figure: go.Figure, x: str, y: str, height: int = 360) -> go.Figure:

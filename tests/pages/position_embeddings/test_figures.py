@@ -18,15 +18,11 @@ from pages.position_embeddings.skew_figures import (
     skew_figure,
     skew_stages,
 )
-from viz_core.figures import alibi, token_map
-from viz_core.figures.residuals import residual_figure
-from viz_core.figures.rotary_hands import hands_figure
 from viz_core.figures.style import ACCENT
+from viz_core.figures.token_map import SCORE_LIMIT
 from viz_core.lessons.position_embeddings.grid_terms import grid_terms
 from viz_core.positional import (
     RelativePositionEmbedding2d,
-    alibi_slopes,
-    angular_frequencies,
     t5_relative_position_bucket,
 )
 
@@ -45,7 +41,7 @@ def test_small_maps_share_one_scale_and_read_out_tokens() -> None:
         trace = figure.data[0]
         assert np.array_equal(trace.z, maps[name].astype(np.float32))
         assert trace.z.dtype == np.float32
-        assert (trace.zmin, trace.zmax) == (-token_map.SCORE_LIMIT, token_map.SCORE_LIMIT)
+        assert (trace.zmin, trace.zmax) == (-SCORE_LIMIT, SCORE_LIMIT)
         assert figure.layout.xaxis.ticktext == ("&lt;b&gt;", "x")
         assert titled(figure)
 
@@ -54,8 +50,6 @@ def test_small_maps_share_one_scale_and_read_out_tokens() -> None:
 def test_the_strip_shows_the_scale_of_the_maps(shown: str, limits: tuple[float, float]) -> None:
     trace = map_figures.scale_strip(shown, LABELS).data[0]
     assert (trace.z.min(), trace.z.max()) == limits == (trace.zmin, trace.zmax)
-    large = token_map.token_map(np.eye(3), ["a", "b", "c"], shown, LABELS).data[0]
-    assert (large.zmin, large.zmax) == limits
 
 
 def test_the_skew_of_four_tokens_by_hand() -> None:
@@ -127,15 +121,10 @@ def test_the_grid_shows_terms_offsets_and_cells_to_click() -> None:
     assert figure.layout.coloraxis.cmin == -figure.layout.coloraxis.cmax
 
 
-def test_hands_stand_at_their_angles() -> None:
-    figure = rotary_figures.pairs_figure(8, 3, 64, 10000.0, LABELS)
-    omegas = angular_frequencies(64).numpy()[::4]
-    for trace, position in ((figure.data[1], 8), (figure.data[2], 3)):
-        x, y = (values.reshape(-1, 3) for values in (trace.x, trace.y))
-        assert len(x) == 8
-        angles = np.arctan2(y[:, 1] - y[:, 0], x[:, 1] - x[:, 0])
-        np.testing.assert_allclose(np.exp(1j * angles), np.exp(1j * position * omegas), atol=1e-5)
-    assert figure.data[3].text[:2] == ("label 0", "label 4")
+def test_the_pairs_turn_at_the_formulas_frequencies() -> None:
+    hands = rotary_figures.pairs_figure(8, 3, 16, 100.0, LABELS).data[1]
+    turned = 8 * 100.0 ** (-np.arange(0, 16, 2) / 16)
+    np.testing.assert_allclose(hands.customdata[::3], np.degrees(turned) % 360, rtol=1e-5)
 
 
 def test_decay_curves_and_the_offset_chosen() -> None:
@@ -144,14 +133,6 @@ def test_decay_curves_and_the_offset_chosen() -> None:
     assert figure.data[0].y.tolist() == (offsets * 3).tolist()
     assert figure.data[1].y.tolist() == (offsets * 2).tolist()
     assert figure.layout.shapes[0].x0 == -2
-
-
-def test_alibi_slopes_and_penalties() -> None:
-    figure = alibi.slopes_figure(alibi_slopes(8).numpy(), 2, LABELS)
-    assert figure.data[0].y.tolist() == [2.0**-i for i in range(1, 9)]
-    assert [i for i, colour in enumerate(figure.data[0].marker.color) if colour == ACCENT] == [2]
-    penalty = alibi.penalty_figure(np.array([[0.0, -2], [-2, 0]]), LABELS).data[0]
-    assert (penalty.zmin, penalty.zmax) == (-2, 2)
 
 
 def test_buckets_are_split_by_side() -> None:
@@ -167,15 +148,6 @@ def test_published_bleu_by_clipping_distance() -> None:
     assert list(offset_figures.SHAW_BLEU) == [0, 1, 2, 4, 16, 64, 256]
     bar = offset_figures.shaw_figure(2, LABELS).data[0]
     assert bar.marker.color[2] == ACCENT != bar.marker.color[3]
-
-
-def test_residuals_say_their_number_even_where_log_has_none() -> None:
-    names = {"a": "A", "b": "B"}
-    bar = residual_figure({"a": 0.0, "b": 2.0}, 1e-3, "title", names).data[0]
-    assert bar.y == ("B", "A")
-    assert bar.text == ("2", "0")
-    assert bar.x[1] > 0
-    assert bar.marker.color[0] == ACCENT != bar.marker.color[1]
 
 
 def test_experiment_figures_hold_their_numbers() -> None:
@@ -197,10 +169,3 @@ def test_costs_leave_out_schemes_that_need_nothing() -> None:
     figure = cost_figure(lines, "n", "parameters", LABELS)
     assert [trace.y.tolist() for trace in figure.data] == [[16, 32]]
     assert figure.layout.xaxis.title.text == "n"
-
-
-def test_hands_of_a_models_frequencies_are_those_of_the_formula() -> None:
-    ours = hands_figure(8, 3, angular_frequencies(16).numpy(), LABELS)
-    assert np.array_equal(
-        ours.data[1].x, rotary_figures.pairs_figure(8, 3, 16, 10000.0, LABELS).data[1].x, equal_nan=True
-    )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from viz_core.pretrained import MAX_CHARACTERS
-from viz_core.pretrained.samples import sentences
+from viz_core.pretrained.samples import sentence, sentences
 from viz_core.pretrained.tokenization import clean
 
 
@@ -26,3 +28,9 @@ def test_every_sample_can_be_asked_for_and_compared() -> None:
         assert sample.references
         for text in (sample.english, *sample.references):
             assert clean(text) == text
+
+
+def test_a_sample_by_its_name() -> None:
+    assert sentence("cat") == next(sample.english for sample in sentences() if sample.id == "cat")
+    with pytest.raises(ValueError, match="expected one of .*cat.*, got 'dog'"):
+        sentence("dog")

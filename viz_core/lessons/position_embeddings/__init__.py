@@ -1,1 +1,1 @@
-"""Position schemes tried: proofs, costs, experiments."""
+"""Every position scheme on the same tokens: a register of them, what they cost, proofs, experiments."""

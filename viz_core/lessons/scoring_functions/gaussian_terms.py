@@ -8,6 +8,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from viz_core.attention.scoring import check_same_width
+
 
 class GaussianTerms(NamedTuple):
     """The three parts of a Gaussian score; their sum is -1/2 ||q - k||^2."""
@@ -28,7 +30,7 @@ def gaussian_scores(
     Raises:
         ValueError: if queries and keys differ in width.
     """
-    _check_widths(queries, keys)
+    check_same_width(queries, keys)
     return -0.5 * (queries[:, None] - keys[None]).square().sum(dim=-1)
 
 
@@ -42,7 +44,7 @@ def gaussian_terms(queries: Float[Tensor, "queries d"], keys: Float[Tensor, "key
     Raises:
         ValueError: if queries and keys differ in width.
     """
-    _check_widths(queries, keys)
+    check_same_width(queries, keys)
     return GaussianTerms(
         product=queries @ keys.T,
         key_term=-0.5 * keys.square().sum(dim=-1)[None],
@@ -55,8 +57,3 @@ def to_one_length(keys: Float[Tensor, "keys d"]) -> Float[Tensor, "keys d"]:
     lengths = keys.norm(dim=-1, keepdim=True)
     common = keys.square().sum(dim=-1).mean().sqrt()
     return torch.where(lengths > 0, keys / lengths.clamp_min(1e-12) * common, keys)
-
-
-def _check_widths(queries: Tensor, keys: Tensor) -> None:
-    if queries.shape[-1] != keys.shape[-1]:
-        raise ValueError(f"expected queries and keys of one width, got {queries.shape[-1]} and {keys.shape[-1]}")
