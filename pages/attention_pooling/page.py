@@ -2,7 +2,10 @@
 
 import streamlit as st
 
-from pages.attention_pooling import parts
+from pages.attention_pooling.fit import claims, data, picture, readout, weights_map
+from pages.attention_pooling.kernels import every_kernel, kernels, widths
+from pages.attention_pooling.learn_width import learning
+from pages.attention_pooling.pooling import ask, ask_kernel
 from ui.chapter import Chapter
 from viz_core.attention import boxcar, constant, epanechnikov, gaussian, nadaraya_watson, triangular
 from viz_core.attention.kernel_pooling import kernel_weights
@@ -13,33 +16,33 @@ from viz_core.lessons.attention_pooling.pooling_as_attention import gaussian_poo
 chapter = Chapter("attention-pooling")
 chapter.question()
 with chapter.card("fit"):
-    kernel = parts.ask_kernel(chapter)
-    picture, side = st.columns([3, 2], gap="large")
+    kernel = ask_kernel(chapter)
+    left, side = st.columns([3, 2], gap="large")
     with side:
-        pooling = parts.ask(chapter, kernel)
+        pooling = ask(chapter, kernel)
         if pooling is not None:
-            parts.readout(chapter, pooling)
+            readout(chapter, pooling)
     if pooling is None:
         st.stop()
-    with picture:
-        figure, fit = parts.picture(chapter, pooling)
+    with left:
+        figure, fit = picture(chapter, pooling)
 
-kernels, weights = st.columns(2, gap="large")
-with kernels:
+for_kernels, for_weights = st.columns(2, gap="large")
+with for_kernels:
     chapter.heading("kernels")
-    parts.kernels(chapter, pooling)
-with weights:
+    kernels(chapter, pooling)
+with for_weights:
     chapter.heading("map")
-    parts.weights_map(chapter, pooling)
+    weights_map(chapter, pooling)
 
 chapter.heading("mathematics")
 chapter.text("mathematics")
-parts.claims(chapter, pooling, fit)
+claims(chapter, pooling, fit)
 
 chapter.tabs(
-    widths=lambda: parts.widths(chapter, pooling),
-    kernels=lambda: parts.every_kernel(chapter, pooling),
-    learn=lambda: parts.learning(chapter, pooling),
+    widths=lambda: widths(chapter, pooling),
+    kernels=lambda: every_kernel(chapter, pooling),
+    learn=lambda: learning(chapter, pooling),
 )
 
 chapter.exercise("narrow")
@@ -57,4 +60,4 @@ chapter.code(
     learn_width,
     gaussian_pooling_as_attention,
 )
-chapter.downloads(figure, **parts.data(fit))
+chapter.downloads(figure, **data(fit))

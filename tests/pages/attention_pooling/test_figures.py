@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from pages.attention_pooling.figures import Fit, fit_figure, kernels_figure, map_figure, panels_figure, width_figure
+from pages.attention_pooling.fit_figures import Fit, fit_figure, map_figure, panels_figure
+from pages.attention_pooling.kernel_figures import kernels_figure, width_figure
 from ui.words import load_words
 from viz_core.attention import boxcar, gaussian, nadaraya_watson
 from viz_core.attention.kernels import KERNELS, Kernel, with_width

@@ -1,22 +1,18 @@
-"""Pictures of kernel regression: the fit and one query's weights, the map of all weights, kernels, small multiples."""
+"""Kernel regression in pictures: the fit, the weights of one query or of all, fits side by side."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import plotly.graph_objects as go
-import torch
 from jaxtyping import Float
 from plotly.subplots import make_subplots
 from torch import Tensor
 
-from viz_core.attention.kernels import Kernel, with_width
-from viz_core.figures.style import ACCENT, CATEGORIES, KEYS, QUERIES, VALUES, WEIGHTS_SCALE, lay_out
-from viz_core.lessons.attention_pooling.kernel_width import WidthSearch
+from viz_core.figures.style import CATEGORIES, KEYS, QUERIES, VALUES, WEIGHTS_SCALE, Labels, lay_out
 
-Labels = Mapping[str, str]
 TRUTH = CATEGORIES[7]
 
 
@@ -50,16 +46,16 @@ def fit_figure(fit: Fit, query: float, at_query: float, weights: Float[Tensor, "
     _add_curves(figure, fit, labels, True, row=1, col=1)
     top = float(weights.max()) or 1.0
     figure.add_scatter(
-        x=_array(fit.x_train),
-        y=_array(fit.y_train),
+        x=to_array(fit.x_train),
+        y=to_array(fit.y_train),
         mode="markers",
         marker={
             "color": VALUES,
-            "size": (6 + 14 * np.sqrt(_array(weights) / top)).astype(np.float32),
+            "size": (6 + 14 * np.sqrt(to_array(weights) / top)).astype(np.float32),
             "opacity": 0.75,
             "line": {"width": 0},
         },
-        customdata=_array(weights),
+        customdata=to_array(weights),
         hovertemplate=labels["key-value"].format(x="%{x:.3f}", y="%{y:.3f}", weight="%{customdata:.4f}")
         + "<extra></extra>",
         name=labels["values"],
@@ -78,8 +74,8 @@ def fit_figure(fit: Fit, query: float, at_query: float, weights: Float[Tensor, "
             col=1,
         )
     figure.add_bar(
-        x=_array(fit.x_train),
-        y=_array(weights),
+        x=to_array(fit.x_train),
+        y=to_array(weights),
         width=np.full(len(weights), 0.03, dtype=np.float32),
         marker={"color": KEYS, "line": {"width": 0}},
         hovertemplate=labels["key-weight"].format(x="%{x:.3f}", weight="%{y:.4f}") + "<extra></extra>",
@@ -95,25 +91,6 @@ def fit_figure(fit: Fit, query: float, at_query: float, weights: Float[Tensor, "
     figure.update_yaxes(title=labels["y"], row=1, zeroline=False)
     figure.update_yaxes(title=labels["weight"], row=2, rangemode="tozero", nticks=4)
     return figure.update_layout(showlegend=True)
-
-
-def kernels_figure(kernels: Mapping[str, Kernel], chosen: str, width: float, labels: Labels) -> go.Figure:
-    """Every kernel at this width against the distance, the chosen one thick."""
-    span = float(max(3 * width, 0.5))
-    distances = torch.linspace(-span, span, 601, dtype=torch.float64)
-    figure = go.Figure()
-    for (name, kernel), colour in zip(kernels.items(), CATEGORIES[2:], strict=False):
-        figure.add_scatter(
-            x=_array(distances),
-            y=_array(with_width(kernel, width)(distances)),
-            mode="lines",
-            line={"color": ACCENT if name == chosen else colour, "width": 4 if name == chosen else 1.5},
-            opacity=1 if name == chosen else 0.75,
-            name=labels[name],
-            hovertemplate=f"{labels[name]}: %{{x:.3f}} → %{{y:.4f}}<extra></extra>",
-        )
-    lay_out(figure, labels["distance"], labels["nearness"], 430)
-    return figure.update_yaxes(range=[-0.04, 1.08])
 
 
 def map_figure(fit: Fit, labels: Labels) -> go.Figure:
@@ -137,8 +114,8 @@ def panels_figure(fits: Sequence[Fit], labels: Labels) -> go.Figure:
     for col, fit in enumerate(fits, start=1):
         _add_curves(figure, fit, labels, col == 1, row=1, col=col)
         figure.add_scatter(
-            x=_array(fit.x_train),
-            y=_array(fit.y_train),
+            x=to_array(fit.x_train),
+            y=to_array(fit.y_train),
             mode="markers",
             marker={"color": VALUES, "size": 5, "opacity": 0.6},
             hovertemplate="(%{x:.2f}, %{y:.2f})<extra></extra>",
@@ -162,36 +139,6 @@ def panels_figure(fits: Sequence[Fit], labels: Labels) -> go.Figure:
     return figure.update_layout(showlegend=True, margin={"t": 60}, legend={"y": 1.08, "font": {"size": 12}})
 
 
-def width_figure(search: WidthSearch, true_errors: Float[Tensor, "widths"], width: float, labels: Labels) -> go.Figure:
-    """Leave-one-out error by width with its minimum, and the error against the truth, which no data can show."""
-    figure = go.Figure()
-    for errors, colour, dash, name in (
-        (search.errors, ACCENT, "solid", "left-out"),
-        (true_errors, TRUTH, "dash", "true-error"),
-    ):
-        figure.add_scatter(
-            x=_array(search.widths),
-            y=_array(errors),
-            mode="lines",
-            line={"color": colour, "dash": dash, "width": 2.5},
-            name=labels[name],
-            hovertemplate=labels["width-error"].format(width="%{x:.3f}", error="%{y:.4f}") + "<extra></extra>",
-        )
-    figure.add_scatter(
-        x=np.array([search.best], dtype=np.float32),
-        y=np.array([search.error], dtype=np.float32),
-        mode="markers",
-        marker={"color": ACCENT, "size": 15, "symbol": "star"},
-        name=labels["best"],
-        hovertemplate=labels["width-error"].format(width="%{x:.3f}", error="%{y:.4f}") + "<extra></extra>",
-    )
-    figure.add_vline(x=width, line={"color": QUERIES, "width": 1.5, "dash": "dash"})
-    lay_out(figure, labels["width"], labels["error"], 420)
-    ticks = [0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10]
-    figure.update_xaxes(type="log", tickvals=ticks, ticktext=[f"{tick:g}" for tick in ticks])
-    return figure.update_yaxes(rangemode="tozero")
-
-
 def _add_curves(figure: go.Figure, fit: Fit, labels: Labels, legend: bool, **place: int) -> None:
     """The truth, dashed, and the fit, which has gaps where it is NaN."""
     lines = (
@@ -200,8 +147,8 @@ def _add_curves(figure: go.Figure, fit: Fit, labels: Labels, legend: bool, **pla
     )
     for values, name, line in lines:
         figure.add_scatter(
-            x=_array(fit.x_val),
-            y=_array(values),
+            x=to_array(fit.x_val),
+            y=to_array(values),
             mode="lines",
             line=line,
             connectgaps=False,
@@ -215,17 +162,17 @@ def _add_curves(figure: go.Figure, fit: Fit, labels: Labels, legend: bool, **pla
 
 def _weights_map(fit: Fit, labels: Labels, showscale: bool) -> go.Heatmap:
     return go.Heatmap(
-        z=_array(fit.weights),
-        y=_array(fit.x_val),
+        z=to_array(fit.weights),
+        y=to_array(fit.x_val),
         zmin=0,
         colorscale=WEIGHTS_SCALE,
         showscale=showscale,
         colorbar={"thickness": 10, "title": {"text": labels["weight"]}},
-        customdata=np.broadcast_to(_array(fit.x_train), fit.weights.shape),
+        customdata=np.broadcast_to(to_array(fit.x_train), fit.weights.shape),
         hovertemplate=labels["map-cell"].format(query="%{y:.2f}", key="%{customdata:.3f}", weight="%{z:.4f}")
         + "<extra></extra>",
     )
 
 
-def _array(values: Tensor) -> np.ndarray:
+def to_array(values: Tensor) -> np.ndarray:
     return values.float().numpy()

@@ -1,0 +1,99 @@
+"""The fit: one query in numbers, the curve, the weights of all queries, and what must be true of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import plotly.graph_objects as go
+import streamlit as st
+import torch
+
+from pages.attention_pooling.fit_figures import Fit, fit_figure, map_figure
+from pages.attention_pooling.pooling import CURVE_QUERIES, MAP_QUERIES, Pooling, kernel_name, labels
+from ui.chapter import Chapter
+from viz_core.lessons.attention_pooling.kernel_width import shortcut_error
+from viz_core.lessons.attention_pooling.noisy_points import SPAN
+from viz_core.lessons.attention_pooling.pooling_as_attention import gaussian_pooling_as_attention
+
+
+def readout(chapter: Chapter, pooling: Pooling) -> None:
+    """The reader's query in numbers."""
+    if pooling.kernel == "constant":
+        st.caption(chapter.words("constant"))
+    fit = pooling.fit(torch.tensor([pooling.query], dtype=torch.float64))
+    weights, answer = fit.weights[0], float(fit.y_hat)
+    values = {"query": f"{pooling.query:.2f}", "truth": f"{float(fit.truth):.4f}", "n": pooling.n}
+    if np.isnan(answer):
+        chapter.text("readout.none", **values)
+        return
+    heaviest = int(weights.argmax())
+    chapter.text(
+        "readout",
+        answer=f"{answer:.4f}",
+        reached=int((weights > 0).sum()),
+        largest=f"{float(weights[heaviest]):.4f}",
+        key=f"{float(fit.x_train[heaviest]):.3f}",
+        **values,
+    )
+
+
+def picture(chapter: Chapter, pooling: Pooling) -> tuple[go.Figure, Fit]:
+    """The fit beside the truth, and the weights of the query on every key."""
+    fit = pooling.fit(CURVE_QUERIES)
+    at_query = pooling.fit(torch.tensor([pooling.query], dtype=torch.float64))
+    answer = float(at_query.y_hat)
+    figure = fit_figure(fit, pooling.query, answer, at_query.weights[0], labels(chapter))
+    chapter.figure(
+        "fit",
+        figure,
+        n=pooling.n,
+        kernel=kernel_name(chapter, pooling.kernel),
+        width=f"{pooling.width:g}",
+        query=f"{pooling.query:.2f}",
+        answer=chapter.words("no-answer") if np.isnan(answer) else f"{answer:.3f}",
+        error=f"{float((fit.y_hat - fit.truth).square().nanmean()):.3f}",
+    )
+    gaps = fit.x_val[fit.y_hat.isnan()]
+    if len(gaps):
+        share = f"{len(gaps) / len(fit.x_val):.0%}"
+        words = chapter.words("gaps", low=f"{float(gaps[0]):.2f}", high=f"{float(gaps[-1]):.2f}", share=share)
+        st.caption(f":material/info: {words}")
+    return figure, fit
+
+
+def weights_map(chapter: Chapter, pooling: Pooling) -> None:
+    """All queries by all keys."""
+    fit = pooling.fit(MAP_QUERIES)
+    chapter.figure(
+        "map",
+        map_figure(fit, labels(chapter)),
+        queries=len(fit.x_val),
+        n=pooling.n,
+        largest=f"{float(fit.weights.max()):.3f}",
+        empty=int((~fit.weights.any(dim=1)).sum()),
+    )
+
+
+def claims(chapter: Chapter, pooling: Pooling, fit: Fit) -> None:
+    """What must be true of pooling, on this data."""
+    reached = ~fit.y_hat.isnan()
+    sums = fit.weights[reached].sum(dim=1)
+    scale = 1 + float(fit.y_train.abs().max())
+    x, y = pooling.points()
+    with chapter.claims():
+        chapter.claim("sums", float((sums - 1).abs().max()) if len(sums) else 0.0, 1e-12, reached=int(reached.sum()))
+        inside = fit.y_hat[reached]
+        outside = torch.cat([inside - y.max(), y.min() - inside]).clamp_min(0)
+        chapter.claim("between", float(outside.max()) if len(inside) else 0.0, 1e-12 * scale)
+        chapter.claim("shortcut", shortcut_error(x, y, pooling.stretched()), 1e-10 * scale)
+        if pooling.kernel == "gaussian":
+            attended = gaussian_pooling_as_attention(x, y, fit.x_val, pooling.width)
+            # q k / sigma^2 grows as the width shrinks, and its rounding with it.
+            tolerance = 1e-14 * scale * (1 + (SPAN / pooling.width) ** 2)
+            chapter.claim("attention", float((attended - fit.y_hat).abs().max()), tolerance)
+
+
+def data(fit: Fit) -> dict[str, np.ndarray]:
+    """What the picture shows, the curve first: query, truth, fit."""
+    curve = torch.stack([fit.x_val, fit.truth, fit.y_hat], dim=1)
+    points = torch.stack([fit.x_train, fit.y_train], dim=1)
+    return {"curve": curve.numpy(), "points": points.numpy(), "weights": fit.weights.numpy()}

@@ -1,0 +1,70 @@
+"""What is pooled: points, a kernel, a width and a query."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import streamlit as st
+import torch
+from torch import Tensor
+
+from pages.attention_pooling.fit_figures import Fit
+from ui.chapter import Chapter
+from viz_core.attention.kernel_pooling import nadaraya_watson
+from viz_core.attention.kernels import KERNELS, Kernel, with_width
+from viz_core.lessons.attention_pooling.noisy_points import SPAN, book_curve, noisy_points
+
+LARGEST_WIDTH = 3.0
+STEP = 0.01
+CURVE_QUERIES = torch.linspace(0, SPAN, 251, dtype=torch.float64)  # of a curve
+MAP_QUERIES = torch.linspace(0, SPAN, 51, dtype=torch.float64)  # of a map, as in the book
+
+
+@dataclass(frozen=True)
+class Pooling:
+    """What the reader chose."""
+
+    kernel: str
+    width: float
+    query: float
+    n: int
+    noise: float
+    seed: int
+
+    def points(self) -> tuple[Tensor, Tensor]:
+        return noisy_points(self.n, self.noise, self.seed)
+
+    def stretched(self) -> Kernel:
+        return with_width(KERNELS[self.kernel], self.width)
+
+    def fit(self, queries: Tensor, name: str = "") -> Fit:
+        x, y = self.points()
+        y_hat, weights = nadaraya_watson(x, y, queries, self.stretched())
+        return Fit(name, x, y, queries, book_curve(queries), y_hat, weights)
+
+
+def ask_kernel(chapter: Chapter) -> str:
+    return chapter.controls.choice("kernel", tuple(KERNELS), "gaussian")
+
+
+def ask(chapter: Chapter, kernel: str) -> Pooling | None:
+    """The width, a query and the data; None for a width of zero, with a sentence."""
+    controls = chapter.controls
+    width = controls.slider("width", 0.0, LARGEST_WIDTH, 0.5, STEP)
+    query = controls.slider("query", 0.0, SPAN, 2.5, 0.05)
+    with controls.more():
+        n = int(controls.slider("n", 2, 200, 40))
+        noise = controls.slider("noise", 0.0, 3.0, 1.0, 0.1)
+        seed = int(controls.number("seed", 0, 9999, 3))
+    if width == 0:
+        st.warning(chapter.words("zero-width"), icon=":material/straighten:")
+        return None
+    return Pooling(kernel, float(width), float(query), n, float(noise), seed)
+
+
+def kernel_name(chapter: Chapter, kernel: str) -> str:
+    return chapter.words(f"option.{kernel}")
+
+
+def labels(chapter: Chapter) -> dict[str, str]:
+    return chapter.words.group("figure") | {name: kernel_name(chapter, name) for name in KERNELS}
