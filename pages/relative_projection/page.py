@@ -3,7 +3,11 @@
 import streamlit as st
 import torch
 
-from pages.relative_projection import parts
+from pages.relative_projection.learning import learning
+from pages.relative_projection.move import ask_move, readout
+from pages.relative_projection.number_types import number_types
+from pages.relative_projection.proof import proof, residuals
+from pages.relative_projection.rotation import all_pairs, matrix, rotation
 from ui.chapter import Chapter
 from viz_core.lessons.relative_projection.fitted_projection import fitted_projection
 from viz_core.lessons.relative_projection.precision import naive_residual
@@ -25,20 +29,20 @@ chapter.question()
 with chapter.card("rotation"):
     picture, side = st.columns([3, 2], gap="large")
     with side:
-        move = parts.ask_move(chapter)
-        parts.readout(chapter, move)
+        move = ask_move(chapter)
+        readout(chapter, move)
     with picture:
-        figure = parts.rotation(chapter, move)
+        figure = rotation(chapter, move)
 
 chapter.heading("all")
-pairs, matrix = st.columns(2)
-with pairs:
-    parts.all_pairs(chapter, move)
-with matrix:
-    parts.matrix(chapter, move)
+for_pairs, for_matrix = st.columns(2)
+with for_pairs:
+    all_pairs(chapter, move)
+with for_matrix:
+    matrix(chapter, move)
 
 chapter.heading("proof")
-parts.proof(chapter, move)
+proof(chapter, move)
 
 shape = move.num_hiddens, POSITIONS, move.base, move.dtype
 bound = rounding_bound(len(POSITIONS) + abs(move.offset), move.dtype)
@@ -49,9 +53,9 @@ with chapter.claims():
     chapter.claim("constant", rotation_spread(move.offset, *shape), bound, count=f"{len(POSITIONS):,}")
     chapter.claim("compose", max(composed), bound, steps=", ".join(map(str, STEPS)))
     chapter.claim("transpose", transpose_residual(move.offset, move.num_hiddens, move.base, move.dtype), bound)
-parts.residuals(chapter, move, residual, bound)
+residuals(chapter, move, residual, bound)
 
-chapter.tabs(types=lambda: parts.number_types(chapter, move), learn=lambda: parts.learning(chapter, move))
+chapter.tabs(types=lambda: number_types(chapter, move), learn=lambda: learning(chapter, move))
 
 chapter.exercise("wavelength")
 chapter.code(

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Float
 
-from viz_core.figures.style import ACCENT, KEYS, QUERIES, lay_out
+from viz_core.figures.style import ACCENT, KEYS, QUERIES, Labels, lay_out
 
-Labels = Mapping[str, str]
 Rows = Float[np.ndarray, "_ 2"]
 
 QUIET = "rgba(128,128,128,0.55)"

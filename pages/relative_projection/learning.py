@@ -1,0 +1,42 @@
+"""The matrix learned from rows of the table, and how far the table must reach."""
+
+from __future__ import annotations
+
+import math
+
+import streamlit as st
+
+from pages.relative_projection.move import Move
+from pages.relative_projection.residual_figures import fit_figure
+from ui.chapter import Chapter
+from viz_core.lessons.relative_projection.fitted_projection import FitErrors, fit_errors
+
+_REACHES = (100, 1_000, 10_000, 100_000, 1_000_000)
+
+
+def learning(chapter: Chapter, move: Move) -> None:
+    """A matrix fitted to rows of the table, by how far the table reaches."""
+    chapter.text("learn", offset=move.offset, samples=f"{max(256, 2 * move.num_hiddens):,}")
+    reach = chapter.controls.stops("reach", _REACHES, 100_000)
+    fits = _fits(move.offset, move.num_hiddens, move.base)
+    fit = next(fit for fit in fits if fit.reach == reach)
+    longest = 2 * math.pi / float(move.omega()[-1])
+    chapter.text("rank", last=f"{reach - 1:,}", rank=fit.rank, width=move.num_hiddens)
+    with st.container(horizontal=True, key="claims-learn"):
+        chapter.claim("seen", fit.seen, 1e-9)
+        chapter.claim("unseen", fit.unseen, 1e-6, reach=f"{reach:,}")
+        chapter.claim("learned", fit.difference, 1e-6)
+    chapter.figure(
+        "fit",
+        fit_figure(fits, longest, chapter.words.group("figure")),
+        reach=f"{reach:,}",
+        seen=f"{fit.seen:.2g}",
+        unseen=f"{fit.unseen:.2g}",
+        difference=f"{fit.difference:.2g}",
+        longest=f"{longest:,.0f}",
+    )
+
+
+@st.cache_data(max_entries=64, show_spinner=False)
+def _fits(offset: int, num_hiddens: int, base: float) -> tuple[FitErrors, ...]:
+    return tuple(fit_errors(offset, num_hiddens, reach, base) for reach in _REACHES)

@@ -1,0 +1,35 @@
+"""How each number type degrades with position."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from pages.relative_projection.move import TYPES, Move
+from pages.relative_projection.residual_figures import precision_figure
+from ui.chapter import Chapter
+from viz_core.lessons.relative_projection.precision import precision_curves
+from viz_core.lessons.relative_projection.proof import rounding_bound
+
+_FAR = 100_000  # how far the number types are followed
+
+
+def number_types(chapter: Chapter, move: Move) -> None:
+    """How each number type degrades with position."""
+    chapter.text("types")
+    curves = {}
+    excess = []
+    for name, dtype in TYPES.items():
+        positions, rounded, naive = precision_curves(move.offset, move.num_hiddens, dtype, move.base, _FAR)
+        curves[name] = (positions.numpy(), rounded.numpy(), naive.numpy())
+        excess.append(float(rounded.max()) / rounding_bound(_FAR + abs(move.offset), dtype))
+    ends: dict[str, Any] = {name: f"{curve[2][-1]:.2g}" for name, curve in curves.items()}
+    chapter.figure(
+        "types",
+        precision_figure(curves, chapter.words.group("figure")),
+        limit=f"{_FAR:,}",
+        **ends,
+    )
+    with st.container(horizontal=True, key="claims-types"):
+        chapter.claim("rounded", max(excess), 1.0, limit=f"{_FAR:,}")
