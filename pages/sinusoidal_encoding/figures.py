@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import plotly.graph_objects as go
@@ -11,7 +11,7 @@ from plotly.subplots import make_subplots
 from torch import Tensor
 
 from viz_core.figures.heatmap import Exact, Heatmap, signed_heatmap, to_pixels
-from viz_core.figures.style import ACCENT, CATEGORIES, SIGNED_SCALE, lay_out
+from viz_core.figures.style import ACCENT, CATEGORIES, SIGNED_SCALE, Labels, lay_out
 from viz_core.lessons.sinusoidal_encoding.properties import (
     binary_code,
     doubling_columns,
@@ -20,7 +20,6 @@ from viz_core.lessons.sinusoidal_encoding.properties import (
 )
 from viz_core.positional.sinusoidal import angular_frequencies
 
-Labels = Mapping[str, str]
 Table = Float[Tensor, "positions num_hiddens"]
 
 MAP_POSITIONS = 256

@@ -3,8 +3,10 @@
 import streamlit as st
 import torch
 
+from pages.sinusoidal_encoding.columns import WIDEST, code, curves
 from pages.sinusoidal_encoding.figures import table_figure, table_heatmap
-from pages.sinusoidal_encoding.parts import WIDEST, claims, code, curves, sentence, similarity
+from pages.sinusoidal_encoding.properties import claims, similarity
+from pages.sinusoidal_encoding.sentence import sentence
 from ui.chapter import Chapter
 from viz_core.lessons.sinusoidal_encoding.added import add_positions
 from viz_core.lessons.sinusoidal_encoding.properties import (

@@ -1,0 +1,43 @@
+"""The table's columns: as curves, and beside the binary code."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from pages.sinusoidal_encoding.figures import CODE_POSITIONS, Table, binary_figure, curve_figure
+from ui.chapter import Chapter
+from viz_core.figures.style import CATEGORIES
+from viz_core.lessons.sinusoidal_encoding import properties
+
+WIDEST = 512  # columns a table can have here
+BOOKS_COLUMNS = (6, 7, 8, 9)
+
+
+def curves(chapter: Chapter, table: Table, base: float) -> None:
+    """Chosen columns; the book's to begin with. A choice outlives a table that is too narrow for it."""
+    d, most = table.shape[1], len(CATEGORIES)
+    chosen = chapter.controls.several("columns", range(WIDEST), BOOKS_COLUMNS, most)
+    if not chosen:
+        chapter.text("columns", most=most)
+        return
+    columns = [column for column in chosen if column < d] or list(range(d)[:4])
+    missing = ", ".join(str(column) for column in chosen if column >= d)
+    if missing:
+        st.caption(chapter.words("columns.missing", last=d - 1, missing=missing))
+    lengths = properties.wavelengths(d, base)
+    figure = curve_figure(table, columns, base, chapter.words.group("figure"))
+    summary = ", ".join(f"{column}: {lengths[column]:,.2f}" for column in columns)
+    chapter.figure("curves", figure, summary=summary, n=len(table), factor=f"{base ** (2 / d):.3f}")
+
+
+def code(chapter: Chapter, table: Table, base: float) -> None:
+    """Positions in binary beside columns of the table."""
+    shown = min(len(table), CODE_POSITIONS)
+    bits = properties.binary_code(shown).shape[1]
+    columns = properties.doubling_columns(bits, table.shape[1], base)
+    chapter.text("code")
+    names = ", ".join(str(column) for column in columns if column is not None)
+    figure = binary_figure(table, base, chapter.words.group("figure"))
+    chapter.figure("code", figure, last=shown - 1, columns=names)
+    if None in columns:
+        st.caption(chapter.words("code.gaps"))

@@ -1,0 +1,51 @@
+"""What must be true of the table, and how alike its rows are."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from pages.sinusoidal_encoding.figures import MAP_POSITIONS, Table, offset_figure, similarity_heatmap
+from ui.chapter import Chapter
+from viz_core.lessons.sinusoidal_encoding import properties
+
+PUBLISHED_OFFSETS = (1, 2, 5, 10, 20, 59)
+
+
+def claims(chapter: Chapter, table: Table, base: float) -> None:
+    """What must be true of the table, each with its residual; what an odd width or a single position changes."""
+    n, d = table.shape
+    with chapter.claims():
+        if d % 2:
+            chapter.claim("norm-odd", properties.norm_error(table, base), 1e-10, pairs=d // 2)
+        else:
+            chapter.claim("norm", properties.norm_error(table, base), 1e-10, norm=d // 2)
+        if n > 1:
+            lengths = properties.wavelengths(d, base)[: d // 2 * 2]
+            span = {"shortest": f"{lengths[0]:,.2f}", "longest": f"{lengths[-1]:,.2f}"}
+            chapter.claim("wavelength", properties.wavelength_error(table, base), 1e-9, **span)
+            starts = len(properties.start_positions(n))
+            chapter.claim("offset", properties.offset_error(table), 1e-10, count=starts)
+            offset, distance = properties.nearest_rows(table)
+            near = {"n": f"{n:,}", "offset": offset, "distance": f"{distance:.2g}"}
+            chapter.claim("distinct", properties.num_coinciding(table), 0, **near)
+    if d % 2:
+        chapter.text("odd", paired=d - 1)
+    if n == 1:
+        chapter.text("one")
+
+
+def similarity(chapter: Chapter, table: Table) -> None:
+    """Every position with every other, and the one curve behind it."""
+    n, names = len(table), chapter.words.group("figure")
+    curve = properties.similarity_by_offset(table)
+    left, right = st.columns(2)
+    with left:
+        shown = min(n, MAP_POSITIONS)
+        largest = f"{table.square().sum(dim=1).max():.2f}"
+        chapter.heatmap("similarity", similarity_heatmap(table, names), shown=shown, largest=largest)
+        if shown < n:
+            st.caption(chapter.words("similarity.first", shown=shown, n=f"{n:,}"))
+    with right:
+        summary = ", ".join(f"k = {k}: {curve[k]:.4f}" for k in PUBLISHED_OFFSETS if k < n)
+        figure = offset_figure(table, names)
+        chapter.figure("offsets", figure, summary=summary, rises=properties.rises(curve), steps=f"{n - 1:,}")
