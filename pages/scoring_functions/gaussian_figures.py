@@ -8,10 +8,8 @@ import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Float
 
-from viz_core.figures.style import ACCENT, CATEGORIES, KEYS, QUERIES, lay_out
+from viz_core.figures.style import ACCENT, CATEGORIES, KEYS, QUERIES, Labels, lay_out
 from viz_core.lessons.scoring_functions.gaussian_terms import GaussianTerms
-
-Labels = Mapping[str, str]
 
 TERM_COLOURS = {"product": ACCENT, "key_term": KEYS, "query_term": QUERIES}
 WEIGHT_COLOURS = {"gaussian": CATEGORIES[6], "without-query": CATEGORIES[5], "dot": ACCENT}

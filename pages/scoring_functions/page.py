@@ -1,7 +1,11 @@
 """Scoring functions: masked softmax, mask debugger, why 1/sqrt(d), the Gaussian taken apart, four scores, shapes."""
 
-from pages.scoring_functions import looks
-from pages.scoring_functions import masking as parts
+from pages.scoring_functions.debugger import debugger
+from pages.scoring_functions.gaussian import gaussian
+from pages.scoring_functions.scaling import scaling
+from pages.scoring_functions.scores import four_scores
+from pages.scoring_functions.shapes import shapes
+from pages.scoring_functions.softmax import claims, masked_softmax_card, weights_picture
 from ui.chapter import Chapter
 from viz_core.attention import AdditiveAttention, masked_softmax
 from viz_core.attention.scoring import batch_product, dot_scores, general_scores, scaled_dot_scores
@@ -12,19 +16,19 @@ from viz_core.lessons.scoring_functions.softmax_gradient import weight_gradient,
 
 chapter = Chapter("scoring-functions")
 chapter.question()
-masked = parts.masked_softmax_card(chapter)
+masked = masked_softmax_card(chapter)
 
 chapter.heading("debugger")
-runs = parts.debugger(chapter, masked)
+runs = debugger(chapter, masked)
 
 chapter.text("mathematics")
-parts.claims(chapter, masked, runs)
+claims(chapter, masked, runs)
 
 chapter.tabs(
-    scaling=lambda: looks.scaling(chapter),
-    gaussian=lambda: looks.gaussian(chapter),
-    scores=lambda: looks.four_scores(chapter),
-    shapes=lambda: looks.shapes(chapter),
+    scaling=lambda: scaling(chapter),
+    gaussian=lambda: gaussian(chapter),
+    scores=lambda: four_scores(chapter),
+    shapes=lambda: shapes(chapter),
 )
 
 chapter.exercise("length-zero")
@@ -45,7 +49,7 @@ chapter.code(
 )
 if masked is not None:
     chapter.downloads(
-        parts.weights_picture(chapter, masked),
+        weights_picture(chapter, masked),
         weights=masked.weights.numpy(),
         scores=masked.scores.numpy(),
         gradient=masked.gradient.numpy(),

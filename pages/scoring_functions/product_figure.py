@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Float
 
-from viz_core.figures.style import ACCENT, CATEGORIES, lay_out
-
-Labels = Mapping[str, str]
+from viz_core.figures.style import ACCENT, CATEGORIES, Labels, lay_out
 
 LEFT, RIGHT = CATEGORIES[5], CATEGORIES[4]
 _STEP = 0.32  # how far a sheet stands behind the one before it

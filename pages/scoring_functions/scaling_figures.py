@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Float
 from plotly.subplots import make_subplots
 
-from viz_core.figures.style import ACCENT, CATEGORIES, lay_out
+from viz_core.figures.style import ACCENT, CATEGORIES, Labels, lay_out
 from viz_core.lessons.scoring_functions.scaling import Width
-
-Labels = Mapping[str, str]
 
 PLAIN = CATEGORIES[4]
 SCALED = ACCENT

@@ -13,34 +13,12 @@ from pages.scoring_functions.mask_figures import mask_figure
 from pages.scoring_functions.product_figure import Entry, product_figure
 from pages.scoring_functions.scaling_figures import histogram_figure, sharpness_figure, spread_figure, weights_figure
 from ui.words import load_words
-from viz_core.figures.number_grid import number_grid
 from viz_core.lessons.scoring_functions.gaussian_terms import gaussian_terms
 from viz_core.lessons.scoring_functions.mask_recipes import RECIPES, run_recipe
 from viz_core.lessons.scoring_functions.scaling import dot_products, measure_width
 
 LABELS = load_words("scoring-functions", "en").group("figure")
 ROW = torch.tensor([0.0, 1.0, 7.0, -3.0])
-
-
-def test_a_grid_of_numbers_with_masked_cells() -> None:
-    values = np.array([[0.25, 0.75, 0.0], [-0.0001, 1.0, np.nan]], dtype=np.float32)
-    shown = np.array([[True, True, False], [True, True, True]])
-    figure = number_grid(values, ["a", "b"], ["1", "2", "3"], "key", "query", shown=shown)
-    cells, masked = figure.data
-    assert cells.z.dtype == np.float32
-    np.testing.assert_array_equal(np.isnan(cells.z), [[False, False, True], [False, False, True]])
-    assert [list(row) for row in cells.text] == [["0.250", "0.750", ""], ["0.000", "1.000", ""]]  # no minus zero
-    assert [list(row) for row in masked.text] == [["", "", "0"], ["", "", ""]]  # NaN is no zero
-    assert (cells.zmin, cells.zmax) == (0, 1)
-    assert list(figure.layout.yaxis.range) == [1.5, -0.5]  # first row on top
-    assert figure.layout.xaxis.title.text == "key"
-
-
-def test_signed_values_are_coloured_around_zero() -> None:
-    figure = number_grid(np.array([[-2.0, 1.0]], dtype=np.float32), ["a"], ["1", "2"], "", "", limit=2.0)
-    (cells,) = figure.data
-    assert (cells.zmin, cells.zmax) == (-2.0, 2.0)
-    assert list(cells.text[0]) == ["−2.000", "1.000"]
 
 
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.name)

@@ -1,4 +1,4 @@
-"""The scoring chapter's first half: scores to edit, their masked softmax and its gradient, and the mask debugger."""
+"""Scores to edit, their masked softmax and its gradient, and what must be true of them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ import streamlit as st
 import torch
 from torch import Tensor
 
-from pages.scoring_functions.mask_figures import mask_figure
 from ui.chapter import Chapter
 from ui.controls import escape
 from viz_core.attention import length_mask, masked_softmax
 from viz_core.figures.number_grid import number_grid
-from viz_core.lessons.scoring_functions.mask_recipes import RECIPES, MaskRun, run_all
+from viz_core.lessons.scoring_functions.mask_recipes import MaskRun
 from viz_core.lessons.scoring_functions.softmax_gradient import weight_gradient, weight_gradient_by_formula
 from viz_core.lessons.scoring_functions.typed_numbers import TypedNumbersError, read_batches, read_lengths
 
@@ -27,7 +26,6 @@ EXAMPLES = {
     "blind": (SCORES, "0 4; 2 1"),
     "none": (SCORES, ""),
 }
-SCALES = {f"times-{factor}": factor for factor in (1, 10, 1_000, 100_000, 10_000_000)}
 ROUNDING = 1e-6
 
 
@@ -124,11 +122,11 @@ def _say_empty(chapter: Chapter, masked: Masked) -> None:
     """Which rows may see no key at all."""
     blind = masked.rows(~masked.allowed.any(dim=-1, keepdim=True))[:, 0].nonzero()[:, 0].tolist()
     if blind:
-        names = ", ".join(_row_names(chapter, masked)[row] for row in blind)
+        names = ", ".join(row_names(chapter, masked)[row] for row in blind)
         st.info(chapter.words("all-masked", rows=names), icon=":material/visibility_off:")
 
 
-def _row_names(chapter: Chapter, masked: Masked) -> list[str]:
+def row_names(chapter: Chapter, masked: Masked) -> list[str]:
     batch, queries, _ = masked.scores.shape
     row = chapter.words.group("figure")["row"]
     return [row.format(batch=b + 1, query=q + 1) for b in range(batch) for q in range(queries)]
@@ -159,60 +157,6 @@ def _summary(weights: Tensor) -> str:
 
 def _counts(masked: Masked) -> dict[str, Any]:
     return {"hidden": int((~masked.allowed).sum()), "cells": masked.allowed.numel()}
-
-
-def debugger(chapter: Chapter, masked: Masked | None) -> dict[str, list[MaskRun]] | None:
-    """One row of scores through every recipe at every length: the maps, and what went wrong in words."""
-    if masked is None:
-        chapter.text("debugger.waiting")
-        return None
-    chapter.text("debugger")
-    rows = masked.rows(masked.scores)
-    which, factor = st.columns([1, 3], gap="medium")
-    with which:
-        row = int(chapter.controls.number("row", 1, len(rows), 1)) - 1
-    with factor:
-        scale = SCALES[chapter.controls.choice("scale", tuple(SCALES), "times-1")]
-    scores = rows[row] * scale
-    if scores.isinf().any():
-        st.warning(chapter.words("scale-overflow", scale=f"{scale:,}"), icon=":material/edit:")
-        return None
-    chapter.text("debugger.row", row=_row_names(chapter, masked)[row], scores=_numbers(scores), last=len(scores))
-    runs = run_all(scores)
-    names = chapter.words.group("figure")
-    with st.container(horizontal=True, gap="small", key="recipes"):
-        for recipe in RECIPES:
-            with st.container(border=True, width=300, gap="small", key=f"card-{recipe.name}"):
-                st.markdown(chapter.words(f"recipe.{recipe.name}"))
-                said = _verdicts(chapter, runs[recipe.name])
-                title = chapter.words(f"option.{recipe.name}")
-                chapter.figure("mask", mask_figure(runs[recipe.name], names), recipe=title)
-                for line in said:
-                    st.markdown(line)
-    chapter.look_for("masks")
-    return runs
-
-
-def _verdicts(chapter: Chapter, runs: list[MaskRun]) -> list[str]:
-    """A line for each thing that happened, with the lengths at which it did."""
-    lines = []
-    for verdict in ("refused", "overflow", "nan", "leak"):
-        hit = [run for run in runs if run.verdict == verdict]
-        if hit:
-            lengths = ", ".join(str(run.length) for run in hit)
-            leak = f"{max(run.leak for run in hit):.4g}"
-            refusal = escape(hit[0].refusal)
-            lines.append(chapter.words(f"verdict.{verdict}", lengths=lengths, leak=leak, refusal=refusal))
-    if not lines:
-        lines.append(chapter.words("verdict.fine"))
-    if runs[0].recipe.filler_overflows and runs[0].weights is not None:
-        lines.append(chapter.words("verdict.filler"))
-    lines.append(chapter.words("verdict.wrote" if any(run.wrote for run in runs) else "verdict.unwritten"))
-    return lines
-
-
-def _numbers(scores: Tensor) -> str:
-    return ", ".join(f"{score:,.6g}".replace("-", "−") for score in scores.tolist())
 
 
 def claims(chapter: Chapter, masked: Masked | None, runs: dict[str, list[MaskRun]] | None) -> None:

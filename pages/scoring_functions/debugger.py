@@ -1,0 +1,68 @@
+"""The mask debugger: one row of scores through every recipe at every length."""
+
+from __future__ import annotations
+
+import streamlit as st
+from torch import Tensor
+
+from pages.scoring_functions.mask_figures import mask_figure
+from pages.scoring_functions.softmax import Masked, row_names
+from ui.chapter import Chapter
+from ui.controls import escape
+from viz_core.lessons.scoring_functions.mask_recipes import RECIPES, MaskRun, run_all
+
+SCALES = {f"times-{factor}": factor for factor in (1, 10, 1_000, 100_000, 10_000_000)}
+
+
+def debugger(chapter: Chapter, masked: Masked | None) -> dict[str, list[MaskRun]] | None:
+    """One row of scores through every recipe at every length: the maps, and what went wrong in words."""
+    if masked is None:
+        chapter.text("debugger.waiting")
+        return None
+    chapter.text("debugger")
+    rows = masked.rows(masked.scores)
+    which, factor = st.columns([1, 3], gap="medium")
+    with which:
+        row = int(chapter.controls.number("row", 1, len(rows), 1)) - 1
+    with factor:
+        scale = SCALES[chapter.controls.choice("scale", tuple(SCALES), "times-1")]
+    scores = rows[row] * scale
+    if scores.isinf().any():
+        st.warning(chapter.words("scale-overflow", scale=f"{scale:,}"), icon=":material/edit:")
+        return None
+    chapter.text("debugger.row", row=row_names(chapter, masked)[row], scores=_numbers(scores), last=len(scores))
+    runs = run_all(scores)
+    names = chapter.words.group("figure")
+    with st.container(horizontal=True, gap="small", key="recipes"):
+        for recipe in RECIPES:
+            with st.container(border=True, width=300, gap="small", key=f"card-{recipe.name}"):
+                st.markdown(chapter.words(f"recipe.{recipe.name}"))
+                said = _verdicts(chapter, runs[recipe.name])
+                title = chapter.words(f"option.{recipe.name}")
+                chapter.figure("mask", mask_figure(runs[recipe.name], names), recipe=title)
+                for line in said:
+                    st.markdown(line)
+    chapter.look_for("masks")
+    return runs
+
+
+def _verdicts(chapter: Chapter, runs: list[MaskRun]) -> list[str]:
+    """A line for each thing that happened, with the lengths at which it did."""
+    lines = []
+    for verdict in ("refused", "overflow", "nan", "leak"):
+        hit = [run for run in runs if run.verdict == verdict]
+        if hit:
+            lengths = ", ".join(str(run.length) for run in hit)
+            leak = f"{max(run.leak for run in hit):.4g}"
+            refusal = escape(hit[0].refusal)
+            lines.append(chapter.words(f"verdict.{verdict}", lengths=lengths, leak=leak, refusal=refusal))
+    if not lines:
+        lines.append(chapter.words("verdict.fine"))
+    if runs[0].recipe.filler_overflows and runs[0].weights is not None:
+        lines.append(chapter.words("verdict.filler"))
+    lines.append(chapter.words("verdict.wrote" if any(run.wrote for run in runs) else "verdict.unwritten"))
+    return lines
+
+
+def _numbers(scores: Tensor) -> str:
+    return ", ".join(f"{score:,.6g}".replace("-", "−") for score in scores.tolist())

@@ -1,0 +1,95 @@
+"""Dot, scaled dot, general and additive scores on the same queries and keys."""
+
+from __future__ import annotations
+
+import math
+
+import pandas as pd
+import streamlit as st
+
+from ui.chapter import Chapter
+from ui.compute import computed
+from viz_core.figures.number_grid import number_grid
+from viz_core.lessons.scoring_functions.score_contest import (
+    Entry,
+    additive_loop_error,
+    contest,
+    general_identity_error,
+    general_projection_error,
+)
+from viz_core.lessons.scoring_functions.score_scenes import SCENES, book_example_error
+
+STEPS = (0, 10, 30, 100, 300)
+HIDDEN = (1, 2, 4, 8, 16, 32)
+ROUNDING = 1e-5  # sums of up to 1,024 terms in float32
+
+
+def four_scores(chapter: Chapter) -> None:
+    """Dot, scaled dot, general and additive on the same queries and keys."""
+    controls = chapter.controls
+    chapter.text("scores")
+    name = controls.choice("scene", tuple(SCENES), "alike")
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        shown = controls.choice("show", ("weights", "raw-scores"), "weights")
+        steps = controls.stops("steps", STEPS, 0) if name != "book" else 0
+        hidden = controls.stops("hidden", HIDDEN, 8)
+        with controls.more():
+            seed = int(controls.number("draw", 0, 999, 0))
+    scene = SCENES[name](seed)
+    entries = _contest(name, hidden, steps, seed)
+    d_q, d_k = scene.widths
+    batch, n = scene.queries.shape[:2]
+    chapter.text(f"scene.{name}", queries=batch * n, keys=scene.keys.shape[1], d_q=d_q, d_k=d_k)
+    for pair in (("dot", "scaled"), ("general", "additive")):
+        for column, one in zip(st.columns(2), pair, strict=True):
+            with column, st.container(border=True, key=f"card-{one}"):
+                chapter.text(f"formula.{one}", d_q=d_q, d_k=d_k, h=hidden)
+                _score_map(chapter, entries[one], shown, batch)
+                if entries[one].scores is None:
+                    st.info(chapter.words("undefined", d_q=d_q, d_k=d_k), icon=":material/block:")
+    chapter.look_for(f"scene-{name}")
+    _costs(chapter, entries)
+    with st.container(horizontal=True, key="claims-scores"):
+        if d_q == d_k:
+            chapter.claim("identity", general_identity_error(scene), ROUNDING)
+        chapter.claim("projections", general_projection_error(scene, seed=seed), 1e-4)
+        chapter.claim("additive-loop", additive_loop_error(scene, hidden, seed), ROUNDING)
+        chapter.claim("book", book_example_error(), ROUNDING)
+
+
+def _score_map(chapter: Chapter, entry: Entry, shown: str, batch: int) -> None:
+    values = entry.weights if shown == "weights" else entry.scores
+    if values is None:
+        return
+    names = chapter.words.group("figure")
+    flat = values.flatten(0, 1)
+    allowed = None if shown == "raw-scores" or entry.weights is None else (entry.weights.flatten(0, 1) > 0).numpy()
+    rows, columns = ([str(i + 1) for i in range(size)] for size in flat.shape)
+    down = names["query" if batch == 1 else "batch"]
+    limit = None if shown == "weights" else float(flat.abs().max().clamp_min(1e-6))
+    figure = number_grid(flat.numpy(), rows, columns, names["key"], down, shown=allowed, limit=limit, digits=2, cell=34)
+    chapter.figure("scores", figure, score=chapter.words(f"option.{entry.name}"))
+    if not math.isnan(entry.found):
+        st.caption(chapter.words("found", share=f"{entry.found:.0%}"))
+
+
+def _costs(chapter: Chapter, entries: dict[str, Entry]) -> None:
+    """Parameters and multiplications of each, as a table."""
+    columns = {name: chapter.words(f"column.{name}") for name in ("score", "parameters", "multiplications")}
+    table = pd.DataFrame(
+        {
+            columns["score"]: [chapter.words(f"option.{entry.name}") for entry in entries.values()],
+            columns["parameters"]: [entry.parameters for entry in entries.values()],
+            columns["multiplications"]: [
+                None if entry.scores is None else entry.multiplications for entry in entries.values()
+            ],
+        }
+    )
+    number = st.column_config.NumberColumn(format="localized")
+    config = {columns["parameters"]: number, columns["multiplications"]: number}
+    st.dataframe(table, hide_index=True, column_config=config, key="costs", placeholder="—")
+
+
+@computed()
+def _contest(scene: str, num_hiddens: int, steps: int, seed: int) -> dict[str, Entry]:
+    return contest(SCENES[scene](seed), num_hiddens, steps, seed)
