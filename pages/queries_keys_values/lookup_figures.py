@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Float
 
-from viz_core.figures.style import KEYS, QUERIES, WEIGHTS_SCALE, escape_labels, lay_out
+from viz_core.figures.style import KEYS, QUERIES, WEIGHTS_SCALE, Labels, escape_labels, lay_out
 from viz_core.lessons.queries_keys_values.edit_distance import cheapest_path, edit_table
 
-Labels = Mapping[str, str]
 MOST_LETTERS = 16  # of a word beside a picture
 
 

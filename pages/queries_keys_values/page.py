@@ -2,7 +2,8 @@
 
 import streamlit as st
 
-from pages.queries_keys_values import lookup, playground
+from pages.queries_keys_values import lookup, weights_plane
+from pages.queries_keys_values.names import ask_question, ask_table, is_answerable
 from ui.chapter import Chapter
 from viz_core.lessons.queries_keys_values.edit_distance import edit_table
 from viz_core.lessons.queries_keys_values.lookup import approximate_lookup, exact_lookup, letter_features, soft_lookup
@@ -14,10 +15,10 @@ chapter.question()
 with chapter.card("lookup"):
     table, question_side = st.columns([2, 3], gap="large")
     with table:
-        database = lookup.ask_table(chapter)
+        database = ask_table(chapter)
     with question_side:
-        question = lookup.ask_question(chapter)
-    answerable = lookup.is_answerable(chapter, database, question)
+        question = ask_question(chapter)
+    answerable = is_answerable(chapter, database, question)
     if answerable:
         lookup.answers(chapter, database, question)
 
@@ -33,20 +34,20 @@ if answerable:
 
 chapter.heading("plane")
 with chapter.card("plane"):
-    case = playground.ask_case(chapter)
+    case = weights_plane.ask_case(chapter)
     rows, picture = st.columns([5, 6], gap="large")
     with rows:
-        mixture = playground.ask_mixture(chapter, case)
+        mixture = weights_plane.ask_mixture(chapter, case)
         if mixture is not None:
-            playground.readout(chapter, mixture)
+            weights_plane.readout(chapter, mixture)
     with picture:
-        figure = playground.plane(chapter, mixture) if mixture is not None else None
+        figure = weights_plane.plane(chapter, mixture) if mixture is not None else None
 
 with chapter.claims():
     if answerable:
         lookup.lookup_claims(chapter, database, question)
     if mixture is not None:
-        playground.plane_claims(chapter, mixture)
+        weights_plane.plane_claims(chapter, mixture)
 
 chapter.exercise("temperature")
 chapter.code(

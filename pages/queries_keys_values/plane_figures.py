@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 
 import numpy as np
 import plotly.graph_objects as go
 import torch
 from jaxtyping import Float
 
-from viz_core.figures.style import CATEGORIES, QUERIES, VALUES, lay_out
+from viz_core.figures.style import CATEGORIES, QUERIES, VALUES, Labels, lay_out
 from viz_core.lessons.queries_keys_values.plane import cone_arcs, convex_hull
 
-Labels = Mapping[str, str]
 _REGION = "rgba(0, 158, 115, 0.14)"  # VALUES, thin
 
 

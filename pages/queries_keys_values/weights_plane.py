@@ -1,4 +1,4 @@
-"""The playground of weights in the plane: values and weights to type or drag, and what a special case makes of them."""
+"""Weights in the plane: values and weights to type or drag, and what a special case makes of them."""
 
 from __future__ import annotations
 

@@ -1,0 +1,97 @@
+"""The table of names and the question put to it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+import streamlit as st
+
+from pages.queries_keys_values.rows import edited_table
+from ui.chapter import Chapter
+from ui.controls import escape
+from viz_core.lessons.queries_keys_values.edit_distance import beginning_distance, edit_distance
+from viz_core.lessons.queries_keys_values.lookup import (
+    BOOK_DATABASE,
+)
+
+MOST_ROWS = 24
+MOST_LETTERS = 60
+TEMPERATURES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 100.0)
+DISTANCES = {"beginning": beginning_distance, "whole": edit_distance}
+
+
+@dataclass(frozen=True)
+class Database:
+    """The rows that can be asked: those with a key."""
+
+    keys: tuple[str, ...]
+    values: tuple[str, ...]
+
+    @property
+    def pairs(self) -> list[tuple[str, str]]:
+        return list(zip(self.keys, self.values, strict=True))
+
+
+@dataclass(frozen=True)
+class Question:
+    """What the reader asks of the table, and how."""
+
+    query: str
+    most_edits: int
+    compare: str
+    temperature: float
+
+
+def ask_table(chapter: Chapter) -> Database:
+    """The editable table, and a sentence for every row that cannot be asked."""
+    label = chapter.words.label("names")
+    columns = {name: chapter.words.label(name) for name in ("key", "value")}
+    rows = edited_table(chapter.controls.key("names"), label, columns, BOOK_DATABASE, MOST_ROWS)
+    rows = [[cell.strip() for cell in row] for row in rows]
+    keyless = [value for key, value in rows if not key]
+    long = [key for key, _ in rows if len(key) > MOST_LETTERS]
+    usable = [(key, value) for key, value in rows if 0 < len(key) <= MOST_LETTERS]
+    counts = Counter(key for key, _ in usable[:MOST_ROWS])
+    for value in keyless:
+        _note(chapter, "problem.no-key", value=escape(value[:MOST_LETTERS]))
+    for key in long:
+        _note(chapter, "problem.long", key=escape(f"{key[:12]}…"), letters=len(key), most=MOST_LETTERS)
+    for key in [key for key, count in counts.items() if count > 1]:
+        _note(chapter, "problem.duplicate", key=escape(key), count=counts[key])
+    if len(usable) > MOST_ROWS:
+        _note(chapter, "problem.rows", most=MOST_ROWS, count=len(usable))
+    kept = usable[:MOST_ROWS]
+    return Database(tuple(key for key, _ in kept), tuple(value for _, value in kept))
+
+
+def ask_question(chapter: Chapter) -> Question:
+    """The query and how near is near enough."""
+    controls = chapter.controls
+    query = controls.text("query", "Li", placeholder=chapter.words("placeholder")).strip()
+    left, right = st.columns(2)
+    with left:
+        most_edits = int(controls.slider("edits", 0, 6, 1))
+        compare = controls.choice("compare", tuple(DISTANCES), "beginning")
+    with right:
+        temperature = controls.stops("temperature", TEMPERATURES, 0.2)
+        chapter.text("temperature")
+    return Question(query, most_edits, compare, float(temperature))
+
+
+def is_answerable(chapter: Chapter, database: Database, question: Question) -> bool:
+    """Whether there is something to ask and someone to answer; a sentence says what is missing."""
+    if not database.keys:
+        st.info(chapter.words("problem.empty"), icon=":material/edit:")
+    elif not question.query:
+        st.info(chapter.words("problem.no-query"), icon=":material/edit:")
+    elif len(question.query) > MOST_LETTERS:
+        letters = len(question.query)
+        st.warning(chapter.words("problem.long-query", letters=letters, most=MOST_LETTERS), icon=":material/edit:")
+    else:
+        return True
+    return False
+
+
+def _note(chapter: Chapter, name: str, **values: object) -> None:
+    st.caption(f":material/info: {chapter.words(name, **values)}")
