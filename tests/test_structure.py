@@ -46,6 +46,7 @@ def offenders(folder: str, *forbidden: str) -> list[str]:
 # Who may import whom: each floor stands on those below it. Rule 1 of the house.
 FLOORS = {
     "viz_core": set[str](),
+    "attention_atlas": set[str](),
     "hosting": {"viz_core"},
     "asking": {"hosting", "viz_core"},
     "ui": {"asking", "hosting", "viz_core"},
@@ -137,7 +138,7 @@ def test_the_hub_is_for_the_model_lab() -> None:
     """Its libraries take seconds to import: no other chapter may bring them along."""
     users = [path for folder in ("viz_core", "ui", "pages") for path in sources(folder) if "hub" not in path.parts]
     found = {path for path in users if any(name.startswith("viz_core.hub") for name in imports(path))}
-    allowed = {"pages/model_lab", "viz_core/view/hub.py"}
+    allowed = {"pages/model_lab", "viz_core/view/hub.py", "viz_core/__init__.py"}  # the door: when a name is used
     strangers = {str(path.relative_to(ROOT)) for path in found}
     assert {name for name in strangers if not name.startswith(tuple(allowed))} == set()
 

@@ -8,7 +8,6 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -24,9 +23,10 @@ from ui.garbage import spare_modules
 from ui.heatmap import draw_heatmap
 from ui.words import Words, current_language, load_words
 from viz_core.figures.heatmap import Heatmap, encode_heatmap
+from viz_core.runtime.assets import ASSETS
 from viz_core.runtime.device import best_device, describe_device
 
-_PARTS = Path(__file__).resolve().parent.parent / "assets" / "components"
+_PARTS = ASSETS / "components"
 Thing = TypeVar("Thing")
 _MOMENT = 0.1  # seconds
 _FIGURE_CONFIG = {"displaylogo": False, "toImageButtonOptions": {"format": "svg"}}

@@ -10,12 +10,13 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import streamlit as st
 
-_HOME = Path(__file__).resolve().parent.parent / "assets" / "components"
+from viz_core.runtime.assets import ASSETS
+
+_HOME = ASSETS / "components"
 
 # The scripts come packed, as bytes, which takes a quarter of their size.
 _CODE = """

@@ -11,6 +11,7 @@ import streamlit as st
 from streamlit.navigation.page import StreamlitPage
 
 from ui.words import load_words
+from viz_core.runtime.assets import ASSETS
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -62,5 +63,5 @@ def pages() -> dict[str, list[StreamlitPage]]:
 
 def enter() -> StreamlitPage:
     """Set up the window and the table of contents; the page the address asks for."""
-    st.set_page_config(page_title="Attention Atlas", page_icon=str(ROOT / "assets/components/logo.svg"), layout="wide")
+    st.set_page_config(page_title="Attention Atlas", page_icon=str(ASSETS / "components/logo.svg"), layout="wide")
     return st.navigation(pages(), expanded=True)  # a chapter behind "View more" is not found

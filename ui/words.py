@@ -11,7 +11,9 @@ from typing import Any
 import frontmatter
 import streamlit as st
 
-TEXT = Path(__file__).resolve().parent.parent / "assets" / "text"
+from viz_core.runtime.assets import ASSETS
+
+TEXT = ASSETS / "text"
 ENGLISH = "en"
 
 

@@ -1,1 +1,36 @@
-"""Attention, positions and the trace: everything a notebook needs, without Streamlit."""
+"""Attention, positions and the trace: everything a notebook needs, without Streamlit.
+
+The names below are imported when they are first used, so that `import viz_core` costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from viz_core.hub import load_hub
+    from viz_core.pretrained import available, load
+    from viz_core.trace import attend, attention_weights, record
+
+__all__ = ["attend", "attention_weights", "available", "load", "load_hub", "record"]
+
+_PLACES = {
+    "attend": "viz_core.trace",
+    "attention_weights": "viz_core.trace",
+    "available": "viz_core.pretrained",
+    "load": "viz_core.pretrained",
+    "load_hub": "viz_core.hub",
+    "record": "viz_core.trace",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import what lies behind a name (PEP 562)."""
+    if name not in _PLACES:
+        raise AttributeError(f"module 'viz_core' has no attribute {name!r}; it has {', '.join(__all__)}")
+    return getattr(import_module(_PLACES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

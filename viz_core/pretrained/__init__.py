@@ -24,9 +24,10 @@ from viz_core.pretrained.translator import (
     build_translation_model,
     read_translator,
 )
+from viz_core.runtime.assets import ASSETS
 from viz_core.runtime.device import best_device, find_device
 
-CHECKPOINTS = Path(__file__).resolve().parents[2] / "assets" / "checkpoints"
+CHECKPOINTS = ASSETS / "checkpoints"
 _READERS: dict[str, Callable[[ModelCard, Path, torch.device], Translator | ImageClassifier]] = {
     "translation": read_translator,
     "classification": read_classifier,

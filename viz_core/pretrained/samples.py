@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from pathlib import Path
 
-_SENTENCES = Path(__file__).resolve().parents[2] / "assets" / "samples" / "sentences.json"
+from viz_core.runtime.assets import ASSETS
+
+_SENTENCES = ASSETS / "samples" / "sentences.json"
 
 
 @dataclass(frozen=True)

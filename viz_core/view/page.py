@@ -5,12 +5,12 @@ from __future__ import annotations
 import base64
 import html
 from functools import cache
-from pathlib import Path
 
+from viz_core.runtime.assets import ASSETS
 from viz_core.view.payload import View, encode_view, every_part
 from viz_core.view.state import ViewState
 
-COMPONENTS = Path(__file__).resolve().parents[2] / "assets" / "components"
+COMPONENTS = ASSETS / "components"
 
 # One idea a file, joined into one module: what is used comes before what uses it.
 SCRIPTS = (

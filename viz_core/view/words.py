@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from pathlib import Path
 
-TEXT = Path(__file__).resolve().parents[2] / "assets" / "text"
+from viz_core.runtime.assets import ASSETS
+
+TEXT = ASSETS / "text"
 ENGLISH = "en"
 
 

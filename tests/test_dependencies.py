@@ -1,0 +1,90 @@
+"""What pyproject.toml says an installation needs: enough for each part of the house, and what `make test` tests."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+import tomllib
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).resolve().parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+OWN = {"viz_core", "attention_atlas", "asking", "hosting", "ui", "pages"}
+FRAMING = "viz_core/figures/framing.py"
+BROUGHT_ALONG = {"app": {"starlette", "anyio"}, "serve": {"starlette", "anyio"}}  # by streamlit
+
+
+def requirements(extra: str | None) -> list[Requirement]:
+    """What an installation with this extra asks for, extras of its own included."""
+    wanted = [Requirement(line) for line in PROJECT["dependencies"]]
+    for line in PROJECT["optional-dependencies"].get(extra, []) if extra else []:
+        requirement = Requirement(line)
+        if requirement.name == PROJECT["name"]:
+            wanted += [each for inner in requirement.extras for each in requirements(inner)]
+        else:
+            wanted.append(requirement)
+    return wanted
+
+
+def third_party(path: Path) -> set[str]:
+    """Libraries that a file imports, at the top or within a function."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            found.add(node.module.split(".")[0])
+    return found - OWN - set(sys.stdlib_module_names)
+
+
+def extra_of(path: Path) -> str | None:
+    """The extra that a file of the house comes to life with; None for the library by itself."""
+    parts = path.relative_to(ROOT).parts
+    if path == ROOT / FRAMING:
+        return None
+    if parts[0] == "viz_core":
+        return {"hub": "hub", "figures": "notebook"}.get(parts[1])
+    return "serve" if path.name == "ray_serve.py" else "app"
+
+
+@pytest.mark.parametrize("extra", [None, *PROJECT["optional-dependencies"]])
+def test_an_installation_has_what_its_part_of_the_house_imports(extra: str | None) -> None:
+    files = [path for folder in OWN for path in (ROOT / folder).rglob("*.py") if extra_of(path) == extra]
+    assert files
+    named = {canonicalize_name(each.name) for each in requirements(extra)}
+    homes = packages_distributions()
+    # pydantic-settings brings pydantic; what is not installed here goes by the name it is imported by
+    given = named | BROUGHT_ALONG.get(extra or "", set()) | ({"pydantic"} if "pydantic-settings" in named else set())
+    missing = {
+        (str(path.relative_to(ROOT)), library)
+        for path in files
+        for library in third_party(path)
+        if not {canonicalize_name(home) for home in homes.get(library, [library])} & given
+    }
+    assert missing == set()
+
+
+def test_nothing_of_the_library_needs_figures_but_figures() -> None:
+    """The attention view frames its numbers as heatmaps do, and needs no plotly for that."""
+    others = [path for path in (ROOT / "viz_core").rglob("*.py") if path.parent.name != "figures"]
+    texts = [path.read_text(encoding="utf-8") for path in others]
+    used = {name for text in texts for name in re.findall(r"viz_core\.figures[\w.]*", text)}
+    assert used == {"viz_core.figures.framing"}
+
+
+def test_what_is_tested_lies_within_the_ranges() -> None:
+    pins = {
+        canonicalize_name(pin.name): next(iter(pin.specifier)).version
+        for file in ("requirements.txt", "requirements-serve.txt", "requirements-dev.txt")
+        for line in (ROOT / file).read_text(encoding="utf-8").splitlines()
+        if "==" in line and (pin := Requirement(line.split("#")[0].strip()))
+    }
+    ranges = [each for extra in (None, *PROJECT["optional-dependencies"]) for each in requirements(extra)]
+    outside = {str(each) for each in ranges if not each.specifier.contains(pins.get(canonicalize_name(each.name), "0"))}
+    assert outside <= {"tqdm>=4.66"}, "huggingface-hub pins it for us"

@@ -1,0 +1,135 @@
+"""The wheel: everything in it, installed into an environment of its own, used from another folder."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import sysconfig
+import time
+import urllib.request
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from attention_atlas.__main__ import main
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Built offline, by the backend that requirements-dev.txt pins."""
+    out = tmp_path_factory.mktemp("wheel")
+    pip("wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", str(out), str(ROOT))
+    (built,) = out.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Programs of an environment with the wheel in it; what the wheel depends on is lent by this environment."""
+    home = tmp_path_factory.mktemp("environment")
+    venv.create(home, symlinks=True)
+    programs = home / "bin"
+    pip("--python", str(programs / "python"), "install", "--no-deps", "--no-index", "--no-compile", str(wheel))
+    (site,) = home.glob("lib/python*/site-packages")
+    (site / "lent.pth").write_text(sysconfig.get_path("purelib"), encoding="utf-8")
+    return programs
+
+
+def pip(*arguments: str) -> None:
+    run = subprocess.run(
+        [sys.executable, "-m", "pip", "--disable-pip-version-check", *arguments], capture_output=True, text=True
+    )
+    assert run.returncode == 0, run.stderr
+
+
+def ask(programs: Path, elsewhere: Path, program: str) -> list[str]:
+    """What a program prints, run from a folder that is no checkout."""
+    run = subprocess.run([programs / "python", "-c", program], cwd=elsewhere, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    return run.stdout.splitlines()
+
+
+def test_the_wheel_carries_the_house_and_nothing_loose(wheel: Path) -> None:
+    names = zipfile.ZipFile(wheel).namelist()
+    assert {name.split("/")[0].split("-")[0] for name in names} == {"viz_core", "attention_atlas"}
+    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    app = ("app.py", "hosted.py", ".streamlit/", "asking/", "hosting/", "pages/", "ui/")
+    expected = {name for name in tracked if name.startswith(("viz_core/", "attention_atlas/"))}
+    expected |= {f"attention_atlas/{name}" for name in tracked if name.startswith(app)}
+    expected |= {f"viz_core/{name}" for name in tracked if name.startswith("assets/") and "/readme/" not in name}
+    assert {name for name in names if ".dist-info/" not in name} >= expected
+    assert not [name for name in names if "__pycache__" in name or name.startswith("tests/")]
+
+
+def test_library_and_app_work_from_another_folder(installed: Path, tmp_path: Path) -> None:
+    """One process for both: most of its time goes into importing what they depend on."""
+    program = """
+import viz_core
+assert "site-packages" in viz_core.__file__
+translation = viz_core.load("transformer-en-fr", device="cpu").translate("He is calm.")
+print(translation.text)
+print(float((translation.trace["decoder.2.cross"].weights().sum(dim=-1) - 1).abs().max()) < 1e-5)
+import torch
+queries = torch.randn(1, 2, 3, 4)
+with viz_core.record() as trace:
+    viz_core.attend(queries, queries, queries)
+print(*trace.sites, tuple(trace["attention.0"].weights().shape))
+print(*sorted(card.name for card in viz_core.available()))
+
+import sys
+from attention_atlas.__main__ import door
+sys.path.insert(0, str(door().parent))  # as `streamlit run` does
+from streamlit.testing.v1 import AppTest
+home = AppTest.from_file(str(door()), default_timeout=60).run()
+from ui.contents import ROOT, all_chapters
+print(len(home.exception), len(home.markdown) > 3, ROOT == door().parent, len(all_chapters()))
+"""
+    text, exact, recorded, models, app = ask(installed, tmp_path, program)
+    assert text == "Il est calme."
+    assert exact == "True"
+    assert recorded == "attention.0 (1, 2, 3, 3)"
+    assert models.split() == sorted(path.parent.name for path in (ROOT / "assets/checkpoints").glob("*/config.json"))
+    assert app == f"0 True True {len(list((ROOT / 'pages').glob('*/page.py')))}"
+
+
+def test_the_command_starts_the_app(installed: Path, tmp_path: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    options = ["--server.port", str(port), "--server.address", "127.0.0.1", "--server.headless", "true"]
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    with (tmp_path / "log").open("w") as log:
+        server = subprocess.Popen(
+            [installed / "attention-atlas", *options], cwd=tmp_path, env=environment, stdout=log, stderr=log
+        )
+    try:
+        assert answer(f"http://127.0.0.1:{port}/_stcore/health", server) == "ok", (tmp_path / "log").read_text()
+    finally:
+        server.terminate()
+        server.wait(20)
+
+
+def test_without_the_extra_the_command_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["attention-atlas", "--server.port", "8600"])
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    with pytest.raises(SystemExit, match=r"pip install 'attention-atlas\[app\]'"):
+        main()
+
+
+def answer(address: str, server: subprocess.Popen[bytes]) -> str:
+    """What the server says once it is up; nothing if it ends, or takes too long."""
+    for _ in range(150):
+        if server.poll() is not None:
+            break
+        try:
+            with urllib.request.urlopen(address, timeout=5) as response:
+                return response.read().decode()
+        except OSError:
+            time.sleep(0.2)
+    return ""
