@@ -50,22 +50,29 @@ def serve(folder: Path, script: str = "app.py") -> Iterator[str]:
 @contextmanager
 def running(folder: Path, script: str = "app.py", settings: Mapping[str, str] = NO_SETTINGS) -> Iterator[Server]:
     """The same with its process, and with settings (ATLAS_ variables) of its own. Raises as `serve` does."""
+    server, url = start(folder, script, settings)
+    try:
+        wait_until_healthy(url, server, folder / "server.log")
+        yield Server(url, server.pid)
+    finally:
+        server.terminate()
+        server.wait(timeout=30)
+
+
+def start(
+    folder: Path, script: str = "app.py", settings: Mapping[str, str] = NO_SETTINGS
+) -> tuple[subprocess.Popen[bytes], str]:
+    """The process of a server that is still starting, and where it will be; the log is `server.log` in `folder`."""
     port = free_port()
-    log = folder / "server.log"
     options = {"SERVER_HEADLESS": "true", "SERVER_PORT": str(port), "SERVER_ADDRESS": "127.0.0.1"}
     options["SERVER_FILE_WATCHER_TYPE"] = "none"
     environment = os.environ | {f"STREAMLIT_{name}": value for name, value in options.items()} | settings
-    start = [script] if script == HOSTED else ["-m", "streamlit", "run", script]
-    with log.open("wb") as output:
+    command = [script] if script == HOSTED else ["-m", "streamlit", "run", script]
+    with (folder / "server.log").open("wb") as output:
         server = subprocess.Popen(
-            [sys.executable, *start], cwd=ROOT, env=environment, stdout=output, stderr=subprocess.STDOUT
+            [sys.executable, *command], cwd=ROOT, env=environment, stdout=output, stderr=subprocess.STDOUT
         )
-        try:
-            wait_until_healthy(f"http://127.0.0.1:{port}", server, log)
-            yield Server(f"http://127.0.0.1:{port}", server.pid)
-        finally:
-            server.terminate()
-            server.wait(timeout=30)
+    return server, f"http://127.0.0.1:{port}"
 
 
 def free_port() -> int:

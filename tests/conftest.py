@@ -16,6 +16,7 @@ import torch
 _CHECK = "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))"
 jaxtyping.install_import_hook(("viz_core", "pages"), _CHECK)
 
+from tests.browser.chromium import close_browser  # noqa: E402
 from viz_core.pretrained import Translator, build_translation_model, load  # noqa: E402
 from viz_core.pretrained.tokenization import train_tokenizer  # noqa: E402
 from viz_core.training.export import export_translator  # noqa: E402
@@ -80,6 +81,23 @@ See you tomorrow!|À demain !
 The train is late again.|Le train est encore en retard.
 We will wait for you.|Nous vous attendrons.
 """
+
+
+# Tests that take long for what they do; who begins with them is not alone with one of them at the end.
+_LONG = ("attacks", "browser", "hosting", "pages", "training")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: not any(folder in item.path.parts for folder in _LONG))
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if "browser" not in getattr(item, "fixturenames", ()):
+        close_browser()
+
+
+def pytest_sessionfinish() -> None:
+    close_browser()
 
 
 @pytest.fixture(autouse=True)

@@ -6,13 +6,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from benchmarks.serving import HOSTED, Server, running
+from benchmarks.serving import HOSTED, Server
 from tests.browser.conftest import browser, page
+from tests.shared_server import shared_server
 
 __all__ = ["browser", "page", "server"]
 
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with running(tmp_path_factory.mktemp("hosted"), HOSTED) as running_server:
+    with shared_server(HOSTED, tmp_path_factory) as running_server:
         yield running_server

@@ -149,7 +149,8 @@ def _messenger(message: bytes | str, times: int = 1) -> Callable[[str], str]:
             try:
                 for _ in range(times):
                     session.send(message)
-                session.recv(timeout=5)
+                session.ping().wait(60)  # all of them have been read
+                session.recv(timeout=1)
                 return "passed over, the session goes on"
             except TimeoutError:
                 return "passed over, nothing comes back"

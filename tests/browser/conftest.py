@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page
 
-from benchmarks.serving import CHROMIUM_ARGUMENTS, find_chromium, serve
+from benchmarks.serving import serve
+from tests.browser.chromium import open_browser
+from tests.shared_server import shared_server
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -18,20 +19,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.browser)
 
 
-def _chromium() -> str:
-    found = find_chromium()
-    if found is None and os.environ.get("CI"):
-        pytest.fail("no Chromium on this machine; the browser tests could not run")
-    if found is None:
-        pytest.skip("no Chromium on this machine")
-    return found
-
-
 @pytest.fixture(scope="session")
 def app_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The app, served for the whole session."""
-    with serve(tmp_path_factory.mktemp("server")) as url:
-        yield url
+    with shared_server("app.py", tmp_path_factory) as server:
+        yield server.url
 
 
 @pytest.fixture
@@ -51,14 +43,9 @@ def lab_url(folders: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
             yield f"{url}/model-lab"
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """For one file: while it is open, nothing else in this process can run an event loop."""
-    with sync_playwright() as playwright:
-        expect.set_options(timeout=60_000)  # a busy machine is no failure
-        opened = playwright.chromium.launch(executable_path=_chromium(), args=CHROMIUM_ARGUMENTS)
-        yield opened
-        opened.close()
+@pytest.fixture
+def browser() -> Browser:
+    return open_browser()
 
 
 @pytest.fixture

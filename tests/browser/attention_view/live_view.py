@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from playwright.sync_api import Locator, Page
@@ -75,6 +75,14 @@ class LiveView:
             "[...document.querySelectorAll('figure:not([hidden]) [data-piece=stage]')]"
             ".every((stage) => stage.dataset.exact === 'true')"
         )
+
+    def until(self, true: Callable[[], bool]) -> None:
+        """Until Python has been told: the view says what it shows once the reader pauses."""
+        for _ in range(3000):
+            if true():
+                return
+            self.page.wait_for_timeout(20)  # messages are only taken while the page is waited for
+        raise AssertionError(f"told only {self.state}, and sent {self.sent}")
 
     def save(self, kind: str) -> bytes:
         """The file that one of the entries of "Save" gives."""

@@ -25,10 +25,9 @@ from viz_core.view.words import view_words
 
 
 def test_another_head_is_drawn_from_what_is_here(live: LiveView) -> None:
-    live.page.wait_for_timeout(200)
     first = live.sent[0]
     live.head(1, 2).click()
-    live.page.wait_for_timeout(400)
+    live.until(lambda: (live.state.layer, live.state.head) == (1, 2))
     assert live.wants == []
     assert len(live.sent) == 2
     assert live.sent[1] < 700 < first
@@ -37,12 +36,13 @@ def test_another_head_is_drawn_from_what_is_here(live: LiveView) -> None:
 def test_a_head_that_is_not_here_is_asked_for_in_the_message_that_tells_of_it(page: Page) -> None:
     """A second message would run the page twice, and might arrive with an address of before the move."""
     live = LiveView(page, View([make_group(120, 120, "self")], view_words()))
-    page.wait_for_timeout(200)
     live.head(1, 2).click()
     live.wait_until_exact()
-    page.wait_for_timeout(400)
+    live.until(lambda: len(live.sent) == 2)
     assert [want for want in live.wants if want.startswith("map")] == ["map 0.self:1.2:mean:tokens"]
-    assert len(live.sent) == 2
+    live.head(0, 0).click()  # it was here from the start: whatever else there was to say is said with this
+    live.until(lambda: (live.state.layer, live.state.head) == (0, 0))
+    assert len(live.sent) == 3
 
 
 def test_fingerprints_are_read_on_hover(live: LiveView, cross: MapGroup) -> None:
@@ -86,8 +86,7 @@ def test_heads_are_combined_as_the_library_does(live: LiveView, cross: MapGroup,
 
 def test_chosen_heads_are_combined(live: LiveView, cross: MapGroup) -> None:
     live.head(1, 2).click(modifiers=["Shift"])
-    live.page.wait_for_timeout(300)
-    assert live.state.look.heads == "0.0_1.2"
+    live.until(lambda: live.state.look.heads == "0.0_1.2")
     expected = (weights_of(cross, 0, 0) + weights_of(cross, 1, 2)) / 2
     np.testing.assert_allclose(saved_npz(live)["weights"], expected, atol=1e-7)
 

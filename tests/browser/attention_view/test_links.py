@@ -27,8 +27,7 @@ def test_links_follow_the_token_and_the_threshold(live: LiveView, cross: MapGrou
     live.page.keyboard.press("Enter")
     paths = re.findall(r"<path [^>]*d=", live.save("svg").decode())
     assert len(paths) == len(QUERIES) + 1  # the strongest of each query; the one in focus twice
-    live.page.wait_for_timeout(400)
-    assert (live.state.look.mode, live.state.look.links) == ("links", "k1")
+    live.until(lambda: (live.state.look.mode, live.state.look.links) == ("links", "k1"))
 
 
 def test_links_of_512_tokens_are_bounded_and_drawn(page: Page) -> None:

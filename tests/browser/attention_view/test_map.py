@@ -33,8 +33,7 @@ def test_the_mouse_reads_exact_weights_and_pins_their_row(live: LiveView, cross:
     live.map.click(position={"x": box["width"] * 0.5, "y": box["height"] * 0.6})
     pressed = live.page.locator("[data-part=queryLine] [aria-pressed=true]")
     expect(pressed).to_have_text(query)
-    live.page.wait_for_timeout(300)
-    assert live.state.pins == (Pin("query", row),)
+    live.until(lambda: live.state.pins == (Pin("query", row),))
     live.page.keyboard.press("Escape")
     expect(pressed).to_have_count(0)
 
@@ -48,8 +47,7 @@ def test_arrows_move_and_brackets_step_through_heads(live: LiveView, cross: MapG
     live.page.keyboard.press("[")
     live.page.keyboard.press("[")
     expect(live.said).to_contain_text("Layer 2, head 3")  # round and round
-    live.page.wait_for_timeout(400)
-    assert (live.state.layer, live.state.head) == (1, 2)
+    live.until(lambda: (live.state.layer, live.state.head) == (1, 2))
 
 
 def test_a_screen_reader_hears_the_map_in_a_sentence(live: LiveView, cross: MapGroup) -> None:
@@ -84,8 +82,7 @@ def test_a_box_drawn_by_the_mouse_is_enlarged_and_a_double_click_shows_all(live:
 def test_zooming_a_long_input_brings_exact_tiles(page: Page) -> None:
     group = make_group(1000, 700, "self", layers=2, heads=2)
     live = LiveView(page, View([group], view_words()))
-    page.wait_for_timeout(500)
-    assert live.map.get_attribute("data-exact") == "false"
+    expect(live.map).to_have_attribute("data-exact", "false")
     expect(live.part("mapNote")).to_contain_text("A long input")
     assert all(want.startswith("tile") and " 0 0 " not in want for want in live.wants)
     live.map.focus()
@@ -99,6 +96,5 @@ def test_zooming_a_long_input_brings_exact_tiles(page: Page) -> None:
     expected = weights_of(group, 0, 0)[row : row + height, column : column + width]
     np.testing.assert_array_equal(weights, expected)
     assert list(saved["keys"][:2]) == [f"k{column}", f"k{column + 1}"]
-    page.wait_for_timeout(700)
-    assert live.state.look.zoom == f"{row}.{column}.{height}.{width}"
+    live.until(lambda: live.state.look.zoom == f"{row}.{column}.{height}.{width}")
     assert max(live.sent) < 700_000

@@ -80,8 +80,7 @@ def test_click_a_patch_change_the_head_and_let_go(live: LiveView, group: MapGrou
     after = shown(live)
     np.testing.assert_allclose(after, expected(weights_of(group, 1, 2)[token]), atol=4)
     assert np.abs(after - before).max() > 20
-    live.page.wait_for_timeout(300)
-    assert live.state.pins == (Pin("query", token),)
+    live.until(lambda: live.state.pins == (Pin("query", token),))
     live.head(0, 1).click()
     live.wait_until_exact()
     np.testing.assert_allclose(shown(live), expected(weights_of(group, 0, 1)[token]), atol=4)

@@ -30,9 +30,8 @@ def test_several_pinned_words_are_read_together(live: LiveView, cross: MapGroup)
         expect(live.part("sentenceNote")).to_contain_text(
             f"{start}, these 2 look most at {KEYS[int(values.argmax())]}, {values.max():.2f}"
         )
-    live.page.wait_for_timeout(300)
+    live.until(lambda: live.state.look.fold == "sum")
     assert live.state.pins == (Pin("query", 1), Pin("query", 3))
-    assert live.state.look.fold == "sum"
 
 
 def test_strangers_tokens_are_only_text(page: Page) -> None:
