@@ -2,45 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
-from asking.model_spec import Model, Progress
+from asking.model_spec import ModelAdapter, ModelSpec, Progress
 from asking.request import Picture, Request
 from hosting.settings import settings
-from viz_core.hub import HubError, HubModel, HubRun, HubVision, NextWord, Sampling, find_folder, load_hub, local_models
-from viz_core.maps.residuals import future_weight, row_sum_error
-from viz_core.pretrained.picture_model import picture_facts
+from viz_core.hub import HubError, HubModel, HubRun, HubVision, Sampling, find_folder, load_hub
 from viz_core.view.hub import hub_groups
 from viz_core.view.map_group import MapGroup
 
-CLAIMED_ROWS = 256
-"""So many rows of each map are held to the claims."""
-
-
-def _of_picture_model(question: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda model, *arguments: question(HubVision(model), *arguments)
-
 
 @dataclass(frozen=True)
-class Wanted(Model):
-    """Which model: a name with a revision ("" for the newest), or a folder; `here`: ask nobody for it."""
+class HubModelSpec(ModelSpec[HubModel]):
+    """Which model: a name with a revision ("" for the newest), or a folder; `offline`: ask nobody for it."""
 
     name: str
     revision: str = ""
     folder: str = ""
-    here: bool = field(default=False, compare=False)
+    offline: bool = field(default=False, compare=False)
     most_loaded = 2
-    answers = {  # noqa: RUF012
-        "card": lambda model: model.card,
-        "schemes": lambda model: model.positions,
-        "facts": _of_picture_model(picture_facts),
-        "positions": _of_picture_model(HubVision.position_table),
-    }
 
     @property
-    def place(self) -> str:
+    def affinity(self) -> str:
         return f"{self.folder or self.name}@{self.revision}"
 
     def load(self, progress: Progress | None) -> HubModel:
@@ -61,63 +45,43 @@ class Wanted(Model):
             self.revision or None,
             folders=allowed.model_folders,
             memory_budget=allowed.model_memory,
-            offline=self.here,
+            offline=self.offline,
             token=token,
             progress=progress,
         )
 
-    def as_picture_model(self, loaded: HubModel) -> HubVision:
+
+@dataclass(frozen=True)
+class HubVisionSpec(ModelAdapter[HubVision]):
+    """A vision model of the lab behind the face of the shipped classifiers."""
+
+    hub: HubModelSpec
+
+    @property
+    def adapted(self) -> HubModelSpec:
+        return self.hub
+
+    def adapt(self, loaded: HubModel) -> HubVision:
         return HubVision(loaded)
 
 
 @dataclass(frozen=True)
-class Shelf(Model):
-    """No model, but all that can be loaded without a network."""
-
-    answers = {  # noqa: RUF012
-        "names": lambda _: tuple(model.name for model in local_models(settings().model_folders))
-    }
-
-    def load(self, progress: Progress | None) -> None:
-        """Nothing."""
-
-
-def _held(_model: HubModel, run: HubRun) -> int:
-    """Bytes of the recording."""
-    return run.trace.nbytes
-
-
-def _residuals(_model: HubModel, run: HubRun) -> dict[str, float]:
-    """How far the maps are from what must be true of them, by the name of each claim."""
-    decoder = [call for call in run.trace if (call.stack, call.kind) == ("decoder", "self")]
-    return {
-        "rows": row_sum_error(run.trace, CLAIMED_ROWS),
-        "future": max((future_weight(call, CLAIMED_ROWS) for call in decoder), default=0.0),
-    }
-
-
-def _next_words(model: HubModel, run: HubRun, position: int, count: int, temperature: float) -> tuple[NextWord, ...]:
-    return model.next_words(run, position, count, temperature)
-
-
-@dataclass(frozen=True)
-class LabInput(Request[HubRun]):
+class HubRequest(Request[HubModel, HubRun]):
     """What a model of the lab is given: a text, with a second or a target where it takes one, or a picture."""
 
-    model: Wanted
+    model: HubModelSpec
     text: str = ""
     pair: str = ""
     target: str = ""
     picture: Picture | None = None
     new_tokens: int = 0
     sampling: Sampling = Sampling()  # noqa: RUF009  # frozen
-    looks = {"held": _held, "residuals": _residuals, "next-words": _next_words}  # noqa: RUF012
 
     @property
-    def light(self) -> LabInput:
-        return self if self.picture is None else replace(self, picture=self.picture.light)
+    def without_payload(self) -> HubRequest:
+        return self if self.picture is None else replace(self, picture=self.picture.without_payload)
 
-    def run(self, loaded: HubModel) -> HubRun:
+    def run(self, model: HubModel) -> HubRun:
         """One recorded run.
 
         Raises:
@@ -129,7 +93,7 @@ class LabInput(Request[HubRun]):
         if allowed.max_characters is not None and longest > allowed.max_characters:
             most = f"at most {allowed.max_characters:,} are allowed here"
             raise HubError(f"This text has {longest:,} characters; {most}. Shorten it.")
-        return loaded.run(
+        return model.run(
             self.text if self.picture is None else None,
             text_pair=self.pair or None,
             target=self.target or None,
@@ -143,6 +107,6 @@ class LabInput(Request[HubRun]):
     def groups(self, run: HubRun, labels: Mapping[str, str]) -> tuple[MapGroup, ...]:
         return hub_groups(run, labels)
 
-    def without_bulk(self, run: HubRun) -> HubRun:
+    def for_transfer(self, run: HubRun) -> HubRun:
         """The logits of every token stay: their number alone is told."""
         return replace(run, output=run.output.to("meta"))

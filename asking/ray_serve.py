@@ -25,17 +25,20 @@ from ray import serve
 from ray.exceptions import GetTimeoutError, RayActorError, RayTaskError
 from ray.serve.exceptions import BackPressureError, RayServeException
 
-from asking.hub import Wanted
-from asking.model_spec import Model, Models
+from asking.hub import HubModelSpec
+from asking.model_registry import ModelRegistry
+from asking.model_server import ModelServer
+from asking.model_spec import ModelSpec
+from asking.remote_run import Outline
+from asking.remote_runner import RemoteRunner
 from asking.request import Request
-from asking.runner import Here, Outline, There
-from hosting.cache import Kept
+from hosting.cache import LRUCache
 from hosting.settings import settings
 from hosting.slots import AbandonedError, BusyError
 from viz_core.runtime.interruption import interruptible, may_end
 
 APPLICATION = "attention-atlas"
-_MOST_KEPT = 512
+_MOST_RESULTS = 512
 _BATCH = 8
 _BATCH_SECONDS = 0.01  # for which a first sentence waits for others
 _PAUSE = 0.2  # seconds before a question is asked again
@@ -59,39 +62,39 @@ class Replica:
 
     def __init__(self) -> None:
         torch.set_num_threads(settings().threads)
-        self._here = Here(Models(), Kept(_MOST_KEPT, settings().cache_mb * 2**20))
+        self._server = ModelServer(ModelRegistry(), LRUCache(_MOST_RESULTS, settings().cache_mb * 2**20))
 
-    @serve.multiplexed(max_num_models_per_replica=Wanted.most_loaded)  # type: ignore[untyped-decorator]
-    async def announce(self, place: str) -> str:
+    @serve.multiplexed(max_num_models_per_replica=HubModelSpec.most_loaded)  # type: ignore[untyped-decorator]
+    async def announce(self, affinity: str) -> str:
         """Tell the pool that this replica is where a model is loaded: questions about it come here."""
-        return place
+        return affinity
 
     @serve.batch(max_batch_size=_BATCH, batch_wait_timeout_s=_BATCH_SECONDS)  # type: ignore[untyped-decorator]
-    async def outline(self, requests: list[Request[Any]]) -> list[Outline | Exception]:
+    async def outline(self, requests: list[Request[Any, Any]]) -> list[Outline | Exception]:
         """Runs without their traces, as many as come together in one batch."""
-        return await asyncio.to_thread(self._here.outlines, requests)
+        return await asyncio.to_thread(self._server.outlines, requests)
 
-    async def ask(self, question: str, subject: Any, *arguments: Any) -> Any:
-        """A question to `Here`, about a model or a request. It ends early if nobody waits for the answer any more."""
-        if place := serve.get_multiplexed_model_id():
-            await self.announce(place)
+    async def ask(self, question: str, subject: Any, *args: Any, **kwargs: Any) -> Any:
+        """A question to the server, of a model or a request. It ends early if nobody waits for the answer any more."""
+        if affinity := serve.get_multiplexed_model_id():
+            await self.announce(affinity)
         if question == "outline":
             return await self._outline(subject)
-        if question not in ("load", "about", "look", "picture", "parts", "rows"):
+        if question not in ModelServer.questions:
             raise ValueError(f"question: expected one about a model or a run, got {question!r}")
-        return await _while_wanted(getattr(self._here, question), subject, *arguments)
+        return await _while_wanted(getattr(self._server, question), subject, *args, **kwargs)
 
-    async def _outline(self, request: Request[Any]) -> Outline:
+    async def _outline(self, request: Request[Any, Any]) -> Outline:
         if request.in_batches:
             found = await self.outline(request)  # one of many: they become a list on the way
         else:
-            [found] = await _while_wanted(self._here.outlines, [request])
+            [found] = await _while_wanted(self._server.outlines, [request])
         if isinstance(found, Exception):
             raise found
         return cast(Outline, found)
 
 
-async def _while_wanted(work: Callable[..., Any], *arguments: Any) -> Any:
+async def _while_wanted(work: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """What `work` returns, in another thread; told between two of its steps where the question was taken back."""
     taken_back = threading.Event()
 
@@ -101,7 +104,7 @@ async def _while_wanted(work: Callable[..., Any], *arguments: Any) -> Any:
 
     def in_thread() -> Any:
         with interruptible(check):
-            return work(*arguments)
+            return work(*args, **kwargs)
 
     try:
         return await asyncio.to_thread(in_thread)
@@ -132,8 +135,8 @@ def pool(size: PoolSize | dict[str, str]) -> serve.Application:
     ).bind()
 
 
-def on_serve(address: str) -> There:
-    """The models of the pool at this address."""
+def on_serve(address: str, cache: LRUCache) -> RemoteRunner:
+    """The models of the pool at this address; runs are kept in `cache`."""
     if not ray.is_initialized():
         ray.init(address=address, log_to_driver=False, namespace="serve")
 
@@ -141,15 +144,15 @@ def on_serve(address: str) -> There:
     def pool_handle() -> Any:  # the pool may come up later
         return serve.get_app_handle(APPLICATION)
 
-    def ask(question: str, subject: Model | Request[Any], *arguments: Any) -> Any:
-        place = (subject if isinstance(subject, Model) else subject.model).place
+    def ask(question: str, subject: ModelSpec[Any] | Request[Any, Any], *args: Any, **kwargs: Any) -> Any:
+        affinity = (subject if isinstance(subject, ModelSpec) else subject.model).affinity
         end = time.monotonic() + _PATIENCE
         while True:
             may_end()
             try:
                 handle = pool_handle()
-                asked = handle.options(multiplexed_model_id=place).ask if place else handle.ask
-                return _wait(asked.remote(question, subject, *arguments))
+                asked = handle.options(multiplexed_model_id=affinity).ask if affinity else handle.ask
+                return _wait(asked.remote(question, subject, *args, **kwargs))
             except RayTaskError as error:  # its own words hold a stack trace
                 raise error.cause from None
             except BackPressureError:
@@ -159,7 +162,7 @@ def on_serve(address: str) -> There:
                     raise BusyError(question) from None
                 time.sleep(_PAUSE)
 
-    return There(ask)
+    return RemoteRunner(ask, cache)
 
 
 def _wait(response: Any) -> Any:

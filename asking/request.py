@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from PIL import Image
 
-from asking.model_spec import Model
+from asking.model_spec import ModelSpec
 from viz_core.view.map_group import MapGroup
 
+Model = TypeVar("Model")
 Run = TypeVar("Run")
 
 
@@ -27,8 +28,8 @@ class Picture:
     image: Image.Image | None = field(compare=False, repr=False)
 
     @property
-    def light(self) -> Picture:
-        """The picture by its digest alone."""
+    def without_payload(self) -> Picture:
+        """The picture by its digest alone: equal to it, and small."""
         return Picture(self.digest, None)
 
     def open(self) -> Image.Image:
@@ -42,22 +43,20 @@ class Picture:
         return self.image
 
 
-class Request(ABC, Generic[Run]):
+class Request(ABC, Generic[Model, Run]):
     """A model and what it is given: hashable, and all there is to say. What comes of it is a dataclass with a trace."""
 
-    model: Model
-    looks: ClassVar[Mapping[str, Callable[..., Any]]] = {}
-    """What can be asked about a run beside its outcome and maps: (model, run, arguments) -> a small answer."""
+    model: ModelSpec[Model]
     in_batches: ClassVar[bool] = False
     """Whether several run faster together, as short ones do."""
 
     @property
-    def light(self) -> Self:
-        """The same request without what is large, which stands for it where it is known already."""
+    def without_payload(self) -> Self:
+        """The request without what is large: equal to it, it stands for it in caches and where it is known already."""
         return self
 
     @abstractmethod
-    def run(self, loaded: Any) -> Run:
+    def run(self, model: Model) -> Run:
         """Ask the loaded model.
 
         Raises:
@@ -66,12 +65,12 @@ class Request(ABC, Generic[Run]):
         """
 
     @classmethod
-    def run_all(cls, loaded: Any, requests: Sequence[Self]) -> list[Run | Exception]:
+    def run_all(cls, model: Model, requests: Sequence[Self]) -> list[Run | Exception]:
         """Several, of which none spoils the others."""
         found: list[Run | Exception] = []
         for one in requests:
             try:
-                found.append(one.run(loaded))
+                found.append(one.run(model))
             except (ValueError, PictureMissingError) as error:
                 found.append(error)
         return found
@@ -80,10 +79,11 @@ class Request(ABC, Generic[Run]):
     def groups(self, run: Run, labels: Mapping[str, str]) -> tuple[MapGroup, ...]:
         """The maps of a run as an attention view shows them."""
 
-    def look(self, question: str, loaded: Any, run: Run, *arguments: Any) -> Any:
-        """The answer to one of `looks`."""
-        return self.looks[question](loaded, run, *arguments)
-
-    def without_bulk(self, run: Run) -> Run:
+    def for_transfer(self, run: Run) -> Run:
         """The run as it can cross to another machine: without what is large beside its trace."""
         return run
+
+
+def run_key(request: Request[Any, Any]) -> tuple[str, Request[Any, Any]]:
+    """Under which the run of a request is kept."""
+    return ("run", request.without_payload)

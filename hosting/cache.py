@@ -20,7 +20,7 @@ MISSING = object()
 _THUMBNAIL = 64  # pixels on a side of one, at most
 
 
-class Kept:
+class LRUCache:
     """A store that holds at most so many entries and bytes; threads may share it.
 
     A result larger than all of it is kept by itself, with what it shares its tensors with: a page that is drawn anew
@@ -34,11 +34,11 @@ class Kept:
         self._bytes = 0
         self._lock = threading.Lock()
 
-    def get(self, key: Hashable) -> Any:
-        """What is kept under the key, or MISSING."""
+    def get(self, key: Hashable, default: Any = MISSING) -> Any:
+        """What is kept under the key, or the default."""
         with self._lock:
             if key not in self._entries:
-                return MISSING
+                return default
             self._entries.move_to_end(key)
             return self._entries[key][0]
 

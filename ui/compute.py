@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from functools import wraps
 from inspect import signature
-from typing import NoReturn, ParamSpec, TypeVar
+from typing import Any, NoReturn, ParamSpec, TypeVar
 
 import streamlit as st
 import torch
 from streamlit.delta_generator import DeltaGenerator
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from hosting.cache import MISSING, Kept
+from hosting.cache import MISSING, LRUCache
 from hosting.metrics import Metrics
 from hosting.settings import settings
 from hosting.slots import AbandonedError, BusyError, Job, OutOfTimeError, Slots, inside
@@ -24,7 +24,7 @@ Result = TypeVar("Result")
 
 _BLINK = 0.3  # seconds; shorter work shows nothing
 _STEP = 0.5
-_MOST_KEPT = 512  # results
+_MOST_RESULTS = 512  # results
 
 
 @st.cache_resource(show_spinner=False)
@@ -45,9 +45,9 @@ def slots() -> Slots:
 
 
 @st.cache_resource(show_spinner=False)
-def kept() -> Kept:
+def results() -> LRUCache:
     """This process's results, kept for whoever asks the same again."""
-    made = Kept(_MOST_KEPT, settings().cache_mb * 2**20)
+    made = LRUCache(_MOST_RESULTS, settings().cache_mb * 2**20)
     metrics().watch_kept(lambda: (len(made), made.nbytes))
     return made
 
@@ -60,8 +60,7 @@ def seconds_allowed() -> float:
 def computed(says: str = "computing") -> Callable[[Callable[Arguments, Result]], Callable[Arguments, Result]]:
     """A function whose results are computed in a slot and kept for all sessions: of small values, and of nothing else.
 
-    What carries a picture is known by its `light`, for a kept key must not keep the picture. Nobody may change what is
-    computed.
+    Nobody may change what is computed. Runs of models are kept by their runner already: see `ui.models.run`.
 
     Args:
         says: what a visitor reads meanwhile, a name of common.md.
@@ -69,26 +68,42 @@ def computed(says: str = "computing") -> Callable[[Callable[Arguments, Result]],
 
     def decorate(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
         form = signature(function)
-        name = f"{function.__module__}.{function.__qualname__}"
 
         @wraps(function)
         def ask(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
             asked = form.bind(*args, **kwargs).arguments.values()
-            key = (name, *(getattr(value, "light", value) for value in asked))
-            found = kept().get(key)
-            if found is not MISSING:
-                return found  # type: ignore[no-any-return]
-
-            def work() -> Result:
-                result = function(*args, **kwargs)
-                kept().put(key, result)
-                return result
-
-            return in_a_slot(work, function.__name__, key, says)
+            return compute_once(lambda: function(*args, **kwargs), function, asked, says)
 
         return ask
 
     return decorate
+
+
+def compute_once(
+    work: Callable[[], Result], function: Callable[..., Any], asked: Iterable[Any], says: str = "computing"
+) -> Result:
+    """What `work` returns, computed in a slot the first time, and kept for all sessions.
+
+    What carries a picture is known by its digest, `without_payload`, for a key must not keep the picture.
+
+    Args:
+        work: computes it.
+        function: names it, for the key and the metrics.
+        asked: what else it depends on: small hashable values.
+        says: what a visitor reads meanwhile, a name of common.md.
+    """
+    name = f"{function.__module__}.{function.__qualname__}"
+    key = (name, *(getattr(value, "without_payload", value) for value in asked))
+    found = results().get(key)
+    if found is not MISSING:
+        return found  # type: ignore[no-any-return]
+
+    def keep() -> Result:
+        result = work()
+        results().put(key, result)
+        return result
+
+    return in_a_slot(keep, function.__name__, key, says)
 
 
 def in_a_slot(

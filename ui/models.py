@@ -2,44 +2,90 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Concatenate
 
 import streamlit as st
 
-from asking.model_spec import Model, Models, Progress, Shipped
-from asking.runner import Here, ModelRunner
-from asking.sentences import Sentence
+from asking.local_runner import LocalRunner
+from asking.model_registry import ModelRegistry
+from asking.model_spec import ModelSpec, ShippedTranslator
+from asking.request import Request, run_key
+from asking.runner import Answer, Arguments, Model, Run, Runner
+from asking.sentences import SentenceRequest
 from hosting.settings import settings
-from ui.compute import computed, kept
+from ui.compute import compute_once, computed, in_a_slot, results
 from ui.words import load_words
 from viz_core.pretrained import Translation, Translator
 from viz_core.view.map_group import MapGroup
 
 
 @st.cache_resource(show_spinner=False)
-def models() -> Models:
+def registry() -> ModelRegistry:
     """The models in this process."""
-    return Models()
+    return ModelRegistry()
 
 
 @st.cache_resource(show_spinner=False)
-def runner() -> ModelRunner:
+def runner() -> Runner:
     """Where models run."""
     if settings().runner == "serve":
         from asking.ray_serve import on_serve  # Ray is there only where it is wanted
 
-        return on_serve(settings().ray_address)
-    return Here(_load, kept())
+        return on_serve(settings().ray_address, results())
+    return LocalRunner(registry(), results())
 
 
-def _load(model: Model, progress: Progress | None = None) -> Any:
-    return models()(model, progress)
+def run(request: Request[Model, Run], kind: str, says: str = "computing") -> Run:
+    """What a model makes of a request, in a slot; nothing in it changes, so sessions that ask the same share it.
+
+    Args:
+        request: what is asked.
+        kind: for the metrics.
+        says: what a visitor reads meanwhile, a name of common.md.
+
+    Raises:
+        ValueError: if there is no such model, or it cannot take this; the message is for a person.
+    """
+    found = runner().find(request)
+    if found is not None:
+        return found
+    return in_a_slot(lambda: runner().run(request), kind, run_key(request), says)
+
+
+def ask(
+    request: Request[Model, Run],
+    question: Callable[Concatenate[Model, Run, Arguments], Answer],
+    /,
+    *args: Arguments.args,
+    **kwargs: Arguments.kwargs,
+) -> Answer:
+    """question(model, run, *arguments), asked in a slot beside the model, and kept."""
+    asked = (request, *args, *sorted(kwargs.items()))
+    return compute_once(lambda: runner().ask(request, question, *args, **kwargs), question, asked, "measuring")
+
+
+def ask_model(
+    model: ModelSpec[Model],
+    question: Callable[Concatenate[Model, Arguments], Answer],
+    /,
+    *args: Arguments.args,
+    **kwargs: Arguments.kwargs,
+) -> Answer:
+    """question(model, *arguments), asked in a slot beside the model, and kept."""
+    asked = (model, *args, *sorted(kwargs.items()))
+    return compute_once(lambda: runner().ask_model(model, question, *args, **kwargs), question, asked)
+
+
+@computed()
+def map_groups(request: Request[Any, Any], words: str, language: str) -> tuple[MapGroup, ...]:
+    """The maps of a run as an attention view shows them, named by these words; they keep their thumbnails."""
+    return runner().groups(request, load_words(words, language).group("view"))
 
 
 def translator(name: str) -> Translator:
     """A shipped translator in this process: for what is read off its parameters."""
-    found: Translator = models()(Shipped(name))
-    return found
+    return registry()(ShippedTranslator(name))
 
 
 def translator_if_any(name: str) -> Translator | None:
@@ -50,25 +96,16 @@ def translator_if_any(name: str) -> Translator | None:
         return None
 
 
-def sentence(name: str, text: str, beam: int = 1) -> Sentence:
+def sentence(name: str, text: str, beam: int = 1) -> SentenceRequest:
     """A text for a shipped translator."""
-    return Sentence(Shipped(name), text, beam)
+    return SentenceRequest(ShippedTranslator(name), text, beam)
 
 
-@computed(says="translating")
 def translation(name: str, text: str, beam: int) -> Translation:
-    """A translation with its trace; nothing in it changes, so sessions that ask the same share it."""
-    return runner().run(sentence(name, text, beam))
+    """A translation with its trace."""
+    return run(sentence(name, text, beam), "translation", "translating")
 
 
-@computed()
 def translation_maps(name: str, text: str, beam: int, language: str) -> tuple[MapGroup, ...]:
-    """The maps of a translation as an attention view shows them; they keep their thumbnails."""
-    labels = load_words("translation", language).group("view")
-    return runner().groups(sentence(name, text, beam), labels)
-
-
-@computed(says="measuring")
-def translation_look(question: str, name: str, text: str, beam: int = 1) -> Any:
-    """The answer to one of `Sentence.looks` about a translation."""
-    return runner().look(sentence(name, text, beam), question)
+    """The maps of a translation as an attention view shows them."""
+    return map_groups(sentence(name, text, beam), "translation", language)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ui.chapter  # noqa: F401  # with it come the libraries that every chapter needs
+from asking.model_spec import ShippedClassifier
+from asking.pictures import PictureRequest
 from hosting.logs import log, where
 from hosting.settings import settings
 from ui.models import runner, translation_maps
-from ui.pictures import picture_maps, picture_model, sample
+from ui.pictures import picture_maps, sample
 from ui.words import ENGLISH
 from viz_core.images.drawn import GARMENTS, SCENES
 from viz_core.pretrained import available
@@ -27,16 +29,17 @@ def warm_up() -> None:
         translation_maps(card.name, first, 1, ENGLISH)
     for card in available(task="classification"):
         samples = GARMENTS if card.config["model"]["num_channels"] == 1 else SCENES
-        picture_maps(picture_model(card.name), sample(next(iter(samples))), ENGLISH)
+        request = PictureRequest(ShippedClassifier(card.name), sample(next(iter(samples))))
+        picture_maps(request, ENGLISH)
     if settings().models:
         _load_offered(settings().models)
 
 
 def _load_offered(names: tuple[str, ...]) -> None:
-    from asking.hub import Wanted  # brings the hub's libraries along: only where they are wanted
+    from asking.hub import HubModelSpec  # brings the hub's libraries along: only where they are wanted
 
-    for name in names[: Wanted.most_loaded]:
+    for name in names[: HubModelSpec.most_loaded]:
         try:
-            runner().load(Wanted(name))
+            runner().load(HubModelSpec(name))
         except ValueError as error:
             log.warning("a model of the lab could not be loaded", {"model": name, "error": where(error)})

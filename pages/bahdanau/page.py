@@ -2,12 +2,15 @@
 
 import streamlit as st
 
-from pages.bahdanau.parts import ATTENTION, PLAIN, by_length, how_trained, side_by_side, step_through
+from pages.bahdanau.comparison import by_length, how_trained, side_by_side
+from pages.bahdanau.models import ATTENTION, PLAIN
+from pages.bahdanau.stepping import step_through
 from ui.chapter import Chapter
-from ui.models import translation_look, translation_maps
+from ui.models import ask, sentence, translation_maps
 from ui.translation import ask_sentence, show_result, translate
 from ui.words import current_language
 from viz_core.attention import AdditiveAttention
+from viz_core.lessons.bahdanau.decoder_steps import bottleneck_error, step_residuals
 from viz_core.models import Decoder, Seq2SeqAttentionDecoder, Seq2SeqDecoder, TokenReader
 from viz_core.view.translation import aligning_head, open_map
 
@@ -33,11 +36,11 @@ side_by_side(chapter, request)
 by_length(chapter)
 
 chapter.text("formula")
-residuals = translation_look("step-residuals", ATTENTION, request.text, request.beam)
+residuals = ask(sentence(ATTENTION, request.text, request.beam), step_residuals)
 with chapter.claims():
     chapter.claim("rows", residuals["rows"], ROUNDING)
     chapter.claim("formula", residuals["formula"], ROUNDING)
-    chapter.claim("bottleneck", translation_look("bottleneck", PLAIN, request.text), 0.0)
+    chapter.claim("bottleneck", ask(sentence(PLAIN, request.text), bottleneck_error), 0.0)
 
 chapter.heading("training")
 how_trained(chapter)

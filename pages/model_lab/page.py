@@ -2,13 +2,17 @@
 
 import streamlit as st
 
-from hosting.settings import settings
-from pages.model_lab.inputs import ask_input, ask_model, ask_second, input_names, load, run
-from pages.model_lab.models import hub_look, hub_maps, hub_schemes
-from pages.model_lab.parts import claims, fingerprints, model_card, next_words, outcome
+from asking.hub_offer import hub_offer
+from pages.model_lab.fingerprints import fingerprints
+from pages.model_lab.inputs import ask_for_model, ask_input, ask_second, input_names, load, run
+from pages.model_lab.model_card import model_card
+from pages.model_lab.models import hub_maps
+from pages.model_lab.next_words import next_words
+from pages.model_lab.outcome import claims, link_to_vision, outcome
 from pages.model_lab.positions import positions
-from pages.model_lab.vision import link_to_vision
+from pages.model_lab.questions import map_residuals, position_schemes
 from ui.chapter import Chapter
+from ui.models import ask, ask_model
 from ui.words import current_language
 from viz_core.hub.attention import attention_forward
 from viz_core.maps.fingerprints import measure_layer
@@ -18,13 +22,13 @@ from viz_core.view.translation import open_map
 
 chapter = Chapter("model-lab")
 chapter.question()
-wanted = ask_model(chapter, settings())
-card = load(chapter, wanted) if wanted else None
-if wanted is None or card is None:
+model = ask_for_model(chapter, hub_offer())
+card = load(chapter, model) if model else None
+if model is None or card is None:
     st.stop()
 model_card(chapter, card)
 
-asked = ask_input(chapter, wanted, card)
+asked = ask_input(chapter, model, card)
 result = run(chapter, asked) if asked else None
 if asked is None or result is None:
     st.stop()
@@ -42,18 +46,18 @@ view = chapter.attention_view(
     second=hub_maps(other, language) if other and compared else (),
     inputs=input_names(chapter, asked, other) if other and compared else ("", ""),
 )
-claims(chapter, card, result, hub_look(asked, "residuals"))
+claims(chapter, card, result, ask(asked, map_residuals))
 
 chapter.heading("further")
 if card.head == "words":
     chapter.tabs(
         words=lambda: next_words(chapter, asked, result),
-        positions=lambda: positions(chapter, card, hub_schemes(wanted)),
+        positions=lambda: positions(chapter, card, ask_model(model, position_schemes)),
         fingerprints=lambda: fingerprints(chapter, groups, view),
     )
 else:
     chapter.tabs(
-        positions=lambda: positions(chapter, card, hub_schemes(wanted)),
+        positions=lambda: positions(chapter, card, ask_model(model, position_schemes)),
         fingerprints=lambda: fingerprints(chapter, groups, view),
     )
 

@@ -2,7 +2,10 @@
 
 import streamlit as st
 
-from pages.multi_head import parts
+from pages.multi_head.batching import batch
+from pages.multi_head.costs import cost
+from pages.multi_head.flow import flow, maps
+from pages.multi_head.inputs import ask
 from ui.chapter import Chapter
 from viz_core.attention import MultiHeadAttention
 from viz_core.lessons.multi_head.costs import multi_head_cost
@@ -16,17 +19,19 @@ from viz_core.lessons.multi_head.steps import (
 )
 from viz_core.maps.residuals import row_sum_error
 
+ROUNDING = 1e-5  # what float32 may lose in sums of a few hundred terms
+
 chapter = Chapter("multi-head")
 chapter.question()
-asked = parts.ask(chapter)
+asked = ask(chapter)
 if asked is None:
     st.stop()
 
-head = parts.maps(chapter, asked)
+head = maps(chapter, asked)
 
 chapter.heading("flow")
 chapter.text("mathematics", d=asked.num_hiddens, h=asked.num_heads, w=asked.num_hiddens // asked.num_heads)
-parts.flow(chapter, asked, head)
+flow(chapter, asked, head)
 
 output, weights = torch_residuals(asked.layer, asked.inputs)
 rounding = rounding_bound(asked.steps)
@@ -34,9 +39,9 @@ with chapter.claims():
     chapter.claim("torch", output, rounding)
     chapter.claim("torch-weights", weights, rounding, heads=asked.num_heads)
     chapter.claim("walk", walk_residual(asked.layer, asked.steps), rounding)
-    chapter.claim("rows", row_sum_error(asked.steps.trace), parts.ROUNDING)
+    chapter.claim("rows", row_sum_error(asked.steps.trace), ROUNDING)
 
-chapter.tabs(cost=lambda: parts.cost(chapter, asked), batch=lambda: parts.batch(chapter, asked))
+chapter.tabs(cost=lambda: cost(chapter, asked), batch=lambda: batch(chapter, asked))
 
 chapter.exercise("double")
 chapter.code(

@@ -2,12 +2,15 @@
 
 import streamlit as st
 
-from pages.transformer.parts import causal_mask, inside_the_encoder, parameters, training
+from pages.transformer.encoder import inside_the_encoder
+from pages.transformer.mask import causal_mask
+from pages.transformer.training import parameters, training
 from ui.chapter import Chapter
-from ui.models import translation_look, translation_maps, translator
+from ui.models import ask, sentence, translation_maps, translator
 from ui.translation import ask_second, ask_sentence, show_result, translate
 from ui.words import current_language
 from viz_core.attention import MultiHeadAttention
+from viz_core.lessons.transformer.residuals import translation_residuals
 from viz_core.models import TransformerDecoderBlock, TransformerEncoderBlock
 from viz_core.trace import attend
 from viz_core.view.translation import aligning_head, open_map
@@ -29,7 +32,7 @@ groups = translation_maps(MODEL, request.text, request.beam, current_language())
 view = chapter.attention_view(groups, aligning_head(groups), second=second, inputs=inputs)
 
 model = translator(MODEL)
-residuals = translation_look("residuals", MODEL, request.text, request.beam)
+residuals = ask(sentence(MODEL, request.text, request.beam), translation_residuals)
 with chapter.claims():
     chapter.claim("rows", residuals["rows"], ROUNDING, heads=sum(call.num_heads for call in result.trace))
     chapter.claim("future", residuals["future"], 0.0)

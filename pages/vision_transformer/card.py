@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from PIL import Image
-from torch import Tensor
 
-from ui.pictures import picture_look, picture_model, sample
+from asking.model_spec import ShippedClassifier
+from asking.pictures import PictureRequest
+from ui.models import ask
+from ui.pictures import sample
 from viz_core.figures.raster import tiles, weights_image
+from viz_core.lessons.vision_transformer.questions import token_over_patches
 
 
 def picture() -> Image.Image:
     """What the class token looks at on a drawn boot, all heads of three layers."""
-    boot = sample("ankle-boot")
-    maps: Tensor = picture_look(picture_model("vit-fashion-mnist"), boot, "token-attention", 0)[1:4].flatten(0, 1)
+    boot = PictureRequest(ShippedClassifier("vit-fashion-mnist"), sample("ankle-boot"))
+    maps = ask(boot, token_over_patches, 0)[1:4].flatten(0, 1)
     return weights_image(tiles(maps / maps.amax(dim=(1, 2), keepdim=True), columns=6).numpy(), root=False)

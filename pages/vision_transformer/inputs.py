@@ -2,42 +2,40 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 
 import streamlit as st
 from PIL import Image
 
-from asking.model_spec import Model
+from asking.model_spec import ModelSpec
+from asking.pictures import PictureRequest
 from asking.request import Picture
-from hosting.settings import settings
 from pages.vision_transformer.drawing import drawing
 from ui.chapter import Chapter
 from ui.compute import unless_busy
 from ui.controls import escape
-from ui.models import runner
-from ui.pictures import LAB, classification, picture_facts, picture_model, sample
+from ui.models import ask_model, runner
+from ui.pictures import LAB, classification, picture_model, read_picture, sample
 from ui.upload import picture_file
 from viz_core.images.drawn import GARMENTS, SCENES
-from viz_core.images.opening import PictureError, open_picture
+from viz_core.images.opening import PictureError
 from viz_core.pretrained import Classification, available
-from viz_core.pretrained.picture_model import PictureFacts
+from viz_core.pretrained.picture_model import PictureFacts, PictureModel, picture_facts
 
 _FIRST = "vit-fashion-mnist"
 
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """A model with what can be read off it, a picture, and what the one makes of the other."""
+    """A model and a picture, what can be read off the model, and what it makes of the picture."""
 
-    model: Model
+    request: PictureRequest
     facts: PictureFacts
-    picture: Picture
     image: Image.Image
     found: Classification
 
 
-def ask(chapter: Chapter) -> Asked | None:
+def ask_picture(chapter: Chapter) -> Asked | None:
     """What the reader wants looked at, and by which model; None after a sentence that says what is missing."""
     with chapter.card("ask"):
         with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
@@ -53,7 +51,8 @@ def ask(chapter: Chapter) -> Asked | None:
     if picture is None:
         return None
     try:
-        return Asked(model, facts, picture, picture.open(), classification(model, picture))
+        request = PictureRequest(model, picture)
+        return Asked(request, facts, picture.open(), classification(request))
     except ValueError as error:  # the model cannot take this picture, and says why
         st.warning(escape(str(error)), icon=":material/image:")
     return None
@@ -72,12 +71,12 @@ def _ask_model(chapter: Chapter) -> str | None:
     return str(chapter.controls.choice("model", tuple(names), lab or names[0]))
 
 
-def _load(chapter: Chapter, name: str) -> tuple[Model, PictureFacts] | None:
+def _load(chapter: Chapter, name: str) -> tuple[ModelSpec[PictureModel], PictureFacts] | None:
     try:
         model = unless_busy(lambda: picture_model(name))
         with st.spinner(chapter.words("loading", model=escape(name.removeprefix(LAB)))):
             unless_busy(lambda: runner().load(model))  # it may take longer than a slot may be taken
-        return model, picture_facts(model)
+        return model, ask_model(model, picture_facts)
     except ValueError as error:  # no such model, a broken file, or an absent device: each says so
         st.error(escape(str(error)), icon=":material/inventory_2:")
     return None
@@ -104,7 +103,7 @@ def _brought(chapter: Chapter, source: str) -> Picture | None:
         st.caption(chapter.words(f"no-{source}"))
         return None
     try:
-        return Picture(hashlib.sha256(content).hexdigest(), open_picture(content, *settings().picture_limits))
+        return read_picture(content)
     except PictureError as error:
         st.warning(escape(str(error)), icon=":material/image:")
     return None

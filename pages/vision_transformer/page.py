@@ -2,11 +2,19 @@
 
 import streamlit as st
 
-from pages.vision_transformer import looks, parts
-from pages.vision_transformer.inputs import ask
+from pages.vision_transformer.heads import heads
+from pages.vision_transformer.inputs import ask_picture
+from pages.vision_transformer.order import permutation, positions
+from pages.vision_transformer.patches import patches
+from pages.vision_transformer.places import ROUNDING, token_read
+from pages.vision_transformer.prediction import seen_and_said
+from pages.vision_transformer.token_maps import depth, patch_lab
+from pages.vision_transformer.training import training
 from ui.chapter import Chapter
-from ui.pictures import picture_look, picture_maps
+from ui.models import ask
+from ui.pictures import picture_maps
 from ui.words import current_language
+from viz_core.lessons.vision_transformer.questions import row_error, token_over_patches
 from viz_core.maps.distance import mean_attention_distance
 from viz_core.maps.relevance import gradient_relevance
 from viz_core.maps.rollout import attention_rollout
@@ -16,33 +24,33 @@ from viz_core.view.translation import open_map
 
 chapter = Chapter("vision-transformer")
 chapter.question()
-asked = ask(chapter)
+asked = ask_picture(chapter)
 if asked is None:
     st.stop()
-parts.seen_and_said(chapter, asked)
+seen_and_said(chapter, asked)
 
-groups = picture_maps(asked.model, asked.picture, current_language())
+groups = picture_maps(asked.request, current_language())
 view = chapter.attention_view(groups, first_look(groups))
-token = parts.token_read(view)
+token = token_read(view)
 
 with chapter.claims():
-    heads = sum(call.num_heads for call in asked.found.trace)
-    chapter.claim("rows", picture_look(asked.model, asked.picture, "row-error"), parts.ROUNDING, heads=heads)
+    count = sum(call.num_heads for call in asked.found.trace)
+    chapter.claim("rows", ask(asked.request, row_error), ROUNDING, heads=count)
 
 chapter.heading("further")
 chapter.tabs(
-    lab=lambda: parts.patch_lab(chapter, asked, view, token),
-    depth=lambda: parts.depth(chapter, asked, token),
-    patches=lambda: parts.patches(chapter, asked, token),
-    heads=lambda: looks.heads(chapter, asked, view),
-    positions=lambda: looks.positions(chapter, asked, token),
-    order=lambda: looks.permutation(chapter, asked),
-    training=lambda: looks.training(chapter, asked),
+    lab=lambda: patch_lab(chapter, asked, view, token),
+    depth=lambda: depth(chapter, asked, token),
+    patches=lambda: patches(chapter, asked, token),
+    heads=lambda: heads(chapter, asked, view),
+    positions=lambda: positions(chapter, asked, token),
+    order=lambda: permutation(chapter, asked),
+    training=lambda: training(chapter, asked),
 )
 
 chapter.exercise("bag")
 chapter.code(PatchEmbedding, ViTBlock, ViT, attention_rollout, gradient_relevance, mean_attention_distance)
 chapter.downloads(
     weights=lambda: open_map(groups, view).numpy(),
-    token_attention=picture_look(asked.model, asked.picture, "token-attention", token).numpy(),
+    token_attention=ask(asked.request, token_over_patches, token).numpy(),
 )

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import pytest
 
-from asking.model_spec import Models
-from asking.runner import Here
-from hosting.cache import Kept
+from asking.local_runner import LocalRunner
+from asking.model_registry import ModelRegistry
+from asking.model_server import ModelServer
+from asking.remote_runner import RemoteRunner
+from hosting.cache import LRUCache
 from tests.asking.wire import Wire
 
 
 @pytest.fixture
-def here() -> Here:
-    return Here(Models(), Kept(100, 2**24))
+def local() -> LocalRunner:
+    return LocalRunner(ModelRegistry(), LRUCache(100, 2**24))
 
 
 @pytest.fixture
 def wire() -> Wire:
     """To a machine of its own: what was asked here, it has not seen."""
-    return Wire(Here(Models(), Kept(100, 2**24)))
+    return Wire(ModelServer(ModelRegistry(), LRUCache(100, 2**24)))
+
+
+@pytest.fixture
+def remote(wire: Wire) -> RemoteRunner:
+    return RemoteRunner(wire, LRUCache(100, 2**24))

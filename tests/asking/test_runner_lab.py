@@ -8,10 +8,14 @@ from pathlib import Path
 import pytest
 import torch
 
-from asking.hub import LabInput, Shelf, Wanted
+from asking.hub import HubModelSpec, HubRequest
+from asking.hub_offer import local_model_names
+from asking.local_runner import LocalRunner
+from asking.model_spec import NoModel
+from asking.remote_runner import RemoteRunner
 from asking.request import Picture
-from asking.runner import Here, There
 from pages.model_lab.figures import measured
+from pages.model_lab.questions import likeliest_words, map_residuals, position_schemes, read_card
 from tests.asking.wire import Wire
 from tests.viz_core.hub.tiny_models import build_all
 from tests.viz_core.images.hostile_pictures import quarters
@@ -37,16 +41,18 @@ def models_here(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(params=KINDS)
-def asked(request: pytest.FixtureRequest) -> LabInput:
-    wanted = Wanted(request.param, here=True)
+def asked(request: pytest.FixtureRequest) -> HubRequest:
+    wanted = HubModelSpec(request.param, offline=True)
     if request.param == "vit":
-        return LabInput(wanted, picture=Picture("quarters", quarters()))
+        return HubRequest(wanted, picture=Picture("quarters", quarters()))
     new = {"gpt2": 4, "t5": 5}.get(request.param, 0)
-    return LabInput(wanted, "The cat sat on the mat.", new_tokens=new)
+    return HubRequest(wanted, "The cat sat on the mat.", new_tokens=new)
 
 
-def test_the_same_run_without_its_trace_and_its_logits(here: Here, wire: Wire, asked: LabInput) -> None:
-    near, far = here.run(asked), There(wire).run(asked)
+def test_the_same_run_without_its_trace_and_its_logits(
+    local: LocalRunner, remote: RemoteRunner, asked: HubRequest
+) -> None:
+    near, far = local.run(asked), remote.run(asked)
     for name in ("tokens", "decoder_tokens", "target_tokens", "text", "complete", "labels", "grid"):
         assert getattr(far, name) == getattr(near, name), name
     assert far.output.shape == near.output.shape
@@ -57,9 +63,9 @@ def test_the_same_run_without_its_trace_and_its_logits(here: Here, wire: Wire, a
         assert torch.equal(far.trace[call.site].weights(head=0), call.weights(head=0))
 
 
-def test_the_view_is_byte_for_byte_the_same(here: Here, wire: Wire, asked: LabInput) -> None:
+def test_the_view_is_byte_for_byte_the_same(local: LocalRunner, remote: RemoteRunner, asked: HubRequest) -> None:
     words = dict.fromkeys(WORD_NAMES, "a word")
-    near, far = here.groups(asked, LABELS), There(wire).groups(asked, LABELS)
+    near, far = local.groups(asked, LABELS), remote.groups(asked, LABELS)
     state = first_look(near)
     assert first_look(far) == state
     wants = [f"picture 0 {group.id} {layer}" for group in near for layer in range(len(group.calls))]
@@ -74,55 +80,55 @@ def test_the_view_is_byte_for_byte_the_same(here: Here, wire: Wire, asked: LabIn
             assert (measured(distant)[name] == values).all()
 
 
-def test_what_crosses_before_anyone_looks_at_a_map(wire: Wire) -> None:
-    long = LabInput(Wanted("gpt2", here=True), "The cat sat on the mat. " * 8)
-    there = There(wire)
-    run = there.run(long)
-    for group in there.groups(long, LABELS):
+def test_what_crosses_before_anyone_looks_at_a_map(remote: RemoteRunner, wire: Wire) -> None:
+    long = HubRequest(HubModelSpec("gpt2", offline=True), "The cat sat on the mat. " * 8)
+    run = remote.run(long)
+    for group in remote.groups(long, LABELS):
         for layer in range(len(group.calls)):
             group.picture(layer)
-    there.look(long, "residuals")
+    remote.ask(long, map_residuals)
     whole = sum(4 * call.num_heads * call.num_queries * call.num_keys for call in run.trace)
     logits = 4 * run.output.numel()
     assert sum(size for _, size in wire.crossed) < min(whole, logits) / 2
 
 
-def test_residuals_next_words_card_and_schemes(here: Here, wire: Wire, asked: LabInput) -> None:
-    there = There(wire)
-    assert there.look(asked, "residuals") == here.look(asked, "residuals")
-    assert there.about(asked.model, "card") == here.about(asked.model, "card")
-    near, far = here.about(asked.model, "schemes"), there.about(asked.model, "schemes")
+def test_residuals_next_words_card_and_schemes(local: LocalRunner, remote: RemoteRunner, asked: HubRequest) -> None:
+    assert remote.ask(asked, map_residuals) == local.ask(asked, map_residuals)
+    assert remote.ask_model(asked.model, read_card) == local.ask_model(asked.model, read_card)
+    near, far = local.ask_model(asked.model, position_schemes), remote.ask_model(asked.model, position_schemes)
     assert [scheme.where for scheme in far] == [scheme.where for scheme in near]
     for one, other in zip(near, far, strict=True):
         assert torch.equal(one.values, other.values)
-    if here.about(asked.model, "card").head == "words":
-        assert there.look(asked, "next-words", -1, 5, 0.7) == here.look(asked, "next-words", -1, 5, 0.7)
+    if local.ask_model(asked.model, read_card).head == "words":
+        assert remote.ask(asked, likeliest_words, -1, 5, 0.7) == local.ask(asked, likeliest_words, -1, 5, 0.7)
 
 
-def test_sampling_is_part_of_the_request(here: Here, wire: Wire) -> None:
-    wanted = Wanted("gpt2", here=True)
+def test_sampling_is_part_of_the_request(local: LocalRunner, remote: RemoteRunner) -> None:
+    wanted = HubModelSpec("gpt2", offline=True)
     for seed in (1, 2):
-        asked = LabInput(wanted, "The cat", new_tokens=8, sampling=Sampling(1.5, 0, 1.0, seed))
-        assert There(wire).run(asked).text == here.run(asked).text
-    greedy = LabInput(wanted, "The cat", new_tokens=8)
-    assert here.run(greedy).text != here.run(asked).text
+        asked = HubRequest(wanted, "The cat", new_tokens=8, sampling=Sampling(1.5, 0, 1.0, seed))
+        assert remote.run(asked).text == local.run(asked).text
+    greedy = HubRequest(wanted, "The cat", new_tokens=8)
+    assert local.run(greedy).text != local.run(asked).text
 
 
-def test_the_shelf_is_that_of_the_machine_that_is_asked(here: Here, wire: Wire) -> None:
-    assert set(KINDS) <= set(There(wire).about(Shelf(), "names"))
-    assert here.about(Shelf(), "names") == There(wire).about(Shelf(), "names")
+def test_the_models_there_are_those_of_the_machine_that_is_asked(local: LocalRunner, remote: RemoteRunner) -> None:
+    assert set(KINDS) <= set(remote.ask_model(NoModel(), local_model_names))
+    assert local.ask_model(NoModel(), local_model_names) == remote.ask_model(NoModel(), local_model_names)
 
 
 @pytest.mark.parametrize("distant", [False, True])
-def test_the_host_sets_the_limits(here: Here, wire: Wire, distant: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    runner, wanted = There(wire) if distant else here, Wanted("bert", here=True)
+def test_the_host_sets_the_limits(
+    local: LocalRunner, remote: RemoteRunner, distant: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runner, wanted = remote if distant else local, HubModelSpec("bert", offline=True)
     monkeypatch.setenv("ATLAS_MAX_CHARACTERS", "20")
     with pytest.raises(HubError, match="21 characters; at most 20"):
-        runner.run(LabInput(wanted, "x" * 21))
+        runner.run(HubRequest(wanted, "x" * 21))
     with pytest.raises(HubError, match="21 characters; at most 20"):
-        runner.run(LabInput(wanted, "x", pair="x" * 21))
+        runner.run(HubRequest(wanted, "x", pair="x" * 21))
     monkeypatch.setenv("ATLAS_MODEL_MEMORY_MB", "1")
     with pytest.raises(HubError, match="nothing-of-the-kind"):
-        runner.load(Wanted("nothing-of-the-kind", here=True))
+        runner.load(HubModelSpec("nothing-of-the-kind", offline=True))
     with pytest.raises(HubError):
-        runner.load(Wanted("../../etc", folder="../../etc"))
+        runner.load(HubModelSpec("../../etc", folder="../../etc"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,15 @@ import pytest
 import torch
 from PIL import Image
 
-from asking.hub import Wanted
-from asking.model_spec import Model, Models, Shipped
-from asking.pictures import Viewing
+from asking.hub import HubModelSpec, HubVisionSpec
+from asking.local_runner import LocalRunner
+from asking.model_registry import ModelRegistry
+from asking.model_server import ModelServer
+from asking.model_spec import ModelSpec, ShippedClassifier
+from asking.pictures import PictureRequest
+from asking.remote_runner import RemoteRunner
 from asking.request import Picture, PictureMissingError
-from asking.runner import Here, There
-from hosting.cache import Kept
+from hosting.cache import LRUCache
 from tests.asking.wire import Wire
 from tests.tiny_vit import COLOUR, write_tiny_vit
 from tests.viz_core.hub.tiny_models import build_all
@@ -24,7 +28,18 @@ from tests.viz_core.view.attention_groups import ask
 from viz_core import pretrained
 from viz_core.hub import HubError
 from viz_core.images.drawn import SCENES
+from viz_core.lessons.vision_transformer.questions import (
+    heads_measured,
+    label_relevance,
+    patch_positions,
+    patches_shuffled,
+    row_error,
+    token_in_layer,
+    token_over_patches,
+    token_through_layers,
+)
 from viz_core.maps.rollout import attention_rollout
+from viz_core.pretrained.picture_model import PictureModel, picture_facts
 from viz_core.view.payload import View, decode_view, encode_view
 from viz_core.view.picture import first_look
 from viz_core.view.words import WORD_NAMES
@@ -45,17 +60,19 @@ def models_here(folders: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.fixture(params=["shipped", "lab"])
-def model(request: pytest.FixtureRequest) -> Model:
-    return Shipped(COLOUR, "classification") if request.param == "shipped" else Wanted("vit", here=True)
+def model(request: pytest.FixtureRequest) -> ModelSpec[PictureModel]:
+    if request.param == "shipped":
+        return ShippedClassifier(COLOUR)
+    return HubVisionSpec(HubModelSpec("vit", offline=True))
 
 
 @pytest.fixture
-def asked(model: Model) -> Viewing:
-    return Viewing(model, Picture("sample airplane", SCENES["airplane"]()))
+def asked(model: ModelSpec[PictureModel]) -> PictureRequest:
+    return PictureRequest(model, Picture("sample airplane", SCENES["airplane"]()))
 
 
-def test_the_same_answer_and_the_same_weights(here: Here, wire: Wire, asked: Viewing) -> None:
-    near, far = here.run(asked), There(wire).run(asked)
+def test_the_same_answer_and_the_same_weights(local: LocalRunner, remote: RemoteRunner, asked: PictureRequest) -> None:
+    near, far = local.run(asked), remote.run(asked)
     assert far.probabilities == near.probabilities
     assert far.grid == near.grid
     assert torch.equal(far.prepared.pixels, near.prepared.pixels)
@@ -66,9 +83,9 @@ def test_the_same_answer_and_the_same_weights(here: Here, wire: Wire, asked: Vie
         assert torch.equal(far.trace[site].weights(head=1), near.trace[site].weights(head=1))
 
 
-def test_the_view_is_byte_for_byte_the_same(here: Here, wire: Wire, asked: Viewing) -> None:
+def test_the_view_is_byte_for_byte_the_same(local: LocalRunner, remote: RemoteRunner, asked: PictureRequest) -> None:
     words = dict.fromkeys(WORD_NAMES, "a word")
-    near, far = here.groups(asked, LABELS), There(wire).groups(asked, LABELS)
+    near, far = local.groups(asked, LABELS), remote.groups(asked, LABELS)
     state = first_look(near)
     assert first_look(far) == state
     wants = ["image 0 encoder-self", "token 0 encoder-self 1 q3", "map 0.encoder-self:0.1:mean:tokens"]
@@ -83,78 +100,90 @@ def test_the_view_is_byte_for_byte_the_same(here: Here, wire: Wire, asked: Viewi
 @pytest.mark.parametrize(
     ("question", "arguments"),
     [
-        ("row-error", ()),
-        ("heads", ()),
-        ("permutation", (3,)),
-        ("token", (2, 1, "max", 0.3)),
-        ("depth", (5,)),
-        ("token-attention", (0,)),
+        (row_error, ()),
+        (heads_measured, ()),
+        (patches_shuffled, (3,)),
+        (token_in_layer, (2, 1, "max", 0.3)),
+        (token_through_layers, (5,)),
+        (token_over_patches, (0,)),
     ],
 )
-def test_looks_are_worked_out_beside_the_model(
-    here: Here, wire: Wire, asked: Viewing, question: str, arguments: tuple[Any, ...]
+def test_questions_are_answered_beside_the_model(
+    local: LocalRunner,
+    remote: RemoteRunner,
+    asked: PictureRequest,
+    question: Callable[..., Any],
+    arguments: tuple[Any, ...],
 ) -> None:
-    near, far = here.look(asked, question, *arguments), There(wire).look(asked, question, *arguments)
+    near, far = local.ask(asked, question, *arguments), remote.ask(asked, question, *arguments)
     assert numbers(far) == numbers(near)
     assert len(numbers(near)) > 0
 
 
-def test_relevance_of_the_answer(here: Here, wire: Wire, asked: Viewing) -> None:
-    label = here.run(asked).label
-    far = There(wire).look(asked, "relevance", label)
-    assert torch.equal(far, here.look(asked, "relevance", label))
+def test_relevance_of_the_answer(local: LocalRunner, remote: RemoteRunner, asked: PictureRequest) -> None:
+    label = local.run(asked).label
+    far = remote.ask(asked, label_relevance, label)
+    assert torch.equal(far, local.ask(asked, label_relevance, label))
     assert float((far - torch.eye(len(far))).abs().max()) > 0
 
 
-def test_the_token_look_is_a_row_of_the_rollout(wire: Wire, asked: Viewing) -> None:
-    look = There(wire).look(asked, "token", 4, 1, "mean", 0.0)
-    run = There(wire).run(asked)
+def test_a_tokens_rollout_is_a_row_of_the_rollout(remote: RemoteRunner, asked: PictureRequest) -> None:
+    found = remote.ask(asked, token_in_layer, 4, 1, "mean", 0.0)
+    run = remote.run(asked)
     layers = [call.weights()[0] for call in run.trace]
-    torch.testing.assert_close(look.rollout, attention_rollout(layers)[4])
-    torch.testing.assert_close(look.raw, layers[1].mean(dim=0)[4])
-    assert look.row_error < 1e-5
+    torch.testing.assert_close(found.rollout, attention_rollout(layers)[4])
+    torch.testing.assert_close(found.raw, layers[1].mean(dim=0)[4])
+    assert found.row_error < 1e-5
 
 
-def test_what_is_read_off_a_model(here: Here, wire: Wire, model: Model) -> None:
-    near, far = here.about(model, "facts"), There(wire).about(model, "facts")
+def test_what_is_read_off_a_model(local: LocalRunner, remote: RemoteRunner, model: ModelSpec[PictureModel]) -> None:
+    near, far = local.ask_model(model, picture_facts), remote.ask_model(model, picture_facts)
     assert (far.title, far.labels, far.patch_size) == (near.title, near.labels, near.patch_size)
     assert torch.equal(far.filters, near.filters)
     assert torch.equal(far.filter_bias, near.filter_bias)
-    assert torch.equal(There(wire).about(model, "positions", (3, 5)), here.about(model, "positions", (3, 5)))
+    assert torch.equal(
+        remote.ask_model(model, patch_positions, (3, 5)),
+        local.ask_model(model, patch_positions, (3, 5)),
+    )
 
 
-def test_a_picture_is_sent_once(wire: Wire, asked: Viewing) -> None:
+def test_a_picture_is_sent_once(remote: RemoteRunner, wire: Wire, asked: PictureRequest) -> None:
     """A digest stands for it, but where a machine does not know it yet."""
-    there = There(wire)
     raw = len(asked.picture.open().tobytes())
-    there.run(asked)
-    there.look(asked, "heads")
-    there.groups(asked, LABELS)[0].picture(1)
+    remote.run(asked)
+    remote.ask(asked, heads_measured)
+    remote.groups(asked, LABELS)[0].picture(1)
     assert len([size for _, size in wire.sent if size > raw]) == 1
-    newcomer = There(Wire(Here(Models(), Kept(100, 2**24))))
-    assert torch.equal(newcomer.look(asked, "heads")["entropy"], there.look(asked, "heads")["entropy"])
+    newcomer = RemoteRunner(Wire(ModelServer(ModelRegistry(), LRUCache(100, 2**24))), LRUCache(100, 2**24))
+    assert torch.equal(newcomer.ask(asked, heads_measured)["entropy"], remote.ask(asked, heads_measured)["entropy"])
 
 
-def test_without_its_picture_a_request_is_not_answered(here: Here, asked: Viewing) -> None:
+def test_without_its_picture_a_request_is_not_answered(local: LocalRunner, asked: PictureRequest) -> None:
     with pytest.raises(PictureMissingError):
-        here.run(asked.light)
-    here.run(asked)
-    assert here.run(asked.light) is here.run(asked)
+        local.run(asked.without_payload)
+    local.run(asked)
+    assert local.run(asked.without_payload) is local.run(asked)
 
 
-def test_two_pictures_are_two_answers(here: Here, model: Model) -> None:
+def test_two_pictures_are_two_answers(local: LocalRunner, model: ModelSpec[PictureModel]) -> None:
     black, white = (Picture(name, Image.new("RGB", (32, 32), name)) for name in ("black", "white"))
-    one, other = here.run(Viewing(model, black)), here.run(Viewing(model, white))
+    one, other = local.run(PictureRequest(model, black)), local.run(PictureRequest(model, white))
     assert one.probabilities != other.probabilities
 
 
-def test_a_model_that_reads_is_a_sentence(here: Here, wire: Wire) -> None:
-    reads = Wanted("bert", here=True)
-    for runner in (here, There(wire)):
+def test_a_model_with_two_faces_is_loaded_once() -> None:
+    registry, hub = ModelRegistry(), HubModelSpec("vit", offline=True)
+    assert registry(HubVisionSpec(hub)).hub is registry(hub)
+    assert HubVisionSpec(hub).affinity == hub.affinity
+
+
+def test_a_model_that_reads_is_a_sentence(local: LocalRunner, remote: RemoteRunner) -> None:
+    reads = HubVisionSpec(HubModelSpec("bert", offline=True))
+    for runner in (local, remote):
         with pytest.raises(HubError, match="takes a text, not a picture"):
-            runner.about(reads, "facts")
+            runner.ask_model(reads, picture_facts)
         with pytest.raises(HubError, match="takes a text, not a picture"):
-            runner.run(Viewing(reads, Picture("black", Image.new("RGB", (8, 8)))))
+            runner.run(PictureRequest(reads, Picture("black", Image.new("RGB", (8, 8)))))
 
 
 def numbers(answer: Any) -> list[float]:

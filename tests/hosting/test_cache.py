@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from hosting.cache import MISSING, Kept, footprint
+from hosting.cache import MISSING, LRUCache, footprint
 from viz_core.trace import attend, record
 from viz_core.view.map_group import MapGroup
 
 
 def test_the_longest_unused_goes_first() -> None:
-    kept = Kept(max_entries=2, max_bytes=10**6)
+    kept = LRUCache(max_entries=2, max_bytes=10**6)
     kept.put("a", 1)
     kept.put("b", 2)
     assert kept.get("a") == 1  # used again, so b is the oldest
@@ -27,7 +27,7 @@ def test_the_longest_unused_goes_first() -> None:
 
 
 def test_bytes_are_a_bound_too() -> None:
-    kept = Kept(max_entries=100, max_bytes=10_000)
+    kept = LRUCache(max_entries=100, max_bytes=10_000)
     for number in range(10):
         kept.put(number, torch.zeros(1000))  # 4,000 bytes each
     assert len(kept) == 2
@@ -36,7 +36,7 @@ def test_bytes_are_a_bound_too() -> None:
 
 
 def test_what_is_larger_than_the_store_is_kept_alone() -> None:
-    kept = Kept(max_entries=100, max_bytes=10_000)
+    kept = LRUCache(max_entries=100, max_bytes=10_000)
     kept.put("small", 1)
     kept.put("large", torch.zeros(10_000))
     assert (kept.get("large") is MISSING, kept.get("small") is MISSING) == (False, True)
@@ -48,7 +48,7 @@ def test_what_is_larger_than_the_store_is_kept_alone() -> None:
 
 def test_what_shares_its_tensors_is_counted_once_and_stays_together() -> None:
     """A recording and the maps made of it: were one to push the other out, both would be made at every click."""
-    kept = Kept(max_entries=100, max_bytes=10_000)
+    kept = LRUCache(max_entries=100, max_bytes=10_000)
     trace = torch.zeros(5_000)
     kept.put("run", {"trace": trace})
     kept.put("maps", [trace[:10], trace[10:]])
@@ -60,7 +60,7 @@ def test_what_shares_its_tensors_is_counted_once_and_stays_together() -> None:
 
 
 def test_none_can_be_kept_and_a_value_replaced() -> None:
-    kept = Kept(max_entries=2, max_bytes=10**6)
+    kept = LRUCache(max_entries=2, max_bytes=10**6)
     kept.put("a", None)
     assert kept.get("a") is None
     kept.put("a", torch.zeros(100))
@@ -71,7 +71,7 @@ def test_none_can_be_kept_and_a_value_replaced() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9000)), max_size=60))
 def test_the_sum_is_always_that_of_what_is_there(puts: list[tuple[int, int]]) -> None:
-    kept = Kept(max_entries=4, max_bytes=5_000)
+    kept = LRUCache(max_entries=4, max_bytes=5_000)
     last: dict[int, int] = {}
     for key, size in puts:
         kept.put(key, bytes(size))
@@ -84,7 +84,7 @@ def test_the_sum_is_always_that_of_what_is_there(puts: list[tuple[int, int]]) ->
 
 
 def test_threads_may_share_it() -> None:
-    kept = Kept(max_entries=8, max_bytes=10**6)
+    kept = LRUCache(max_entries=8, max_bytes=10**6)
     start = threading.Barrier(8)
 
     def use(number: int) -> None:

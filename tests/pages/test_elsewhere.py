@@ -11,9 +11,10 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
-from asking.model_spec import Models
-from asking.runner import Here, There
-from hosting.cache import Kept
+from asking.model_registry import ModelRegistry
+from asking.model_server import ModelServer
+from asking.remote_runner import RemoteRunner
+from hosting.cache import LRUCache
 from tests.asking.wire import Wire
 from tests.pages.reading import claims, texts
 from tests.tiny_vit import COLOUR, GREY, write_tiny_vit
@@ -44,9 +45,9 @@ def elsewhere(monkeypatch: pytest.MonkeyPatch) -> Callable[[], Wire]:
     """From now on, this process has no model to run: all are asked over a wire, which is returned."""
 
     def move() -> Wire:
-        wire = Wire(Here(Models(), Kept(100, 2**26)))
+        wire = Wire(ModelServer(ModelRegistry(), LRUCache(100, 2**26)))
         pool = types.ModuleType("asking.ray_serve")
-        pool.on_serve = lambda _address: There(wire)  # type: ignore[attr-defined]
+        pool.on_serve = lambda _address, cache: RemoteRunner(wire, cache)  # type: ignore[attr-defined]
         monkeypatch.setitem(sys.modules, "asking.ray_serve", pool)
         monkeypatch.setenv("ATLAS_RUNNER", "serve")
         st.cache_resource.clear()
@@ -85,7 +86,7 @@ def test_the_vision_chapter(
     far = shown(open_page("vision-transformer", **asks))
     assert far == near
     assert near[1]
-    assert {"load", "about", "outline"} <= {question for question, _ in wire.crossed}
+    assert {"load", "ask_model", "outline", "ask"} <= {question for question, _ in wire.crossed}
 
 
 @pytest.mark.parametrize(
@@ -104,7 +105,7 @@ def test_the_model_lab(open_page: OpenPage, elsewhere: Callable[[], Wire], model
     far = shown(open_page("model-lab", **asks))
     assert far == near
     assert near[1]
-    assert {"load", "about", "outline", "look"} <= {question for question, _ in wire.crossed}
+    assert {"load", "ask_model", "outline", "ask"} <= {question for question, _ in wire.crossed}
 
 
 def test_a_picture_in_the_model_lab(open_page: OpenPage, elsewhere: Callable[[], Wire]) -> None:
@@ -126,7 +127,7 @@ def test_a_picture_in_the_model_lab(open_page: OpenPage, elsewhere: Callable[[],
         ("transformer", {}, "outline"),
         ("vision-transformer", {}, "load"),
         ("vision-transformer", {}, "outline"),
-        ("model-lab", {}, "about"),
+        ("model-lab", {}, "ask_model"),
         ("model-lab", {"ml-model": "gpt2"}, "load"),
         ("model-lab", {"ml-model": "gpt2"}, "outline"),
     ],

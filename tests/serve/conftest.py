@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from asking.runner import There
+from asking.remote_runner import RemoteRunner
+from hosting.cache import LRUCache
 from tests.viz_core.hub.tiny_models import build_all
 
 FAMILIES = ("gpt2", "t5", "vit")
@@ -20,7 +21,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def runner(folders: Path) -> Iterator[There]:
+def runner(folders: Path) -> Iterator[RemoteRunner]:
     """What asks the pool."""
     ray = pytest.importorskip("ray", reason="make serve-test installs Ray")
     from ray import serve
@@ -32,7 +33,7 @@ def runner(folders: Path) -> Iterator[There]:
         environment.setenv("HF_HUB_OFFLINE", "1")
         ray.init(log_to_driver=False, namespace="serve")  # the cluster of RAY_ADDRESS where there is one, else its own
         serve.run(pool(PoolSize(min_replicas=2, max_replicas=2, cpus=0.5)), name=APPLICATION, route_prefix=None)
-        yield on_serve("auto")
+        yield on_serve("auto", LRUCache(512, 2**28))
         serve.shutdown()
         ray.shutdown()
 
@@ -61,7 +62,7 @@ class Pool:
 
 
 @pytest.fixture
-def replicas(runner: There) -> Pool:  # it has started them
+def replicas(runner: RemoteRunner) -> Pool:  # it has started them
     found = Pool()
     found.wait_for_both()
     return found

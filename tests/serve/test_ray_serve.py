@@ -22,58 +22,63 @@ from pydantic import ValidationError
 from streamlit.testing.v1 import AppTest
 
 from asking import ray_serve
-from asking.hub import LabInput, Wanted
-from asking.model_spec import Models, Shipped
-from asking.pictures import Viewing
+from asking.hub import HubModelSpec, HubRequest, HubVisionSpec
+from asking.local_runner import LocalRunner
+from asking.model_registry import ModelRegistry
+from asking.model_spec import ShippedClassifier, ShippedTranslator
+from asking.pictures import PictureRequest
 from asking.ray_serve import _while_wanted
+from asking.remote_runner import RemoteRunner
 from asking.request import Picture, Request
-from asking.runner import Here, There
-from asking.sentences import Sentence
-from hosting.cache import Kept
+from asking.sentences import SentenceRequest
+from hosting.cache import LRUCache
 from hosting.metrics import Metrics
 from hosting.slots import AbandonedError, BusyError, OutOfTimeError, Slots
 from tests.pages.reading import claims, follow_link, texts
 from tests.serve.conftest import Pool
-from tests.serve.whereabouts import Whereabouts
+from tests.serve.whereabouts import Whereabouts, process
 from viz_core.images.drawn import GARMENTS, SCENES
 from viz_core.pretrained import TextError, load_translator
 from viz_core.runtime.interruption import may_end
 from viz_core.view.translation import aligning_head
 
 ROOT = Path(__file__).resolve().parents[2]
-MODEL = Shipped("transformer-en-fr")
-GREY, COLOUR = Shipped("vit-fashion-mnist", "classification"), Shipped("vit-cifar10", "classification")
+MODEL = ShippedTranslator("transformer-en-fr")
+GREY, COLOUR = ShippedClassifier("vit-fashion-mnist"), ShippedClassifier("vit-cifar10")
 PATIENCE = 300.0
 SUBJECTS = ("The cat", "My father", "The old dog", "Our teacher", "A little girl", "The train")
 VERBS = ("is here", "was late", "likes the sea", "has a book", "works at home", "saw the moon", "came back", "is calm")
 LABELS = defaultdict(lambda: "label")
 
 
-def sentences() -> list[Request[Any]]:
-    return [Sentence(MODEL, f"{subject} {verb}.") for subject in SUBJECTS for verb in VERBS]
+def sentences() -> list[Request[Any, Any]]:
+    return [SentenceRequest(MODEL, f"{subject} {verb}.") for subject in SUBJECTS for verb in VERBS]
 
 
-def pictures() -> list[Request[Any]]:
+def pictures() -> list[Request[Any, Any]]:
     """Every drawn picture for the shipped models, and for one of the lab."""
-    grey = [Viewing(GREY, Picture(name, draw())) for name, draw in GARMENTS.items()]
-    colour = [Viewing(COLOUR, Picture(name, draw())) for name, draw in SCENES.items()]
-    return [*grey, *colour, *(Viewing(Wanted("vit", here=True), one.picture) for one in colour)]
+    grey = [PictureRequest(GREY, Picture(name, draw())) for name, draw in GARMENTS.items()]
+    colour = [PictureRequest(COLOUR, Picture(name, draw())) for name, draw in SCENES.items()]
+    lab = HubVisionSpec(HubModelSpec("vit", offline=True))
+    return [*grey, *colour, *(PictureRequest(lab, one.picture) for one in colour)]
 
 
-def lab_texts() -> list[Request[Any]]:
+def lab_texts() -> list[Request[Any, Any]]:
     """Two models of the lab by turns, so that both replicas have something to do."""
     texts = [f"{subject} {verb}." for subject in SUBJECTS for verb in VERBS[:3]]
-    return [LabInput(Wanted(name, here=True), text, new_tokens=3) for text in texts for name in ("gpt2", "t5")]
+    return [
+        HubRequest(HubModelSpec(name, offline=True), text, new_tokens=3) for text in texts for name in ("gpt2", "t5")
+    ]
 
 
 @pytest.mark.parametrize("requests", [sentences, pictures, lab_texts])
 def test_a_replica_dies_and_no_answer_is_wrong_or_lost(
-    runner: There, replicas: Pool, requests: Callable[[], Sequence[Request[Any]]], folders: Path
+    runner: RemoteRunner, replicas: Pool, requests: Callable[[], Sequence[Request[Any, Any]]], folders: Path
 ) -> None:
     """Four visitors ask on; in the middle, a replica is killed. All answers come, and all are those of a model here."""
     asked = list(requests())
-    answered: dict[Request[Any], tuple[Any, torch.Tensor, torch.Tensor]] = {}
-    lost: list[tuple[Request[Any], BaseException]] = []
+    answered: dict[Request[Any, Any], tuple[Any, torch.Tensor, torch.Tensor]] = {}
+    lost: list[tuple[Request[Any, Any], BaseException]] = []
     middle = threading.Event()
 
     def visitor(number: int) -> None:
@@ -99,7 +104,7 @@ def test_a_replica_dies_and_no_answer_is_wrong_or_lost(
     assert answered.keys() == set(asked)
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("ATLAS_MODEL_FOLDERS", str(folders))
-        here = Here(Models(), Kept(len(asked) + 1, 2**30))
+        here = LocalRunner(ModelRegistry(), LRUCache(len(asked) + 1, 2**30))
         for request, (made, weights, thumbnails) in answered.items():
             alone = here.run(request)
             for name in ("target_ids", "tokens", "target_tokens", "label", "text"):
@@ -110,7 +115,7 @@ def test_a_replica_dies_and_no_answer_is_wrong_or_lost(
 
 
 @pytest.fixture
-def on_the_pool(runner: There, folders: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+def on_the_pool(runner: RemoteRunner, folders: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     import streamlit as st
 
     monkeypatch.setenv("ATLAS_RUNNER", "serve")
@@ -168,49 +173,53 @@ def holds(app: AppTest, least: int) -> None:
     assert all(mark.startswith(":green[") for mark in marks)
 
 
-def test_errors_are_sentences_without_a_stack_trace(runner: There) -> None:
+def test_errors_are_sentences_without_a_stack_trace(runner: RemoteRunner) -> None:
     with pytest.raises(TextError) as caught:
-        runner.run(Sentence(MODEL, " "))
+        runner.run(SentenceRequest(MODEL, " "))
     assert str(caught.value) == "There is nothing to translate yet: type an English sentence."
-    for model in (Shipped("nothing"), Wanted("nothing", here=True)):
+    for model in (ShippedTranslator("nothing"), HubModelSpec("nothing", offline=True)):
         with pytest.raises(ValueError, match="nothing") as missing:
             runner.load(model)
         assert "Traceback" not in str(missing.value)
 
 
-def test_the_open_head_is_the_one_that_a_model_here_would_open(runner: There) -> None:
-    here = Here(Models(), Kept(8, 2**24))
-    sentence = Sentence(MODEL, "The black cat sleeps.")
+def test_the_open_head_is_the_one_that_a_model_here_would_open(runner: RemoteRunner) -> None:
+    here = LocalRunner(ModelRegistry(), LRUCache(8, 2**24))
+    sentence = SentenceRequest(MODEL, "The black cat sleeps.")
     assert aligning_head(runner.groups(sentence, LABELS)) == aligning_head(here.groups(sentence, LABELS))
 
 
-def test_questions_go_where_a_large_model_is_loaded(runner: There, replicas: Pool) -> None:
+def test_questions_go_where_a_large_model_is_loaded(runner: RemoteRunner, replicas: Pool) -> None:
     """Every machine has the models that ship: questions about them may go anywhere."""
-    assert Wanted("t5").place == Wanted("t5", here=True).place != Wanted("t5", revision="v2").place
-    assert MODEL.place == ""
+    assert (
+        HubModelSpec("t5").affinity
+        == HubModelSpec("t5", offline=True).affinity
+        != HubModelSpec("t5", revision="v2").affinity
+    )
+    assert MODEL.affinity == ""
     for where in ("here", "there"):
-        first = runner.about(Whereabouts(where), "process")
+        first = runner.ask_model(Whereabouts(where), process)
         time.sleep(1.0)  # until the pool has heard of it
-        assert {runner.about(Whereabouts(where), "process") for _ in range(20)} == {first}
+        assert {runner.ask_model(Whereabouts(where), process) for _ in range(20)} == {first}
 
 
-def test_a_question_is_taken_back_when_its_time_is_over(runner: There) -> None:
+def test_a_question_is_taken_back_when_its_time_is_over(runner: RemoteRunner) -> None:
     """The slot is free again at once; the pool goes on to others."""
     slots = Slots(1, 10, 0.6, Metrics())
-    slow = [LabInput(Wanted("gpt2", here=True), f"The cat {number}", new_tokens=256) for number in range(40)]
+    slow = [HubRequest(HubModelSpec("gpt2", offline=True), f"The cat {number}", new_tokens=256) for number in range(40)]
     job = slots.submit("run", lambda: [runner.run(one) for one in slow])
     while not job.wait(0.1):
         pass
     with pytest.raises(OutOfTimeError):
         job.result()
-    assert runner.run(Sentence(MODEL, "It is time.")).text
+    assert runner.run(SentenceRequest(MODEL, "It is time.")).text
 
 
-def test_without_a_pool_a_question_ends_as_busy(runner: There, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_pool_a_question_ends_as_busy(runner: RemoteRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ray_serve, "APPLICATION", "not-there")
     monkeypatch.setattr(ray_serve, "_PATIENCE", 0.5)
     with pytest.raises(BusyError):
-        ray_serve.on_serve("auto").run(Sentence(MODEL, "Go."))
+        ray_serve.on_serve("auto", LRUCache(8, 2**24)).run(SentenceRequest(MODEL, "Go."))
 
 
 def test_the_size_of_a_pool_as_serve_run_gives_it() -> None:

@@ -5,19 +5,23 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from asking.model_spec import Model, Progress
+from asking.model_spec import ModelSpec, Progress
 
 
 @dataclass(frozen=True)
-class Whereabouts(Model):
-    """At this place, as `Model.place` means it."""
+class Whereabouts(ModelSpec[None]):
+    """At this place, as `ModelSpec.affinity` means it."""
 
     where: str
-    answers = {"process": lambda _: os.getpid()}  # noqa: RUF012
 
     @property
-    def place(self) -> str:
+    def affinity(self) -> str:
         return self.where
 
     def load(self, progress: Progress | None) -> None:
         """Nothing."""
+
+
+def process(_no_model: None) -> int:
+    """Which process answers."""
+    return os.getpid()

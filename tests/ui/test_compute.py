@@ -120,25 +120,25 @@ def test_the_same_is_computed_once_for_everybody(host: Callable[..., None]) -> N
 
     assert (shout("a"), shout(text="a"), shout("b")) == ("A", "A", "B")
     assert calls == ["a", "b"]
-    assert len(compute.kept()) == 2
+    assert len(compute.results()) == 2
 
 
 def test_a_photo_is_no_part_of_what_is_kept_about_it(host: Callable[..., None]) -> None:
-    """Each look at a photo of 12 MB would else push all others out."""
+    """Each answer about a photo of 12 MB would else push all others out."""
     host(slots=1, cache_mb=1)
     calls: list[str] = []
 
     @compute.computed()
-    def look(picture: Picture, question: str) -> str:
+    def about(picture: Picture, question: str) -> str:
         calls.append(question)
         return f"{question}: {picture.open().width}"
 
     photo = Image.new("RGB", (2000, 2000))
     for question in ("a", "b", "a", "b"):
-        assert look(Picture("digest", photo), question) == f"{question}: 2000"
-    assert look(Picture("digest", None), "a") == "a: 2000"
+        assert about(Picture("digest", photo), question) == f"{question}: 2000"
+    assert about(Picture("digest", None), "a") == "a: 2000"
     assert calls == ["a", "b"]
-    assert compute.kept().nbytes < 10_000
+    assert compute.results().nbytes < 10_000
 
 
 def test_an_error_is_told_and_not_kept(host: Callable[..., None]) -> None:
@@ -169,7 +169,7 @@ def test_what_asks_for_something_else_needs_no_second_slot(host: Callable[..., N
         return inner(text) + "!"
 
     assert outer("a") == "A!"
-    assert len(compute.kept()) == 2
+    assert len(compute.results()) == 2
 
 
 def test_what_is_kept_stays_within_its_bytes(host: Callable[..., None]) -> None:
@@ -181,8 +181,8 @@ def test_what_is_kept_stays_within_its_bytes(host: Callable[..., None]) -> None:
 
     for number in range(50):
         assert len(large(number)) == 100_000 + number
-    assert 0 < compute.kept().nbytes <= 2**20
-    assert len(compute.kept()) == 10
+    assert 0 < compute.results().nbytes <= 2**20
+    assert len(compute.results()) == 10
 
 
 def test_threads_are_those_of_the_settings(host: Callable[..., None]) -> None:

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 import streamlit as st
 
-from asking.hub import Wanted
-from asking.model_spec import Shipped
+from asking.hub import HubModelSpec
+from asking.model_spec import ShippedClassifier, ShippedTranslator
 from tests.viz_core.hub.tiny_models import build_all
-from ui.compute import kept
-from ui.models import models
+from ui.compute import results
+from ui.models import registry
 from ui.warm import warm_up
 from viz_core.pretrained import available
 
@@ -34,8 +34,8 @@ def test_the_lab_models_that_are_offered_are_loaded_and_one_that_is_missing_stop
         warm_up()
     assert len(caplog.records) == 1
     assert caplog.records[0].args == {"model": "../nonsense", "error": caplog.records[0].args["error"]}  # type: ignore[index,call-overload]
-    loaded = list(models()._models)
-    assert Wanted("bert") in loaded
-    assert Wanted("../nonsense") not in loaded
-    assert {model.name for model in loaded if isinstance(model, Shipped)} == {card.name for card in available()}
-    assert len(kept()) >= len(available())
+    assert HubModelSpec("bert") in registry()
+    assert HubModelSpec("../nonsense") not in registry()
+    for task, spec in (("translation", ShippedTranslator), ("classification", ShippedClassifier)):
+        assert all(spec(card.name) in registry() for card in available(task=task))
+    assert len(results()) >= len(available())

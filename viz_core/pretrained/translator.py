@@ -102,7 +102,6 @@ class Translator:
         """
         return self.translate_all([text], max_new_tokens, beam)[0]
 
-    @torch.inference_mode()
     def translate_all(
         self, texts: Sequence[str], max_new_tokens: int = MAX_NEW_TOKENS, beam: int = 1
     ) -> list[Translation]:
@@ -112,11 +111,21 @@ class Translator:
             TextError: if one of the texts cannot be translated.
             ValueError: if beam or max_new_tokens is out of range.
         """
+        return self.translate_ids([self.encode(text) for text in texts], max_new_tokens, beam)
+
+    @torch.inference_mode()
+    def translate_ids(
+        self, sources: Sequence[list[int]], max_new_tokens: int = MAX_NEW_TOKENS, beam: int = 1
+    ) -> list[Translation]:
+        """`translate_all` for texts that are tokens already: what `encode` made of them.
+
+        Raises:
+            ValueError: if beam or max_new_tokens is out of range.
+        """
         if not 1 <= max_new_tokens <= MAX_NEW_TOKENS:
             raise ValueError(f"max_new_tokens: expected 1 to {MAX_NEW_TOKENS}, got {max_new_tokens}")
         if not 1 <= beam <= 16:
             raise ValueError(f"beam: expected 1 to 16, got {beam}")
-        sources = [self.encode(text) for text in texts]
         limits = [min(max_new_tokens, 2 * len(ids) + 20) for ids in sources]
         if beam > 1:  # its last step depends on the limit, so each by itself
             targets = [self._search([ids], limit, beam)[0] for ids, limit in zip(sources, limits, strict=True)]

@@ -9,12 +9,13 @@ from typing import Any, ClassVar
 
 import pytest
 
-from asking.hub import Wanted
-from asking.model_spec import Model, Models, Progress
+from asking.hub import HubModelSpec
+from asking.model_registry import ModelRegistry
+from asking.model_spec import ModelSpec, Progress
 
 
 @dataclass(frozen=True)
-class Counted(Model):
+class Counted(ModelSpec[Any]):
     """A model that tells when it is loaded."""
 
     name: str
@@ -40,7 +41,7 @@ def nothing_loaded() -> None:
 
 
 def test_a_model_is_loaded_once_whoever_asks() -> None:
-    models = Models()
+    models = ModelRegistry()
     gate = threading.Barrier(8)
 
     def ask(_number: int) -> Any:
@@ -55,10 +56,10 @@ def test_a_model_is_loaded_once_whoever_asks() -> None:
 
 def test_while_one_loads_another_is_there_already() -> None:
     """A download of minutes holds up nobody who wants another model."""
-    models, begun, go_on = Models(), threading.Event(), threading.Event()
+    models, begun, go_on = ModelRegistry(), threading.Event(), threading.Event()
 
     @dataclass(frozen=True)
-    class Slow(Model):
+    class Slow(ModelSpec[Any]):
         def load(self, progress: Progress | None) -> Any:
             begun.set()
             assert go_on.wait(60)
@@ -74,7 +75,7 @@ def test_while_one_loads_another_is_there_already() -> None:
 
 
 def test_the_longest_unused_of_a_kind_goes() -> None:
-    models = Models()
+    models = ModelRegistry()
     first, other = models(Counted("a")), models(Other("a"))
     models(Counted("b"))
     assert models(Counted("a")) is first
@@ -86,7 +87,7 @@ def test_the_longest_unused_of_a_kind_goes() -> None:
 
 
 def test_what_failed_is_tried_again() -> None:
-    models = Models()
+    models = ModelRegistry()
     for _ in range(2):
         with pytest.raises(ValueError, match="broken"):
             models(Counted("broken"))
@@ -95,12 +96,12 @@ def test_what_failed_is_tried_again() -> None:
 
 def test_who_asks_first_hears_how_far_it_is() -> None:
     heard: list[tuple[int, int]] = []
-    models = Models()
+    models = ModelRegistry()
     models(Counted("a"), lambda done, total: heard.append((done, total)))
     models(Counted("a"), lambda done, total: heard.append((done, total)))
     assert heard == [(1, 2)]
 
 
 def test_a_model_that_was_downloaded_is_the_same_when_it_is_here() -> None:
-    assert Wanted("someone/model") == Wanted("someone/model", here=True)
-    assert Wanted("someone/model") != Wanted("someone/model", revision="v2")
+    assert HubModelSpec("someone/model") == HubModelSpec("someone/model", offline=True)
+    assert HubModelSpec("someone/model") != HubModelSpec("someone/model", revision="v2")

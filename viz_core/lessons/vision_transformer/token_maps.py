@@ -17,7 +17,7 @@ Layers = Sequence[Float[Tensor, "heads n n"]]
 
 
 @dataclass(frozen=True, eq=False)
-class TokenLook:
+class TokenRollout:
     """What one token attends to: in one layer, and through all of them.
 
     Attributes:
@@ -31,9 +31,9 @@ class TokenLook:
     row_error: float
 
 
-def look_of_token(
+def token_rollout(
     layers: Layers, token: int, layer: int, head_fusion: HeadFusion = "mean", discard_ratio: float = 0.0
-) -> TokenLook:
+) -> TokenRollout:
     """A token's row of one layer's fused map and of the rollout.
 
     Args:
@@ -47,7 +47,7 @@ def look_of_token(
     """
     rolled = attention_rollout(layers, head_fusion, discard_ratio)
     error = float((rolled.sum(dim=-1) - 1).abs().max())
-    return TokenLook(fuse_heads(layers[layer], head_fusion)[token], rolled[token], error)
+    return TokenRollout(fuse_heads(layers[layer], head_fusion)[token], rolled[token], error)
 
 
 def token_by_depth(layers: Layers, token: int) -> tuple[Float[Tensor, "layers n"], Float[Tensor, "layers n"]]:

@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from viz_core.lessons.vision_transformer.looks import heads_by_depth, look_of_token, token_by_depth
+from viz_core.lessons.vision_transformer.token_maps import heads_by_depth, token_by_depth, token_rollout
 from viz_core.maps.distance import mean_attention_distance
 from viz_core.maps.rollout import attention_rollout, rollout_by_layer
 
@@ -21,9 +21,9 @@ def random_layers(layers: int, heads: int, n: int) -> list[torch.Tensor]:
 
 def test_by_hand() -> None:
     """A_1 = [[.5, .5], [.5, .5]], A_2 = [[1, 0], [.5, .5]]: the second token is half of each throughout."""
-    look = look_of_token([SWAP, FIRST], token=1, layer=0)
-    assert look.raw.tolist() == [1.0, 0.0]
-    assert look.rollout.tolist() == [0.5, 0.5]
+    found = token_rollout([SWAP, FIRST], token=1, layer=0)
+    assert found.raw.tolist() == [1.0, 0.0]
+    assert found.rollout.tolist() == [0.5, 0.5]
     attended, reached = token_by_depth([SWAP, FIRST], 1)
     assert attended.tolist() == [[1.0, 0.0], [1.0, 0.0]]
     assert reached.tolist() == [[0.5, 0.5], [0.5, 0.5]]
@@ -33,14 +33,14 @@ def test_by_hand() -> None:
 
 @pytest.mark.parametrize("fuse", ["mean", "max", "min"])
 @pytest.mark.parametrize("discard", [0.0, 0.4])
-def test_a_look_is_a_row_of_the_matrices(fuse: str, discard: float) -> None:
+def test_a_tokens_maps_are_rows_of_the_matrices(fuse: str, discard: float) -> None:
     layers = random_layers(3, 4, 7)
-    look = look_of_token(layers, 5, 1, fuse, discard)  # type: ignore[arg-type]
+    found = token_rollout(layers, 5, 1, fuse, discard)  # type: ignore[arg-type]
     whole = attention_rollout(layers, fuse, discard)  # type: ignore[arg-type]
-    assert torch.equal(look.rollout, whole[5])
+    assert torch.equal(found.rollout, whole[5])
     by_hand = {"mean": layers[1].mean(0), "max": layers[1].amax(0), "min": layers[1].amin(0)}[fuse]
-    assert torch.equal(look.raw, by_hand[5])
-    assert look.row_error == float((whole.sum(dim=-1) - 1).abs().max())
+    assert torch.equal(found.raw, by_hand[5])
+    assert found.row_error == float((whole.sum(dim=-1) - 1).abs().max())
 
 
 def test_depth_is_a_row_of_each_layer() -> None:
@@ -68,11 +68,11 @@ def test_heads_of_each_layer() -> None:
 def test_what_is_refused() -> None:
     layers = random_layers(2, 2, 5)
     with pytest.raises(IndexError):
-        look_of_token(layers, 5, 0)
+        token_rollout(layers, 5, 0)
     with pytest.raises(IndexError):
-        look_of_token(layers, 0, 2)
+        token_rollout(layers, 0, 2)
     with pytest.raises(ValueError, match="discard_ratio"):
-        look_of_token(layers, 0, 0, discard_ratio=1.0)
+        token_rollout(layers, 0, 0, discard_ratio=1.0)
     with pytest.raises(ValueError, match="at least one"):
         token_by_depth([], 0)
     with pytest.raises(ValueError, match="special tokens"):

@@ -1,22 +1,18 @@
-"""The Bahdanau chapter's parts: stepping through the decoder, and three models side by side."""
+"""Stepping through the decoder: at each word, the weights over the source, the choice, and the states behind it."""
 
 from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any
 
 import streamlit as st
 
 from pages.bahdanau import figures
+from pages.bahdanau.models import ATTENTION
 from ui.chapter import Chapter
 from ui.controls import escape
-from ui.models import translation, translation_look, translator
+from ui.models import ask, sentence, translator
 from ui.translation import Request
-from viz_core.lessons.bahdanau.decoder_steps import DecoderSteps
-from viz_core.pretrained import CheckpointError, Translation, available
+from viz_core.lessons.bahdanau.decoder_steps import DecoderSteps, decoder_steps
+from viz_core.pretrained import Translation
 
-PLAIN, ATTENTION, TRANSFORMER = "seq2seq-en-fr", "bahdanau-en-fr", "transformer-en-fr"
-MODELS = (PLAIN, ATTENTION, TRANSFORMER)
 LIKELIEST = 6  # next words shown
 
 
@@ -26,7 +22,7 @@ def step_through(chapter: Chapter, request: Request, result: Translation) -> Non
 
 
 def _step(chapter: Chapter, request: Request, result: Translation) -> None:
-    steps: DecoderSteps = translation_look("steps", ATTENTION, request.text, request.beam)
+    steps = ask(sentence(ATTENTION, request.text, request.beam), decoder_steps)
     words, last = result.target_tokens, len(result.target_tokens)
     with chapter.card("step"):
         chapter.heading("step")
@@ -93,52 +89,3 @@ def _so_far(chapter: Chapter, words: tuple[str, ...], step: int) -> str:
 def _next(key: str, last: int) -> None:
     """One step on; from the last one back to the first."""
     st.session_state[key] = int(st.session_state.get(key, 1)) % last + 1
-
-
-def side_by_side(chapter: Chapter, request: Request) -> None:
-    """The same sentence by each model that ships, and each model's scores on the test sentences."""
-    rows = [chapter.words("table.head")]
-    for card in _cards().values():
-        try:
-            result = translation(card.name, request.text, request.beam)
-        except CheckpointError as error:
-            rows.append(chapter.words("table.missing", model=escape(card.title), reason=escape(str(error))))
-            continue
-        rows.append(
-            chapter.words(
-                "table.row",
-                model=chapter.words(f"model.{card.name}"),
-                text=escape(result.text),
-                greedy=f"{card.scores['bleu_greedy']:.1f}",
-                beam=f"{card.scores['bleu_beam_4']:.1f}",
-                parameters=f"{card.config['parameters'] / 1e6:.1f} M",
-            )
-        )
-    st.markdown("\n".join(rows))
-
-
-def by_length(chapter: Chapter) -> None:
-    """BLEU by length of the source for plain, attention and Transformer, as the training script measured it."""
-    bins = {chapter.words(f"model.{name}"): card.training["bleu_by_length"] for name, card in _cards().items()}
-    summary = "; ".join(
-        f"{name}: " + ", ".join(f"{b['from']}–{b['to']} {b['bleu']:.0f}" for b in each) for name, each in bins.items()
-    )
-    chapter.figure("lengths", figures.lengths_figure(bins, chapter.words.group("figure")), summary=summary)
-
-
-def how_trained(chapter: Chapter) -> None:
-    """Curves and cards of the two recurrent models."""
-    cards = _cards()
-    curves = {chapter.words(f"model.{name}"): card.training["curve"] for name, card in cards.items()}
-    summary = "; ".join(f"{name}: {curve[-1]['validation_loss']:.2f}" for name, curve in curves.items())
-    chapter.figure("curves", figures.curves_figure(curves, chapter.words.group("figure")), summary=summary)
-    for name in (ATTENTION, PLAIN):
-        if name in cards:
-            with st.expander(cards[name].title, icon=":material/description:"):
-                st.markdown(cards[name].text)
-
-
-def _cards() -> Mapping[str, Any]:
-    """Cards of the three models, plain first, of those that are there."""
-    there = {card.name: card for card in available()}
-    return {name: there[name] for name in MODELS if name in there}

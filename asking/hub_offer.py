@@ -1,0 +1,51 @@
+"""Which of the lab's models whoever runs the Atlas offers."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+
+from asking.hub import HubModelSpec, HubVisionSpec
+from hosting.settings import settings
+from viz_core.hub import HubError, local_models
+
+
+@dataclass(frozen=True)
+class HubOffer:
+    """What visitors of the lab may load.
+
+    Attributes:
+        names: the only models; () where any may be named.
+        chosen_only: whether visitors load nothing but what is offered, or is on the machine that runs models.
+        folders: whose models may be loaded, besides those on the Hub.
+    """
+
+    names: tuple[str, ...]
+    chosen_only: bool
+    folders: tuple[Path, ...]
+
+
+def hub_offer() -> HubOffer:
+    """As the settings say."""
+    allowed = settings()
+    return HubOffer(allowed.models, allowed.chosen_only, allowed.model_folders)
+
+
+def local_model_names(_no_model: None) -> tuple[str, ...]:
+    """A question: the names of what the machine that is asked can load without a network."""
+    return tuple(model.name for model in local_models(settings().model_folders))
+
+
+def linked_vision_model(name: str, local: Collection[str]) -> HubVisionSpec:
+    """A vision model by its name. A link may open what is on the machine (`local`), and never starts a download.
+
+    Raises:
+        HubError: if it is not there, or not offered.
+    """
+    offered = hub_offer().names
+    if offered and name not in offered:
+        raise HubError(f"{name[:80]} is not among the models that are offered here.")
+    if name not in local:
+        raise HubError(f"{name[:80]} is not on this machine. Load it in the model lab first.")
+    return HubVisionSpec(HubModelSpec(name, offline=True))

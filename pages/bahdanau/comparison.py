@@ -1,0 +1,56 @@
+"""Three models side by side: on the reader's sentence, by length of the source, and while they were trained."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from pages.bahdanau import figures
+from pages.bahdanau.models import ATTENTION, PLAIN, cards_there
+from ui.chapter import Chapter
+from ui.controls import escape
+from ui.models import translation
+from ui.translation import Request
+from viz_core.pretrained import CheckpointError
+
+
+def side_by_side(chapter: Chapter, request: Request) -> None:
+    """The same sentence by each model that ships, and each model's scores on the test sentences."""
+    rows = [chapter.words("table.head")]
+    for card in cards_there().values():
+        try:
+            result = translation(card.name, request.text, request.beam)
+        except CheckpointError as error:
+            rows.append(chapter.words("table.missing", model=escape(card.title), reason=escape(str(error))))
+            continue
+        rows.append(
+            chapter.words(
+                "table.row",
+                model=chapter.words(f"model.{card.name}"),
+                text=escape(result.text),
+                greedy=f"{card.scores['bleu_greedy']:.1f}",
+                beam=f"{card.scores['bleu_beam_4']:.1f}",
+                parameters=f"{card.config['parameters'] / 1e6:.1f} M",
+            )
+        )
+    st.markdown("\n".join(rows))
+
+
+def by_length(chapter: Chapter) -> None:
+    """BLEU by length of the source for plain, attention and Transformer, as the training script measured it."""
+    bins = {chapter.words(f"model.{name}"): card.training["bleu_by_length"] for name, card in cards_there().items()}
+    summary = "; ".join(
+        f"{name}: " + ", ".join(f"{b['from']}–{b['to']} {b['bleu']:.0f}" for b in each) for name, each in bins.items()
+    )
+    chapter.figure("lengths", figures.lengths_figure(bins, chapter.words.group("figure")), summary=summary)
+
+
+def how_trained(chapter: Chapter) -> None:
+    """Curves and cards of the two recurrent models."""
+    cards = cards_there()
+    curves = {chapter.words(f"model.{name}"): card.training["curve"] for name, card in cards.items()}
+    summary = "; ".join(f"{name}: {curve[-1]['validation_loss']:.2f}" for name, curve in curves.items())
+    chapter.figure("curves", figures.curves_figure(curves, chapter.words.group("figure")), summary=summary)
+    for name in (ATTENTION, PLAIN):
+        if name in cards:
+            with st.expander(cards[name].title, icon=":material/description:"):
+                st.markdown(cards[name].text)

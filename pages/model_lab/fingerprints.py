@@ -1,0 +1,31 @@
+"""All heads at a glance: one measure of each."""
+
+from __future__ import annotations
+
+from pages.model_lab import figures
+from ui.chapter import Chapter
+from ui.compute import in_a_slot
+from viz_core.view.map_group import MapGroup
+from viz_core.view.state import ViewState
+
+
+def fingerprints(chapter: Chapter, groups: tuple[MapGroup, ...], view: ViewState) -> None:
+    """One measure of every head of the kind that is open above, as a map of layers by heads."""
+    group = next(group for group in groups if group.id == view.group)
+    chapter.text("fingerprints", kind=group.label)
+    measures = in_a_slot(lambda: figures.measured(group), "fingerprints", ("fingerprints", group.stamp), "measuring")
+    measure = str(chapter.controls.choice("measure", tuple(measures), next(iter(measures))))
+    values = measures[measure]
+    layer, head = divmod(int(values.argmax()), values.shape[1])
+    chapter.text(f"about.{measure}")
+    chapter.figure(
+        "fingerprints",
+        figures.fingerprint_figure(values, measure, chapter.words.group("figure")),
+        measure=chapter.words(f"option.{measure}"),
+        layers=values.shape[0],
+        heads=values.shape[1],
+        layer=layer + 1,
+        head=head + 1,
+        most=f"{values[layer, head]:.2f}",
+        least=f"{values.min():.2f}",
+    )

@@ -1,0 +1,60 @@
+"""What there is to know of a model before trusting its maps."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from ui.chapter import Chapter
+from ui.controls import escape
+from viz_core.hub import HubCard, human_bytes
+
+
+def model_card(chapter: Chapter, card: HubCard) -> None:
+    """What there is to know of a model before trusting its maps."""
+    words = chapter.words
+    layers = " + ".join(str(count) for count in card.num_layers.values())
+    grouped = card.num_key_heads != card.num_heads
+    heads = words("heads-grouped", heads=card.num_heads, keys=card.num_key_heads) if grouped else card.num_heads
+    schemes = ", ".join(words(f"scheme.{scheme}") for scheme in card.positions) or words("scheme.none")
+    if card.window:
+        schemes = words("scheme-window", schemes=schemes, window=f"{card.window:,}")
+    vision = card.kind == "vision"
+    reads = (
+        words("reads-pictures", size=_times(card.picture_size), patch=_times(card.patch_size))
+        if vision
+        else words("reads-text", tokenizer=escape(card.tokenizer), size=f"{card.vocabulary_size:,}")
+    )
+    with st.expander(
+        words(
+            "card-title", model=escape(card.name), layers=layers, heads=heads, parameters=_short(card.num_parameters)
+        ),
+        icon=":material/badge:",
+    ):
+        chapter.text(
+            "card",
+            architecture=card.architecture,
+            kind=words(f"kind.{card.kind}"),
+            layers=layers,
+            heads=heads,
+            width=f"{card.width:,}",
+            parameters=f"{card.num_parameters:,}",
+            positions=schemes,
+            reads=reads,
+            limit=words("limit", count=f"{card.max_tokens:,}") if card.max_tokens else words("no-limit"),
+            licence=escape(card.licence) if card.licence else words("no-licence"),
+            revision=escape(card.revision) if card.revision else words("no-revision"),
+            source=words(f"source.{card.source}"),
+            device=escape(card.device),
+            precision=card.precision,
+            memory=human_bytes(card.memory),
+            recording=words("recording-maps" if card.recording == "maps" else "recording-keys"),
+        )
+
+
+def _times(size: tuple[int, int] | None) -> str:
+    return f"{size[0]} × {size[1]}" if size else "?"
+
+
+def _short(count: int) -> str:
+    """ "22.7 M", "1.2 B": parameters in a few characters."""
+    return f"{count / 1e9:.1f} B" if count >= 1e9 else f"{count / 1e6:.1f} M" if count >= 1e5 else f"{count:,}"

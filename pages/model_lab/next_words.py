@@ -1,0 +1,58 @@
+"""What a model that writes would say next."""
+
+from __future__ import annotations
+
+import hashlib
+
+import streamlit as st
+
+from asking.hub import HubRequest
+from pages.model_lab.questions import likeliest_words
+from ui.chapter import Chapter
+from ui.controls import escape
+from ui.models import ask
+from viz_core.figures.bars import bars_figure
+from viz_core.hub import HubRun, NextWord
+
+_NEXT_WORDS = 12
+
+
+def next_words(chapter: Chapter, asked: HubRequest, run: HubRun) -> None:
+    """What the model would say after any of its last tokens."""
+    read = run.decoder_tokens or run.tokens
+    count = len(run.output)
+    read, first = read[-count:], len(read) - count
+    chapter.text("next")
+    place = count - 1
+    if count > 1:
+        place = int(chapter.controls.slider("place", first + 1, first + count, first + count)) - first - 1
+    temperature = chapter.controls.slider("warmth", 0.1, 3.0, 1.0, 0.1)
+    words = ask(asked, likeliest_words, place, _NEXT_WORDS, temperature)
+    came = run.target_tokens[place] if run.target_tokens else read[place + 1] if place + 1 < count else None
+    names = [word.token.label for word in words]
+    labels = chapter.words.group("figure")
+    chapter.figure(
+        "next",
+        bars_figure(names, [word.probability for word in words], came.label if came else None, labels["next"], labels),
+        token=escape(read[place].label),
+        number=first + place + 1,
+        first=escape(names[0]),
+        probability=f"{words[0].probability:.3f}",
+        logit=f"{words[0].logit:.2f}",
+        came=escape(came.label) if came else chapter.words("not-yet"),
+        share=f"{sum(word.probability for word in words):.2f}",
+    )
+    st.dataframe(_table(chapter, words), hide_index=True, key=chapter.controls.key(f"logits-{_digest(names)}"))
+
+
+def _table(chapter: Chapter, words: tuple[NextWord, ...]) -> dict[str, list[object]]:
+    names = chapter.words.group("figure")
+    return {
+        names["next"]: [word.token.label for word in words],
+        names["logit"]: [round(word.logit, 3) for word in words],
+        names["probability"]: [round(word.probability, 5) for word in words],
+    }
+
+
+def _digest(names: list[str]) -> str:
+    return hashlib.sha256("\0".join(names).encode()).hexdigest()[:8]

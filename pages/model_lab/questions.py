@@ -1,0 +1,40 @@
+"""What the lab asks of a model and of its run: functions that another machine can be asked to call."""
+
+from __future__ import annotations
+
+from viz_core.hub import HubCard, HubModel, HubRun, NextWord, Positions
+from viz_core.maps.residuals import future_weight, row_sum_error
+
+CLAIMED_ROWS = 256
+"""So many rows of each map are held to the claims."""
+
+
+def read_card(model: HubModel) -> HubCard:
+    """What there is to know of a model."""
+    return model.card
+
+
+def position_schemes(model: HubModel) -> tuple[Positions, ...]:
+    """Its position schemes, with the numbers it really uses."""
+    return model.positions
+
+
+def recorded_bytes(_model: HubModel, run: HubRun) -> int:
+    """Bytes of the recording."""
+    return run.trace.nbytes
+
+
+def map_residuals(_model: HubModel, run: HubRun) -> dict[str, float]:
+    """How far the maps are from what must be true of them, by the name of each claim."""
+    decoder = [call for call in run.trace if (call.stack, call.kind) == ("decoder", "self")]
+    return {
+        "rows": row_sum_error(run.trace, CLAIMED_ROWS),
+        "future": max((future_weight(call, CLAIMED_ROWS) for call in decoder), default=0.0),
+    }
+
+
+def likeliest_words(
+    model: HubModel, run: HubRun, position: int, count: int, temperature: float
+) -> tuple[NextWord, ...]:
+    """What the model would say after one of its last tokens, the likeliest first."""
+    return model.next_words(run, position, count, temperature)

@@ -1,0 +1,47 @@
+"""All heads at once against one after the other: the same numbers, and not the same time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import streamlit as st
+
+from pages.multi_head import figures
+from pages.multi_head.inputs import Asked
+from ui.chapter import Chapter
+from ui.stopwatch import Run, stopwatch
+from viz_core.lessons.multi_head.inputs import fresh_layer, random_tokens
+from viz_core.lessons.multi_head.steps import one_head_at_a_time, rounding_bound
+from viz_core.runtime.stopwatch import measure
+
+_TIMED_TOKENS = 128
+_MORE_HEADS = (1, 2, 4, 8, 16, 32, 64)
+
+
+def batch(chapter: Chapter, asked: Asked) -> None:
+    """All heads at once against one after the other: the same numbers, and not the same time."""
+    alone = one_head_at_a_time(asked.layer, asked.inputs)
+    chapter.text("batch", heads=asked.num_heads, products=2 * asked.num_heads)
+    with st.container(horizontal=True, key="claims-batch"):
+        residual = float((alone - asked.steps.output).abs().max())
+        chapter.claim("batch", residual, rounding_bound(asked.steps), heads=asked.num_heads)
+    width = asked.num_hiddens
+    stopwatch(chapter, "race", lambda: _race(width), lambda run: _draw_race(chapter, run))
+
+
+def _race(width: int) -> Run:
+    """Time both ways for every number of heads; to the stopwatch, the length is the number of heads."""
+    heads = [h for h in _MORE_HEADS if width % h == 0]
+    X = random_tokens(_TIMED_TOKENS, width).X[None]
+
+    def prepare(name: str, num_heads: int) -> Callable[[], object]:
+        layer = fresh_layer(width, num_heads)
+        return (lambda: layer(X, X, X)) if name == "batch" else (lambda: one_head_at_a_time(layer, X))
+
+    series = measure(("batch", "loop"), heads, prepare, total_seconds=10.0)
+    return Run(series, {"n": _TIMED_TOKENS, "d": width}, 2 * len(heads))
+
+
+def _draw_race(chapter: Chapter, run: Run) -> None:
+    figure = figures.batch_figure(run.measurements, chapter.words.group("figure"))
+    chapter.figure("race", figure, done=len(run.measurements), n=run.settings["n"], d=run.settings["d"])

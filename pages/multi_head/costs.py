@@ -1,0 +1,60 @@
+"""What heads cost: numbers learned, multiplied and kept, beside what the paper measured."""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+
+from pages.multi_head import figures
+from pages.multi_head.inputs import MOST_HEADS, Asked
+from ui.chapter import Chapter
+from viz_core.lessons.multi_head.costs import PUBLISHED_BLEU, MultiHeadCost, divisors, multi_head_cost
+
+
+def cost(chapter: Chapter, asked: Asked) -> None:
+    """Parameters, multiplications and weights as heads grow: at fixed width, and where each head has all of it."""
+    names = chapter.words.group("figure")
+    n, d = asked.inputs.shape[1:]
+    own = multi_head_cost(n, d, asked.num_heads)
+    chapter.text(
+        "cost",
+        d=d,
+        n=n,
+        heads=asked.num_heads,
+        parameters=f"{own.parameters:,}",
+        multiplications=f"{own.multiplications:,}",
+        weights=f"{own.weights:,}",
+    )
+    count = chapter.controls.choice("count", ("parameters", "multiplications", "weights"), "multiplications")
+    heads = [h for h in divisors(d) if h <= MOST_HEADS]
+    costs = [multi_head_cost(n, d, h) for h in heads]
+    lines = {
+        "shared": [getattr(cost, count) for cost in costs],
+        "whole": [getattr(multi_head_cost(n, d, h, d), count) for h in heads],
+    }
+    first, last = f"{lines['shared'][0]:,}", f"{lines['shared'][-1]:,}"
+    figure = figures.cost_figure(lines, heads, asked.num_heads, names[count], names)
+    chapter.figure("cost", figure, what=names[count], first=first, last=last, most=heads[-1])
+    number = st.column_config.NumberColumn(format="localized")
+    table = _cost_table(chapter, d, heads, costs)
+    st.dataframe(table, hide_index=True, height="content", column_config=dict.fromkeys(table.columns, number))
+    chapter.text("published")
+    bleu = figures.published_figure(PUBLISHED_BLEU, asked.num_heads, names)
+    summary = ", ".join(f"{h}: {value}" for h, value in PUBLISHED_BLEU.items())
+    chapter.figure("published", bleu, summary=summary)
+
+
+def _cost_table(chapter: Chapter, d: int, heads: list[int], costs: list[MultiHeadCost]) -> pd.DataFrame:
+    words = chapter.words.group("column")
+    rows = [
+        {
+            words["heads"]: h,
+            words["width"]: d // h,
+            words["parameters"]: cost.parameters,
+            words["projections"]: cost.projections,
+            words["products"]: cost.products,
+            words["weights"]: cost.weights,
+        }
+        for h, cost in zip(heads, costs, strict=True)
+    ]
+    return pd.DataFrame(rows)

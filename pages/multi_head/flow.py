@@ -1,0 +1,47 @@
+"""Every head's map, and the flow of shapes from input to output."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from pages.multi_head import figures
+from pages.multi_head.inputs import Asked
+from ui.chapter import Chapter
+from viz_core.figures.heatmap import signed_heatmap
+from viz_core.view.map_group import MapGroup
+
+
+def maps(chapter: Chapter, asked: Asked) -> int:
+    """Every head's map, one of them open; the number of the one that is."""
+    labels = chapter.words.group("view")
+    names = asked.tokens.labels
+    group = MapGroup("heads", labels["heads"], labels["tokens"], labels["tokens"], names, names, (asked.steps.call,))
+    view = chapter.attention_view(
+        (group,), head_param=chapter.controls.key("head"), pin_param=chapter.controls.key("pin")
+    )
+    return view.head
+
+
+def flow(chapter: Chapter, asked: Asked, head: int) -> None:
+    """The shapes from input to output, and the numbers in the chosen tensor."""
+    names = chapter.words.group("figure")
+    tensors = asked.steps.tensors()
+    picture, numbers = st.columns([5, 6], gap="large")
+    with numbers:
+        chosen = chapter.controls.select("stage", tuple(tensors), "split_queries")
+        values = tensors[chosen][0]
+        n, d = asked.inputs.shape[1:]
+        sizes = {"n": n, "d": d, "h": asked.num_heads, "w": d // asked.num_heads, "head": head + 1}
+        chapter.text(f"stage-{chosen}", **sizes)
+        in_heads = values.dim() == 3
+        shown = values[head] if in_heads else values
+        across = names["key"] if chosen in {"scores", "weights"} else names["dimension"]
+        heatmap = signed_heatmap(shown, names["token"], across, asked.tokens.labels)
+        chapter.heatmap("stage", heatmap, rows=shown.shape[0], columns=shown.shape[1], stage=names[chosen])
+        if in_heads:
+            st.caption(chapter.words("stage-head", head=head + 1, heads=asked.num_heads))
+    with picture:
+        shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+        figure = figures.flow_figure(shapes, asked.num_heads, chosen, names)
+        summary = ", ".join(f"{names[name]} {shape}" for name, shape in shapes.items())
+        chapter.figure("flow", figure, summary=summary)

@@ -1,0 +1,145 @@
+"""Asking for tokens and for the layer they go through."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import streamlit as st
+from torch import Tensor
+
+from asking.model_spec import ShippedTranslator
+from ui.chapter import Chapter
+from ui.controls import escape
+from ui.models import ask_model, translator
+from viz_core.attention import MultiHeadAttention
+from viz_core.lessons.multi_head.costs import divisors
+from viz_core.lessons.multi_head.inputs import fresh_layer, random_tokens, resize_width, trained_input, trained_layer
+from viz_core.lessons.multi_head.steps import MultiHeadSteps, multi_head_steps
+from viz_core.pretrained import CheckpointError, TextError, Translator
+from viz_core.pretrained.samples import sentences
+from viz_core.pretrained.token_vectors import Tokens, sentence_tokens
+
+MODEL = "transformer-en-fr"
+MOST_TOKENS, WIDEST, MOST_HEADS = 64, 512, 64
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """The tokens, the layer they go through, and every tensor on the way."""
+
+    tokens: Tokens
+    layer: MultiHeadAttention
+    steps: MultiHeadSteps
+
+    @property
+    def inputs(self) -> Tensor:
+        return self.steps.input
+
+    @property
+    def num_heads(self) -> int:
+        return self.layer.num_heads
+
+    @property
+    def num_hiddens(self) -> int:
+        return self.layer.W_q.out_features
+
+
+def ask(chapter: Chapter) -> Asked | None:
+    """What the reader asks to see; None after a sentence that says why there is nothing to see."""
+    controls = chapter.controls
+    with chapter.card("ask"):
+        first, second = st.columns([4, 5], gap="medium", vertical_alignment="bottom")
+        with first:
+            source = controls.choice("source", ("sentence", "random", "trained"), "sentence")
+        with second:
+            if source == "random":
+                count = int(controls.slider("tokens", 1, MOST_TOKENS, 12))
+            else:
+                start = next(sample.english for sample in sentences() if sample.id == "cat")
+                text = controls.text("text", start, placeholder=chapter.words("placeholder"))
+        with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+            width = 0
+            if source == "trained":
+                block = int(controls.choice("block", (1, 2, 3), 3)) - 1
+            else:
+                width = int(controls.number("width", 0, WIDEST, 64, 8))
+            heads = int(controls.number("heads", 0, MOST_HEADS, 8))
+            if source != "trained":  # those weights are as they were learned
+                with controls.more():
+                    sharpness = controls.slider("sharpness", 0.0, 8.0, 2.0, 0.5)
+                    seed = int(controls.number("seed", 0, 999, 0))
+    try:
+        model = None if source == "random" else translator(MODEL)
+    except CheckpointError as error:
+        model = None
+        if source == "trained":
+            st.error(chapter.common("no-model", reason=escape(str(error))), icon=":material/inventory_2:")
+            return None
+    except ValueError as error:  # an absent device; the message names those there are
+        st.error(escape(str(error)), icon=":material/memory:")
+        return None
+    if source == "trained" and model is not None:
+        width = model.model.encoder.num_hiddens
+    if not _can_be_cut(chapter, width, heads):
+        return None
+    if source == "random":
+        tokens: Tokens | None = random_tokens(count, width, seed)
+    elif source == "trained" and model is not None:
+        tokens = _through_the_model(chapter, text, block)
+    else:
+        tokens = _embedded(text, width, model)
+    if tokens is None:
+        return None
+    if not tokens.labels:
+        st.info(chapter.words("empty"), icon=":material/edit:")
+        return None
+    if tokens.total > len(tokens.labels):
+        st.warning(chapter.words("cut", total=f"{tokens.total:,}", most=MOST_TOKENS), icon=":material/content_cut:")
+    if source == "trained" and model is not None:
+        layer = trained_layer(model, block, heads)
+        trained_heads = model.model.encoder.blocks[block].attention.num_heads
+        st.caption(chapter.words("trained", block=block + 1, width=width, own=trained_heads, heads=heads))
+    else:
+        layer = fresh_layer(width, heads, sharpness, seed)
+    return Asked(tokens, layer, multi_head_steps(layer, tokens.X[None]))
+
+
+def _can_be_cut(chapter: Chapter, width: int, heads: int) -> bool:
+    """Whether the width can be shared out evenly; if not, a sentence, and the nearest numbers that can."""
+    if width == 0:
+        st.warning(chapter.words("no-width"), icon=":material/edit:")
+        return False
+    if heads == 0:
+        st.warning(chapter.words("no-heads"), icon=":material/edit:")
+        return False
+    possible = [h for h in divisors(width) if h <= MOST_HEADS]
+    if heads in possible:
+        return True
+    said = ", ".join(map(str, possible))
+    st.warning(chapter.words("not-divisible", heads=heads, width=width, possible=said), icon=":material/edit:")
+    key = chapter.controls.key("heads")
+    near = {max(h for h in possible if h < heads), *[h for h in possible if h > heads][:1]}
+    with st.container(horizontal=True):
+        for h in sorted(near):
+            label = chapter.words("use-heads", heads=h)
+            change = {key: h}
+            st.button(label, key=f"{key}-{h}", on_click=st.session_state.update, args=(change,))
+    return False
+
+
+def _embedded(text: str, width: int, model: Translator | None) -> Tokens:
+    """The words in the model's embedding, or each with a random vector where no model ships, in the width asked for."""
+    tokens = sentence_tokens(text, MOST_TOKENS, width, model)
+    X = resize_width(tokens.X, width)
+    return Tokens(tokens.labels, X, tokens.height, tokens.width, tokens.total)
+
+
+def _through_the_model(chapter: Chapter, text: str, block: int) -> Tokens | None:
+    if not text.strip():
+        st.info(chapter.words("empty"), icon=":material/edit:")
+        return None
+    try:
+        return ask_model(ShippedTranslator(MODEL), trained_input, text, block, MOST_TOKENS)
+    except TextError as error:
+        st.warning(escape(str(error)), icon=":material/edit:")
+        return None

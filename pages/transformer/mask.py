@@ -1,0 +1,21 @@
+"""The causal mask, as a decoder's own map shows it."""
+
+from __future__ import annotations
+
+from pages.transformer import figures
+from ui.chapter import Chapter
+from viz_core.pretrained import Translation
+from viz_core.view.state import ViewState
+
+
+def causal_mask(chapter: Chapter, result: Translation, view: ViewState) -> None:
+    """One decoder self-attention map: the head opened above where it is one, else the first."""
+    layer, head = (view.layer, view.head) if view.group == "decoder-self" else (0, 0)
+    weights = result.trace[f"decoder.{layer}.self"].weights(head=head)[0].numpy()
+    chapter.text("mask")
+    chapter.figure(
+        "mask",
+        figures.mask_figure(weights, result.target_tokens, result.decoder_tokens, chapter.words.group("figure")),
+        layer=layer + 1,
+        head=head + 1,
+    )

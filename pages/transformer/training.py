@@ -1,0 +1,44 @@
+"""How the model was trained, and where its parameters are."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from pages.transformer import figures
+from ui.chapter import Chapter
+from viz_core.models import anatomy
+from viz_core.pretrained import Translator
+
+
+def training(chapter: Chapter, model: Translator) -> None:
+    """Curves, scores and the card, all as the training script wrote them."""
+    record, names = model.card.training, chapter.words.group("figure")
+    scores, curve, bins = model.card.scores, record["curve"], record["bleu_by_length"]
+    chapter.text(
+        "training",
+        time=f"{record['seconds'] // 60} min",
+        device=record["device"],
+        sentences=f"{sum(b['sentences'] for b in bins):,}",
+        greedy=f"{scores['bleu_greedy']:.1f}",
+        beam=f"{scores['bleu_beam_4']:.1f}",
+    )
+    last = curve[-1]
+    chapter.figure(
+        "curve",
+        figures.curve_figure(curve, names),
+        train=last["train_loss"],
+        validation=last["validation_loss"],
+        bleu=last["validation_bleu"],
+        epochs=f"{last['epoch']:.0f}",
+    )
+    summary = ", ".join(f"{b['from']}–{b['to']}: {b['bleu']:.0f}" for b in bins)
+    chapter.figure("length", figures.length_figure(bins, names), summary=summary)
+    with st.expander(chapter.words("card"), icon=":material/description:"):
+        st.markdown(model.card.text)
+
+
+def parameters(chapter: Chapter, model: Translator) -> None:
+    """How many parameters each part has."""
+    counts, names = anatomy.parameters_by_part(model.model), chapter.words.group("figure")
+    summary = ", ".join(f"{names[part]} {count:,}" for part, count in counts.items())
+    chapter.figure("parameters", figures.parameter_figure(counts, names), summary=summary)

@@ -1,0 +1,41 @@
+"""All heads at a glance: how far and how widely each looks."""
+
+from __future__ import annotations
+
+import math
+
+import streamlit as st
+
+from pages.vision_transformer import head_figures
+from pages.vision_transformer.inputs import Asked
+from ui.chapter import Chapter
+from ui.models import ask
+from viz_core.lessons.vision_transformer.questions import heads_measured
+from viz_core.maps.distance import uniform_attention_distance
+from viz_core.view.state import ViewState
+
+
+def heads(chapter: Chapter, asked: Asked, view: ViewState) -> None:
+    """Mean attention distance and entropy of every head, against one that looks at everything alike."""
+    found, names = asked.found, chapter.words.group("figure")
+    measured = ask(asked.request, heads_measured)
+    even = {
+        "distance": uniform_attention_distance(found.grid, asked.facts.patch_size),
+        "entropy": math.log2(next(iter(found.trace)).num_keys),
+    }
+    opened = (view.layer, view.head)
+    chapter.text("heads")
+    for column, name in zip(st.columns(2), even, strict=True):
+        values = measured[name]
+        with column:
+            figure = head_figures.by_depth_figure(values.numpy(), even[name], opened, names[f"unit-{name}"], names)
+            chapter.figure(
+                name,
+                figure,
+                uniform=f"{even[name]:.2f}",
+                value=f"{float(values[opened]):.2f}",
+                layer=view.layer + 1,
+                head=view.head + 1,
+                first=f"{float(values[0].mean()):.2f}",
+                last=f"{float(values[-1].mean()):.2f}",
+            )

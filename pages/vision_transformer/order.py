@@ -1,0 +1,93 @@
+"""Where patches stand: how alike the learned positions are, and what the model says of patches in another order."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import streamlit as st
+import torch
+
+from pages.vision_transformer import patch_figures
+from pages.vision_transformer.inputs import Asked
+from pages.vision_transformer.map_figures import shuffled_picture
+from pages.vision_transformer.places import ROUNDING, enlarged, place_of
+from ui.chapter import Chapter
+from ui.controls import escape
+from ui.models import ask, ask_model
+from viz_core.lessons.vision_transformer.patches import position_similarity
+from viz_core.lessons.vision_transformer.permutation import random_order
+from viz_core.lessons.vision_transformer.questions import patch_positions, patches_shuffled
+
+
+def positions(chapter: Chapter, asked: Asked, token: int) -> None:
+    """How alike the learned positions are, each patch's with all others."""
+    found, names = asked.found, chapter.words.group("figure")
+    table = ask_model(asked.request.model, patch_positions, found.grid)
+    if table is None:
+        chapter.text("no-positions")
+        return
+    rows, columns = found.grid
+    similarity = position_similarity(table, found.grid, num_special=0)
+    row, column = place_of(found, token) or (rows // 2, columns // 2)
+    place: dict[str, Any] = {"row": row + 1, "column": column + 1}
+    chapter.text("positions", count=rows * columns)
+    left, right = st.columns(2)
+    with left:
+        alt = chapter.words("alt.similarity", count=rows * columns)
+        st.image(patch_figures.similarity_image(similarity), width="stretch", alt=alt)
+        chapter.look_for("similarity")
+    with right:
+        one = similarity[row, column]
+        beside = float(
+            torch.stack(
+                [one[row, c] for c in (column - 1, column + 1) if 0 <= c < columns] or [one[row, column]]
+            ).mean()
+        )
+        chapter.figure(
+            "likeness",
+            patch_figures.likeness_figure(one.numpy(), names),
+            beside=f"{beside:.2f}",
+            least=f"{float(one.min()):.2f}",
+            **place,
+        )
+
+
+def permutation(chapter: Chapter, asked: Asked) -> None:
+    """The patches in another order: what the model says with its positions and without."""
+    found, names = asked.found, chapter.words.group("figure")
+    if not found.probabilities:
+        chapter.text("no-permutation", model=escape(asked.facts.title))
+        return
+    seed = int(chapter.controls.number("order", 0, 999, 0))
+    test = ask(asked.request, patches_shuffled, seed)
+    rows = {
+        names["with"]: test.positions,
+        names["with-shuffled"]: test.positions_shuffled,
+        names["without"]: test.no_positions,
+        names["without-shuffled"]: test.no_positions_shuffled,
+    }
+    labels = asked.facts.labels
+    order = (test.positions + test.positions_shuffled + test.no_positions).argsort(descending=True)[:6].tolist()
+    chapter.text("permutation")
+    left, right = st.columns([1, 2])
+    with left:
+        shuffled = shuffled_picture(
+            found.prepared.seen, asked.facts.patch_size, random_order(math.prod(found.grid), seed)
+        )
+        st.image(enlarged(shuffled), width="stretch", caption=chapter.words("shuffled"))
+    with right:
+        chapter.figure(
+            "permutation",
+            patch_figures.permutation_figure(
+                {name: values[order].numpy() for name, values in rows.items()},
+                tuple(labels[i] for i in order),
+                names,
+            ),
+            before=labels[int(test.positions.argmax())],
+            after=labels[int(test.positions_shuffled.argmax())],
+            bag=labels[int(test.no_positions.argmax())],
+            change=f"{test.change:.2f}",
+        )
+    with st.container(horizontal=True, key="claims-permutation"):
+        chapter.claim("bag", test.residual, ROUNDING)

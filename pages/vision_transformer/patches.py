@@ -1,0 +1,65 @@
+"""Patches as vectors and as tokens, and the filters that make one of the other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+import torch.nn.functional as F
+
+from pages.vision_transformer import map_figures, patch_figures
+from pages.vision_transformer.inputs import Asked
+from pages.vision_transformer.places import ROUNDING, pin_of, place_of
+from ui.chapter import Chapter
+from viz_core.lessons.vision_transformer.patches import patchify, principal_filters
+from viz_core.pretrained import Classification
+
+_FILTERS = 28  # as in the paper's figure 7
+
+
+def patches(chapter: Chapter, asked: Asked, token: int) -> None:
+    """The grid, one patch as the vector it is and the token it becomes, and the filters."""
+    found, facts, names = asked.found, asked.facts, chapter.words.group("figure")
+    rows, columns = found.grid
+    row, column = place_of(found, token) or (rows // 2, columns // 2)
+    vectors = patchify(found.prepared.pixels, facts.patch_size)[0]
+    weight, bias = facts.filters, facts.filter_bias
+    matrix = weight.flatten(start_dim=1)
+    tokens = vectors @ matrix.T + bias
+    convolved = F.conv2d(found.prepared.pixels, weight, bias, stride=facts.patch_size)[0].flatten(start_dim=1).T
+    height, width = facts.patch_size
+    chapter.text(
+        "patches",
+        rows=rows,
+        columns=columns,
+        count=rows * columns,
+        height=height,
+        width=width,
+        channels=weight.shape[1],
+        length=vectors.shape[1],
+        hiddens=len(weight),
+    )
+    left, right = st.columns(2)
+    place: dict[str, Any] = {"row": row + 1, "column": column + 1}
+    with left:
+        figure = map_figures.grid_figure(found.prepared.seen, found.grid, (row, column), names)
+        chapter.figure("grid", figure, on_select=lambda: _read_patch(found), rows=rows, columns=columns, **place)
+    with right:
+        at = row * columns + column
+        figure = patch_figures.vector_figure(vectors[at].numpy(), tokens[at].numpy(), names)
+        chapter.figure("vector", figure, length=vectors.shape[1], hiddens=len(weight), **place)
+    with st.container(horizontal=True, key="claims-patches"):
+        scale = float(convolved.abs().max())
+        chapter.claim("convolution", float((tokens - convolved).abs().max()) / max(scale, 1e-12), ROUNDING)
+    kind = chapter.controls.choice("filters", ("principal", "first"), "principal")
+    count = min(_FILTERS, *matrix.shape)
+    shown = principal_filters(weight, count) if kind == "principal" else weight[:count].float()
+    st.image(patch_figures.filters_image(shown), width="stretch", alt=chapter.words("alt.filters", count=count))
+    chapter.look_for(f"filters-{kind}", count=count, hiddens=len(weight))
+
+
+def _read_patch(found: Classification) -> None:
+    """A click on the grid pins that patch in the view above."""
+    points = st.session_state["figure-grid"].selection.points
+    if points:
+        st.query_params["pin"] = pin_of(points[0], found.num_special, found.grid)

@@ -1,0 +1,58 @@
+"""What the model sees, and what it says."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from pages.vision_transformer.inputs import Asked
+from pages.vision_transformer.places import enlarged
+from ui.chapter import Chapter
+from ui.controls import escape
+from viz_core.figures.bars import bars_figure
+from viz_core.figures.raster import signed_image
+from viz_core.images.opening import preview
+
+_SHOWN_LABELS = 10
+_THUMB = 156  # pixels; three side by side, two on a phone
+
+
+def seen_and_said(chapter: Chapter, asked: Asked) -> None:
+    """What the model sees, and what it says."""
+    left, right = st.columns([3, 2], gap="large")
+    with left:
+        preprocessing(chapter, asked)
+    with right:
+        prediction(chapter, asked)
+
+
+def preprocessing(chapter: Chapter, asked: Asked) -> None:
+    """The picture as it was brought, as the model sees it, and as the numbers it gets."""
+    prepared, words = asked.found.prepared, chapter.words
+    image = asked.image
+    steps = ", ".join(words(f"step.{step}") for step in prepared.steps) or words("step.none")
+    pixels = prepared.pixels[0]
+    low, high = float(pixels.min()), float(pixels.max())
+    numbers = signed_image(pixels.mean(dim=0).numpy(), max(abs(low), abs(high), 1e-6))
+    size, seen_size = f"{image.width:,} × {image.height:,}", f"{prepared.seen.width} × {prepared.seen.height}"
+    with st.container(horizontal=True, gap="small"):
+        st.image(preview(image), width=_THUMB, caption=words("brought", size=size))
+        st.image(enlarged(prepared.seen), width=_THUMB, caption=words("seen", size=seen_size, steps=steps))
+        st.image(numbers, width=_THUMB, caption=words("numbers", low=f"{low:.2f}", high=f"{high:.2f}"))
+
+
+def prediction(chapter: Chapter, asked: Asked) -> None:
+    """The likeliest labels, each with its probability."""
+    found, names = asked.found, chapter.words.group("figure")
+    if not found.probabilities:
+        chapter.text("no-labels", model=escape(asked.facts.title))
+        return
+    st.markdown(
+        chapter.words("answer", label=escape(found.label), percent=f"{100 * found.probabilities[found.label]:.1f}")
+    )
+    top = list(found.probabilities.items())[:_SHOWN_LABELS]
+    chapter.figure(
+        "labels",
+        bars_figure([n for n, _ in top], [p for _, p in top], found.label, names["class"], names),
+        label=found.label,
+        probability=f"{found.probabilities[found.label]:.2f}",
+    )

@@ -1,0 +1,65 @@
+"""What one token attends to: in a layer, through all of them, for a label, and layer after layer."""
+
+from __future__ import annotations
+
+import numpy as np
+import streamlit as st
+from jaxtyping import Float
+
+from pages.vision_transformer import map_figures
+from pages.vision_transformer.inputs import Asked
+from pages.vision_transformer.places import ROUNDING, name_of, over_grid, place_of
+from ui.chapter import Chapter
+from ui.models import ask
+from viz_core.figures.style import escape_labels
+from viz_core.lessons.vision_transformer.questions import label_relevance, token_in_layer, token_through_layers
+from viz_core.maps.rollout import HeadFusion
+from viz_core.view.state import ViewState
+
+
+def patch_lab(chapter: Chapter, asked: Asked, view: ViewState, token: int) -> None:
+    """Raw attention, rollout and gradient-weighted relevance of the token that is read, side by side."""
+    found, controls, names = asked.found, chapter.controls, chapter.words.group("figure")
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        fusion: HeadFusion = controls.choice("fusion", ("mean", "max", "min"), "mean")
+        discard = controls.slider("discard", 0.0, 0.95, 0.0, 0.05)
+        label = ""
+        if found.probabilities:
+            label = str(controls.select("label", tuple(found.probabilities), found.label))
+    read = ask(asked.request, token_in_layer, token, view.layer, fusion, discard)
+    rows = {
+        chapter.words("title.raw", layer=view.layer + 1, fusion=chapter.words(f"option.{fusion}")): read.raw,
+        chapter.words("title.rollout"): read.rollout,
+    }
+    if label:
+        relevance = ask(asked.request, label_relevance, label)
+        rows[chapter.words("title.relevance", label=escape_labels([label])[0])] = relevance[token]
+    maps = {title: over_grid(found, row) for title, row in rows.items()}
+    patch = place_of(found, token)
+    chapter.text("lab", who=name_of(chapter, patch))
+    figure = map_figures.over_picture_figure(found.prepared.seen, maps, patch, names)
+    most = "; ".join(f"{title}: {_strongest(chapter, values)}" for title, values in maps.items())
+    chapter.figure("lab", figure, who=name_of(chapter, patch), most=most)
+    if not label:
+        chapter.text("no-relevance")
+    with st.container(horizontal=True, key="claims-lab"):
+        chapter.claim("rollout", read.row_error, ROUNDING)
+
+
+def depth(chapter: Chapter, asked: Asked, token: int) -> None:
+    """What the token looks at, and what has reached it, layer after layer."""
+    found, names = asked.found, chapter.words.group("figure")
+    attended, reached = ask(asked.request, token_through_layers, token)
+    patch = place_of(found, token)
+    sides = {chapter.words("title.attention"): attended, chapter.words("title.reached"): reached}
+    stacks = {title: np.stack([over_grid(found, row) for row in rows]) for title, rows in sides.items()}
+    chapter.text("depth", who=name_of(chapter, patch), layers=len(attended))
+    most = ", ".join(_strongest(chapter, values) for values in next(iter(stacks.values())))
+    figure = map_figures.depth_figure(found.prepared.seen, stacks, patch, names)
+    chapter.figure("depth", figure, who=name_of(chapter, patch), layers=len(attended), most=most)
+
+
+def _strongest(chapter: Chapter, values: Float[np.ndarray, "rows columns"]) -> str:
+    """The patch with the largest value, in words."""
+    row, column = divmod(int(values.argmax()), values.shape[1])
+    return chapter.words("strongest", row=row + 1, column=column + 1, value=f"{values.max():.3f}")

@@ -1,0 +1,54 @@
+"""How a shipped model was trained, and how well it does."""
+
+from __future__ import annotations
+
+import numpy as np
+import streamlit as st
+
+from asking.model_spec import ShippedClassifier
+from pages.vision_transformer import training_figures
+from pages.vision_transformer.inputs import Asked
+from ui.chapter import Chapter
+from ui.controls import escape
+from viz_core.pretrained import available
+
+
+def training(chapter: Chapter, asked: Asked) -> None:
+    """Curves, scores and the card, all as the training script wrote them."""
+    card = next((card for card in available() if asked.request.model == ShippedClassifier(card.name)), None)
+    if card is None:
+        chapter.text("not-trained-here", model=escape(asked.facts.title))
+        return
+    record, names = card.training, chapter.words.group("figure")
+    curve, right = record["curve"], card.scores["accuracy"]
+    chapter.text(
+        "training",
+        model=card.name,
+        time=f"{record['seconds'] // 60} min",
+        device=record["device"],
+        accuracy=f"{right:.2f}",
+        count=f"{sum(map(sum, record['confusion'])):,}",
+    )
+    left, other = st.columns(2)
+    with left:
+        last = curve[-1]
+        chapter.figure(
+            "curve",
+            training_figures.curve_figure(curve, names),
+            epochs=f"{last['epoch']:.0f}",
+            validation=f"{last['validation_accuracy']:.1f}",
+        )
+    with other:
+        counts = np.array(record["confusion"])
+        mistakes = counts - np.diag(np.diag(counts))
+        is_, said = divmod(int(mistakes.argmax()), len(counts))
+        chapter.figure(
+            "confusion",
+            training_figures.confusion_figure(counts, asked.facts.labels, names),
+            accuracy=f"{right:.2f}",
+            real=asked.facts.labels[is_],
+            said=asked.facts.labels[said],
+            times=int(mistakes.max()),
+        )
+    with st.expander(chapter.words("card"), icon=":material/description:"):
+        st.markdown(card.text)
