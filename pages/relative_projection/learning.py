@@ -9,7 +9,9 @@ import streamlit as st
 from pages.relative_projection.move import Move
 from pages.relative_projection.residual_figures import fit_figure
 from ui.chapter import Chapter
+from ui.compute import computed
 from viz_core.lessons.relative_projection.fitted_projection import FitErrors, fit_errors
+from viz_core.runtime.interruption import may_end
 
 _REACHES = (100, 1_000, 10_000, 100_000, 1_000_000)
 
@@ -37,6 +39,10 @@ def learning(chapter: Chapter, move: Move) -> None:
     )
 
 
-@st.cache_data(max_entries=64, show_spinner=False)
+@computed(says="measuring")
 def _fits(offset: int, num_hiddens: int, base: float) -> tuple[FitErrors, ...]:
-    return tuple(fit_errors(offset, num_hiddens, reach, base) for reach in _REACHES)
+    fits = []
+    for reach in _REACHES:
+        may_end()
+        fits.append(fit_errors(offset, num_hiddens, reach, base))
+    return tuple(fits)

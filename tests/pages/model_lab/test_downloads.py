@@ -14,7 +14,6 @@ from streamlit.testing.v1 import AppTest
 from tests.pages.reading import claims, texts
 from tests.viz_core.hub.fake_hub import COMMIT, FakeHub, ask_only, serving
 from tests.viz_core.hub.tiny_models import build
-from ui.models import models
 
 OpenPage = Callable[..., AppTest]
 NAME = "someone/model"
@@ -34,13 +33,13 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
     monkeypatch.setenv("ATLAS_MODEL_FOLDERS", str(tmp_path / "none"))
     monkeypatch.delenv("ATLAS_MODELS", raising=False)
     st.cache_data.clear()
-    models.clear()  # type: ignore[attr-defined]
+    st.cache_resource.clear()
     fake = FakeHub()
     with serving(fake) as address:
         ask_only(address, monkeypatch)
         yield fake
     st.cache_data.clear()
-    models.clear()  # type: ignore[attr-defined]
+    st.cache_resource.clear()
 
 
 def ask_for(open_page: OpenPage, **parameters: str) -> AppTest:

@@ -7,6 +7,7 @@ from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor
 
+from viz_core.runtime.interruption import may_end
 from viz_core.trace import attend
 
 # With a skip connection, with a feed-forward net.
@@ -44,6 +45,7 @@ def collapse_curves(
     streams = dict.fromkeys(STACKS, X.double())
     curves = {name: [distance_to_equal_rows(X.double())] for name in STACKS}
     for _ in range(depth):
+        may_end()
         W_q, W_k, W_v, W_o, W_1, W_2 = (torch.randn(d, d, generator=generator).double() * d**-0.5 for _ in range(6))
         for name, (skip, mlp) in STACKS.items():
             H = streams[name]

@@ -1,0 +1,106 @@
+"""What pages ask of models: each result is kept once, a sentence is cut into tokens once, and a slot is taken once."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import streamlit as st
+
+from hosting.cache import MISSING, LRUCache
+from tests.conftest import TINY
+from ui.compute import metrics, results
+from ui.models import ask, ask_model, run, runner, sentence, translation, translation_maps, translator
+from viz_core import pretrained
+from viz_core.lessons.transformer.residuals import future_leak, translation_residuals
+from viz_core.pretrained import Translation, Translator
+
+TEXT = "The dog is in the house."
+
+
+@pytest.fixture(autouse=True)
+def fresh(checkpoints: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(pretrained, "CHECKPOINTS", checkpoints)
+    st.cache_resource.clear()
+    yield
+    st.cache_resource.clear()
+
+
+def kept(cache: LRUCache) -> dict[str, list[object]]:
+    """What is kept, by what it is."""
+    found = defaultdict(list)
+    for value, _ in cache._entries.values():
+        found[type(value).__name__].append(value)
+    return found
+
+
+def title(model: Translator) -> str:
+    return model.card.title
+
+
+def test_whatever_is_asked_about_a_sentence_its_run_is_kept_once() -> None:
+    first = translation(TINY, TEXT, 1)
+    assert len(results()) == 1
+    maps = translation_maps(TINY, TEXT, 1, "en")
+    residuals = ask(sentence(TINY, TEXT), translation_residuals)
+    assert translation(TINY, TEXT, 1) is first
+    assert translation_maps(TINY, TEXT, 1, "en") is maps
+    assert ask(sentence(TINY, TEXT), translation_residuals) is residuals
+    assert maps[0].calls[0] in list(first.trace)
+    assert {name: len(values) for name, values in kept(results()).items()} == {"Translation": 1, "tuple": 1, "dict": 1}
+
+
+def test_the_maps_alone_keep_the_run_as_well() -> None:
+    """A card of the home page asks for them first; the chapter then finds the translation."""
+    translation_maps(TINY, TEXT, 1, "en")
+    [made] = kept(results())["Translation"]
+    assert translation(TINY, TEXT, 1) is made
+    text = metrics().text().decode()
+    assert 'kind="translation"' not in text
+    assert 'atlas_computations_total{kind="map_groups",outcome="done"} 1.0' in text
+
+
+def test_a_sentence_is_cut_into_tokens_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    tokenizer, cut = translator(TINY).tokenizer, list[str]()
+    encode = tokenizer.encode
+    monkeypatch.setattr(tokenizer, "encode", lambda text: cut.append(text) or encode(text))
+    translation(TINY, TEXT, 1)
+    translation_maps(TINY, TEXT, 1, "en")
+    ask(sentence(TINY, TEXT), translation_residuals)
+    ask(sentence(TINY, TEXT), future_leak, 1)
+    assert cut == [TEXT]
+
+
+def test_what_is_found_takes_no_slot() -> None:
+    translation(TINY, TEXT, 1)
+    for _ in range(3):
+        translation(TINY, TEXT, 1)
+    assert 'atlas_computations_total{kind="translation",outcome="done"} 1.0' in metrics().text().decode()
+
+
+def test_answers_differ_by_their_arguments() -> None:
+    request = sentence(TINY, TEXT)
+    ask(request, future_leak, 1)
+    ask(request, future_leak, step=2)
+    ask(request, future_leak, 1)
+    assert len(kept(results())["float"]) == 2
+    assert ask_model(request.model, title) == ask_model(request.model, title) == "A tiny Transformer"
+    assert len(kept(results())["str"]) == 1
+
+
+def test_what_is_wrong_is_told_and_nothing_is_kept() -> None:
+    for _ in range(2):
+        with pytest.raises(ValueError, match="nothing to translate yet"):
+            run(sentence(TINY, " "), "translation")
+    assert len(results()) == 0
+    assert runner().find(sentence(TINY, " ")) is None
+    assert results().get(("run", sentence(TINY, " "))) is MISSING
+
+
+def test_types_are_those_of_the_question() -> None:
+    made: Translation = run(sentence(TINY, TEXT), "translation")
+    residuals: dict[str, float] = ask(sentence(TINY, TEXT), translation_residuals)
+    assert made.text
+    assert residuals["future"] == 0.0
