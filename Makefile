@@ -19,6 +19,7 @@ host: $(VENV)/.app
 test: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/oxlint --deny-warnings assets/components
 	$(BIN)/mypy
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n $$($(BIN)/python -c 'import os; print(min(2 * os.cpu_count(), 12))') --dist loadfile --no-loadscope-reorder
 

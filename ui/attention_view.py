@@ -13,14 +13,14 @@ from ui.compute import in_a_slot
 from ui.words import current_language, load_words
 from viz_core.view.link import ViewLink, read_link, write_link
 from viz_core.view.map_group import MapGroup
-from viz_core.view.page import SCRIPTS, view_page
+from viz_core.view.page import view_page
 from viz_core.view.payload import View, encode_view
 from viz_core.view.requests import PageRequest, Request, read_request
 from viz_core.view.state import ViewState, read_message
 
 __all__ = ["MapGroup", "ViewState", "attention_view"]
 
-_mount = component("attention_view", *SCRIPTS)
+_mount = component("attention_view")
 
 
 def attention_view(

@@ -14,9 +14,7 @@ from typing import Any
 
 import streamlit as st
 
-from viz_core.runtime.assets import ASSETS
-
-_HOME = ASSETS / "components"
+from viz_core.view.components import read_component
 
 # The scripts come packed, as bytes, which takes a quarter of their size.
 _CODE = """
@@ -56,24 +54,19 @@ export default function (component) {{
 """
 
 
-def component(name: str, *scripts: str) -> Callable[..., Any]:
+def component(name: str) -> Callable[..., Any]:
     """Declare the component in assets/components/NAME; what comes back mounts it under a `key`. Once, at import.
 
-    Args:
-        scripts: files without ".js", of NAME or, as "shared/FILE", of all components. Each holds one
-            idea; they are joined into the one module Streamlit takes, so what is used comes first.
+    Raises:
+        ModuleError: if its scripts do not fit together.
     """
-    folder = _HOME / name
-    files = [(_HOME if script.startswith("shared/") else folder) / f"{script}.js" for script in scripts]
-    joined = "\n".join(file.read_text(encoding="utf-8") for file in files)
-    markup = (folder / "view.html").read_text(encoding="utf-8")
-    style = (folder / "style.css").read_text(encoding="utf-8")
+    files = read_component(name)
     code = st.components.v2.component(
         f"{name}_code",
         html="<div></div>",
-        js=_CODE.format(name=json.dumps(name), markup=json.dumps(f"<style>{style}</style>{markup}")),
+        js=_CODE.format(name=json.dumps(name), markup=json.dumps(f"<style>{files.style}</style>{files.markup}")),
     )
-    packed = gzip.compress(joined.encode(), mtime=0)
+    packed = gzip.compress(f"export default {files.show};".encode(), mtime=0)
     stub = st.components.v2.component(name, html='<div class="here"></div>', js=_STUB.format(name=json.dumps(name)))
 
     def mount(*, key: str, **arguments: Any) -> Any:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from ui.component import component
 
-_mount = component(
-    "heatmap", "shared/frame", "shared/canvas", "shared/mount", "payload", "raster", "layout", "draw", "pointer", "main"
-)
+_mount = component("heatmap")
 
 
 def draw_heatmap(key: str, data: bytes) -> None:

@@ -15,7 +15,7 @@ from ui.words import load_words
 
 Rows: TypeAlias = list[list[str]]
 
-_mount = component("typed_rows", "shared/mount", "main")
+_mount = component("typed_rows")
 
 
 def edited_table(key: str, label: str, columns: Mapping[str, str], default: Sequence[Sequence[str]], most: int) -> Rows:

@@ -13,7 +13,7 @@ from ui.component import component
 _MOST_CHARACTERS = 2**20  # of the message; paper of 280 x 280 pixels takes a few thousand
 _START = "data:image/png;base64,"
 
-_mount = component("drawing", "shared/mount", "main")
+_mount = component("drawing")
 
 
 def drawing(key: str, words: Mapping[str, str]) -> bytes | None:

@@ -4,21 +4,10 @@ from __future__ import annotations
 
 import base64
 import html
-from functools import cache
 
-from viz_core.runtime.assets import ASSETS
+from viz_core.view.components import read_component
 from viz_core.view.payload import View, encode_view, every_part
 from viz_core.view.state import ViewState
-
-COMPONENTS = ASSETS / "components"
-
-# One idea a file, joined into one module: what is used comes before what uses it.
-SCRIPTS = (
-    *("shared/frame", "shared/canvas", "shared/mount"),
-    *("words", "store", "state", "axis", "matrix", "cells", "colours", "raster"),
-    *("map_layout", "map_draw", "links", "over_picture", "plot", "measures", "heads", "pointer", "zoom", "map_events"),
-    *("sentence", "svg", "npz", "export", "tools", "main"),
-)
 
 PAGE_BYTES = 8 * 2**20
 """A file holds all thumbnails, and exact maps up to so many bytes."""
@@ -54,23 +43,15 @@ _PAGE = """<!doctype html>
 <main id="here">{markup}</main>
 <script type="application/octet-stream" id="data">{data}</script>
 <script type="module">
-{script}
+const show = {show};
 const bytes = Uint8Array.from(atob(document.getElementById("data").textContent), (c) => c.charCodeAt(0));
-const redraw = () => showComponent({{ data: bytes, parentElement: document.getElementById("here") }});
+const redraw = () => show({{ data: bytes, parentElement: document.getElementById("here") }});
 redraw();
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
 </script>
 </body>
 </html>
 """
-
-
-@cache
-def view_script() -> str:
-    """All scripts of the view as one module."""
-    folder = COMPONENTS / "attention_view"
-    files = [(COMPONENTS if script.startswith("shared/") else folder) / f"{script}.js" for script in SCRIPTS]
-    return "\n".join(file.read_text(encoding="utf-8") for file in files)
 
 
 def view_page(view: View, state: ViewState, title: str = "Attention", most_bytes: int = PAGE_BYTES) -> str:
@@ -84,13 +65,13 @@ def view_page(view: View, state: ViewState, title: str = "Attention", most_bytes
     """
     wants = every_part(view, most_bytes)
     data = encode_view(view, state, wants=wants, most_wants=len(wants), offline=True)
-    folder = COMPONENTS / "attention_view"
+    component = read_component("attention_view")
     return _PAGE.format(
         language=html.escape(view.language, quote=True),
         title=html.escape(title),
         theme=_THEME,
-        style=(folder / "style.css").read_text(encoding="utf-8"),
-        markup=(folder / "view.html").read_text(encoding="utf-8"),
+        style=component.style,
+        markup=component.markup,
         data=base64.b64encode(data).decode("ascii"),
-        script=view_script().replace("export default function", "function showComponent", 1),
+        show=component.show,
     )

@@ -1,5 +1,8 @@
 // One side of a map, in tokens or in the words they are pieces of.
 
+import { groupOf } from "./store.js";
+import { visible } from "./words.js";
+
 /** {count, name(unit), first(unit), of(token), tokens}: units are tokens or words. */
 function makeAxis(tokens, numbers, merged) {
   if (!merged || !numbers) {
@@ -16,7 +19,7 @@ function makeAxis(tokens, numbers, merged) {
 }
 
 /** Queries and keys of an input's open group. */
-function axesOf(view, input = 0) {
+export function axesOf(view, input = 0) {
   const group = groupOf(view, input, view.state.group);
   const merged = view.state.look.unit === "words";
   return {
@@ -26,11 +29,11 @@ function axesOf(view, input = 0) {
 }
 
 /** Whether any token of these is only a piece of a word. */
-const hasPieces = ({ query_words: queries, key_words: keys }) =>
+export const hasPieces = ({ query_words: queries, key_words: keys }) =>
   [queries, keys].some((numbers) => numbers && numbers[numbers.length - 1] + 1 < numbers.length);
 
 /** The part of an axis on the screen, as `count` bins of `size` units each. */
-function makeSide(axis, start, length, size, words) {
+export function makeSide(axis, start, length, size, words) {
   const from = Math.floor(start / size) * size;
   const count = Math.ceil((start + length - from) / size);
   const unit = (bin) => from + bin * size;

@@ -1,17 +1,24 @@
 // What a plot shows as rows and columns of cells: exact where it is here, else the nearest that is.
 
-const TILE = 64; // cells on a side of a tile, as in viz_core/figures/map_part.py
+import { axesOf, makeSide } from "./axis.js";
+import { mapName, wholeMap } from "./matrix.js";
+import { chosenHeads, comparedWith } from "./state.js";
+import { groupOf, partOf, pictureOf } from "./store.js";
+
+const TILE = 64; // cells on a side of a tile, as in viz_core/view/computed_maps.py
 const MOST_CELLS = 256; // on a side of a long map: more tokens become one cell together
-const [UNKNOWN, ROUGH, EXACT] = [0, 1, 2];
+export const UNKNOWN = 0;
+const ROUGH = 1;
+export const EXACT = 2;
 
 /** What the open head's plot shows: {input, group, heads, how, unit}. */
-function openSource(view) {
+export function openSource(view) {
   const { group, look } = view.state;
   return { input: 0, group, heads: chosenHeads(view), how: look.how, unit: look.unit };
 }
 
 /** What it is compared with, or null. */
-function otherSource(view) {
+export function otherSource(view) {
   const other = comparedWith(view);
   if (!other) return null;
   const { input, layer, head } = other;
@@ -19,7 +26,7 @@ function otherSource(view) {
 }
 
 /** The window of a map, no larger than it, and how many tokens become one cell. */
-function windowOf(view, axes, zoom) {
+export function windowOf(view, axes, zoom) {
   const fit = (start, length, count) => {
     const size = Math.max(1, Math.min(length, count));
     return [Math.max(0, Math.min(start, count - size)), size];
@@ -33,7 +40,7 @@ function windowOf(view, axes, zoom) {
  * The cells of a window: {rows, columns, values, grades, queries, keys, weight(row, column), write(row, column)}.
  * Grades say how well each is known: EXACT, ROUGH (8 bits, or the largest of several), UNKNOWN.
  */
-function cellsOf(view, source, zoom) {
+export function cellsOf(view, source, zoom) {
   const group = groupOf(view, source.input, source.group);
   const axes = axesOf(view, source.input);
   const shown = windowOf(view, axes, zoom);
@@ -52,7 +59,7 @@ function cellsOf(view, source, zoom) {
   return finishCells(view, cells);
 }
 
-function finishCells(view, cells) {
+export function finishCells(view, cells) {
   const { columns, values, grades, queries, keys } = cells;
   cells.exact = !grades.some((grade) => grade !== EXACT);
   cells.weight = (row, column) => values[row * columns + column];
@@ -129,7 +136,7 @@ function fillFromThumbnails(view, source, cells, group) {
 }
 
 /** The first minus the second, cell by cell; null where they are not equally large. */
-function differenceOf(view, first, second) {
+export function differenceOf(view, first, second) {
   if (first.rows !== second.rows || first.columns !== second.columns) return null;
   const values = first.values.map((value, i) => value - second.values[i]);
   const grades = first.grades.map((grade, i) => Math.min(grade, second.grades[i]));

@@ -1,5 +1,7 @@
 // Weights become viridis (or what the reader prefers), differences red and blue, everything else wears the theme.
 
+import { luminance, rgbOf } from "../shared/canvas.js";
+
 const STOPS = {
   // Points of viridis and magma (van der Walt and Smith 2015) and cividis (Nuñez 2018); all read without colour vision.
   viridis: ["440154", "482878", "3e4a89", "31688e", "26828e", "1f9e89", "35b779", "6dcd59", "b4de2c", "fde725"],
@@ -34,10 +36,10 @@ const SCALES = {
   sqrt: (weight) => Math.sqrt(weight),
   log: (weight) => (weight <= 0 ? 0 : 1 + Math.log10(weight) / LOG_DECADES),
 };
-const TICKS = { linear: [0, 0.5, 1], sqrt: [0, 0.1, 0.5, 1], log: [0.0001, 0.01, 1] };
+export const TICKS = { linear: [0, 0.5, 1], sqrt: [0, 0.1, 0.5, 1], log: [0.0001, 0.01, 1] };
 
 /** Values to colours: {palette, step(value), css(step), ink(step)}. */
-function makePaint(scaleName, paletteName, signed) {
+export function makePaint(scaleName, paletteName, signed) {
   const palette = makePalette(signed ? "signed" : paletteName);
   const grow = (weight) => Math.max(0, Math.min(1, SCALES[scaleName](Math.min(Math.abs(weight), 1))));
   const step = signed
@@ -50,7 +52,7 @@ function makePaint(scaleName, paletteName, signed) {
 }
 
 /** Give the style sheet what the theme holds as a list or does not say, and the canvas its colours. */
-function readTheme(root) {
+export function readTheme(root) {
   const host = getComputedStyle(root);
   const [queries, keys] = host.getPropertyValue("--st-chart-categorical-colors").split(",");
   root.style.setProperty("--queries-base", queries);
@@ -77,26 +79,5 @@ function readTheme(root) {
   return theme;
 }
 
-/** The legend: as wide as weights from 0 to 1 lie in the palette, with a few of them named. */
-function drawScale(view) {
-  const { parts, words } = view;
-  if (onPicture(view)) {
-    drawOverScale(view);
-    return;
-  }
-  parts.scale.hidden = view.state.look.mode === "links"; // lines are as wide as their weight
-  const { scale, compare } = view.state.look;
-  const paint = view.plots[0].cells.signed ? view.paints.signed : view.paints.weights;
-  const stops = Array.from({ length: 11 }, (_, i) => paint.css(Math.round(i * 25.5)));
-  const bar = element("span", "bar");
-  bar.style.background = `linear-gradient(to right, ${stops.join(", ")})`;
-  const weights = paint.signed ? [...TICKS[scale].map((weight) => -weight).reverse(), ...TICKS[scale]] : TICKS[scale];
-  for (const weight of new Set(weights.map((each) => each || 0))) {
-    if (paint.signed && ![0, 1, -1].includes(weight)) continue;
-    const tick = element("span", "tick");
-    tick.style.left = `${(paint.step(weight) / 255) * 100}%`;
-    tick.textContent = words.tick(weight);
-    bar.append(tick);
-  }
-  parts.scale.replaceChildren(words.text(compare === "difference" && paint.signed ? "difference" : "weight"), bar);
-}
+/** How the weights or differences of these cells become colours. */
+export const paintOf = (view, cells) => (cells.signed ? view.paints.signed : view.paints.weights);

@@ -1,9 +1,16 @@
 // Files of what is shown: a picture (PNG, SVG), the numbers (CSV, NPZ), the view itself (HTML), and its link.
 
+import { element } from "../shared/elements.js";
+import { textWidth } from "./map_layout.js";
+import { npyFloats, npyNumbers, npyTexts, zip } from "./npz.js";
+import { paintMarks, paintPlot } from "./plot.js";
+import { groupOf, openGroup, partOf } from "./store.js";
+import { SvgContext } from "./svg.js";
+
 const PRINT_SCALE = 3; // pixels of a PNG for every pixel of the layout
 const MARGIN = 16;
 
-function exportAs(view, kind) {
+export function exportAs(view, kind) {
   const save = { png: savePng, svg: saveSvg, csv: saveCsv, npz: saveNpz, page: savePage, link: copyLink }[kind];
   save(view);
   view.parts.exports.open = false;
@@ -117,10 +124,10 @@ function saveNpz(view) {
 function savePage(view) {
   view.store.parts.delete("page");
   view.wantsPage = true;
-  render(view);
+  view.render();
 }
 
-function deliverPage(view) {
+export function deliverPage(view) {
   const page = view.wantsPage && partOf(view, "page");
   if (!page) return;
   view.wantsPage = false;

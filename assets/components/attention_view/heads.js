@@ -1,5 +1,14 @@
 // Tabs for the kinds of maps, and the grid of every layer's heads as thumbnails.
 
+import { sizeCanvas } from "../shared/canvas.js";
+import { element } from "../shared/elements.js";
+import { filterNames, orderedHeads, printOf, printText, readFilter, renderPrint } from "./measures.js";
+import { openHead, setLook } from "./moves.js";
+import { paintOverThumbnail } from "./over_picture.js";
+import { byteSteps, rasterise } from "./raster.js";
+import { chosenHeads, comparedWith, headName, onPicture, PATIENCE, writeHeads } from "./state.js";
+import { hasHead, openGroup, pictureOf } from "./store.js";
+
 const LARGEST_THUMBNAIL = 56;
 const SMALLEST_THUMBNAIL = 18; // twelve heads fit on a phone
 // As in the style sheet: what the grid's width holds beside thumbnails.
@@ -7,15 +16,8 @@ const GRID_GAP = 5;
 const LAYER_NAMES = 24;
 const QUICK_WEIGHTS = 2 ** 26; // pictures that are asked for at once need no more weights than this, or are one layer
 
-function element(tag, className, attributes = {}) {
-  const node = document.createElement(tag);
-  node.className = className;
-  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
-  return node;
-}
-
 /** Tabs, one for each group; rebuilt only when the groups have changed, so that focus stays. */
-function renderTabs(view) {
+export function renderTabs(view) {
   const { tabs, panel } = view.parts;
   const groups = view.store.base.groups[0];
   const shape = JSON.stringify(groups.map((group) => [group.id, group.label]));
@@ -39,7 +41,7 @@ function renderTabs(view) {
   panel.setAttribute("aria-labelledby", `tab-${view.state.group}`);
 }
 
-function moveInTabs(view, event) {
+export function moveInTabs(view, event) {
   const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
   if (!step) return;
   event.preventDefault();
@@ -49,11 +51,8 @@ function moveInTabs(view, event) {
   tab.focus();
 }
 
-const headName = (view, { group, layer, head }) =>
-  view.words.text("head_name", { layer: groupOf(view, 0, group).layers[layer].number, head: head + 1 });
-
 /** The grid's buttons, in layers or in the order of a measure; their pictures are painted by `paintGrid`. */
-function buildGrid(view) {
+export function buildGrid(view) {
   const { grid } = view.parts;
   const { layers } = openGroup(view);
   const { words, state, store } = view;
@@ -122,7 +121,7 @@ function renderGridNote(view, readable, shown, all) {
 }
 
 /** Pictures and names of the thumbnails; painted again only when something they show has changed. */
-function paintGrid(view) {
+export function paintGrid(view) {
   const { grid } = view.parts;
   const { group, look } = view.state;
   const { layers } = openGroup(view);
@@ -173,7 +172,7 @@ function wantPictures(view, layers) {
 }
 
 /** Which heads are open, chosen and compared with, in the grid and in words under it. */
-function markHeads(view) {
+export function markHeads(view) {
   const { layer: openLayer, head: openNumber } = view.state;
   const chosen = new Set(view.state.look.heads === "one" ? [] : chosenHeads(view).map(String));
   const other = comparedWith(view);
@@ -190,7 +189,7 @@ function markHeads(view) {
   renderPrint(view);
 }
 
-function listenToGrid(view) {
+export function listenToGrid(view) {
   const { grid } = view.parts;
   const of = (event) => event.target.closest?.(".head");
   const read = (button) => [Number(button.dataset.layer), Number(button.dataset.head)];
@@ -251,7 +250,7 @@ const shownHeads = (view) =>
   [...view.parts.grid.querySelectorAll(".head:not(.faded)")].map(({ dataset }) => [Number(dataset.layer), Number(dataset.head)]);
 
 /** Open the head `steps` further on among those shown, round and round. */
-function stepHead(view, steps) {
+export function stepHead(view, steps) {
   const heads = shownHeads(view);
   if (!heads.length) return;
   const { layer, head, group } = view.state;

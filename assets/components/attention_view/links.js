@@ -1,10 +1,13 @@
 // The bipartite drawing: queries left, keys right, a line for each weight that is large enough.
 
-const MOST_LINKS = 20000;
+import { labelsToWrite } from "./map_draw.js";
+import { fitLabels, TALLEST_MAP } from "./map_layout.js";
+
+export const MOST_LINKS = 20000;
 const BENT_LINKS = 4000; // more than this are drawn straight, which is faster and looks the same
 const LINE = { tallest: 26, least: 9 };
 
-function layOutLinks(cells, width, family) {
+export function layOutLinks(cells, width, family) {
   const size = 12.5;
   const longest = Math.min(170, width * 0.32);
   const queries = fitLabels(cells.queries, family, size, longest);
@@ -27,7 +30,7 @@ function layOutLinks(cells, width, family) {
 const heightOf = (layout, axis, bin) => layout.top[axis] + (bin + 0.5) * layout.pitch;
 
 /** The links of some heads' cells that a rule lets through, weakest first: {row, column, weight, head}. */
-function findLinks(layers, rule) {
+export function findLinks(layers, rule) {
   const links = [];
   const value = Number(rule.slice(1));
   layers.forEach((cells, head) => {
@@ -49,7 +52,7 @@ function findLinks(layers, rule) {
 }
 
 /** Draw links; `shown(link)` says which. */
-function drawLinks(context, view, plot, shown = () => true) {
+export function drawLinks(context, view, plot, shown = () => true) {
   const { layout, links, cells } = plot;
   const [from, to] = [layout.left, layout.right];
   const bend = (to - from) * 0.4;
@@ -77,7 +80,7 @@ function linkColour(view, cells, { weight, head }) {
 }
 
 /** The tokens of both sides; those pointed at or pinned are bold. */
-function drawLinkLabels(context, plot, theme, rows, columns) {
+export function drawLinkLabels(context, plot, theme, rows, columns) {
   const { layout } = plot;
   const side = (axis, labels, marks, x, align, colour) => {
     const marked = marks.map((mark) => mark.at);
@@ -95,7 +98,7 @@ function drawLinkLabels(context, plot, theme, rows, columns) {
 }
 
 /** The token on whose side and height a point lies, in bins, or null. */
-function hitLinks(layout, cells, x, y) {
+export function hitLinks(layout, cells, x, y) {
   const axis = x < (layout.left + layout.right) / 2 ? "query" : "key";
   const bin = Math.floor((y - layout.top[axis]) / layout.pitch);
   if (bin < 0 || bin >= (axis === "query" ? cells.rows : cells.columns)) return null;

@@ -1,5 +1,25 @@
 // One view of attention: what is open, pinned and pointed at, and when each part is drawn again.
 
+import { mountView, partsOf, stopWatching, watchWidth } from "../shared/mount.js";
+import { axesOf, hasPieces } from "./axis.js";
+import { makePaint, readTheme } from "./colours.js";
+import { deliverPage } from "./export.js";
+import { buildGrid, listenToGrid, markHeads, moveInTabs, paintGrid, renderTabs, stepHead } from "./heads.js";
+import { drawScale } from "./legend.js";
+import { MOST_LINKS } from "./links.js";
+import { listenToPlot } from "./map_events.js";
+import { letGo } from "./moves.js";
+import { renderPlots } from "./plot.js";
+import { renderPointed } from "./pointed.js";
+import { pointAt } from "./pointer.js";
+import { buildSentence, listenToSentence } from "./sentence.js";
+import { PATIENCE, pinsOf } from "./state.js";
+import { groupOf, hasHead, makeStore, openGroup, takeAnswer } from "./store.js";
+import { askForWanted, tell } from "./telling.js";
+import { listenToTools, renderLegendOfHeads, renderTools } from "./tools.js";
+import { makeWords } from "./words.js";
+import { listenToZoom, zoomTo } from "./zoom.js";
+
 const views = new WeakMap();
 
 function createView(parent) {
@@ -9,6 +29,8 @@ function createView(parent) {
     turn: 0, sentTurn: 0, name: Math.random().toString(36).slice(2), ask: 0, asked: "", slot: "first", several: false, choosing: false,
     stages: [...parts.plots.querySelectorAll("figure")].map((figure) => ({ figure, ...piecesOf(figure) })),
   };
+  view.render = () => render(view);
+  view.renderPointed = () => renderPointed(view);
   view.stages.forEach((_, index) => {
     listenToPlot(view, index);
     listenToZoom(view, index);

@@ -1,9 +1,12 @@
 // Painting a map, on a canvas or into a vector picture: cells once, labels and outlines again at every move.
 
+import { SEPARATE } from "./map_layout.js";
+import { onCanvas, rasterise } from "./raster.js";
+
 const MOST_BOXES = 10000; // more cells than this are drawn as one image
 
 /** The cells, with a hair of paper between them where they are large enough. */
-function drawCells(context, cells, layout, paint) {
+export function drawCells(context, cells, layout, paint) {
   const { left, top, cellWidth, cellHeight, gap } = layout;
   if (gap && cells.rows * cells.columns <= MOST_BOXES) {
     for (let row = 0; row < cells.rows; row += 1) {
@@ -23,7 +26,7 @@ function drawCells(context, cells, layout, paint) {
 }
 
 /** Which labels to write: every n-th, and the ones pointed at in place of their neighbours. */
-function labelsToWrite(count, every, marked) {
+export function labelsToWrite(count, every, marked) {
   const wanted = new Set(marked);
   for (let i = 0; i < count; i += every) {
     if (marked.every((at) => at === i || Math.abs(at - i) >= every)) wanted.add(i);
@@ -32,7 +35,7 @@ function labelsToWrite(count, every, marked) {
 }
 
 /** Labels, and outlines of the pinned and pointed rows and columns: lists of {at, strong}, in bins. */
-function drawMarks(context, layout, theme, rows, columns) {
+export function drawMarks(context, layout, theme, rows, columns) {
   const { left, top, right, bottom, cellWidth, cellHeight, size, gap } = layout;
   const marked = (marks) => marks.map((mark) => mark.at);
   const write = (text, bold, colour) => {

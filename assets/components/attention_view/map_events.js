@@ -1,6 +1,14 @@
 // Mouse, touch and keyboard on a plot.
 
-function listenToPlot(view, index) {
+import { pinnedUnits } from "./focus.js";
+import { togglePin } from "./moves.js";
+import { moveOver, pinOver } from "./over_picture.js";
+import { hitPlot } from "./plot.js";
+import { announce, pointAt, samePlace } from "./pointer.js";
+import { onPicture } from "./state.js";
+import { reveal, shownPart, zoomBy, zoomTo } from "./zoom.js";
+
+export function listenToPlot(view, index) {
   const { stage } = view.stages[index];
   const hit = (event) => {
     const box = stage.getBoundingClientRect();
@@ -35,7 +43,7 @@ function listenToPlot(view, index) {
 }
 
 /** Whether a click adds to what is chosen. */
-const wantsMore = (view, event) => view.several || event.shiftKey || event.ctrlKey || event.metaKey;
+export const wantsMore = (view, event) => view.several || event.shiftKey || event.ctrlKey || event.metaKey;
 
 function moveInPlot(view, event) {
   if (event.ctrlKey || event.metaKey || event.altKey) return;

@@ -1,16 +1,18 @@
 // Where the cells and labels of a map go: labels are measured and bounded, cells fill what is left.
 
+import { shorten } from "./words.js";
+
 const LARGEST_CELL = 64;
 const TALLEST_CELL = 44;
-const TALLEST_MAP = 640;
-const SEPARATE = 10; // cells from here on are whole pixels with a gap between them
+export const TALLEST_MAP = 640;
+export const SEPARATE = 10; // cells from here on are whole pixels with a gap between them
 const SLANT = Math.SQRT1_2; // keys lean at 45 degrees where cells are wide enough, else they stand upright
 const MOST_MEASURED = 300; // labels: of more, every n-th is measured
 
 const rulers = new Map();
 
 /** Width of a text in pixels, in a font such as "12px sans-serif". */
-function textWidth(text, font) {
+export function textWidth(text, font) {
   if (!rulers.has(font)) {
     const context = document.createElement("canvas").getContext("2d");
     context.font = font;
@@ -20,7 +22,7 @@ function textWidth(text, font) {
 }
 
 /** The label of a bin, shortened to fit, and the widest of a side. */
-function fitLabels(side, family, size, width) {
+export function fitLabels(side, family, size, width) {
   const font = `bold ${size}px ${family}`;
   const measure = (text) => textWidth(text, font);
   const kept = new Map();
@@ -54,7 +56,7 @@ function heightFor(cellWidth, rows) {
   return height >= SEPARATE ? Math.floor(height) : height;
 }
 
-function layOutMap(cells, width, family) {
+export function layOutMap(cells, width, family) {
   const longest = { left: Math.min(130, width * 0.3), top: 110 };
   let size = 12.5;
   let layout;
@@ -87,7 +89,7 @@ function layOutMap(cells, width, family) {
 }
 
 /** What lies under a point, in bins: a cell, a query's label (column null), a key's label (row null), or nothing. */
-function hitMap(layout, cells, x, y) {
+export function hitMap(layout, cells, x, y) {
   const row = Math.floor((y - layout.top) / layout.cellHeight);
   if (y < layout.top) {
     const foot = layout.leaning ? x - (layout.top - y) : x;

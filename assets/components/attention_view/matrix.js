@@ -1,12 +1,15 @@
 // Whole exact maps: as Python sent them, or made here of the heads that are here.
 
-/** A map's name, as viz_core/figures/map_part.py reads it. */
-const mapName = ({ input, group, heads, how, unit }) => `${input}.${group}:${writeHeads(heads)}:${how}:${unit}`;
+import { writeHeads } from "./state.js";
+import { groupOf, partOf } from "./store.js";
+
+/** A map's name within a request (viz_core/view/requests.py). */
+export const mapName = ({ input, group, heads, how, unit }) => `${input}.${group}:${writeHeads(heads)}:${how}:${unit}`;
 
 const MOST_DERIVED = 24;
 
 /** All cells of a short map as float32, or null until they are here. */
-function wholeMap(view, source) {
+export function wholeMap(view, source) {
   const { store } = view;
   const name = mapName(source);
   const sent = store.parts.get(`map ${name}`);
@@ -24,8 +27,8 @@ function wholeMap(view, source) {
   return values;
 }
 
-/** Heads as one map: the mean weight or the largest (viz_core.analysis.combine_heads). */
-function combineMaps(maps, how) {
+/** Heads as one map: the mean weight or the largest (viz_core.maps.measures.combine_heads). */
+export function combineMaps(maps, how) {
   if (maps.length === 1) return maps[0];
   const out = new Float32Array(maps[0].length);
   for (let i = 0; i < out.length; i += 1) {
@@ -36,7 +39,7 @@ function combineMaps(maps, how) {
   return out;
 }
 
-/** Tokens to words: rows averaged, columns summed (viz_core.words.merge_words). */
+/** Tokens to words: rows averaged, columns summed (viz_core.maps.words.merge_words). */
 function mergeWords(values, { query_tokens: queries, key_tokens: keys, query_words: rowWords, key_words: columnWords }) {
   const rowOf = rowWords ?? queries.map((_, i) => i);
   const columnOf = columnWords ?? keys.map((_, i) => i);

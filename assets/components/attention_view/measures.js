@@ -1,7 +1,11 @@
 // Fingerprints of heads: read, put in order and filtered by.
 
+import { element } from "../shared/elements.js";
+import { headName } from "./state.js";
+import { allHeads, openGroup, pictureOf } from "./store.js";
+
 /** Names of the measures that mean something for the open group, as far as its pictures are here. */
-function measuresOf(view) {
+export function measuresOf(view) {
   const { group } = view.state;
   const layers = openGroup(view).layers.map((_, layer) => pictureOf(view, 0, group, layer, false));
   const known = layers.find(Boolean)?.measures[0];
@@ -9,7 +13,7 @@ function measuresOf(view) {
 }
 
 /** A head's measures, or null before they are here. */
-const printOf = (view, layer, head) => pictureOf(view, 0, view.state.group, layer, false)?.measures[head] ?? null;
+export const printOf = (view, layer, head) => pictureOf(view, 0, view.state.group, layer, false)?.measures[head] ?? null;
 
 /** The largest a measure can be. */
 function mostOf(view, name) {
@@ -20,7 +24,7 @@ function mostOf(view, name) {
 }
 
 /** Heads in the order asked for; where a measure orders them, the largest first and the unmeasured last. */
-function orderedHeads(view) {
+export function orderedHeads(view) {
   const heads = allHeads(openGroup(view));
   const { sort } = view.state.look;
   if (sort === "layer") return heads;
@@ -36,7 +40,7 @@ const COMPARE = {
  * What a filter such as "previous > 0.5, layer < 4" lets through, as a function of [layer, head];
  * null where it cannot be read. Measures go by the beginning of their name, in English or the reader's language.
  */
-function readFilter(view, text) {
+export function readFilter(view, text) {
   const tests = [];
   for (const clause of text.toLowerCase().split(",").filter((part) => part.trim())) {
     const found = clause.match(/^\s*([^\d<>=]+?)\s*(<=|>=|<|>|=)?\s*(\d*\.?\d+)\s*$/);
@@ -52,7 +56,7 @@ function readFilter(view, text) {
   return (head) => tests.every((test) => test(head));
 }
 
-const filterNames = (view) => [
+export const filterNames = (view) => [
   ["layer", "layer", view.words.text("layer")],
   ["head", "head", view.words.text("head")],
   ...measuresOf(view).map((name) => [name, name, view.words.text(`measure_${name}`)]),
@@ -65,7 +69,7 @@ function writeMeasure(view, name, value) {
 }
 
 /** All measures of a head as lines of text, for a title. */
-function printText(view, layer, head) {
+export function printText(view, layer, head) {
   const print = printOf(view, layer, head);
   if (!print) return "";
   return measuresOf(view)
@@ -74,7 +78,7 @@ function printText(view, layer, head) {
 }
 
 /** The fingerprint of the head pointed at in the grid, else of the open one: a bar, a number and a rank for each measure. */
-function renderPrint(view) {
+export function renderPrint(view) {
   const { prints, printName } = view.parts;
   const [layer, head] = view.hovered ?? [view.state.layer, view.state.head];
   const print = printOf(view, layer, head);

@@ -12,12 +12,12 @@ function npy(descr, shape, bytes) {
   return out;
 }
 
-const npyFloats = (values, shape) => npy("<f4", shape, values);
+export const npyFloats = (values, shape) => npy("<f4", shape, values);
 
-const npyNumbers = (values) => npy("<i4", [values.length], Int32Array.from(values));
+export const npyNumbers = (values) => npy("<i4", [values.length], Int32Array.from(values));
 
 /** Texts as a NumPy array of unicode, each padded to the longest. */
-function npyTexts(texts) {
+export function npyTexts(texts) {
   // Half a surrogate pair is no character; NumPy would refuse the file.
   const letters = texts.map((text) => Array.from(text, (c) => (/^[\ud800-\udfff]$/.test(c) ? 0xfffd : c.codePointAt(0))));
   const longest = Math.max(1, ...letters.map((each) => each.length));
@@ -39,7 +39,7 @@ function crc32(bytes) {
 }
 
 /** Files {name: bytes} as an uncompressed zip archive. */
-function zip(files) {
+export function zip(files) {
   const parts = [];
   const directory = [];
   let offset = 0;

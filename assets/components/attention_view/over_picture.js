@@ -1,14 +1,21 @@
 // Attention over the picture whose patches the tokens are: what the pinned tokens look at, laid on it patch by patch.
 
+import { element } from "../shared/elements.js";
+import { axesOf, makeSide } from "./axis.js";
+import { EXACT, finishCells, UNKNOWN } from "./cells.js";
+import { paintOf } from "./colours.js";
+import { restingUnits } from "./focus.js";
+import { SEPARATE, textWidth } from "./map_layout.js";
+import { combineMaps, mapName } from "./matrix.js";
+import { togglePin } from "./moves.js";
+import { announce, pointAt } from "./pointer.js";
+import { onCanvas } from "./raster.js";
+import { groupOf, openGroup, partOf } from "./store.js";
+
 const LARGEST_PICTURE = 480;
 const CHIP = { height: 24, swatch: 15, gap: 6 }; // of a token that has no place on the picture, above it
 const FINE = 12; // smooth: so many pixels a side for every patch
 const COVER = 0.72; // how much of the picture a colour hides
-
-const onPicture = (view) => view.state.look.mode === "picture" && Boolean(openGroup(view).seen);
-
-/** Whose attention is read while nothing is pointed at: what is pinned; over a picture else the class token, which comes first. */
-const restingUnits = (view) => pinnedUnits(view) ?? (onPicture(view) ? { axis: "query", units: [0] } : null);
 
 /** What a token looks at in one head (or what looks at it), exact; null and wanted while it is not here. */
 function weightsOfToken(view, { input, group }, [layer, head], axis, unit) {
@@ -32,7 +39,7 @@ function weightsOver(view, source) {
 }
 
 /** Cells of one row (or column), as a map has them: the tokens read, by all that they look at. */
-function cellsOver(view, source) {
+export function cellsOver(view, source) {
   const { axis, units } = restingUnits(view);
   const axes = axesOf(view, source.input);
   const { seen } = groupOf(view, source.input, source.group);
@@ -72,7 +79,7 @@ function imageOf(view, input, group) {
 }
 
 /** Where the picture and the tokens without a place go. */
-function layOutOver(cells, width, family) {
+export function layOutOver(cells, width, family) {
   const { grid: [rows, columns], special } = cells.seen;
   const room = Math.min(width, LARGEST_PICTURE) - 2;
   const exact = Math.min(room / columns, LARGEST_PICTURE / rows);
@@ -103,10 +110,10 @@ function placeOf(layout, token) {
 }
 
 /** The box of the token that a pair of bins looks at. */
-const farPlace = (layout, cells, { row, column }) => placeOf(layout, cells.axis === "query" ? column : row);
+export const farPlace = (layout, cells, { row, column }) => placeOf(layout, cells.axis === "query" ? column : row);
 
 /** The token under a point, as the far side of the pair that is pointed at. */
-function hitOver(layout, cells, x, y) {
+export function hitOver(layout, cells, x, y) {
   const inside = (box) => x >= box.x && x < box.x + box.width && y >= box.y && y < box.y + box.height;
   let token = layout.chips.findIndex(inside);
   if (token < 0) {
@@ -152,7 +159,7 @@ function paintField(context, image, [rows, columns], values, peak, paint, patche
 }
 
 /** The whole plot but for what follows the pointer. */
-function drawOver(context, view, { source, cells, layout }) {
+export function drawOver(context, view, { source, cells, layout }) {
   const { special } = layout;
   const paint = paintOf(view, cells);
   const peak = peakOf(cells.values, special);
@@ -172,7 +179,7 @@ function drawOver(context, view, { source, cells, layout }) {
 }
 
 /** Outlines: of the tokens read, and of the one under the pointer. */
-function drawOverMarks(context, view, { cells, layout }) {
+export function drawOverMarks(context, view, { cells, layout }) {
   const outline = (token, colour, width) => {
     const { x, y, width: wide, height } = placeOf(layout, token);
     for (const [stroke, line] of [[view.dark ? "#14181a" : "#ffffff", width + 2], [colour, width]]) {
@@ -189,7 +196,7 @@ function drawOverMarks(context, view, { cells, layout }) {
 }
 
 /** A head's thumbnail: the same over the same picture, as its own colours go. */
-function paintOverThumbnail(context, view, layer, head, size) {
+export function paintOverThumbnail(context, view, layer, head, size) {
   const { group } = view.state;
   const source = { input: 0, group, heads: [[layer, head]], how: "mean" };
   const { grid: [rows, columns], special } = openGroup(view).seen;
@@ -204,7 +211,7 @@ function paintOverThumbnail(context, view, layer, head, size) {
 }
 
 /** The legend: from 0 to the largest weight on a patch. */
-function drawOverScale(view) {
+export function drawOverScale(view) {
   const { cells, layout } = view.plots[0];
   const peak = peakOf(cells.values, layout.special);
   const paint = paintOf(view, cells);
@@ -222,9 +229,9 @@ function drawOverScale(view) {
 }
 
 /** Read another token: pin it, or let it go, which brings back the class token. */
-const pinOver = (view, { row, column }, more) => togglePin(view, restingUnits(view).axis, column ?? row, more);
+export const pinOver = (view, { row, column }, more) => togglePin(view, restingUnits(view).axis, column ?? row, more);
 
-function moveOver(view, event) {
+export function moveOver(view, event) {
   const { layout, cells } = view.plots[0];
   const { special, rows, columns } = layout;
   const token = (cells.axis === "query" ? view.cursor?.column : view.cursor?.row) ?? cells.units[0];

@@ -1,5 +1,16 @@
 // A plot: one map as cells or links, with its own canvases, tooltip and title. There are one or two side by side.
 
+import { sizeCanvas } from "../shared/canvas.js";
+import { cellsOf, differenceOf, openSource, otherSource } from "./cells.js";
+import { paintOf } from "./colours.js";
+import { drawLinkLabels, drawLinks, findLinks, hitLinks, layOutLinks } from "./links.js";
+import { drawCells, drawMarks } from "./map_draw.js";
+import { hitMap, layOutMap } from "./map_layout.js";
+import { cellsOver, drawOver, drawOverMarks, hitOver, layOutOver } from "./over_picture.js";
+import { marksOf } from "./pointer.js";
+import { comparedWith, onPicture, zoomOf } from "./state.js";
+import { groupOf } from "./store.js";
+
 /** What the plots show: [{source, cells, title}], from the state. */
 function whatToPlot(view) {
   const zoom = zoomOf(view);
@@ -31,7 +42,7 @@ function sourceName(view, { input, group, heads, how }) {
 }
 
 /** Lay out and paint all plots. */
-function renderPlots(view) {
+export function renderPlots(view) {
   const { parts, state } = view;
   const found = whatToPlot(view);
   parts.plots.dataset.count = found.length;
@@ -73,14 +84,14 @@ function linksOf(view, plot) {
 }
 
 /** What does not change with the pointer. */
-function paintPlot(view, plot, context) {
+export function paintPlot(view, plot, context) {
   if (plot.layout.kind === "links") drawLinks(context, view, plot);
   else if (plot.layout.kind === "picture") drawOver(context, view, plot);
   else drawCells(context, plot.cells, plot.layout, paintOf(view, plot.cells));
 }
 
 /** What does: labels, outlines, and in links those of the tokens in focus. */
-function paintMarks(view, plot, context) {
+export function paintMarks(view, plot, context) {
   if (plot.layout.kind === "picture") {
     drawOverMarks(context, view, plot);
     return;
@@ -98,10 +109,8 @@ function paintMarks(view, plot, context) {
   drawLinkLabels(context, plot, view.theme, rows, columns);
 }
 
-const paintOf = (view, cells) => (cells.signed ? view.paints.signed : view.paints.weights);
-
 /** What lies under a point of a plot, in tokens or words: {row, column, by}, or null. */
-function hitPlot(plot, x, y) {
+export function hitPlot(plot, x, y) {
   const { cells, layout } = plot;
   const hit = ({ links: hitLinks, picture: hitOver }[layout.kind] ?? hitMap)(layout, cells, x, y);
   return hit && {

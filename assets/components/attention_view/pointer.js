@@ -1,32 +1,10 @@
 // What the reader points at and pins: where the two meet, in the map and in words. All in units: tokens or words.
 
-/** The pinned units, all on one side: {axis, units} or null. */
-function pinnedUnits(view) {
-  const pins = pinsOf(view);
-  if (!pins.length) return null;
-  const { axis } = pins[0];
-  return { axis, units: [...new Set(pins.map(({ index }) => view.axes[axis].of(index)))] };
-}
-
-/** The units whose attention is read on the sentence: the one pointed at, else the pinned ones. */
-function focusUnits(view) {
-  const { cursor } = view;
-  if (cursor) return { axis: cursor.by, units: [cursor.by === "query" ? cursor.row : cursor.column] };
-  return restingUnits(view);
-}
-
-/** The pair under the pointer; a label alone is paired with what is pinned on the other side, if that is one. */
-function pointedPair(view) {
-  if (!view.cursor) return null;
-  const pinned = restingUnits(view);
-  const held = (axis) => (pinned?.axis === axis && (pinned.units.length === 1 || onPicture(view)) ? pinned.units[0] : null);
-  const row = view.cursor.row ?? held("query");
-  const column = view.cursor.column ?? held("key");
-  return row === null || column === null ? null : { row, column };
-}
+import { focusUnits, pinnedUnits, pointedPair } from "./focus.js";
+import { PATIENCE } from "./state.js";
 
 /** What the units in focus look at (or are looked at by), over the bins of the other side of a plot; several folded. */
-function foldFocus(view, cells, focus) {
+export function foldFocus(view, cells, focus) {
   const own = focus.axis === "query" ? cells.queries : cells.keys;
   const count = focus.axis === "query" ? cells.columns : cells.rows;
   const bins = [...new Set(focus.units.map(own.binOf))].filter((bin) => bin !== null);
@@ -41,7 +19,7 @@ function foldFocus(view, cells, focus) {
 }
 
 /** What is pointed at or pinned, as [template, values] of a sentence, or null. */
-function describePointer(view, plot = view.plots[0]) {
+export function describePointer(view, plot = view.plots[0]) {
   const { cells } = plot;
   const pair = binsOf(cells, pointedPair(view));
   if (pair) return [cells.signed ? "differs" : "looks_at", pairWords(cells, pair)];
@@ -64,20 +42,20 @@ function describePointer(view, plot = view.plots[0]) {
   return [focus.axis === "query" ? "looks_most_at" : "looked_at_most_by", pairWords(cells, where)];
 }
 
-const pairWords = (cells, { row, column }) => ({
+export const pairWords = (cells, { row, column }) => ({
   query: cells.queries.name(row),
   key: cells.keys.name(column),
   value: cells.write(row, column),
 });
 
 /** A pair of units as bins of a plot, or null where they are not on the screen. */
-function binsOf(cells, pair) {
+export function binsOf(cells, pair) {
   const [row, column] = pair ? [cells.queries.binOf(pair.row), cells.keys.binOf(pair.column)] : [null, null];
   return row === null || column === null ? null : { row, column };
 }
 
 /** Rows and columns to mark in a plot: {at, strong} in bins; strong ones are pinned. */
-function marksOf(view, { cells }) {
+export function marksOf(view, { cells }) {
   const pinned = pinnedUnits(view);
   const marks = (axis, side, pointed) => {
     const held = pinned?.axis === axis ? [...new Set(pinned.units.map(side.binOf))].filter((bin) => bin !== null) : [];
@@ -87,49 +65,17 @@ function marksOf(view, { cells }) {
   return { rows: marks("query", cells.queries, view.cursor?.row), columns: marks("key", cells.keys, view.cursor?.column) };
 }
 
-/** Everything that follows the pointer. */
-function renderPointed(view) {
-  for (const plot of view.plots) {
-    paintMarks(view, plot, sizeCanvas(plot.marks, plot.layout.width, plot.layout.height));
-    placeTip(view, plot);
-  }
-  renderSentence(view);
-  view.parts.letGo.hidden = !view.state.pins.length;
-}
-
-/** The tooltip beside its cell, kept inside the plot's width. */
-function placeTip(view, { cells, layout, tip, stage }) {
-  const pair = binsOf(cells, pointedPair(view));
-  tip.hidden = !pair || layout.kind === "links";
-  if (tip.hidden) return;
-  const names = pairWords(cells, pair);
-  const words = element("span", "pair");
-  view.words.into(words, "pair", names, "bdi");
-  const value = element("b", "");
-  value.textContent = names.value;
-  tip.replaceChildren(words, " ", value);
-  const cell = layout.kind === "picture" ? farPlace(layout, cells, pair) : cellPlace(layout, pair);
-  const x = cell.x + 0.7 * cell.width;
-  const below = cell.y + cell.height + 7;
-  const above = cell.y - 7 - tip.offsetHeight;
-  tip.style.left = `${Math.max(0, Math.min(x, stage.clientWidth - tip.offsetWidth))}px`;
-  tip.style.top = `${below + tip.offsetHeight > layout.height + 24 ? above : below}px`;
-}
-
-/** The box of a cell of a map. */
-const cellPlace = ({ left, top, cellWidth: width, cellHeight: height }, { row, column }) => ({ x: left + column * width, y: top + row * height, width, height });
-
 /** Point at {row, column, by} or at nothing. */
-function pointAt(view, cursor) {
+export function pointAt(view, cursor) {
   if (samePlace(cursor, view.cursor)) return;
   view.cursor = cursor;
-  renderPointed(view);
+  view.renderPointed();
 }
 
-const samePlace = (a, b) => a?.row === b?.row && a?.column === b?.column && a?.by === b?.by;
+export const samePlace = (a, b) => a?.row === b?.row && a?.column === b?.column && a?.by === b?.by;
 
 /** Say the opened head and what is looked at to a screen reader, once the reader pauses. */
-function announce(view) {
+export function announce(view) {
   clearTimeout(view.speaking);
   view.speaking = setTimeout(() => {
     const said = describePointer(view) ?? describeWhole(view);

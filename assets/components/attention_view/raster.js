@@ -4,7 +4,7 @@
  * A map as an image of that many pixels. Larger than the map it repeats cells; smaller it keeps
  * the strongest weight of the cells under a pixel, as the thumbnails do.
  */
-function rasterise({ rows, columns, values }, palette, steps, width, height) {
+export function rasterise({ rows, columns, values }, palette, steps, width, height) {
   const image = new ImageData(width, height);
   const pixels = image.data;
   const cuts = (cells, size) => Array.from({ length: size + 1 }, (_, i) => Math.floor((i * cells) / size));
@@ -32,13 +32,13 @@ function rasterise({ rows, columns, values }, palette, steps, width, height) {
 }
 
 /** Palette step of a thumbnail's byte, looked up: a grid asks a million times. */
-function byteSteps(paint) {
+export function byteSteps(paint) {
   const steps = Uint8Array.from({ length: 256 }, (_, byte) => paint.step((byte / 255) ** 2));
   return (byte) => steps[byte];
 }
 
 /** An image on a canvas of its own, so that any context, a vector one too, can draw it to a size. */
-function onCanvas(image) {
+export function onCanvas(image) {
   const canvas = document.createElement("canvas");
   canvas.width = image.width;
   canvas.height = image.height;

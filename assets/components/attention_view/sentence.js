@@ -1,5 +1,15 @@
 // The sentence itself, shaded by what the tokens pointed at (or pinned) look at, or are looked at by.
 
+import { element } from "../shared/elements.js";
+import { cellsOf, differenceOf, openSource, otherSource } from "./cells.js";
+import { paintOf } from "./colours.js";
+import { focusUnits, pinnedUnits } from "./focus.js";
+import { wantsMore } from "./map_events.js";
+import { togglePin } from "./moves.js";
+import { announce, describePointer, foldFocus, pointAt } from "./pointer.js";
+import { onPicture } from "./state.js";
+import { openGroup } from "./store.js";
+
 const LONG_TOKEN = 18;
 const MOST_FADING = 100; // tokens whose shade changes gradually: more would stutter
 const MOST_READ = 512; // tokens of a side: more than that nobody reads as a sentence
@@ -15,7 +25,7 @@ function readingCells(view) {
 }
 
 /** Buttons for the tokens or words; rebuilt only for others, so that focus stays. */
-function buildSentence(view) {
+export function buildSentence(view) {
   const group = openGroup(view);
   view.reading = readingCells(view);
   const { queries, keys } = view.reading;
@@ -48,7 +58,7 @@ const linesOf = (view) => [
 ];
 
 /** Shade the tokens and write the line under them. */
-function renderSentence(view) {
+export function renderSentence(view) {
   if (view.readable) {
     const focus = focusUnits(view);
     const pinned = pinnedUnits(view);
@@ -98,7 +108,7 @@ function renderSentenceNote(view) {
   );
 }
 
-function listenToSentence(view) {
+export function listenToSentence(view) {
   const token = (event) => event.target.closest?.(".token");
   const place = ({ dataset: { axis, index } }) =>
     axis === "query" ? { row: Number(index), column: null, by: "query" } : { row: null, column: Number(index), by: "key" };

@@ -1,15 +1,17 @@
-// The browser's end of the conversation that viz_core/figures/attention_payload.py describes:
+// The browser's end of the conversation that viz_core/view/payload.py describes:
 // what Python has sent, by name, and what is still wanted.
+
+import { readFrame } from "../shared/frame.js";
 
 const ANSWER_VERSION = 2;
 const MOST_BYTES = 96 * 2 ** 20; // of parts held; the ones longest unused go first
 
-function makeStore() {
+export function makeStore() {
   return { base: null, stamp: null, parts: new Map(), bytes: 0, missing: new Set(), offline: false, derived: new Map() };
 }
 
 /** Take an answer; its header, or null where it builds on a base that is not here. */
-function takeAnswer(store, bytes) {
+export function takeAnswer(store, bytes) {
   const { header, buffer, start } = readFrame(bytes);
   if (header.version !== ANSWER_VERSION) throw new Error(`answer version ${header.version}`);
   if (!header.base && header.stamp !== store.stamp) return null;
@@ -38,7 +40,7 @@ function keepPart(store, name, part) {
 }
 
 /** A part that is here, or null; then it is wanted. */
-function partOf(view, name) {
+export function partOf(view, name) {
   const { store } = view;
   const part = store.parts.get(name);
   if (part) {
@@ -51,12 +53,12 @@ function partOf(view, name) {
   return null;
 }
 
-const groupOf = (view, input, id) => view.store.base.groups[input]?.find((group) => group.id === id);
+export const groupOf = (view, input, id) => view.store.base.groups[input]?.find((group) => group.id === id);
 
-const openGroup = (view) => groupOf(view, 0, view.state.group);
+export const openGroup = (view) => groupOf(view, 0, view.state.group);
 
 /** A layer's thumbnails and measures: {heads, rows, columns, of(head), measures}, or null and wanted if `want`. */
-function pictureOf(view, input, id, layer, want = true) {
+export function pictureOf(view, input, id, layer, want = true) {
   const name = `picture ${input} ${id} ${layer}`;
   const part = want ? partOf(view, name) : view.store.parts.get(name);
   if (!part) return null;
@@ -66,8 +68,8 @@ function pictureOf(view, input, id, layer, want = true) {
 }
 
 /** Whether a group has that layer and head. */
-const hasHead = (group, layer, head) => layer >= 0 && head >= 0 && head < (group.layers[layer]?.heads ?? 0);
+export const hasHead = (group, layer, head) => layer >= 0 && head >= 0 && head < (group.layers[layer]?.heads ?? 0);
 
 /** Every head of a group as [layer, head]. */
-const allHeads = (group) =>
+export const allHeads = (group) =>
   group.layers.flatMap(({ heads }, layer) => Array.from({ length: heads }, (_, head) => [layer, head]));

@@ -6,9 +6,9 @@ const escapeXml = (text) =>
     .replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g, "�")
     .replace(/[&<>"']/g, (c) => `&#${c.charCodeAt(0)};`);
 
-const round = (number) => Math.round(number * 100) / 100;
+export const round = (number) => Math.round(number * 100) / 100;
 
-class SvgContext {
+export class SvgContext {
   constructor() {
     this.shapes = [];
     this.saved = [];

@@ -1,5 +1,14 @@
 // The controls beside the pictures: each shows a part of the state and changes it.
 
+import { element } from "../shared/elements.js";
+import { hasPieces } from "./axis.js";
+import { exportAs } from "./export.js";
+import { measuresOf } from "./measures.js";
+import { letGo, setLook } from "./moves.js";
+import { chosenHeads, comparedWith, headName, onPicture, PATIENCE } from "./state.js";
+import { allHeads, openGroup } from "./store.js";
+import { zoomBy, zoomTo } from "./zoom.js";
+
 /** A row of buttons of which one is pressed; rebuilt only for other options, so that focus stays. */
 function choose(view, part, options, current, pick) {
   const shape = JSON.stringify([view.store.base.language, options]);
@@ -61,7 +70,7 @@ function writeLabels(view) {
   }
 }
 
-function renderTools(view) {
+export function renderTools(view) {
   const { parts, words, state, store } = view;
   const { look } = state;
   writeLabels(view);
@@ -94,7 +103,7 @@ function renderTools(view) {
   parts.slot.hidden = look.compare === "off";
   choose(view, parts.slot, ["first", "second"].map((value) => [value, words.text(`slot_${value}`)]), view.slot, (value) => {
     view.slot = value;
-    render(view);
+    view.render();
   });
   parts.input.hidden = look.compare === "off" || store.base.groups.length < 2;
   if (!parts.input.hidden) {
@@ -146,7 +155,7 @@ function compareBy(view, compare) {
 }
 
 /** Which colour is which head, where links of several are drawn. */
-function renderLegendOfHeads(view) {
+export function renderLegendOfHeads(view) {
   const heads = view.plots[0]?.heads ?? [];
   const shown = view.state.look.mode === "links" ? heads : [];
   view.parts.headLegend.replaceChildren(
@@ -159,7 +168,7 @@ function renderLegendOfHeads(view) {
   );
 }
 
-function listenToTools(view) {
+export function listenToTools(view) {
   const { parts } = view;
   parts.filter.addEventListener("input", () => {
     const text = parts.filter.value.replace(/[^\p{L}\p{N}_ .<>=,]/gu, "").slice(0, 40);
@@ -178,7 +187,7 @@ function listenToTools(view) {
   });
   parts.several.addEventListener("click", () => {
     view.several = !view.several;
-    render(view);
+    view.render();
   });
   parts.letGo.addEventListener("click", () => letGo(view));
   parts.nearer.addEventListener("click", () => zoomBy(view, 0.5));

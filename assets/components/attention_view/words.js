@@ -1,7 +1,7 @@
 // Words come from Python as templates; tokens are strangers' text and only ever become text nodes.
 
 /** Templates filled as text or as nodes, and weights written the way the language writes numbers. */
-function makeWords(templates, language) {
+export function makeWords(templates, language) {
   const plain = new Intl.NumberFormat(language, { minimumFractionDigits: 2, maximumFractionDigits: 2 });
   const small = new Intl.NumberFormat(language, { minimumSignificantDigits: 2, maximumSignificantDigits: 2 });
   const short = new Intl.NumberFormat(language);
@@ -45,7 +45,7 @@ function makeWords(templates, language) {
 const SHOWN_INSTEAD = { "\n": "⏎", "\r": "⏎", "\t": "⇥" };
 
 /** A token as it can be seen: control characters as signs, nothing-but-space as an open box. */
-function visible(token) {
+export function visible(token) {
   if (!token.replace(/[\s\u200b-\u200f\u2060\ufeff]/g, "")) return token ? "␣" : "∅";
   // Direction overrides would turn the text around them; the token's own letters keep their direction.
   return token.replace(/[\u0000-\u001f\u007f\u202a-\u202e\u2066-\u2069]/g, (c) => SHOWN_INSTEAD[c] ?? "·");
@@ -57,7 +57,7 @@ const graphemes =
     : (text) => Array.from(text);
 
 /** The longest beginning of a text, with an ellipsis, that measures at most `width`. */
-function shorten(text, width, measure) {
+export function shorten(text, width, measure) {
   if (measure(text) <= width) return text;
   const letters = graphemes(text.slice(0, 400));
   let low = 0;

@@ -1,10 +1,14 @@
 // Enlarging a part of the map and moving it about: mouse, wheel, fingers, keys and buttons.
 
+import { windowOf } from "./cells.js";
+import { onPicture, PATIENCE, zoomOf } from "./state.js";
+import { send } from "./telling.js";
+
 const LEAST_CELLS = 4; // on a side of the part shown
 const DRAG = 6; // pixels a mouse moves before it means a part and not a cell
 
 /** Show a part {row, column, rows, columns}, or with null all. The state keeps it once the reader pauses. */
-function zoomTo(view, part) {
+export function zoomTo(view, part) {
   if (onPicture(view)) return;
   const { query, key } = view.axes;
   const whole = !part || (part.rows >= query.count && part.columns >= key.count);
@@ -21,14 +25,14 @@ function zoomTo(view, part) {
   if (zoom === view.state.look.zoom) return;
   view.state.look.zoom = zoom;
   cancelAnimationFrame(view.zooming);
-  view.zooming = requestAnimationFrame(() => render(view));
+  view.zooming = requestAnimationFrame(() => view.render());
   send(view, 2 * PATIENCE);
 }
 
-const shownPart = (view) => windowOf(view, view.axes, zoomOf(view));
+export const shownPart = (view) => windowOf(view, view.axes, zoomOf(view));
 
 /** Zoom by a factor (below 1 is nearer) around a unit of each side, which stays where it is on the screen. */
-function zoomBy(view, factor, around = null) {
+export function zoomBy(view, factor, around = null) {
   const shown = shownPart(view);
   const row = around?.row ?? shown.row + shown.rows / 2;
   const column = around?.column ?? shown.column + shown.columns / 2;
@@ -40,13 +44,8 @@ function zoomBy(view, factor, around = null) {
   });
 }
 
-function panBy(view, rows, columns) {
-  const shown = shownPart(view);
-  zoomTo(view, { ...shown, row: shown.row + rows, column: shown.column + columns });
-}
-
 /** Keep a cell on the screen. */
-function reveal(view, { row, column }) {
+export function reveal(view, { row, column }) {
   const shown = shownPart(view);
   const nearest = (at, start, length) => (at === null ? start : Math.min(Math.max(start, at - length + 1), at));
   zoomTo(view, { ...shown, row: nearest(row, shown.row, shown.rows), column: nearest(column, shown.column, shown.columns) });
@@ -65,7 +64,7 @@ function unitsAt({ cells, layout }, x, y) {
 }
 
 /** The box a mouse draws on a whole map, or the way it moves an enlarged one. */
-function listenToZoom(view, index) {
+export function listenToZoom(view, index) {
   const { stage, box } = view.stages[index];
   const fingers = new Map();
   const place = (event) => {

@@ -1,5 +1,7 @@
 // A sheet of paper to draw on, by mouse, pen, finger or keys. What is drawn goes to Python as a PNG when a stroke ends.
 
+import { mountView, partsOf } from "../shared/mount.js";
+
 const SIDE = 280; // as in the markup
 const SIZES = [10, 26, 54];
 const SHADES = ["#202020", "#707070", "#b8b8b8", "#ffffff"]; // the last one rubs out

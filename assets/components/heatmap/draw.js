@@ -1,6 +1,10 @@
 // Painting: cells and axes once, the outline of the cell pointed at again at every move.
 
-function drawMap(view) {
+import { sizeCanvas } from "../shared/canvas.js";
+import { FONT, labelled, shortened } from "./layout.js";
+import { rasterise } from "./raster.js";
+
+export function drawMap(view) {
   const { parts, map, window: shown, layout } = view;
   const context = sizeCanvas(parts.cells, layout.width, layout.height);
   const ratio = globalThis.devicePixelRatio || 1;
@@ -41,7 +45,7 @@ function drawAxes(context, { map, window: shown, layout, theme }) {
 }
 
 /** The cell pointed at and, while a mouse draws it, the part to enlarge. */
-function drawMarks(view) {
+export function drawMarks(view) {
   const { parts, cursor, drag, layout, window: shown, theme } = view;
   const context = sizeCanvas(parts.marks, layout.width, layout.height);
   context.strokeStyle = theme.text;
@@ -57,7 +61,7 @@ function drawMarks(view) {
 }
 
 /** Where a cell lies, drawn at least 4 pixels large so that it can be seen. */
-function boxOf({ left, top, cellWidth, cellHeight }, shown, { row, column }) {
+export function boxOf({ left, top, cellWidth, cellHeight }, shown, { row, column }) {
   const [width, height] = [Math.max(cellWidth, 4), Math.max(cellHeight, 4)];
   const x = left + (column - shown.column + 0.5) * cellWidth - width / 2;
   const y = top + (row - shown.row + 0.5) * cellHeight - height / 2;
@@ -65,7 +69,7 @@ function boxOf({ left, top, cellWidth, cellHeight }, shown, { row, column }) {
 }
 
 /** The colour scale, named at its ends. */
-function drawScale({ parts, map }) {
+export function drawScale({ parts, map }) {
   const { colours, low, high, language } = map.header;
   parts.bar.style.background = `linear-gradient(to right, ${colours.join(", ")})`;
   const ends = new Intl.NumberFormat(language, { maximumFractionDigits: 2 });

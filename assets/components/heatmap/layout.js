@@ -2,10 +2,10 @@
 
 const TALLEST = 520;
 const LARGEST_CELL = { width: 150, height: 22 };
-const FONT = 12;
+export const FONT = 12;
 
 /** Sizes of the cells of the part shown, and the space that labels and titles need around them. */
-function layOut(map, shown, width, measure) {
+export function layOut(map, shown, width, measure) {
   const { row_labels: rowLabels, row_title: rowTitle, square } = map.header;
   const last = rowLabels ? rowLabels.map(shortened) : [String(map.rows - 1)];
   const left = Math.ceil(Math.max(...last.map(measure)) + 10 + (rowTitle ? FONT + 8 : 0));
@@ -22,10 +22,10 @@ function layOut(map, shown, width, measure) {
   };
 }
 
-const shortened = (text) => (text.length > 14 ? `${text.slice(0, 13)}…` : text);
+export const shortened = (text) => (text.length > 14 ? `${text.slice(0, 13)}…` : text);
 
 /** Which of the cells from `first` on are labelled so that labels stay `gap` pixels apart: every 1st, 2nd, 5th, 10th... */
-function labelled(first, count, cellSize, gap) {
+export function labelled(first, count, cellSize, gap) {
   let step = 1;
   for (let i = 0; step * cellSize < gap; i += 1) step = [1, 2, 5][i % 3] * 10 ** Math.floor(i / 3);
   const start = Math.ceil(first / step) * step;
@@ -33,7 +33,7 @@ function labelled(first, count, cellSize, gap) {
 }
 
 /** The cell under a point of the stage; the nearest one where the point lies outside. */
-function cellAt(layout, shown, x, y) {
+export function cellAt(layout, shown, x, y) {
   const at = (offset, size, count) => Math.min(Math.max(Math.floor(offset / size), 0), count - 1);
   return {
     row: shown.row + at(y - layout.top, layout.cellHeight, shown.rows),
@@ -41,4 +41,4 @@ function cellAt(layout, shown, x, y) {
   };
 }
 
-const isInside = (layout, x, y) => x >= layout.left && x < layout.right && y >= layout.top && y < layout.bottom;
+export const isInside = (layout, x, y) => x >= layout.left && x < layout.right && y >= layout.top && y < layout.bottom;

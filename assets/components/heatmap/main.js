@@ -1,10 +1,18 @@
 // One heatmap: what it shows, which part of it, and when it is painted again.
 
+import { mountView, partsOf, stopWatching, watchWidth } from "../shared/mount.js";
+import { drawMap, drawScale } from "./draw.js";
+import { FONT, layOut } from "./layout.js";
+import { readHeatmap } from "./payload.js";
+import { isWhole, listen, pointAt } from "./pointer.js";
+import { makePalette } from "./raster.js";
+
 const views = new WeakMap();
 
 function createView(parent) {
   const parts = partsOf(parent);
   const view = { parts, map: null, window: null, cursor: null, drag: null };
+  view.render = () => render(view);
   listen(view);
   watchWidth(view, render);
   return view;
@@ -31,13 +39,6 @@ function receive(view, bytes) {
   parts.whole.textContent = words.whole;
   parts.hint.textContent = words.hint;
   drawScale(view);
-  render(view);
-}
-
-/** Show a part of the map, or with null all of it. */
-function show(view, shown) {
-  view.window = shown;
-  view.cursor = null;
   render(view);
 }
 

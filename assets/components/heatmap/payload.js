@@ -1,6 +1,8 @@
 // A heatmap as Python describes it (viz_core/figures/heatmap.py), with a value for every cell.
 
-function readHeatmap(bytes) {
+import { readFrame } from "../shared/frame.js";
+
+export function readHeatmap(bytes) {
   const { header, buffer, start } = readFrame(bytes);
   const { rows, columns, low, high, exact } = header;
   const pixels = new Uint8Array(buffer, start + header.pixels, rows * columns);

@@ -1,9 +1,12 @@
 // Pointing at a cell by mouse, finger or keys, and enlarging a part of the map.
 
+import { boxOf, drawMarks } from "./draw.js";
+import { cellAt, isInside } from "./layout.js";
+
 const DRAG = 6; // pixels a mouse moves before it means a part and not a cell
 const PATIENCE = 250; // pause before a cell is spoken, so that holding an arrow key stays quiet
 
-function listen(view) {
+export function listen(view) {
   const { stage, whole } = view.parts;
   const at = (event) => {
     const { left, top } = stage.getBoundingClientRect();
@@ -51,6 +54,13 @@ function between({ layout, window: shown }, { x, y, toX, toY }) {
   return { ...first, rows: last.row - first.row + 1, columns: last.column - first.column + 1 };
 }
 
+/** Show a part of the map, or with null all of it. */
+function show(view, shown) {
+  view.window = shown;
+  view.cursor = null;
+  view.render();
+}
+
 function move(view, event) {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   const { map, window: shown } = view;
@@ -93,7 +103,7 @@ function around({ map, window: shown }, cell, rows, columns, centred) {
   return { row, column, rows: height, columns: width };
 }
 
-const isWhole = ({ map, window: shown }) => shown.rows === map.rows && shown.columns === map.columns;
+export const isWhole = ({ map, window: shown }) => shown.rows === map.rows && shown.columns === map.columns;
 
 /** What is said of a cell, on the screen and to a screen reader. */
 function describe({ map, number }, { row, column }) {
@@ -104,7 +114,7 @@ function describe({ map, number }, { row, column }) {
 }
 
 /** Point at a cell or, with null, at none. */
-function pointAt(view, cell) {
+export function pointAt(view, cell) {
   const { parts } = view;
   const same = cell?.row === view.cursor?.row && cell?.column === view.cursor?.column;
   view.cursor = cell;

@@ -1,7 +1,7 @@
 // Bytes as pixels: exactly as many as the screen has.
 
 /** 256 colours through evenly spaced stops ("#rrggbb"), packed as a canvas keeps them. */
-function makePalette(stops) {
+export function makePalette(stops) {
   const points = stops.map((hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16)));
   return Uint32Array.from({ length: 256 }, (_, i) => {
     const at = (i / 255) * (points.length - 1);
@@ -18,7 +18,7 @@ function makePalette(stops) {
  * a pixel is the mean of the cells under it, so that what is too fine to be seen fades instead of
  * turning into patterns that are not there.
  */
-function rasterise({ pixels, columns }, shown, palette, width, height) {
+export function rasterise({ pixels, columns }, shown, palette, width, height) {
   const image = new ImageData(width, height);
   const out = new Uint32Array(image.data.buffer);
   const down = cuts(shown.rows, height);

@@ -1,7 +1,7 @@
 // Canvases in the screen's own pixels, and colours as bytes.
 
 /** Size a canvas for the screen's own pixels; draw on it in CSS pixels. */
-function sizeCanvas(canvas, width, height) {
+export function sizeCanvas(canvas, width, height) {
   const ratio = window.devicePixelRatio || 1;
   canvas.width = Math.round(width * ratio);
   canvas.height = Math.round(height * ratio);
@@ -13,13 +13,13 @@ function sizeCanvas(canvas, width, height) {
 }
 
 /** Relative luminance, 0 to 1 (WCAG 2.2). */
-function luminance([red, green, blue]) {
+export function luminance([red, green, blue]) {
   const linear = (byte) => (byte <= 10 ? byte / 3295 : ((byte / 255 + 0.055) / 1.055) ** 2.4);
   return 0.2126 * linear(red) + 0.7152 * linear(green) + 0.0722 * linear(blue);
 }
 
 /** Red, green and blue bytes of any CSS colour. */
-function rgbOf(css) {
+export function rgbOf(css) {
   const context = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
   context.fillStyle = css;
   context.fillRect(0, 0, 1, 1);

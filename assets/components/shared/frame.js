@@ -1,7 +1,7 @@
 // What Python sent as one run of bytes (viz_core/figures/framing.py).
 
 /** The header, and a buffer of our own in which the sections it names begin at `start`. */
-function readFrame(bytes) {
+export function readFrame(bytes) {
   // A copy: the message it came in may start at an address where no float can.
   const { buffer } = bytes.slice();
   const length = new DataView(buffer).getUint32(0, true);

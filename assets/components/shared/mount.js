@@ -1,14 +1,14 @@
 // From Streamlit's calls to one view that lives as long as its markup.
 
 /** The elements of a component that its scripts name, by their data-part. */
-function partsOf(parent) {
+export function partsOf(parent) {
   const parts = {};
   for (const node of parent.querySelectorAll("[data-part]")) parts[node.dataset.part] = node;
   return parts;
 }
 
 /** Draw a view again when its width has changed, at most once a frame. */
-function watchWidth(view, render) {
+export function watchWidth(view, render) {
   const { root } = view.parts;
   view.observer = new ResizeObserver(() => {
     cancelAnimationFrame(view.frame);
@@ -19,13 +19,13 @@ function watchWidth(view, render) {
   view.observer.observe(root);
 }
 
-function stopWatching(view) {
+export function stopWatching(view) {
   view.observer.disconnect();
   cancelAnimationFrame(view.frame);
 }
 
 /** The view that draws in this component, made by `create` once for its markup and ended by `close`. */
-function mountView(views, { parentElement }, create, close) {
+export function mountView(views, { parentElement }, create, close) {
   let view = views.get(parentElement);
   // Streamlit may have put fresh markup in place of the one this view was built on.
   if (!view || !parentElement.contains(view.parts.root)) {

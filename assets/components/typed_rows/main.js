@@ -1,5 +1,7 @@
 // Rows of cells as the reader typed them. Nothing is corrected here: Python reads them and says what it cannot read.
 
+import { mountView, partsOf } from "../shared/mount.js";
+
 const TYPING = 350; // pause before what is typed is sent
 const DRAGGING = 60; // between two places of a dragged slider
 

@@ -10,11 +10,11 @@ from typing import Any
 from playwright.sync_api import Locator, Page
 
 from tests.viz_core.view.attention_groups import ask
-from viz_core.view.page import COMPONENTS, view_page, view_script
+from viz_core.view.components import read_component
+from viz_core.view.page import view_page
 from viz_core.view.payload import View, encode_view
 from viz_core.view.state import ViewState, read_message
 
-_FOLDER = COMPONENTS / "attention_view"
 _STYLE = """
 :root { --st-font: sans-serif; --st-heading-font: serif; --st-heading-font-size-3: 1.1rem; --st-base-radius: 0.6rem;
   --st-button-radius: 0.6rem; --st-text-color: #1d2125; --st-heading-color: #1d2125; --st-primary-color: #0b6e66;
@@ -25,7 +25,7 @@ _BRIDGE = """
 const bytesOf = (text) => Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
 const setStateValue = async (_, value) => draw(await window.askPython(JSON.stringify(value)));
 const parentElement = document.getElementById("here");
-const draw = (text) => showComponent({ data: bytesOf(text), parentElement, setStateValue });
+const draw = (text) => show({ data: bytesOf(text), parentElement, setStateValue });
 window.askPython("null").then(draw);
 """
 
@@ -42,12 +42,10 @@ class LiveView:
         self.wants: list[str] = []
         self._ask: Any = None
         page.expose_function("askPython", self._answer)
-        markup = (_FOLDER / "view.html").read_text(encoding="utf-8")
-        style = _STYLE + (_FOLDER / "style.css").read_text(encoding="utf-8")
-        script = view_script().replace("export default function", "function showComponent", 1) + _BRIDGE
+        component = read_component("attention_view")
         page.set_content(
-            f'<!doctype html><style>{style}</style><main id="here">{markup}</main>'
-            f'<script type="module">{script}</script>'
+            f'<!doctype html><style>{_STYLE}{component.style}</style><main id="here">{component.markup}</main>'
+            f'<script type="module">const show = {component.show};{_BRIDGE}</script>'
         )
         self.map.wait_for()
         page.wait_for_function("document.querySelector('[data-piece=stage]').dataset.exact !== undefined")

@@ -1,0 +1,54 @@
+// What the reader can do to the state: each move is drawn at once and told to Python.
+
+import { measuresOf } from "./measures.js";
+import { announce } from "./pointer.js";
+import { onPicture } from "./state.js";
+import { send } from "./telling.js";
+
+/** Open a head; pins stay while the tokens stay the same. */
+export function openHead(view, { group, layer, head }, delay = 0) {
+  const { state } = view;
+  const moved = group !== state.group;
+  Object.assign(state, { group, layer, head });
+  if (moved) {
+    Object.assign(state, { pins: [] });
+    Object.assign(state.look, { zoom: "whole", heads: "one", other: "none", filter: "" });
+    view.cursor = null;
+    // What this kind of map is not measured by cannot order it.
+    if (!measuresOf(view).includes(state.look.sort)) state.look.sort = "layer";
+  }
+  view.render();
+  announce(view);
+  send(view, delay);
+}
+
+/** Look at it another way. */
+export function setLook(view, changes, delay = 0) {
+  Object.assign(view.state.look, changes);
+  view.render();
+  send(view, delay);
+}
+
+/** Pin a unit (token or word) of one side, or let it go; `more` adds it to those pinned already. */
+export function togglePin(view, axis, unit, more) {
+  const side = view.axes[axis];
+  const letter = axis === "query" ? "q" : "k";
+  const pin = `${letter}${side.first(unit)}`;
+  const here = (each) => each[0] === letter && side.of(Number(each.slice(1))) === unit;
+  const others = view.state.pins.filter((each) => each[0] === letter && !here(each));
+  const held = view.state.pins.some(here);
+  if (held) view.state.pins = more ? others : [];
+  else view.state.pins = more ? [...others, pin].slice(-64) : [pin];
+  renderPinned(view);
+  announce(view);
+  send(view);
+}
+
+export function letGo(view) {
+  view.state.pins = [];
+  renderPinned(view);
+  send(view);
+}
+
+/** Over a picture everything shows what the pinned tokens look at. */
+const renderPinned = (view) => (onPicture(view) ? view.render() : view.renderPointed());

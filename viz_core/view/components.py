@@ -1,0 +1,39 @@
+"""The canvas components, each a folder of assets/components: view.html, style.css, main.js and what it imports."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+from viz_core.runtime.assets import ASSETS
+from viz_core.view.modules import as_expression
+
+COMPONENTS = ASSETS / "components"
+
+
+@dataclass(frozen=True)
+class Component:
+    """What a browser needs of a component.
+
+    Attributes:
+        markup: HTML.
+        style: CSS, with what all components share.
+        show: a JavaScript expression: the function that draws what it is given.
+    """
+
+    markup: str
+    style: str
+    show: str
+
+
+@cache
+def read_component(name: str) -> Component:
+    """The component of this name.
+
+    Raises:
+        ModuleError: if its scripts do not fit together.
+    """
+    folder = COMPONENTS / name
+    files = (folder / "view.html", COMPONENTS / "shared" / "base.css", folder / "style.css")
+    markup, base, style = (file.read_text(encoding="utf-8") for file in files)
+    return Component(markup, f"{base}{style}", as_expression(folder / "main.js"))
