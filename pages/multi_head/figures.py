@@ -36,10 +36,12 @@ FLOW = (
     Block("split_keys", 2, 1.1, 1.0, KEYS, True),
     Block("split_values", 2, 2.2, 1.0, VALUES, True),
     Block("scores", 3, 0, 1.0, _PLAIN, True),
-    Block("weights", 3, 1.1, 1.0, ACCENT, True),
-    Block("attended", 4, 1.65, 1.0, VALUES, True),
-    Block("concatenated", 5, 1.65, 1.0, VALUES),
-    Block("output", 6, 1.65, 1.0, _PLAIN),
+    Block("masked", 3, 1.1, 1.0, _PLAIN, True),
+    Block("exponentials", 4, 1.1, 1.0, _PLAIN, True),
+    Block("weights", 5, 1.1, 1.0, ACCENT, True),
+    Block("attended", 6, 1.65, 1.0, VALUES, True),
+    Block("concatenated", 7, 1.65, 1.0, VALUES),
+    Block("output", 8, 1.65, 1.0, _PLAIN),
 )
 _ARROWS = (
     ("input", "queries"),
@@ -50,7 +52,9 @@ _ARROWS = (
     ("values", "split_values"),
     ("split_queries", "scores"),
     ("split_keys", "scores"),
-    ("scores", "weights"),
+    ("scores", "masked"),
+    ("masked", "exponentials"),
+    ("exponentials", "weights"),
     ("weights", "attended"),
     ("split_values", "attended"),
     ("attended", "concatenated"),
@@ -90,9 +94,9 @@ def flow_figure(shapes: Mapping[str, tuple[int, ...]], num_heads: int, chosen: s
         hovertemplate="%{hovertext}<extra></extra>",
         showlegend=False,
     )
-    lay_out(figure, "", "", height=620).update_layout(margin={"l": 4, "r": 4, "t": 4, "b": 4})
+    lay_out(figure, "", "", height=800).update_layout(margin={"l": 4, "r": 4, "t": 4, "b": 4})
     figure.update_xaxes(visible=False, range=[-0.08, 3.28], fixedrange=True)
-    return figure.update_yaxes(visible=False, range=[-6 * _PITCH - 0.08, _HEIGHT + 0.08], fixedrange=True)
+    return figure.update_yaxes(visible=False, range=[-8 * _PITCH - 0.08, _HEIGHT + 0.08], fixedrange=True)
 
 
 def published_figure(bleu: Mapping[int, float], chosen: int, labels: Labels) -> go.Figure:

@@ -35,7 +35,7 @@ def flow(chapter: Chapter, asked: Asked, head: int) -> None:
         chapter.text(f"stage-{chosen}", **sizes)
         in_heads = values.dim() == 3
         shown = values[head] if in_heads else values
-        across = names["key"] if chosen in {"scores", "weights"} else names["dimension"]
+        across = names["key"] if chosen in {"scores", "masked", "exponentials", "weights"} else names["dimension"]
         heatmap = signed_heatmap(shown, names["token"], across, asked.tokens.labels)
         chapter.heatmap("stage", heatmap, rows=shown.shape[0], columns=shown.shape[1], stage=names[chosen])
         if in_heads:

@@ -10,7 +10,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from viz_core.attention.multi_head import MultiHeadAttention
-from viz_core.trace import AttentionCall, Trace, attend, record
+from viz_core.trace import AttentionCall, Trace, attend, attention_weights, record
+from viz_core.trace.weights import causal_mask
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,11 +26,14 @@ class MultiHeadSteps:
     split_keys: Float[Tensor, "batch h n w"]
     split_values: Float[Tensor, "batch h n w"]
     scores: Float[Tensor, "batch h n n"]
+    masked: Float[Tensor, "batch h n n"]
+    exponentials: Float[Tensor, "batch h n n"]
     weights: Float[Tensor, "batch h n n"]
     attended: Float[Tensor, "batch h n w"]
     concatenated: Float[Tensor, "batch n d"]
     output: Float[Tensor, "batch n d"]
     trace: Trace  # what the recorder kept of the layer's own call
+    causal: bool = False
 
     @property
     def call(self) -> AttentionCall:
@@ -42,28 +46,34 @@ class MultiHeadSteps:
 
 
 @torch.no_grad()
-def multi_head_steps(layer: MultiHeadAttention, X: Float[Tensor, "batch n d"]) -> MultiHeadSteps:
-    """Walk `layer(X, X, X)` step by step (Vaswani 2017, section 3.2.2).
+def multi_head_steps(layer: MultiHeadAttention, X: Float[Tensor, "batch n d"], causal: bool = False) -> MultiHeadSteps:
+    """Walk `layer(X, X, X, causal=causal)` step by step (Vaswani 2017, section 3.2.2).
 
     Q, K, V = W_q X, W_k X, W_v X, each cut into h heads of width w = d / h; head i is
     softmax(Q_i K_i^T / sqrt(w)) V_i; the heads side by side go through W_o.
 
-    The weights are those the recorder gives back for the layer's own call, so the picture shows
-    what the layer did, and the steps after them must arrive at its output.
+    Each step is computed from the one before and nothing is taken from the layer's own call, so a wrong step cannot
+    arrive at its output: `walk_residual`. Softmax is two steps here, exp(s - the row's largest) and the division by
+    the row's sum.
 
     Raises:
         ValueError: if X is not (batch, n, d) of the layer's width.
     """
     with record() as trace:
-        layer(X, X, X)
+        layer(X, X, X, causal=causal)
     queries, keys, values = layer.W_q(X), layer.W_k(X), layer.W_v(X)
     Q, K, V = (rearrange(t, "b n (h w) -> b h n w", h=layer.num_heads) for t in (queries, keys, values))
     scores = Q @ K.mT * Q.shape[-1] ** -0.5
-    weights = next(iter(trace)).weights().to(V.device)
+    masked = scores.masked_fill(~causal_mask(*scores.shape[-2:], scores.device), -torch.inf) if causal else scores
+    exponentials = (masked - masked.amax(dim=-1, keepdim=True)).exp()
+    weights = exponentials / exponentials.sum(dim=-1, keepdim=True)
     attended = weights @ V
     concatenated = rearrange(attended, "b h n w -> b n (h w)")
     output = layer.W_o(concatenated)
-    return MultiHeadSteps(X, queries, keys, values, Q, K, V, scores, weights, attended, concatenated, output, trace)
+    softmax = (scores, masked, exponentials, weights)
+    return MultiHeadSteps(
+        X, queries, keys, values, Q, K, V, *softmax, attended, concatenated, output, trace, causal=causal
+    )
 
 
 @torch.no_grad()
@@ -115,14 +125,17 @@ def torch_residuals(layer: MultiHeadAttention, X: Float[Tensor, "batch n d"]) ->
 
 @torch.no_grad()
 def walk_residual(layer: MultiHeadAttention, steps: MultiHeadSteps) -> float:
-    """max |last of the single steps - layer's output|: whether the steps shown are those the layer takes."""
+    """Whether the steps shown are those the layer takes, the larger of two: max |last step - layer's output|, and
+    max |weights step by step - `attention_weights`| from queries and keys."""
     X = steps.input
-    return float((layer(X, X, X) - steps.output).abs().max())
+    weights = attention_weights(steps.split_queries, steps.split_keys, causal=steps.causal)
+    output = float((layer(X, X, X, causal=steps.causal) - steps.output).abs().max())
+    return max(output, float((weights - steps.weights).abs().max()))
 
 
 def rounding_bound(steps: MultiHeadSteps) -> float:
     """What float32 may lose between two ways of computing the same: 32 machine epsilons of the largest number met."""
-    largest = max(float(tensor.abs().max()) for tensor in steps.tensors().values())
+    largest = max(float(t.masked_fill(t.isinf(), 0.0).abs().max()) for t in steps.tensors().values())
     return 32 * torch.finfo(torch.float32).eps * max(1.0, largest)
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
+import re
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -9,6 +12,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from viz_core.attention import MultiHeadAttention
+from viz_core.lessons.multi_head import steps as steps_module
 from viz_core.lessons.multi_head.inputs import fresh_layer, random_tokens
 from viz_core.lessons.multi_head.steps import (
     multi_head_steps,
@@ -37,7 +41,7 @@ def test_the_book_s_shapes_and_every_entry_by_loop() -> None:
     assert {name: tuple(tensor.shape) for name, tensor in steps.tensors().items()} == {
         **dict.fromkeys(("input", "queries", "keys", "values", "concatenated", "output"), (2, 4, 100)),
         **dict.fromkeys(("split_queries", "split_keys", "split_values", "attended"), (2, 5, 4, 20)),
-        **dict.fromkeys(("scores", "weights"), (2, 5, 4, 4)),
+        **dict.fromkeys(("scores", "masked", "exponentials", "weights"), (2, 5, 4, 4)),
     }
     for b in range(2):
         for h in range(5):
@@ -73,6 +77,45 @@ def test_a_wrong_layer_is_noticed() -> None:
     with torch.no_grad():
         layer.W_o.weight.add_(0.1)
     assert walk_residual(layer, steps) > 1e-3
+
+
+def test_masked_softmax_step_by_step() -> None:
+    layer, X = MultiHeadAttention(8, 2), torch.randn(2, 5, 8)
+    steps = multi_head_steps(layer, X, causal=True)
+    ahead = torch.ones(5, 5).triu(1).bool().expand(2, 2, 5, 5)
+    assert bool((steps.masked[ahead] == -torch.inf).all())
+    assert torch.equal(steps.masked[~ahead], steps.scores[~ahead])
+    assert torch.equal(steps.exponentials.amax(-1), torch.ones(2, 2, 5))
+    assert bool((steps.weights[ahead] == 0).all())
+    torch.testing.assert_close(steps.weights, steps.call.weights(), atol=1e-6, rtol=0)
+    assert walk_residual(layer, steps) < 1e-6
+    assert rounding_bound(steps) < 1e-4
+    assert torch.equal(multi_head_steps(layer, X).masked, multi_head_steps(layer, X).scores)
+
+
+SOURCE = inspect.getsource(multi_head_steps)
+START = SOURCE.rindex('"""')  # of the code, after the words
+LEFT = ", ".join(re.findall(r"^    (\w+(?:, \w+)*) = ", SOURCE[START:], re.MULTILINE))
+MADE = [name for name in LEFT.split(", ") if name != "softmax"]
+
+
+def test_every_step_is_one_that_can_be_broken() -> None:
+    assert len(MADE) == len(multi_head_steps(MultiHeadAttention(4, 2), torch.randn(1, 3, 4)).tensors()) - 1  # the input
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("name", MADE)
+def test_a_wrong_step_does_not_arrive_where_the_layer_does(name: str, causal: bool) -> None:
+    """The walk's own code, with one line after the step that adds noise to it."""
+    line = re.search(rf"^    (?:\w+, )*{name}(?:, \w+)* = .*\n", SOURCE[START:], re.MULTILINE)
+    assert line is not None
+    after = START + line.end()
+    wrong = SOURCE[:after] + f"    {name} = {name} + torch.rand_like({name})\n" + SOURCE[after:]
+    scope = dict(vars(steps_module))
+    exec(compile("from __future__ import annotations\n" + wrong, "wrong", "exec"), scope)
+    layer, X = MultiHeadAttention(8, 2), torch.randn(2, 5, 8)
+    assert walk_residual(layer, multi_head_steps(layer, X, causal)) < 1e-6
+    assert walk_residual(layer, scope["multi_head_steps"](layer, X, causal)) > 1e-3
 
 
 def test_torch_keeps_other_widths_apart() -> None:
