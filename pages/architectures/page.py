@@ -7,6 +7,7 @@ from pages.architectures.sizes import ask
 from pages.architectures.stopwatch import timing
 from pages.architectures.table import curves, pairs, table
 from ui.chapter import Chapter
+from viz_core.attention import MultiHeadAttention
 from viz_core.lessons.architectures import layer_cost, path_length
 from viz_core.lessons.architectures.experiments import shuffled_residual, signal_strength
 from viz_core.lessons.architectures.layers import Convolution, Recurrent, RestrictedSelfAttention, SelfAttention
@@ -32,16 +33,17 @@ chapter.tabs(
 
 chapter.exercise("twice")
 chapter.code(
-    layer_cost,
-    path_length,
-    shortest_path,
-    signal_strength,
+    MultiHeadAttention,
     SelfAttention,
     Recurrent,
     Convolution,
     RestrictedSelfAttention,
-    measure,
+    layer_cost,
+    path_length,
+    shortest_path,
+    signal_strength,
     shuffled_residual,
+    measure,
 )
 names = chapter.words.group("figure")
 chapter.downloads(

@@ -55,9 +55,9 @@ chapter.code(
     constant,
     triangular,
     epanechnikov,
+    gaussian_pooling_as_attention,
     leave_one_out,
     shortcut_error,
     learn_width,
-    gaussian_pooling_as_attention,
 )
 chapter.downloads(figure, **data(fit))

@@ -11,7 +11,7 @@ from ui.translation import ask_sentence, show_result, translate
 from ui.words import current_language
 from viz_core.attention import AdditiveAttention
 from viz_core.lessons.bahdanau.decoder_steps import bottleneck_error, step_residuals
-from viz_core.models import Decoder, Seq2SeqAttentionDecoder, Seq2SeqDecoder, TokenReader
+from viz_core.models import Decoder, Seq2SeqAttentionDecoder, Seq2SeqDecoder, Seq2SeqEncoder, TokenReader
 from viz_core.view.translation import aligning_head, open_map
 
 ROUNDING = 1e-5  # what float32 may lose in sums of a few hundred terms
@@ -46,5 +46,5 @@ chapter.heading("training")
 how_trained(chapter)
 
 chapter.exercise("order")
-chapter.code(AdditiveAttention, TokenReader, Decoder, Seq2SeqAttentionDecoder, Seq2SeqDecoder)
+chapter.code(AdditiveAttention, Seq2SeqAttentionDecoder, Seq2SeqEncoder, Seq2SeqDecoder, TokenReader, Decoder)
 chapter.downloads(weights=lambda: open_map(groups, view).numpy())

@@ -16,7 +16,7 @@ from ui.models import ask, ask_model
 from ui.words import current_language
 from viz_core.hub.attention import attention_forward
 from viz_core.maps.fingerprints import measure_layer
-from viz_core.trace import attend
+from viz_core.trace import attend, attention_weights
 from viz_core.view.hub import first_look
 from viz_core.view.translation import open_map
 
@@ -62,5 +62,5 @@ else:
     )
 
 chapter.exercise("bytes")
-chapter.code(attention_forward, attend, measure_layer)
+chapter.code(attention_forward, attention_weights, measure_layer, attend)
 chapter.downloads(weights=lambda: open_map(groups, view).numpy())

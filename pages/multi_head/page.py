@@ -7,7 +7,7 @@ from pages.multi_head.costs import cost
 from pages.multi_head.flow import flow, maps
 from pages.multi_head.inputs import ask
 from ui.chapter import Chapter
-from viz_core.attention import MultiHeadAttention
+from viz_core.attention import DotProductAttention, MultiHeadAttention
 from viz_core.lessons.multi_head.costs import multi_head_cost
 from viz_core.lessons.multi_head.steps import (
     multi_head_steps,
@@ -18,6 +18,7 @@ from viz_core.lessons.multi_head.steps import (
     walk_residual,
 )
 from viz_core.maps.residuals import row_sum_error
+from viz_core.trace import attend, attention_weights
 
 ROUNDING = 1e-5  # what float32 may lose in sums of a few hundred terms
 
@@ -45,7 +46,15 @@ chapter.tabs(cost=lambda: cost(chapter, asked), batch=lambda: batch(chapter, ask
 
 chapter.exercise("double")
 chapter.code(
-    MultiHeadAttention, multi_head_steps, one_head_at_a_time, torch_multi_head, torch_residuals, multi_head_cost
+    MultiHeadAttention,
+    attention_weights,
+    DotProductAttention,
+    multi_head_steps,
+    one_head_at_a_time,
+    torch_multi_head,
+    torch_residuals,
+    multi_head_cost,
+    attend,
 )
 chapter.downloads(
     weights=asked.steps.weights[0, head].numpy(),

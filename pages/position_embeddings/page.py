@@ -12,9 +12,15 @@ from ui.chapter import Chapter
 from viz_core.lessons.position_embeddings.order import order_residual
 from viz_core.lessons.position_embeddings.schemes import SCHEMES, Scheme
 from viz_core.positional import (
+    AbsolutePositionEmbedding1d,
+    LearnedPositionalEmbedding,
+    RelativePositionEmbedding1d,
     RelativePositionEmbedding2d,
+    T5RelativeBias,
     alibi_bias,
+    alibi_slopes,
     apply_rotary,
+    relative_to_absolute,
     relative_to_absolute_steps,
     t5_relative_position_bucket,
 )
@@ -35,13 +41,19 @@ chapter.tabs(
 
 chapter.exercise("echo")
 chapter.code(
-    Scheme,
-    order_residual,
+    LearnedPositionalEmbedding,
+    AbsolutePositionEmbedding1d,
+    RelativePositionEmbedding1d,
+    relative_to_absolute,
     relative_to_absolute_steps,
     RelativePositionEmbedding2d,
     apply_rotary,
+    alibi_slopes,
     alibi_bias,
+    T5RelativeBias,
     t5_relative_position_bucket,
+    Scheme,
+    order_residual,
 )
 chapter.downloads(
     **{scheme.name.replace("-", "_"): scheme.position_scores(asked.setting).numpy() for scheme in SCHEMES[1:]}

@@ -9,6 +9,7 @@ from viz_core.lessons.queries_keys_values.edit_distance import edit_table
 from viz_core.lessons.queries_keys_values.lookup import approximate_lookup, exact_lookup, letter_features, soft_lookup
 from viz_core.lessons.queries_keys_values.plane import cone_arcs, convex_hull, distance_to_hull
 from viz_core.lessons.queries_keys_values.weight_cases import weights_of_case
+from viz_core.trace import attend, attention_weights
 
 chapter = Chapter("queries-keys-values")
 chapter.question()
@@ -51,15 +52,17 @@ with chapter.claims():
 
 chapter.exercise("temperature")
 chapter.code(
+    attention_weights,
+    soft_lookup,
     exact_lookup,
     approximate_lookup,
     edit_table,
     letter_features,
-    soft_lookup,
     weights_of_case,
     convex_hull,
     cone_arcs,
     distance_to_hull,
+    attend,
 )
 data = {"lookup": lookup.weights(database, question).numpy()} if answerable else {}
 if mixture is not None:

@@ -7,12 +7,13 @@ from pages.scoring_functions.scores import four_scores
 from pages.scoring_functions.shapes import shapes
 from pages.scoring_functions.softmax import claims, masked_softmax_card, weights_picture
 from ui.chapter import Chapter
-from viz_core.attention import AdditiveAttention, masked_softmax
+from viz_core.attention import AdditiveAttention, DotProductAttention, masked_softmax
 from viz_core.attention.scoring import batch_product, dot_scores, general_scores, scaled_dot_scores
 from viz_core.lessons.scoring_functions.gaussian_terms import gaussian_terms
 from viz_core.lessons.scoring_functions.mask_recipes import in_place, run_recipe
 from viz_core.lessons.scoring_functions.scaling import dot_products, measure_width
 from viz_core.lessons.scoring_functions.softmax_gradient import weight_gradient, weight_gradient_by_formula
+from viz_core.trace import attend, attention_weights
 
 chapter = Chapter("scoring-functions")
 chapter.question()
@@ -33,7 +34,13 @@ chapter.tabs(
 
 chapter.exercise("length-zero")
 chapter.code(
+    attention_weights,
     masked_softmax,
+    DotProductAttention,
+    dot_scores,
+    scaled_dot_scores,
+    general_scores,
+    AdditiveAttention,
     weight_gradient,
     weight_gradient_by_formula,
     in_place,
@@ -41,11 +48,8 @@ chapter.code(
     dot_products,
     measure_width,
     gaussian_terms,
-    dot_scores,
-    scaled_dot_scores,
-    general_scores,
-    AdditiveAttention,
     batch_product,
+    attend,
 )
 if masked is not None:
     chapter.downloads(

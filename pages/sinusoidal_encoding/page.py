@@ -15,7 +15,7 @@ from viz_core.lessons.sinusoidal_encoding.properties import (
     similarity_by_offset,
     wavelengths,
 )
-from viz_core.positional import angular_frequencies, sinusoidal_table
+from viz_core.positional import PositionalEncoding, angular_frequencies, sinusoidal_table
 
 chapter = Chapter("sinusoidal-encoding")
 names = chapter.words.group("figure")
@@ -46,7 +46,13 @@ chapter.tabs(
 
 chapter.exercise("similar")
 chapter.code(
-    sinusoidal_table, angular_frequencies, measured_wavelengths, similarity_by_offset, offset_error, add_positions
+    PositionalEncoding,
+    sinusoidal_table,
+    angular_frequencies,
+    measured_wavelengths,
+    similarity_by_offset,
+    offset_error,
+    add_positions,
 )
 chapter.downloads(
     lambda: table_figure(table, names),

@@ -9,10 +9,17 @@ from ui.chapter import Chapter
 from ui.models import ask, sentence, translation_maps, translator
 from ui.translation import ask_second, ask_sentence, show_result, translate
 from ui.words import current_language
-from viz_core.attention import MultiHeadAttention
+from viz_core.attention import DotProductAttention, MultiHeadAttention
 from viz_core.lessons.transformer.residuals import translation_residuals
-from viz_core.models import TransformerDecoderBlock, TransformerEncoderBlock
-from viz_core.trace import attend
+from viz_core.models import (
+    AddNorm,
+    PositionWiseFFN,
+    TransformerDecoder,
+    TransformerDecoderBlock,
+    TransformerEncoder,
+    TransformerEncoderBlock,
+)
+from viz_core.trace import attend, attention_weights
 from viz_core.view.translation import aligning_head, open_map
 
 MODEL = "transformer-en-fr"
@@ -47,5 +54,16 @@ chapter.tabs(
 )
 
 chapter.exercise("swap")
-chapter.code(attend, MultiHeadAttention, TransformerEncoderBlock, TransformerDecoderBlock)
+chapter.code(
+    TransformerEncoder,
+    TransformerEncoderBlock,
+    TransformerDecoder,
+    TransformerDecoderBlock,
+    MultiHeadAttention,
+    attention_weights,
+    DotProductAttention,
+    AddNorm,
+    PositionWiseFFN,
+    attend,
+)
 chapter.downloads(weights=lambda: open_map(groups, view).numpy())

@@ -18,7 +18,7 @@ from viz_core.lessons.vision_transformer.questions import row_error, token_over_
 from viz_core.maps.distance import mean_attention_distance
 from viz_core.maps.relevance import gradient_relevance
 from viz_core.maps.rollout import attention_rollout
-from viz_core.models.vit import PatchEmbedding, ViT, ViTBlock
+from viz_core.models.vit import PatchEmbedding, ViT, ViTBlock, ViTMLP
 from viz_core.view.picture import first_look
 from viz_core.view.translation import open_map
 
@@ -49,7 +49,7 @@ chapter.tabs(
 )
 
 chapter.exercise("bag")
-chapter.code(PatchEmbedding, ViTBlock, ViT, attention_rollout, gradient_relevance, mean_attention_distance)
+chapter.code(PatchEmbedding, ViTMLP, ViTBlock, ViT, attention_rollout, gradient_relevance, mean_attention_distance)
 chapter.downloads(
     weights=lambda: open_map(groups, view).numpy(),
     token_attention=ask(asked.request, token_over_patches, token).numpy(),
