@@ -64,7 +64,8 @@ def multi_head_steps(layer: MultiHeadAttention, X: Float[Tensor, "batch n d"], c
     queries, keys, values = layer.W_q(X), layer.W_k(X), layer.W_v(X)
     Q, K, V = (rearrange(t, "b n (h w) -> b h n w", h=layer.num_heads) for t in (queries, keys, values))
     scores = Q @ K.mT * Q.shape[-1] ** -0.5
-    masked = scores.masked_fill(~causal_mask(*scores.shape[-2:], scores.device), -torch.inf) if causal else scores
+    n = X.shape[1]
+    masked = scores.masked_fill(~causal_mask(n, n, X.device), -torch.inf) if causal else scores
     exponentials = (masked - masked.amax(dim=-1, keepdim=True)).exp()
     weights = exponentials / exponentials.sum(dim=-1, keepdim=True)
     attended = weights @ V
