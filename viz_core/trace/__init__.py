@@ -2,6 +2,7 @@
 
 from viz_core.trace.attend import attend
 from viz_core.trace.call import AttentionCall
+from viz_core.trace.files import load_trace, save_trace
 from viz_core.trace.recording import Trace, record, record_weights, unrecorded
 from viz_core.trace.sites import name_site, name_sites, site_of
 from viz_core.trace.source import Source
@@ -13,10 +14,12 @@ __all__ = [
     "Trace",
     "attend",
     "attention_weights",
+    "load_trace",
     "name_site",
     "name_sites",
     "record",
     "record_weights",
+    "save_trace",
     "site_of",
     "unrecorded",
 ]

@@ -8,16 +8,22 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from viz_core.trace.indexing import Index, is_number, picked
 from viz_core.trace.source import Direct, Source, row_blocks
 from viz_core.trace.thumbnail import max_pooled
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # each call is itself: tensors have no one answer to ==
 class AttentionCall:
     """One recorded attention call: its exact weights, whole or in tiles, on demand."""
 
     site: str
     source: Source
+
+    def __repr__(self) -> str:
+        """Its site and size, in a line."""
+        batch, heads, queries, keys = self.source.shape
+        return f"AttentionCall({self.site!r}: {batch} x {heads} heads, {queries} queries, {keys} keys)"
 
     @property
     def stack(self) -> str:
@@ -62,27 +68,41 @@ class AttentionCall:
     @torch.no_grad()
     def weights(
         self,
-        head: int | slice | None = None,
-        queries: slice | None = None,
-        keys: slice | None = None,
+        head: Index = None,
+        queries: Index = None,
+        keys: Index = None,
     ) -> Float[Tensor, "..."]:
         """Exact attention weights, float32 on the CPU: (batch, heads, queries, keys), or one tile of them.
 
-        Every row sums to 1 over ALL keys, also where only a slice of keys is asked for; a row
-        whose keys are all masked is zeros. A head given as a number drops the heads axis.
+        Every row sums to 1 over ALL keys, also where only some keys are asked for; a row whose keys are all masked
+        is zeros.
+
+        Args:
+            head, queries, keys: a number (Python's or numpy's, counted from 0, or from the end where it is negative)
+                drops its axis; a slice or a range of neighbours keeps it; None is all of them.
 
         Raises:
-            IndexError: if there is no such head.
+            IndexError: if there is no such head, query or key, or a range goes backwards or skips heads.
+            ValueError: if what was recorded has been changed in place since.
         """
-        heads = _heads(head, self.num_heads)
-        rows = range(*(queries or slice(None)).indices(self.num_queries))
-        columns = keys or slice(None)
+        heads, rows, columns = (
+            picked(index, size, name)
+            for index, size, name in zip(
+                (head, queries, keys), self.source.shape[1:], ("head", "queries", "keys"), strict=True
+            )
+        )
+        if heads.step != 1:
+            raise IndexError(f"head: expected neighbours, got every {heads.step}th")
+        across = slice(columns.start, columns.stop, columns.step)
         parts = [
-            self.source.rows(heads, block)[..., columns].float().cpu()
-            for block in row_blocks(self.source, rows, heads.stop - heads.start)
+            self.source.rows(slice(heads.start, heads.stop), block)[..., across].float().cpu()
+            for block in row_blocks(self.source, rows, len(heads))
         ]
         tile = parts[0] if len(parts) == 1 else torch.cat(parts, dim=2)
-        return tile[:, 0] if isinstance(head, int) else tile
+        for axis, index in ((3, keys), (2, queries), (1, head)):
+            if is_number(index):
+                tile = tile.squeeze(axis)
+        return tile
 
     @torch.no_grad()
     def overview(self, size: int = 64) -> Float[Tensor, "batch heads rows columns"]:
@@ -100,14 +120,3 @@ class AttentionCall:
         blocks = row_blocks(self.source, range(self.num_queries), self.num_heads)
         rows = (self.source.rows(every, block) for block in blocks)
         return max_pooled(rows, self.num_queries, self.num_keys, size).float().cpu()
-
-
-def _heads(head: int | slice | None, num_heads: int) -> slice:
-    if isinstance(head, int):
-        if not -num_heads <= head < num_heads:
-            raise IndexError(f"head: expected 0 to {num_heads - 1}, got {head}")
-        return slice(head % num_heads, head % num_heads + 1)
-    start, stop, step = (head or slice(None)).indices(num_heads)
-    if step != 1:
-        raise IndexError(f"head: expected a slice of neighbours, got step {step}")
-    return slice(start, max(start, stop))

@@ -12,7 +12,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from viz_core.trace.recording import Trace
-from viz_core.trace.source import Direct, Projected, Source
+from viz_core.trace.source import Direct, Held, Projected, Source
 
 _FORMAT = "attention-atlas trace"
 _VERSION = 1
@@ -23,7 +23,7 @@ def save_trace(trace: Trace, path: str | Path) -> None:
     """Write the recorded queries, keys, masks and biases; never a map that can be worked out from them.
 
     Raises:
-        ValueError: if the maps of a call lie on another machine.
+        ValueError: if the maps of a call lie on another machine, or a tensor was changed after it was recorded.
     """
     tensors: dict[str, Tensor] = {}
     calls = []
@@ -63,6 +63,8 @@ class _Call:
 
 def _parts(source: Source, site: str) -> tuple[str, dict[str, Tensor], dict[str, Any]]:
     """What a source is, its tensors and its settings."""
+    if isinstance(source, Held):
+        source.check_unchanged()
     if isinstance(source, Direct):
         return "direct", {"values": source.values}, {}
     if isinstance(source, Projected):

@@ -6,19 +6,27 @@ map, tile or thumbnail is recomputed exactly when someone looks at it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from viz_core.trace.call import AttentionCall
-from viz_core.trace.source import Direct, Source
+from viz_core.trace.source import Direct, Held, Source
 
 
 def record_weights(weights: Float[Tensor, "batch heads queries keys"], site: str | None = None) -> None:
-    """Hand weights that do not come from scaled dot products (additive attention, kernels) to the recorder."""
+    """Hand weights that do not come from scaled dot products (additive attention, kernels) to the recorder.
+
+    Raises:
+        ValueError: if they have not four axes.
+    """
+    if weights.dim() != 4:
+        raise ValueError(f"weights: expected (batch, heads, queries, keys), got shape {tuple(weights.shape)}")
     trace = current_trace()
     if trace is not None:
         trace.add(Direct(weights.detach()), site)
@@ -60,16 +68,75 @@ class Trace:
         self.differentiable = differentiable
         self._calls: dict[str, AttentionCall] = {}
         self._unnamed = 0
+        self._lock = threading.Lock()
 
     def add(self, source: Source, site: str | None) -> None:
-        if site is None:
-            site = f"attention.{self._unnamed}"
-            self._unnamed += 1
-        name, count = site, 1
-        while name in self._calls:
-            count += 1
-            name = f"{site}@{count}"
-        self._calls[name] = AttentionCall(name, source)
+        """Keep a call under its site, or under "attention.N" where it has none."""
+        with self._lock:  # threads may have adopted this trace
+            if site is None:
+                site = f"attention.{self._unnamed}"
+                self._unnamed += 1
+            name, count = site, 1
+            while name in self._calls:
+                count += 1
+                name = f"{site}@{count}"
+            self._calls[name] = AttentionCall(name, source)
+
+    @contextmanager
+    def adopt(self) -> Iterator[Trace]:
+        """Record into this trace also in the thread or task that enters: a new thread knows of no recorder.
+
+        with record() as trace:
+            def work():
+                with trace.adopt():
+                    model(...)
+            Thread(target=work).start()
+
+        Or start it in a copy of the context, `contextvars.copy_context().run(model, ...)`.
+        """
+        token = _recorder.set(self)
+        try:
+            yield self
+        finally:
+            _recorder.reset(token)
+
+    def to(self, device: torch.device | str) -> Trace:
+        """The same recording with its tensors on another device; maps that lie elsewhere stay there."""
+        moved = Trace(self.differentiable)
+        for call in self:
+            source = call.source
+            moved.add(source.to(torch.device(device)) if isinstance(source, Held) else source, call.site)
+        return moved
+
+    @classmethod
+    def merge(cls, runs: Mapping[str, Trace]) -> Trace:
+        """Several runs as one recording: "RUN/SITE" for each call of each run.
+
+        Raises:
+            ValueError: if a run's name is empty or holds "." or "/", which part a site.
+        """
+        merged = cls()
+        for name, run in runs.items():
+            if not name or "." in name or "/" in name:
+                raise ValueError(f"runs: expected names without '.' and '/', got {name!r}")
+            for call in run:
+                merged.add(call.source, f"{name}/{call.site}")
+        return merged
+
+    def __contains__(self, site: object) -> bool:
+        return site in self._calls
+
+    def __repr__(self) -> str:
+        return f"Trace({len(self)} attention calls, {self.nbytes / 2**20:.1f} MB)"
+
+    def summary(self) -> str:
+        """A line for each call: its site, heads, queries and keys."""
+        width = max((len(site) for site in self.sites), default=0)
+        lines = [
+            f"{call.site:<{width}}  {call.num_heads:>3} heads {call.num_queries:>6} queries {call.num_keys:>6} keys"
+            for call in self
+        ]
+        return "\n".join([repr(self), *lines])
 
     @property
     def sites(self) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ def check_scores(
     Raises:
         ValueError: naming what was expected and what came.
     """
+    check_tensors(queries=queries, keys=keys)
     if queries.dim() != 4 or keys.dim() != 4:
         shapes = [tuple(queries.shape), tuple(keys.shape)]
         raise ValueError(f"expected queries and keys of shape (batch, heads, n, width), got {shapes}")
@@ -33,12 +34,30 @@ def check_scores(
         raise ValueError(f"softcap: expected a positive number, got {softcap}")
 
 
+def check_tensors(**named: object) -> None:
+    """Refuse what is no floating-point tensor, and tensors of several types or on several devices.
+
+    Raises:
+        ValueError: naming what was expected and what came.
+    """
+    for name, thing in named.items():
+        if not isinstance(thing, Tensor) or not thing.is_floating_point():
+            came = thing.dtype if isinstance(thing, Tensor) else type(thing).__name__
+            raise ValueError(f"{name}: expected a floating-point tensor, got {came}")
+    tensors = {name: thing for name, thing in named.items() if isinstance(thing, Tensor)}
+    for what in ("dtype", "device"):
+        if len({getattr(tensor, what) for tensor in tensors.values()}) > 1:
+            came = ", ".join(f"{name} {getattr(tensor, what)}" for name, tensor in tensors.items())
+            raise ValueError(f"expected {' and '.join(tensors)} of one {what}, got {came}")
+
+
 def check_values(keys: Tensor, values: Tensor) -> None:
     """Refuse values that are not one for each key.
 
     Raises:
         ValueError: naming both shapes.
     """
+    check_tensors(keys=keys, values=values)
     if values.dim() != 4 or keys.shape[:3] != values.shape[:3]:
         raise ValueError(f"expected one value for each key, got shapes {tuple(keys.shape)} and {tuple(values.shape)}")
 

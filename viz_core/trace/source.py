@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float
@@ -36,8 +37,59 @@ class Source(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class Projected:
+class Held:
+    """What is held here: references, not copies, which therefore count how often each tensor is changed in place.
+
+    Whoever changes one afterwards (an optimizer's step on a bias, a cache used again) is told so when the weights are
+    asked for. Of tensors made in torch's inference mode nobody counts the changes.
+    """
+
+    def tensors(self) -> list[Tensor]:
+        """What is held."""
+        raise NotImplementedError
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_versions", _versions(self.tensors()))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """A copy counts anew."""
+        self.__dict__.update(state)
+        object.__setattr__(self, "_versions", _versions(self.tensors()))
+
+    def check_unchanged(self) -> None:
+        """Refuse to answer from numbers that are no longer those of the call.
+
+        Raises:
+            ValueError: if a tensor has been changed in place since it was recorded.
+        """
+        then: list[int | None] = self.__dict__["_versions"]
+        for tensor, now, before in zip(self.tensors(), _versions(self.tensors()), then, strict=True):
+            if now is not None and before is not None and now != before:
+                raise ValueError(
+                    f"a tensor of shape {tuple(tensor.shape)} was changed in place after it was recorded, and its "
+                    "weights are gone: read the maps before the change, or record a copy of it"
+                )
+
+    def to(self, device: torch.device) -> Source:
+        """The same on another device.
+
+        Raises:
+            ValueError: if a tensor has been changed in place since it was recorded.
+        """
+        self.check_unchanged()
+        named = ((item.name, getattr(self, item.name)) for item in fields(self))  # type: ignore[arg-type]
+        moved: Source = replace(self, **{n: t.to(device) for n, t in named if isinstance(t, Tensor)})  # type: ignore
+        return moved
+
+
+def _versions(tensors: Sequence[Tensor]) -> list[int | None]:
+    """How often each tensor has been changed in place, by way of views too; None where torch does not count."""
+    counted = not torch.compiler.is_compiling()
+    return [tensor._version if counted and not tensor.is_inference() else None for tensor in tensors]
+
+
+@dataclass(frozen=True, eq=False)
+class Projected(Held):
     """Queries and keys after projection, and all else that decides their weights."""
 
     queries: Float[Tensor, "batch heads queries d"]
@@ -57,7 +109,12 @@ class Projected:
         return [t for t in (self.queries, self.keys, self.mask, self.bias) if t is not None]
 
     def rows(self, heads: slice, queries: slice) -> Float[Tensor, "batch some_heads rows keys"]:
-        """`attention_weights` of these heads and queries over all keys."""
+        """`attention_weights` of these heads and queries over all keys.
+
+        Raises:
+            ValueError: if one of the tensors has been changed in place since it was recorded.
+        """
+        self.check_unchanged()
         group = self.queries.shape[1] // self.keys.shape[1]
         key_heads = torch.arange(heads.start, heads.stop, device=self.keys.device) // group
         mask = None if self.mask is None else _crop(self.mask, heads, queries)
@@ -74,8 +131,8 @@ class Projected:
         )
 
 
-@dataclass(frozen=True)
-class Direct:
+@dataclass(frozen=True, eq=False)
+class Direct(Held):
     """Weights as the layer computed them."""
 
     values: Float[Tensor, "batch heads queries keys"]
@@ -89,6 +146,7 @@ class Direct:
         return [self.values]
 
     def rows(self, heads: slice, queries: slice) -> Float[Tensor, "batch some_heads rows keys"]:
+        self.check_unchanged()
         return self.values[:, heads, queries].float().clone()  # what a reader does to it must not reach the trace
 
 

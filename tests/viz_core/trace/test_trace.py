@@ -1,0 +1,159 @@
+"""A trace as a collection: what is in it, moved, merged, adopted by threads, and changed behind its back."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import threading
+
+import pytest
+import torch
+
+from viz_core.trace import Trace, attend, record, record_weights
+
+
+def recorded(*sites: str | None) -> Trace:
+    x = torch.randn(1, 2, 3, 4)
+    with record() as trace:
+        for site in sites:
+            attend(x, x, x, site=site)
+    return trace
+
+
+def test_sites_are_in_it_and_nothing_else() -> None:
+    trace = recorded("encoder.0.self", None)
+    assert "encoder.0.self" in trace
+    assert "attention.0" in trace
+    assert "attention.1" not in trace
+    assert 3 not in trace
+    assert len(trace) == 2
+    assert [call.site for call in trace] == list(trace.sites)
+
+
+def test_a_call_equals_itself_alone() -> None:
+    first, second = recorded(None)["attention.0"], recorded(None)["attention.0"]
+    assert first == first
+    assert first != second
+    assert len({first, second}) == 2
+
+
+def test_reprs_are_a_line() -> None:
+    trace = recorded("encoder.0.self", "encoder.1.self")
+    assert repr(trace) == "Trace(2 attention calls, 0.0 MB)"
+    assert repr(trace["encoder.0.self"]) == "AttentionCall('encoder.0.self': 1 x 2 heads, 3 queries, 3 keys)"
+    assert trace.summary().splitlines()[1:] == [
+        "encoder.0.self    2 heads      3 queries      3 keys",
+        "encoder.1.self    2 heads      3 queries      3 keys",
+    ]
+
+
+def test_runs_are_merged_under_their_names() -> None:
+    first, second = recorded("decoder.1.cross"), recorded("decoder.1.cross", None)
+    both = Trace.merge({"before": first, "after": second})
+    assert both.sites == ("before/decoder.1.cross", "after/decoder.1.cross", "after/attention.0")
+    call = both["after/decoder.1.cross"]
+    assert (call.kind, call.layer, call.stack) == ("cross", 1, "after/decoder")
+    assert torch.equal(call.weights(), second["decoder.1.cross"].weights())
+    for name in ("", "a.b", "a/b"):
+        with pytest.raises(ValueError, match="expected names without"):
+            Trace.merge({name: first})
+
+
+def test_moved_to_a_device_the_maps_are_the_same() -> None:
+    trace = recorded(None)
+    moved = trace.to("cpu")
+    assert torch.equal(moved["attention.0"].weights(), trace["attention.0"].weights())
+    nowhere = trace.to("meta")
+    assert all(tensor.device.type == "meta" for tensor in nowhere["attention.0"].source.tensors())
+
+
+def test_a_thread_records_where_it_was_told_to() -> None:
+    x = torch.randn(1, 1, 3, 2)
+    with record() as trace:
+
+        def alone() -> None:
+            attend(x, x, x, site="alone")
+
+        def adopted() -> None:
+            with trace.adopt() as same:
+                assert same is trace
+                attend(x, x, x, site="adopted")
+            attend(x, x, x, site="after")
+
+        threads = [threading.Thread(target=work) for work in (alone, adopted, adopted)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert sorted(trace.sites) == ["adopted", "adopted@2"]
+
+
+# What is changed after it was recorded
+
+
+@pytest.mark.parametrize("changed", ["queries", "keys", "mask", "bias"])
+def test_a_change_in_place_is_noticed(changed: str) -> None:
+    held = {"queries": torch.randn(1, 1, 3, 2), "keys": torch.randn(1, 1, 3, 2)}
+    more = {"mask": torch.ones(1, 1, 3, 3, dtype=torch.bool), "bias": torch.zeros(1, 1, 3, 3)}
+    with record() as trace:
+        attend(held["queries"], held["keys"], held["keys"], **more)
+    before = trace["attention.0"].weights()
+    assert torch.equal(trace["attention.0"].weights(), before)
+    {**held, **more}[changed].zero_()
+    with pytest.raises(ValueError, match="was changed in place after it was recorded"):
+        trace["attention.0"].weights()
+    with pytest.raises(ValueError, match="was changed in place after it was recorded"):
+        trace.to("cpu")
+
+
+def test_an_optimizers_step_is_noticed() -> None:
+    bias = torch.nn.Parameter(torch.randn(1, 1, 3, 3))
+    x = torch.randn(1, 1, 3, 2)
+    with record() as trace:
+        attend(x, x, x, bias=bias).sum().backward()
+    torch.optim.SGD([bias], lr=0.1).step()
+    with pytest.raises(ValueError, match="was changed in place"):
+        trace["attention.0"].overview()
+
+
+def test_a_cache_that_is_used_again_is_noticed() -> None:
+    cache = torch.randn(1, 1, 4, 2)
+    with record() as trace:
+        attend(cache[:, :, :1], cache[:, :, :2], cache[:, :, :2])
+    cache[:, :, 2] = 0.0  # a view of the same storage
+    with pytest.raises(ValueError, match="was changed in place"):
+        trace["attention.0"].weights()
+
+
+def test_a_copy_counts_its_own_changes() -> None:
+    x = torch.randn(1, 1, 3, 2)
+    x += 1  # counted before it was recorded
+    with record() as trace:
+        attend(x, x, x)
+    source = trace["attention.0"].source
+    for copied in (copy.deepcopy(source), pickle.loads(pickle.dumps(source))):
+        assert torch.equal(copied.rows(slice(0, 1), slice(0, 3)), source.rows(slice(0, 1), slice(0, 3)))
+
+
+def test_inference_mode_counts_nothing_and_still_records() -> None:
+    with torch.inference_mode(), record() as trace:
+        x = torch.randn(1, 1, 3, 2)
+        attend(x, x, x)
+    assert trace["attention.0"].weights().sum() == pytest.approx(3.0, abs=1e-5)
+
+
+@pytest.mark.usefixtures("shapes_unchecked")
+def test_what_comes_in_is_said_where_it_does_not_fit() -> None:
+    x = torch.randn(1, 1, 3, 2)
+    with pytest.raises(ValueError, match=r"weights: expected \(batch, heads, queries, keys\), got shape \(1, 3, 3\)"):
+        record_weights(torch.zeros(1, 3, 3))
+    with pytest.raises(ValueError, match="queries: expected a floating-point tensor, got torch.int64"):
+        attend(x.long(), x, x)
+    with pytest.raises(ValueError, match="keys: expected a floating-point tensor, got ndarray"):
+        attend(x, x.numpy(), x)
+    with pytest.raises(
+        ValueError, match="queries and keys of one dtype, got queries torch.float32, keys torch.float16"
+    ):
+        attend(x, x.half(), x)
+    with pytest.raises(ValueError, match="keys and values of one device, got keys cpu, values meta"):
+        attend(x, x, x.to("meta"))
