@@ -1,5 +1,5 @@
-"""The door of Attention Atlas."""
+"""The door for yourself: `streamlit run app.py`, or `make run`."""
 
-from ui.contents import enter
+import streamlit as st
 
-enter().run()
+app = st.App("ui/door.py")

@@ -1,4 +1,4 @@
-"""The door where strangers visit: app.py under the hosted profile. `python hosted.py`, or `make host`."""
+"""The door where strangers visit: the same under the hosted profile. `python hosted.py`, or `make host`."""
 
 import os
 
@@ -32,7 +32,7 @@ def warm_up() -> None:
 structured_logs()
 operations = Operations(warm_up, slots, metrics, settings().stop_seconds)
 metrics().watch_sessions(sessions)
-app = st.App("app.py", routes=operations.routes(), lifespan=operations.lifespan, on_script_error=tell)
+app = st.App("ui/door.py", routes=operations.routes(), lifespan=operations.lifespan, on_script_error=tell)
 
 if __name__ == "__main__":
     # Secrets are left to Streamlit, which reads them from the environment itself.

@@ -86,7 +86,7 @@ import sys
 from attention_atlas.__main__ import door
 sys.path.insert(0, str(door().parent))  # as `streamlit run` does
 from streamlit.testing.v1 import AppTest
-home = AppTest.from_file(str(door()), default_timeout=60).run()
+home = AppTest.from_file(str(door().parent / "ui" / "door.py"), default_timeout=60).run()
 from ui.contents import ROOT, all_chapters
 print(len(home.exception), len(home.markdown) > 3, ROOT == door().parent, len(all_chapters()))
 """

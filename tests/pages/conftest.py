@@ -43,7 +43,7 @@ def open_page() -> Callable[..., AppTest]:
     """open_page("transformer", **query_params): the app with that chapter open, run once without an exception."""
 
     def run(chapter: str, **query_params: str) -> AppTest:
-        app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=120)
+        app = AppTest.from_file(str(ROOT / "ui" / "door.py"), default_timeout=120)
         for name, value in query_params.items():
             app.query_params[name] = value
         if chapter != "home":

@@ -129,7 +129,7 @@ def on_the_pool(runner: RemoteRunner, folders: Path, monkeypatch: pytest.MonkeyP
 
 def test_the_chapter_runs_on_the_pool(replicas: Pool, on_the_pool: None) -> None:
     """The Transformer's page, before and after a replica dies: the same translation, and every claim holds."""
-    app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=PATIENCE)
+    app = AppTest.from_file(str(ROOT / "ui" / "door.py"), default_timeout=PATIENCE)
     follow_link(app, "transformer").run()
     for text in ("He is at home.", "She reads a good book."):
         app.text_input(key="t-text").set_value(text).run()
@@ -156,7 +156,7 @@ def test_vision_and_the_lab_run_on_the_pool(
     further: tuple[str, list[str]],
 ) -> None:
     for section in further[1]:
-        app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=PATIENCE)
+        app = AppTest.from_file(str(ROOT / "ui" / "door.py"), default_timeout=PATIENCE)
         for name, value in {**asks, further[0]: section}.items():
             app.query_params[name] = value
         follow_link(app, page).run()

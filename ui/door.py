@@ -1,0 +1,9 @@
+"""What every visit runs: the window, the table of contents, and the chapter that the address asks for.
+
+It lies in here and not beside pages/: a folder of that name beside the script that Streamlit runs turns on its older
+page discovery, and the first visitor of a fresh server who follows a link is told that there is no such page.
+"""
+
+from ui.contents import enter
+
+enter().run()
