@@ -22,6 +22,8 @@ def training(chapter: Chapter, model: Translator) -> None:
         greedy=f"{scores['bleu_greedy']:.1f}",
         beam=f"{scores['bleu_beam_4']:.1f}",
     )
+    rows = "\n".join(f"| {english} | {french} |" for english, french in record["book_strings"].items())
+    chapter.text("lower", lower=f"{scores['bleu_lower_case']:.1f}", rows=rows)
     last = curve[-1]
     chapter.figure(
         "curve",

@@ -1,4 +1,4 @@
-"""Train a shipped model on any device: python -m viz_core.training NAME --data DIR --out DIR [--resume]."""
+"""Train a shipped model, or repeat a run of the book: python -m viz_core.training NAME --data DIR --out DIR."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from viz_core.runtime.device import best_device, describe_device
-from viz_core.training import classifiers, translators
+from viz_core.training import book, classifiers, translators
 
 RECIPES = {
     **{name: partial(translators.train, name) for name in translators.DESIGNS},
@@ -18,17 +18,28 @@ RECIPES = {
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m viz_core.training", description=__doc__)
-    parser.add_argument("name", choices=sorted(RECIPES), help="the model to train")
+    parser.add_argument("name", choices=sorted({*RECIPES, *book.RUNS}), help="the model to train")
     parser.add_argument("--data", type=Path, required=True, help="folder with the data; fetched into it where lacking")
     parser.add_argument("--out", type=Path, required=True, help="folder for checkpoint, curves, scores and card")
-    parser.add_argument("--minutes", type=float, help="stop, decayed to the end, after so many minutes of training")
     parser.add_argument("--epochs", type=int, help="passes over the data, instead of the recipe's")
-    parser.add_argument("--resume", action="store_true", help="go on from OUT/last.pt")
+    shipped = parser.add_argument_group("models that ship")
+    shipped.add_argument("--minutes", type=float, help="stop, decayed to the end, after so many minutes of training")
+    shipped.add_argument("--resume", action="store_true", help="go on from OUT/last.pt")
+    runs = parser.add_argument_group("the book's runs")
+    runs.add_argument("--seed", type=int, nargs="+", help="train once with each, side by side in the card")
+    runs.add_argument("--limit", type=int, help="so many examples to train on, for a first look")
     chosen = parser.parse_args(arguments)
+    of_the_book = chosen.name in book.RUNS
+    for option in ("minutes", "resume") if of_the_book else ("seed", "limit"):
+        if getattr(chosen, option) is not parser.get_default(option):
+            parser.error(f"--{option} is not for {chosen.name}")
     try:
         device = best_device()
         print(f"training {chosen.name} on {describe_device(device)}", flush=True)
-        RECIPES[chosen.name](chosen.data, chosen.out, device, chosen.minutes, chosen.epochs, chosen.resume)
+        if of_the_book:
+            book.RUNS[chosen.name](chosen.data, chosen.out, device, chosen.epochs, chosen.seed or (0,), chosen.limit)
+        else:
+            RECIPES[chosen.name](chosen.data, chosen.out, device, chosen.minutes, chosen.epochs, chosen.resume)
     except (ValueError, OSError) as error:
         print(f"cannot train {chosen.name}: {error}", file=sys.stderr)
         return 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from viz_core.training.sentence_pairs import ARCHIVE_URL, LICENCE, SOURCE, Split
 from viz_core.training.translation import Recipe, State
 
 BOOK_SENTENCES = ("Go.", "I lost.", "He's calm.", "I'm home.")
+BOOK_STRINGS = ("go .", "i lost .", "he's calm .", "i'm home .")  # the same as the book gives them to its model
 LENGTH_EDGES = (1, 5, 8, 11, 14, 17, 21)  # source tokens, end of sentence included
 
 
@@ -40,24 +42,28 @@ def export_translator(
     """Round to float16, score what ships on the test split, and write the five files of a checkpoint.
 
     Returns:
-        The scores: BLEU with all references, greedy and with beam 4.
+        The scores: BLEU with all references, greedy, with beam 4, and greedy where the English is in lower case.
     """
     digest = ship_weights(model, out / "model.safetensors")
     references = group_references(split.test)
     sentences = list(references)
     wanted = list(references.values())
+
+    def greedy(texts: Sequence[str]) -> list[str]:
+        return translate_all(model, tokenizer, texts, greedy_search, device)
+
     hypotheses = {
-        "greedy": translate_all(model, tokenizer, sentences, greedy_search, device),
+        "greedy": greedy(sentences),
         "beam_4": translate_all(model, tokenizer, sentences, beam_search, device, rows=32),
+        "lower_case": greedy([sentence.lower() for sentence in sentences]),
     }
     scores = {f"bleu_{search}": round(corpus_bleu(texts, wanted), 2) for search, texts in hypotheses.items()}
     lengths = [len(e.ids) + 1 for e in tokenizer.encode_batch(sentences)]
     training = {
         "curve": state.curve,
         "bleu_by_length": bleu_by_length(hypotheses["greedy"], wanted, lengths, LENGTH_EDGES),
-        "book_sentences": dict(
-            zip(BOOK_SENTENCES, translate_all(model, tokenizer, BOOK_SENTENCES, greedy_search, device), strict=True)
-        ),
+        "book_sentences": dict(zip(BOOK_SENTENCES, greedy(BOOK_SENTENCES), strict=True)),
+        "book_strings": dict(zip(BOOK_STRINGS, greedy(BOOK_STRINGS), strict=True)),
         "seconds": round(state.elapsed),
         "device": describe_device(device),
         "recipe": asdict(recipe),
@@ -88,33 +94,15 @@ def _card(
     split: Split,
     num_sentences: int,
 ) -> str:
-    scores, curve = published["scores"], training["curve"]
+    curve = training["curve"]
     best = min(point["validation_loss"] for point in curve)
-    bins = "\n".join(
-        f"| {b['from']} to {b['to']} | {b['sentences']:,} | {b['bleu']:.1f} |" for b in training["bleu_by_length"]
-    )
-    book = "\n".join(f"| {english} | {french} |" for english, french in training["book_sentences"].items())
     settings = settings_table(published["model"], training["recipe"])
     return f"""# {title}
 
 `{name}`: {description},
 {published["parameters"]:,} parameters, one matrix shared by both embeddings and the output layer. Weights in float16.
 
-## Scores
-
-On the {num_sentences:,} English sentences of the test split, all references, sacrebleu (13a tokens),
-with the float16 weights: greedy {scores["bleu_greedy"]:.1f}, beam 4 {scores["bleu_beam_4"]:.1f}.
-
-| source tokens | sentences | BLEU, greedy |
-| --- | --- | --- |
-{bins}
-
-The book's four sentences:
-
-| English | French |
-| --- | --- |
-{book}
-
+{_scores(published["scores"], training, num_sentences)}
 ## Data
 
 {SOURCE}; {ARCHIVE_URL}. Licence: {LICENCE}.
@@ -137,4 +125,37 @@ each; the weights are those with the lowest validation loss ({best:.3f} nats a t
 Short everyday sentences, as learners collect them: most have fewer than a dozen words. Long or specialised
 text, names it never met and anything but English come out poorly. Forms of address (tu, vous) and genders
 that English leaves open are chosen as the data happens to have them.
+"""
+
+
+def _scores(scores: dict[str, float], training: dict[str, Any], num_sentences: int) -> str:
+    """The card's section on how well the model does, and what it does badly."""
+    bins = "\n".join(
+        f"| {b['from']} to {b['to']} | {b['sentences']:,} | {b['bleu']:.1f} |" for b in training["bleu_by_length"]
+    )
+    sentences, strings = (
+        "\n".join(f"| {english} | {french} |" for english, french in training[name].items())
+        for name in ("book_sentences", "book_strings")
+    )
+    return f"""## Scores
+
+On the {num_sentences:,} English sentences of the test split, all references, sacrebleu (13a tokens),
+with the float16 weights: greedy {scores["bleu_greedy"]:.1f}, beam 4 {scores["bleu_beam_4"]:.1f}.
+With the same sentences in lower case, which it was not trained on: greedy {scores["bleu_lower_case"]:.1f}.
+
+| source tokens | sentences | BLEU, greedy |
+| --- | --- | --- |
+{bins}
+
+The book's four sentences:
+
+| English | French |
+| --- | --- |
+{sentences}
+
+The same four as the book gives them to its own model, in lower case and with a blank before each full stop:
+
+| English | French |
+| --- | --- |
+{strings}
 """

@@ -41,7 +41,7 @@ def load_pairs(folder: Path) -> list[Pair]:
         ValueError: if a file is cut short, or the archive is not the one whose checksum is known.
         OSError: if there is no data and none can be downloaded.
     """
-    return [pair for pair in map(_parse, _read(folder).splitlines()) if pair.english and pair.french]
+    return [pair for pair in map(_parse, read_text(folder).splitlines()) if pair.english and pair.french]
 
 
 def split_pairs(pairs: Sequence[Pair]) -> Split:
@@ -63,12 +63,13 @@ def group_references(pairs: Sequence[Pair]) -> dict[str, list[str]]:
     return references
 
 
-def _parse(line: str) -> Pair:
-    fields = line.split("\t")
-    return Pair(clean(fields[0]), clean(fields[1])) if len(fields) > 1 else Pair("", "")
+def read_text(folder: Path) -> str:
+    """The whole file, a pair a line, from fra.txt, fra.txt.gz or fra-eng.zip in `folder`, or the public archive.
 
-
-def _read(folder: Path) -> str:
+    Raises:
+        ValueError: if a file is cut short, or the archive is not the one whose checksum is known.
+        OSError: if there is no data and none can be downloaded.
+    """
     if (folder / "fra.txt").exists():
         return (folder / "fra.txt").read_text(encoding="utf-8")
     if (folder / "fra.txt.gz").exists():
@@ -80,3 +81,8 @@ def _read(folder: Path) -> str:
     content = fetch(ARCHIVE_URL, archive, ARCHIVE_SHA1, "sha1")
     with zipfile.ZipFile(io.BytesIO(content)) as opened:
         return opened.read("fra-eng/fra.txt").decode("utf-8")
+
+
+def _parse(line: str) -> Pair:
+    fields = line.split("\t")
+    return Pair(clean(fields[0]), clean(fields[1])) if len(fields) > 1 else Pair("", "")

@@ -80,6 +80,14 @@ def test_every_tab_opens_from_a_link(open_page: OpenPage, section: str) -> None:
     assert len(app.get("plotly_chart")) >= 1
 
 
+def test_training_says_what_lower_case_costs(open_page: OpenPage, translator: pretrained.Translator) -> None:
+    app = open_page("transformer", **{"t-text": "Go.", "t-section": "How it was trained"})
+    card = translator.card
+    assert f"**{card.scores['bleu_lower_case']:.1f}**" in texts(app)
+    for english, french in card.training["book_strings"].items():
+        assert f"| {english} | {french} |" in texts(app)
+
+
 def test_an_exercise_reveals_its_answer_only_after_a_guess(open_page: OpenPage) -> None:
     app = open_page("transformer", **{"t-text": "Go."})
     assert "Steps before it never see it" not in texts(app)

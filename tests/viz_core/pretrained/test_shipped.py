@@ -57,6 +57,17 @@ def test_the_books_four_sentences_are_right(translator: Translator, sample: obje
     assert max(book_bleu(clean(found).lower().split(), clean(r).lower().split()) for r in references) == 1.0
 
 
+@pytest.mark.parametrize("name", [NAME, "bahdanau-en-fr", "seq2seq-en-fr"])
+def test_it_does_with_the_books_own_strings_what_its_card_says(name: str) -> None:
+    model = load(name)
+    strings = model.card.training["book_strings"]
+    assert list(strings) == ["go .", "i lost .", "he's calm .", "i'm home ."]
+    for english, french in strings.items():
+        assert model.translate(english).text == french
+        assert f"| {english} | {french} |" in model.card.text
+    assert 0 < model.card.scores["bleu_lower_case"] < model.card.scores["bleu_greedy"]
+
+
 def test_the_card_names_its_data_and_their_licence(translator: Translator) -> None:
     assert "CC BY 2.0" in translator.card.text
     assert "tatoeba.org" in translator.card.licence

@@ -20,7 +20,7 @@ from viz_core.pretrained.bleu import corpus_bleu
 from viz_core.pretrained.decoding import beam_search, greedy_search
 from viz_core.pretrained.tokenization import train_tokenizer
 from viz_core.training.evaluation import translate_all
-from viz_core.training.export import BOOK_SENTENCES, LENGTH_EDGES, export_translator
+from viz_core.training.export import BOOK_SENTENCES, BOOK_STRINGS, LENGTH_EDGES, export_translator
 from viz_core.training.sentence_pairs import Pair, Split
 from viz_core.training.translation import Recipe, State
 
@@ -110,6 +110,18 @@ def test_scores_equal_a_recomputation_from_the_files(exported: Exported) -> None
         assert exported.read("config.json")["scores"][key] == expected
 
 
+def test_the_score_in_lower_case_equals_a_recomputation(exported: Exported) -> None:
+    references: dict[str, list[str]] = {}
+    for pair in exported.split.test:
+        references.setdefault(pair.english, []).append(pair.french)
+    translator = load(NAME, device="cpu", folder=exported.out.parent)
+    lower = [english.lower() for english in references]
+    assert lower[:2] == ["go.", "i lost."]
+    texts = translate_all(translator.model, translator.tokenizer, lower, greedy_search, torch.device("cpu"))
+    expected = round(corpus_bleu(texts, list(references.values())), 2)
+    assert exported.scores["bleu_lower_case"] == exported.read("config.json")["scores"]["bleu_lower_case"] == expected
+
+
 def test_config_says_what_the_model_is(exported: Exported) -> None:
     config = exported.read("config.json")
     assert (config["title"], config["task"]) == ("A test", "translation")
@@ -124,6 +136,7 @@ def test_training_record(exported: Exported) -> None:
     assert training["device"].startswith("CPU")
     assert training["recipe"]["epochs"] == 7
     assert list(training["book_sentences"]) == ["Go.", "I lost.", "He's calm.", "I'm home."] == list(BOOK_SENTENCES)
+    assert list(training["book_strings"]) == ["go .", "i lost .", "he's calm .", "i'm home ."] == list(BOOK_STRINGS)
     bins = training["bleu_by_length"]
     tokenizer = Tokenizer.from_file(str(exported.out / "tokenizer.json"))
     sentences = {pair.english for pair in exported.split.test}
@@ -144,6 +157,8 @@ def test_card_for_people(exported: Exported) -> None:
         f"{parameters:,} parameters",
         "10 English sentences",
         f"greedy {exported.scores['bleu_greedy']:.1f}, beam 4 {exported.scores['bleu_beam_4']:.1f}",
+        f"not trained on: greedy {exported.scores['bleu_lower_case']:.1f}.",
+        "| he's calm . |",
         "22 pairs to train on,\n2 to validate, 11 to test",
         "1.8 epochs in 1:02:03 on CPU",
         "(2.500 nats a token)",
@@ -158,8 +173,8 @@ def test_card_for_people(exported: Exported) -> None:
 
 def test_the_exported_folder_translates(exported: Exported) -> None:
     translator = load(NAME, device="cpu", folder=exported.out.parent)
-    book = exported.read("training.json")["book_sentences"]
-    for english in BOOK_SENTENCES:
+    book = exported.read("training.json")["book_sentences"] | exported.read("training.json")["book_strings"]
+    for english in (*BOOK_SENTENCES, *BOOK_STRINGS):
         result = translator.translate(english)
         n = min(len(result.text), len(book[english]))
         assert result.text[:n] == book[english][:n]  # cut at different lengths where they do not end

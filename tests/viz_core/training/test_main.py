@@ -13,6 +13,7 @@ import torch
 
 from viz_core.pretrained import build_translation_model, load
 from viz_core.training import __main__ as command
+from viz_core.training import book
 from viz_core.training import translation as loop
 from viz_core.training.__main__ import main
 from viz_core.training.translators import DESIGNS
@@ -106,6 +107,35 @@ def test_arguments_reach_the_recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         (Path("d"), Path("o"), cpu, None, None, False),
         (Path("d"), Path("o"), cpu, 2.5, 4, True),
     ]
+
+
+def test_arguments_reach_a_run_of_the_book(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[Any, ...]] = []
+    monkeypatch.setitem(book.RUNS, "book-vit", lambda *arguments: seen.append(arguments))
+    cpu = torch.device("cpu")
+    assert main(["book-vit", "--data", "d", "--out", "o"]) == 0
+    assert main(["book-vit", "--data", "d", "--out", "o", "--epochs", "3", "--seed", "0", "7", "--limit", "9"]) == 0
+    assert seen == [(Path("d"), Path("o"), cpu, None, (0,), None), (Path("d"), Path("o"), cpu, 3, [0, 7], 9)]
+
+
+@pytest.mark.parametrize(
+    ("name", "option"),
+    [("book-vit", "--resume"), ("book-transformer", "--minutes=3"), (NAME, "--seed=1"), (NAME, "--limit=0")],
+)
+def test_what_only_the_other_kind_takes(name: str, option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main([name, "--data", "d", "--out", "o", option])
+    assert stopped.value.code == 2
+    assert f"{option.split('=')[0]} is not for {name}" in capsys.readouterr().err
+
+
+def test_a_run_of_the_book_from_the_command(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "out"
+    arguments = ["book-transformer", "--data", str(data), "--out", str(out), "--epochs", "1", "--limit"]
+    assert main([*arguments, "20"]) == 0
+    assert "| he's calm . | il est mouillé . | 0.658 |" in (out / "card.md").read_text(encoding="utf-8")
+    assert main([*arguments, "200"]) == 1
+    assert "cannot train book-transformer: expected more than 200 sentence pairs, got 200" in capsys.readouterr().err
 
 
 def no_network(*_: object, **__: object) -> None:
