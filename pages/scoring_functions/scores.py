@@ -1,4 +1,4 @@
-"""Dot, scaled dot, general and additive scores on the same queries and keys."""
+"""Every scoring function of the register on the same queries and keys."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import streamlit as st
 from ui.chapter import Chapter
 from ui.compute import computed
 from viz_core.figures.number_grid import number_grid
+from viz_core.lessons.scoring_functions.functions import FUNCTIONS
 from viz_core.lessons.scoring_functions.score_contest import (
     Entry,
     additive_loop_error,
@@ -25,7 +26,7 @@ ROUNDING = 1e-5  # sums of up to 1,024 terms in float32
 
 
 def four_scores(chapter: Chapter) -> None:
-    """Dot, scaled dot, general and additive on the same queries and keys."""
+    """Every scoring function on the same queries and keys: its scores or weights, what it finds, what it costs."""
     controls = chapter.controls
     chapter.text("scores")
     name = controls.choice("scene", tuple(SCENES), "alike")
@@ -40,12 +41,13 @@ def four_scores(chapter: Chapter) -> None:
     d_q, d_k = scene.widths
     batch, n = scene.queries.shape[:2]
     chapter.text(f"scene.{name}", queries=batch * n, keys=scene.keys.shape[1], d_q=d_q, d_k=d_k)
-    for pair in (("dot", "scaled"), ("general", "additive")):
-        for column, one in zip(st.columns(2), pair, strict=True):
-            with column, st.container(border=True, key=f"card-{one}"):
-                chapter.text(f"formula.{one}", d_q=d_q, d_k=d_k, h=hidden)
-                _score_map(chapter, entries[one], shown, batch)
-                if entries[one].scores is None:
+    for start in range(0, len(FUNCTIONS), 2):
+        for column, function in zip(st.columns(2), FUNCTIONS[start : start + 2], strict=False):
+            with column, st.container(border=True, key=f"card-{function.name}"):
+                entry = entries[function.name]
+                chapter.text(f"formula.{function.name}", d_q=d_q, d_k=d_k, h=hidden, formula=function.formula)
+                _score_map(chapter, entry, shown, batch)
+                if entry.scores is None:
                     st.info(chapter.words("undefined", d_q=d_q, d_k=d_k), icon=":material/block:")
     chapter.look_for(f"scene-{name}")
     _costs(chapter, entries)
@@ -92,4 +94,4 @@ def _costs(chapter: Chapter, entries: dict[str, Entry]) -> None:
 
 @computed()
 def _contest(scene: str, num_hiddens: int, steps: int, seed: int) -> dict[str, Entry]:
-    return contest(SCENES[scene](seed), num_hiddens, steps, seed)
+    return contest(SCENES[scene](seed), num_hiddens, steps, seed, FUNCTIONS)

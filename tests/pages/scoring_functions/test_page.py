@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import math
 import re
+import shutil
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
 from streamlit.testing.v1 import AppTest
 
 from tests.pages.reading import marks
+from ui import words
 from viz_core.attention import masked_softmax
+from viz_core.lessons.scoring_functions.functions import FUNCTIONS, Cost, ScoringFunction
 from viz_core.lessons.scoring_functions.scaling import measure_width
 from viz_core.lessons.scoring_functions.score_contest import contest
 from viz_core.lessons.scoring_functions.score_scenes import SCENES
@@ -227,6 +231,42 @@ def test_four_scores_of_every_scene(open_page: OpenPage, scene: str) -> None:
     assert re.findall(r"own key: \d+%", texts(app)) == found
     assert list(app.dataframe[0].value["Parameters"]) == [entry.parameters for entry in entries.values()]
     assert all(holds for holds, _ in marks(app).values())
+
+
+def test_a_fifth_score_is_one_entry_and_its_words(
+    open_page: OpenPage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """-||q - k||^2, entered in the register alone: its map, its formula, its line in the table."""
+    distance = ScoringFunction(
+        "distance",
+        r"-\lVert q - k \rVert^2",
+        lambda _, q, k: -torch.cdist(q, k).square(),
+        lambda sizes: Cost(0, sizes.batch * sizes.queries * sizes.keys * sizes.widths.key_size),
+        one_width=True,
+    )
+    monkeypatch.setattr("pages.scoring_functions.scores.FUNCTIONS", (*FUNCTIONS, distance))
+    monkeypatch.setattr(words, "TEXT", Path(shutil.copytree(words.TEXT, tmp_path / "text")))
+    with (words.TEXT / "en" / f"{CHAPTER}.md").open("a", encoding="utf-8") as file:
+        file.write("\n## option.distance\nDistance\n\n## formula.distance\n**Distance** ${formula}$\n")
+    app = open_page(CHAPTER, **{"sf-section": TABS[2], "sf-draw": "987"})  # results are kept: a draw of its own
+    assert len(app.get("plotly_chart")) == FIGURES + 5
+    assert "Distance: a map with queries in rows" in alts(app)
+    assert any(element.value == r"**Distance** $-\lVert q - k \rVert^2$" for element in app.markdown)
+    assert re.findall(r"own key: (\d+)%", texts(app))[4] == "100"
+    table = app.dataframe[0].value
+    assert list(table["Score"])[4] == "Distance"
+    assert (table["Parameters"][4], table["Multiplications for all pairs"][4]) == (0, 36 * 8)
+
+
+def test_the_formulas_are_those_of_the_register(open_page: OpenPage) -> None:
+    said = texts(open_page(CHAPTER, **{"sf-section": TABS[2]}))
+    for line in (
+        "**Dot product** $;q^top k$",
+        "**Scaled dot product** $;q^top k / sqrt d$",
+        "**General** $;q^top M k$, with $M$ of 8 × 8 numbers",
+        "**Additive** $;w_v^top tanh(W_q q + W_k k)$, with 8 hidden units",
+    ):
+        assert line in said
 
 
 def test_learning_finds_the_pairs_that_dot_products_lose(open_page: OpenPage) -> None:

@@ -1,22 +1,26 @@
-"""Four scoring functions on the same queries and keys: what each makes of them, and what it costs."""
+"""Scoring functions on the same queries and keys: what each makes of them, and what it costs."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float
-from torch import Tensor
 
 from viz_core.attention.masking import masked_softmax
-from viz_core.attention.scoring import dot_scores, general_scores, scaled_dot_scores
-from viz_core.lessons.scoring_functions.score_scenes import Scene, make_additive, make_matrix
-
-SCORES = ("dot", "scaled", "general", "additive")
-Score = Callable[[], Float[Tensor, "batch queries keys"]]
+from viz_core.attention.scoring import dot_scores, general_scores
+from viz_core.lessons.scoring_functions.functions import (
+    FUNCTIONS,
+    Cost,
+    Scores,
+    ScoringFunction,
+    Sizes,
+    make_additive,
+)
+from viz_core.lessons.scoring_functions.score_scenes import Scene
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,73 +35,62 @@ class Entry:
     """
 
     name: str
-    scores: Float[Tensor, "batch queries keys"] | None
-    weights: Float[Tensor, "batch queries keys"] | None
+    scores: Scores | None
+    weights: Scores | None
     found: float
     parameters: int
     multiplications: int
 
 
-def contest(scene: Scene, num_hiddens: int, steps: int, seed: int = 0) -> dict[str, Entry]:
-    """Score the scene four ways; general and additive learn first, `steps` steps of Adam.
+def contest(
+    scene: Scene,
+    num_hiddens: int,
+    steps: int,
+    seed: int = 0,
+    functions: Sequence[ScoringFunction[Any]] = FUNCTIONS,
+) -> dict[str, Entry]:
+    """Score the scene by every function; those with parameters learn first, `steps` steps of Adam.
 
-    They lower the cross-entropy of each query's own key. Dot and scaled dot have nothing to learn.
+    They lower the cross-entropy of each query's own key.
 
     Raises:
         ValueError: if steps is negative, or steps are asked for on a scene that pairs nothing.
     """
     if steps < 0 or (steps and not scene.paired):
         raise ValueError(f"steps: expected {'at least 0' if scene.paired else '0 on unpaired queries'}, got {steps}")
-    queries, keys = scene.queries, scene.keys
-    M = make_matrix(scene, seed).requires_grad_()
-    layer = make_additive(scene, num_hiddens, seed)
-    learned: dict[str, tuple[Score, list[Tensor]]] = {
-        "general": (lambda: general_scores(queries, keys, M), [M]),
-        "additive": (lambda: layer.score(queries, layer.W_k(keys)), list(layer.parameters())),
-    }
-    scored = {name: _learn(score, parameters, steps) for name, (score, parameters) in learned.items()}
-    if queries.shape[-1] == keys.shape[-1]:
-        scored |= {"dot": dot_scores(queries, keys), "scaled": scaled_dot_scores(queries, keys)}
-    return {name: _entry(name, scored.get(name), scene, num_hiddens) for name in SCORES}
+    sizes = scene.sizes(num_hiddens)
+    scored = {f.name: _learn(f, scene, sizes, steps, seed) for f in functions if f.takes(sizes.widths)}
+    return {f.name: _entry(f.name, scored.get(f.name), scene, f.cost(sizes)) for f in functions}
 
 
-def _learn(score: Score, parameters: list[Tensor], steps: int) -> Float[Tensor, "batch queries keys"]:
-    optimizer = torch.optim.Adam(parameters, lr=0.05)
-    with torch.enable_grad():
-        for _ in range(steps):
-            scores = score()
-            target = torch.arange(scores.shape[1]).expand(scores.shape[:2])
-            optimizer.zero_grad()
-            F.cross_entropy(scores.flatten(0, 1), target.flatten()).backward()
-            optimizer.step()
+def _learn(function: ScoringFunction[Any], scene: Scene, sizes: Sizes, steps: int, seed: int) -> Scores:
+    learned = function.fresh(sizes.widths, seed)
+    parameters = list(learned.parameters())
+    if parameters and steps:
+        optimizer = torch.optim.Adam(parameters, lr=0.05)
+        target = torch.arange(sizes.queries).repeat(sizes.batch)
+        with torch.enable_grad():
+            for _ in range(steps):
+                optimizer.zero_grad()
+                scores = function.scores(learned, scene.queries, scene.keys)
+                F.cross_entropy(scores.flatten(0, 1), target).backward()
+                optimizer.step()
     with torch.no_grad():
-        return score()
+        return function.scores(learned, scene.queries, scene.keys)
 
 
-def _entry(name: str, scores: Tensor | None, scene: Scene, num_hiddens: int) -> Entry:
+def _entry(name: str, scores: Scores | None, scene: Scene, cost: Cost) -> Entry:
     weights = None if scores is None else masked_softmax(scores, scene.valid_lens)
     found = math.nan
     if weights is not None and scene.paired:
         found = float((weights.argmax(dim=-1) == torch.arange(weights.shape[1])).float().mean())
-    return Entry(name, scores, weights, found, *_cost(name, scene, num_hiddens))
-
-
-def _cost(name: str, scene: Scene, h: int) -> tuple[int, int]:
-    """Parameters, and multiplications for all pairs."""
-    batch, n, d_q = scene.queries.shape
-    m, d_k = scene.keys.shape[1:]
-    return {
-        "dot": (0, batch * n * m * d_k),
-        "scaled": (0, batch * n * m * (d_k + 1)),
-        "general": (d_q * d_k, batch * (n * d_q * d_k + n * m * d_k)),
-        "additive": (h * (d_q + d_k + 1), batch * h * (n * d_q + m * d_k + n * m)),
-    }[name]
+    return Entry(name, scores, weights, found, *cost)
 
 
 @torch.no_grad()
 def additive_loop_error(scene: Scene, num_hiddens: int, seed: int = 0) -> float:
     """max |additive scores - the same, one pair at a time in float64|."""
-    layer = make_additive(scene, num_hiddens, seed)
+    layer = make_additive(scene.sizes(num_hiddens).widths, seed)
     fast = layer.score(scene.queries, layer.W_k(scene.keys))
     W_q, W_k, w_v = (weight.double() for weight in (layer.W_q.weight, layer.W_k.weight, layer.w_v.weight[0]))
     worst = 0.0

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from viz_core.attention.additive import AdditiveAttention
+from viz_core.lessons.scoring_functions.functions import Sizes, Widths, make_additive
 
 NUM_PAIRS = 6
 NOISE = 0.15
@@ -32,6 +32,11 @@ class Scene:
     @property
     def widths(self) -> tuple[int, int]:
         return self.queries.shape[-1], self.keys.shape[-1]
+
+    def sizes(self, num_hiddens: int) -> Sizes:
+        """What a scoring function is made for, and what its cost depends on."""
+        batch, n = self.queries.shape[:2]
+        return Sizes(batch, n, self.keys.shape[1], Widths(*self.widths, num_hiddens))
 
 
 def alike(seed: int = 0, d: int = 8) -> Scene:
@@ -64,28 +69,6 @@ def the_books(seed: int = 0) -> Scene:
 SCENES: dict[str, Callable[[int], Scene]] = {"alike": alike, "turned": turned, "widths": widths, "book": the_books}
 
 
-def make_additive(scene: Scene, num_hiddens: int, seed: int = 0) -> AdditiveAttention:
-    """Additive attention for a scene's widths, its weights drawn from a generator of their own.
-
-    Raises:
-        ValueError: if num_hiddens is < 1.
-    """
-    if num_hiddens < 1:
-        raise ValueError(f"num_hiddens: expected at least 1, got {num_hiddens}")
-    layer = AdditiveAttention(*scene.widths, num_hiddens).eval()
-    generator = torch.Generator().manual_seed(seed)  # not torch's own: visitors share that one
-    with torch.no_grad():
-        for parameter in layer.parameters():
-            parameter.normal_(0, parameter.shape[-1] ** -0.5, generator=generator)
-    return layer
-
-
-def make_matrix(scene: Scene, seed: int = 0) -> Float[Tensor, "query_size key_size"]:
-    """A random M for `general_scores`, small enough that scores start near 1."""
-    query_size, key_size = scene.widths
-    return _normal(seed, query_size, key_size) * (query_size * key_size) ** -0.5
-
-
 @torch.inference_mode()
 def book_example_error() -> float:
     """max |additive attention - (2, 3, 4, 5), (10, 11, 12, 13)| on the book's toy with values 0 to 39.
@@ -95,7 +78,7 @@ def book_example_error() -> float:
     """
     scene = the_books()
     values = torch.arange(40.0).reshape(1, 10, 4).repeat(2, 1, 1)
-    output = make_additive(scene, 8)(scene.queries, scene.keys, values, scene.valid_lens)
+    output = make_additive(scene.sizes(8).widths)(scene.queries, scene.keys, values, scene.valid_lens)
     expected = torch.tensor([[[2.0, 3, 4, 5]], [[10.0, 11, 12, 13]]])
     return float((output - expected).abs().max())
 

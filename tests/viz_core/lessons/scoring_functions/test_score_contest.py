@@ -7,8 +7,8 @@ import math
 import pytest
 import torch
 
+from viz_core.lessons.scoring_functions.functions import BY_NAME
 from viz_core.lessons.scoring_functions.score_contest import (
-    SCORES,
     additive_loop_error,
     contest,
     general_identity_error,
@@ -17,7 +17,6 @@ from viz_core.lessons.scoring_functions.score_contest import (
 from viz_core.lessons.scoring_functions.score_scenes import (
     SCENES,
     book_example_error,
-    make_additive,
     the_books,
     turned,
     widths,
@@ -53,7 +52,7 @@ def test_scaled_is_dot_divided_by_the_root() -> None:
 
 def test_dot_products_are_not_defined_for_two_widths() -> None:
     entries = contest(widths(), 4, 0)
-    assert list(entries) == list(SCORES)
+    assert list(entries) == list(BY_NAME)
     assert [name for name, entry in entries.items() if entry.scores is None] == ["dot", "scaled"]
     assert math.isnan(entries["dot"].found)
 
@@ -74,7 +73,6 @@ def test_costs_counted_by_hand() -> None:
     entries = contest(widths(), 3, 0)
     assert (entries["general"].parameters, entries["general"].multiplications) == (40, 6 * 40 + 36 * 2)
     assert (entries["additive"].parameters, entries["additive"].multiplications) == (69, 3 * (120 + 12 + 36))
-    assert sum(p.numel() for p in make_additive(widths(), 3).parameters()) == 69
     same = contest(SCENES["alike"](0), 3, 0)
     assert (same["dot"].parameters, same["dot"].multiplications) == (0, 36 * 8)
     assert (same["scaled"].parameters, same["scaled"].multiplications) == (0, 36 * 9)
@@ -124,4 +122,4 @@ def test_refuses_what_cannot_be_learned() -> None:
     with pytest.raises(ValueError, match="steps: expected 0 on unpaired queries, got 10"):
         contest(the_books(), 4, 10)
     with pytest.raises(ValueError, match="num_hiddens: expected at least 1, got 0"):
-        make_additive(turned(), 0)
+        contest(turned(), 0, 0)
