@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from benchmarks.memory import fits
+from benchmarks.memory import MB, Peak, fits
 from benchmarks.random_models import bert, forward, random_tokens
 from benchmarks.recording import PEERS, eager_bytes
 from benchmarks.report import Row
 from benchmarks.sampling import in_turns, milliseconds, stopwatch
-from viz_core.trace import Trace
+from viz_core.trace import Trace, attend, record
 
 SIZES = (128, 512, 2048, 4096)
 LAYER, HEAD, TILE = 3, 5, 256
 THUMBNAIL = 64
-QUICK = {"sizes": (64,), "samples": 1}
+CAUSAL = 16_384
+"""Tokens of the map of which a causal tile and thumbnail are held against the same without a mask."""
+CAUSAL_HEADS, WIDTH = 1, 64
+QUICK = {"sizes": (64,), "samples": 1, "causal": 256}
 
 
-def measure(device: str = "cpu", sizes: Sequence[int] = SIZES, samples: int = 9) -> list[Row]:
+def measure(device: str = "cpu", sizes: Sequence[int] = SIZES, samples: int = 9, causal: int = CAUSAL) -> list[Row]:
     """Milliseconds of each look alone, and of a forward pass with a look, which is what a reader waits for."""
     rows = []
     ours, eager = bert("record", device), bert("eager", device)
@@ -42,7 +46,37 @@ def measure(device: str = "cpu", sizes: Sequence[int] = SIZES, samples: int = 9)
             rows.append(Row(what, "ms", times[f"ours {name}"], PEERS["eager"], peer, note=note))
         del trace, maps, calls
         rows.append(_forward_and_look(ours, eager if possible else None, tokens, device, samples, note))
+    return rows + _causal(causal, device, samples)
+
+
+def _causal(n: int, device: str, samples: int) -> list[Row]:
+    """One head's tile and thumbnail of a causal map, in time and memory, beside those of a map without a mask."""
+    queries, keys = (torch.randn(1, CAUSAL_HEADS, n, WIDTH, device=device) for _ in range(2))
+    with torch.inference_mode(), record() as trace:
+        attend(queries, keys, keys, causal=True, site="causal")
+        attend(queries, keys, keys, site="plain")
+    some = slice(n // 2, n // 2 + TILE)
+    rows = []
+    for name, look in {
+        f"one tile of {TILE} x {TILE}": lambda call: call.weights(head=0, queries=some, keys=slice(0, TILE)),
+        "thumbnail": lambda call: call.overview(THUMBNAIL),
+    }.items():
+        calls = {site: partial(look, trace[site]) for site in trace.sites}
+        times = milliseconds(in_turns(calls, stopwatch(device), samples=samples, most_seconds=60))
+        what = f"{name} of a causal head, {n:,} tokens"
+        rows.append(Row(what, "ms", times["causal"], "no mask", times["plain"], target=1.5, relative=True))
+        peaks = {site: _peak(call, device) for site, call in calls.items()}
+        if peaks["causal"] is not None and peaks["plain"] is not None:
+            ours, plain = ((peaks[site] / MB,) for site in ("causal", "plain"))
+            rows.append(Row(f"peak memory of it: {what}", "MB", ours, "no mask", plain, target=1.5, relative=True))
     return rows
+
+
+def _peak(look: Callable[[], object], device: str) -> float | None:
+    peak = Peak(device)
+    peak.start()
+    look()
+    return peak.stop()
 
 
 def our_looks(trace: Trace) -> dict[str, object]:

@@ -82,6 +82,6 @@ class TextInput:
             return self._reader.read(ids)
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text that these tokens are, without special ones."""
+        """The text that these tokens are, without special ones; its line breaks stay, blanks around it go."""
         with self._lock:
-            return str(self._tokenizer.decode(list(ids), skip_special_tokens=True)).strip()
+            return str(self._tokenizer.decode(list(ids), skip_special_tokens=True)).strip(" ")

@@ -56,7 +56,8 @@ def attention_weights(
         mask = past if mask is None else mask & past
     if mask is not None:
         scores = torch.where(mask, scores, -torch.inf)
-    return row_softmax(scores)
+    # Without mask and bias every query sees a key.
+    return torch.softmax(scores, dim=-1) if mask is None and bias is None else row_softmax(scores)
 
 
 def row_softmax(scores: Float[Tensor, "*batch keys"]) -> Float[Tensor, "*batch keys"]:
@@ -65,10 +66,12 @@ def row_softmax(scores: Float[Tensor, "*batch keys"]) -> Float[Tensor, "*batch k
     Its gradients are finite there too: softmax of a row of -inf is 0 / 0, so where gradients are wanted such a row is
     given harmless scores before, and zeros after.
     """
-    empty = (scores == -torch.inf).all(dim=-1, keepdim=True)
+    if not scores.shape[-1]:
+        return scores
+    empty = scores.amax(dim=-1, keepdim=True) == -torch.inf
     if scores.requires_grad:
-        scores = scores.masked_fill(empty, 0.0)
-    return torch.softmax(scores, dim=-1).masked_fill(empty, 0.0)
+        return torch.softmax(scores.masked_fill(empty, 0.0), dim=-1).masked_fill(empty, 0.0)
+    return torch.softmax(scores, dim=-1).masked_fill_(empty, 0.0)
 
 
 def causal_mask(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -55,13 +56,14 @@ class AttentionView:
 
 
 def group_calls(
-    calls: Iterable[AttentionCall], tokens: Mapping[str, Sequence[str]], row: int = 0
+    calls: Iterable[AttentionCall], tokens: Mapping[str, Sequence[object]], row: int = 0
 ) -> tuple[MapGroup, ...]:
     """The calls of a trace as groups: one for each stack and kind, whose maps are equally large.
 
     Args:
         calls: a trace, or some of its calls.
-        tokens: by the name of the stack ("encoder", "decoder"); queries of a stack are its tokens,
+        tokens: texts, or the tokens of a run of a Hugging Face model, by the name of the stack ("encoder",
+            "decoder"); queries of a stack are its tokens,
             keys of its cross-attention those of the other stack. Where they are not as many as the
             maps are large, positions are shown instead.
         row: which row of the batch.
@@ -75,7 +77,7 @@ def group_calls(
         label = f"{stack} {kind}" if stack != kind else stack
         groups.append(
             MapGroup(
-                f"{number}-{kind}"[:32].lower(),
+                _identity(number, kind),
                 label,
                 stack,
                 source,
@@ -88,5 +90,12 @@ def group_calls(
     return tuple(groups)
 
 
-def _named(tokens: Sequence[str] | None, count: int) -> tuple[str, ...]:
-    return tuple(tokens) if tokens is not None and len(tokens) == count else tuple(map(str, range(count)))
+def _identity(number: int, kind: str) -> str:
+    """A group's name in addresses: whatever a site is called, letters, digits and hyphens."""
+    return re.sub(r"[^a-z0-9]+", "-", f"{number} {kind}".lower())[:32].strip("-")
+
+
+def _named(tokens: Sequence[object] | None, count: int) -> tuple[str, ...]:
+    """Tokens by their labels, where they are not texts themselves; numbers where they are not as many as asked."""
+    named = tokens if tokens is not None and len(tokens) == count else range(count)
+    return tuple(str(getattr(token, "label", token)) for token in named)

@@ -47,6 +47,10 @@ def test_a_decoder_continues_as_told(tiny_model: TinyModel) -> None:
     assert "".join(token.label for token in run.tokens).replace("·", " ") == "The cat sat on the mat"
 
 
+def test_line_breaks_of_what_is_written_stay(tiny_model: TinyModel) -> None:
+    assert tiny_model("gpt2").run("The cat", target=" sat\n on the mat\n").text == "sat\n on the mat\n"
+
+
 def test_only_reading_writes_nothing(tiny_model: TinyModel) -> None:
     run = tiny_model("llama").run(TEXT, max_new_tokens=0)
     assert (run.text, run.complete, run.num_prompt_tokens) == ("", True, len(run.tokens))

@@ -8,6 +8,7 @@ from pathlib import Path
 import torch
 
 from tests.viz_core.view.attention_groups import make_group
+from viz_core.hub import Token
 from viz_core.trace import attend, record
 from viz_core.view.components import read_component
 from viz_core.view.notebook import AttentionView, group_calls
@@ -65,6 +66,18 @@ def test_calls_are_grouped_by_stack_and_kind():
     encoder, cross = group_calls(trace, {"encoder": ("a", "b", "c")})
     assert (encoder.label, len(encoder.calls), encoder.key_tokens) == ("encoder self", 2, ("a", "b", "c"))
     assert (cross.query_tokens, cross.key_tokens) == (("0", "1"), ("a", "b", "c"))
+
+
+def test_any_site_and_any_tokens_can_be_shown():
+    """Sites with "/" and blanks (merged runs, names of one's own), and tokens of a Hugging Face model's run."""
+    x = torch.randn(1, 2, 2, 4)
+    with record() as trace:
+        attend(x, x, x, site="my run/block 0.0.self attention")
+    tokens = [Token(1, "The", "The"), Token(2, " cat", "·cat")]
+    (group,) = group_calls(trace, {"my run/block 0": tokens})
+    assert group.id == "0-self-attention"
+    assert group.query_tokens == group.key_tokens == ("The", "·cat")
+    assert AttentionView((group,))._repr_html_().startswith("<iframe srcdoc=")
 
 
 def test_every_word_that_the_scripts_name_is_there():
