@@ -12,6 +12,7 @@ from streamlit import config
 from streamlit.testing.v1 import AppTest
 
 from tests.pages.reading import follow_link
+from tests.tiny_vit import COLOUR, GREY, write_tiny_vit
 from viz_core import pretrained
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -36,6 +37,24 @@ def offline_lab(folders: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     st.cache_data.clear()
     yield
     st.cache_data.clear()
+
+
+@pytest.fixture(scope="session")
+def vision_checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with two small vision models, named as those that ship."""
+    folder = tmp_path_factory.mktemp("checkpoints")
+    write_tiny_vit(folder, GREY)
+    write_tiny_vit(folder, COLOUR)
+    return folder
+
+
+@pytest.fixture
+def small_vision_models(vision_checkpoints: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The two small models in place of those that ship."""
+    monkeypatch.setattr(pretrained, "CHECKPOINTS", vision_checkpoints)
+    st.cache_resource.clear()
+    yield
+    st.cache_resource.clear()
 
 
 @pytest.fixture

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
+import numpy as np
 from streamlit.testing.v1 import AppTest
 from streamlit.util import calc_hash
+
+from viz_core.figures.framing import unframe
 
 
 def follow_link(app: AppTest, chapter: str) -> AppTest:
@@ -34,3 +38,24 @@ def marks(app: AppTest) -> dict[str, tuple[bool, str]]:
 def badges(app: AppTest) -> dict[str, bool]:
     """What each claim says, and whether it holds."""
     return {said: holds for said, (holds, _) in marks(app).items()}
+
+
+def figures_alt(app: AppTest) -> str:
+    """What its figures are for who cannot see them."""
+    return "\n".join(chart.proto.alt for chart in app.get("plotly_chart"))
+
+
+def with_data(app: AppTest) -> list[Any]:
+    """The components that were handed data; each has another that only brings its code."""
+    packed = b"\x1f\x8b"  # gzip: scripts
+    sent = [component for component in app.get("bidi_component") if component.proto.bytes]
+    return [component for component in sent if not component.proto.bytes.startswith(packed)]
+
+
+def heatmap(app: AppTest, place: int = 0) -> tuple[dict[str, Any], np.ndarray]:
+    """Header and pixels of a heatmap on the page."""
+    data = with_data(app)[place].proto.bytes
+    header, start = unframe(data)
+    size = header["rows"] * header["columns"]
+    pixels = np.frombuffer(data, np.uint8, size, start + header["pixels"])
+    return header, pixels.reshape(header["rows"], header["columns"])

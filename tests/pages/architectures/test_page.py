@@ -157,35 +157,3 @@ def test_the_stopwatch_stops_where_it_is(open_page: OpenPage) -> None:
     assert 1 <= done < 25
     app.run()
     assert f"Stopped after {done} of 25" in texts(app)
-
-
-def test_an_absent_device_is_a_sentence(open_page: OpenPage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ATLAS_DEVICE", "cuda:7")
-    app = open_page(CHAPTER, **{"a-section": STOPWATCH})
-    assert any("ATLAS_DEVICE='cuda:7'" in error.value.replace("\\", "") for error in app.error)
-
-
-@pytest.mark.parametrize(
-    ("parameter", "value", "label"),
-    [
-        ("a-n", "1", "Tokens n"),
-        ("a-n", "1e99", "Tokens n"),
-        ("a-d", "0", "Width d"),
-        ("a-k", "0", "Kernel k of the convolution"),
-        ("a-k", "nan", "Kernel k of the convolution"),
-        ("a-r", "-3", "Window r of restricted attention"),
-        ("a-from", "0", "From token"),
-        ("a-to", "99", "To token"),
-        ("a-show", "<script>", "What to compare"),
-    ],
-)
-def test_hostile_parameters_fall_back_and_say_so(open_page: OpenPage, parameter: str, value: str, label: str) -> None:
-    app = open_page(CHAPTER, **{parameter: value})
-    assert f"The address asks for {label} = " in texts(app)
-    assert all(badges(app).values())
-
-
-def test_the_exercise_reveals(open_page: OpenPage) -> None:
-    app = open_page(CHAPTER)
-    app.radio(key="a-guess-twice").set_value("4, since each layer adds only two tokens").run()
-    assert "**Yes.**" in texts(app)

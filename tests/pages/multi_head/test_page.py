@@ -121,32 +121,6 @@ def test_one_batch_or_one_by_one_measured_step_by_step(open_page: OpenPage) -> N
     assert "128 tokens, width 12; the median" in texts(app)
 
 
-@pytest.mark.parametrize(
-    ("parameter", "value", "label"),
-    [
-        ("mh-width", "513", "Width d"),
-        ("mh-width", "-1", "Width d"),
-        ("mh-width", "inf", "Width d"),
-        ("mh-heads", "65", "Heads h"),
-        ("mh-heads", "many", "Heads h"),
-        ("mh-source", "<script>", "Tokens and weights"),
-        ("mh-stage", "masks", "Tensor to look into"),
-        ("mh-count", "7", "What to count"),
-        ("mh-seed", "1e9", "Seed"),
-        ("mh-sharpness", "nan", "Sharpness of fresh weights"),
-    ],
-)
-def test_hostile_parameters_fall_back_and_say_so(open_page: OpenPage, parameter: str, value: str, label: str) -> None:
-    app = open_page(CHAPTER, **{parameter: value})
-    assert f"The address asks for {label} = " in texts(app)
-    assert all(badges(app).values())
-
-
-def test_a_head_that_is_not_there_is_said(open_page: OpenPage) -> None:
-    app = open_page(CHAPTER, **{"mh-head": "cross.9.99", "mh-pin": "q999"})
-    assert len(badges(app)) == 4
-
-
 def test_without_a_model_sentences_still_work_and_the_trained_layer_says_why_not(
     no_checkpoints: None, open_page: OpenPage
 ) -> None:
@@ -154,9 +128,3 @@ def test_without_a_model_sentences_still_work_and_the_trained_layer_says_why_not
     assert all(badges(app).values())
     app = open_page(CHAPTER, **{"mh-source": "Trained layer"})
     assert "The shipped model cannot be loaded" in app.error[0].value
-
-
-def test_the_exercise_reveals(open_page: OpenPage) -> None:
-    app = open_page(CHAPTER)
-    app.radio(key="mh-guess-double").set_value("Nothing: 16,384 before and after").run()
-    assert "**Yes.**" in texts(app)

@@ -270,35 +270,6 @@ def test_a_long_text_says_what_is_shown(open_page: OpenPage) -> None:
     assert small_maps(app)["relative"].shape == (64, 64)
 
 
-@pytest.mark.parametrize(
-    ("parameters", "label"),
-    [
-        ({"head": "99"}, "Head = 99"),
-        ({"heads": "3"}, "Heads = 3"),
-        ({"show": "<script>"}, "Show = <script>"),
-        ({"source": "nowhere"}, "Tokens of = nowhere"),
-        ({"seed": "-1"}, "Seed of all random tables = -1"),
-        ({"section": CLOSER, "scheme": "psychic"}, "Scheme = psychic"),
-        ({"section": CLOSER, "skew_n": "13"}, "Tokens n = 13"),
-        ({"section": CLOSER, "step": "-1"}, "Step of the skew = -1"),
-        ({"section": CLOSER, "scheme": "Clipped (Shaw)", "k": "1e9"}, "Clipping distance k = 1e9"),
-        ({"section": CLOSER, "scheme": "Relative, 2-D", "grid_width": "0"}, "Columns = 0"),
-        ({"section": CLOSER, "scheme": "Relative, 2-D", "row": "9"}, "Query in row = 9"),
-        ({"section": CLOSER, "scheme": "Rotary", "d": "7"}, "Width d of a head = 7"),
-        ({"section": CLOSER, "scheme": "Rotary", "base": "nan"}, "Base = nan"),
-        ({"section": CLOSER, "scheme": "ALiBi", "alibi_head": "12"}, "Opened head = 12"),
-        ({"section": CLOSER, "scheme": "T5 buckets", "buckets": "31"}, "Buckets = 31"),
-        ({"section": COSTS, "n": "999999999"}, "Tokens n = 999999999"),
-        ({"section": SHUFFLE, "order": "21"}, "Shuffle number = 21"),
-        ({"section": EXPERIMENTS, "depth": "4800"}, "Layers = 4800"),
-        ({"source": "picture", "height": "1000"}, "Patches down = 1000"),
-    ],
-)
-def test_hostile_parameters_fall_back_and_say_so(open_page: OpenPage, parameters: dict[str, str], label: str) -> None:
-    app = open_at(open_page, **parameters)
-    assert f"The address asks for {label}" in texts(app)
-
-
 def test_without_a_model_words_have_random_vectors(no_checkpoints: Path, open_page: OpenPage) -> None:
     app = open_at(open_page, text="one two three")
     tokens = sentence_tokens("one two three", 64, 256)
@@ -318,14 +289,6 @@ def test_a_shipped_picture_models_table_is_used_for_pictures(no_checkpoints: Pat
     s = Setting(tokens.X, Sizes(49, 64, 8, 7, 7), table[0, 1:])
     drawn = array(figures(app)[-1]["data"][0]["z"])
     np.testing.assert_allclose(drawn, BY_NAME["learned"].position_scores(s)[0].numpy(), atol=1e-5)
-
-
-def test_the_exercise_reveals_after_a_guess(open_page: OpenPage) -> None:
-    app = open_at(open_page, section=COSTS)
-    assert "leave the values alone" not in texts(app)
-    choice = app.radio(key="pe-guess-echo")
-    choice.set_value(choice.options[1]).run()
-    assert "**Yes.** Relative positions change the weights" in texts(app)
 
 
 def test_what_the_exercise_says_is_so() -> None:

@@ -118,43 +118,6 @@ def test_the_narrowest_and_the_widest_encoding(open_page: OpenPage, width: str, 
     assert f"of {width}." in texts(app)
 
 
-@pytest.mark.parametrize(
-    ("parameter", "value", "label"),
-    [
-        ("rp-offset", "1e9", "Offset δ"),
-        ("rp-offset", "nan", "Offset δ"),
-        ("rp-position", "-4", "Position i"),
-        ("rp-pair", "99", "Pair j"),
-        ("rp-width", "33", "Encoding dimension d"),  # odd: the last sine has no cosine
-        ("rp-width", "<script>", "Encoding dimension d"),
-        ("rp-base", "0", "Base"),
-        ("rp-base", "inf", "Base"),
-        ("rp-type", "int8", "Number type"),
-        ("rp-reach", "7", "Positions the fit may draw from"),
-    ],
-)
-def test_hostile_parameters_fall_back_and_say_so(open_page: OpenPage, parameter: str, value: str, label: str) -> None:
-    app = open_page(CHAPTER, **{"rp-section": LEARN, parameter: value})
-    notes = [caption.value.replace("\\", "") for caption in app.caption if "The address asks for" in caption.value]
-    assert len(notes) == 1
-    assert f"{label} = {value}" in notes[0]
-    assert badge(app, "for all 1,000 positions")[0]
-
-
-@pytest.mark.parametrize("parameter", ["rp-section", "rp-guess-wavelength"])
-def test_a_tab_or_a_guess_that_is_not_there_is_ignored(open_page: OpenPage, parameter: str) -> None:
-    app = open_page(CHAPTER, **{parameter: "nowhere"})
-    assert len(app.get("plotly_chart")) == 5
-
-
-def test_the_exercise_waits_for_a_prediction(open_page: OpenPage) -> None:
-    app = open_page(CHAPTER)
-    assert "whole number of turns" not in texts(app)
-    choice = app.radio(key="rp-guess-wavelength")
-    choice.set_value(choice.options[1]).run()
-    assert "**Yes.** A whole number of wavelengths" in texts(app)
-
-
 def test_the_exercises_answer_is_true(open_page: OpenPage) -> None:
     """44 positions are almost seven wavelengths of pair 0, and the page shows its block as the identity."""
     app = open_page(CHAPTER, **{"rp-offset": "44", "rp-pair": "0"})

@@ -5,16 +5,14 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
-import streamlit as st
 import torch
 import torch.nn.functional as F
 from streamlit.testing.v1 import AppTest
 
-from tests.pages.reading import claims, texts
+from tests.pages.reading import claims, heatmap, texts, with_data
 from viz_core.figures.framing import unframe
 from viz_core.lessons.sinusoidal_encoding.added import add_positions
 from viz_core.lessons.sinusoidal_encoding.properties import nearest_rows, offset_error, similarity_by_offset
@@ -23,22 +21,6 @@ from viz_core.pretrained import load
 
 CHAPTER = "sinusoidal-encoding"
 OpenPage = Callable[..., AppTest]
-
-
-def with_data(app: AppTest) -> list[Any]:
-    """The components that were handed data; each has another that only brings its code."""
-    packed = b"\x1f\x8b"  # gzip: scripts
-    sent = [component for component in app.get("bidi_component") if component.proto.bytes]
-    return [component for component in sent if not component.proto.bytes.startswith(packed)]
-
-
-def heatmap(app: AppTest, place: int = 0) -> tuple[dict[str, Any], np.ndarray]:
-    """Header and pixels of a heatmap on the page."""
-    data = with_data(app)[place].proto.bytes
-    header, start = unframe(data)
-    size = header["rows"] * header["columns"]
-    pixels = np.frombuffer(data, np.uint8, size, start + header["pixels"])
-    return header, pixels.reshape(header["rows"], header["columns"])
 
 
 def curves(app: AppTest) -> dict[str, np.ndarray]:
@@ -183,36 +165,6 @@ def test_any_sentence_gets_an_answer_and_stays(open_page: OpenPage, text: str, s
     assert app.text_input(key="se-sentence").value == text
 
 
-@pytest.mark.parametrize(
-    ("name", "asked", "allowed"),
-    [
-        ("n", "2001", "from 1 to 2,000 can. This is 60"),
-        ("n", "0", "from 1 to 2,000 can. This is 60"),
-        ("d", "5000", "from 2 to 512 can. This is 32"),
-        ("d", "1", "from 2 to 512 can. This is 32"),
-        ("d", "<script>", "from 2 to 512 can. This is 32"),
-        ("base", "0", "from 1 to 1,000,000 can. This is 10000"),
-        ("base", "1e99", "from 1 to 1,000,000 can. This is 10000"),
-        ("base", "nan", "from 1 to 1,000,000 can. This is 10000"),
-        ("columns", "512", "This is 6, 7, 8, 9"),
-        ("columns", "-1", "this is 6, 7, 8, 9"),
-    ],
-)
-def test_an_impossible_address_says_so_and_what_is_allowed(
-    open_page: OpenPage, name: str, asked: str, allowed: str
-) -> None:
-    app = open_page(CHAPTER, **{f"se-{name}": asked})
-    assert allowed.casefold() in texts(app).casefold()
-    assert f"= {asked}," in texts(app)
-    assert heatmap(app)[1].shape == (60, 32)
-
-
-@pytest.mark.parametrize("parameters", [{"se-section": "nowhere"}, {"se-guess-similar": "x"}, {"se-n": ""}])
-def test_other_nonsense_falls_back(open_page: OpenPage, parameters: dict[str, str]) -> None:
-    app = open_page(CHAPTER, **parameters)
-    assert heatmap(app)[1].shape == (60, 32)
-
-
 def test_the_exercise_reveals_numbers_that_are_true(open_page: OpenPage) -> None:
     app = open_page(CHAPTER)
     assert "10.4709" not in texts(app)
@@ -225,14 +177,6 @@ def test_without_the_model_the_sentence_says_so_and_the_rest_works(no_checkpoint
     app = open_page(CHAPTER, **{"se-section": "On a sentence"})
     assert "The shipped model cannot be loaded" in app.error[0].value
     assert heatmap(app)[1].shape == (60, 32)
-
-
-def test_an_absent_device_is_a_sentence(open_page: OpenPage, monkeypatch: pytest.MonkeyPatch) -> None:
-    st.cache_resource.clear()
-    monkeypatch.setenv("ATLAS_DEVICE", "quantum")
-    app = open_page(CHAPTER, **{"se-section": "On a sentence"})
-    assert "ATLAS_DEVICE='quantum' is no device" in texts(app)
-    st.cache_resource.clear()
 
 
 def test_the_code_is_sent_once_a_reader_opens_it(open_page: OpenPage) -> None:

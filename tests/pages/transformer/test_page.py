@@ -74,26 +74,12 @@ def test_claims_hold_and_show_their_residual(open_page: OpenPage, translator: pr
     assert any(f"`{residual:.2g}`" in claim for claim in claims)
 
 
-@pytest.mark.parametrize("section", ["Inside the encoder", "The causal mask", "How it was trained", "Its parameters"])
-def test_every_tab_opens_from_a_link(open_page: OpenPage, section: str) -> None:
-    app = open_page("transformer", **{"t-text": "I lost.", "t-section": section})
-    assert len(app.get("plotly_chart")) >= 1
-
-
 def test_training_says_what_lower_case_costs(open_page: OpenPage, translator: pretrained.Translator) -> None:
     app = open_page("transformer", **{"t-text": "Go.", "t-section": "How it was trained"})
     card = translator.card
     assert f"**{card.scores['bleu_lower_case']:.1f}**" in texts(app)
     for english, french in card.training["book_strings"].items():
         assert f"| {english} | {french} |" in texts(app)
-
-
-def test_an_exercise_reveals_its_answer_only_after_a_guess(open_page: OpenPage) -> None:
-    app = open_page("transformer", **{"t-text": "Go."})
-    assert "Steps before it never see it" not in texts(app)
-    choice = app.radio(key="t-guess-swap")
-    choice.set_value(choice.options[0]).run()
-    assert "**Not quite.** Steps before it never see it" in texts(app)
 
 
 @pytest.mark.parametrize(
@@ -128,31 +114,6 @@ def test_markup_is_text(open_page: OpenPage, text: str) -> None:
     assert "**" not in heading.replace("\\*", "")
 
 
-@pytest.mark.parametrize(
-    "parameters",
-    [
-        {"t-search": "<script>"},
-        {"t-section": "nowhere"},
-        {"t-step": "99"},
-        {"t-guess-swap": "yes"},
-        {"head": "cross.99.99"},
-        {"head": "../../etc/passwd"},
-        {"pin": "q999999999999"},
-        {"head": "cross.-1.0", "pin": "k-1"},
-        {"head": "\x00", "pin": "'; drop table"},
-    ],
-)
-def test_hostile_parameters_fall_back(open_page: OpenPage, parameters: dict[str, str]) -> None:
-    app = open_page("transformer", **{"t-text": "Go.", **parameters})
-    assert not app.error
-    assert any(m.value.startswith("### ") for m in app.markdown)
-
-
-def test_an_impossible_head_in_the_address_is_told(open_page: OpenPage) -> None:
-    app = open_page("transformer", **{"t-text": "Go.", "head": "cross.99.99"})
-    assert any("address" in caption.value for caption in app.caption)
-
-
 def test_a_missing_file_is_a_sentence(broken_checkpoint: Path, open_page: OpenPage) -> None:
     (broken_checkpoint / "model.safetensors").unlink()
     app = open_page("transformer")
@@ -163,11 +124,3 @@ def test_a_truncated_checkpoint_is_a_sentence(broken_checkpoint: Path, open_page
     weights = broken_checkpoint / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:100_000])
     assert "may be cut short" in texts(open_page("transformer"))
-
-
-def test_an_absent_device_is_a_sentence(
-    broken_checkpoint: Path, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("ATLAS_DEVICE", "quantum")
-    app = open_page("transformer")
-    assert "ATLAS_DEVICE='quantum' is no device" in texts(app)

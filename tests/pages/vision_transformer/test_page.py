@@ -5,13 +5,12 @@ from __future__ import annotations
 import base64
 import io
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import streamlit as st
 import torch
 from PIL import Image
 from streamlit.testing.v1 import AppTest
@@ -20,7 +19,6 @@ from pages.vision_transformer.places import pin_of
 from tests.pages.reading import claims, texts
 from tests.tiny_vit import COLOUR, GREY, LABELS, write_tiny_vit
 from tests.viz_core.images.hostile_pictures import BAD, GOOD, encode, phone_photo, quarters
-from viz_core import pretrained
 from viz_core.images.drawn import GARMENTS, SCENES
 from viz_core.images.opening import open_picture
 from viz_core.lessons.vision_transformer.patches import position_similarity
@@ -32,31 +30,15 @@ from viz_core.maps.rollout import attention_rollout, rollout_by_layer
 from viz_core.pretrained import Classification, ImageClassifier, load_classifier
 
 OpenPage = Callable[..., AppTest]
+pytestmark = pytest.mark.usefixtures("small_vision_models")
 CHAPTER = "vision-transformer"
 LAB, DEPTH, PATCHES, HEADS = "Patch lab", "Through the layers", "Patches", "All heads"
 POSITIONS, SHUFFLE, TRAINING = "Positions", "Shuffle test", "Training"
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("checkpoints")
-    write_tiny_vit(path, GREY)
-    write_tiny_vit(path, COLOUR)
-    return path
-
-
-@pytest.fixture(autouse=True)
-def small_models(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The two small models in place of those that ship."""
-    monkeypatch.setattr(pretrained, "CHECKPOINTS", folder)
-    st.cache_resource.clear()
-    yield
-    st.cache_resource.clear()
-
-
 @pytest.fixture
-def model(folder: Path) -> ImageClassifier:
-    return load_classifier(GREY, "cpu", folder)
+def model(vision_checkpoints: Path) -> ImageClassifier:
+    return load_classifier(GREY, "cpu", vision_checkpoints)
 
 
 @pytest.fixture
@@ -204,9 +186,9 @@ def test_training_is_as_the_script_wrote_it(open_page: OpenPage) -> None:
 
 
 @pytest.mark.parametrize("name", SCENES)
-def test_every_scene_is_looked_at(open_page: OpenPage, folder: Path, name: str) -> None:
+def test_every_scene_is_looked_at(open_page: OpenPage, vision_checkpoints: Path, name: str) -> None:
     app = open_at(open_page, model=COLOUR, sample=name)
-    found = load_classifier(COLOUR, "cpu", folder).classify(SCENES[name]())
+    found = load_classifier(COLOUR, "cpu", vision_checkpoints).classify(SCENES[name]())
     assert f"It says: {found.label}, {100 * found.probabilities[found.label]:.1f}%" in texts(app)
 
 
@@ -219,19 +201,21 @@ def upload(app: AppTest, content: bytes) -> AppTest:
 @pytest.mark.parametrize("name", GOOD)
 @pytest.mark.parametrize("which", [GREY, COLOUR])
 def test_hostile_pictures_that_open_are_classified_upright(
-    open_page: OpenPage, folder: Path, which: str, name: str
+    open_page: OpenPage, vision_checkpoints: Path, which: str, name: str
 ) -> None:
     content, (width, height) = GOOD[name]
     app = upload(open_at(open_page, model=which, source="Upload"), content)
-    found = load_classifier(which, "cpu", folder).classify(open_picture(content))
+    found = load_classifier(which, "cpu", vision_checkpoints).classify(open_picture(content))
     assert f"It says: {found.label}, {100 * found.probabilities[found.label]:.1f}%" in texts(app)
     assert f"The picture, {width:,} × {height:,} pixels" in captions(app)
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))
-def test_a_photo_held_any_way_is_the_same_photo(open_page: OpenPage, folder: Path, orientation: int) -> None:
+def test_a_photo_held_any_way_is_the_same_photo(
+    open_page: OpenPage, vision_checkpoints: Path, orientation: int
+) -> None:
     app = upload(open_at(open_page, model=COLOUR, source="Upload"), phone_photo(orientation))
-    upright = load_classifier(COLOUR, "cpu", folder).classify(open_picture(phone_photo(1)))
+    upright = load_classifier(COLOUR, "cpu", vision_checkpoints).classify(open_picture(phone_photo(1)))
     assert f"It says: {upright.label}" in texts(app)
     percent = float(texts(app).split(f"It says: {upright.label}, ")[1].split("%")[0])
     assert percent == pytest.approx(100 * upright.probabilities[upright.label], abs=2), "JPEG may differ a little"
@@ -283,25 +267,6 @@ def test_a_drawing_is_looked_at_and_nonsense_is_not(open_page: OpenPage, model: 
             assert f"It says: {found.label}" in texts(app)
 
 
-@pytest.mark.parametrize(
-    ("parameters", "said"),
-    [
-        ({"model": "../../etc"}, "Model = ../../etc"),
-        ({"source": "disk"}, "Picture = disk"),
-        ({"sample": "<b>"}, "Sample = <b>"),
-        ({"section": SHUFFLE, "order": "-4"}, "Shuffle number = -4"),
-        ({"fusion": "median"}, "Heads are combined by their = median"),
-        ({"discard": "7"}, "Smallest weights left out = 7"),
-        ({"label": "unicorn"}, "Relevance for = unicorn"),
-        ({"pin": "q999"}, "not here; this is the view it opens with"),
-        ({"head": "encoder-self.99.0"}, "not here; this is the view it opens with"),
-        ({"look": "patches-blurred"}, "not here; this is the view it opens with"),
-    ],
-)
-def test_hostile_parameters_fall_back_and_say_so(open_page: OpenPage, parameters: dict[str, str], said: str) -> None:
-    assert said in texts(open_at(open_page, **parameters))
-
-
 def test_an_empty_or_foreign_pin_reads_the_class_token(open_page: OpenPage) -> None:
     for pin in ("k3", ""):
         assert "what is the class token made of" in texts(open_at(open_page, pin=pin))
@@ -321,13 +286,6 @@ def test_a_broken_model_is_a_sentence(no_checkpoints: Path, open_page: OpenPage)
 def test_a_lab_model_that_is_not_here_is_a_sentence(open_page: OpenPage) -> None:
     app = open_page(CHAPTER, **{"vt-lab": "nobody/<b>nothing"})
     assert "nobody/<b>nothing is not on this machine" in texts(app)
-
-
-def test_the_exercise_reveals_after_a_guess(open_page: OpenPage) -> None:
-    app = open_at(open_page)
-    choice = app.radio(key="vt-guess-bag")
-    choice.set_value(choice.options[1]).run()
-    assert "**Yes.** The tokens are the same set" in texts(app)
 
 
 def test_what_the_exercise_says_is_so(model: ImageClassifier, boot: Classification) -> None:

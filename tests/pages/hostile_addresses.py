@@ -1,0 +1,243 @@
+"""What nobody should find in an address, chapter by chapter: what it asks for, and each note that tells so."""
+
+from __future__ import annotations
+
+import json
+
+Row = tuple[dict[str, str], list[str]]
+
+NOT_HERE = "The address names a head, token or look that is not here; this is the view it opens with."
+
+
+def _rows(**asked: list[tuple[str, str]]) -> list[Row]:
+    """_rows(a_n=[("1", "Tokens n")]): a-n=1 in the address is told as "Tokens n = 1"."""
+    return [
+        ({name.replace("_", "-"): value}, [f"{label} = {value}"])
+        for name, values in asked.items()
+        for value, label in values
+    ]
+
+
+def _within(where: dict[str, str], rows: list[Row]) -> list[Row]:
+    """The same in some other place of the chapter."""
+    return [({**where, **asked}, notes) for asked, notes in rows]
+
+
+def _table(rows: int, row: list[str]) -> str:
+    return json.dumps([row] * rows)
+
+
+HOSTILE: dict[str, list[Row]] = {
+    "architectures": _rows(
+        a_n=[("1", "Tokens n"), ("1e99", "Tokens n")],
+        a_d=[("0", "Width d")],
+        a_k=[("0", "Kernel k of the convolution"), ("nan", "Kernel k of the convolution")],
+        a_r=[("-3", "Window r of restricted attention")],
+        a_from=[("0", "From token")],
+        a_to=[("99", "To token")],
+        a_show=[("<script>", "What to compare")],
+    ),
+    "attention-pooling": [
+        *_rows(
+            ap_kernel=[("cosine", "Kernel")],
+            ap_width=[("-1", "Width"), ("nan", "Width"), ("99", "Width")],
+            ap_query=[("7", "Query x")],
+            ap_n=[("1", "Points n"), ("1e9", "Points n")],
+            ap_noise=[("-2", "Noise")],
+            ap_seed=[("inf", "Seed"), ("-3", "Seed")],
+        ),
+        ({"ap-section": "nowhere"}, []),
+        ({"ap-guess-narrow": "nowhere"}, []),
+    ],
+    "bahdanau": _rows(
+        b_step=[(asked, "Step of the decoder") for asked in ("0", "-3", "999", "nan", "1e999", "<script>", "")]
+    ),
+    "model-lab": [
+        ({"ml-source": "<script>", "ml-section": "nowhere", "ml-new": "99999999"}, ["Where from = <script>"]),
+        (
+            {"ml-model": "../../etc/passwd", "ml-measure": "99", "ml-temperature": "nan"},
+            ["Model = ../../etc/passwd"],
+        ),
+        (
+            {"ml-model": "gpt2", "ml-seed": "inf", "ml-place": "-5", "ml-topp": "0"},
+            ["Seed = inf", "After token number = -5", "together have this share = 0"],
+        ),
+        ({"head": "cross.99.99", "pin": "q99", "look": "mode-<b>"}, [NOT_HERE]),
+    ],
+    "multi-head": [
+        *_rows(
+            mh_width=[("513", "Width d"), ("-1", "Width d"), ("inf", "Width d")],
+            mh_heads=[("65", "Heads h"), ("many", "Heads h")],
+            mh_source=[("<script>", "Tokens and weights")],
+            mh_stage=[("masks", "Tensor to look into")],
+            mh_count=[("7", "What to count")],
+            mh_seed=[("1e9", "Seed")],
+            mh_sharpness=[("nan", "Sharpness of fresh weights")],
+        ),
+        ({"mh-head": "cross.9.99", "mh-pin": "q999"}, [NOT_HERE]),
+    ],
+    "position-embeddings": [
+        *_rows(
+            pe_head=[("99", "Head")],
+            pe_heads=[("3", "Heads")],
+            pe_show=[("<script>", "Show")],
+            pe_source=[("nowhere", "Tokens of")],
+            pe_seed=[("-1", "Seed of all random tables")],
+        ),
+        *_within(
+            {"pe-section": "One scheme, closer"},
+            [
+                *_rows(
+                    pe_scheme=[("psychic", "Scheme")],
+                    pe_skew_n=[("13", "Tokens n")],
+                    pe_step=[("-1", "Step of the skew")],
+                ),
+                *_within({"pe-scheme": "Clipped (Shaw)"}, _rows(pe_k=[("1e9", "Clipping distance k")])),
+                *_within(
+                    {"pe-scheme": "Relative, 2-D"},
+                    _rows(pe_grid_width=[("0", "Columns")], pe_row=[("9", "Query in row")]),
+                ),
+                *_within({"pe-scheme": "Rotary"}, _rows(pe_d=[("7", "Width d of a head")], pe_base=[("nan", "Base")])),
+                *_within({"pe-scheme": "ALiBi"}, _rows(pe_alibi_head=[("12", "Opened head")])),
+                *_within({"pe-scheme": "T5 buckets"}, _rows(pe_buckets=[("31", "Buckets")])),
+            ],
+        ),
+        *_within({"pe-section": "Cost and reach"}, _rows(pe_n=[("999999999", "Tokens n")])),
+        *_within({"pe-section": "Shuffle the words"}, _rows(pe_order=[("21", "Shuffle number")])),
+        *_within({"pe-section": "Three experiments"}, _rows(pe_depth=[("4800", "Layers")])),
+        *_within({"pe-source": "picture"}, _rows(pe_height=[("1000", "Patches down")])),
+    ],
+    "queries-keys-values": [
+        *_rows(
+            qkv_edits=[("99", "Edits allowed"), ("nan", "Edits allowed")],
+            qkv_compare=[("sideways", "Compare the query with")],
+            qkv_temperature=[("0", "Temperature"), ("<b>", "Temperature")],
+            qkv_against=[("Nobody", "Key to compare with")],
+            qkv_case=[("magic", "The weights must be")],
+        ),
+        *(({"qkv-values": asked}, ["Values and weights = "]) for asked in ("[[1,2,3]]", _table(9, ["1", "2", "3"]))),
+        *(
+            ({"qkv-names": asked}, ["Names = "])
+            for asked in ("nonsense", "[[1,2]]", '[["a"]]', '{"a":1}', _table(25, ["k", "v"]), "[" * 5000)
+        ),
+    ],
+    "relative-projection": [
+        *_within(
+            {"rp-section": "Can a model learn it?"},
+            _rows(
+                rp_offset=[("1e9", "Offset δ"), ("nan", "Offset δ")],
+                rp_position=[("-4", "Position i")],
+                rp_pair=[("99", "Pair j")],
+                rp_width=[  # odd: the last sine has no cosine
+                    ("33", "Encoding dimension d"),
+                    ("<script>", "Encoding dimension d"),
+                ],
+                rp_base=[("0", "Base"), ("inf", "Base")],
+                rp_type=[("int8", "Number type")],
+                rp_reach=[("7", "Positions the fit may draw from")],
+            ),
+        ),
+        ({"rp-section": "nowhere"}, []),
+        ({"rp-guess-wavelength": "nowhere"}, []),
+    ],
+    "scoring-functions": [
+        (
+            {
+                "sf-section": "Why 1/√d",
+                "sf-key": "99",
+                "sf-row": "inf",
+                "sf-scale": "×7",
+                "sf-d": "63",
+                "sf-keys": "1e9",
+                "sf-seed": "-3",
+            },
+            [
+                "Key whose weight the gradient pulls up = 99",
+                "Row of scores = inf",
+                "Multiply the scores by = ×7",
+                "Width d = 63",
+                "Keys a query chooses from = 1e9",
+                "Seed of the vectors = -3",
+            ],
+        ),
+        (
+            {
+                "sf-section": "The Gaussian, taken apart",
+                "sf-key": "nan",
+                "sf-row": "-1",
+                "sf-x": "5",
+                "sf-y": "nan",
+                "sf-count": "0",
+                "sf-lengths-of-keys": "none",
+            },
+            [
+                "Key whose weight the gradient pulls up = nan",
+                "Row of scores = -1",
+                "Query, first coordinate = 5",
+                "Query, second coordinate = nan",
+                "Number of keys = 0",
+                "Lengths of the keys = none",
+            ],
+        ),
+        (
+            {
+                "sf-section": "Four scores",
+                "sf-scene": "<script>",
+                "sf-show": "all",
+                "sf-steps": "100000",
+                "sf-hidden": "0",
+                "sf-draw": "1.5e9",
+            },
+            [
+                "Queries and keys = <script>",
+                "Show = all",
+                "Steps of learning = 100000",
+                "Hidden units h = 0",
+                "Seed = 1.5e9",
+            ],
+        ),
+        (
+            {"sf-section": "Shapes", "sf-b": "0", "sf-p": "7", "sf-sheet": "3", "sf-j": "-inf"},
+            ["Batch b = 0", "Columns of Y, p = 7", "Sheet = 3", "Column j = -inf"],
+        ),
+    ],
+    "sinusoidal-encoding": [
+        *(
+            ({f"se-{name}": asked}, [f"{label} = {asked}, which cannot be shown here; {shown}."])
+            for name, label, shown, values in (
+                ("n", "Positions n", "from 1 to 2,000 can. This is 60", ("2001", "0", "")),
+                ("d", "Dimensions d", "from 2 to 512 can. This is 32", ("5000", "1", "<script>")),
+                ("base", "Base", "from 1 to 1,000,000 can. This is 10000", ("0", "1e99", "nan")),
+                ("columns", "Columns", "this is 6, 7, 8, 9", ("512", "-1")),
+            )
+            for asked in values
+        ),
+        ({"se-section": "nowhere"}, []),
+        ({"se-guess-similar": "x"}, []),
+    ],
+    "transformer": [
+        ({"t-search": "<script>"}, ["Search = <script>"]),
+        ({"t-section": "nowhere"}, []),
+        ({"t-step": "99"}, ["Step of the encoder = 99"]),
+        ({"t-guess-swap": "yes"}, []),
+        ({"head": "cross.99.99"}, [NOT_HERE]),
+        ({"head": "../../etc/passwd"}, [NOT_HERE]),
+        ({"pin": "q999999999999"}, [NOT_HERE]),
+        ({"head": "cross.-1.0", "pin": "k-1"}, [NOT_HERE]),
+        ({"head": "\x00", "pin": "'; drop table"}, [NOT_HERE]),
+    ],
+    "vision-transformer": [
+        *_rows(
+            vt_model=[("../../etc", "Model")],
+            vt_source=[("disk", "Picture")],
+            vt_sample=[("<b>", "Sample")],
+            vt_fusion=[("median", "Heads are combined by their")],
+            vt_discard=[("7", "Smallest weights left out")],
+            vt_label=[("unicorn", "Relevance for")],
+        ),
+        *_within({"vt-section": "Shuffle test"}, _rows(vt_order=[("-4", "Shuffle number")])),
+        ({"pin": "q999"}, [NOT_HERE]),
+        ({"head": "encoder-self.99.0"}, [NOT_HERE]),
+        ({"look": "patches-blurred"}, [NOT_HERE]),
+    ],
+}

@@ -1,0 +1,191 @@
+"""What every page keeps: it stands whatever its address asks for, opens at a link, and answers a guess."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import streamlit as st
+from streamlit.testing.v1 import AppTest
+
+from tests.pages.hostile_addresses import HOSTILE
+from tests.pages.reading import badges, claims, figures_alt, heatmap, marks, texts
+from tests.tiny_vit import GREY
+from tests.viz_core.hub.tiny_models import build_all
+from ui.contents import all_chapters
+from viz_core.lessons.queries_keys_values.lookup import BOOK_DATABASE
+
+OpenPage = Callable[..., AppTest]
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_all(("bert", "gpt2"), tmp_path_factory.mktemp("models"))
+
+
+@pytest.fixture
+def around(request: pytest.FixtureRequest, chapter: str) -> None:
+    """The small models of those chapters that have more than the shipped ones, or large ones."""
+    small = {"model-lab": "offline_lab", "vision-transformer": "small_vision_models"}
+    if chapter in small:
+        request.getfixturevalue(small[chapter])
+
+
+@pytest.fixture
+def nothing_cached() -> Iterator[None]:
+    st.cache_resource.clear()
+    yield
+    st.cache_resource.clear()
+
+
+def charts(app: AppTest) -> int:
+    return len(app.get("plotly_chart"))
+
+
+def all_hold(app: AppTest, number: int) -> bool:
+    return len(badges(app)) == number and all(badges(app).values())
+
+
+def holds(app: AppTest, words: str) -> bool:
+    return next(holds for said, (holds, _) in marks(app).items() if words in said)
+
+
+# Where a chapter is opened with an address that asks too much, and what is to be seen there all the same.
+PLACES: dict[str, dict[str, str]] = {
+    "transformer": {"t-text": "Go."},
+    "vision-transformer": {"vt-section": "Patch lab", "vt-model": GREY},
+}
+STANDS: dict[str, Callable[[AppTest], bool]] = {
+    "architectures": lambda app: all_hold(app, 6),
+    "attention-pooling": lambda app: charts(app) == 4,
+    "bahdanau": lambda app: app.slider(key="b-step").value == 1,
+    "model-lab": lambda app: bool(claims(app)),
+    "multi-head": lambda app: all_hold(app, 4),
+    "position-embeddings": lambda app: charts(app) > 0,
+    "queries-keys-values": lambda app: (
+        charts(app) == 4
+        and app.dataframe[0].value.values.tolist() == [list(pair) for pair in BOOK_DATABASE]
+        and "qkv-names" not in app.query_params
+    ),
+    "relative-projection": lambda app: charts(app) == 5 and holds(app, "for all 1,000 positions"),
+    "scoring-functions": lambda app: "0.2689, 0.7311, 0.0000, 0.0000; " in figures_alt(app),
+    "sinusoidal-encoding": lambda app: heatmap(app)[1].shape == (60, 32),
+    "transformer": lambda app: any(m.value.startswith("### ") for m in app.markdown),
+    "vision-transformer": lambda app: all(claim.startswith(":green[") for claim in claims(app)),
+}
+
+
+def test_every_chapter_is_asked_for_what_it_cannot_show() -> None:
+    assert set(HOSTILE) == set(STANDS) == set(all_chapters()[1:])
+
+
+@pytest.mark.parametrize(
+    ("chapter", "asked", "notes"),
+    [(chapter, asked, notes) for chapter, rows in HOSTILE.items() for asked, notes in rows],
+)
+@pytest.mark.usefixtures("around")
+def test_hostile_parameters_fall_back_and_say_so(
+    open_page: OpenPage, chapter: str, asked: dict[str, str], notes: list[str]
+) -> None:
+    """One note for each, which names what was asked; the page is the one it opens with."""
+    app = open_page(chapter, **PLACES.get(chapter, {}) | asked)
+    said = [caption.value.replace("\\", "") for caption in app.caption]
+    said = [caption for caption in said if "The address asks for" in caption or "The address names" in caption]
+    assert len(said) == len(notes), said
+    for note in notes:
+        assert sum(note in caption for caption in said) == 1, (note, said)
+    assert not app.error
+    assert STANDS[chapter](app)
+
+
+@pytest.mark.parametrize(
+    ("chapter", "asked", "least_charts", "least_claims"),
+    [
+        *(
+            ("transformer", {"t-text": "I lost.", "t-section": section}, 1, 1)
+            for section in ("Inside the encoder", "The causal mask", "How it was trained", "Its parameters")
+        ),
+        *(
+            ("scoring-functions", {"sf-section": section}, 9, 7)
+            for section in ("Why 1/√d", "The Gaussian, taken apart", "Four scores", "Shapes")
+        ),
+    ],
+)
+def test_a_tab_opens_from_a_link_and_its_claims_hold(
+    open_page: OpenPage, chapter: str, asked: dict[str, str], least_charts: int, least_claims: int
+) -> None:
+    app = open_page(chapter, **asked)
+    assert charts(app) >= least_charts
+    assert len(badges(app)) >= least_claims
+    assert all(badges(app).values())
+
+
+@pytest.mark.parametrize(
+    ("chapter", "asked", "guess", "option", "answer"),
+    [
+        ("architectures", {}, "a-guess-twice", "4, since each layer adds only two tokens", "**Yes.**"),
+        ("attention-pooling", {}, "ap-guess-narrow", 2, "**Yes.** However far the keys are"),
+        ("multi-head", {}, "mh-guess-double", "Nothing: 16,384 before and after", "**Yes.**"),
+        (
+            "position-embeddings",
+            {"pe-section": "Cost and reach"},
+            "pe-guess-echo",
+            1,
+            "**Yes.** Relative positions change the weights and leave the values alone",
+        ),
+        (
+            "queries-keys-values",
+            {},
+            "qkv-guess-temperature",
+            "It becomes 1/6",
+            "**Yes.** A score of 0 is no weight of 0",
+        ),
+        (
+            "relative-projection",
+            {},
+            "rp-guess-wavelength",
+            1,
+            "**Yes.** A whole number of wavelengths",
+        ),
+        ("scoring-functions", {}, "sf-guess-length-zero", 2, "**Yes.** Softmax sees differences only"),
+        ("transformer", {"t-text": "Go."}, "t-guess-swap", 0, "**Not quite.** Steps before it never see it"),
+        (
+            "vision-transformer",
+            {"vt-model": GREY, "vt-section": "Patch lab"},
+            "vt-guess-bag",
+            1,
+            "**Yes.** The tokens are the same set",
+        ),
+    ],
+)
+@pytest.mark.usefixtures("around")
+def test_an_exercise_reveals_its_answer_only_after_a_guess(
+    open_page: OpenPage, chapter: str, asked: dict[str, str], guess: str, option: int | str, answer: str
+) -> None:
+    """That the answers are true is shown chapter by chapter."""
+    app = open_page(chapter, **asked)
+    reason = answer.split("** ")[-1]
+    assert reason not in texts(app)
+    choice = app.radio(key=guess)
+    choice.set_value(choice.options[option] if isinstance(option, int) else option).run()
+    assert not app.exception
+    assert answer in texts(app)
+
+
+@pytest.mark.parametrize(
+    ("chapter", "asked", "device", "said"),
+    [
+        ("home", {}, "cuda:7", "ATLAS_DEVICE='cuda:7' is not on this machine"),
+        ("architectures", {"a-section": "Stopwatch"}, "cuda:7", "ATLAS_DEVICE='cuda:7'"),
+        ("sinusoidal-encoding", {"se-section": "On a sentence"}, "quantum", "ATLAS_DEVICE='quantum' is no device"),
+        ("transformer", {}, "quantum", "ATLAS_DEVICE='quantum' is no device"),
+    ],
+)
+@pytest.mark.usefixtures("nothing_cached")
+def test_an_absent_device_is_a_sentence(
+    open_page: OpenPage, monkeypatch: pytest.MonkeyPatch, chapter: str, asked: dict[str, str], device: str, said: str
+) -> None:
+    monkeypatch.setenv("ATLAS_DEVICE", device)
+    app = open_page(chapter, **asked)
+    assert any(said in error.value.replace("\\", "") for error in app.error)
