@@ -36,8 +36,3 @@ def test_step_by_the_slider_then_word_by_word(
     page.get_by_role("button", name="Next word").click()
     expect(page.get_by_text("At step 3 the decoder looks most at")).to_be_visible()
     page.wait_for_url("**b-step=3*")
-
-
-def test_a_link_opens_its_step(page: Page, app_url: str) -> None:
-    page.goto(f"{app_url}/bahdanau?b-text=Where+did+you+buy+this+book%3F&b-step=3")
-    expect(page.get_by_text("At step 3 the decoder looks most at")).to_be_visible()

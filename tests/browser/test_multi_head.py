@@ -23,10 +23,3 @@ def test_heads_that_do_not_fit_and_the_nearest_that_do(page: Page, app_url: str)
     # Every tensor in heads now says so.
     flow = page.locator('[class*="st-key-figure-flow"]')
     expect(flow.get_by_text("(1, 4, 9, 16)").first).to_be_attached()
-
-
-def test_nothing_runs_over_the_side_of_a_phone(page: Page, app_url: str) -> None:
-    page.set_viewport_size({"width": 390, "height": 844})
-    page.goto(f"{app_url}/multi-head")
-    expect(page.get_by_text("Predict, then reveal")).to_be_visible()
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from playwright.sync_api import Page, expect
 
 from ui.contents import all_chapters
@@ -35,13 +34,3 @@ def test_the_gallery_leads_to_every_chapter(page: Page, app_url: str) -> None:
     main.get_by_role("link", name=load_words("transformer").menu).click()
     page.wait_for_url("**/transformer")
     expect(page.get_by_role("heading", level=1, name=load_words("transformer").title)).to_be_visible()
-
-
-@pytest.mark.parametrize("name", EXISTING)
-def test_no_chapter_shows_an_error_or_runs_over_the_side_of_a_phone(page: Page, app_url: str, name: str) -> None:
-    page.set_viewport_size({"width": 390, "height": 844})
-    page.goto(f"{app_url}/{name}")
-    expect(page.get_by_role("heading", level=1, name=load_words(name).title)).to_be_visible()
-    expect(page.get_by_test_id("stStatusWidget")).to_have_count(0)  # the run has ended
-    expect(page.get_by_test_id("stException")).to_have_count(0)
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390

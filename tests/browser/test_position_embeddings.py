@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-import pytest
 from playwright.sync_api import Page, expect
 
 from pages.position_embeddings.skew_figures import STAGES, skew_stages
@@ -61,11 +60,3 @@ def test_a_table_is_trained_live(page: Page, app_url: str) -> None:
     page.get_by_role("button", name="Train it now").click()
     expect(page.get_by_text(re.compile(r"After [\d,]+ of 2,000 steps the loss is"))).to_be_visible()
     expect(page.get_by_text("the loss is at most a quarter of that without positions")).to_be_visible()
-
-
-@pytest.mark.parametrize("section", ["Side by side", "One scheme, closer", "Cost and reach", "Shuffle the words"])
-def test_nothing_runs_over_the_side_of_a_phone(page: Page, app_url: str, section: str) -> None:
-    page.set_viewport_size({"width": 390, "height": 844})
-    page.goto(f"{app_url}/position-embeddings?pe-section={section.replace(' ', '+').replace(',', '%2C')}")
-    expect(page.get_by_text("Predict, then reveal")).to_be_visible()
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390

@@ -118,13 +118,6 @@ def test_the_heatmap_is_painted_in_its_colours(page: Page, app_url: str) -> None
     assert sum(a != b for a, b in pairwise(cells)) == 31
 
 
-def test_nothing_runs_over_the_side_of_a_phone(page: Page, app_url: str) -> None:
-    page.set_viewport_size({"width": 390, "height": 844})
-    page.goto(f"{app_url}/sinusoidal-encoding?se-section=Similarity")
-    expect(page.get_by_role("application").nth(1)).to_be_visible()
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
-
-
 def test_the_code_comes_when_it_is_opened_and_stays_in_the_link(page: Page, app_url: str) -> None:
     page.goto(f"{app_url}/sinusoidal-encoding")
     page.get_by_text("The code behind this page").click()

@@ -39,14 +39,6 @@ def test_type_translate_open_a_head_and_read_its_weight(page: Page, app_url: str
     assert value == pytest.approx(float(weights[row, column]), abs=0.006)
 
 
-def test_the_link_brings_back_the_same_view(page: Page, app_url: str) -> None:
-    page.goto(f"{app_url}/transformer?t-text=I+lost.&head=encoder-self.1.2&pin=q1")
-    expect(page.get_by_label("An English sentence")).to_have_value("I lost.")
-    expect(page.get_by_role("tab", name="Encoder self")).to_have_attribute("aria-selected", "true")
-    expect(page.locator("[data-part=printName]")).to_have_text("Layer 2, head 3")
-    expect(page.get_by_text("Pinned: lost.")).to_be_visible()
-
-
 def test_a_preset_fills_the_box(page: Page, app_url: str, translator: Translator) -> None:
     page.goto(f"{app_url}/transformer")
     page.get_by_role("button", name="i'm home .").click()

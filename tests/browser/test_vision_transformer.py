@@ -9,24 +9,19 @@ import re
 
 import numpy as np
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Page, expect
 
-from tests.browser.attention_view.reading import patch_place, weight_in
+from tests.browser.attention_view.reading import patch_place
+from tests.browser.over_the_picture import GRID, click_patch, expect_read, stage_of
 from tests.viz_core.images.hostile_pictures import encode, phone_photo
 from viz_core.images.drawn import GARMENTS
 from viz_core.images.opening import open_picture
-from viz_core.pretrained import Classification, ImageClassifier, load_classifier
-
-GRID = (7, 7)
+from viz_core.pretrained import ImageClassifier, load_classifier
 
 
 @pytest.fixture(scope="module")
 def model() -> ImageClassifier:
     return load_classifier("vit-fashion-mnist", "cpu")
-
-
-def stage_of(page: Page) -> Locator:
-    return page.get_by_role("application", name=re.compile("over the picture")).first
 
 
 def overlay(page: Page) -> np.ndarray:
@@ -37,22 +32,6 @@ def overlay(page: Page) -> np.ndarray:
       const ratio = canvas.width / canvas.clientWidth, context = canvas.getContext('2d');
       return places.map(([x, y]) => [...context.getImageData(x * ratio, y * ratio, 1, 1).data].slice(0, 3)); }"""
     return np.array(stage.evaluate(read, places))
-
-
-def click_patch(page: Page, row: int, column: int) -> None:
-    x, y = patch_place(stage_of(page), GRID, row, column)
-    stage_of(page).click(position={"x": x, "y": y})
-    page.mouse.move(0, 0)  # away, so that what is said is of all patches and not of the one pointed at
-
-
-def expect_read(page: Page, found: Classification, layer: int, head: int, token: int) -> None:
-    """The note under the picture says where this token looks most, and with which weight."""
-    weights = found.trace[f"encoder.{layer}.self"].weights(head=head)[0, token]
-    best = int(weights.argmax())
-    name = "[CLS]" if best == 0 else f"{(best - 1) // 7 + 1}, {(best - 1) % 7 + 1}"
-    note = page.locator("[data-part=sentenceNote]")
-    expect(note).to_contain_text(f"looks most at {name}")
-    assert weight_in(note.inner_text().rstrip(". ")) == pytest.approx(float(weights[best]), abs=0.0051)
 
 
 def test_upload_click_a_patch_change_the_head(page: Page, app_url: str, model: ImageClassifier) -> None:
@@ -80,14 +59,6 @@ def test_upload_click_a_patch_change_the_head(page: Page, app_url: str, model: I
     page.wait_for_url(re.compile(r"head=encoder-self\.1\.3.*pin=q20|pin=q20.*head=encoder-self\.1\.3"))
     page.keyboard.press("Escape")
     expect_read(page, found, 1, 3, 0)
-
-
-def test_a_link_brings_back_the_same_look(page: Page, app_url: str, model: ImageClassifier) -> None:
-    page.goto(f"{app_url}/vision-transformer?vt-sample=trouser&head=encoder-self.2.4&pin=q10&look=patches-smooth")
-    found = model.classify(GARMENTS["trouser"]())
-    expect(page.get_by_role("heading", name=f"It says: {found.label}")).to_be_visible()
-    expect(page.locator("[data-part=patches] [data-value=smooth]")).to_have_attribute("aria-pressed", "true")
-    expect_read(page, found, 2, 4, 10)
 
 
 def test_a_photo_as_a_phone_stores_it(page: Page, app_url: str) -> None:
@@ -150,12 +121,3 @@ def test_through_the_layers_plays(page: Page, app_url: str, model: ImageClassifi
     page.get_by_text("▶ Play").click()
     last = f"layer {len(found.trace)}"
     expect(page.locator(".slider-label").first).to_have_text(last)
-
-
-def test_nothing_overflows_on_a_phone(page: Page, app_url: str) -> None:
-    page.set_viewport_size({"width": 390, "height": 844})
-    page.goto(f"{app_url}/vision-transformer")
-    expect(stage_of(page)).to_be_visible()
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
-    click_patch(page, 3, 3)
-    expect(page.locator("[data-part=sentenceNote]")).to_contain_text("Pinned: 4, 4.")

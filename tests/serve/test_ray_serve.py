@@ -199,7 +199,7 @@ def test_questions_go_where_a_large_model_is_loaded(runner: RemoteRunner, replic
     assert MODEL.affinity == ""
     for where in ("here", "there"):
         first = runner.ask_model(Whereabouts(where), process)
-        time.sleep(1.0)  # until the pool has heard of it
+        time.sleep(1.0)  # until the pool has heard of it: to ask whether it has would load the model elsewhere too
         assert {runner.ask_model(Whereabouts(where), process) for _ in range(20)} == {first}
 
 

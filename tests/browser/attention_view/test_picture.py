@@ -121,8 +121,10 @@ def test_on_the_keyboard(live: LiveView, group: MapGroup) -> None:
 def test_thumbnails_are_the_same_look_of_every_head(live: LiveView, group: MapGroup) -> None:
     live.map.click(position=place(live, 0, 3))
     live.wait_until_exact()
-    live.page.wait_for_timeout(300)
     token = 1 + 3
+    live.page.wait_for_function(  # every thumbnail is painted, and for this token
+        "pin => document.querySelector('[data-part=grid]').dataset.painted.includes(pin)", arg=f'["q{token}"]'
+    )
     for layer in range(2):
         for head in range(3):
             found = live.page.evaluate(
@@ -194,5 +196,6 @@ def test_files_of_it(live: LiveView, page: Page) -> None:
     assert svg.count("<image") == 2
     assert "[CLS]" in svg
     live.map.click(position=place(live, 1, 1))
-    html = live.save("page")
-    assert b"over the picture" in html
+    other = page.context.new_page()  # someone else opens the file
+    other.set_content(live.save("page").decode())
+    expect(other.get_by_role("application", name=re.compile("over the picture"))).to_be_visible()

@@ -56,13 +56,13 @@ def test_a_state_from_a_link_is_shown(page: Page, cross: MapGroup) -> None:
 
 @pytest.mark.parametrize("axis", ["query", "key"])
 def test_the_sentence_is_shaded_by_what_a_token_looks_at(live: LiveView, cross: MapGroup, axis: str) -> None:
+    live.page.emulate_media(reduced_motion="reduce")  # the colours are there at once
     own, far = ("queryLine", "keyLine") if axis == "query" else ("keyLine", "queryLine")
     live.part(own).locator(".token").nth(2).hover()
     weights = weights_of(cross, 0, 0)
     expected = weights[2] if axis == "query" else weights[:, 2]
     tokens = live.part(far).locator(".token")
     expect(tokens.first).to_have_css("background-color", re.compile(r"rgb\("))
-    live.page.wait_for_timeout(300)  # the colour comes gradually
     shades = tokens.evaluate_all(
         "all => all.map((t) => getComputedStyle(t).backgroundColor.match(/\\d+/g).map(Number))"
     )

@@ -31,28 +31,33 @@ class Fingers:
     """Fingers on the opened map; places are fractions of its width and height."""
 
     def __init__(self, live: LiveView) -> None:
+        self.live = live
         self.session = live.page.context.new_cdp_session(live.page)
-        live.map.scroll_into_view_if_needed()
-        box = live.map.bounding_box()
-        assert box
-        self.box = box
 
     def touch(self, kind: str, *places: tuple[float, float]) -> None:
-        x, y, width, height = (self.box[name] for name in ("x", "y", "width", "height"))
+        box = self.live.map.bounding_box()
+        assert box
+        x, y, width, height = (box[name] for name in ("x", "y", "width", "height"))
         points = [{"x": x + px * width, "y": y + py * height, "id": i} for i, (px, py) in enumerate(places)]
         self.session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
 
     def move(self, start: Sequence[tuple[float, float]], end: Sequence[tuple[float, float]], steps: int = 6) -> None:
+        self.live.map.scroll_into_view_if_needed()
         self.touch("touchStart", *start)
         for step in range(1, steps + 1):
             share = step / steps
             between = [(a + (c - a) * share, b + (d - b) * share) for (a, b), (c, d) in zip(start, end, strict=True)]
             self.touch("touchMove", *between)
         self.touch("touchEnd")
+        # The map is drawn anew with the next frame; the one after it begins when that is done.
+        self.live.page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
 
 def zoom_of(live: LiveView) -> tuple[int, ...]:
-    live.page.wait_for_timeout(900)  # the state is told once the reader pauses
+    """As Python is told it: another choice of the reader comes with all that is so by then."""
+    order = "layer" if live.state.look.sort == "entropy" else "entropy"
+    live.page.get_by_label("Sort by").select_option(order)
+    live.until(lambda: live.state.look.sort == order)
     return tuple(map(int, live.state.look.zoom.split(".")))
 
 
@@ -69,7 +74,6 @@ def test_two_fingers_enlarge_what_lies_between_them_and_one_moves_it(phone: Page
     expect(live.part("whole")).to_be_visible()
     saved = saved_npz(live)
     np.testing.assert_array_equal(saved["weights"], weights_of(group, 0, 0))  # a short map is saved whole
-    fingers = Fingers(live)
     fingers.move([(0.7, 0.7)], [(0.4, 0.5)])
     moved = zoom_of(live)
     assert moved[2:] == (rows, columns)
@@ -86,7 +90,6 @@ def test_two_fingers_bring_exact_tiles_of_a_long_input(phone: Page) -> None:
     expect(live.map).to_have_attribute("data-exact", "false")
     for _ in range(3):
         Fingers(live).move([(0.5, 0.6), (0.6, 0.7)], [(0.3, 0.4), (0.8, 0.9)])
-        phone.wait_for_timeout(100)
     live.wait_until_exact()
     saved = saved_npz(live)
     (row, column), (height, width) = saved["first"], saved["weights"].shape

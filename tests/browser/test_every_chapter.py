@@ -1,0 +1,109 @@
+"""What every chapter keeps: it fits a phone, and a link opens what it was copied from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.over_the_picture import click_patch, expect_read, stage_of
+from ui.contents import all_chapters
+from ui.words import load_words
+from viz_core.images.drawn import GARMENTS
+from viz_core.pretrained import load_classifier
+
+Seen = Callable[[Page], None]
+PHONE = {"width": 390, "height": 844}
+
+
+def first_picture(page: Page) -> None:
+    drawn = page.get_by_role("application").or_(page.locator(".js-plotly-plot .main-svg"))
+    expect(drawn.first).to_be_visible()
+
+
+def exercise(page: Page) -> None:
+    expect(page.get_by_text("Predict, then reveal")).to_be_visible()
+
+
+def stopwatch(page: Page) -> None:
+    expect(page.get_by_role("button", name="Start the stopwatch")).to_be_visible()
+
+
+def similarity(page: Page) -> None:
+    expect(page.get_by_role("application").nth(1)).to_be_visible()
+
+
+def patch_under_a_finger(page: Page) -> None:
+    expect(stage_of(page)).to_be_visible()
+    click_patch(page, 3, 3)
+    expect(page.locator("[data-part=sentenceNote]")).to_contain_text("Pinned: 4, 4.")
+
+
+# Beyond its first picture.
+SEEN: dict[str, Seen] = {"multi-head": exercise, "vision-transformer": patch_under_a_finger}
+ELSEWHERE: list[tuple[str, Seen]] = [
+    ("architectures?a-section=Stopwatch&a-most=4096&a-width=256", stopwatch),
+    ("position-embeddings?pe-section=Side+by+side", exercise),
+    ("position-embeddings?pe-section=One+scheme%2C+closer", exercise),
+    ("position-embeddings?pe-section=Cost+and+reach", exercise),
+    ("position-embeddings?pe-section=Shuffle+the+words", exercise),
+    ("sinusoidal-encoding?se-section=Similarity", similarity),
+]
+
+
+def expect_nothing_over_the_side(page: Page) -> None:
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+
+
+@pytest.mark.parametrize(
+    ("address", "seen"),
+    [*((name, SEEN.get(name, first_picture)) for name in all_chapters()[1:]), *ELSEWHERE],
+)
+def test_no_chapter_shows_an_error_or_runs_over_the_side_of_a_phone(
+    page: Page, app_url: str, address: str, seen: Seen
+) -> None:
+    page.set_viewport_size(PHONE)
+    page.goto(f"{app_url}/{address}")
+    title = load_words(address.split("?")[0]).title
+    expect(page.get_by_role("heading", level=1, name=title)).to_be_visible()
+    first_picture(page)
+    expect(page.get_by_test_id("stStatusWidget")).to_have_count(0)  # the run has ended
+    expect(page.get_by_test_id("stException")).to_have_count(0)
+    expect_nothing_over_the_side(page)
+    seen(page)
+    expect_nothing_over_the_side(page)
+
+
+def third_step(page: Page) -> None:
+    expect(page.get_by_text("At step 3 the decoder looks most at")).to_be_visible()
+
+
+def head_and_pin(page: Page) -> None:
+    expect(page.get_by_label("An English sentence")).to_have_value("I lost.")
+    expect(page.get_by_role("tab", name="Encoder self")).to_have_attribute("aria-selected", "true")
+    expect(page.locator("[data-part=printName]")).to_have_text("Layer 2, head 3")
+    expect(page.get_by_text("Pinned: lost.")).to_be_visible()
+
+
+def smooth_look_at_a_patch(page: Page) -> None:
+    found = load_classifier("vit-fashion-mnist", "cpu").classify(GARMENTS["trouser"]())
+    expect(page.get_by_role("heading", name=f"It says: {found.label}")).to_be_visible()
+    expect(page.locator("[data-part=patches] [data-value=smooth]")).to_have_attribute("aria-pressed", "true")
+    expect_read(page, found, 2, 4, 10)
+
+
+@pytest.mark.parametrize(
+    ("address", "seen"),
+    [
+        ("bahdanau?b-text=Where+did+you+buy+this+book%3F&b-step=3", third_step),
+        ("transformer?t-text=I+lost.&head=encoder-self.1.2&pin=q1", head_and_pin),
+        (
+            "vision-transformer?vt-sample=trouser&head=encoder-self.2.4&pin=q10&look=patches-smooth",
+            smooth_look_at_a_patch,
+        ),
+    ],
+)
+def test_a_link_opens_the_same_view(page: Page, app_url: str, address: str, seen: Seen) -> None:
+    page.goto(f"{app_url}/{address}")
+    seen(page)
