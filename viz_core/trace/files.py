@@ -23,7 +23,7 @@ def save_trace(trace: Trace, path: str | Path) -> None:
     """Write the recorded queries, keys, masks and biases; never a map that can be worked out from them.
 
     Raises:
-        ValueError: if the maps of a call lie on another machine, or a tensor was changed after it was recorded.
+        ValueError: if a call does not hold what its maps come from, or a tensor was changed after it was recorded.
     """
     tensors: dict[str, Tensor] = {}
     calls = []
@@ -70,7 +70,9 @@ def _parts(source: Source, site: str) -> tuple[str, dict[str, Tensor], dict[str,
     if isinstance(source, Projected):
         held = {name: getattr(source, name) for name in _TENSORS if getattr(source, name) is not None}
         return "projected", held, {"causal": source.causal, "scale": source.scale, "softcap": source.softcap}
-    raise ValueError(f"site {site!r}: its queries and keys lie elsewhere, a {type(source).__name__} cannot be saved")
+    raise ValueError(
+        f"site {site!r}: a {type(source).__name__} does not hold what its maps come from, and cannot be saved"
+    )
 
 
 def _calls(header: dict[str, str], path: str | Path) -> list[_Call]:

@@ -101,7 +101,7 @@ class Trace:
             _recorder.reset(token)
 
     def to(self, device: torch.device | str) -> Trace:
-        """The same recording with its tensors on another device; maps that lie elsewhere stay there."""
+        """The same recording with its tensors on another device; what holds none is left as it is."""
         moved = Trace(self.differentiable)
         for call in self:
             source = call.source

@@ -21,7 +21,7 @@ _BLOCK_SCORES = 2**23
 
 @runtime_checkable
 class Source(Protocol):
-    """Where the weights of a call come from: queries and keys, weights as they were computed, or another machine."""
+    """Where the weights of a call come from: whatever can give rows of them."""
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
