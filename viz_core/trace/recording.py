@@ -58,6 +58,9 @@ def unrecorded() -> Iterator[None]:
         _recorder.reset(token)
 
 
+_adding = threading.Lock()  # of all traces: it is held for a moment, and a trace must cross to other processes
+
+
 class Trace:
     """The attention calls of one `record()` block, by site, in call order.
 
@@ -68,11 +71,10 @@ class Trace:
         self.differentiable = differentiable
         self._calls: dict[str, AttentionCall] = {}
         self._unnamed = 0
-        self._lock = threading.Lock()
 
     def add(self, source: Source, site: str | None) -> None:
         """Keep a call under its site, or under "attention.N" where it has none."""
-        with self._lock:  # threads may have adopted this trace
+        with _adding:  # threads may have adopted this trace
             if site is None:
                 site = f"attention.{self._unnamed}"
                 self._unnamed += 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 
 from viz_core.runtime.assets import ASSETS
 from viz_core.view.modules import as_expression
@@ -26,7 +26,7 @@ class Component:
     show: str
 
 
-@cache
+@lru_cache(maxsize=16)
 def read_component(name: str) -> Component:
     """The component of this name.
 

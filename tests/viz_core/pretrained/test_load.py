@@ -63,7 +63,7 @@ def test_available_reads_the_cards_and_leaves_out_the_broken(folder: Path) -> No
     (card,) = available(folder)
     assert (card.name, card.title, card.task) == (NAME, "A tiny Transformer", "translation")
     assert card.licence.startswith("CC BY 2.0")
-    assert set(card.scores) == {"bleu_greedy", "bleu_beam_4"}
+    assert set(card.scores) == {"bleu_greedy", "bleu_beam_4", "bleu_lower_case"}
     assert card.text.startswith("# A tiny Transformer")
     shutil.copytree(folder / NAME, folder / "a-broken-one")
     (folder / "a-broken-one" / "config.json").write_text("{", encoding="utf-8")
