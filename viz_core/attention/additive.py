@@ -51,7 +51,11 @@ class AdditiveAttention(nn.Module):
     def score(
         self, queries: Float[Tensor, "batch queries query_size"], projected: Float[Tensor, "batch keys num_hiddens"]
     ) -> Float[Tensor, "batch queries keys"]:
-        """w_v^T tanh(W_q q_i + W_k k_j) for every pair, from keys that are projected already."""
+        """w_v^T tanh(W_q q_i + W_k k_j) for every pair, from keys that are projected already.
+
+        Raises:
+            ValueError: if the queries are not (batch, n, query_size).
+        """
         check_width("queries", queries, self.W_q)
         features = torch.tanh(self.W_q(queries)[:, :, None] + projected[:, None])  # (batch, queries, keys, hiddens)
         return self.w_v(features).squeeze(-1)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import add, and_
+
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from viz_core.trace.weights import row_softmax
+from viz_core.positional.offsets import relative_positions
+from viz_core.trace.weights import Bias, Mask, row_softmax
 
 _WHOLE = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 
@@ -72,3 +76,26 @@ def length_mask(
             raise ValueError(f"valid_lens: expected lengths from 0 to {num_keys} keys, got {least} to {most}")
     lengths = valid_lens[:, None] if valid_lens.dim() == 1 else valid_lens
     return torch.arange(num_keys, device=valid_lens.device) < lengths[..., None]
+
+
+def window_mask(
+    num_queries: int, num_keys: int, window: int, device: torch.device | None = None
+) -> Bool[Tensor, "queries keys"]:
+    """True where |position of the key - position of the query| < window; the queries are the last of the keys.
+
+    Raises:
+        ValueError: if window < 1, or there are more queries than keys.
+    """
+    if window < 1:
+        raise ValueError(f"window: expected at least 1, got {window}")
+    return relative_positions(num_queries, num_keys, device).abs() < window
+
+
+def all_of(*masks: Mask | None) -> Mask | None:
+    """True where all these masks are; None where none is given, which allows every key."""
+    return reduce(and_, given) if (given := [mask for mask in masks if mask is not None]) else None
+
+
+def sum_of(*biases: Bias | None) -> Bias | None:
+    """All these biases added; None where none is given."""
+    return reduce(add, given) if (given := [bias for bias in biases if bias is not None]) else None

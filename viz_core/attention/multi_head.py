@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict
 
 from einops import rearrange
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from viz_core.attention.masking import length_mask
+from viz_core.attention.masking import all_of, length_mask, sum_of, window_mask
 from viz_core.attention.projection import check_width
+from viz_core.positional.scheme import PositionScheme
 from viz_core.trace import attend, site_of
+from viz_core.trace.shapes import check_scores
+from viz_core.trace.weights import Bias, Mask
 
 
 class KeysValues(NamedTuple):
@@ -18,6 +21,14 @@ class KeysValues(NamedTuple):
 
     keys: Float[Tensor, "batch heads keys d"]
     values: Float[Tensor, "batch heads keys d"]
+
+
+class AttentionOptions(TypedDict, total=False):
+    """What stacks of layers pass on to each `MultiHeadAttention`; what is not given is as in the book."""
+
+    num_key_heads: int | None
+    softcap: float | None
+    window: int | None
 
 
 class MultiHeadAttention(nn.Module):
@@ -29,9 +40,18 @@ class MultiHeadAttention(nn.Module):
         dropout: probability of dropping a weight while training.
         bias: whether the four projections have biases.
         query_size, key_size, value_size: widths of the inputs where they are not num_hiddens.
+        num_key_heads: heads of keys and values, each for num_heads / num_key_heads neighbouring heads of queries:
+            grouped queries (Ainslie 2023, section 2.2). num_heads unless given.
+        softcap: scaled scores s become c tanh(s / c) (Gemma 2, section 2).
+        window: a query sees the keys less than this many steps away, itself included;
+            under a causal mask these are the last `window` keys, as in Mistral.
+        positions: how positions enter here: Rotary(), ALiBi(), T5RelativeBias(...), RelativePositionEmbedding1d(...).
+
+    Positions and window take the queries for the last of the keys: the same tokens, or the newest steps of a decoder.
 
     Raises:
-        ValueError: if num_heads does not divide num_hiddens.
+        ValueError: if num_heads does not divide num_hiddens, num_key_heads does not divide num_heads, or softcap or
+            window is not positive.
     """
 
     def __init__(
@@ -44,15 +64,29 @@ class MultiHeadAttention(nn.Module):
         query_size: int | None = None,
         key_size: int | None = None,
         value_size: int | None = None,
+        num_key_heads: int | None = None,
+        softcap: float | None = None,
+        window: int | None = None,
+        positions: PositionScheme | None = None,
     ) -> None:
         super().__init__()
+        key_heads = num_heads if num_key_heads is None else num_key_heads
         if num_heads < 1 or num_hiddens % num_heads:
             raise ValueError(f"num_heads: expected a divisor of num_hiddens={num_hiddens}, got {num_heads}")
+        if key_heads < 1 or num_heads % key_heads:
+            raise ValueError(f"num_key_heads: expected a divisor of num_heads={num_heads}, got {num_key_heads}")
+        for name, number in (("softcap", softcap), ("window", window)):
+            if number is not None and not number > 0:
+                raise ValueError(f"{name}: expected a positive number, got {number}")
         self.num_heads = num_heads
         self.dropout = dropout
+        self.softcap = softcap
+        self.window = window
+        self.positions = PositionScheme() if positions is None else positions
+        self.head_dim = num_hiddens // num_heads
         self.W_q = nn.Linear(query_size or num_hiddens, num_hiddens, bias=bias)
-        self.W_k = nn.Linear(key_size or num_hiddens, num_hiddens, bias=bias)
-        self.W_v = nn.Linear(value_size or num_hiddens, num_hiddens, bias=bias)
+        self.W_k = nn.Linear(key_size or num_hiddens, key_heads * self.head_dim, bias=bias)
+        self.W_v = nn.Linear(value_size or num_hiddens, key_heads * self.head_dim, bias=bias)
         self.W_o = nn.Linear(num_hiddens, num_hiddens, bias=bias)
 
     def forward(
@@ -63,19 +97,31 @@ class MultiHeadAttention(nn.Module):
         valid_lens: Int[Tensor, "batch"] | Int[Tensor, "batch queries"] | None = None,
         *,
         causal: bool = False,
+        mask: Mask | None = None,
+        bias: Bias | None = None,
     ) -> Float[Tensor, "batch queries num_hiddens"]:
         """Project, split into heads, attend, concatenate, project back.
+
+        Args:
+            valid_lens: how many keys, from the first on, each row of the batch or each query may see.
+            causal, mask, bias: as in `attend`; a query sees the keys that all of them allow.
 
         Raises:
             ValueError: if the shapes do not fit together.
         """
-        return self.attend_to(queries, self.project(keys, values), valid_lens, causal=causal)
+        return self.attend_to(queries, self.project(keys, values), valid_lens, causal=causal, mask=mask, bias=bias)
 
-    def project(self, keys: Float[Tensor, "batch keys key_size"], values: Float[Tensor, "batch keys v"]) -> KeysValues:
-        """W_k K and W_v V, split into heads."""
+    def project(
+        self, keys: Float[Tensor, "batch keys key_size"], values: Float[Tensor, "batch keys v"], start: int = 0
+    ) -> KeysValues:
+        """W_k K and W_v V, split into heads; the keys stand at positions start, start + 1, ...
+
+        Raises:
+            ValueError: if keys or values are not as wide as the layer expects.
+        """
         check_width("keys", keys, self.W_k)
         check_width("values", values, self.W_v)
-        return KeysValues(self._split(self.W_k(keys)), self._split(self.W_v(values)))
+        return KeysValues(self.positions.turn(self._split(self.W_k(keys)), start), self._split(self.W_v(values)))
 
     def attend_to(
         self,
@@ -84,22 +130,32 @@ class MultiHeadAttention(nn.Module):
         valid_lens: Int[Tensor, "batch"] | Int[Tensor, "batch queries"] | None = None,
         *,
         causal: bool = False,
+        mask: Mask | None = None,
+        bias: Bias | None = None,
     ) -> Float[Tensor, "batch queries num_hiddens"]:
-        """Attend to keys and values that are projected already, as a decoder with a cache does."""
+        """Attend to keys and values that are projected already, as a decoder with a cache does.
+
+        Raises:
+            ValueError: if the shapes do not fit together.
+        """
         check_width("queries", queries, self.W_q)
-        mask = None
-        if valid_lens is not None:
-            mask = length_mask(valid_lens, queries.shape[0], queries.shape[1], projected.keys.shape[2])[:, None]
+        batch, num_queries, num_keys = *queries.shape[:2], projected.keys.shape[2]
+        Q = self.positions.turn(self._split(self.W_q(queries)), num_keys - num_queries)
+        check_scores(Q, projected.keys, mask, bias, self.softcap)
+        lengths = None if valid_lens is None else length_mask(valid_lens, batch, num_queries, num_keys)[:, None]
+        near = None if self.window is None else window_mask(num_queries, num_keys, self.window, Q.device)[None, None]
         heads = attend(
-            self._split(self.W_q(queries)),
+            Q,
             projected.keys,
             projected.values,
-            mask=mask,
+            mask=all_of(mask, lengths, near),
+            bias=sum_of(bias, self.positions.bias(Q, num_keys)),
             causal=causal,
+            softcap=self.softcap,
             dropout=self.dropout if self.training else 0.0,
             site=site_of(self),
         )
         return self.W_o(rearrange(heads, "batch heads n d -> batch n (heads d)"))
 
-    def _split(self, projected: Float[Tensor, "batch n num_hiddens"]) -> Float[Tensor, "batch heads n d"]:
-        return rearrange(projected, "batch n (heads d) -> batch heads n d", heads=self.num_heads)
+    def _split(self, projected: Float[Tensor, "batch n width"]) -> Float[Tensor, "batch heads n d"]:
+        return rearrange(projected, "batch n (heads d) -> batch heads n d", d=self.head_dim)

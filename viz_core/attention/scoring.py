@@ -72,6 +72,10 @@ def general_scores(
 
 
 def check_same_width(queries: Tensor, keys: Tensor) -> None:
-    """Refuse queries and keys that have no dot product."""
+    """Refuse queries and keys that have no dot product.
+
+    Raises:
+        ValueError: if they differ in width.
+    """
     if queries.shape[-1] != keys.shape[-1]:
         raise ValueError(f"expected queries and keys of one width, got {queries.shape[-1]} and {keys.shape[-1]}")

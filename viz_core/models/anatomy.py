@@ -14,7 +14,7 @@ from viz_core.models.transformer import TransformerEncoder
 class Step(NamedTuple):
     """One station on the way through the encoder."""
 
-    name: str  # "embedding", "scaled", "positioned", then for each block "attention", "addnorm1", "ffn", "addnorm2"
+    name: str  # "embedding", "scaled", "positioned"; of each block "attention", "addnorm1", "ffn", "addnorm2"; "norm"
     block: int | None
     output: Float[Tensor, "batch n d"]
 
@@ -26,17 +26,22 @@ def encoder_steps(
     """Every intermediate result of `encoder(X, valid_lens)` in evaluation mode; the last step is its output.
 
     H_0 = sqrt(d) E[x] + P;  Y = LN(H + attention(H, H, H));  H' = LN(Y + ffn(Y))   (Vaswani 2017, section 3.1)
+
+    Where norms come first, what enters attention and ffn is LN(H) and LN(Y), and "norm" is the last step.
     """
     scaled = encoder.embed(X)
     H = encoder.pos_encoding(scaled)
     steps = [Step("embedding", None, encoder.embedding(X)), Step("scaled", None, scaled), Step("positioned", None, H)]
     for i, blk in enumerate(encoder.blocks):
-        attended = blk.attention(H, H, H, valid_lens)
+        Z = blk.addnorm1.branch(H)
+        attended = blk.attention(Z, Z, Z, valid_lens)
         Y = blk.addnorm1(H, attended)
-        transformed = blk.ffn(Y)
+        transformed = blk.ffn(blk.addnorm2.branch(Y))
         H = blk.addnorm2(Y, transformed)
         outputs = {"attention": attended, "addnorm1": Y, "ffn": transformed, "addnorm2": H}
         steps += [Step(name, i, output) for name, output in outputs.items()]
+    if isinstance(encoder.norm, nn.LayerNorm):
+        steps.append(Step("norm", None, encoder.norm(H)))
     return tuple(steps)
 
 

@@ -1,33 +1,49 @@
-"""The Transformer (Vaswani 2017), post-norm, by the book's names and state-dict keys."""
+"""The Transformer (Vaswani 2017), by the book's names and state-dict keys: post-norm, unless asked otherwise."""
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, cast
+from typing import NamedTuple, Unpack, cast
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from viz_core.attention.multi_head import KeysValues, MultiHeadAttention
+from viz_core.attention.multi_head import AttentionOptions, KeysValues, MultiHeadAttention
 from viz_core.models.encoder_decoder import Decoder, TokenReader
+from viz_core.positional.scheme import Positions, PositionScheme, scheme_of
 from viz_core.positional.sinusoidal import PositionalEncoding
 from viz_core.trace import name_sites
+from viz_core.trace.weights import Bias, Mask
 
 
 class AddNorm(nn.Module):
-    """LayerNorm(X + dropout(Y)): a residual connection, then normalisation (Vaswani 2017, section 3.1)."""
+    """LayerNorm(X + dropout(Y)): a residual connection, then normalisation (Vaswani 2017, section 3.1).
 
-    def __init__(self, norm_shape: int | list[int], dropout: float) -> None:
+    With norm_first the norm moves into the branch, X + dropout(f(LayerNorm(X))), and leaves the residual path free,
+    by which deep stacks train without warm-up (Xiong 2020, figure 1): `Y = f(addnorm.branch(X)); addnorm(X, Y)`.
+    """
+
+    def __init__(self, norm_shape: int | list[int], dropout: float, norm_first: bool = False) -> None:
         super().__init__()
+        self.norm_first = norm_first
         self.dropout = nn.Dropout(dropout)
         self.ln = nn.LayerNorm(norm_shape)
 
+    def branch(self, X: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch d"]:
+        """What the layer in between is given: X, or LayerNorm(X) where the norm comes first."""
+        return self.ln(X) if self.norm_first else X
+
     def forward(self, X: Float[Tensor, "*batch d"], Y: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch d"]:
-        """Raises ValueError if X and Y differ in shape."""
+        """LayerNorm(X + dropout(Y)); X + dropout(Y) where the norm came first.
+
+        Raises:
+            ValueError: if X and Y differ in shape.
+        """
         if X.shape != Y.shape:
             raise ValueError(f"expected X and Y of one shape, got {tuple(X.shape)} and {tuple(Y.shape)}")
-        return self.ln(X + self.dropout(Y))
+        added = X + self.dropout(Y)
+        return added if self.norm_first else self.ln(added)
 
 
 class PositionWiseFFN(nn.Module):
@@ -40,11 +56,19 @@ class PositionWiseFFN(nn.Module):
         self.dense2 = nn.Linear(ffn_num_hiddens, ffn_num_outputs)
 
     def forward(self, X: Float[Tensor, "*batch d_in"]) -> Float[Tensor, "*batch d_out"]:
+        """Each position's vector through both layers."""
         return self.dense2(self.relu(self.dense1(X)))
 
 
 class TransformerEncoderBlock(nn.Module):
-    """Self-attention, add and norm, feed-forward, add and norm."""
+    """Self-attention, add and norm, feed-forward, add and norm (Vaswani 2017, section 3.1).
+
+    Args:
+        ffn_num_hiddens: width inside the feed-forward net.
+        use_bias: whether the projections of attention have biases.
+        norm_first: whether each norm comes before its layer, as in GPT-2 and later models, and not after the addition.
+        positions, attention: options of `MultiHeadAttention`.
+    """
 
     def __init__(
         self,
@@ -53,22 +77,67 @@ class TransformerEncoderBlock(nn.Module):
         num_heads: int,
         dropout: float,
         use_bias: bool = False,
+        *,
+        norm_first: bool = False,
+        positions: PositionScheme | None = None,
+        **attention: Unpack[AttentionOptions],
     ) -> None:
         super().__init__()
-        self.attention = MultiHeadAttention(num_hiddens, num_heads, dropout, use_bias)
-        self.addnorm1 = AddNorm(num_hiddens, dropout)
+        self.attention = MultiHeadAttention(num_hiddens, num_heads, dropout, use_bias, positions=positions, **attention)
+        self.addnorm1 = AddNorm(num_hiddens, dropout, norm_first)
         self.ffn = PositionWiseFFN(ffn_num_hiddens, num_hiddens)
-        self.addnorm2 = AddNorm(num_hiddens, dropout)
+        self.addnorm2 = AddNorm(num_hiddens, dropout, norm_first)
 
     def forward(
-        self, X: Float[Tensor, "batch n d"], valid_lens: Int[Tensor, "batch"] | Int[Tensor, "batch n"] | None = None
+        self,
+        X: Float[Tensor, "batch n d"],
+        valid_lens: Int[Tensor, "batch"] | Int[Tensor, "batch n"] | None = None,
+        *,
+        causal: bool = False,
+        mask: Mask | None = None,
+        bias: Bias | None = None,
     ) -> Float[Tensor, "batch n d"]:
-        Y = self.addnorm1(X, self.attention(X, X, X, valid_lens))
-        return self.addnorm2(Y, self.ffn(Y))
+        """The tokens after this block.
+
+        Args:
+            valid_lens, causal, mask, bias: which keys each query sees, and what is added to its scores, as in
+                `MultiHeadAttention`.
+        """
+        Z = self.addnorm1.branch(X)
+        Y = self.addnorm1(X, self.attention(Z, Z, Z, valid_lens, causal=causal, mask=mask, bias=bias))
+        return self.addnorm2(Y, self.ffn(self.addnorm2.branch(Y)))
+
+
+class InputDropout(nn.Dropout):
+    """Stands where `PositionalEncoding` does in a stack whose positions enter within its attentions."""
+
+    def forward(self, X: Float[Tensor, "batch n d"], offset: int = 0) -> Float[Tensor, "batch n d"]:  # noqa: ARG002
+        """X after dropout, wherever its first step stands."""
+        return super().forward(X)
 
 
 class TransformerEncoder(TokenReader):
-    """Embedding times sqrt(d), plus position, through num_blks encoder blocks (Vaswani 2017, figure 1, left)."""
+    """Embedding times sqrt(d), plus position, through num_blks encoder blocks (Vaswani 2017, figure 1, left).
+
+    With `causal=True` in its call it is the body of a language model.
+
+    Args:
+        vocab_size: number of token ids.
+        num_hiddens: width of a token.
+        ffn_num_hiddens: width inside each feed-forward net.
+        num_heads: heads of each attention; they divide num_hiddens.
+        num_blks: number of blocks; block i is the site "encoder.i.self" of a trace.
+        dropout: probability of dropping an embedding, a weight or a branch's output while training.
+        use_bias: whether the projections of attention have biases.
+        norm_first: whether norms come before the layers. Then there is one more after the last block, `norm`, as the
+            sum that leaves it was never normalised (Xiong 2020).
+        positions: None adds sinusoids to the embeddings, as the book does. A scheme enters within every attention
+            instead, shared by all blocks; a function that makes schemes gives each block its own.
+        attention: `num_key_heads`, `softcap` and `window` of every `MultiHeadAttention`.
+
+    Raises:
+        ValueError: as `MultiHeadAttention`.
+    """
 
     def __init__(
         self,
@@ -79,14 +148,28 @@ class TransformerEncoder(TokenReader):
         num_blks: int,
         dropout: float,
         use_bias: bool = False,
+        *,
+        norm_first: bool = False,
+        positions: Positions | None = None,
+        **attention: Unpack[AttentionOptions],
     ) -> None:
         super().__init__(vocab_size, num_hiddens, math.sqrt(num_hiddens))  # as large as the positions added to them
         self.num_hiddens = num_hiddens
-        self.pos_encoding = PositionalEncoding(num_hiddens, dropout)
+        self.pos_encoding = PositionalEncoding(num_hiddens, dropout) if positions is None else InputDropout(dropout)
         self.blks = nn.Sequential()
         for i in range(num_blks):
-            block = TransformerEncoderBlock(num_hiddens, ffn_num_hiddens, num_heads, dropout, use_bias)
+            block = TransformerEncoderBlock(
+                num_hiddens,
+                ffn_num_hiddens,
+                num_heads,
+                dropout,
+                use_bias,
+                norm_first=norm_first,
+                positions=scheme_of(positions),
+                **attention,
+            )
             self.blks.add_module(f"block{i}", block)
+        self.norm = nn.LayerNorm(num_hiddens) if norm_first else nn.Identity()
         name_sites(self, "encoder")
 
     @property
@@ -95,17 +178,26 @@ class TransformerEncoder(TokenReader):
         return cast(tuple[TransformerEncoderBlock, ...], tuple(self.blks))
 
     def forward(
-        self, X: Int[Tensor, "batch n"], valid_lens: Int[Tensor, "batch"] | None = None
+        self,
+        X: Int[Tensor, "batch n"],
+        valid_lens: Int[Tensor, "batch"] | Int[Tensor, "batch n"] | None = None,
+        *,
+        causal: bool = False,
+        mask: Mask | None = None,
+        bias: Bias | None = None,
     ) -> Float[Tensor, "batch n d"]:
         """Encode token ids; keys past a row's valid length are not looked at.
+
+        Args:
+            causal, mask, bias: as in `MultiHeadAttention`, in every block.
 
         Raises:
             ValueError: if n is longer than the table of positions.
         """
         H = self.pos_encoding(self.embed(X))
         for blk in self.blks:
-            H = blk(H, valid_lens)
-        return H
+            H = blk(H, valid_lens, causal=causal, mask=mask, bias=bias)
+        return self.norm(H)
 
 
 class BlockCache(NamedTuple):
@@ -116,6 +208,7 @@ class BlockCache(NamedTuple):
 
     @property
     def num_steps(self) -> int:
+        """Target steps taken so far."""
         return self.own.keys.shape[2]
 
 
@@ -142,7 +235,16 @@ class DecoderState(NamedTuple):
 
 
 class TransformerDecoderBlock(nn.Module):
-    """Causal self-attention, attention to the encoder, feed-forward, each with add and norm."""
+    """Causal self-attention, attention to the encoder, feed-forward, each with add and norm.
+
+    (Vaswani 2017, section 3.1.)
+
+    Args:
+        i: number of the block, whose entry of the state's caches is its own.
+        norm_first: as in `TransformerEncoderBlock`.
+        positions, attention: options of `MultiHeadAttention`. Positions and window are for self-attention alone: the
+            encoder's tokens stand in another line than the decoder's.
+    """
 
     def __init__(
         self,
@@ -152,36 +254,59 @@ class TransformerDecoderBlock(nn.Module):
         dropout: float,
         i: int = 0,
         use_bias: bool = False,
+        *,
+        norm_first: bool = False,
+        positions: PositionScheme | None = None,
+        **attention: Unpack[AttentionOptions],
     ) -> None:
         super().__init__()
         self.i = i
-        self.attention1 = MultiHeadAttention(num_hiddens, num_heads, dropout, use_bias)
-        self.addnorm1 = AddNorm(num_hiddens, dropout)
-        self.attention2 = MultiHeadAttention(num_hiddens, num_heads, dropout, use_bias)
-        self.addnorm2 = AddNorm(num_hiddens, dropout)
+        self.attention1 = MultiHeadAttention(
+            num_hiddens, num_heads, dropout, use_bias, positions=positions, **attention
+        )
+        self.addnorm1 = AddNorm(num_hiddens, dropout, norm_first)
+        everywhere: AttentionOptions = {**attention, "window": None}
+        self.attention2 = MultiHeadAttention(num_hiddens, num_heads, dropout, use_bias, **everywhere)
+        self.addnorm2 = AddNorm(num_hiddens, dropout, norm_first)
         self.ffn = PositionWiseFFN(ffn_num_hiddens, num_hiddens)
-        self.addnorm3 = AddNorm(num_hiddens, dropout)
+        self.addnorm3 = AddNorm(num_hiddens, dropout, norm_first)
 
     def forward(
-        self, X: Float[Tensor, "batch n d"], state: DecoderState
+        self,
+        X: Float[Tensor, "batch n d"],
+        state: DecoderState,
+        *,
+        mask: Mask | None = None,
+        bias: Bias | None = None,
     ) -> tuple[Float[Tensor, "batch n d"], DecoderState]:
-        """Take n more steps; causal whenever n > 1, in training and in evaluation alike."""
+        """Take n more steps; causal whenever n > 1, in training and in evaluation alike.
+
+        Args:
+            mask, bias: of the self-attention of these steps with themselves and those taken before.
+        """
         enc_outputs, enc_valid_lens, caches = state
         cache = caches[self.i]
-        own = self.attention1.project(X, X)
+        Z = self.addnorm1.branch(X)
         if cache is None:
+            own = self.attention1.project(Z, Z)
             cross = self.attention2.project(enc_outputs, enc_outputs)
         else:
-            own = KeysValues(*(torch.cat(pair, dim=2) for pair in zip(cache.own, own, strict=True)))
+            new = self.attention1.project(Z, Z, start=cache.num_steps)
+            own = KeysValues(*(torch.cat(pair, dim=2) for pair in zip(cache.own, new, strict=True)))
             cross = cache.cross
-        Y = self.addnorm1(X, self.attention1.attend_to(X, own, causal=True))
-        Z = self.addnorm2(Y, self.attention2.attend_to(Y, cross, enc_valid_lens))
+        X = self.addnorm1(X, self.attention1.attend_to(Z, own, causal=True, mask=mask, bias=bias))
+        X = self.addnorm2(X, self.attention2.attend_to(self.addnorm2.branch(X), cross, enc_valid_lens))
+        X = self.addnorm3(X, self.ffn(self.addnorm3.branch(X)))
         kept = (*caches[: self.i], BlockCache(own, cross), *caches[self.i + 1 :])
-        return self.addnorm3(Z, self.ffn(Z)), DecoderState(enc_outputs, enc_valid_lens, kept)
+        return X, DecoderState(enc_outputs, enc_valid_lens, kept)
 
 
 class TransformerDecoder(Decoder):
-    """num_blks decoder blocks and a linear layer to the vocabulary (Vaswani 2017, figure 1, right)."""
+    """num_blks decoder blocks and a linear layer to the vocabulary (Vaswani 2017, figure 1, right).
+
+    The arguments are those of `TransformerEncoder`. Block i is the sites "decoder.i.self" and "decoder.i.cross" of a
+    trace. T5RelativeBias(bidirectional=False) is T5's here: a decoder sees no key after the query.
+    """
 
     def __init__(
         self,
@@ -192,15 +317,30 @@ class TransformerDecoder(Decoder):
         num_blks: int,
         dropout: float,
         use_bias: bool = False,
+        *,
+        norm_first: bool = False,
+        positions: Positions | None = None,
+        **attention: Unpack[AttentionOptions],
     ) -> None:
         super().__init__(vocab_size, num_hiddens, math.sqrt(num_hiddens))
         self.num_hiddens = num_hiddens
         self.num_blks = num_blks
-        self.pos_encoding = PositionalEncoding(num_hiddens, dropout)
+        self.pos_encoding = PositionalEncoding(num_hiddens, dropout) if positions is None else InputDropout(dropout)
         self.blks = nn.Sequential()
         for i in range(num_blks):
-            block = TransformerDecoderBlock(num_hiddens, ffn_num_hiddens, num_heads, dropout, i, use_bias)
+            block = TransformerDecoderBlock(
+                num_hiddens,
+                ffn_num_hiddens,
+                num_heads,
+                dropout,
+                i,
+                use_bias,
+                norm_first=norm_first,
+                positions=scheme_of(positions),
+                **attention,
+            )
             self.blks.add_module(f"block{i}", block)
+        self.norm = nn.LayerNorm(num_hiddens) if norm_first else nn.Identity()
         self.dense = nn.Linear(num_hiddens, vocab_size)
         name_sites(self, "decoder")
 
@@ -210,13 +350,25 @@ class TransformerDecoder(Decoder):
         """The state before the first step."""
         return DecoderState(enc_outputs, enc_valid_lens, (None,) * self.num_blks)
 
-    def hidden(self, X: Int[Tensor, "batch n"], state: DecoderState) -> tuple[Float[Tensor, "batch n d"], DecoderState]:
+    def hidden(
+        self, X: Int[Tensor, "batch n"], state: DecoderState, *, mask: Mask | None = None, bias: Bias | None = None
+    ) -> tuple[Float[Tensor, "batch n d"], DecoderState]:
         """Output of the last block for each of these n tokens, and the state with them taken in.
+
+        Args:
+            mask, bias: of self-attention in every block, for these n queries and all steps so far as keys.
 
         Raises:
             ValueError: if the steps run past the table of positions.
         """
         H = self.pos_encoding(self.embed(X), offset=state.num_steps)
         for blk in self.blks:
-            H, state = blk(H, state)
-        return H, state
+            H, state = blk(H, state, mask=mask, bias=bias)
+        return self.norm(H), state
+
+    def forward(
+        self, X: Int[Tensor, "batch n"], state: DecoderState, *, mask: Mask | None = None, bias: Bias | None = None
+    ) -> tuple[Float[Tensor, "batch n vocab"], DecoderState]:
+        """Logits of the token after each of these n, and the state with them taken in; mask and bias as in `hidden`."""
+        H, state = self.hidden(X, state, mask=mask, bias=bias)
+        return self.dense(H), state

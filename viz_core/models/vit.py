@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias, cast
+from typing import TypeAlias, Unpack, cast
 
 import torch
 import torch.nn.functional as F
@@ -10,8 +10,10 @@ from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from viz_core.attention.multi_head import MultiHeadAttention
+from viz_core.attention.multi_head import AttentionOptions, MultiHeadAttention
+from viz_core.positional.scheme import Positions, PositionScheme, scheme_of
 from viz_core.trace import name_sites
+from viz_core.trace.weights import Bias, Mask
 
 Size: TypeAlias = int | tuple[int, int] | list[int]
 
@@ -73,13 +75,21 @@ class ViTMLP(nn.Module):
         self.dropout2 = nn.Dropout(dropout)
 
     def forward(self, x: Float[Tensor, "*batch d_in"]) -> Float[Tensor, "*batch d_out"]:
+        """Each token through both layers."""
         return self.dropout2(self.dense2(self.dropout1(F.gelu(self.dense1(x)))))
 
 
 class ViTBlock(nn.Module):
     """Norm, self-attention, add; norm, MLP, add (Dosovitskiy 2021, equations 2 and 3).
 
-    The norm comes before each part and not after the addition, as in the Transformer of 2017.
+    The norm comes before each part and not after the addition, as in the Transformer of 2017; there with
+    norm_first=False.
+
+    Args:
+        norm_shape: width of a token, as `nn.LayerNorm` takes it.
+        mlp_num_hiddens: width inside the MLP.
+        use_bias: whether the projections of attention have biases.
+        positions, attention: options of `MultiHeadAttention`.
     """
 
     def __init__(
@@ -90,16 +100,27 @@ class ViTBlock(nn.Module):
         num_heads: int,
         dropout: float,
         use_bias: bool = False,
+        *,
+        norm_first: bool = True,
+        positions: PositionScheme | None = None,
+        **attention: Unpack[AttentionOptions],
     ) -> None:
         super().__init__()
+        self.norm_first = norm_first
         self.ln1 = nn.LayerNorm(norm_shape)
-        self.attention = MultiHeadAttention(num_hiddens, num_heads, dropout, use_bias)
+        self.attention = MultiHeadAttention(num_hiddens, num_heads, dropout, use_bias, positions=positions, **attention)
         self.ln2 = nn.LayerNorm(norm_shape)
         self.mlp = ViTMLP(mlp_num_hiddens, num_hiddens, dropout)
 
-    def forward(self, X: Float[Tensor, "batch n d"]) -> Float[Tensor, "batch n d"]:
+    def forward(
+        self, X: Float[Tensor, "batch n d"], *, mask: Mask | None = None, bias: Bias | None = None
+    ) -> Float[Tensor, "batch n d"]:
+        """The tokens after this block; mask and bias are those of `MultiHeadAttention`."""
+        if not self.norm_first:
+            X = self.ln1(X + self.attention(X, X, X, mask=mask, bias=bias))
+            return self.ln2(X + self.mlp(X))
         Z = self.ln1(X)
-        X = X + self.attention(Z, Z, Z)
+        X = X + self.attention(Z, Z, Z, mask=mask, bias=bias)
         return X + self.mlp(self.ln2(X))
 
 
@@ -118,9 +139,15 @@ class ViT(nn.Module):
         num_blks: number of blocks; block i is the site "encoder.i.self" of a trace.
         emb_dropout, blk_dropout: dropout of the tokens that enter, and within the blocks.
         use_bias: whether the projections of attention have biases.
+        num_classes: logits in the answer.
+        num_channels: 1 for grey pictures, 3 for colour.
+        norm_first: False puts each norm after the addition, as in the Transformer of 2017.
+        positions: a scheme within every attention, shared by all blocks, or a function that makes each block its own.
+            Tokens stand in line, the class token first. The learned positions at the input stay.
+        attention: `num_key_heads`, `softcap` and `window` of every `MultiHeadAttention`.
 
     Raises:
-        ValueError: if patches do not divide the picture, or heads the width.
+        ValueError: if patches do not divide the picture, or as `MultiHeadAttention`.
     """
 
     def __init__(
@@ -136,6 +163,10 @@ class ViT(nn.Module):
         use_bias: bool = False,
         num_classes: int = 10,
         num_channels: int = 3,
+        *,
+        norm_first: bool = True,
+        positions: Positions | None = None,
+        **attention: Unpack[AttentionOptions],
     ) -> None:
         super().__init__()
         self.patch_embedding = PatchEmbedding(img_size, patch_size, num_hiddens, num_channels)
@@ -145,7 +176,17 @@ class ViT(nn.Module):
         self.dropout = nn.Dropout(emb_dropout)
         self.blks = nn.Sequential()
         for i in range(num_blks):
-            block = ViTBlock(num_hiddens, num_hiddens, mlp_num_hiddens, num_heads, blk_dropout, use_bias)
+            block = ViTBlock(
+                num_hiddens,
+                num_hiddens,
+                mlp_num_hiddens,
+                num_heads,
+                blk_dropout,
+                use_bias,
+                norm_first=norm_first,
+                positions=scheme_of(positions),
+                **attention,
+            )
             self.blks.add_module(f"{i}", block)
         self.head = nn.Sequential(nn.LayerNorm(num_hiddens), nn.Linear(num_hiddens, num_classes))
         name_sites(self, "encoder")
@@ -171,21 +212,27 @@ class ViT(nn.Module):
         return tokens + interpolate_positions(self.pos_embedding, self.grid, grid).to(tokens.dtype)
 
     def forward(
-        self, X: Float[Tensor, "batch channels height width"], positions: bool = True
+        self,
+        X: Float[Tensor, "batch channels height width"],
+        positions: bool = True,
+        *,
+        mask: Mask | None = None,
+        bias: Bias | None = None,
     ) -> Float[Tensor, "batch classes"]:
         """Logits of each class.
 
         Args:
             X: normalised pictures, of any size that patches divide; positions are interpolated to it.
-            positions: False leaves them out. Then the class token sees a bag of patches: their order makes
-                no difference to the answer.
+            positions: False leaves those at the input out. Then the class token sees a bag of patches: their order
+                makes no difference to the answer.
+            mask, bias: as in `MultiHeadAttention`, in every block.
 
         Raises:
             ValueError: if patches do not divide the pictures, or they have other channels than the model.
         """
         H = self.dropout(self.embed(X, positions))
         for blk in self.blks:
-            H = blk(H)
+            H = blk(H, mask=mask, bias=bias)
         return self.head(H[:, 0])
 
 

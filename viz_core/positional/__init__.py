@@ -1,6 +1,6 @@
 """One file an idea: how a model learns where a token stands."""
 
-from viz_core.positional.alibi import alibi_bias, alibi_slopes
+from viz_core.positional.alibi import ALiBi, alibi_bias, alibi_slopes
 from viz_core.positional.learned import AbsolutePositionEmbedding1d, LearnedPositionalEmbedding
 from viz_core.positional.offsets import relative_positions
 from viz_core.positional.relative import (
@@ -12,16 +12,21 @@ from viz_core.positional.relative import (
 )
 from viz_core.positional.relative_2d import RelativePositionEmbedding2d
 from viz_core.positional.relative_projection import relative_projection
-from viz_core.positional.rotary import apply_rotary
+from viz_core.positional.rotary import Rotary, apply_rotary
+from viz_core.positional.scheme import Positions, PositionScheme
 from viz_core.positional.sinusoidal import PositionalEncoding, angular_frequencies, sinusoidal_rows, sinusoidal_table
 from viz_core.positional.t5 import T5RelativeBias, t5_relative_position_bucket
 
 __all__ = [
+    "ALiBi",
     "AbsolutePositionEmbedding1d",
     "LearnedPositionalEmbedding",
+    "PositionScheme",
     "PositionalEncoding",
+    "Positions",
     "RelativePositionEmbedding1d",
     "RelativePositionEmbedding2d",
+    "Rotary",
     "SkewSteps",
     "T5RelativeBias",
     "alibi_bias",

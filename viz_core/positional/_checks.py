@@ -6,14 +6,22 @@ from torch import Tensor
 
 
 def check_positive(**sizes: int | None) -> None:
-    """Refuse a size below 1, by its name; None stands for a size that is not given."""
+    """Refuse a size below 1, by its name; None stands for a size that is not given.
+
+    Raises:
+        ValueError: naming the size and what came.
+    """
     for name, size in sizes.items():
         if size is not None and size < 1:
             raise ValueError(f"{name}: expected at least 1, got {size}")
 
 
 def check_span(X: Tensor, offset: int, max_len: int, num_hiddens: int) -> None:
-    """Refuse embeddings of another width, or that do not lie within positions 0 .. max_len - 1."""
+    """Refuse embeddings of another width, or that do not lie within positions 0 .. max_len - 1.
+
+    Raises:
+        ValueError: naming what was expected and what came.
+    """
     if X.shape[-1] != num_hiddens:
         raise ValueError(f"X: expected width {num_hiddens}, got shape {tuple(X.shape)}")
     if offset < 0:
@@ -23,10 +31,25 @@ def check_span(X: Tensor, offset: int, max_len: int, num_hiddens: int) -> None:
         raise ValueError(f"sequence length: expected at most max_len={max_len} positions, got {end}")
 
 
-def check_queries(q: Tensor, num_tokens: int, head_dim: int, num_heads: int | None = None) -> None:
-    """Refuse queries that are not (batch, num_heads, num_tokens, head_dim); num_heads None means any."""
+def check_queries(q: Tensor, num_tokens: int | None, head_dim: int, num_heads: int | None = None) -> None:
+    """Refuse queries that are not (batch, num_heads, num_tokens, head_dim); None means any number.
+
+    Raises:
+        ValueError: naming both shapes.
+    """
     shape = tuple(q.shape)
-    fits = len(shape) == 4 and shape[2:] == (num_tokens, head_dim) and num_heads in (None, shape[1])
-    if not fits:
+    fits = len(shape) == 4 and shape[3] == head_dim and num_heads in (None, shape[1])
+    if not fits or num_tokens not in (None, shape[2]):
         heads = "heads" if num_heads is None else num_heads
-        raise ValueError(f"q: expected shape (batch, {heads}, {num_tokens}, {head_dim}), got {shape}")
+        tokens = "queries" if num_tokens is None else num_tokens
+        raise ValueError(f"q: expected shape (batch, {heads}, {tokens}, {head_dim}), got {shape}")
+
+
+def check_learned(num_keys: int, num_tokens: int) -> None:
+    """Refuse more keys than a table has learned positions for.
+
+    Raises:
+        ValueError: naming both numbers.
+    """
+    if num_keys > num_tokens:
+        raise ValueError(f"num_keys: expected at most num_tokens={num_tokens}, got {num_keys}")

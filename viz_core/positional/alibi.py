@@ -8,6 +8,8 @@ from torch import Tensor
 
 from viz_core.positional._checks import check_positive
 from viz_core.positional.offsets import relative_positions
+from viz_core.positional.scheme import PositionScheme
+from viz_core.trace.weights import Bias
 
 
 def alibi_slopes(num_heads: int) -> Float[Tensor, "heads"]:
@@ -41,6 +43,18 @@ def alibi_bias(num_heads: int, num_queries: int, num_keys: int) -> Float[Tensor,
     """
     distances = relative_positions(num_queries, num_keys).abs()
     return (alibi_slopes(num_heads)[:, None, None] * -distances).float()
+
+
+class ALiBi(PositionScheme):
+    """The penalty of `alibi_bias` within an attention, for as many heads as the queries have; nothing is learned."""
+
+    def bias(self, queries: Float[Tensor, "batch heads queries d"], num_keys: int) -> Bias:
+        """-slope * |distance| (Press 2022, section 3).
+
+        Raises:
+            ValueError: if there are more queries than keys.
+        """
+        return alibi_bias(queries.shape[1], queries.shape[2], num_keys)[None].to(queries.device)
 
 
 def _geometric(num_heads: int) -> Float[Tensor, "heads"]:

@@ -6,7 +6,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from viz_core.positional._checks import check_positive, check_queries, check_span
+from viz_core.positional._checks import check_learned, check_positive, check_queries, check_span
+from viz_core.positional.scheme import PositionScheme
+from viz_core.trace.weights import Bias
 
 
 class LearnedPositionalEmbedding(nn.Module):
@@ -39,7 +41,7 @@ class LearnedPositionalEmbedding(nn.Module):
         return X + self.weight[offset : offset + X.shape[1]]
 
 
-class AbsolutePositionEmbedding1d(nn.Module):
+class AbsolutePositionEmbedding1d(nn.Module, PositionScheme):
     """Scores q_i . e_j, with one learned vector e_j for each key position, shared by all heads.
 
     Here positions enter inside the attention and not at its input: the scores are added to q_i . k_j
@@ -66,3 +68,13 @@ class AbsolutePositionEmbedding1d(nn.Module):
         """
         check_queries(q, *self.weight.shape)
         return q @ self.weight.T
+
+    def bias(self, queries: Float[Tensor, "batch heads queries d"], num_keys: int) -> Bias:
+        """q_i . e_j / sqrt(d) for any queries and the first num_keys positions.
+
+        Raises:
+            ValueError: if the queries have another width, or there are more than num_tokens keys.
+        """
+        check_queries(queries, None, self.weight.shape[1])
+        check_learned(num_keys, self.weight.shape[0])
+        return queries @ self.weight[:num_keys].T * self.weight.shape[1] ** -0.5

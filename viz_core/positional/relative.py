@@ -10,8 +10,10 @@ from einops import rearrange
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from viz_core.positional._checks import check_positive, check_queries
+from viz_core.positional._checks import check_learned, check_positive, check_queries
 from viz_core.positional.offsets import relative_positions
+from viz_core.positional.scheme import PositionScheme
+from viz_core.trace.weights import Bias
 
 
 class SkewSteps(NamedTuple):
@@ -76,7 +78,7 @@ def clipped_offsets(num_tokens: int, max_distance: int) -> Int[Tensor, "n n"]:
     return _clip(relative_positions(num_tokens, num_tokens), max_distance)
 
 
-class RelativePositionEmbedding1d(nn.Module):
+class RelativePositionEmbedding1d(nn.Module, PositionScheme):
     """Scores q_i . r_(j - i), with one learned vector r for each offset from query i to key j.
 
     n tokens have 2n - 1 offsets. Row c of the table `weight` stands for the offset c - (n - 1): for
@@ -107,6 +109,7 @@ class RelativePositionEmbedding1d(nn.Module):
         self.num_tokens = num_tokens
         self.head_dim = head_dim
         self.num_heads = num_heads
+        self.max_distance = max_distance
         self.weight = nn.Parameter(head_dim**-0.5 * torch.randn(*heads, 2 * reach + 1, head_dim))
         self.register_buffer("offset_rows", offset_rows, persistent=False)
 
@@ -119,6 +122,22 @@ class RelativePositionEmbedding1d(nn.Module):
         check_queries(q, self.num_tokens, self.head_dim, self.num_heads)
         table = self.weight[..., self.offset_rows, :]
         return relative_to_absolute(q @ table.transpose(-2, -1))
+
+    def bias(self, queries: Float[Tensor, "batch heads queries d"], num_keys: int) -> Bias:
+        """q_i . r_(j - i) / sqrt(d) for queries that are the last of the keys, each offset looked up in the table.
+
+        With max_distance there may be any number of keys: beyond it all offsets share a vector.
+
+        Raises:
+            ValueError: if queries do not fit the table or outnumber the keys, or offsets were not learned.
+        """
+        check_queries(queries, None, self.head_dim, self.num_heads)
+        if self.max_distance is None:
+            check_learned(num_keys, self.num_tokens)
+        reach = self.num_tokens - 1 if self.max_distance is None else self.max_distance
+        rows = _clip(relative_positions(queries.shape[2], num_keys, queries.device), reach)
+        by_offset = queries @ self.weight.mT * self.head_dim**-0.5
+        return by_offset.gather(-1, rows.expand(*by_offset.shape[:3], num_keys))
 
 
 def _clip(offsets: Int[Tensor, "*shape"], max_distance: int) -> Int[Tensor, "*shape"]:

@@ -8,9 +8,11 @@ from torch import Tensor, nn
 
 from viz_core.positional._checks import check_positive, check_queries
 from viz_core.positional.relative import RelativePositionEmbedding1d
+from viz_core.positional.scheme import PositionScheme
+from viz_core.trace.weights import Bias
 
 
-class RelativePositionEmbedding2d(nn.Module):
+class RelativePositionEmbedding2d(nn.Module, PositionScheme):
     """Scores q_i . (r_(row offset) + c_(column offset)) between the tokens of a height x width grid.
 
     A grid has (2 height - 1)(2 width - 1) offsets; factored into rows and columns, 2 height - 1 and
@@ -50,3 +52,13 @@ class RelativePositionEmbedding2d(nn.Module):
         by_column = rearrange(by_column, "(b row) h col key_col -> b h row col 1 key_col", row=self.height)
         scores: Float[Tensor, "b h row col key_row key_col"] = by_row + by_column
         return rearrange(scores, "b h row col key_row key_col -> b h (row col) (key_row key_col)")
+
+    def bias(self, queries: Float[Tensor, "batch heads tokens d"], num_keys: int) -> Bias:
+        """The scores divided by sqrt(d), between all tokens of the grid.
+
+        Raises:
+            ValueError: if queries or keys are not the height * width tokens of the grid.
+        """
+        if num_keys != self.height * self.width:
+            raise ValueError(f"num_keys: expected {self.height} x {self.width} tokens, got {num_keys}")
+        return self(queries) * self.rows.head_dim**-0.5

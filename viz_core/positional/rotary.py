@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 from jaxtyping import Float, Real
 from torch import Tensor
 
+from viz_core.positional.scheme import PositionScheme
 from viz_core.positional.sinusoidal import angular_frequencies
 
 
@@ -50,3 +53,31 @@ def apply_rotary(
     turned = (a * cos - b * sin, a * sin + b * cos)
     out = torch.stack(turned, dim=-1).flatten(-2) if interleaved else torch.cat(turned, dim=-1)
     return out.to(x.dtype)
+
+
+@dataclass(frozen=True)
+class Rotary(PositionScheme):
+    """`apply_rotary` to the queries and keys of an attention; nothing is learned.
+
+    Args:
+        base, interleaved: as in `apply_rotary`. Llama, Mistral and Gemma want interleaved=False.
+
+    Raises:
+        ValueError: if base <= 0.
+    """
+
+    base: float = 10000.0
+    interleaved: bool = True
+
+    def __post_init__(self) -> None:
+        angular_frequencies(1, self.base)  # refuses what is no base
+
+    def turn(self, x: Float[Tensor, "batch heads n d"], start: int = 0) -> Float[Tensor, "batch heads n d"]:
+        """Turned by the angles of positions start .. start + n - 1 (Su 2021, equation 34).
+
+        Raises:
+            ValueError: if start is negative, as where queries outnumber the keys they stand among, or d is odd.
+        """
+        if start < 0:
+            raise ValueError(f"start: expected at least 0, with as many keys as queries or more, got {start}")
+        return apply_rotary(x, torch.arange(start, start + x.shape[2]), self.base, self.interleaved)

@@ -9,8 +9,10 @@ from einops import rearrange
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from viz_core.positional._checks import check_positive
+from viz_core.positional._checks import check_positive, check_queries
 from viz_core.positional.offsets import relative_positions
+from viz_core.positional.scheme import PositionScheme
+from viz_core.trace.weights import Bias
 
 
 def t5_relative_position_bucket(
@@ -74,7 +76,7 @@ def t5_bucket_ranges(
     return tuple((bucket, start, end) for (bucket, start), end in zip(nearest.items(), [*ends, None], strict=True))
 
 
-class T5RelativeBias(nn.Module):
+class T5RelativeBias(nn.Module, PositionScheme):
     """One learned number for each bucket and head, added to the scores (Raffel 2020, section 2.1).
 
     The parameter is `relative_attention_bias.weight` (num_buckets, num_heads), as in T5. T5 does not
@@ -95,6 +97,7 @@ class T5RelativeBias(nn.Module):
         super().__init__()
         check_positive(num_heads=num_heads)
         _check_buckets(bidirectional, num_buckets, max_distance)
+        self.num_heads = num_heads
         self.num_buckets = num_buckets
         self.max_distance = max_distance
         self.bidirectional = bidirectional
@@ -110,6 +113,15 @@ class T5RelativeBias(nn.Module):
         buckets = t5_relative_position_bucket(offsets, self.bidirectional, self.num_buckets, self.max_distance)
         bias: Float[Tensor, "queries keys heads"] = self.relative_attention_bias(buckets)
         return rearrange(bias, "queries keys heads -> 1 heads queries keys")
+
+    def bias(self, queries: Float[Tensor, "batch heads queries d"], num_keys: int) -> Bias:
+        """The bias for these queries, the last of the keys.
+
+        Raises:
+            ValueError: if there are other heads than biases, or more queries than keys.
+        """
+        check_queries(queries, None, queries.shape[-1], self.num_heads)
+        return self(queries.shape[2], num_keys)
 
 
 def _check_buckets(bidirectional: bool, num_buckets: int, max_distance: int) -> None:

@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from tests.viz_core.models.transformer_cases import FFN, HEADS, WIDTH, shaken
+from tests.viz_core.models.transformer_parity import copy_attention, copy_rest
 from viz_core.models import (
     AddNorm,
     PositionWiseFFN,
@@ -107,18 +108,3 @@ def test_decoder_block_equals_torchs_layer(use_bias: bool) -> None:
     expected = theirs(X, memory, tgt_mask=future, memory_key_padding_mask=torch.arange(6) >= lengths[:, None])
     output, _ = block(X, DecoderState(memory, lengths, (None,)))
     torch.testing.assert_close(output, expected, atol=2e-5, rtol=0)
-
-
-def copy_attention(ours: nn.Module, theirs: nn.MultiheadAttention) -> None:
-    projections = [ours.get_submodule(name) for name in ("W_q", "W_k", "W_v")]
-    theirs.in_proj_weight.copy_(torch.cat([p.weight for p in projections]))
-    theirs.in_proj_bias.copy_(torch.cat([torch.zeros(WIDTH) if p.bias is None else p.bias for p in projections]))
-    theirs.out_proj.weight.copy_(ours.W_o.weight)
-    theirs.out_proj.bias.copy_(torch.zeros(WIDTH) if ours.W_o.bias is None else ours.W_o.bias)
-
-
-def copy_rest(ours: nn.Module, theirs: nn.Module, norms: int) -> None:
-    theirs.linear1.load_state_dict(ours.ffn.dense1.state_dict())
-    theirs.linear2.load_state_dict(ours.ffn.dense2.state_dict())
-    for i in range(1, norms + 1):
-        theirs.get_submodule(f"norm{i}").load_state_dict(ours.get_submodule(f"addnorm{i}").ln.state_dict())

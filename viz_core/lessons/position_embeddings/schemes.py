@@ -14,11 +14,12 @@ from torch import Tensor, nn
 from viz_core.lessons.position_embeddings import costs
 from viz_core.lessons.position_embeddings.costs import Cost
 from viz_core.lessons.position_embeddings.setting import Setting, Sizes
-from viz_core.positional.alibi import alibi_bias
+from viz_core.positional.alibi import ALiBi
 from viz_core.positional.learned import AbsolutePositionEmbedding1d
 from viz_core.positional.relative import RelativePositionEmbedding1d
 from viz_core.positional.relative_2d import RelativePositionEmbedding2d
-from viz_core.positional.rotary import apply_rotary
+from viz_core.positional.rotary import Rotary
+from viz_core.positional.scheme import PositionScheme
 from viz_core.positional.sinusoidal import sinusoidal_table
 from viz_core.positional.t5 import T5RelativeBias
 from viz_core.trace import attend, attention_weights
@@ -31,12 +32,8 @@ def _no_table(_setting: Setting) -> Tensor | float:
     return 0.0
 
 
-def _no_turn(x: Queries, _setting: Setting) -> Queries:
-    return x
-
-
-def _no_bias(q: Queries, _setting: Setting) -> Tensor:
-    return q.new_zeros(1, 1, 1, 1)
+def _nothing_inside(_setting: Setting) -> PositionScheme:
+    return PositionScheme()
 
 
 def _never(_sizes: Sizes, _order: Int[Tensor, "n"]) -> bool:
@@ -52,8 +49,8 @@ class Scheme:
         enters: "nowhere", "input", "rotation" or "scores".
         extends: whether its scores are defined for sequences longer than those it was trained on.
         cost: numbers learned, stored and computed, by size.
-        table: what is added to the input; turn: what is done to queries and keys; bias: what is added
-            to the scaled scores.
+        table: what is added to the input.
+        inside: what positions do within the attention, turn and bias: one of the library's schemes, its tables drawn.
         blind: whether, at these sizes, it cannot tell the tokens in this order from the tokens as they are.
     """
 
@@ -62,8 +59,7 @@ class Scheme:
     extends: bool
     cost: Callable[[Sizes], Cost]
     table: Callable[[Setting], Tensor | float] = field(default=_no_table)
-    turn: Callable[[Queries, Setting], Queries] = field(default=_no_turn)
-    bias: Callable[[Queries, Setting], Tensor] = field(default=_no_bias)
+    inside: Callable[[Setting], PositionScheme] = field(default=_nothing_inside)
     blind: Callable[[Sizes, Int[Tensor, "n"]], bool] = field(default=_never)
 
     @torch.no_grad()
@@ -96,7 +92,10 @@ class Scheme:
             rearrange(positioned @ setting.draw(i, d, d) * d**-0.5, "n (h d) -> 1 h n d", h=setting.sizes.num_heads)
             for i in range(3)
         )
-        return self.turn(q, setting), self.turn(k, setting), v, self.bias(q, setting)
+        inside = self.inside(setting)
+        q, k = inside.turn(q), inside.turn(k)
+        bias = inside.bias(q, setting.sizes.num_tokens)
+        return q, k, v, q.new_zeros(1, 1, 1, 1) if bias is None else bias
 
 
 def _sinusoidal(setting: Setting) -> Tensor:
@@ -110,20 +109,22 @@ def learned_table(setting: Setting) -> Tensor:
     return 0.5**0.5 * setting.draw(3, setting.sizes.num_tokens, setting.sizes.num_hiddens)
 
 
-def _absolute(q: Queries, setting: Setting) -> Tensor:
-    module = AbsolutePositionEmbedding1d(q.shape[2], q.shape[3])
-    return _drawn(module, setting, 4)(q) * q.shape[3] ** -0.5
-
-
-def _relative(q: Queries, setting: Setting) -> Tensor:
-    module = RelativePositionEmbedding1d(q.shape[2], q.shape[3], setting.sizes.tables)
-    return _drawn(module, setting, 5)(q) * q.shape[3] ** -0.5
-
-
-def _shaw(q: Queries, setting: Setting) -> Tensor:
+def _absolute(setting: Setting) -> AbsolutePositionEmbedding1d:
     sizes = setting.sizes
-    module = RelativePositionEmbedding1d(q.shape[2], q.shape[3], sizes.tables, max_distance=sizes.max_distance)
-    return _drawn(module, setting, 6)(q) * q.shape[3] ** -0.5
+    return _drawn(AbsolutePositionEmbedding1d(sizes.num_tokens, sizes.head_dim), setting, 4)
+
+
+def _relative(setting: Setting) -> RelativePositionEmbedding1d:
+    sizes = setting.sizes
+    return _drawn(RelativePositionEmbedding1d(sizes.num_tokens, sizes.head_dim, sizes.tables), setting, 5)
+
+
+def _shaw(setting: Setting) -> RelativePositionEmbedding1d:
+    sizes = setting.sizes
+    module = RelativePositionEmbedding1d(
+        sizes.num_tokens, sizes.head_dim, sizes.tables, max_distance=sizes.max_distance
+    )
+    return _drawn(module, setting, 6)
 
 
 def relative_2d_module(setting: Setting) -> RelativePositionEmbedding2d:
@@ -133,21 +134,8 @@ def relative_2d_module(setting: Setting) -> RelativePositionEmbedding2d:
     return _drawn(module, setting, 7, std=0.5**0.5)
 
 
-def _relative_2d(q: Queries, setting: Setting) -> Tensor:
-    return relative_2d_module(setting)(q) * q.shape[3] ** -0.5
-
-
-def _rotary(x: Queries, _setting: Setting) -> Queries:
-    return apply_rotary(x, torch.arange(x.shape[2]))
-
-
-def _alibi(q: Queries, _setting: Setting) -> Tensor:
-    return alibi_bias(q.shape[1], q.shape[2], q.shape[2])[None]
-
-
-def _t5(q: Queries, setting: Setting) -> Tensor:
-    module = T5RelativeBias(q.shape[1], setting.sizes.num_buckets)
-    return _drawn(module, setting, 8)(q.shape[2], q.shape[2])
+def _t5(setting: Setting) -> T5RelativeBias:
+    return _drawn(T5RelativeBias(setting.sizes.num_heads, setting.sizes.num_buckets), setting, 8)
 
 
 def _is_backwards(order: Int[Tensor, "n"]) -> bool:
@@ -165,15 +153,15 @@ SCHEMES = (
     Scheme("none", "nowhere", True, costs.none, blind=lambda _sizes, _order: True),
     Scheme("sinusoidal", "input", True, costs.sinusoidal, table=_sinusoidal),
     Scheme("learned", "input", False, costs.learned, table=learned_table),
-    Scheme("absolute", "scores", False, costs.absolute, bias=_absolute),
-    Scheme("relative", "scores", False, costs.relative, bias=_relative),
+    Scheme("absolute", "scores", False, costs.absolute, inside=_absolute),
+    Scheme("relative", "scores", False, costs.relative, inside=_relative),
     # One vector for all offsets adds the same to every key, which the softmax cancels.
-    Scheme("shaw", "scores", True, costs.shaw, bias=_shaw, blind=lambda sizes, _: sizes.max_distance == 0),
-    Scheme("relative-2d", "scores", False, costs.relative_2d, bias=_relative_2d),
-    Scheme("rotary", "rotation", True, costs.rotary, turn=_rotary),
+    Scheme("shaw", "scores", True, costs.shaw, inside=_shaw, blind=lambda sizes, _: sizes.max_distance == 0),
+    Scheme("relative-2d", "scores", False, costs.relative_2d, inside=relative_2d_module),
+    Scheme("rotary", "rotation", True, costs.rotary, inside=lambda _: Rotary()),
     # Without a causal mask ALiBi knows distance and not direction: backwards is the same to it.
-    Scheme("alibi", "scores", True, costs.alibi, bias=_alibi, blind=lambda _, order: _is_backwards(order)),
-    Scheme("t5", "scores", True, costs.t5, bias=_t5),
+    Scheme("alibi", "scores", True, costs.alibi, inside=lambda _: ALiBi(), blind=lambda _, order: _is_backwards(order)),
+    Scheme("t5", "scores", True, costs.t5, inside=_t5),
 )
 
 BY_NAME = {scheme.name: scheme for scheme in SCHEMES}

@@ -28,8 +28,8 @@ def look_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
     """From here on no attention is causal."""
     attend_to = MultiHeadAttention.attend_to
 
-    def to_all(self: MultiHeadAttention, *args: Any, causal: bool = False) -> Tensor:
-        return attend_to(self, *args)
+    def to_all(self: MultiHeadAttention, *args: Any, causal: bool = False, **others: Any) -> Tensor:
+        return attend_to(self, *args, **others)
 
     monkeypatch.setattr(MultiHeadAttention, "attend_to", to_all)
 

@@ -1,0 +1,328 @@
+"""Grouped queries, soft caps, windows, positions, masks and biases in one layer: against loops and against published
+models' own layers, with their weights."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import pytest
+import torch
+import transformers
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor, nn
+
+from tests.viz_core.positional.scheme_cases import HEAD_DIM, HEADS, LENGTH, SCHEMES, bias_by_loops
+from viz_core.attention import MultiHeadAttention
+from viz_core.positional import ALiBi, PositionScheme, RelativePositionEmbedding1d, Rotary, T5RelativeBias
+from viz_core.trace import record
+
+WIDTH = HEADS * HEAD_DIM
+
+
+class Case(NamedTuple):
+    """A layer's options and its inputs."""
+
+    scheme: str
+    key_heads: int
+    softcap: float | None
+    window: int | None
+    causal: bool
+    num_queries: int
+    num_keys: int
+    masked: bool
+    biased: bool
+    lengths: tuple[int, int] | None
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> Case:
+    num_keys = draw(st.integers(1, LENGTH))
+    lengths = st.tuples(st.integers(0, num_keys), st.integers(0, num_keys))
+    return Case(
+        draw(st.sampled_from(list(SCHEMES))),
+        draw(st.sampled_from([1, 2, 4])),
+        draw(st.sampled_from([None, 0.5, 20.0])),
+        draw(st.none() | st.integers(1, LENGTH)),
+        draw(st.booleans()),
+        draw(st.integers(1, num_keys)),
+        num_keys,
+        draw(st.booleans()),
+        draw(st.booleans()),
+        draw(st.none() | lengths),
+    )
+
+
+def weights_by_loops(case: Case, layer: MultiHeadAttention, queries: Tensor, keys: Tensor, seen: Tensor) -> Tensor:
+    """(batch, heads, queries, keys); rows of which nothing is seen are zeros."""
+    first = case.num_keys - case.num_queries
+
+    def heads(projected: Tensor, start: int) -> Tensor:
+        return layer.positions.turn(projected.unflatten(-1, (-1, HEAD_DIM)).transpose(1, 2), start)
+
+    q, k = heads(layer.W_q(queries), first), heads(layer.W_k(keys), 0)
+    added = bias_by_loops(layer.positions, q, case.num_keys)
+    out = torch.zeros_like(added)
+    for h in range(HEADS):
+        for i in range(case.num_queries):
+            for b in range(len(queries)):
+                scores = k[b, h * case.key_heads // HEADS] @ q[b, h, i] / HEAD_DIM**0.5
+                if case.softcap is not None:
+                    scores = case.softcap * torch.tanh(scores / case.softcap)
+                powers = torch.exp(scores + added[b, h, i]) * seen[b, h, i]
+                out[b, h, i] = powers / powers.sum().clamp_min(1e-300)
+    return out
+
+
+@given(case=cases(), seed=st.integers(0, 999))
+def test_every_option_with_every_other_by_loops(case: Case, seed: int) -> None:
+    torch.manual_seed(seed)
+    options: dict[str, Any] = {"softcap": case.softcap, "window": case.window, "num_key_heads": case.key_heads}
+    layer = MultiHeadAttention(WIDTH, HEADS, positions=SCHEMES[case.scheme](), **options).double()
+    queries, keys = torch.randn(2, case.num_queries, WIDTH).double(), torch.randn(2, case.num_keys, WIDTH).double()
+    shape = (2, HEADS, case.num_queries, case.num_keys)
+    mask = torch.rand(2, 1, case.num_queries, case.num_keys) < 0.7 if case.masked else None
+    bias = torch.randn(1, HEADS, 1, case.num_keys).double() if case.biased else None
+
+    first = case.num_keys - case.num_queries
+    seen = torch.ones(shape) if mask is None else mask.expand(shape).double()
+    for i in range(case.num_queries):
+        for j in range(case.num_keys):
+            offset = j - first - i
+            late = case.causal and offset > 0
+            far = case.window is not None and abs(offset) >= case.window
+            seen[:, :, i, j] *= not (late or far)
+            for b, length in enumerate(case.lengths or ()):
+                seen[b, :, i, j] *= j < length
+
+    weights = weights_by_loops(case, layer, queries, keys, seen)
+    if bias is not None:  # exp(s + b) = exp(s) exp(b)
+        weights = weights * bias.exp()
+        weights = weights / weights.sum(-1, keepdim=True).clamp_min(1e-300)
+    values = layer.W_v(keys).unflatten(-1, (-1, HEAD_DIM)).transpose(1, 2)
+    values = values.repeat_interleave(HEADS // case.key_heads, dim=1)
+    expected = layer.W_o((weights @ values).transpose(1, 2).flatten(2))
+
+    lengths = None if case.lengths is None else torch.tensor(case.lengths)
+    with record() as trace:
+        output = layer(queries, keys, keys, lengths, causal=case.causal, mask=mask, bias=bias)
+    torch.testing.assert_close(output, expected, atol=1e-6, rtol=0)
+    torch.testing.assert_close(trace["attention.0"].weights().double(), weights, atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_gradients_are_finite_where_a_query_sees_nothing(scheme: str) -> None:
+    layer = MultiHeadAttention(WIDTH, HEADS, positions=SCHEMES[scheme](), window=2, num_key_heads=2)
+    X = torch.randn(2, 5, WIDTH, requires_grad=True)
+    mask = torch.tensor([True, False, True, True, False])[:, None].expand(5, 5)
+    output = layer(X, X, X, torch.tensor([5, 0]), causal=True, mask=mask[None, None])
+    assert torch.equal(output[0, 1], torch.zeros(WIDTH))
+    assert torch.equal(output[1], torch.zeros(5, WIDTH))
+    output.square().sum().backward()
+    for tensor in (X, *layer.parameters()):
+        assert tensor.grad is not None
+        assert tensor.grad.isfinite().all()
+        assert tensor.grad.abs().max() > 0
+
+
+class Seen(NamedTuple):
+    """What a published model's own layer was given, and what it made of it."""
+
+    hidden: Tensor
+    output: Tensor
+    weights: Tensor
+
+
+def watch(model: nn.Module, layer: nn.Module, **inputs: Tensor) -> Seen:
+    """Run a model, masks and positions made by itself, and see what one of its attention layers does."""
+    seen: list[Seen] = []
+
+    def hook(_: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], result: tuple[Any, ...]) -> None:
+        hidden = args[0] if args else kwargs["hidden_states"]
+        (weights,) = (part for part in result[1:] if part is not None and len(part) == len(hidden))
+        seen.append(Seen(hidden, result[0], weights))
+
+    handle = layer.register_forward_hook(hook, with_kwargs=True)
+    with torch.no_grad():
+        model.eval()(**inputs)
+    handle.remove()
+    return seen[0]
+
+
+def take(ours: MultiHeadAttention, theirs: nn.Module, names: str) -> MultiHeadAttention:
+    """Our layer with the weights of theirs."""
+    parts = zip(("W_q", "W_k", "W_v", "W_o"), names.split(), strict=True)
+    state = {f"{our}.{k}": t for our, name in parts for k, t in theirs.get_submodule(name).state_dict().items()}
+    own = {k: t for k, t in ours.state_dict().items() if k.startswith("positions.")}
+    ours.load_state_dict({**state, **own}, strict=True)
+    return ours.eval()
+
+
+def same(ours: MultiHeadAttention, seen: Seen, **options: Any) -> None:
+    X = seen.hidden
+    with torch.no_grad(), record() as trace:
+        output = ours(X, X, X, **options)
+    torch.testing.assert_close(output, seen.output, atol=1e-5, rtol=0)
+    torch.testing.assert_close(trace["attention.0"].weights(), seen.weights, atol=1e-5, rtol=0)
+
+
+SIZES = {
+    "vocab_size": 30,
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "intermediate_size": 16,
+    "head_dim": 8,
+    "attn_implementation": "eager",
+    "rope_parameters": {"rope_type": "default", "rope_theta": 500.0},
+}
+LLAMAS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "Llama": ({"attention_bias": True}, {}),
+    "Mistral": ({"sliding_window": 3}, {"window": 3}),
+    "Gemma2": (
+        {
+            "attn_logit_softcapping": 0.5,
+            "query_pre_attn_scalar": 8,
+            "sliding_window": 4,
+            "layer_types": ["sliding_attention", "full_attention"],
+        },
+        {"window": 4, "softcap": 0.5},
+    ),
+}
+
+
+@pytest.mark.parametrize("family", LLAMAS)
+def test_equals_the_layers_of_published_models(family: str) -> None:
+    """Grouped queries and rotary positions; Mistral's sliding window; Gemma 2's soft cap beside a window."""
+    config, options = LLAMAS[family]
+    model = getattr(transformers, f"{family}Model")(getattr(transformers, f"{family}Config")(**SIZES, **config))
+    for parameter in model.parameters():
+        nn.init.normal_(parameter, std=0.3)
+    ids = torch.randint(0, 30, (2, 9))
+    for i, block in enumerate(model.layers):
+        seen = watch(model, block.self_attn, input_ids=ids)
+        if family == "Gemma2" and i == 1:  # its second layer sees everything
+            options = {**options, "window": None}
+        bias = bool(config.get("attention_bias"))
+        ours = MultiHeadAttention(
+            32, 4, bias=bias, num_key_heads=2, positions=Rotary(500.0, interleaved=False), **options
+        )
+        same(take(ours, block.self_attn, "q_proj k_proj v_proj o_proj"), seen, causal=True)
+
+
+@pytest.mark.parametrize("stack", ["encoder", "decoder"])
+def test_equals_the_layers_of_t5(stack: str) -> None:
+    sizes = {"d_model": 32, "d_kv": 8, "d_ff": 16, "num_layers": 1, "num_heads": 4, "vocab_size": 30}
+    buckets = {"relative_attention_num_buckets": 8, "relative_attention_max_distance": 10}
+    model = transformers.T5Model(transformers.T5Config(**sizes, **buckets, attn_implementation="eager"))
+    theirs = getattr(model, stack).block[0].layer[0].SelfAttention
+    for parameter in theirs.parameters():
+        nn.init.normal_(parameter, std=0.3)
+    ids = torch.randint(0, 30, (2, 12))
+    seen = watch(model, theirs, input_ids=ids, decoder_input_ids=ids)
+    scheme = T5RelativeBias(4, num_buckets=8, max_distance=10, bidirectional=stack == "encoder")
+    scheme.relative_attention_bias.load_state_dict(theirs.relative_attention_bias.state_dict())
+    ours = take(MultiHeadAttention(32, 4, positions=scheme), theirs, "q k v o")
+    with torch.no_grad():
+        ours.W_q.weight.mul_(8**0.5)  # T5 does not divide by sqrt(d)
+    same(ours, seen, causal=stack == "decoder")
+
+
+def test_alibi_equals_bloom() -> None:
+    config = transformers.BloomConfig(
+        vocab_size=30, hidden_size=32, n_layer=1, n_head=4, attn_implementation="eager", hidden_dropout=0.0
+    )
+    model = transformers.BloomModel(config)
+    theirs = model.h[0].self_attention
+    for parameter in theirs.parameters():
+        nn.init.normal_(parameter, std=0.3)
+    seen = watch(model, theirs, input_ids=torch.randint(0, 30, (2, 9)))
+    ours = MultiHeadAttention(32, 4, bias=True, positions=ALiBi()).eval()
+    fused = {key: tensor.unflatten(0, (4, 3, 8)) for key, tensor in theirs.query_key_value.state_dict().items()}
+    for i, linear in enumerate((ours.W_q, ours.W_k, ours.W_v)):
+        linear.load_state_dict({key: tensor[:, i].flatten(0, 1) for key, tensor in fused.items()})
+    ours.W_o.load_state_dict(theirs.dense.state_dict())
+    X = seen.hidden
+    with record() as trace:
+        ours(X, X, X, causal=True)
+    torch.testing.assert_close(trace["attention.0"].weights(), seen.weights, atol=1e-5, rtol=0)
+
+
+def test_the_books_layer_has_no_other_parameters() -> None:
+    """What is not asked for leaves no mark: the same names, the same numbers."""
+    plain, asked = MultiHeadAttention(24, 4), MultiHeadAttention(24, 4, num_key_heads=4, positions=PositionScheme())
+    assert list(plain.state_dict()) == ["W_q.weight", "W_k.weight", "W_v.weight", "W_o.weight"]
+    asked.load_state_dict(plain.state_dict(), strict=True)
+    X = torch.randn(2, 5, 24)
+    assert torch.equal(plain(X, X, X), asked(X, X, X))
+    MultiHeadAttention(24, 4, window=2, softcap=1.0, positions=Rotary()).load_state_dict(plain.state_dict())
+
+
+def test_parameters_of_grouped_queries_and_of_positions() -> None:
+    layer = MultiHeadAttention(24, 4, bias=True, num_key_heads=2, positions=RelativePositionEmbedding1d(5, 6))
+    shapes = {name: tuple(p.shape) for name, p in layer.named_parameters()}
+    assert shapes == {
+        "W_q.weight": (24, 24),
+        "W_q.bias": (24,),
+        "W_k.weight": (12, 24),
+        "W_k.bias": (12,),
+        "W_v.weight": (12, 24),
+        "W_v.bias": (12,),
+        "W_o.weight": (24, 24),
+        "W_o.bias": (24,),
+        "positions.weight": (9, 6),
+    }
+    X = torch.randn(1, 5, 24)
+    assert layer.project(X, X).keys.shape == (1, 2, 5, 6)
+    with record() as trace:
+        layer(X, X, X)
+    assert trace["attention.0"].num_heads == 4
+
+
+def test_a_window_by_hand() -> None:
+    layer = MultiHeadAttention(8, 2, window=2)
+    X = torch.randn(1, 4, 8)
+    with record() as trace:
+        layer(X, X, X)
+        layer(X, X, X, causal=True)
+        layer(X[:, 3:], X, X)
+    both, past, newest = (call.weights()[0, 0] > 0 for call in trace)
+    assert both.int().tolist() == [[1, 1, 0, 0], [1, 1, 1, 0], [0, 1, 1, 1], [0, 0, 1, 1]]
+    assert past.int().tolist() == [[1, 0, 0, 0], [1, 1, 0, 0], [0, 1, 1, 0], [0, 0, 1, 1]]
+    assert newest.int().tolist() == [[0, 0, 1, 1]]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"num_key_heads": 3}, "num_key_heads: expected a divisor of num_heads=4, got 3"),
+        ({"num_key_heads": 0}, "num_key_heads: expected a divisor of num_heads=4, got 0"),
+        ({"num_key_heads": 8}, "num_key_heads: expected a divisor of num_heads=4, got 8"),
+        ({"softcap": 0.0}, "softcap: expected a positive number, got 0.0"),
+        ({"softcap": float("nan")}, "softcap: expected a positive number, got nan"),
+        ({"window": 0}, "window: expected a positive number, got 0"),
+    ],
+)
+def test_wrong_options_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        MultiHeadAttention(24, 4, **options)
+
+
+@pytest.mark.usefixtures("shapes_unchecked")
+def test_wrong_calls_are_refused() -> None:
+    X = torch.zeros(2, 3, 24)
+    layer = MultiHeadAttention(24, 4)
+    with pytest.raises(ValueError, match=r"mask: expected a shape that broadcasts to \(2, 4, 3, 3\), got \(2, 1, 3\)"):
+        layer(X, X, X, torch.tensor([3, 2]), mask=torch.ones(2, 1, 3, dtype=torch.bool))
+    with pytest.raises(ValueError, match="mask: expected booleans"):
+        layer(X, X, X, torch.tensor([3, 2]), mask=torch.ones(1, 1, 1, 3))
+    with pytest.raises(ValueError, match=r"bias: expected a shape that broadcasts to \(2, 4, 3, 3\), got \(4, 3, 2\)"):
+        layer(X, X, X, bias=torch.zeros(4, 3, 2))
+    for options in ({"window": 2}, {"positions": ALiBi()}):
+        with pytest.raises(ValueError, match="num_keys: expected at least num_queries=3, got 2"):
+            MultiHeadAttention(24, 4, **options)(X, X[:, :2], X[:, :2])
+    with pytest.raises(ValueError, match="expected at least 0, with as many keys as queries or more, got -1"):
+        MultiHeadAttention(24, 4, positions=Rotary())(X, X[:, :2], X[:, :2])
+    with pytest.raises(ValueError, match=r"expected \(batch, heads, n, d\) with an even d"):
+        MultiHeadAttention(20, 4, positions=Rotary())(X[..., :20], X[..., :20], X[..., :20])

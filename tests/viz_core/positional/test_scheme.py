@@ -1,0 +1,122 @@
+"""Positions within an attention: every scheme's turn and bias against loops, at the last steps of a cache too."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor, nn
+
+from tests.viz_core.positional.scheme_cases import HEAD_DIM, HEADS, LENGTH, SCHEMES, bias_by_loops
+from viz_core.positional import (
+    AbsolutePositionEmbedding1d,
+    ALiBi,
+    PositionScheme,
+    RelativePositionEmbedding1d,
+    RelativePositionEmbedding2d,
+    Rotary,
+    T5RelativeBias,
+)
+from viz_core.positional.scheme import scheme_of
+
+
+@pytest.mark.parametrize("name", SCHEMES)
+@given(num_keys=st.integers(1, LENGTH), taken=st.integers(0, LENGTH - 1), seed=st.integers(0, 99))
+def test_bias_by_loops(name: str, num_keys: int, taken: int, seed: int) -> None:
+    torch.manual_seed(seed)
+    scheme = SCHEMES[name]()
+    queries = torch.randn(2, HEADS, max(1, num_keys - taken), HEAD_DIM)
+    expected = bias_by_loops(scheme, queries, num_keys)
+    bias = scheme.bias(queries, num_keys)
+    if bias is None:
+        assert expected.abs().max() == 0
+    else:
+        torch.testing.assert_close(bias.expand_as(expected).double(), expected, atol=1e-5, rtol=0)
+
+
+@given(start=st.integers(0, 5000), n=st.integers(1, 5), interleaved=st.booleans())
+def test_rotary_turns_pairs_as_complex_numbers(start: int, n: int, interleaved: bool) -> None:
+    x = torch.randn(2, 3, n, 6, dtype=torch.float64)
+    turned = Rotary(100.0, interleaved).turn(x, start)
+    first, second = (slice(0, None, 2), slice(1, None, 2)) if interleaved else (slice(0, 3), slice(3, 6))
+    before = torch.complex(x[..., first], x[..., second])
+    after = torch.complex(turned[..., first], turned[..., second])
+    for t in range(n):
+        for pair in range(3):
+            angle = (start + t) * 100.0 ** (-2 * pair / 6)
+            spin = complex(math.cos(angle), math.sin(angle))
+            torch.testing.assert_close(after[:, :, t, pair], before[:, :, t, pair] * spin, atol=1e-9, rtol=0)
+
+
+@pytest.mark.parametrize("name", [name for name in SCHEMES if "rotary" not in name])
+def test_only_rotary_turns(name: str) -> None:
+    x = torch.randn(1, HEADS, 3, HEAD_DIM)
+    assert SCHEMES[name]().turn(x, 2) is x
+
+
+@pytest.mark.parametrize("max_distance", [None, 2])
+@pytest.mark.parametrize("num_heads", [None, 2])
+def test_looking_up_equals_the_skew(num_heads: int | None, max_distance: int | None) -> None:
+    scheme = RelativePositionEmbedding1d(5, 8, num_heads, max_distance=max_distance)
+    q = torch.randn(3, 2, 5, 8)
+    torch.testing.assert_close(scheme.bias(q, 5), scheme(q) / math.sqrt(8))
+
+
+def test_clipped_offsets_reach_past_the_length_they_were_made_for() -> None:
+    scheme = RelativePositionEmbedding1d(3, 4, max_distance=1)
+    q = torch.randn(1, 2, 7, 4)
+    bias = scheme.bias(q, 9)
+    assert bias is not None
+    assert torch.equal(bias[..., 0, 0], bias[..., 0, 1])  # the first query stands at 2: keys 0 and 1 lie before it
+    assert not torch.equal(bias[..., 0, 1], bias[..., 0, 2])
+
+
+def test_the_grid_divides_its_scores_too() -> None:
+    scheme = RelativePositionEmbedding2d(2, 3, 4)
+    q = torch.randn(1, 2, 6, 4)
+    torch.testing.assert_close(scheme.bias(q, 6), scheme(q) / 2)
+
+
+@pytest.mark.usefixtures("shapes_unchecked")
+def test_refuses_what_does_not_fit() -> None:
+    q = torch.zeros(1, 2, 3, 4)
+    with pytest.raises(ValueError, match="num_keys: expected at least num_queries=3, got 2"):
+        ALiBi().bias(q, 2)
+    with pytest.raises(ValueError, match="num_keys: expected at least num_queries=3, got 2"):
+        T5RelativeBias(2).bias(q, 2)
+    with pytest.raises(ValueError, match=r"q: expected shape \(batch, 8, queries, 4\), got \(1, 2, 3, 4\)"):
+        T5RelativeBias(8).bias(q, 3)
+    with pytest.raises(ValueError, match="num_keys: expected at most num_tokens=3, got 4"):
+        RelativePositionEmbedding1d(3, 4).bias(q, 4)
+    with pytest.raises(ValueError, match="num_keys: expected at least num_queries=3, got 1"):
+        RelativePositionEmbedding1d(3, 4).bias(q, 1)
+    with pytest.raises(ValueError, match=r"q: expected shape \(batch, heads, queries, 5\), got \(1, 2, 3, 4\)"):
+        RelativePositionEmbedding1d(3, 5).bias(q, 3)
+    with pytest.raises(ValueError, match="num_keys: expected at most num_tokens=3, got 4"):
+        AbsolutePositionEmbedding1d(3, 4).bias(q, 4)
+    with pytest.raises(ValueError, match="num_keys: expected 1 x 3 tokens, got 4"):
+        RelativePositionEmbedding2d(1, 3, 4).bias(q, 4)
+    with pytest.raises(ValueError, match="start: expected at least 0, with as many keys as queries or more, got -1"):
+        Rotary().turn(q, -1)
+    with pytest.raises(ValueError, match="base: expected a positive number, got 0"):
+        Rotary(base=0)
+
+
+def test_a_scheme_is_shared_and_a_maker_makes_new_ones() -> None:
+    shared = T5RelativeBias(2)
+    assert scheme_of(shared) is shared
+    assert scheme_of(None) is None
+    one, other = scheme_of(lambda: T5RelativeBias(2)), scheme_of(lambda: T5RelativeBias(2))
+    assert one is not other
+    assert isinstance(scheme_of(ALiBi), ALiBi)
+    assert type(scheme_of(PositionScheme)) is PositionScheme
+
+
+def test_positions_add_no_parameters_but_their_own() -> None:
+    assert not isinstance(Rotary(), nn.Module)
+    assert [name for name, _ in T5RelativeBias(2).named_parameters()] == ["relative_attention_bias.weight"]
+    bias: Tensor = T5RelativeBias(2).bias(torch.zeros(1, 2, 1, 3), 4)
+    bias.sum().backward()  # they are learned
