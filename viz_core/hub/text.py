@@ -40,6 +40,7 @@ class TextInput:
 
     @property
     def vocabulary_size(self) -> int:
+        """Number of token ids."""
         return len(self._tokenizer)
 
     @property

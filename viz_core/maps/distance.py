@@ -57,7 +57,11 @@ def patch_distances(grid: tuple[int, int], patch_size: tuple[int, int]) -> Float
 
 
 def check_tokens(sides: tuple[int, ...], grid: tuple[int, int], num_special: int) -> None:
-    """Refuse maps whose sides are not the special tokens and the patches of the grid."""
+    """Refuse maps whose sides are not the special tokens and the patches of the grid.
+
+    Raises:
+        ValueError: naming both.
+    """
     expected = num_special + grid[0] * grid[1]
     if sides != (expected, expected):
         raise ValueError(

@@ -39,7 +39,11 @@ def rollout_by_layer(
     head_fusion: HeadFusion = "mean",
     discard_ratio: float = 0.0,
 ) -> Float[Tensor, "layers n n"]:
-    """The rollout after each layer, first to last: entry l is A_l ... A_1. Arguments as for `attention_rollout`."""
+    """The rollout after each layer, first to last: entry l is A_l ... A_1. Arguments as for `attention_rollout`.
+
+    Raises:
+        ValueError: as `attention_rollout`.
+    """
     if not layers:
         raise ValueError("layers: expected at least one")
     if any(w.dim() != 3 or not w.shape[0] or w.shape[1:] != (layers[0].shape[1],) * 2 for w in layers):

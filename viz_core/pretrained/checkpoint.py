@@ -87,6 +87,11 @@ def read_card(folder: Path) -> ModelCard:
 
 
 def read_bytes(path: Path) -> bytes:
+    """A file of a model, whole.
+
+    Raises:
+        CheckpointError: if it is not there or cannot be read.
+    """
     try:
         return path.read_bytes()
     except OSError:

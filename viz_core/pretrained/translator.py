@@ -69,6 +69,7 @@ class Translator:
 
     @property
     def special(self) -> SpecialTokens:
+        """The ids of padding, beginning and end."""
         return special_tokens(self.tokenizer)
 
     def encode(self, text: str) -> list[int]:
@@ -176,9 +177,11 @@ class Translator:
         )
 
     def word_numbers(self, ids: Sequence[int]) -> tuple[int, ...]:
+        """For each token the number of the word it is a piece of, counted from 0."""
         return word_numbers([self.tokenizer.id_to_token(i) or UNK for i in ids])
 
     def readable_tokens(self, ids: Sequence[int]) -> tuple[str, ...]:
+        """Each token as people read it."""
         return tuple(readable(self.tokenizer.id_to_token(i) or UNK) for i in ids)
 
 

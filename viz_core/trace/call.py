@@ -44,14 +44,17 @@ class AttentionCall:
 
     @property
     def num_heads(self) -> int:
+        """Heads of queries; key heads may be fewer."""
         return self.source.shape[1]
 
     @property
     def num_queries(self) -> int:
+        """Queries of each head: the rows of its map."""
         return self.source.shape[2]
 
     @property
     def num_keys(self) -> int:
+        """Keys of each head: the columns of its map."""
         return self.source.shape[3]
 
     @property

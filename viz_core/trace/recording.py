@@ -146,6 +146,11 @@ class Trace:
         return tuple(self._calls)
 
     def __getitem__(self, site: str) -> AttentionCall:
+        """The call recorded under this site.
+
+        Raises:
+            KeyError: naming the sites there are.
+        """
         try:
             return self._calls[site]
         except KeyError:

@@ -102,10 +102,12 @@ class Projected(Held):
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
+        """Batch, query heads, queries and keys."""
         batch, heads, num_queries, _ = self.queries.shape
         return batch, heads, num_queries, self.keys.shape[2]
 
     def tensors(self) -> list[Tensor]:
+        """Queries and keys, and mask and bias where there are any."""
         return [t for t in (self.queries, self.keys, self.mask, self.bias) if t is not None]
 
     def rows(self, heads: slice, queries: slice) -> Float[Tensor, "batch some_heads rows keys"]:
@@ -139,15 +141,22 @@ class Direct(Held):
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
+        """Batch, heads, queries and keys."""
         batch, heads, queries, keys = self.values.shape
         return batch, heads, queries, keys
 
     def tensors(self) -> list[Tensor]:
+        """The weights."""
         return [self.values]
 
     def rows(self, heads: slice, queries: slice) -> Float[Tensor, "batch some_heads rows keys"]:
+        """These rows of the weights, as a copy: what a reader does to it must not reach the trace.
+
+        Raises:
+            ValueError: if the weights have been changed in place since they were recorded.
+        """
         self.check_unchanged()
-        return self.values[:, heads, queries].float().clone()  # what a reader does to it must not reach the trace
+        return self.values[:, heads, queries].float().clone()
 
 
 def row_blocks(source: Source, rows: range, num_heads: int) -> list[slice]:

@@ -17,6 +17,7 @@ RECIPES = {
 
 
 def main(arguments: list[str] | None = None) -> int:
+    """Train what the command line names; 0 if that went well, 1 if it could not be done, with the reason on stderr."""
     parser = argparse.ArgumentParser(prog="python -m viz_core.training", description=__doc__)
     parser.add_argument("name", choices=sorted({*RECIPES, *book.RUNS}), help="the model to train")
     parser.add_argument("--data", type=Path, required=True, help="folder with the data; fetched into it where lacking")

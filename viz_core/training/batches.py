@@ -17,16 +17,21 @@ from viz_core.training.sentence_pairs import Pair
 
 
 class Example(NamedTuple):
+    """A sentence pair as token ids."""
+
     source: list[int]  # ... eos
     target: list[int]  # bos ... eos
 
 
 class Batch(NamedTuple):
+    """Examples padded to one length a side."""
+
     source: Int[Tensor, "batch keys"]
     valid_lens: Int[Tensor, "batch"]
     target: Int[Tensor, "batch steps"]  # bos y_1 ... y_m eos, padded
 
     def to(self, device: torch.device) -> Batch:
+        """The same on another device."""
         return Batch(*(t.to(device, non_blocking=True) for t in self))
 
 

@@ -34,9 +34,11 @@ class Vocabulary:
 
     @cached_property
     def numbers(self) -> dict[str, int]:
+        """The number of each word: its place in alphabetical order, from 0."""
         return {word: number for number, word in enumerate(self.words)}
 
     def encode(self, words: Iterable[str]) -> list[int]:
+        """The number of each word, that of "<unk>" for words it does not have."""
         return [self.numbers.get(word, self.numbers[UNK]) for word in words]
 
     def decode(self, numbers: Iterable[int]) -> str:
@@ -46,6 +48,7 @@ class Vocabulary:
 
     @property
     def special(self) -> SpecialTokens:
+        """The numbers of padding, beginning and end."""
         return SpecialTokens(*(self.numbers[token] for token in (PAD, BOS, EOS)))
 
 

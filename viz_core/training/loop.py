@@ -64,6 +64,7 @@ class Progress:
         return content["state"]
 
     def save(self, state: State) -> None:
+        """Write the state and the state dict of each part, for `load` to read."""
         save_progress(
             self.path, {name: part.state_dict() for name, part in self.parts.items()} | {"state": asdict(state)}
         )

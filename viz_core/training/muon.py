@@ -34,6 +34,7 @@ class Muon(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self) -> None:  # type: ignore[override]  # without a closure
+        """W <- (1 - lr weight_decay) W - 0.2 lr sqrt(max(n, m)) O, with O the orthogonalised momentum of W."""
         for group in self.param_groups:
             moved = sorted((p for p in group["params"] if p.grad is not None), key=lambda p: tuple(p.shape))
             for shape, alike in groupby(moved, key=lambda p: tuple(p.shape)):

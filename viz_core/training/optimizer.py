@@ -53,9 +53,11 @@ class Optimizers:
             optimizer.zero_grad(set_to_none=True)
 
     def state_dict(self) -> dict[str, object]:
+        """The state of each optimiser, by its name."""
         return {name: optimizer.state_dict() for name, (optimizer, _) in self.parts.items()}
 
     def load_state_dict(self, state: dict[str, dict[str, object]]) -> None:
+        """Go on from what `state_dict` gave."""
         for name, (optimizer, _) in self.parts.items():
             optimizer.load_state_dict(state[name])
 

@@ -40,6 +40,7 @@ class Pictures(NamedTuple):
     labels: Int[Tensor, "n"]
 
     def to(self, device: torch.device) -> Pictures:
+        """The same on another device."""
         return Pictures(self.pixels.to(device), self.labels.to(device))
 
     def part(self, rows: Tensor) -> Pictures:

@@ -20,6 +20,7 @@ class Clock:
 
     @property
     def elapsed(self) -> float:
+        """Seconds of work, those of earlier runs included."""
         return time.monotonic() - self._start
 
     def progress(self, epochs_done: float) -> float:

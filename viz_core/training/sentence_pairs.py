@@ -22,6 +22,8 @@ HELD_OUT_PERCENT = 2  # for validation, and as much again for test
 
 
 class Pair(NamedTuple):
+    """A sentence and one translation of it, both cleaned."""
+
     english: str
     french: str
 

@@ -40,6 +40,7 @@ class MapPicture:
 
     @property
     def num_tokens(self) -> int:
+        """Special tokens and patches together."""
         return self.num_special + self.grid[0] * self.grid[1]
 
 

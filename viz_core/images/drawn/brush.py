@@ -33,6 +33,7 @@ class Canvas:
     def ellipse(
         self, centre: tuple[float, float], radii: tuple[float, float], colour: Colour, shade: float = 0.0
     ) -> None:
+        """An ellipse about its centre, with half its width and half its height as radii; shaded as a polygon is."""
         mask = self._mask()
         (x, y), (across, down) = centre, radii
         box = [*self._at((x - across, y - down)), *self._at((x + across, y + down))]
@@ -40,6 +41,7 @@ class Canvas:
         self._fill(mask, colour, shade)
 
     def line(self, points: Points, colour: Colour, width: float) -> None:
+        """A line from point to point, of a width that is a share of the picture's side."""
         mask = self._mask()
         pixels = round(width * SIDE * _LARGER)
         ImageDraw.Draw(mask).line([self._at(point) for point in points], fill=255, width=pixels, joint="curve")

@@ -12,6 +12,7 @@ _PAPER = (250, 250, 249)
 
 
 def trouser() -> Image.Image:
+    """Blue trousers, spread out."""
     canvas = Canvas(_PAPER)
     leg = [(0.36, 0.04), (0.33, 0.3), (0.31, 0.97), (0.45, 0.97), (0.485, 0.36), (0.5, 0.36)]
     canvas.polygon(canvas.mirrored(leg), (52, 74, 110), 0.2)
@@ -21,6 +22,7 @@ def trouser() -> Image.Image:
 
 
 def t_shirt() -> Image.Image:
+    """A red T-shirt from the front."""
     canvas = Canvas(_PAPER)
     body = [(0.4, 0.06), (0.3, 0.09), (0.05, 0.27), (0.15, 0.43), (0.28, 0.35), (0.28, 0.95)]
     canvas.polygon(canvas.mirrored(body), (196, 62, 54), 0.15)
@@ -29,6 +31,7 @@ def t_shirt() -> Image.Image:
 
 
 def pullover() -> Image.Image:
+    """A green pullover with its sleeves hanging."""
     canvas = Canvas(_PAPER)
     sleeve = [(0.3, 0.1), (0.14, 0.2), (0.05, 0.6), (0.03, 0.92), (0.15, 0.94), (0.2, 0.62), (0.27, 0.4)]
     canvas.polygon(sleeve, (88, 112, 96))
@@ -40,6 +43,7 @@ def pullover() -> Image.Image:
 
 
 def dress() -> Image.Image:
+    """A purple dress with a belt."""
     canvas = Canvas(_PAPER)
     half = [(0.42, 0.03), (0.37, 0.05), (0.35, 0.2), (0.4, 0.4), (0.36, 0.62), (0.27, 0.97)]
     canvas.polygon(canvas.mirrored(half), (150, 60, 110), 0.2)
@@ -49,6 +53,7 @@ def dress() -> Image.Image:
 
 
 def bag() -> Image.Image:
+    """A brown handbag."""
     canvas = Canvas(_PAPER)
     canvas.ellipse((0.5, 0.38), (0.23, 0.28), (112, 70, 40))
     canvas.ellipse((0.5, 0.4), (0.17, 0.22), _PAPER)
@@ -59,6 +64,7 @@ def bag() -> Image.Image:
 
 
 def ankle_boot() -> Image.Image:
+    """A brown ankle boot, its toe to the right."""
     canvas = Canvas(_PAPER)
     upper = [
         (0.12, 0.12),
@@ -77,6 +83,7 @@ def ankle_boot() -> Image.Image:
 
 
 def sneaker() -> Image.Image:
+    """A blue sneaker, its toe to the right."""
     canvas = Canvas(_PAPER)
     upper = [
         (0.05, 0.38),
@@ -97,6 +104,7 @@ def sneaker() -> Image.Image:
 
 
 def sandal() -> Image.Image:
+    """A sandal, its toe to the right."""
     canvas = Canvas(_PAPER)
     canvas.polygon(
         [

@@ -10,6 +10,7 @@ from viz_core.images.drawn.brush import Canvas
 
 
 def airplane() -> Image.Image:
+    """An airliner above clouds."""
     canvas = Canvas((96, 150, 214), (190, 216, 238))
     for x, y, r in ((0.15, 0.8, 0.12), (0.28, 0.84, 0.15), (0.8, 0.2, 0.1), (0.9, 0.23, 0.13)):
         canvas.ellipse((x, y), (1.6 * r, 0.45 * r), (226, 236, 246))
@@ -25,6 +26,7 @@ def airplane() -> Image.Image:
 
 
 def ship() -> Image.Image:
+    """A ship at sea."""
     canvas = Canvas((150, 190, 226), (214, 228, 238))
     canvas.polygon([(0, 0.62), (1, 0.62), (1, 1), (0, 1)], (36, 84, 128), 0.1)
     for i in range(7):
@@ -40,6 +42,7 @@ def ship() -> Image.Image:
 
 
 def automobile() -> Image.Image:
+    """A red car by a field."""
     canvas = Canvas((196, 210, 222), (220, 226, 228))
     canvas.polygon([(0, 0.5), (1, 0.46), (1, 0.66), (0, 0.66)], (120, 140, 104))
     canvas.polygon([(0, 0.64), (1, 0.64), (1, 1), (0, 1)], (112, 112, 114), 0.1)
@@ -58,6 +61,7 @@ def automobile() -> Image.Image:
 
 
 def truck() -> Image.Image:
+    """A truck on a road."""
     canvas = Canvas((170, 196, 220), (222, 228, 230))
     canvas.polygon([(0, 0.7), (1, 0.7), (1, 1), (0, 1)], (118, 116, 112), 0.1)
     canvas.polygon([(0.04, 0.24), (0.62, 0.22), (0.62, 0.72), (0.04, 0.72)], (232, 232, 228), 0.15)
@@ -73,6 +77,7 @@ def truck() -> Image.Image:
 
 
 def frog() -> Image.Image:
+    """A frog among leaves, from the front."""
     canvas = Canvas((96, 104, 70), (120, 112, 84))
     for i in range(12):
         canvas.ellipse((0.09 * i, 0.08 + 0.83 * ((i * 5) % 12) / 12), (0.09, 0.05), (84, 96, 58))
@@ -90,6 +95,7 @@ def frog() -> Image.Image:
 
 
 def cat() -> Image.Image:
+    """A ginger cat, from the front."""
     canvas = Canvas((196, 176, 150), (150, 126, 100))
     fur, dark = (190, 124, 62), (134, 80, 36)
     canvas.ellipse((0.5, 0.98), (0.36, 0.32), fur, 0.25)

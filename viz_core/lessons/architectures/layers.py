@@ -21,6 +21,7 @@ class SelfAttention(nn.Module):
         self.attention = MultiHeadAttention(num_hiddens, num_heads)
 
     def forward(self, X: Float[Tensor, "batch n d"]) -> Float[Tensor, "batch n d"]:
+        """softmax(Q K^T / sqrt(d)) V of the tokens with themselves (Vaswani 2017, equation 1)."""
         return self.attention(X, X, X)
 
 
@@ -32,6 +33,7 @@ class Recurrent(nn.Module):
         self.rnn = nn.RNN(num_hiddens, num_hiddens, batch_first=True)
 
     def forward(self, X: Float[Tensor, "batch n d"]) -> Float[Tensor, "batch n d"]:
+        """h_1 .. h_n, from h_0 = 0."""
         states, _ = self.rnn(X)
         return states
 
@@ -48,6 +50,7 @@ class Convolution(nn.Module):
         self.padding = (kernel_size - 1) * dilation
 
     def forward(self, X: Float[Tensor, "batch n d"]) -> Float[Tensor, "batch n d"]:
+        """y_1 .. y_n."""
         return self.conv(F.pad(X.mT, (self.padding, 0))).mT
 
 
@@ -56,6 +59,9 @@ class RestrictedSelfAttention(nn.Module):
 
     Computed in blocks of r queries, each against its own block of keys and the one before, so that cost and memory
     grow with r n and not with n^2.
+
+    Raises:
+        ValueError: if window < 1, or num_heads does not divide num_hiddens.
     """
 
     def __init__(self, num_hiddens: int, window: int, num_heads: int = 1) -> None:
@@ -66,6 +72,7 @@ class RestrictedSelfAttention(nn.Module):
         self.attention = MultiHeadAttention(num_hiddens, num_heads)
 
     def forward(self, X: Float[Tensor, "batch n d"]) -> Float[Tensor, "batch n d"]:
+        """Each token after a look at the r tokens up to and with itself."""
         batch, n, _ = X.shape
         r = min(self.window, n)
         num_blocks = -(-n // r)

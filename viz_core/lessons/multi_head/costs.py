@@ -23,6 +23,7 @@ class MultiHeadCost:
 
     @property
     def multiplications(self) -> int:
+        """Of the projections and the products together."""
         return self.projections + self.products
 
 

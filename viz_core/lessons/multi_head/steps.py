@@ -37,6 +37,7 @@ class MultiHeadSteps:
 
     @property
     def call(self) -> AttentionCall:
+        """The layer's own call, as recorded."""
         return next(iter(self.trace))
 
     def tensors(self) -> dict[str, Tensor]:

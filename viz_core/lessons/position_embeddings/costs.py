@@ -25,10 +25,12 @@ class Cost:
 
     @property
     def stored_bytes(self) -> int:
+        """What is stored, in bytes of float32."""
         return _BYTES * self.stored
 
     @property
     def computed_bytes(self) -> int:
+        """What is computed, in bytes of float32."""
         return _BYTES * self.computed
 
 

@@ -21,6 +21,7 @@ class GridTerms(NamedTuple):
 
     @property
     def total(self) -> Float[Tensor, "height width"]:
+        """row term + column term: what each cell's score gains."""
         return self.row_term + self.column_term
 
 

@@ -48,6 +48,7 @@ class Sizes:
 
     @property
     def head_dim(self) -> int:
+        """d / h."""
         return self.num_hiddens // self.num_heads
 
     @property

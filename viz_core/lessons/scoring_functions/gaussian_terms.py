@@ -19,6 +19,7 @@ class GaussianTerms(NamedTuple):
     query_term: Float[Tensor, "queries 1"]  # -1/2 ||q||^2
 
     def total(self) -> Float[Tensor, "queries keys"]:
+        """-1/2 ||q - k||^2, the three added."""
         return self.product + self.key_term + self.query_term
 
 

@@ -31,6 +31,7 @@ class Scene:
 
     @property
     def widths(self) -> tuple[int, int]:
+        """Width of a query and width of a key."""
         return self.queries.shape[-1], self.keys.shape[-1]
 
     def sizes(self, num_hiddens: int) -> Sizes:

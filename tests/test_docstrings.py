@@ -1,0 +1,107 @@
+"""The library tells of itself: everything public has a docstring, and what refuses an argument says so in it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import NamedTuple, TypeAlias
+
+import pytest
+
+from tests.test_structure import ROOT, sources, tree
+
+Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+class Public(NamedTuple):
+    """A class or function of the library, and the class it belongs to."""
+
+    place: str
+    node: ast.ClassDef | Function
+    owner: ast.ClassDef | None
+
+    def says(self) -> str:
+        """Its docstring; what is raised as a class is made may stand in the class's."""
+        own = ast.get_docstring(self.node) or ""
+        made = self.owner is not None and self.node.name in ("__init__", "__post_init__")
+        return own + (ast.get_docstring(self.owner) or "" if self.owner and made else "")
+
+
+def public() -> Iterator[Public]:
+    for path in sources("viz_core"):
+        for node in tree(path).body:
+            if isinstance(node, ast.ClassDef | Function) and not node.name.startswith("_"):
+                place = f"{path.relative_to(ROOT)}: {node.name}"
+                yield Public(place, node, None)
+                for inner in node.body if isinstance(node, ast.ClassDef) else ():
+                    if isinstance(inner, Function) and (inner.name.startswith("__") or inner.name[0] != "_"):
+                        yield Public(f"{place}.{inner.name}", inner, node)
+
+
+EVERYTHING = list(public())
+
+
+def own(node: ast.AST) -> Iterator[ast.AST]:
+    """A function's own statements and expressions, not those of functions within it."""
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, Function | ast.Lambda | ast.ClassDef):
+            yield child
+            yield from own(child)
+
+
+def raised(node: ast.AST) -> set[str]:
+    """The exceptions that a function raises by its own hand; "an error" where it calls a check."""
+    found: set[str] = set()
+    for inner in own(node):
+        if isinstance(inner, ast.Raise) and isinstance(inner.exc, ast.Call):
+            name = ast.unparse(inner.exc.func).split(".")[-1]
+            found.add(name if name[0].isupper() else "an error")  # else a function that makes one
+        elif isinstance(inner, ast.Call) and ast.unparse(inner.func).split(".")[-1].startswith(("check_", "_check")):
+            found.add("an error")
+    return found - {"NotImplementedError"}  # a method that is each subclass's own
+
+
+def test_everything_public_has_a_docstring() -> None:
+    assert len(EVERYTHING) > 500
+    bare = [
+        each.place
+        for each in EVERYTHING
+        if not each.node.name.startswith("_") and not (ast.get_docstring(each.node) or "").strip()
+    ]
+    assert bare == []
+
+
+def test_what_raises_says_so() -> None:
+    silent = [
+        f"{each.place} raises {', '.join(sorted(kinds))}"
+        for each in EVERYTHING
+        if isinstance(each.node, Function) and (kinds := raised(each.node)) and "Raises:" not in each.says()
+    ]
+    assert silent == []
+
+
+def test_what_is_raised_is_named() -> None:
+    wrong = [
+        f"{each.place} raises {kind}"
+        for each in EVERYTHING
+        if isinstance(each.node, Function)
+        for kind in raised(each.node) - {"an error"}
+        if "Raises:" in each.says() and f"{kind}:" not in each.says().split("Raises:", 1)[1]
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize(
+    ("code", "kinds"),
+    [
+        ("def f(x):\n  if x: raise ValueError('x')", {"ValueError"}),
+        ("def f(x):\n  raise errors.HubError('x') from None", {"HubError"}),
+        ("def f(x):\n  check_width(x)\n  self._check(x)", {"an error"}),
+        ("def f(x):\n  raise _too_many(x)", {"an error"}),
+        ("def f(x):\n  def g():\n    raise ValueError('x')\n  return g", set()),
+        ("def f(x):\n  try: g()\n  except OSError: raise", set()),
+        ("def f(x):\n  raise NotImplementedError(x)", set()),
+    ],
+)
+def test_the_rule_about_raising_sees_what_raises(code: str, kinds: set[str]) -> None:
+    assert raised(ast.parse(code).body[0]) == kinds
