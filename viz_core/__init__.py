@@ -9,19 +9,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from viz_core.hub import load_hub
+    from viz_core.hub import instrument, load_hub, restore
     from viz_core.pretrained import available, load
     from viz_core.trace import attend, attention_weights, record
 
-__all__ = ["attend", "attention_weights", "available", "load", "load_hub", "record"]
+__all__ = ["attend", "attention_weights", "available", "instrument", "load", "load_hub", "record", "restore"]
 
 _PLACES = {
     "attend": "viz_core.trace",
     "attention_weights": "viz_core.trace",
     "available": "viz_core.pretrained",
+    "instrument": "viz_core.hub",
     "load": "viz_core.pretrained",
     "load_hub": "viz_core.hub",
     "record": "viz_core.trace",
+    "restore": "viz_core.hub",
 }
 
 

@@ -11,6 +11,7 @@ transformers is imported when the first model is loaded, not before.
 from viz_core.hub.attention import ATTENTION_IMPLEMENTATION, register
 from viz_core.hub.card import HubCard
 from viz_core.hub.errors import HubError
+from viz_core.hub.instrument import instrument, restore
 from viz_core.hub.load import load_hub
 from viz_core.hub.local import LocalModel, local_models
 from viz_core.hub.memory import human_bytes
@@ -40,7 +41,9 @@ __all__ = [
     "check_revision",
     "find_folder",
     "human_bytes",
+    "instrument",
     "load_hub",
     "local_models",
     "register",
+    "restore",
 ]

@@ -30,8 +30,12 @@ class Family:
         return None if self.kind == "encoder-decoder" else "decoder" if self.kind == "decoder" else "encoder"
 
 
-def family_of(config: Any, name: str) -> Family:
+def family_of(config: Any, name: str, architecture: str | None = None) -> Family:
     """The family of a transformers config.
+
+    Args:
+        name: for messages.
+        architecture: the class of the model, where there is one; the first that the config names unless given.
 
     Raises:
         HubError: if it is of none that take a text or a picture: speech, video, several inputs at once.
@@ -40,7 +44,7 @@ def family_of(config: Any, name: str) -> Family:
     from transformers.models.auto import modeling_auto as auto
 
     model_type = config.model_type
-    architecture = (getattr(config, "architectures", None) or [""])[0]
+    architecture = architecture or (getattr(config, "architectures", None) or [""])[0]
     writes = model_type in auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
     fills = model_type in auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES
     reads = fills or model_type in auto.MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING_NAMES

@@ -4,7 +4,7 @@ from viz_core.trace.attend import attend
 from viz_core.trace.call import AttentionCall
 from viz_core.trace.files import load_trace, save_trace
 from viz_core.trace.recording import Trace, record, record_weights, unrecorded
-from viz_core.trace.sites import name_site, name_sites, site_of
+from viz_core.trace.sites import find_sites, name_site, name_sites, site_of
 from viz_core.trace.source import Source
 from viz_core.trace.weights import attention_weights
 
@@ -14,6 +14,7 @@ __all__ = [
     "Trace",
     "attend",
     "attention_weights",
+    "find_sites",
     "load_trace",
     "name_site",
     "name_sites",

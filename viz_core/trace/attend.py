@@ -6,12 +6,14 @@ references to queries and keys after projection, never as a map.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from viz_core.trace.recording import Trace, current_trace
+from viz_core.trace.recording import Trace, current_trace, unrecorded
 from viz_core.trace.shapes import check_scores, check_values
 from viz_core.trace.source import Direct, Projected, row_blocks
 from viz_core.trace.weights import Bias, Mask, causal_mask
@@ -68,16 +70,17 @@ def attend(
 
     square = queries.shape[2] == keys.shape[2]
     fused_causal = causal and square and mask is None and bias is None
-    return F.scaled_dot_product_attention(
-        queries,
-        keys,
-        values,
-        attn_mask=None if fused_causal else _combine(mask, bias, causal, queries, keys),
-        dropout_p=dropout,
-        is_causal=fused_causal,
-        scale=scale,
-        enable_gqa=queries.shape[1] != keys.shape[1],
-    )
+    with unrecorded() if trace is not None else nullcontext():  # who hears torch as well would hear this call twice
+        return F.scaled_dot_product_attention(
+            queries,
+            keys,
+            values,
+            attn_mask=None if fused_causal else _combine(mask, bias, causal, queries, keys),
+            dropout_p=dropout,
+            is_causal=fused_causal,
+            scale=scale,
+            enable_gqa=queries.shape[1] != keys.shape[1],
+        )
 
 
 def _attend_in_graph(

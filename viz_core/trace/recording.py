@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
 from viz_core.trace.call import AttentionCall
 from viz_core.trace.source import Direct, Held, Source
+from viz_core.trace.torch_mode import TorchCalls
 
 
 def record_weights(weights: Float[Tensor, "batch heads queries keys"], site: str | None = None) -> None:
@@ -33,19 +34,41 @@ def record_weights(weights: Float[Tensor, "batch heads queries keys"], site: str
 
 
 @contextmanager
-def record(differentiable: bool = False) -> Iterator[Trace]:
+def record(differentiable: bool = False, torch_calls: bool | nn.Module = False) -> Iterator[Trace]:
     """Record every attention call made in this block, by this thread or task and nobody else's.
 
     Args:
         differentiable: weights are computed whole, outside the fused kernel, and stay in the graph, so that
             an output can be differentiated by them: `call.graph_weights`. Dear in memory; for small inputs.
+        torch_calls: hear plain PyTorch too: `F.scaled_dot_product_attention`, `nn.MultiheadAttention`,
+            `nn.Transformer` and its parts with their fast path, timm. Given the model itself, its layers have their
+            names as sites ("encoder.0.self"); with True each call is "attention.N". What is computed stays bit for bit
+            as it is. A nested batch is recorded as long as its longest member. Weights that a model makes by matrix
+            products of its own are not seen; what is compiled runs uncompiled meanwhile, or fails if it may not.
+
+    Raises:
+        ValueError: if torch_calls is neither a truth value nor a model, or comes with differentiable: torch's own
+            kernels keep no weights in the graph.
     """
     trace = Trace(differentiable)
-    token = _recorder.set(trace)
+    trace._hearing = _hearing(trace, torch_calls)
     try:
-        yield trace
+        with trace.adopt():
+            yield trace
     finally:
-        _recorder.reset(token)
+        trace._hearing = None
+
+
+def _hearing(trace: Trace, torch_calls: bool | nn.Module) -> TorchCalls | None:
+    """What hears plain PyTorch for a trace, where that is wanted."""
+    if torch_calls is False:
+        return None
+    if torch_calls is not True and not isinstance(torch_calls, nn.Module):
+        raise ValueError(f"torch_calls: expected True, False or a model, got {type(torch_calls).__name__}")
+    if trace.differentiable:
+        raise ValueError("torch_calls: expected False with differentiable, as torch's own kernels keep no weights")
+    model = None if torch_calls is True else torch_calls
+    return TorchCalls(lambda: current_trace() is trace, trace.add, model)
 
 
 @contextmanager
@@ -69,6 +92,7 @@ class Trace:
 
     def __init__(self, differentiable: bool = False) -> None:
         self.differentiable = differentiable
+        self._hearing: TorchCalls | None = None  # while its `record()` block lasts
         self._calls: dict[str, AttentionCall] = {}
         self._unnamed = 0
 
@@ -98,7 +122,8 @@ class Trace:
         """
         token = _recorder.set(self)
         try:
-            yield self
+            with self._hearing or nullcontext():
+                yield self
         finally:
             _recorder.reset(token)
 

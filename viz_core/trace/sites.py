@@ -10,15 +10,12 @@ import re
 
 from torch import nn
 
-_LAYER = re.compile(r"(?:^|\.)(?:block)?(\d+)\.")  # "layer.2.", "blks.block2."
-_CROSS = re.compile(r"cross|encoder_attn|encdec|attention2", re.IGNORECASE)
+_LAYER = re.compile(r"(?:^|\.)(?:block|encoder_layer_)?(\d+)\.")  # "layer.2.", "blks.block2.", "encoder_layer_2."
+_CROSS = re.compile(r"cross|encoder_attn|encdec|attention2|multihead_attn", re.IGNORECASE)
 
 
 def name_sites(model: nn.Module, stack: str | None = None) -> tuple[str, ...]:
     """Tell each attention layer of a model its site: "encoder.0.self", "decoder.2.cross".
-
-    Layer and kind are read off the layer's place in the model ("decoder.block.2.layer.1.EncDecAttention"); an
-    attention layer within another has the name of the outer one, whichever of the two makes the call.
 
     Args:
         stack: what a model's one stack is called; None for a model with an encoder and a decoder.
@@ -26,15 +23,28 @@ def name_sites(model: nn.Module, stack: str | None = None) -> tuple[str, ...]:
     Returns:
         The sites in the order of the model's parts, each once; none for a model without attention in layers.
     """
-    sites: dict[str, None] = {}
+    sites = find_sites(model, stack)
+    for layer, site in sites.items():
+        name_site(layer, site)
+    return tuple(dict.fromkeys(sites.values()))
+
+
+def find_sites(model: nn.Module, stack: str | None = None) -> dict[nn.Module, str]:
+    """The site of each attention layer of a model, in the order of the model's parts; nobody is told.
+
+    Layer and kind are read off the layer's place in the model ("decoder.block.2.layer.1.EncDecAttention"); an
+    attention layer within another has the name of the outer one, whichever of the two makes the call.
+
+    Args:
+        stack: as in `name_sites`.
+    """
+    sites: dict[nn.Module, str] = {}
     for path, module in model.named_modules():
         layer = _LAYER.search(path + ".")
         if layer is None or "attention" not in type(module).__name__.lower():
             continue
-        site = f"{_stack(path, stack)}.{layer[1]}.{'cross' if _CROSS.search(path) else 'self'}"
-        name_site(module, site)
-        sites[site] = None
-    return tuple(sites)
+        sites[module] = f"{_stack(path, stack)}.{layer[1]}.{'cross' if _CROSS.search(path) else 'self'}"
+    return sites
 
 
 def name_site(layer: nn.Module, site: str) -> None:

@@ -116,21 +116,28 @@ def save_tokenizer(kind: str, path: Path, ends: bool) -> None:
     transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, **names).save_pretrained(path)
 
 
-def build(family: str, path: Path) -> None:
-    """Write a model with random weights, large enough that attention is far from even."""
+def random_model(family: str, **options: Any) -> Any:
+    """A model in memory with random weights, large enough that attention is far from even; options of its config."""
     config_class, model_class, sizes, tokenizer = FAMILIES[family]
     words = {} if tokenizer == "picture" else {"vocab_size": 400, "pad_token_id": 0, "eos_token_id": 2}
     if tokenizer not in ("picture", "wordpiece"):
         words["bos_token_id"] = 1
     if family in ("marian", "t5"):
         words["decoder_start_token_id"] = 0
+    config = getattr(transformers, config_class)(**{**sizes, **words, **options})
     with torch.random.fork_rng():
         torch.manual_seed(11)
-        model = getattr(transformers, model_class)(getattr(transformers, config_class)(**sizes, **words)).eval()
+        model = getattr(transformers, model_class)(config).eval()
         for name, parameter in model.named_parameters():
             if parameter.dim() > 1 and parameter.requires_grad and "sin" not in name:
                 torch.nn.init.normal_(parameter, std=0.15)
-    model.save_pretrained(path)
+    return model
+
+
+def build(family: str, path: Path) -> None:
+    """Write a model with random weights."""
+    tokenizer = FAMILIES[family][3]
+    random_model(family).save_pretrained(path)
     if tokenizer == "picture":
         transformers.ViTImageProcessorPil(size={"height": 16, "width": 16}).save_pretrained(path)
     else:

@@ -1,0 +1,233 @@
+"""What a call of torch's own attention says of its weights: from its arguments to queries, keys and masks.
+
+One function for each of torch's ways to attend; the arguments have torch's names, and torch's code is the source of
+each rule. Projections that torch makes out of sight are made again, without gradients.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+from operator import or_
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from einops import rearrange
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from viz_core.trace.source import Projected
+from viz_core.trace.weights import Bias, Mask
+
+
+def from_kernel(
+    query: Tensor,
+    key: Tensor,
+    attn_mask: Tensor | None = None,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+    **_others: Any,
+) -> Projected:
+    """`F.scaled_dot_product_attention`: query (..., heads, queries, d), key (..., key_heads, keys, d).
+
+    A boolean mask is True where a query may look, any other is added. Causal: query i sees keys 0 to i.
+    With three axes these are heads of one batch; with more than four all before the heads are the batch.
+    """
+    (query, real_queries), (key, real_keys) = _padded(query), _padded(key)
+    query, key = (x[(None,) * (4 - x.dim())] for x in (query, key))
+    if not enable_gqa:
+        query = query.expand(*query.shape[:-3], max(query.shape[-3], key.shape[-3]), -1, -1)
+    lead = torch.broadcast_shapes(query.shape[:-3], key.shape[:-3])
+    mask, bias = _not_padding(real_queries, real_keys), None
+    if attn_mask is not None:
+        given = _flat(attn_mask[(None,) * (4 - attn_mask.dim())], lead)
+        mask, bias = (_both(mask, given), None) if given.dtype == torch.bool else (mask, given)
+    return _projected(_flat(query, lead), _flat(key, lead), mask, bias, is_causal, scale)
+
+
+def from_multi_head(
+    query: Float[Tensor, "queries *batch q"],
+    key: Float[Tensor, "keys *batch k"],
+    num_heads: int,
+    in_proj_weight: Tensor | None,
+    in_proj_bias: Tensor | None,
+    bias_k: Tensor | None,
+    add_zero_attn: bool,
+    key_padding_mask: Tensor | None = None,
+    need_weights: bool = True,
+    attn_mask: Tensor | None = None,
+    use_separate_proj_weight: bool = False,
+    q_proj_weight: Any = None,
+    k_proj_weight: Any = None,
+    static_k: Tensor | None = None,
+    is_causal: bool = False,
+    **_others: Any,
+) -> Projected:
+    """`F.multi_head_attention_forward`, and with it `nn.MultiheadAttention`.
+
+    A boolean mask is True where a query may NOT look, any other is added. `bias_k` is one more key at the end, and
+    `add_zero_attn` one of zeros; no mask hides either. `is_causal` counts where no padding is given and no weights are
+    asked for; else `attn_mask` does.
+    """
+    if query.dim() == 2:  # no batch
+        query, key = query[:, None], key[:, None]
+        key_padding_mask = None if key_padding_mask is None else key_padding_mask[None]
+    W_q, W_k = (q_proj_weight, k_proj_weight) if use_separate_proj_weight else _thirds(in_proj_weight)
+    b_q, b_k = _thirds(in_proj_bias)
+    queries, keys = F.linear(query, W_q, b_q), F.linear(key, W_k, b_k)
+    if bias_k is not None:
+        keys = torch.cat([keys, bias_k.expand(1, keys.shape[1], -1)])
+    queries, keys = (rearrange(x, "n b (h d) -> b h n d", h=num_heads) for x in (queries, keys))
+    if static_k is not None:
+        keys = static_k.unflatten(0, (-1, num_heads))
+    if add_zero_attn:
+        keys = F.pad(keys, (0, 0, 0, 1))
+
+    causal = is_causal and key_padding_mask is None and not need_weights
+    given = []
+    if attn_mask is not None and not causal:
+        given.append(attn_mask[None, None] if attn_mask.dim() == 2 else attn_mask.unflatten(0, (-1, num_heads)))
+    if key_padding_mask is not None:
+        given.append(key_padding_mask[:, None, None, :])
+    more = (bias_k is not None) + add_zero_attn
+    given = [F.pad(mask, (0, more)) for mask in given] if more else given
+    hidden, added = ([m for m in given if (m.dtype == torch.bool) is wanted] for wanted in (True, False))
+    return _projected(
+        queries, keys, ~reduce(or_, hidden) if hidden else None, sum(added[1:], added[0]) if added else None, causal
+    )
+
+
+def from_fast_path(
+    query: Tensor,
+    key: Tensor,
+    num_head: int,
+    qkv_weight: Tensor,
+    qkv_bias: Tensor | None,
+    mask: Tensor | None = None,
+    mask_type: int | None = None,
+    **_others: Any,
+) -> Projected:
+    """`torch._native_multi_head_attention`, the fast path of `nn.MultiheadAttention`; batch first, nested or not.
+
+    A mask hides every key where it is not zero: (queries, keys) by type 0, (batch, keys) by type 1, all four axes by
+    type 2. A nested batch is filled up to its longest member; what was filled up neither looks nor is looked at.
+    """
+    (query, real_queries), (key, real_keys) = _padded(query), _padded(key)
+    (W_q, W_k), (b_q, b_k) = _thirds(qkv_weight), _thirds(qkv_bias)
+    queries, keys = F.linear(query, W_q, b_q), F.linear(key, W_k, b_k)
+    queries, keys = (rearrange(x, "b n (h d) -> b h n d", h=num_head) for x in (queries, keys))
+    allowed = _not_padding(real_queries, real_keys)
+    if mask is not None:
+        mask = mask[:, None, None, :] if mask_type == 1 else mask[(None,) * (4 - mask.dim())]
+        allowed = _both(allowed, ~mask.bool())
+    return _projected(queries, keys, allowed, None, False)
+
+
+def from_encoder_layer(
+    src: Tensor,
+    num_heads: int,
+    qkv_weight: Tensor,
+    qkv_bias: Tensor,
+    norm_first: bool,
+    eps: float,
+    norm_weight_1: Tensor,
+    norm_bias_1: Tensor,
+    mask: Tensor | None = None,
+    mask_type: int | None = None,
+    **_others: Any,
+) -> Projected:
+    """`torch._transformer_encoder_layer_fwd`, the fast path of `nn.TransformerEncoderLayer`: masks as in that above."""
+    x = F.layer_norm(src, norm_weight_1.shape, norm_weight_1, norm_bias_1, eps) if norm_first else src
+    return from_fast_path(x, x, num_heads, qkv_weight, qkv_bias, mask, mask_type)
+
+
+READERS: dict[Callable[..., Any], tuple[Callable[..., Projected], tuple[str, ...]]] = {
+    F.scaled_dot_product_attention: (
+        from_kernel,
+        tuple("query key value attn_mask dropout_p is_causal scale enable_gqa".split()),
+    ),
+    F.multi_head_attention_forward: (
+        from_multi_head,
+        tuple(
+            "query key value embed_dim_to_check num_heads in_proj_weight in_proj_bias bias_k bias_v add_zero_attn "
+            "dropout_p out_proj_weight out_proj_bias training key_padding_mask need_weights attn_mask "
+            "use_separate_proj_weight q_proj_weight k_proj_weight v_proj_weight static_k static_v "
+            "average_attn_weights is_causal".split()
+        ),
+    ),
+    torch._native_multi_head_attention: (
+        from_fast_path,
+        tuple(
+            "query key value embed_dim num_head qkv_weight qkv_bias proj_weight proj_bias mask need_weights "
+            "average_attn_weights mask_type".split()
+        ),
+    ),
+    torch._transformer_encoder_layer_fwd: (
+        from_encoder_layer,
+        tuple(
+            "src embed_dim num_heads qkv_weight qkv_bias proj_weight proj_bias use_gelu norm_first eps norm_weight_1 "
+            "norm_bias_1 norm_weight_2 norm_bias_2 ffn_weight_1 ffn_bias_1 ffn_weight_2 ffn_bias_2 mask "
+            "mask_type".split()
+        ),
+    ),
+}
+"""How to read each of torch's ways to attend, and the names of the arguments that come by their place."""
+
+
+@torch.no_grad()
+def read_call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Projected:
+    """What a call of one of torch's ways to attend attends by."""
+    read, names = READERS[function]
+    return read(**dict(zip(names, args, strict=False)), **kwargs)
+
+
+def _projected(
+    queries: Float[Tensor, "batch heads queries d"],
+    keys: Float[Tensor, "batch key_heads keys d"],
+    mask: Mask | None,
+    bias: Bias | None,
+    causal: bool,
+    scale: float | None = None,
+) -> Projected:
+    """What a trace keeps; torch's causal query i sees keys 0 to i, however many keys there are."""
+    shape = queries.shape[2], keys.shape[2]
+    if causal and shape[0] != shape[1]:
+        mask, causal = _both(mask, queries.new_ones(shape, dtype=torch.bool).tril()[None, None]), False
+    wide = torch.promote_types(queries.dtype, keys.dtype)  # they may differ where autocast makes them alike
+    scale = queries.shape[-1] ** -0.5 if scale is None else scale
+    bias = None if bias is None else bias.detach()
+    return Projected(queries.detach().to(wide), keys.detach().to(wide), mask, bias, causal, scale)
+
+
+def _flat(x: Tensor, lead: torch.Size) -> Tensor:
+    """All axes before the last three as one."""
+    return x.expand(*lead, *x.shape[-3:]).flatten(0, -4)
+
+
+def _thirds(packed: Tensor | None) -> tuple[Any, Any]:
+    """The queries' and the keys' part of what is packed for queries, keys and values; None and None of nothing."""
+    queries, keys, _ = (None, None, None) if packed is None else packed.chunk(3)
+    return queries, keys
+
+
+def _both(mask: Mask | None, other: Mask | None) -> Mask | None:
+    return other if mask is None else mask if other is None else mask & other
+
+
+def _padded(x: Tensor) -> tuple[Tensor, Bool[Tensor, "batch n"] | None]:
+    """A nested batch filled up to its longest member with zeros, and which tokens are real; None for all of them."""
+    if not x.is_nested:
+        return x, None
+    members = x.unbind()
+    lengths = torch.tensor([member.shape[-2] for member in members], device=members[0].device)
+    longest = int(lengths.max())
+    filled = torch.stack([F.pad(member, (0, 0, 0, longest - member.shape[-2])) for member in members])
+    return filled, torch.arange(longest, device=lengths.device) < lengths[:, None]
+
+
+def _not_padding(
+    queries: Bool[Tensor, "batch queries"] | None, keys: Bool[Tensor, "batch keys"] | None
+) -> Bool[Tensor, "batch 1 queries keys"] | None:
+    return None if queries is None or keys is None else (queries[:, :, None] & keys[:, None, :])[:, None]

@@ -1,0 +1,123 @@
+"""Listening to plain PyTorch: a mode of this thread that sees torch's own attention and changes nothing of it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode, _get_current_function_mode, _pop_mode, _pop_mode_temporarily, _push_mode
+
+from viz_core.trace.sites import find_sites
+from viz_core.trace.source import Source
+from viz_core.trace.torch_calls import READERS, read_call
+
+
+class TorchCalls(TorchFunctionMode):
+    """Hands what torch's attention attends by to a recorder, after the call, in the threads that enter.
+
+    Args:
+        listening: whether the recorder of this thread is the one to keep calls for.
+        keep: what to do with a call, and the site of its layer; None where that is not known.
+        model: whose layers are named. A layer is known by its weights: by those given to the attention itself
+            (`nn.MultiheadAttention`), else by those that were used just before (a projection to queries and keys).
+    """
+
+    def __init__(
+        self,
+        listening: Callable[[], bool],
+        keep: Callable[[Source, str | None], None],
+        model: nn.Module | None = None,
+    ) -> None:
+        super().__init__()
+        self._listening, self._keep = listening, keep
+        self._weights = {} if model is None else _weights_of_layers(model)
+        self._here = threading.local()  # .site: whose weights this thread has just used
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Iterable[type],
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        """The call as it is; then, if it was attention, a word to the recorder."""
+        kwargs = kwargs or {}
+        if getattr(self._here, "busy", False) or not self._listening():
+            return func(*args, **kwargs)
+        self._follow((*args, *kwargs.values()))
+        if func not in READERS:
+            return func(*args, **kwargs)
+        self._here.busy = True  # entered twice, it hears a call once
+        try:
+            result = func(*args, **kwargs)
+        finally:
+            self._here.busy = False
+        with torch._C.DisableTorchFunction():  # no mode hears what is computed for the recorder alone
+            self._keep(read_call(func, args, kwargs), getattr(self._here, "site", None))
+        return result
+
+    def _follow(self, given: Iterable[Any]) -> None:
+        """Whose weights are used now; nobody's, where they are those of no attention layer."""
+        if self._weights:
+            known = [self._weights[id(each)][1] for each in given if id(each) in self._weights]
+            if known:
+                self._here.site = next((site for site in known if site is not None), None)
+
+    def __enter__(self) -> TorchCalls:
+        _fast_path.open()
+        super().__enter__()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        above = []
+        while (mode := _pop_mode()) is not self:  # tasks that share a thread end in any order
+            above.append(mode)
+        for mode in reversed(above):
+            _push_mode(mode)
+        _fast_path.close()
+
+
+def _weights_of_layers(model: nn.Module) -> dict[int, tuple[Tensor, str | None]]:
+    """Every parameter of a model by its id, which is its own while it is kept here, and the site it belongs to."""
+    stack = "decoder" if isinstance(model, nn.TransformerDecoder) else None
+    found: dict[int, tuple[Tensor, str | None]] = {id(weight): (weight, None) for weight in model.parameters()}
+    for layer, site in find_sites(model, stack).items():
+        found |= {id(weight): (weight, site) for weight in layer.parameters()}
+    return found
+
+
+class _FastPath:
+    """torch's fast path, in which one kernel runs a whole encoder layer, stays open while modes of ours are active.
+
+    `nn.MultiheadAttention` and `nn.TransformerEncoder` leave it where any mode is: `torch.overrides.has_torch_function`
+    says so. What they compute then differs, in rounding, and at padding that the fast path answers with zeros. Ours
+    changes nothing of a call; so while one is active, that question is answered as if it were not there.
+    """
+
+    def __init__(self) -> None:
+        self._asked = torch.overrides.has_torch_function
+        self._num_open = 0
+        self._changing = threading.Lock()
+
+    def open(self) -> None:
+        with self._changing:
+            self._num_open += 1
+            torch.overrides.has_torch_function = self._without_ours  # type: ignore[assignment]
+
+    def close(self) -> None:
+        with self._changing:
+            self._num_open -= 1
+            if not self._num_open:
+                torch.overrides.has_torch_function = self._asked
+
+    def _without_ours(self, tensors: Iterable[Any]) -> bool:
+        if isinstance(_get_current_function_mode(), TorchCalls):
+            with _pop_mode_temporarily():
+                return self._without_ours(tensors)
+        return self._asked(tensors)
+
+
+_fast_path = _FastPath()
