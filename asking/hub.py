@@ -11,6 +11,7 @@ from hosting.settings import settings
 from viz_core.hub import HubError, HubModel, HubRun, HubVision, Sampling, find_folder, load_hub
 from viz_core.view.hub import hub_groups
 from viz_core.view.map_group import MapGroup
+from viz_core.view.runnable import Recipe
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,16 @@ class HubModelSpec(ModelSpec[HubModel]):
             progress=progress,
         )
 
+    def recipe(self) -> Recipe:
+        if self.folder:
+            return Recipe(
+                "from pathlib import Path\n\nfrom viz_core import load_hub, view\n\n"
+                f"model = load_hub(Path({self.folder!r}))",
+                ("model",),
+            )
+        revision = f", revision={self.revision!r}" if self.revision else ""
+        return Recipe(f"from viz_core import load_hub, view\n\nmodel = load_hub({self.name!r}{revision})")
+
 
 @dataclass(frozen=True)
 class HubVisionSpec(ModelAdapter[HubVision]):
@@ -63,6 +74,9 @@ class HubVisionSpec(ModelAdapter[HubVision]):
 
     def adapt(self, loaded: HubModel) -> HubVision:
         return HubVision(loaded)
+
+    def recipe(self) -> Recipe:
+        return self.hub.recipe().then("from viz_core.hub import HubVision\n\nmodel = HubVision(model)")
 
 
 @dataclass(frozen=True)
@@ -106,6 +120,20 @@ class HubRequest(Request[HubModel, HubRun]):
 
     def groups(self, run: HubRun, labels: Mapping[str, str]) -> tuple[MapGroup, ...]:
         return hub_groups(run, labels)
+
+    def recipe(self) -> Recipe:
+        """How a notebook runs it."""
+        if self.picture is not None:
+            picture = self.picture.recipe()
+            return self.model.recipe().then(f"{picture.code}\nrun = model.run(image=image)", picture.needs)
+        given = {"text_pair": self.pair, "target": self.target}
+        arguments = [repr(self.text), *(f"{name}={text!r}" for name, text in given.items() if text)]
+        arguments.append(f"max_new_tokens={self.new_tokens}")
+        lines = []
+        if self.sampling != Sampling():
+            lines.append("from viz_core.hub import Sampling\n")
+            arguments.append(f"sampling={self.sampling}")
+        return self.model.recipe().then("\n".join([*lines, f"run = model.run({', '.join(arguments)})"]))
 
     def for_transfer(self, run: HubRun) -> HubRun:
         """The logits of every token stay: their number alone is told."""

@@ -11,6 +11,7 @@ from viz_core.pretrained import Classification
 from viz_core.pretrained.picture_model import PictureModel
 from viz_core.view.map_group import MapGroup
 from viz_core.view.picture import picture_groups
+from viz_core.view.runnable import Recipe
 
 
 @dataclass(frozen=True)
@@ -29,3 +30,8 @@ class PictureRequest(Request[PictureModel, Classification]):
 
     def groups(self, run: Classification, labels: Mapping[str, str]) -> tuple[MapGroup, ...]:
         return picture_groups(run, labels)
+
+    def recipe(self) -> Recipe:
+        """How a notebook looks at it."""
+        picture = self.picture.recipe()
+        return self.model.recipe().then(f"{picture.code}\nrun = model.look(model.prepare(image))", picture.needs)

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import base64
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from io import BytesIO
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from PIL import Image
 
 from asking.model_spec import ModelSpec
+from viz_core.images.opening import as_rgb
 from viz_core.view.map_group import MapGroup
+from viz_core.view.runnable import Recipe
 
 Model = TypeVar("Model")
 Run = TypeVar("Run")
+
+MOST_CARRIED = 256 * 1024
+"""A notebook carries pictures whose files have at most so many bytes."""
 
 
 class PictureMissingError(Exception):
@@ -41,6 +48,20 @@ class Picture:
         if self.image is None:
             raise PictureMissingError(self.digest)
         return self.image
+
+    def recipe(self) -> Recipe:
+        """How a notebook opens it, as `image`: from the notebook itself where it is small enough.
+
+        Raises:
+            PictureMissingError: if only its digest is here.
+        """
+        file = BytesIO()
+        as_rgb(self.open()).save(file, "PNG")
+        if file.tell() > MOST_CARRIED:
+            return Recipe("from PIL import Image\n\nimage = Image.open('picture.png')", ("picture",))
+        written = base64.b64encode(file.getvalue()).decode("ascii")
+        imports = "import io\nfrom base64 import b64decode\n\nfrom PIL import Image\n\n"
+        return Recipe(f"{imports}image = Image.open(io.BytesIO(b64decode('{written}')))")
 
 
 class Request(ABC, Generic[Model, Run]):

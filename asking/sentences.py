@@ -10,6 +10,7 @@ from asking.model_spec import ModelSpec
 from asking.request import Request
 from viz_core.pretrained import TextError, Translation, Translator
 from viz_core.view.map_group import MapGroup
+from viz_core.view.runnable import Recipe
 from viz_core.view.translation import translation_groups
 
 
@@ -43,3 +44,8 @@ class SentenceRequest(Request[Translator, Translation]):
 
     def groups(self, run: Translation, labels: Mapping[str, str]) -> tuple[MapGroup, ...]:
         return translation_groups(run, labels)
+
+    def recipe(self) -> Recipe:
+        """How a notebook translates it."""
+        beam = "" if self.beam == 1 else f", beam={self.beam}"
+        return self.model.recipe().then(f"run = model.translate({self.text!r}{beam})\nprint(run.text)")

@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 OWN = {"viz_core", "attention_atlas", "asking", "hosting", "ui", "pages"}
 FRAMING = "viz_core/figures/framing.py"
+IN_A_NOTEBOOK = {"viz_core/view/widget.py", "viz_core/view/drawn.py"}  # imported where the extra is installed
 BROUGHT_ALONG = {"app": {"starlette", "anyio"}, "serve": {"starlette", "anyio"}}  # by streamlit
 
 
@@ -48,6 +49,8 @@ def extra_of(path: Path) -> str | None:
     parts = path.relative_to(ROOT).parts
     if path == ROOT / FRAMING:
         return None
+    if "/".join(parts) in IN_A_NOTEBOOK:
+        return "notebook"
     if parts[0] == "viz_core":
         return {"hub": "hub", "figures": "notebook"}.get(parts[1])
     return "serve" if path.name == "ray_serve.py" else "app"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -15,7 +15,8 @@ from viz_core.view.link import ViewLink, read_link, write_link
 from viz_core.view.map_group import MapGroup
 from viz_core.view.page import view_page
 from viz_core.view.payload import View, encode_view
-from viz_core.view.requests import PageRequest, Request, read_request
+from viz_core.view.requests import FileRequest, Request, wanted
+from viz_core.view.runnable import Recipe, write_notebook
 from viz_core.view.state import ViewState, read_message
 
 __all__ = ["MapGroup", "ViewState", "attention_view"]
@@ -33,6 +34,7 @@ def attention_view(
     head_param: str = "head",
     pin_param: str = "pin",
     look_param: str = "look",
+    recipe: Callable[[], Recipe] | None = None,
 ) -> ViewState:
     """Draw the view and return what is open, pinned and how it is looked at. All of it stands in the address bar.
 
@@ -48,6 +50,7 @@ def attention_view(
         head_param: query parameter of the opened head ("cross.2.5": group, layer and head from 0).
         pin_param: query parameter of the pinned tokens ("q10" or "k3.k4").
         look_param: query parameter of all else ("mode-links~scale-log").
+        recipe: how the maps were made, for a notebook that makes them again; none is offered without.
 
     Raises:
         ValueError: if there are no groups, or the default is not among them.
@@ -59,10 +62,17 @@ def attention_view(
     state = _state(view, message, names, default, key)
     wants = _wants(message, f"{key}-ask")
     turn, known = st.session_state.get(f"{key}-taken", Taken()).turn, _field(message, "have") == view.stamp
+    writers: dict[FileRequest, Callable[[], bytes]] = {
+        FileRequest("page"): lambda: view_page(view, state, "Attention Atlas").encode()
+    }
+    if recipe is not None:
+        made = recipe
+        writers[FileRequest("notebook")] = lambda: write_notebook(view, state, default, made())
 
     def encode() -> bytes:
-        page = view_page(view, state, "Attention Atlas").encode() if PageRequest() in wants else None
-        return encode_view(view, state, turn=turn, known=known, wants=wants, page=page)
+        files = {file: write() for file, write in writers.items() if file in wants}
+        offers = [*map(str, writers), "link"]
+        return encode_view(view, state, turn=turn, known=known, wants=wants, files=files, offers=offers)
 
     data = in_a_slot(encode, "view")
     _mount(key=key, data=data, on_view_change=lambda: None)
@@ -109,11 +119,11 @@ def _state(view: View, message: Any, names: Mapping[str, str], default: ViewStat
 
 def _wants(message: Any, ask_key: str) -> list[Request]:
     """What the browser asks for in this message; each is answered once."""
-    ask, wants = _field(message, "ask"), _field(message, "wants")
-    if not isinstance(ask, str) or ask == st.session_state.get(ask_key) or not isinstance(wants, list):
+    ask = _field(message, "ask")
+    if not isinstance(ask, str) or ask == st.session_state.get(ask_key):
         return []
     st.session_state[ask_key] = ask
-    return [read_request(want) for want in wants if isinstance(want, str)]
+    return wanted(message)
 
 
 def _field(message: Any, name: str) -> Any:

@@ -25,6 +25,7 @@ from ui.words import Words, current_language, load_words
 from viz_core.figures.heatmap import Heatmap, encode_heatmap
 from viz_core.runtime.assets import ASSETS
 from viz_core.runtime.device import best_device, describe_device
+from viz_core.view.runnable import Recipe
 
 _PARTS = ASSETS / "components"
 Thing = TypeVar("Thing")
@@ -114,6 +115,7 @@ class Chapter:
         *,
         second: Sequence[MapGroup] = (),
         inputs: tuple[str, str] = ("", ""),
+        recipe: Callable[[], Recipe] | None = None,
         **params: str,
     ) -> ViewState:
         """Every head's map, what to look for in them (`look.maps`), and what the reader has open.
@@ -123,9 +125,10 @@ class Chapter:
             default: what is open where the address names nothing; the first head unless given.
             second: the same kinds of maps of another input, to compare with.
             inputs: what the two inputs are, for people; needed with `second`.
+            recipe: how the maps were made, for a notebook that makes them again.
             params: other names of the view's query parameters: `head_param`, `pin_param`, `look_param`.
         """
-        view = attention_view(groups, default, second=second, inputs=inputs, **params)
+        view = attention_view(groups, default, second=second, inputs=inputs, recipe=recipe, **params)
         self.look_for("maps")
         return view
 

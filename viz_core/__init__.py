@@ -12,8 +12,9 @@ if TYPE_CHECKING:
     from viz_core.hub import instrument, load_hub, restore
     from viz_core.pretrained import available, load
     from viz_core.trace import attend, attention_weights, record
+    from viz_core.view import view
 
-__all__ = ["attend", "attention_weights", "available", "instrument", "load", "load_hub", "record", "restore"]
+__all__ = ["attend", "attention_weights", "available", "instrument", "load", "load_hub", "record", "restore", "view"]
 
 _PLACES = {
     "attend": "viz_core.trace",
@@ -24,6 +25,7 @@ _PLACES = {
     "load_hub": "viz_core.hub",
     "record": "viz_core.trace",
     "restore": "viz_core.hub",
+    "view": "viz_core.view",
 }
 
 

@@ -28,7 +28,8 @@ step_through(chapter, request, result)
 
 chapter.heading("map")
 groups = translation_maps(ATTENTION, request.text, request.beam, current_language())
-view = chapter.attention_view(groups, aligning_head(groups))
+recipe = sentence(ATTENTION, request.text, request.beam).recipe
+view = chapter.attention_view(groups, aligning_head(groups), recipe=recipe)
 
 chapter.heading("worth")
 chapter.text("worth")

@@ -45,6 +45,7 @@ view = chapter.attention_view(
     first_look(groups),
     second=hub_maps(other, language) if other and compared else (),
     inputs=input_names(chapter, asked, other) if other and compared else ("", ""),
+    recipe=asked.recipe,
 )
 claims(chapter, card, result, ask(asked, map_residuals))
 

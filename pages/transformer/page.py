@@ -36,7 +36,8 @@ show_result(request, result)
 
 second, inputs = ask_second(chapter, MODEL, request)
 groups = translation_maps(MODEL, request.text, request.beam, current_language())
-view = chapter.attention_view(groups, aligning_head(groups), second=second, inputs=inputs)
+recipe = sentence(MODEL, request.text, request.beam).recipe
+view = chapter.attention_view(groups, aligning_head(groups), second=second, inputs=inputs, recipe=recipe)
 
 model = translator(MODEL)
 residuals = ask(sentence(MODEL, request.text, request.beam), translation_residuals)

@@ -30,7 +30,7 @@ if asked is None:
 seen_and_said(chapter, asked)
 
 groups = picture_maps(asked.request, current_language())
-view = chapter.attention_view(groups, first_look(groups))
+view = chapter.attention_view(groups, first_look(groups), recipe=asked.request.recipe)
 token = token_read(view)
 
 with chapter.claims():

@@ -36,7 +36,8 @@ def check_name(name: str) -> str:
         or name[1:2] == ":"
     ):
         raise HubError(
-            f"{shown(name)} is a path, not the name of a model. Names look like google-bert/bert-base-uncased."
+            f"{shown(name)} is a path, not the name of a model. Names look like google-bert/bert-base-uncased; "
+            "from Python, a folder is given as a Path: load_hub(Path(...))."
         )
     if not _NAME.fullmatch(name) or "--" in name or name.endswith(".git"):
         raise HubError(

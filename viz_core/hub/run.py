@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from jaxtyping import Float
 from PIL import Image
 from torch import Tensor
 
+import viz_core
 from viz_core.hub.reading import Token
 from viz_core.trace import AttentionCall, Trace
 
@@ -77,6 +79,17 @@ class HubRun:
     labels: tuple[Label, ...] = ()
     grid: tuple[int, int] | None = None
     image: Image.Image | None = None
+
+    def __repr__(self) -> str:
+        """What was read and what came out, in a line."""
+        read = f"{len(self.tokens)} tokens" if self.grid is None else f"{self.grid[0]} x {self.grid[1]} patches"
+        said = repr(self.text) if self.text else repr(self.labels[0].text) if self.labels else ""
+        parts = [read, *([said] if said else []), f"output {tuple(self.output.shape)}", repr(self.trace)]
+        return f"HubRun({', '.join(parts)})"
+
+    def view(self) -> Any:
+        """All its maps, as `viz_core.view` shows them in a notebook; they open as in the app."""
+        return viz_core.view(self)
 
     @property
     def maps(self) -> tuple[Maps, ...]:

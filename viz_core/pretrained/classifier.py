@@ -11,6 +11,7 @@ from jaxtyping import Float
 from PIL import Image
 from torch import Tensor
 
+import viz_core
 from viz_core.images.preprocessing import Preparation, Prepared
 from viz_core.maps.relevance import relevance_maps
 from viz_core.models.vit import ViT, interpolate_positions
@@ -31,6 +32,15 @@ class Classification:
     grid: tuple[int, int]
     trace: Trace
     prepared: Prepared  # what the model really saw, and what was done to the picture for it
+
+    def __repr__(self) -> str:
+        """What is on the picture, and how much there is to look at, in a line."""
+        said = f"{self.label!r} {self.probabilities.get(self.label, 0):.0%}"
+        return f"Classification({said}, {self.grid[0]} x {self.grid[1]} patches, {self.trace!r})"
+
+    def view(self) -> Any:
+        """All its maps, as `viz_core.view` shows them in a notebook; they open as in the app."""
+        return viz_core.view(self)
 
     @property
     def num_special(self) -> int:

@@ -12,6 +12,7 @@ from jaxtyping import Int
 from tokenizers import Tokenizer
 from torch import Tensor
 
+import viz_core
 from viz_core.maps.words import word_numbers
 from viz_core.models.encoder_decoder import EncoderDecoder, share_embeddings
 from viz_core.models.seq2seq import Seq2SeqAttentionDecoder, Seq2SeqDecoder, Seq2SeqEncoder
@@ -56,6 +57,15 @@ class Translation:
     source_words: tuple[int, ...]  # the number of the word that each source token is a piece of
     target_words: tuple[int, ...]
     decoder_words: tuple[int, ...]
+
+    def __repr__(self) -> str:
+        """The text, and how much there is to look at, in a line."""
+        sizes = f"{len(self.source_tokens)} tokens into {len(self.target_tokens)}"
+        return f"Translation({self.text!r}: {sizes}, {self.trace!r})"
+
+    def view(self) -> Any:
+        """All its maps, as `viz_core.view` shows them in a notebook; they open as in the app."""
+        return viz_core.view(self)
 
 
 @dataclass(frozen=True)

@@ -27,8 +27,8 @@ class Component:
 
 
 @lru_cache(maxsize=16)
-def read_component(name: str) -> Component:
-    """The component of this name.
+def read_component(name: str, entry: str = "main.js") -> Component:
+    """The component of this name, by the script that is its way in.
 
     Raises:
         ModuleError: if its scripts do not fit together.
@@ -36,4 +36,4 @@ def read_component(name: str) -> Component:
     folder = COMPONENTS / name
     files = (folder / "view.html", COMPONENTS / "shared" / "base.css", folder / "style.css")
     markup, base, style = (file.read_text(encoding="utf-8") for file in files)
-    return Component(markup, f"{base}{style}", as_expression(folder / "main.js"))
+    return Component(markup, f"{base}{style}", as_expression(folder / entry))

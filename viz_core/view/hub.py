@@ -9,6 +9,7 @@ import numpy as np
 from viz_core.hub import HubRun, Token
 from viz_core.view.map_group import MapGroup, MapPicture
 from viz_core.view.state import Look, ViewState
+from viz_core.view.words import group_labels
 
 # What the queries and the keys of each kind are, by the names of their labels.
 _SIDES = {
@@ -48,6 +49,18 @@ def hub_groups(run: HubRun, labels: Mapping[str, str]) -> tuple[MapGroup, ...]:
             )
         )
     return tuple(groups)
+
+
+def open_run(run: HubRun, language: str) -> tuple[tuple[MapGroup, ...], ViewState]:
+    """A run's maps and the head that opens first, named as in the app.
+
+    Raises:
+        ValueError: if the run has no attention.
+    """
+    groups = hub_groups(run, group_labels("model-lab", language))
+    if not groups:
+        raise ValueError("what: expected attention, got a run without any")
+    return groups, first_look(groups)
 
 
 def first_look(groups: Sequence[MapGroup]) -> ViewState:

@@ -87,6 +87,12 @@ class MapGroup:
     """Differs between any two groups, also of two processes: a browser may have met the one before a restart."""
     _pictures: dict[int, LayerPicture] = field(default_factory=dict, init=False, compare=False, repr=False)
 
+    def __repr__(self) -> str:
+        """Its kind and size, in a line."""
+        heads = sum(call.num_heads for call in self.calls)
+        sizes = f"{len(self.query_tokens)} queries, {len(self.key_tokens)} keys"
+        return f"MapGroup({self.id!r}: {len(self.calls)} layers, {heads} heads, {sizes})"
+
     def __post_init__(self) -> None:
         if not re.fullmatch("[a-z0-9_-]{1,32}", self.id):
             raise ValueError(f"id: expected 1 to 32 of a-z, 0-9, _ and -, got {self.id!r}")

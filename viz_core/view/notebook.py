@@ -1,101 +1,138 @@
-"""The attention view in a notebook: the same view as in the app, without Streamlit."""
+"""The attention view outside the app: what is shown, what of it is open, and the frame that shows it in a notebook."""
 
 from __future__ import annotations
 
 import html
-import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from viz_core.trace import AttentionCall
 from viz_core.view.map_group import MapGroup
+from viz_core.view.opened import reopened, site_of_state
 from viz_core.view.page import view_page
 from viz_core.view.payload import View
-from viz_core.view.state import ViewState
+from viz_core.view.saving import write_view
+from viz_core.view.state import Look, ViewState
 from viz_core.view.words import view_words
 
 
-@dataclass(frozen=True)
-class AttentionView:
-    """Maps that a notebook shows when this is the last thing in a cell, and that `save` writes to a file.
-
-        with record() as trace:
-            model(...)
-        AttentionView(group_calls(trace, {"encoder": tokens}))
+class Shown:
+    """Groups of maps and what of them is open: what a frame and a widget have in common.
 
     Attributes:
-        groups: the kinds of maps, each a tab.
-        state: what is open at first; the first head unless given.
-        second: the same kinds of maps of another input, to compare with.
-        inputs: what the two inputs are, for people.
-        language: of the words, as a BCP 47 tag.
+        view: the kinds of maps, each a tab, and the words around them.
+        state: what is open.
+    """
+
+    view: View
+    state: ViewState
+
+    def __init__(
+        self,
+        groups: Sequence[MapGroup],
+        state: ViewState | None = None,
+        second: Sequence[MapGroup] = (),
+        inputs: tuple[str, str] = ("A", "B"),
+        language: str = "en",
+    ) -> None:
+        """
+        Args:
+            groups: the kinds of maps, each a tab.
+            state: what is open at first; the first head unless given.
+            second: the same kinds of maps of another input, to compare with.
+            inputs: what the two inputs are, for people.
+            language: of the words, as a BCP 47 tag.
+        """
+        self.view = View(groups, view_words(language), second, inputs, language)
+        self.state = state or ViewState(groups[0].id, 0, 0)
+
+    @property
+    def groups(self) -> Sequence[MapGroup]:
+        """The kinds of maps, each a tab."""
+        return self.view.groups
+
+    def open_head(
+        self,
+        site: str | None = None,
+        head: int | None = None,
+        pins: Sequence[str] | str | None = None,
+        look: Look | Mapping[str, str] | None = None,
+    ) -> None:
+        """Open another head (counted from 0), pin other tokens ("q3", "k0"), look another way; the rest stays.
+
+        Raises:
+            ValueError: if there is no such site, head, token or look.
+        """
+        self.state = reopened(self.groups, self.state, site=site, head=head, pins=pins, look=look)
+
+    def page(self) -> str:
+        """The view as one HTML page that needs nothing else."""
+        return view_page(self.view, self.state)
+
+    def save(self, path: str | Path) -> None:
+        """Write the view to a file, by the ending of its name.
+
+        ".html" is the whole view as a page that needs no Python; ".svg", ".pdf" and ".png" are the open map as a figure
+        for a paper, with its tokens, in the colours it is looked at (the extra "notebook").
+
+        Raises:
+            ValueError: if nothing is written with this ending; the message names what is.
+            ImportError: if figures are not installed.
+        """
+        write_view(self.view, self.state, Path(path))
+
+    def __repr__(self) -> str:
+        """What is open and how much there is, in a line."""
+        heads = sum(call.num_heads for group in self.groups for call in group.calls)
+        open_head = f"{site_of_state(self.groups, self.state)}, head {self.state.head}"
+        return f"{type(self).__name__}({open_head}; {heads} heads in {len(self.groups)} kinds of maps)"
+
+
+class AttentionView(Shown):
+    """Maps in a frame that a notebook shows when this is the last thing in a cell. It holds all it shows.
+
+    Attributes:
         height: of the frame in a notebook, in pixels.
     """
 
-    groups: Sequence[MapGroup]
-    state: ViewState | None = None
-    second: Sequence[MapGroup] = ()
-    inputs: tuple[str, str] = ("A", "B")
-    language: str = "en"
-    height: int = field(default=900, kw_only=True)
+    height: int = 900
 
-    def page(self) -> str:
-        """The view as one HTML page."""
-        view = View(self.groups, view_words(self.language), self.second, self.inputs, self.language)
-        return view_page(view, self.state or ViewState(self.groups[0].id, 0, 0))
+    @property
+    def site(self) -> str:
+        """The site of the call whose head is open."""
+        return site_of_state(self.groups, self.state)
 
-    def save(self, path: str | Path) -> None:
-        """Write the view to a file that opens without a server."""
-        Path(path).write_text(self.page(), encoding="utf-8", errors="surrogatepass")
+    @site.setter
+    def site(self, site: str) -> None:
+        self.open_head(site=site)
+
+    @property
+    def head(self) -> int:
+        """The open head, counted from 0."""
+        return self.state.head
+
+    @head.setter
+    def head(self, head: int) -> None:
+        self.open_head(head=head)
+
+    @property
+    def pins(self) -> tuple[str, ...]:
+        """The pinned tokens, queries ("q3") or keys ("k0")."""
+        return tuple(map(str, self.state.pins))
+
+    @pins.setter
+    def pins(self, pins: Sequence[str] | str) -> None:
+        self.open_head(pins=pins)
+
+    @property
+    def look(self) -> Look:
+        """How the open head is looked at."""
+        return self.state.look
+
+    @look.setter
+    def look(self, look: Look | Mapping[str, str]) -> None:
+        self.open_head(look=look)
 
     def _repr_html_(self) -> str:
         # A frame of its own keeps the notebook's styles and the view's apart.
         page = html.escape(self.page(), quote=True)
         return f'<iframe srcdoc="{page}" style="width: 100%; height: {self.height}px; border: 0"></iframe>'
-
-
-def group_calls(
-    calls: Iterable[AttentionCall], tokens: Mapping[str, Sequence[object]], row: int = 0
-) -> tuple[MapGroup, ...]:
-    """The calls of a trace as groups: one for each stack and kind, whose maps are equally large.
-
-    Args:
-        calls: a trace, or some of its calls.
-        tokens: texts, or the tokens of a run of a Hugging Face model, by the name of the stack ("encoder",
-            "decoder"); queries of a stack are its tokens,
-            keys of its cross-attention those of the other stack. Where they are not as many as the
-            maps are large, positions are shown instead.
-        row: which row of the batch.
-    """
-    found: dict[tuple[str, str, int, int], list[AttentionCall]] = {}
-    for call in calls:
-        found.setdefault((call.stack, call.kind, call.num_queries, call.num_keys), []).append(call)
-    groups = []
-    for number, ((stack, kind, queries, keys), members) in enumerate(found.items()):
-        source = next((name for name in tokens if name != stack), stack) if kind == "cross" else stack
-        label = f"{stack} {kind}" if stack != kind else stack
-        groups.append(
-            MapGroup(
-                _identity(number, kind),
-                label,
-                stack,
-                source,
-                _named(tokens.get(stack), queries),
-                _named(tokens.get(source), keys),
-                tuple(members),
-                row,
-            )
-        )
-    return tuple(groups)
-
-
-def _identity(number: int, kind: str) -> str:
-    """A group's name in addresses: whatever a site is called, letters, digits and hyphens."""
-    return re.sub(r"[^a-z0-9]+", "-", f"{number} {kind}".lower())[:32].strip("-")
-
-
-def _named(tokens: Sequence[object] | None, count: int) -> tuple[str, ...]:
-    """Tokens by their labels, where they are not texts themselves; numbers where they are not as many as asked."""
-    named = tokens if tokens is not None and len(tokens) == count else range(count)
-    return tuple(str(getattr(token, "label", token)) for token in named)

@@ -8,27 +8,15 @@ import html
 from viz_core.view.components import read_component
 from viz_core.view.payload import View, encode_view, every_part
 from viz_core.view.state import ViewState
+from viz_core.view.theme import DARK, LIGHT
 
 PAGE_BYTES = 8 * 2**20
 """A file holds all thumbnails, and exact maps up to so many bytes."""
 
-# What Streamlit's theme gives the view inside the app (.streamlit/config.toml).
-_THEME = """
-:root {
-  color-scheme: light dark;
-  --st-font: system-ui, sans-serif; --st-heading-font: Georgia, "DejaVu Serif", serif;
-  --st-heading-font-size-3: 1.15rem; --st-heading-font-weight-3: 700;
-  --st-base-radius: 0.6rem; --st-button-radius: 0.6rem;
-  --st-text-color: #1d2125; --st-heading-color: #1d2125; --st-primary-color: #0b6e66;
-  --st-background-color: #fbfaf7; --st-border-color: #dcd8cf; --st-chart-categorical-colors: #0072b2,#d55e00;
-}
-@media (prefers-color-scheme: dark) {
-  :root {
-    --st-text-color: #e7e5df; --st-heading-color: #e7e5df; --st-primary-color: #4fb8ac;
-    --st-background-color: #14181a; --st-border-color: #353d41; --st-chart-categorical-colors: #56b4e9,#f08c42;
-  }
-}
-body { margin: 0; padding: 1rem; background: var(--st-background-color); }
+_THEME = f"""
+:root {{ color-scheme: light dark; {LIGHT}}}
+@media (prefers-color-scheme: dark) {{ :root {{ {DARK}}} }}
+body {{ margin: 0; padding: 1rem; background: var(--st-background-color); }}
 """
 
 _PAGE = """<!doctype html>

@@ -17,6 +17,7 @@ and Python answers with one run of bytes (`framing.frame`): a JSON header, then 
     turn     how many of the reader's moves are in `state`
     state    {group, layer, head, pins: ["q3"], look: {name: word}}
     offline  true in a file without Python behind it: what is not here cannot be asked for
+    offers   what "Save" has that needs Python: "page", "notebook", and "link" where an address holds the state
     base     only where the browser does not hold it:
              {language, words, inputs: [label, ...], measures: [name, ...],
               groups: one list an input: [{id, label, queries_label, keys_label, query_tokens, key_tokens,
@@ -30,7 +31,7 @@ and Python answers with one run of bytes (`framing.frame`): a JSON header, then 
              token      heads x keys or queries, kind "exact"
              map        rows x columns, kind "exact"
              tile       rows x columns, kind "exact" at level 0, else "root": the largest weight of each bunch
-             page       kind "bytes"
+             page, notebook: kind "bytes"
     missing  names that were wanted and cannot be had
 
 "exact" is float32, little-endian; "root" is one byte round(255 sqrt(w)). Every part starts at a multiple of 4.
@@ -58,10 +59,10 @@ from viz_core.view.map_group import MapGroup
 from viz_core.view.map_source import Part
 from viz_core.view.pins import Pin
 from viz_core.view.requests import (
+    FileRequest,
     GroupRequest,
     ImageRequest,
     MapRequest,
-    PageRequest,
     PictureRequest,
     Request,
     TokenRequest,
@@ -147,7 +148,8 @@ def encode_view(
     known: bool = False,
     wants: Sequence[Request] = (),
     most_wants: int = MOST_WANTS,
-    page: bytes | None = None,
+    files: Mapping[FileRequest, bytes] | None = None,
+    offers: Sequence[str] = (),
     offline: bool = False,
 ) -> bytes:
     """The next answer to the browser.
@@ -160,7 +162,8 @@ def encode_view(
         known: whether the browser holds the base of this view already.
         wants: what it asks for; what cannot be had is named in `missing`.
         most_wants: so many of them are answered.
-        page: the answer to a `PageRequest`.
+        files: what was written for the file requests among them.
+        offers: what can be saved with Python behind it: "page", "notebook", "link".
         offline: whether nothing can be asked for later.
 
     Raises:
@@ -171,8 +174,8 @@ def encode_view(
         raise ValueError(f"state: expected a head and tokens of the groups {ids}, got {state}")
     requests = dict.fromkeys([*([] if known else _unasked(view, state)), *wants[:most_wants]])
     answers = answer(view.group, requests)
-    if page is not None:
-        answers[PageRequest()] = Part("bytes", np.frombuffer(page, np.uint8))
+    for file, content in (files or {}).items():
+        answers[file] = Part("bytes", np.frombuffer(content, np.uint8))
     sections, parts = Sections(), []
     for request in requests:
         if part := answers.get(request):
@@ -184,6 +187,7 @@ def encode_view(
         "turn": turn,
         "state": write_state(state),
         "offline": offline,
+        "offers": list(offers),
         "parts": parts,
         "missing": [str(request) for request in requests if request not in answers],
     }

@@ -9,6 +9,7 @@ import numpy as np
 from viz_core.pretrained import Classification
 from viz_core.view.map_group import MapGroup, MapPicture
 from viz_core.view.state import Look, ViewState
+from viz_core.view.words import group_labels
 
 Labels = Mapping[str, str]
 
@@ -30,6 +31,12 @@ def picture_groups(found: Classification, labels: Labels) -> tuple[MapGroup, ...
     picture = MapPicture(pixels, found.grid, found.num_special)
     sides = labels["self"], labels["queries"], labels["keys"]
     return (MapGroup("encoder-self", *sides, names, names, tuple(found.trace), seen=picture),)
+
+
+def open_run(found: Classification, language: str) -> tuple[tuple[MapGroup, ...], ViewState]:
+    """Self-attention over the picture and the head that opens first, named as in the app."""
+    groups = picture_groups(found, group_labels("vision-transformer", language))
+    return groups, first_look(groups)
 
 
 def first_look(groups: tuple[MapGroup, ...]) -> ViewState:

@@ -8,13 +8,15 @@ Each request has one spelling, and is named by it in the answer:
     map INPUT.GROUP:2.5_2.6:mean:tokens        a whole map: of heads 5 and 6 of layer 2, their mean, between tokens
     tile INPUT.GROUP:2.5:mean:words R C I J    cells of 2^R x 2^C of it: rows from I, columns from J times TILE cells
     page                                       the view as an HTML file
+    notebook                                   the same as a notebook that makes it again
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from viz_core.view.pins import Pin, read_pins
 
@@ -89,12 +91,17 @@ class GroupRequest:
         return f"{self.input}.{self.group}:{heads}:{wanted.how}:{'words' if wanted.words else 'tokens'}"
 
 
+FileKind = Literal["page", "notebook"]
+
+
 @dataclass(frozen=True)
-class PageRequest:
-    """The view as an HTML file."""
+class FileRequest:
+    """The view as a file that Python writes: an HTML page, or a notebook that makes it again."""
+
+    kind: FileKind
 
     def __str__(self) -> str:
-        return "page"
+        return self.kind
 
 
 @dataclass(frozen=True)
@@ -107,7 +114,9 @@ class UnknownRequest:
         return self.text
 
 
-Request = GroupRequest | PageRequest | UnknownRequest
+FILES: dict[str, FileRequest] = {kind: FileRequest(kind) for kind in get_args(FileKind)}
+
+Request = GroupRequest | FileRequest | UnknownRequest
 
 _PLACE = r"(?P<input>[01])[ .](?P<group>[a-z0-9_-]{1,32})"
 _MAP = r":(?P<heads>[0-9]{1,4}\.[0-9]{1,4}(?:_[0-9]{1,4}\.[0-9]{1,4}){0,511}):(?P<how>mean|max):(?P<unit>tokens|words)"
@@ -123,14 +132,20 @@ _FORMS = {
 
 def read_request(text: str) -> Request:
     """What the browser asks for; `UnknownRequest` where it is no request, or not spelt as above."""
-    if text == str(PageRequest()):
-        return PageRequest()
+    if text in FILES:
+        return FILES[text]
     kind, _, rest = text.partition(" ")
     found = re.fullmatch(_FORMS[kind], rest) if kind in _FORMS else None
     if found is None:
         return UnknownRequest(text)
     request = GroupRequest(int(found["input"]), found["group"], _part(kind, found))
     return request if str(request) == text else UnknownRequest(text)
+
+
+def wanted(message: object) -> list[Request]:
+    """What a message of the browser asks for: {..., "wants": [text, ...]}."""
+    wants = message.get("wants") if isinstance(message, Mapping) else None
+    return [read_request(want) for want in wants if isinstance(want, str)] if isinstance(wants, list) else []
 
 
 def _part(kind: str, found: re.Match[str]) -> PictureRequest | ImageRequest | WeightsRequest:

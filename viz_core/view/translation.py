@@ -10,6 +10,7 @@ from torch import Tensor
 from viz_core.pretrained import Translation
 from viz_core.view.map_group import MapGroup
 from viz_core.view.state import ViewState
+from viz_core.view.words import group_labels
 
 
 def translation_groups(translation: Translation, labels: Mapping[str, str]) -> tuple[MapGroup, ...]:
@@ -54,6 +55,18 @@ def aligning_head(groups: tuple[MapGroup, ...]) -> ViewState:
     last = len(cross.calls) - 1
     information = [head.alignment or 0.0 for head in cross.picture(last).fingerprints]
     return ViewState(cross.id, last, information.index(max(information)))
+
+
+def open_run(translation: Translation, language: str) -> tuple[tuple[MapGroup, ...], ViewState]:
+    """A translation's maps and the head that opens first, named as in the app.
+
+    Raises:
+        ValueError: if its model has no attention.
+    """
+    groups = translation_groups(translation, group_labels("translation", language))
+    if not groups:
+        raise ValueError("what: expected attention, got a translation by a model that has none")
+    return groups, aligning_head(groups)
 
 
 def open_map(groups: tuple[MapGroup, ...], view: ViewState) -> Float[Tensor, "queries keys"]:

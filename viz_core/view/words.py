@@ -11,12 +11,22 @@ TEXT = ASSETS / "text"
 ENGLISH = "en"
 
 
-@lru_cache(maxsize=16)
 def view_words(language: str = ENGLISH) -> dict[str, str]:
     """Every word of the view by its name, as templates with {placeholders}."""
-    path = TEXT / language / "attention-view.md"
+    return _words("attention-view", language)
+
+
+def group_labels(file: str, language: str = ENGLISH) -> dict[str, str]:
+    """What the maps of a chapter, their queries and keys are called: its sections "view.NAME" by NAME."""
+    words = _words(file, language).items()
+    return {name.removeprefix("view."): text for name, text in words if name.startswith("view.")}
+
+
+@lru_cache(maxsize=16)
+def _words(file: str, language: str) -> dict[str, str]:
+    path = TEXT / language / f"{file}.md"
     own = _sections(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    return own if language == ENGLISH else view_words() | own
+    return own if language == ENGLISH else _words(file, ENGLISH) | own
 
 
 def _sections(text: str) -> dict[str, str]:
@@ -24,5 +34,5 @@ def _sections(text: str) -> dict[str, str]:
     return {name.strip(): body.strip() for name, body in zip(parts[1::2], parts[2::2], strict=True)}
 
 
-WORD_NAMES = tuple(name for name in view_words() if name != "bad_link")
-"""The words that the view draws; "bad_link" is said beside it."""
+WORD_NAMES = tuple(name for name in view_words() if name != "bad_link" and not name.startswith("notebook_"))
+"""The words that the view draws; "bad_link" is said beside it, the others stand in the notebook that it saves."""

@@ -1,4 +1,4 @@
-// Files of what is shown: a picture (PNG, SVG), the numbers (CSV, NPZ), the view itself (HTML), and its link.
+// Files of what is shown: a picture (PNG, SVG), the numbers (CSV, NPZ), the view itself (HTML, notebook), and its link.
 
 import { element } from "../shared/elements.js";
 import { textWidth } from "./map_layout.js";
@@ -11,8 +11,8 @@ const PRINT_SCALE = 3; // pixels of a PNG for every pixel of the layout
 const MARGIN = 16;
 
 export function exportAs(view, kind) {
-  const save = { png: savePng, svg: saveSvg, csv: saveCsv, npz: saveNpz, page: savePage, link: copyLink }[kind];
-  save(view);
+  const save = { png: savePng, svg: saveSvg, csv: saveCsv, npz: saveNpz, page: askForFile, notebook: askForFile, link: copyLink }[kind];
+  save(view, kind);
   view.parts.exports.open = false;
 }
 
@@ -120,18 +120,25 @@ function saveNpz(view) {
   saveFile(zip(files), fileName(view, "npz"));
 }
 
-/** The view as a file that opens without a server: Python makes it, with as many exact maps as fit. */
-function savePage(view) {
-  view.store.parts.delete("page");
-  view.wantsPage = true;
+// Files that Python writes: a page that opens without a server, with as many exact maps as fit, and a notebook that makes
+// the view again.
+const WRITTEN = {
+  page: { type: "text/html", ending: "html" },
+  notebook: { type: "application/x-ipynb+json", ending: "ipynb" },
+};
+
+function askForFile(view, kind) {
+  view.store.parts.delete(kind);
+  view.wantsFile = kind;
   view.render();
 }
 
-export function deliverPage(view) {
-  const page = view.wantsPage && partOf(view, "page");
-  if (!page) return;
-  view.wantsPage = false;
-  saveFile(new Blob([page.values], { type: "text/html" }), fileName(view, "html"));
+export function deliverFile(view) {
+  const kind = view.wantsFile;
+  const file = kind && partOf(view, kind);
+  if (!file) return;
+  view.wantsFile = null;
+  saveFile(new Blob([file.values], { type: WRITTEN[kind].type }), fileName(view, WRITTEN[kind].ending));
 }
 
 /** The address holds the state; it is copied once Python has written the newest there. */

@@ -3,7 +3,7 @@
 import { mountView, partsOf, stopWatching, watchWidth } from "../shared/mount.js";
 import { axesOf, hasPieces } from "./axis.js";
 import { makePaint, readTheme } from "./colours.js";
-import { deliverPage } from "./export.js";
+import { deliverFile } from "./export.js";
 import { buildGrid, listenToGrid, markHeads, moveInTabs, paintGrid, renderTabs, stepHead } from "./heads.js";
 import { drawScale } from "./legend.js";
 import { MOST_LINKS } from "./links.js";
@@ -130,7 +130,7 @@ function render(view) {
   renderMapNote(view, group);
   buildSentence(view);
   renderPointed(view);
-  deliverPage(view);
+  deliverFile(view);
   askForWanted(view);
 }
 

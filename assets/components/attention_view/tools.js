@@ -128,8 +128,7 @@ export function renderTools(view) {
   parts.fold.hidden = !view.several && state.pins.length < 2;
   toggle(parts.several, view.several);
   parts.whole.hidden = over || look.zoom === "whole";
-  parts.pageExport.hidden = store.offline;
-  parts.linkExport.hidden = store.offline;
+  for (const kind of ["page", "notebook", "link"]) parts[`${kind}Export`].hidden = !store.offers.includes(kind);
   renderLegendOfHeads(view);
 }
 

@@ -13,6 +13,7 @@ from tests.viz_core.view.attention_groups import ask
 from viz_core.view.components import read_component
 from viz_core.view.page import view_page
 from viz_core.view.payload import View, encode_view
+from viz_core.view.requests import FileRequest
 from viz_core.view.state import ViewState, read_message
 
 _STYLE = """
@@ -98,7 +99,8 @@ class LiveView:
             if message["ask"] != self._ask:
                 self._ask, wants = message["ask"], message["wants"]
         self.wants += wants
-        page = view_page(self.view, self.state).encode() if "page" in wants else None
-        data = encode_view(self.view, self.state, turn=turn, known=known, wants=ask(*wants), page=page)
+        files = {FileRequest("page"): view_page(self.view, self.state).encode()} if "page" in wants else {}
+        offers = ("page", "link")
+        data = encode_view(self.view, self.state, turn=turn, known=known, wants=ask(*wants), files=files, offers=offers)
         self.sent.append(len(data))
         return base64.b64encode(data).decode("ascii")

@@ -11,7 +11,8 @@ from tests.viz_core.view.attention_groups import make_group
 from viz_core.hub import Token
 from viz_core.trace import attend, record
 from viz_core.view.components import read_component
-from viz_core.view.notebook import AttentionView, group_calls
+from viz_core.view.grouping import group_calls
+from viz_core.view.notebook import AttentionView
 from viz_core.view.page import view_page
 from viz_core.view.payload import View, decode_view
 from viz_core.view.state import ViewState
@@ -50,7 +51,8 @@ def test_maps_that_do_not_fit_stay_thumbnails():
 
 
 def test_a_notebook_shows_the_page_in_a_frame_of_its_own(tmp_path: Path):
-    view = AttentionView([make_group(5, 7)], height=500)
+    view = AttentionView([make_group(5, 7)])
+    view.height = 500
     shown = view._repr_html_()
     assert shown.startswith("<iframe srcdoc=")
     assert "height: 500px" in shown

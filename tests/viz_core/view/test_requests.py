@@ -4,10 +4,10 @@ import pytest
 
 from viz_core.view.pins import Pin
 from viz_core.view.requests import (
+    FileRequest,
     GroupRequest,
     ImageRequest,
     MapRequest,
-    PageRequest,
     PictureRequest,
     TileRequest,
     TokenRequest,
@@ -29,7 +29,8 @@ WORDS = MapRequest(((0, 1), (11, 0)), "max", words=True)
         ("map 0.cross:2.5_2.6:mean:tokens", GroupRequest(0, "cross", HEADS)),
         ("map 1.decoder-self:0.1_11.0:max:words", GroupRequest(1, "decoder-self", WORDS)),
         ("tile 0.cross:2.5_2.6:mean:tokens 3 4 1 20", GroupRequest(0, "cross", TileRequest(HEADS, 3, 4, 1, 20))),
-        ("page", PageRequest()),
+        ("page", FileRequest("page")),
+        ("notebook", FileRequest("notebook")),
     ],
 )
 def test_each_is_read_and_written_back(text, request_):

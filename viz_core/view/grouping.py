@@ -1,0 +1,149 @@
+"""Recorded calls, and weights as they are, as the groups that an attention view shows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+import torch
+from torch import Tensor
+
+from viz_core.trace import AttentionCall
+from viz_core.trace.source import Direct
+from viz_core.view.map_group import MapGroup
+
+Tokens = Sequence[object] | Mapping[str, Sequence[object]]
+"""Names of tokens: texts, or tokens of a run of a Hugging Face model; of one stack, or by the names of several."""
+
+
+def group_calls(
+    calls: Iterable[AttentionCall], tokens: Tokens | None = None, row: int = 0, keys: Tokens | None = None
+) -> tuple[MapGroup, ...]:
+    """The calls of a trace as groups: one for each stack and kind, whose maps are equally large.
+
+    Where tokens are not as many as the maps are large, positions are shown instead.
+
+    Args:
+        calls: a trace, or some of its calls.
+        tokens: queries of each stack ("encoder", "decoder"), which are its keys too; keys of its cross-attention are
+            the tokens of the other stack.
+        row: which row of the batch.
+        keys: keys of each stack's self-attention where they are others than these (what a decoder has read, while its
+            queries are what it writes); of one stack, keys of whatever kind.
+    """
+    found: dict[tuple[str, str, int, int], list[AttentionCall]] = {}
+    for call in calls:
+        found.setdefault((call.stack, call.kind, call.num_queries, call.num_keys), []).append(call)
+    stacks = list(dict.fromkeys([*(tokens if isinstance(tokens, Mapping) else ()), *(stack for stack, *_ in found)]))
+    groups = []
+    for number, ((stack, kind, num_queries, num_keys), members) in enumerate(found.items()):
+        source = _other(stack, stacks) if kind == "cross" else stack
+        # Of one sequence nobody knows whether it is what cross-attention looks at.
+        known = kind != "cross" or (source != stack and isinstance(tokens, Mapping))
+        own = _of(tokens, source) if known else None
+        other = _of(keys, stack) if kind != "cross" or not isinstance(keys, Mapping) else None
+        groups.append(
+            MapGroup(
+                _identity(number, kind),
+                f"{stack} {kind}" if stack != kind else stack,
+                stack,
+                source,
+                _named(num_queries, _of(tokens, stack)),
+                _named(num_keys, other, own),
+                tuple(members),
+                row,
+            )
+        )
+    return tuple(groups)
+
+
+def check_tokens(calls: Iterable[AttentionCall], tokens: Tokens | None, keys: Tokens | None) -> None:
+    """Refuse names that belong to no map.
+
+    Raises:
+        ValueError: if they are as many as no map has queries or keys, or name a stack that is not there, or none where
+            there are several.
+    """
+    calls = tuple(calls)
+    sizes: dict[str, set[int]] = {}
+    for call in calls:
+        sizes.setdefault(call.stack, set()).update((call.num_queries, call.num_keys))
+    elsewhere = {call.num_keys for call in calls if call.kind == "cross"}
+    for name, given in (("tokens", tokens), ("keys", keys)):
+        if given is None:
+            continue
+        if not isinstance(given, Mapping):
+            if len(sizes) > 1:
+                example = ", ".join(f'"{stack}": [...]' for stack in sizes)
+                raise ValueError(f"{name}: expected those of each stack, {{{example}}}, got one sequence")
+            given = dict.fromkeys(sizes, given)
+        for stack, texts in given.items():
+            there = sizes.get(stack, elsewhere)
+            if not there:
+                raise ValueError(f"{name}: expected stacks {', '.join(sizes)}, got {stack!r}")
+            if isinstance(texts, str) or len(texts) not in there:
+                wanted = " or ".join(map(str, sorted(there)))
+                got = f"the text {texts!r}" if isinstance(texts, str) else f"{len(texts)}"
+                raise ValueError(f"{name}: expected a sequence of {wanted} for {stack}, got {got}")
+
+
+def weight_calls(what: object, cross: bool = False) -> tuple[AttentionCall, ...]:
+    """Weights as they are, as the calls of a layer each.
+
+    Args:
+        what: a tensor or array of two axes (a map), three (heads of a layer) or four (batch, heads, queries, keys); or
+            a sequence of them, one a layer.
+        cross: whether queries and keys are different sequences.
+
+    Raises:
+        ValueError: if it is none of these, or holds what no weight can be.
+    """
+    layers: list[object] = []
+    if hasattr(what, "shape"):
+        layers = [what]
+    elif isinstance(what, Sequence) and not isinstance(what, str):
+        layers = list(what)
+    if not layers:
+        raise ValueError(
+            "what: expected a Trace, a call, a Translation, a Classification, a HubRun or tensors of weights,"
+            f" got {type(what).__name__}"
+        )
+    kind = ".cross" if cross else ""
+    return tuple(
+        AttentionCall(f"attention.{layer}{kind}", Direct(_weights(weights, layer)))
+        for layer, weights in enumerate(layers)
+    )
+
+
+def _weights(given: object, layer: int) -> Tensor:
+    """The weights of a layer with all four axes."""
+    if not hasattr(given, "shape"):
+        hint = "; models of Hugging Face return weights with attn_implementation='eager'" if given is None else ""
+        raise ValueError(f"layer {layer}: expected a tensor of weights, got {type(given).__name__}{hint}")
+    weights = torch.as_tensor(given).detach()
+    if not 2 <= weights.dim() <= 4 or 0 in weights.shape:
+        raise ValueError(f"layer {layer}: expected (batch, heads, queries, keys), got shape {tuple(weights.shape)}")
+    if weights.min() < 0:
+        raise ValueError(f"layer {layer}: expected weights from 0 on, got {float(weights.min()):.3g}; scores?")
+    return weights.reshape((1,) * (4 - weights.dim()) + weights.shape)
+
+
+def _other(stack: str, stacks: Sequence[str]) -> str:
+    """The stack that cross-attention looks at: another one of the same run."""
+    run = stack.rpartition("/")[0]
+    return next((name for name in stacks if name != stack and name.rpartition("/")[0] == run), stack)
+
+
+def _of(tokens: Tokens | None, stack: str) -> Sequence[object] | None:
+    return tokens.get(stack) if isinstance(tokens, Mapping) else tokens
+
+
+def _identity(number: int, kind: str) -> str:
+    """A group's name in addresses: whatever a site is called, letters, digits and hyphens."""
+    return re.sub(r"[^a-z0-9]+", "-", f"{number} {kind}".lower())[:32].strip("-")
+
+
+def _named(count: int, *names: Sequence[object] | None) -> tuple[str, ...]:
+    """The first names that are as many, each by its label where it is not a text itself; else numbers."""
+    fitting = next((some for some in names if some is not None and len(some) == count), range(count))
+    return tuple(str(getattr(token, "label", token)) for token in fitting)

@@ -1,0 +1,94 @@
+"""What is open, as Python names it: the site of a recorded call, a head counted from 0, pins, and the look."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
+
+from viz_core.view.map_group import MapGroup
+from viz_core.view.pins import Pin, read_pins
+from viz_core.view.state import Look, ViewState
+
+
+def site_of_state(groups: Sequence[MapGroup], state: ViewState) -> str:
+    """The site of the call whose head is open."""
+    group = next(group for group in groups if group.id == state.group)
+    return group.calls[state.layer].site
+
+
+def reopened(
+    groups: Sequence[MapGroup],
+    state: ViewState,
+    *,
+    site: str | None = None,
+    head: int | None = None,
+    pins: Sequence[str] | str | None = None,
+    look: Look | Mapping[str, str] | None = None,
+) -> ViewState:
+    """The state with something else open; what is not named stays as it is.
+
+    Another kind of map has other tokens: pins, and what of the look names heads or places, do not go along.
+
+    Args:
+        groups: what there is.
+        state: what is open now.
+        site: which call.
+        head: which of its heads, counted from 0.
+        pins: queries or keys held fast, by their positions from 0: ["q3", "q4"], or "k0".
+        look: a `Look`, or the words of it that change.
+
+    Raises:
+        ValueError: if there is no such site, head, token or look; the message names what there is.
+    """
+    wanted = site_of_state(groups, state) if site is None else site
+    group, layer = _find(groups, state, wanted)
+    if group.id != state.group:
+        state = ViewState(group.id, layer, state.head, look=_carried(state.look, group))
+    num_heads = group.calls[layer].num_heads
+    found = replace(
+        state,
+        layer=layer,
+        head=state.head if head is None else head,
+        pins=state.pins if pins is None else _pins(pins, group),
+        look=state.look if look is None else _look(state.look, look),
+    )
+    if not 0 <= found.head < num_heads:
+        raise ValueError(f"head: expected 0 to {num_heads - 1} of {wanted}, got {found.head}")
+    if not found.fits(groups):
+        raise ValueError(f"look: expected one of heads that there are, over a picture only where one is, got {look}")
+    return found
+
+
+def _find(groups: Sequence[MapGroup], state: ViewState, site: str) -> tuple[MapGroup, int]:
+    """Group and layer of a site; those that are open, where several groups show it."""
+    for group in sorted(groups, key=lambda group: group.id != state.group):
+        layers = [layer for layer, call in enumerate(group.calls) if call.site == site]
+        if layers:
+            return group, state.layer if state.layer in layers and group.id == state.group else layers[0]
+    there = ", ".join(call.site for group in groups for call in group.calls)
+    raise ValueError(f"site: expected one of {there}, got {site!r}")
+
+
+def _carried(look: Look, group: MapGroup) -> Look:
+    """How one looked at another kind of map, without what belongs to that."""
+    mode = "map" if look.mode == "picture" and group.seen is None else look.mode
+    return replace(look, mode=mode, zoom="whole", heads="one", compare="off", other="none", filter="", sort="layer")
+
+
+def _pins(pins: Sequence[str] | str, group: MapGroup) -> tuple[Pin, ...]:
+    given = [pins] if isinstance(pins, str) else list(pins)
+    found = read_pins(".".join(map(str, given))) if given else ()
+    sizes = {"query": len(group.query_tokens), "key": len(group.key_tokens)}
+    if found is None or len({pin.axis for pin in found}) > 1 or not all(pin.index < sizes[pin.axis] for pin in found):
+        there = f"'q0' to 'q{sizes['query'] - 1}', or 'k0' to 'k{sizes['key'] - 1}'"
+        raise ValueError(f"pins: expected {there}, all on one side, got {pins!r}")
+    return found
+
+
+def _look(now: Look, wanted: Look | Mapping[str, str]) -> Look:
+    if isinstance(wanted, Look):
+        return wanted
+    names = [item.name for item in fields(Look)]
+    if unknown := [name for name in wanted if name not in names]:
+        raise ValueError(f"look: expected some of {', '.join(names)}, got {', '.join(map(str, unknown))}")
+    return replace(now, **wanted)

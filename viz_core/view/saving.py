@@ -1,0 +1,45 @@
+"""A view as a file, by the ending of its name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+
+from viz_core.view.page import view_page
+from viz_core.view.payload import View
+from viz_core.view.state import ViewState
+
+
+def write_view(view: View, state: ViewState, path: Path) -> None:
+    """Write a view: the whole as a page that opens without a server, or the open map as a figure.
+
+    Raises:
+        ValueError: if nothing is written with this ending.
+        ImportError: if figures are not installed.
+    """
+    writer = WRITERS.get(path.suffix.lower())
+    if writer is None:
+        raise ValueError(f"path: expected a name that ends in {', '.join(WRITERS)}, got {path.name!r}")
+    writer(view, state, path)
+
+
+def _write_page(view: View, state: ViewState, path: Path) -> None:
+    path.write_text(view_page(view, state), encoding="utf-8", errors="surrogatepass")
+
+
+def _write_figure(view: View, state: ViewState, path: Path) -> None:
+    if find_spec("matplotlib") is None:
+        raise ImportError("figures are drawn by matplotlib: pip install 'attention-atlas[notebook]'")
+    from viz_core.view.drawn import write_figure  # the extra "notebook"
+
+    write_figure(view, state, path)
+
+
+WRITERS: dict[str, Callable[[View, ViewState, Path], None]] = {
+    ".html": _write_page,
+    ".svg": _write_figure,
+    ".pdf": _write_figure,
+    ".png": _write_figure,
+}
+"""What writes files of each ending."""

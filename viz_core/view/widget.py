@@ -1,0 +1,133 @@
+"""The attention view as a widget of a notebook: the same scripts, requests and bytes as in the app, by anywidget."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import anywidget
+import traitlets
+
+from viz_core.view.components import read_component
+from viz_core.view.map_group import MapGroup
+from viz_core.view.notebook import Shown
+from viz_core.view.opened import reopened, site_of_state
+from viz_core.view.page import view_page
+from viz_core.view.payload import encode_view
+from viz_core.view.requests import FileRequest, wanted
+from viz_core.view.state import Look, ViewState, read_message
+from viz_core.view.theme import DARK, LIGHT
+
+_THEME = f':host {{ {LIGHT}}} :host([data-scheme="dark"]) {{ {DARK}}}'
+_PAGE = FileRequest("page")
+
+
+def _script() -> str:
+    """The module that a browser runs: all scripts of the view, with its markup and style."""
+    view = read_component("attention_view", "widget.js")
+    content = f"<style>{_THEME}{view.style}</style>{view.markup}"
+    return f"export default ({view.show})({json.dumps(content)});"
+
+
+class AttentionWidget(Shown, anywidget.AnyWidget):
+    """Maps in a cell of a notebook. What the reader opens is read here, and what is set here opens there.
+
+        shown = view(translation)
+        shown.head                                   # the open head, counted from 0
+        shown.site, shown.pins = "decoder.0.cross", ["q2"]
+        shown.observe(print, "head")                 # traitlets: told whenever another is opened
+
+    The numbers stay with Python, which answers as they are looked at: a notebook that is opened again shows nothing
+    until its cell has run. `save` writes a page that needs no Python.
+    """
+
+    _esm = _script()
+
+    site = traitlets.Unicode(help="The site of the call whose head is open.")
+    head = traitlets.Int(help="The open head, counted from 0.")
+    pins = traitlets.Any(help='The pinned tokens, queries ("q3") or keys ("k0").')
+    look = traitlets.Any(help="How the open head is looked at: a `Look`; set by one or by its words that change.")
+
+    def __init__(
+        self,
+        groups: Sequence[MapGroup],
+        state: ViewState | None = None,
+        second: Sequence[MapGroup] = (),
+        inputs: tuple[str, str] = ("A", "B"),
+        language: str = "en",
+    ) -> None:
+        Shown.__init__(self, groups, state, second, inputs, language)
+        self._turn = 0  # moves of the reader and of Python that `state` takes account of
+        self._have: object = None  # the base that the browser holds, once it has spoken
+        anywidget.AnyWidget.__init__(self)
+        self._follow(self.state)
+        self.on_msg(self._hear)
+
+    def open_head(
+        self,
+        site: str | None = None,
+        head: int | None = None,
+        pins: Sequence[str] | str | None = None,
+        look: Look | Mapping[str, str] | None = None,
+    ) -> None:
+        """Open another head (counted from 0), pin other tokens ("q3", "k0"), look another way; the rest stays.
+
+        Raises:
+            ValueError: if there is no such site, head, token or look.
+        """
+        self._follow(reopened(self.groups, self.state, site=site, head=head, pins=pins, look=look))
+        self._turn += 1
+        if self._have is not None:
+            self._answer([])
+
+    def _follow(self, state: ViewState) -> None:
+        """Make the traits say what is open; whoever observes them is told once all of them do."""
+        self.state = state
+        with self.hold_trait_notifications():
+            for name, value in _as_traits(self.groups, state).items():
+                setattr(self, name, value)
+
+    @traitlets.validate("site", "head", "pins", "look")
+    def _is_there(self, proposal: Any) -> object:
+        """Refuse what is not there before anything changes; write what is there in one way."""
+        name, value = proposal["trait"].name, proposal["value"]
+        return _as_traits(self.groups, reopened(self.groups, self.state, **{name: value}))[name]
+
+    @traitlets.observe("site", "head", "pins", "look")
+    def _moved(self, change: Any) -> None:
+        """A trait that someone has set, unless it only says what is open."""
+        if _as_traits(self.groups, self.state)[change["name"]] != change["new"]:
+            self.open_head(**{change["name"]: change["new"]})
+
+    def _hear(self, _: object, message: object, __: object) -> None:
+        """What the browser says: where the reader has gone, and what is on the screen and not there yet."""
+        if not isinstance(message, Mapping):
+            return
+        have, turn = message.get("have"), message.get("turn")
+        self._have = have or ""
+        if isinstance(turn, int) and turn > self._turn:
+            self._turn = turn
+            state = read_message(message, self.groups, self.state)
+            if state is not None:
+                self._follow(state)
+        self._answer(wanted(message))
+
+    def _answer(self, wants: Sequence[Any]) -> None:
+        """Send the state and what is wanted; where that cannot be had, say why."""
+        try:
+            files = {_PAGE: view_page(self.view, self.state).encode()} if _PAGE in wants else {}
+            known = self._have == self.view.stamp
+            data = encode_view(
+                self.view, self.state, turn=self._turn, known=known, wants=wants, files=files, offers=("page",)
+            )
+        except ValueError as error:  # a recorded tensor has been changed since
+            self.send({"problem": str(error)})
+        else:
+            self.send({"problem": None}, [data])
+
+
+def _as_traits(groups: Sequence[MapGroup], state: ViewState) -> dict[str, object]:
+    """What is open, as the traits say it."""
+    pins = tuple(map(str, state.pins))
+    return {"site": site_of_state(groups, state), "head": state.head, "pins": pins, "look": state.look}
