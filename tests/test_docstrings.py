@@ -27,6 +27,10 @@ class Public(NamedTuple):
         return own + (ast.get_docstring(self.owner) or "" if self.owner and made else "")
 
 
+def sets_a_property(node: Function) -> bool:
+    return any(ast.unparse(each).endswith(".setter") for each in node.decorator_list)
+
+
 def public() -> Iterator[Public]:
     for path in sources("viz_core"):
         for node in tree(path).body:
@@ -34,7 +38,9 @@ def public() -> Iterator[Public]:
                 place = f"{path.relative_to(ROOT)}: {node.name}"
                 yield Public(place, node, None)
                 for inner in node.body if isinstance(node, ast.ClassDef) else ():
-                    if isinstance(inner, Function) and (inner.name.startswith("__") or inner.name[0] != "_"):
+                    if not isinstance(inner, Function) or sets_a_property(inner):  # a property's getter says what it is
+                        continue
+                    if inner.name.startswith("__") or inner.name[0] != "_":
                         yield Public(f"{place}.{inner.name}", inner, node)
 
 
