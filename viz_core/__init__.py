@@ -9,7 +9,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from viz_core.hub import instrument, load_hub, restore
+    from viz_core.hub import load_hub
+    from viz_core.hub.instrument import instrument, restore
     from viz_core.pretrained import available, load
     from viz_core.trace import attend, attention_weights, record
     from viz_core.view import view
