@@ -16,7 +16,7 @@ host: $(VENV)/.app
 	STREAMLIT_SERVER_PORT=$(PORT) $(BIN)/python hosted.py
 
 # Two processes a core, each on one thread: half the time a test waits for a server or a browser. Long files come first.
-test: $(VENV)/.dev
+test: $(VENV)/.peers
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/oxlint --deny-warnings assets/components
@@ -34,6 +34,10 @@ $(VENV)/.app: requirements.txt
 
 $(VENV)/.dev: requirements-dev.txt $(VENV)/.app
 	$(PIP_INSTALL) -r requirements-dev.txt
+	touch $@
+
+$(VENV)/.peers: requirements-peers.txt $(VENV)/.dev
+	$(PIP_INSTALL) --no-deps --upgrade --target $(VENV)/peers -r requirements-peers.txt
 	touch $@
 
 $(VENV)/.bench: requirements-bench.txt $(VENV)/.dev

@@ -21,7 +21,7 @@ from viz_core.models import (
     ViT,
     ViTBlock,
 )
-from viz_core.trace import name_site, name_sites, record, site_of
+from viz_core.trace import find_sites, name_site, name_sites, record, site_of
 
 
 def told(model: nn.Module) -> dict[str, str]:
@@ -53,6 +53,19 @@ def test_a_model_tells_its_layers_where_they_stand(transformer: EncoderDecoder) 
     }
     assert told(Seq2SeqAttentionDecoder(9, 4, 4, 2)) == {"attention": "decoder.0.cross"}
     assert told(Seq2SeqEncoder(9, 4, 4, 2)) == {}
+
+
+def test_sites_of_torchs_own_layers_are_found_without_a_word_to_them() -> None:
+    model = nn.Transformer(8, 2, 1, 1, 8, batch_first=True)
+    places = {module: path for path, module in model.named_modules()}
+    assert {places[layer]: site for layer, site in find_sites(model).items()} == {
+        "encoder.layers.0.self_attn": "encoder.0.self",
+        "decoder.layers.0.self_attn": "decoder.0.self",
+        "decoder.layers.0.multihead_attn": "decoder.0.cross",
+    }
+    assert told(model) == {}
+    as_torchvision_names_them = nn.ModuleDict({"encoder_layer_7": nn.ModuleDict({"x": nn.MultiheadAttention(8, 2)})})
+    assert list(find_sites(as_torchvision_names_them).values()) == ["encoder.7.self"]
 
 
 def test_two_stacks_are_named_at_once(transformer: EncoderDecoder) -> None:
