@@ -27,6 +27,9 @@ class LocalRunner:
     def load(self, model: ModelSpec[Any], progress: Progress | None = None) -> None:
         self._load(model, progress)
 
+    def warm(self, request: Request[Any, Any]) -> None:
+        self.run(request)
+
     def ask_model(
         self,
         model: ModelSpec[Model],

@@ -15,7 +15,7 @@ from asking.request import Request
 class ModelServer(MapServer):
     """Asks models in this process, and tells a `RemoteRunner` of runs without their traces."""
 
-    questions = ("load", "ask_model", "ask", "picture", "parts", "rows")
+    questions = ("load", "warm", "ask_model", "ask", "picture", "parts", "rows")
     """The methods that are asked by name, besides `outlines`, which go in batches."""
 
     def outlines(self, requests: list[Request[Any, Any]]) -> list[Outline | Exception]:

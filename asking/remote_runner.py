@@ -34,6 +34,9 @@ class RemoteRunner:
     def load(self, model: ModelSpec[Any], progress: Progress | None = None) -> None:  # noqa: ARG002  # none comes from there
         self._ask("load", model)
 
+    def warm(self, request: Request[Any, Any]) -> None:
+        self._ask("warm", request)
+
     def ask_model(
         self,
         model: ModelSpec[Model],

@@ -34,6 +34,14 @@ class Runner(Protocol):
         """
         ...
 
+    def warm(self, request: Request[Any, Any]) -> None:
+        """Run it wherever it may be run, so that nobody has to wait for what only a first run takes.
+
+        Raises:
+            ValueError: if there is no such model, or it cannot take this.
+        """
+        ...
+
     def ask_model(
         self,
         model: ModelSpec[Model],

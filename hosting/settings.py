@@ -13,6 +13,8 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 HOSTED_TOKENS = 2048
 HOSTED_CHARACTERS = 20_000
 HOSTED_CACHE_MB = 256
+MOST_WORKERS = 8
+SLOTS_A_WORKER = 4  # sentences that wait together are translated together
 
 
 def _where_hosted(limit: int) -> Any:
@@ -65,7 +67,17 @@ class Settings(BaseSettings):
     max_megapixels: float = Field(
         default=40, gt=0, le=40, description="size of a picture, judged before it is unpacked"
     )
-    slots: int = Field(default=2, ge=1, description="computations at once; more wait their turn")
+    workers: int = Field(
+        default_factory=lambda before: min(MOST_WORKERS, os.cpu_count() or 1) if before["hosted"] else 0,
+        ge=0,
+        description=f"processes that models run in, each on one thread; one a core, at most {MOST_WORKERS}, where "
+        "hosted, else 0: in the process of the pages",
+    )
+    slots: int = Field(
+        default_factory=lambda before: SLOTS_A_WORKER * before["workers"] or 2,
+        ge=1,
+        description=f"computations at once, more wait their turn; {SLOTS_A_WORKER} a worker, else 2",
+    )
     queue: int = Field(default=100, ge=0, description="computations that may wait; more are told to try again")
     wait_seconds: float = Field(
         default=60, gt=0, description="how long one waits for its turn before it is told to try again"

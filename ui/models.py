@@ -10,6 +10,7 @@ import streamlit as st
 from asking.local_runner import LocalRunner
 from asking.model_registry import ModelRegistry
 from asking.model_spec import ModelSpec, ShippedTranslator
+from asking.remote_runner import RemoteRunner
 from asking.request import Request, run_key
 from asking.runner import Answer, Arguments, Model, Run, Runner
 from asking.sentences import SentenceRequest
@@ -33,6 +34,10 @@ def runner() -> Runner:
         from asking.ray_serve import on_serve  # Ray is there only where it is wanted
 
         return on_serve(settings().ray_address, results())
+    if settings().workers:
+        from asking.worker_pool import WorkerPool
+
+        return RemoteRunner(WorkerPool(settings().workers).ask, results())
     return LocalRunner(registry(), results())
 
 

@@ -7,7 +7,7 @@ from asking.model_spec import ShippedClassifier
 from asking.pictures import PictureRequest
 from hosting.logs import log, where
 from hosting.settings import settings
-from ui.models import runner, translation_maps
+from ui.models import runner, sentence, translation_maps
 from ui.pictures import picture_maps, sample
 from ui.words import ENGLISH
 from viz_core.images.drawn import GARMENTS, SCENES
@@ -26,10 +26,12 @@ def warm_up() -> None:
     """
     first = sentences()[0].english
     for card in available(task="translation"):
+        runner().warm(sentence(card.name, first))
         translation_maps(card.name, first, 1, ENGLISH)
     for card in available(task="classification"):
         samples = GARMENTS if card.config["model"]["num_channels"] == 1 else SCENES
         request = PictureRequest(ShippedClassifier(card.name), sample(next(iter(samples))))
+        runner().warm(request)
         picture_maps(request, ENGLISH)
     if settings().models:
         _load_offered(settings().models)

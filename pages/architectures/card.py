@@ -16,4 +16,5 @@ def picture() -> Image.Image:
     kinds = [("recurrent", sizes), ("convolution", sizes), ("restricted", sizes)]
     kinds += [("dilated", narrow), ("dilated", sizes), ("attention", sizes)]
     lengths = torch.stack([path_matrix(name, size) for name, size in kinds])
+    lengths = lengths.masked_fill(lengths.isinf(), 0)  # where no way leads
     return weights_image(tiles(lengths / lengths.amax(), columns=3).numpy())

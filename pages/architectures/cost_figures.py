@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Float
 from plotly.subplots import make_subplots
 
+from viz_core.figures.spread import milliseconds
 from viz_core.figures.style import ACCENT, CATEGORIES, Labels, lay_out, mark_on_log_axis
 from viz_core.lessons.architectures.costs import ARCHITECTURES, LayerSizes, layer_cost
 from viz_core.runtime.stopwatch import Measurement
@@ -32,7 +34,7 @@ def curves_figure(
     for name in ARCHITECTURES:
         costs = [layer_cost(name, LayerSizes(n, sizes.d, sizes.k, sizes.r)) for n in lengths]
         values = np.array([getattr(cost, shown) for cost in costs], dtype=np.float64)
-        _line(figure, name, lengths, np.where(np.isfinite(values), values, np.nan), "%{y:,.4~g}", labels)
+        _line(figure, name, lengths, {"y": np.where(np.isfinite(values), values, np.nan)}, "%{y:,.4~g}", labels)
     mark_on_log_axis(figure, sizes.n, labels["yours"])
     attention = [layer_cost("attention", LayerSizes(n, sizes.d, sizes.k, sizes.r)) for n in crossings.values()]
     if crossings:
@@ -56,8 +58,7 @@ def measured_figure(measurements: Sequence[Measurement], most: int, labels: Labe
     figure = go.Figure()
     for name in ARCHITECTURES:
         own = [m for m in measurements if m.name == name and m.seconds is not None]
-        milliseconds = [1000 * (m.seconds or 0) for m in own]
-        _line(figure, name, [m.n for m in own], milliseconds, "%{y:.3~g} ms", labels)
+        _line(figure, name, [m.n for m in own], milliseconds(own), "%{y:.3~g} ms", labels)
     return _by_length(figure, most, labels["tokens"], labels["milliseconds"])
 
 
@@ -66,7 +67,7 @@ def theory_figure(sizes: LayerSizes, lengths: Sequence[int], labels: Labels) -> 
     figure = go.Figure()
     for name in ARCHITECTURES:
         costs = [layer_cost(name, LayerSizes(n, sizes.d, sizes.k, sizes.r)).counted for n in lengths]
-        _line(figure, name, lengths, costs, "%{y:.3~s}", labels)
+        _line(figure, name, lengths, {"y": np.array(costs, dtype=np.float32)}, "%{y:.3~s}", labels)
     figure.update_traces(showlegend=False)
     return _by_length(figure, max(lengths), labels["tokens"], labels["counted"])
 
@@ -75,14 +76,14 @@ def _line(
     figure: go.Figure,
     name: str,
     lengths: Sequence[int],
-    values: Sequence[float] | Float[np.ndarray, "n"],
+    values: dict[str, Any],
     hovertemplate: str,
     labels: Labels,
 ) -> None:
-    """One layer by length, in its colour and with its mark."""
+    """One layer by length, in its colour and with its mark; `values` has y, and what belongs to it."""
     figure.add_scatter(
         x=np.array(lengths, dtype=np.float32),
-        y=np.array(values, dtype=np.float32),
+        **values,
         mode="lines+markers",
         name=labels[name],
         line={"color": COLOURS[name], "width": 2.5, "dash": "dash" if name == "dilated" else "solid"},

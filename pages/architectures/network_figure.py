@@ -21,7 +21,7 @@ def connection_figure(name: str, first: int, last: int, sizes: LayerSizes, label
     Tokens are counted from 0 here and from 1 in the picture.
 
     Raises:
-        ValueError: if there is no such layer, or the tokens are not in order within 0 to n - 1.
+        ValueError: if there is no such layer, or a token is not within 0 to n - 1.
     """
     way = shortest_path(name, first, last, sizes)
     deepest = longest_path(name, sizes)
@@ -29,11 +29,12 @@ def connection_figure(name: str, first: int, last: int, sizes: LayerSizes, label
     edges = connections(name, sizes, depth)
     figure = go.Figure()
     _edges(figure, edges, FAINT, 1)
-    seen = _receptive_field(edges, way[-1]) if way else set()
+    top = way[-1] if way else Unit(depth, last)  # where none leads, what it has heard of shows why
+    seen = _receptive_field(edges, top)
     _edges(figure, [edge for edge in edges if set(edge) <= seen], QUIET, 1.4)
     _way(figure, way)
     _units(figure, sizes.n, depth, seen, labels)
-    for token, colour, way_end in ((first, KEYS, 0), (last, QUERIES, way[-1].layer if way else depth)):
+    for token, colour, way_end in ((first, KEYS, 0), (last, QUERIES, top.layer)):
         figure.add_scatter(
             x=np.array([token + 1], dtype=np.float32),
             y=np.array([way_end], dtype=np.float32),

@@ -9,7 +9,7 @@ import streamlit as st
 from pages.architectures.network_figure import connection_figure
 from pages.architectures.sizes import Asked, number
 from ui.chapter import Chapter
-from viz_core.lessons.architectures import ARCHITECTURES, LayerSizes, path_length
+from viz_core.lessons.architectures import ARCHITECTURES, LayerSizes, longest_path, path_length
 from viz_core.lessons.architectures.experiments import signal_strength
 
 WINDOWED = ("convolution", "dilated", "restricted")  # those that see a few tokens a layer
@@ -26,6 +26,8 @@ def networks(chapter: Chapter, asked: Asked) -> None:
                     _readout(chapter, asked)
                 else:
                     _network(chapter, asked, name, names, sizes)
+    if asked.last < asked.first:
+        chapter.text("backwards", first=asked.first + 1, last=asked.last + 1)
     chapter.look_for("networks")
 
 
@@ -48,7 +50,7 @@ def _readout(chapter: Chapter, asked: Asked) -> None:
         f"{name}_path": number(path_length(name, asked.first, asked.last, asked.drawn)) for name in ARCHITECTURES
     }
     s = asked.sizes
-    distance = asked.last - asked.first
+    distance = abs(asked.last - asked.first)
     chapter.text("readout", first=asked.first + 1, last=asked.last + 1, distance=distance, k=s.k, r=s.r, **lengths)
 
 
@@ -61,8 +63,10 @@ def reach_claims(chapter: Chapter, asked: Asked) -> None:
             length = path_length(name, asked.first, asked.last, sizes)
             told = {"layer": chapter.words(f"figure.{name}"), "length": number(length), **pair}
             if math.isinf(length):
-                strength = _signal(name, asked.first, asked.last, sizes, sizes.n)
-                chapter.claim("never", strength, 0.0, **{**told, "layers": sizes.n})
+                deepest = longest_path(name, sizes)
+                layers = sizes.n if math.isinf(deepest) else int(deepest)
+                strength = _signal(name, asked.first, asked.last, sizes, layers)
+                chapter.claim("never", strength, 0.0, **told, layers=layers)
                 continue
             if length > 1:
                 strength = _signal(name, asked.first, asked.last, sizes, int(length) - 1)

@@ -16,7 +16,7 @@ _LENGTHS = (*range(2, 17), 24, 32, 48, 64, 128, 256, 512, 1024, 2048, 4096, 8192
 
 @dataclass(frozen=True)
 class Asked:
-    """The sizes the reader chose, and two of the tokens drawn, in order and counted from 0."""
+    """The sizes the reader chose, and two of the tokens drawn, counted from 0."""
 
     sizes: LayerSizes
     first: int
@@ -49,7 +49,7 @@ def ask(chapter: Chapter) -> Asked:
         other = int(controls.slider("to", 1, most, most)) - 1
     if n > MOST_DRAWN:
         st.caption(chapter.words("drawn", drawn=MOST_DRAWN, n=f"{n:,}"))
-    return Asked(LayerSizes(n, d, k, r), min(one, other), max(one, other))
+    return Asked(LayerSizes(n, d, k, r), one, other)
 
 
 def number(value: float) -> str:

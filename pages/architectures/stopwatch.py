@@ -90,6 +90,7 @@ def _growth_table(chapter: Chapter, measurements: list[Measurement], sizes: Laye
                 words["tokens"]: f"{own[-2].n:,} → {own[-1].n:,}",
                 words["measured"]: growth(own[-2], own[-1]),
                 words["counted"]: after / before,
+                words["spread"]: max((m.slowest or 0) / (m.seconds or 1) for m in own[-2:]),
             }
         )
-    return pd.DataFrame(rows, columns=[words[name] for name in ("layer", "tokens", "measured", "counted")])
+    return pd.DataFrame(rows, columns=[words[name] for name in ("layer", "tokens", "measured", "counted", "spread")])

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import plotly.graph_objects as go
 
+from viz_core.figures.spread import milliseconds
 from viz_core.figures.style import ACCENT, KEYS, QUERIES, VALUES, lay_out, mark_on_log_axis
 from viz_core.runtime.stopwatch import Measurement
 
@@ -147,7 +148,7 @@ def batch_figure(measurements: Sequence[Measurement], labels: Labels) -> go.Figu
         own = [m for m in measurements if m.name == name and m.seconds is not None]
         figure.add_scatter(
             x=np.array([m.n for m in own], dtype=np.float32),
-            y=np.array([1000 * (m.seconds or 0) for m in own], dtype=np.float32),
+            **milliseconds(own),
             mode="lines+markers",
             name=labels[name],
             line={"color": colour, "width": 2.5},

@@ -6,13 +6,15 @@ While it is open nothing else in this process can run an event loop, so it is cl
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
-from playwright.sync_api import Browser, Playwright, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, Playwright, expect, sync_playwright
 
 from benchmarks.serving import CHROMIUM_ARGUMENTS, find_chromium
 
-_open: list[tuple[Playwright, Browser]] = []
+_open: list[tuple[Playwright, Browser, BrowserContext]] = []
 
 
 def open_browser() -> Browser:
@@ -21,13 +23,33 @@ def open_browser() -> Browser:
         path = _find()
         expect.set_options(timeout=60_000)  # a busy machine is no failure
         playwright = sync_playwright().start()
-        _open.append((playwright, playwright.chromium.launch(executable_path=path, args=CHROMIUM_ARGUMENTS)))
+        browser = playwright.chromium.launch(executable_path=path, args=CHROMIUM_ARGUMENTS)
+        _open.append((playwright, browser, browser.new_context(viewport={"width": 1400, "height": 1000})))
     return _open[0][1]
+
+
+@contextmanager
+def window() -> Iterator[Page]:
+    """A wide window that knows nothing but the scripts that others have loaded: these are parsed once."""
+    open_browser()
+    context = _open[0][2]
+    yield context.new_page()
+    _forget(context)
+
+
+def _forget(context: BrowserContext) -> None:
+    """Close all windows, and leave nothing to the next test but what the network's cache holds."""
+    for page in context.pages:
+        session = context.new_cdp_session(page)
+        session.send("Storage.clearDataForOrigin", {"origin": page.url, "storageTypes": "local_storage,indexeddb"})
+        page.close()
+    context.clear_cookies()
+    context.clear_permissions()
 
 
 def close_browser() -> None:
     while _open:
-        playwright, browser = _open.pop()
+        playwright, browser, _ = _open.pop()
         browser.close()
         playwright.stop()
 

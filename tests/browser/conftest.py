@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from benchmarks.serving import serve
-from tests.browser.chromium import open_browser
+from tests.browser.chromium import open_browser, window
 from tests.shared_server import shared_server
 
 
@@ -50,12 +50,10 @@ def browser() -> Browser:
 
 @pytest.fixture
 def page(browser: Browser) -> Iterator[Page]:
-    """A wide window of its own; an uncaught error on the page fails the test."""
-    context = browser.new_context(viewport={"width": 1400, "height": 1000})
-    opened = context.new_page()
-    opened.set_default_timeout(60_000)
+    """A wide window; an uncaught error on the page fails the test."""
     errors: list[str] = []
-    opened.on("pageerror", lambda error: errors.append(str(error)))
-    yield opened
-    context.close()
+    with window() as opened:
+        opened.set_default_timeout(60_000)
+        opened.on("pageerror", lambda error: errors.append(str(error)))
+        yield opened
     assert not errors, errors

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import torch
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from viz_core.models.encoder_decoder import EncoderDecoder
 from viz_core.pretrained.tokenization import SpecialTokens
 from viz_core.runtime.interruption import may_end
+
+Logits: TypeAlias = Float[Tensor, "steps vocab"]
 
 
 @torch.inference_mode()
@@ -18,8 +22,12 @@ def greedy_search(
     valid_lens: Int[Tensor, "batch"],
     special: SpecialTokens,
     max_new_tokens: int,
+    logits_of: list[Logits] | None = None,
 ) -> list[list[int]]:
     """The likeliest token at each step, y_t = argmax p(y | y_<t, x), until eos or max_new_tokens.
+
+    Args:
+        logits_of: where given, gets each row's logits, from which its tokens were chosen.
 
     Returns:
         Token ids of each row, without bos, with eos where it was reached.
@@ -27,17 +35,22 @@ def greedy_search(
     state = model.decoder.init_state(model.encoder(source, valid_lens), valid_lens)
     token = torch.full((source.shape[0], 1), special.bos, device=source.device)
     done = torch.zeros(source.shape[0], dtype=torch.bool, device=source.device)
-    steps = []
+    steps, seen = [], []
     for _ in range(max_new_tokens):
         may_end()
         logits, state = model.decoder(token, state)
+        if logits_of is not None:
+            seen.append(logits[:, -1])
         token = _without_specials(logits[:, -1], special).argmax(dim=-1).masked_fill(done, special.pad)[:, None]
         steps.append(token)
         done |= token[:, 0] == special.eos
         if bool(done.all()):
             break
     rows = torch.cat(steps, dim=1).tolist() if steps else [[] for _ in source]
-    return [_until_eos(row, special) for row in rows]
+    found = [_until_eos(row, special) for row in rows]
+    if logits_of is not None and seen:
+        logits_of.extend(row[: len(ids)] for row, ids in zip(torch.stack(seen, dim=1), found, strict=True))
+    return found
 
 
 @torch.inference_mode()
@@ -49,12 +62,16 @@ def beam_search(
     max_new_tokens: int,
     beam: int = 4,
     length_penalty: float = 1.0,
+    logits_of: list[Logits] | None = None,
 ) -> list[list[int]]:
     """The best of `beam` hypotheses by log p(y | x) / lp(y), with lp(y) = ((5 + |y|) / 6)^length_penalty.
 
     (Wu 2016, equation 14, without its coverage term.) A hypothesis that ends leaves the beam, which is then one
     narrower (Sutskever 2014, section 3.2): a beam of 1 is greedy search. Those that max_new_tokens cuts off are
     judged with the others.
+
+    Args:
+        logits_of: where given, gets each row's logits, from which the tokens of its best hypothesis were chosen.
 
     Raises:
         ValueError: if beam < 1.
@@ -71,6 +88,8 @@ def beam_search(
     scores[:, 0] = 0.0
     places = torch.full((batch, 1), beam, device=device)  # how wide each beam still is
     best: list[tuple[float, list[int]]] = [(-torch.inf, []) for _ in range(batch)]
+    seen: list[tuple[Tensor, Tensor]] = []  # of each step, and whose child each hypothesis became
+    ends = [0] * batch  # the best hypotheses' places among those of their last step
 
     for step in range(1, max_new_tokens + 1):
         may_end()
@@ -82,19 +101,34 @@ def beam_search(
         parents, tokens = (first_row + top // vocab).flatten(), top % vocab
         hypotheses = torch.cat([hypotheses[parents], tokens.view(-1, 1)], dim=1)
         state = state.select(parents)
+        if logits_of is not None:
+            seen.append((logits[:, -1], parents))
         ended = (tokens == special.eos) & scores.isfinite()
         judged = scores.isfinite() if step == max_new_tokens else ended
         for row, rank in judged.nonzero().tolist():
             score = float(scores[row, rank]) / _length_penalty(step, length_penalty)
             if score > best[row][0]:
                 best[row] = (score, hypotheses[row * beam + rank, 1:].tolist())
+                ends[row] = row * beam + rank
         places -= ended.sum(dim=1, keepdim=True)
         scores = scores.masked_fill(ended, -torch.inf)
         # log p only falls, so even the most hopeful live hypothesis cannot pass this bound.
         bound = (scores.amax(dim=1) / _length_penalty(max_new_tokens, length_penalty)).tolist()
         if all(b <= done for b, (done, _) in zip(bound, best, strict=True)):
             break
-    return [tokens for _, tokens in best]
+    found = [tokens for _, tokens in best]
+    if logits_of is not None:
+        logits_of.extend(_traced_back(seen[: len(ids)], end) for ids, end in zip(found, ends, strict=True))
+    return found
+
+
+def _traced_back(seen: list[tuple[Float[Tensor, "hypotheses vocab"], Int[Tensor, "hypotheses"]]], end: int) -> Logits:
+    """The logits along one hypothesis, from its last step back to its first."""
+    way = []
+    for logits, parents in reversed(seen):
+        end = int(parents[end])
+        way.append(logits[end])
+    return torch.stack(way[::-1])
 
 
 def _length_penalty(length: int, alpha: float) -> float:

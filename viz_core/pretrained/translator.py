@@ -18,7 +18,7 @@ from viz_core.models.encoder_decoder import EncoderDecoder, share_embeddings
 from viz_core.models.seq2seq import Seq2SeqAttentionDecoder, Seq2SeqDecoder, Seq2SeqEncoder
 from viz_core.models.transformer import TransformerDecoder, TransformerEncoder
 from viz_core.pretrained.checkpoint import CheckpointError, ModelCard, load_weights, read_bytes
-from viz_core.pretrained.decoding import beam_search, greedy_search
+from viz_core.pretrained.decoding import Logits, beam_search, greedy_search
 from viz_core.pretrained.tokenization import UNK, SpecialTokens, clean, readable, special_tokens, token_id
 from viz_core.trace import Trace, record
 
@@ -51,6 +51,7 @@ class Translation:
     source_ids: tuple[int, ...]
     target_ids: tuple[int, ...]
     log_probability: float  # natural logarithm of p(target | source)
+    cache_error: float  # max |logits of the recorded pass - logits of the cached steps that wrote it|
     num_unknown: int  # source tokens the vocabulary does not have
     complete: bool  # False where max_new_tokens cut it short
     trace: Trace
@@ -138,22 +139,23 @@ class Translator:
         if not 1 <= beam <= 16:
             raise ValueError(f"beam: expected 1 to 16, got {beam}")
         limits = [min(max_new_tokens, 2 * len(ids) + 20) for ids in sources]
+        logits: list[Logits] = []
         if beam > 1:  # its last step depends on the limit, so each by itself
-            targets = [self._search([ids], limit, beam)[0] for ids, limit in zip(sources, limits, strict=True)]
+            targets = [self._search([ids], limit, beam, logits)[0] for ids, limit in zip(sources, limits, strict=True)]
         else:
-            found = self._search(sources, max(limits), beam) if sources else []
+            found = self._search(sources, max(limits), beam, logits) if sources else []
             targets = [ids[:limit] for ids, limit in zip(found, limits, strict=True)]
-        return [self._recorded(source, target) for source, target in zip(sources, targets, strict=True)]
+        return [self._recorded(*written) for written in zip(sources, targets, logits, strict=True)]
 
-    def _search(self, sources: Sequence[list[int]], limit: int, beam: int) -> list[list[int]]:
-        """Target ids of each source; the shorter sources are padded."""
+    def _search(self, sources: Sequence[list[int]], limit: int, beam: int, logits: list[Logits]) -> list[list[int]]:
+        """Target ids of each source, whose logits are added to those there are; the shorter sources are padded."""
         lengths = [len(ids) for ids in sources]
         padded = [[*ids, *[self.special.pad] * (max(lengths) - len(ids))] for ids in sources]
         X = torch.tensor(padded, device=self.device)
         valid_lens = torch.tensor(lengths, device=self.device)
         if beam == 1:
-            return greedy_search(self.model, X, valid_lens, self.special, limit)
-        return beam_search(self.model, X, valid_lens, self.special, limit, beam)
+            return greedy_search(self.model, X, valid_lens, self.special, limit, logits)
+        return beam_search(self.model, X, valid_lens, self.special, limit, beam, logits_of=logits)
 
     def teacher_forced(
         self, source_ids: Sequence[int], target_ids: Sequence[int]
@@ -163,8 +165,8 @@ class Translator:
         target = torch.tensor([[self.special.bos, *target_ids[:-1]]], device=self.device)
         return source, target, torch.tensor([len(source_ids)], device=self.device)
 
-    def _recorded(self, source_ids: list[int], target_ids: list[int]) -> Translation:
-        """One teacher-forced pass over a finished translation, recorded."""
+    def _recorded(self, source_ids: list[int], target_ids: list[int], cached: Logits) -> Translation:
+        """One teacher-forced pass over a finished translation, recorded, and held against the steps that wrote it."""
         source, target, valid_lens = self.teacher_forced(source_ids, target_ids)
         decoder_ids = target[0].tolist()
         with record() as trace:
@@ -178,6 +180,7 @@ class Translator:
             source_ids=tuple(source_ids),
             target_ids=tuple(target_ids),
             log_probability=float(log_p[range(len(target_ids)), target_ids].sum()),
+            cache_error=float((logits[0] - cached[: len(target_ids)]).abs().max()),
             num_unknown=source_ids.count(token_id(self.tokenizer, UNK)),
             complete=target_ids[-1] == self.special.eos,
             trace=trace,

@@ -13,18 +13,27 @@ import torch
 
 Clock = Callable[[], float]
 
-_MOST_REPEATS = 5
+_FEWEST_REPEATS, _MOST_REPEATS = 3, 20
 _WARM_SECONDS = 0.05  # repeats end once they have taken as long as this
 _one_at_a_time = threading.Lock()  # two stopwatches at once would measure each other
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """How long one call took: the median of its repeats, in seconds, or None where it would have taken too long."""
+    """How long one call took, in seconds.
+
+    What else a machine does can only make a call slower: the fastest repeat is the nearest to what the call itself
+    takes, and the slowest tells how far to trust it.
+
+    Attributes:
+        seconds: of the fastest repeat; None where one would have taken too long.
+        slowest: of the slowest; None in the same case.
+    """
 
     name: str
     n: int
     seconds: float | None
+    slowest: float | None = None
 
 
 def measure(
@@ -39,7 +48,7 @@ def measure(
 ) -> Iterator[Measurement]:
     """Time every named call at every length, the short lengths first, one measurement a step.
 
-    Each runs on one thread of the CPU, once to warm up and then up to five times, and nothing else is measured in
+    Each runs on one thread of the CPU, once to warm up and then three to twenty times, and nothing else is measured in
     this process meanwhile. A call is left out (None) where its cost, growing with n^2 from its last length, would
     pass `most_seconds`. After `total_seconds` of measuring nothing more comes.
 
@@ -66,10 +75,10 @@ def measure(
                 return
             with _one_at_a_time, one_thread():
                 begun = clock()
-                seconds = _median_time(prepare(name, n), device, clock)
+                times = _times(prepare(name, n), device, clock)
                 spent += clock() - begun
-            last[name] = (n, seconds)
-            yield Measurement(name, n, seconds)
+            last[name] = (n, min(times))
+            yield Measurement(name, n, min(times), max(times))
 
 
 def growth(before: Measurement, after: Measurement) -> float:
@@ -97,16 +106,16 @@ def one_thread() -> Iterator[None]:
 
 
 @torch.inference_mode()
-def _median_time(call: Callable[[], object], device: torch.device | None, clock: Clock) -> float:
+def _times(call: Callable[[], object], device: torch.device | None, clock: Clock) -> list[float]:
     call()  # what only a first call pays for is not counted
     _wait(device)
     times: list[float] = []
-    while len(times) < _MOST_REPEATS and sum(times) <= _WARM_SECONDS:
+    while len(times) < _FEWEST_REPEATS or (len(times) < _MOST_REPEATS and sum(times) <= _WARM_SECONDS):
         begun = clock()
         call()
         _wait(device)
         times.append(clock() - begun)
-    return sorted(times)[len(times) // 2]
+    return times
 
 
 def _wait(device: torch.device | None) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Protocol, runtime_checkable
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
@@ -119,18 +120,26 @@ class Projected(Held):
         self.check_unchanged()
         group = self.queries.shape[1] // self.keys.shape[1]
         key_heads = torch.arange(heads.start, heads.stop, device=self.keys.device) // group
-        mask = None if self.mask is None else _crop(self.mask, heads, queries)
+        seen = self._seen(queries)
+        mask = None if self.mask is None else _crop(self.mask, heads, queries)[..., :seen]
         if self.causal:  # of these rows alone: the mask of a whole map can be larger than all else that is kept
-            past = causal_mask(self.shape[2], self.shape[3], self.queries.device, queries)[None, None]
+            past = causal_mask(self.shape[2], self.shape[3], self.queries.device, queries, slice(seen))[None, None]
             mask = past if mask is None else mask & past
-        return attention_weights(
+        weights = attention_weights(
             self.queries[:, heads, queries],
-            self.keys[:, key_heads] if group > 1 else self.keys[:, heads],
+            (self.keys[:, key_heads] if group > 1 else self.keys[:, heads])[:, :, :seen],
             mask,
-            None if self.bias is None else _crop(self.bias, heads, queries),
+            None if self.bias is None else _crop(self.bias, heads, queries)[..., :seen],
             scale=self.scale,
             softcap=self.softcap,
         )
+        return F.pad(weights, (0, self.shape[3] - seen)) if seen < self.shape[3] else weights
+
+    def _seen(self, queries: slice) -> int:
+        """How many keys the last of these queries sees: where it is causal, none of them sees one that comes later."""
+        _, _, num_queries, num_keys = self.shape
+        rows = range(num_queries)[queries]
+        return min(num_keys, max(1, rows[-1] + 1 + num_keys - num_queries)) if self.causal and rows else num_keys
 
 
 @dataclass(frozen=True, eq=False)

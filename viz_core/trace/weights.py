@@ -75,8 +75,12 @@ def row_softmax(scores: Float[Tensor, "*batch keys"]) -> Float[Tensor, "*batch k
 
 
 def causal_mask(
-    num_queries: int, num_keys: int, device: torch.device | None = None, rows: slice = slice(None)
-) -> Bool[Tensor, "rows keys"]:
-    """True where query i may see key j, j <= i + (keys - queries); of these rows alone, never more."""
+    num_queries: int,
+    num_keys: int,
+    device: torch.device | None = None,
+    rows: slice = slice(None),
+    columns: slice = slice(None),
+) -> Bool[Tensor, "rows columns"]:
+    """True where query i may see key j, j <= i + (keys - queries); of these rows and columns alone, never more."""
     newest = torch.arange(num_queries, device=device)[rows] + num_keys - num_queries
-    return torch.arange(num_keys, device=device) <= newest[:, None]
+    return torch.arange(num_keys, device=device)[columns] <= newest[:, None]

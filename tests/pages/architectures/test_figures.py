@@ -40,6 +40,14 @@ def test_units_that_have_been_heard_of_are_darker() -> None:
     assert dark == {(5, 2), (3, 1), (4, 1), (5, 1), *((x, 0) for x in range(1, 6))}
 
 
+def test_the_way_back_is_none_and_the_picture_shows_what_was_heard() -> None:
+    figure = connection_figure("convolution", 4, 1, LayerSizes(6, 8, 3, 4), LABELS)
+    assert len(figure.data[2].x) == 0
+    dark = {x for x, y, c in zip(figure.data[3].x, figure.data[3].y, figure.data[3].marker.color, strict=True)
+            if c.endswith(",1)") and y == 0}  # fmt: skip
+    assert dark == {1, 2}
+
+
 def test_where_no_way_leads_none_is_drawn() -> None:
     figure = connection_figure("convolution", 0, 3, LayerSizes(4, 8, 1, 4), LABELS)
     assert len(figure.data[2].x) == 0
@@ -69,7 +77,8 @@ def test_maps_of_every_pair_share_one_scale() -> None:
     sizes = LayerSizes(5, 8, 3, 4)
     figure = pairs_figure({name: path_matrix(name, sizes).numpy() for name in ARCHITECTURES}, LABELS)
     for trace, name in zip(figure.data, ARCHITECTURES, strict=True):
-        np.testing.assert_array_equal(trace.z, path_matrix(name, sizes).numpy())
+        lengths = path_matrix(name, sizes).numpy()
+        np.testing.assert_array_equal(trace.z, np.where(np.isinf(lengths), np.nan, lengths))
         assert trace.coloraxis == "coloraxis"
     endless = pairs_figure({"dilated": path_matrix("dilated", LayerSizes(3, 8, 1, 4)).numpy()}, LABELS).data[0].z
     assert np.isnan(endless[0, 1])

@@ -54,9 +54,18 @@ def test_two_tokens_in_either_order(open_page: OpenPage, one: int, other: int) -
     app.slider(key="a-from").set_value(one)
     app.slider(key="a-to").set_value(other).run()
     assert not app.exception
-    low, high = min(one, other), max(one, other)
-    assert f"**From token {low} to token {high}**, {high - low} apart" in texts(app)
-    assert f"| Recurrent | {high - low} |" in texts(app)
+    distance = abs(other - one)
+    assert f"**From token {one} to token {other}**, {distance} apart" in texts(app)
+    assert f"| Recurrent | {distance if one < other else '∞'} |" in texts(app)
+    assert "| Self-attention | 1 |" in texts(app)
+    assert sum("nothing ever will" in words for words in badges(app)) == (0 if one < other else 3)
+    assert all(badges(app).values())
+
+
+def test_the_way_back_is_not_shown_as_the_way_there(open_page: OpenPage) -> None:
+    app = open_page(CHAPTER, **{"a-from": "12", "a-to": "1", "a-k": "9", "a-r": "8"})
+    assert "**From token 12 to token 1**, 11 apart" in texts(app)
+    assert "Only self-attention without a causal mask leads back" in texts(app)
     assert all(badges(app).values())
 
 
@@ -92,7 +101,7 @@ def test_every_column_as_curves(open_page: OpenPage, shown: str, sizes: dict[str
 @pytest.mark.parametrize("n", ["2", "48", "65536"])
 def test_every_pair(open_page: OpenPage, n: str) -> None:
     app = open_page(CHAPTER, **{"a-section": PAIRS, "a-n": n})
-    assert f"any two of the first {min(48, int(n))} tokens" in texts(app)
+    assert f"each of the first {min(48, int(n))} tokens" in texts(app)
     assert len(app.get("plotly_chart")) == 6
 
 

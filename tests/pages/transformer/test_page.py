@@ -12,7 +12,6 @@ from streamlit.testing.v1 import AppTest
 
 from tests.pages.reading import texts
 from viz_core import pretrained
-from viz_core.lessons.transformer.residuals import cache_error
 from viz_core.pretrained import CHECKPOINTS, load
 from viz_core.pretrained.bleu import book_bleu, sentence_bleu
 
@@ -70,7 +69,7 @@ def test_claims_hold_and_show_their_residual(open_page: OpenPage, translator: pr
     claims = [m.value for m in app.markdown if m.value.startswith((":green[", ":orange["))]
     assert len(claims) == 6
     assert all("material/check" in claim for claim in claims)
-    residual = cache_error(translator, translator.translate("Go."))
+    residual = translator.translate("Go.").cache_error
     assert any(f"`{residual:.2g}`" in claim for claim in claims)
 
 

@@ -242,6 +242,22 @@ def test_a_beam_of_one_is_greedy(seed: int, length_penalty: float) -> None:
     assert ask(beam_search, scripted(noise), list(range(100)), 6, 1, length_penalty) == made_up
 
 
+@torch.no_grad()
+@pytest.mark.parametrize("beam", [None, 1, 2, 4])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_logits_kept_are_those_of_one_pass_over_what_was_found(seed: int, beam: int | None) -> None:
+    model, (source, lengths) = transformer(seed), sources()
+    kept: list[Tensor] = []
+    if beam is None:
+        found = greedy_search(model, source, lengths, SPECIAL, 12, kept)
+    else:
+        found = beam_search(model, source, lengths, SPECIAL, 12, beam, logits_of=kept)
+    for row, (ids, logits) in enumerate(zip(found, kept, strict=True)):
+        forced = torch.tensor([[BOS, *ids[:-1]]])
+        once = model(source[row : row + 1], forced, lengths[row : row + 1])[0]
+        torch.testing.assert_close(logits, once, atol=1e-5, rtol=1e-5)
+
+
 def test_nothing_is_asked_after_the_last_hypothesis_has_ended() -> None:
     """One ends at the first step and one at the second: no third step, however long a sentence may be."""
     lengths: list[int] = []

@@ -38,12 +38,19 @@ def test_short_lengths_first_and_every_name_at_each() -> None:
     assert [m.seconds for m in found] == pytest.approx([0.01, 0.02, 0.02, 0.04])
 
 
-def test_the_median_of_repeats_and_not_the_first_call() -> None:
-    clock, costs = Clock(), iter([9.0, 0.01, 0.03, 0.02, 5.0, 7.0])
+def test_the_fastest_of_the_repeats_and_not_the_first_call() -> None:
+    clock, costs = Clock(), iter([0.001, 0.02, 0.01, 0.015, 0.03, 0.002])
     prepare = costing(clock, lambda _name, _n: next(costs))
     (found,) = measure(("a",), (1,), prepare, clock=clock)
-    # 9 s warm up; 0.01, 0.03 and 0.02 pass the 0.05 s that repeats may take
-    assert found.seconds == pytest.approx(0.02)
+    # 0.001 warms up; with 0.03 the repeats have taken more than the 0.05 s they may
+    assert found.seconds == pytest.approx(0.01)
+    assert found.slowest == pytest.approx(0.03)
+
+
+def test_three_repeats_at_least_however_long_they_take() -> None:
+    clock, costs = Clock(), iter([9.0, 0.9, 0.8, 0.7, 0.1])
+    (found,) = measure(("a",), (1,), costing(clock, lambda _name, _n: next(costs)), clock=clock)
+    assert (found.seconds, found.slowest) == (pytest.approx(0.7), pytest.approx(0.9))
 
 
 def test_what_would_take_too_long_is_left_out_and_the_rest_goes_on() -> None:
@@ -62,7 +69,7 @@ def test_it_ends_when_the_time_is_spent() -> None:
     clock = Clock()
     prepare = costing(clock, lambda _name, _n: 0.4)
     found = list(measure(("a",), range(1, 50), prepare, clock=clock, most_seconds=99, total_seconds=2.0))
-    assert len(found) == 3  # each takes a warm-up and one repeat: 0.8 s
+    assert len(found) == 2  # each takes a warm-up and three repeats: 1.6 s
 
 
 def test_nothing_runs_between_the_steps() -> None:

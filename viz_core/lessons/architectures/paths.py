@@ -1,7 +1,8 @@
 """How many layers or steps a signal needs from one token to another, counted exactly, and drawn as a network.
 
-Every unit reads itself and what lies before it, as a reader does; a network that reads the same number of
-tokens around itself needs as many layers until some unit has seen both tokens.
+Self-attention reads everything. Every other unit reads itself and what lies before it, as a reader does, and hears
+of nothing that comes later; a network that reads the same number of tokens around itself needs as many layers until
+some unit has seen both tokens.
 """
 
 from __future__ import annotations
@@ -27,25 +28,28 @@ Edge = tuple[Unit, Unit]
 
 
 def path_length(name: str, first: int, last: int, sizes: LayerSizes) -> float:
-    """Steps from token `first` until a unit that has seen token `last` has also seen it: infinite where none ever has.
+    """Steps from token `first` until the unit at token `last` has heard of it: infinite where it never does.
 
-    With the distance D = last - first > 0:
+    With the distance D = last - first:
     self-attention 1; recurrence D steps along the states; contiguous convolution ceil(D / (k - 1)), as each layer
     adds k - 1 tokens; dilated convolution ceil(log_k(D + 1)), as L layers with steps 1, k, k^2, ... see k^L tokens;
-    restricted self-attention ceil(D / (r - 1)). A token reaches itself at once: 0.
+    restricted self-attention ceil(D / (r - 1)). A token reaches itself at once: 0. Where D < 0, only self-attention
+    leads back.
 
     Raises:
-        ValueError: if there is no such layer, or the tokens are not in order within 0 to n - 1.
+        ValueError: if there is no such layer, or a token is not within 0 to n - 1.
     """
     if name not in ARCHITECTURES:
         raise ValueError(f"name: expected one of {', '.join(ARCHITECTURES)}, got {name!r}")
-    if not 0 <= first <= last < sizes.n:
-        raise ValueError(f"tokens: expected 0 <= first <= last <= {sizes.n - 1}, got {first} and {last}")
+    if not (0 <= first < sizes.n and 0 <= last < sizes.n):
+        raise ValueError(f"tokens: expected numbers from 0 to {sizes.n - 1}, got {first} and {last}")
     distance = last - first
     if distance == 0:
         return 0
     if name == "attention":
         return 1
+    if distance < 0:
+        return math.inf
     if name == "recurrent":
         return distance
     window = sizes.r if name == "restricted" else sizes.k
@@ -62,10 +66,9 @@ def longest_path(name: str, sizes: LayerSizes) -> float:
 
 
 def path_matrix(name: str, sizes: LayerSizes) -> Float[Tensor, "n n"]:
-    """Path length between every pair of tokens, in either order."""
-    by_distance = torch.tensor([path_length(name, 0, distance, sizes) for distance in range(sizes.n)])
-    positions = torch.arange(sizes.n)
-    return by_distance[(positions[:, None] - positions).abs()].float()
+    """Path length from each token (row) to each (column); infinite where none leads."""
+    tokens = range(sizes.n)
+    return torch.tensor([[float(path_length(name, first, last, sizes)) for last in tokens] for first in tokens])
 
 
 def connections(name: str, sizes: LayerSizes, num_layers: int) -> list[Edge]:
@@ -96,8 +99,8 @@ def connections(name: str, sizes: LayerSizes, num_layers: int) -> list[Edge]:
 def shortest_path(name: str, first: int, last: int, sizes: LayerSizes) -> list[Unit]:
     """Units along a shortest way from token `first` to a unit at token `last`; empty where there is none.
 
-    The first unit is the token itself. A recurrent network first takes the token in and then steps along its
-    states, so it has one unit more than its path has steps between states.
+    The first unit is the token itself; in a recurrent network, whose path is counted along its states, the state that
+    takes the token in. A way of length L has L + 1 units.
 
     Raises:
         ValueError: as in `path_length`.
@@ -106,7 +109,7 @@ def shortest_path(name: str, first: int, last: int, sizes: LayerSizes) -> list[U
     if math.isinf(length):
         return []
     if name == "recurrent":
-        return [Unit(0, first), *(Unit(1, t) for t in range(first, last + 1))]
+        return [Unit(1, t) for t in range(first, last + 1)]
     way, token = [Unit(0, first)], first
     for layer in range(1, int(length) + 1):
         token = _closest(name, layer, token, last, sizes)

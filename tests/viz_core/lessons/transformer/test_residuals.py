@@ -41,7 +41,7 @@ def test_all_hold_for_a_sound_model(translator: Translator, translation: Transla
             assert claims.future_weight(call) == 0.0
     for step in range(len(translation.target_ids)):
         assert claims.future_leak(translator, translation, step) < 1e-5
-    assert claims.cache_error(translator, translation) < 1e-4
+    assert claims.translation_residuals(translator, translation)["cache"] == translation.cache_error < 1e-4
     encoder = translator.model.encoder
     assert claims.walk_error(encoder, torch.tensor([translation.source_ids])) < 1e-5
     assert claims.position_wise_error(encoder) < 1e-6
@@ -86,7 +86,7 @@ def test_a_model_that_looks_ahead_is_noticed(translator: Translator, monkeypatch
     translation = translator.translate(SENTENCE, max_new_tokens=8)
     assert claims.future_weight(translation.trace["decoder.0.self"]) > 1e-3
     assert claims.future_leak(translator, translation, len(translation.target_ids) - 1) > 1e-3
-    assert claims.cache_error(translator, translation) > 1e-3
+    assert translation.cache_error > 1e-3
 
 
 def test_a_change_at_the_first_step_has_nothing_before_it(translator: Translator, translation: Translation) -> None:
@@ -100,8 +100,9 @@ def test_there_is_no_such_step(translator: Translator, translation: Translation,
         claims.future_leak(translator, translation, step)
 
 
+@pytest.mark.parametrize("beam", [1, 3])
 def test_a_cache_that_forgets_its_place_is_noticed(
-    translator: Translator, translation: Translation, monkeypatch: pytest.MonkeyPatch
+    translator: Translator, monkeypatch: pytest.MonkeyPatch, beam: int
 ) -> None:
     forward = PositionalEncoding.forward
 
@@ -109,7 +110,8 @@ def test_a_cache_that_forgets_its_place_is_noticed(
         return forward(self, X)
 
     monkeypatch.setattr(PositionalEncoding, "forward", from_the_start)
-    assert claims.cache_error(translator, translation) > 1e-3
+    broken = translator.translate(SENTENCE, max_new_tokens=8, beam=beam)
+    assert claims.translation_residuals(translator, broken)["cache"] > 1e-3
 
 
 def test_a_shortcut_past_the_shown_steps_is_noticed(translator: Translator, translation: Translation) -> None:
