@@ -38,7 +38,7 @@ class Proxied:
 def proxied(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxied]:
     """The shipped configuration; only the port, and servers by address instead of by Docker's names, are the test's."""
     tmp_path = tmp_path_factory.mktemp("proxied")
-    secret = {"STREAMLIT_SERVER_COOKIE_SECRET": "one secret for all replicas"}
+    secret = {"STREAMLIT_SERVER_COOKIE_SECRET": "one secret for all replicas", "ATLAS_WORKERS": "0"}
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
     with running(tmp_path / "one", HOSTED, secret) as one, running(tmp_path / "two", HOSTED, secret) as two:
