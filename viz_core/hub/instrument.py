@@ -48,6 +48,8 @@ def instrument(model: nn.Module) -> tuple[str, ...]:
                 part.set_attn_implementation(ATTENTION_IMPLEMENTATION)
             for layer, site in sites.items():
                 name_site(layer, site)
+                if hasattr(layer, "config"):  # not always one that its model knows of
+                    layer.config._attn_implementation_internal = ATTENTION_IMPLEMENTATION
     return tuple(dict.fromkeys(sites.values()))
 
 
@@ -138,14 +140,12 @@ def _stack(part: Any) -> str | None:
 
 
 def _configs(part: Any) -> Iterator[Any]:
-    """Every config of a model and of the models within it, each once."""
-    from transformers import PreTrainedModel
-
+    """Every config of a model and of what lies within it, each once."""
     seen: set[int] = set()
-    waiting = [module.config for module in part.modules() if isinstance(module, PreTrainedModel)]
+    waiting = [module.config for module in part.modules() if hasattr(module, "config")]
     while waiting:
         config = waiting.pop()
-        if id(config) not in seen:
+        if id(config) not in seen and hasattr(config, "_attn_implementation"):
             seen.add(id(config))
             yield config
             waiting += [sub for name in config.sub_configs if (sub := getattr(config, name, None)) is not None]

@@ -189,6 +189,21 @@ def test_a_model_of_texts_and_pictures() -> None:
             assert float((got - weights.detach()).abs().max()) < 1e-6
 
 
+def test_a_model_put_together_of_two() -> None:
+    """Its parts are given new configs, of which their layers know nothing."""
+    sizes = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 4, "intermediate_size": 48}
+    encoder = transformers.BertModel(transformers.BertConfig(**sizes, vocab_size=99))
+    reading = transformers.BertConfig(**sizes, vocab_size=99, is_decoder=True, add_cross_attention=True)
+    model = transformers.EncoderDecoderModel(encoder=encoder, decoder=transformers.BertLMHeadModel(reading)).eval()
+    before = implementations(model)
+    sites = instrument(model)
+    with record() as trace:
+        model(input_ids=torch.tensor([[5, 6, 7]]), decoder_input_ids=torch.tensor([[8, 9]]))
+    assert trace.sites == sites == ("encoder.0.self", "decoder.0.self", "decoder.0.cross")
+    restore(model)
+    assert implementations(model) == before
+
+
 @pytest.mark.parametrize("family", ["gpt2", "llama", "gemma2", "t5", "marian"])
 def test_writing_with_a_cache(family: str) -> None:
     model = in_memory(family)
