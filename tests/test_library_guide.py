@@ -43,7 +43,17 @@ def test_an_example_runs_by_itself(code: str, tmp_path: Path, monkeypatch: pytes
 
 def test_the_guide_has_an_example_of_each_kind() -> None:
     code = "\n".join(code for _, code in examples())
-    for name in ("load(", "record()", "attend(", "view(", ".save(", "load_trace(", "load_hub("):
+    for name in (
+        "load(",
+        "record()",
+        "attend(",
+        "view(",
+        ".save(",
+        "load_trace(",
+        "load_hub(",
+        "instrument(",
+        "torch_calls=",
+    ):
         assert name in code
 
 

@@ -22,9 +22,10 @@ def instrument(model: nn.Module) -> tuple[str, ...]:
     The model computes what it did, with its own weights, whatever they are: fine-tuned, in training, quantised. It may
     lie within another (an adapter, a wrapper for several devices). What is set is the model's own: its configs and the
     names of its layers. Models built from one config object share it. Meanwhile `output_attentions` gives no maps.
+    To see what a model writes, record one pass over the finished text: a static cache is written over step by step.
 
     Returns:
-        The sites that a recording of it may have, those of `load_hub`; once more, for a model instrumented before.
+        The sites that a recording of it may have, named as by `load_hub`; the same for a model instrumented before.
 
     Raises:
         ValueError: if it is no transformers model, has no attention, computes it in code of its own, or has attention

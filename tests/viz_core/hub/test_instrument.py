@@ -249,6 +249,12 @@ def test_quantised_weights(family: str) -> None:
         assert_seen(model, sites, inputs)
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
+def test_torchs_own_quantisation() -> None:
+    model = torch.ao.quantization.quantize_dynamic(in_memory("bert"), {nn.Linear}, dtype=torch.qint8)
+    assert_seen(model, instrument(model), inputs_of(model))
+
+
 def test_a_model_within_another() -> None:
     """As adapters and wrappers for several devices hold it."""
     inner = in_memory("gpt2")
