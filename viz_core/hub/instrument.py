@@ -49,8 +49,9 @@ def instrument(model: nn.Module) -> tuple[str, ...]:
                 part.set_attn_implementation(ATTENTION_IMPLEMENTATION)
             for layer, site in sites.items():
                 name_site(layer, site)
-                if hasattr(layer, "config"):  # not always one that its model knows of
-                    layer.config._attn_implementation_internal = ATTENTION_IMPLEMENTATION
+                config: Any = getattr(layer, "config", None)  # not always one that its model knows of
+                if config is not None:
+                    config._attn_implementation_internal = ATTENTION_IMPLEMENTATION
     return tuple(dict.fromkeys(sites.values()))
 
 
