@@ -9,6 +9,7 @@ from pages.multi_head.inputs import Asked
 from ui.chapter import Chapter
 from viz_core.figures.heatmap import signed_heatmap
 from viz_core.view.map_group import MapGroup
+from viz_core.view.runnable import recording_recipe
 
 
 def maps(chapter: Chapter, asked: Asked) -> int:
@@ -17,7 +18,10 @@ def maps(chapter: Chapter, asked: Asked) -> int:
     names = asked.tokens.labels
     group = MapGroup("heads", labels["heads"], labels["tokens"], labels["tokens"], names, names, (asked.steps.call,))
     view = chapter.attention_view(
-        (group,), head_param=chapter.controls.key("head"), pin_param=chapter.controls.key("pin")
+        (group,),
+        recipe=lambda: recording_recipe(group),
+        head_param=chapter.controls.key("head"),
+        pin_param=chapter.controls.key("pin"),
     )
     return view.head
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+import nbformat
 import pytest
 from playwright.sync_api import Page, expect
 
@@ -62,6 +64,22 @@ def test_markup_in_a_sentence_is_not_obeyed(page: Page, app_url: str) -> None:
     box.press("Enter")
     expect(page.get_by_role("application")).to_be_visible()
     assert page.locator("img[src=x]").count() == 0
+
+
+def test_what_is_open_is_saved_as_a_notebook_that_opens_it_again(page: Page, app_url: str) -> None:
+    page.goto(f"{app_url}/transformer?t-text=I+lost.&head=encoder-self.1.3&pin=q1")
+    expect(page.locator('button[data-layer="1"][data-head="3"]')).to_have_attribute("aria-selected", "true")
+    page.locator("[data-part=exports] summary").click()
+    with page.expect_download() as download:
+        page.locator("[data-export=notebook]").click()
+    assert download.value.suggested_filename == "attention-encoder-self-layer-2-head-4.ipynb"
+    book = nbformat.read(download.value.path(), as_version=4)
+    names: dict[str, Any] = {}
+    for cell in book.cells[1:]:
+        exec(cell.source, names)
+    shown = names["shown"]
+    assert (shown.site, shown.head, shown.pins) == ("encoder.1.self", 3, ("q1",))
+    assert names["run"].source_tokens[:2] == ("I", "lost")
 
 
 def _parse(said: str) -> tuple[str, str, float]:

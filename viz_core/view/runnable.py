@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Literal
 
+from viz_core.trace import Trace, save_trace
 from viz_core.view.map_group import MapGroup
 from viz_core.view.opened import site_of_state
 from viz_core.view.payload import View
 from viz_core.view.state import Look, ViewState
+
+_RECORDED = """
+from base64 import b64decode
+from pathlib import Path
+
+from viz_core import view
+from viz_core.trace import load_trace
+
+file = Path("recording.safetensors")  # queries and keys, as they were when this was saved
+file.write_bytes(b64decode("{written}"))
+recording = load_trace(file)
+tokens = {tokens}
+"""
 
 Need = Literal["picture", "model"]
 """What does not come along with a notebook; its text says so in the words of this name."""
@@ -21,16 +38,34 @@ class Recipe:
     """How what a view shows was made.
 
     Attributes:
-        code: Python that ends with `run` being what `viz_core.view` takes.
+        code: Python, after which `view` and what it is given are there.
+        shown: what it is given.
         needs: what must be there besides the library.
     """
 
     code: str
     needs: tuple[Need, ...] = ()
+    shown: str = "run"
 
     def then(self, code: str, needs: tuple[Need, ...] = ()) -> Recipe:
         """This, and after it more."""
-        return Recipe(f"{self.code}\n{code}", (*self.needs, *needs))
+        return Recipe(f"{self.code}\n{code}", (*self.needs, *needs), self.shown)
+
+
+def recording_recipe(group: MapGroup) -> Recipe:
+    """A recipe for what no shipped model made: the notebook carries the recording itself, queries and keys.
+
+    Raises:
+        ValueError: if a call does not hold what its maps come from.
+    """
+    trace = Trace()
+    for call in group.calls:
+        trace.add(call.source, call.site)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "recording"
+        save_trace(trace, path)
+        written = base64.b64encode(path.read_bytes()).decode("ascii")
+    return Recipe(_RECORDED.format(written=written, tokens=list(group.query_tokens)), shown="recording, tokens")
 
 
 def write_notebook(view: View, state: ViewState, default: ViewState, recipe: Recipe) -> bytes:
@@ -48,7 +83,7 @@ def write_notebook(view: View, state: ViewState, default: ViewState, recipe: Rec
     text = [f"# {words['notebook_title'].replace('{name}', name)}", words["notebook_text"]]
     text += [words[f"notebook_needs_{need}"] for need in recipe.needs]
     language = "" if view.language == "en" else f", language={view.language!r}"
-    look = f"shown = view(run{language})\n{_opening(view.groups, state, default)}\nshown"
+    look = f"shown = view({recipe.shown}{language})\n{_opening(view.groups, state, default)}\nshown"
     cells = [_cell("markdown", "\n\n".join(text)), _cell("code", recipe.code.strip()), _cell("code", look)]
     book = {
         "cells": [cell | {"id": f"cell-{i}"} for i, cell in enumerate(cells)],

@@ -4,8 +4,13 @@
 import { luminance, rgbOf } from "../shared/canvas.js";
 import { default as show } from "./main.js";
 
-/** Whether the notebook is light or dark: by the first colour behind the cell that covers what is behind it. */
+/**
+ * Whether the notebook is light or dark: JupyterLab says so before its styles have come; else by the first colour behind
+ * the cell that covers what is behind it.
+ */
 function schemeBehind(element) {
+  const { jpThemeLight } = document.body.dataset;
+  if (jpThemeLight) return jpThemeLight === "true" ? "light" : "dark";
   for (let node = element; node instanceof Element; node = node.parentElement) {
     const { backgroundColor } = getComputedStyle(node);
     if (!/, 0\)$|^transparent$/.test(backgroundColor)) return luminance(rgbOf(backgroundColor)) > 0.4 ? "light" : "dark";
@@ -57,7 +62,8 @@ function render({ model, el }, content) {
     }
     answered();
   };
-  const redraw = () => host.dataset.scheme !== schemeBehind(el) && draw();
+  // With the next frame: while JupyterLab changes its theme, nothing has a width.
+  const redraw = () => requestAnimationFrame(() => host.dataset.scheme !== schemeBehind(el) && draw());
   const themes = new MutationObserver(redraw); // a notebook's theme is an attribute or class of its body or root
   for (const node of [document.documentElement, document.body]) themes.observe(node, { attributes: true });
   model.on("msg:custom", hear);

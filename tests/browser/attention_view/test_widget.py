@@ -115,6 +115,8 @@ def test_it_follows_the_notebook_into_the_dark(notebook: Notebook) -> None:
     notebook.head(1, 0).click()
     notebook.until("site", "decoder.1.cross")
     expect(root).to_have_attribute("data-theme", "dark")
+    notebook.page.evaluate("document.body.dataset.jpThemeLight = 'true'")  # as JupyterLab, whose styles come later
+    expect(root).to_have_attribute("data-theme", "light")
 
 
 def test_a_busy_kernel_is_asked_once(notebook: Notebook) -> None:

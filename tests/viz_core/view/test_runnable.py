@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import nbformat
 import pytest
+import torch
 
 from tests.viz_core.view.attention_groups import make_group
 from viz_core.view.payload import View
 from viz_core.view.pins import Pin
-from viz_core.view.runnable import Recipe, write_notebook
+from viz_core.view.runnable import Recipe, recording_recipe, write_notebook
 from viz_core.view.state import Look, ViewState
 from viz_core.view.words import view_words
 
@@ -55,6 +58,22 @@ def test_what_it_needs_and_its_language_are_said() -> None:
     text, _, look = cells(START, RECIPE.then("more", ("picture",)), "pt-BR", **words)
     assert text.endswith("Bring the picture.")
     assert look.startswith("shown = view(run, language='pt-BR')")
+
+
+def test_what_no_model_made_comes_along_as_it_was_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    tokens = ('"', "\\n", "{x}", "é", "\n")
+    group = make_group(5, 5, "self", query_tokens=tokens, key_tokens=tokens)
+    state = ViewState("self", 1, 2, (Pin("key", 3),))
+    content = write_notebook(View([group], view_words()), state, state, recording_recipe(group))
+    names: dict[str, Any] = {}
+    for cell in nbformat.reads(content.decode(), as_version=4).cells[1:]:
+        exec(cell.source, names)
+    shown = names["shown"]
+    assert (shown.site, shown.head, shown.pins) == ("decoder.1.self", 2, ("k3",))
+    assert shown.groups[0].query_tokens == shown.groups[0].key_tokens == tokens
+    for mine, theirs in zip(shown.groups[0].calls, group.calls, strict=True):
+        torch.testing.assert_close(mine.weights(), theirs.weights(), rtol=0, atol=0)
 
 
 def test_whatever_was_typed_stays_text() -> None:
