@@ -42,6 +42,8 @@ def from_kernel(
     lead = torch.broadcast_shapes(query.shape[:-3], key.shape[:-3])
     mask, bias = _not_padding(real_queries, real_keys), None
     if attn_mask is not None:
+        if hasattr(attn_mask, "_materialize"):  # a CausalBias of torch: a mask that is not there yet
+            attn_mask = attn_mask._materialize(query.device)
         given = _flat(attn_mask[(None,) * (4 - attn_mask.dim())], lead)
         mask, bias = (_both(mask, given), None) if given.dtype == torch.bool else (mask, given)
     return _projected(_flat(query, lead), _flat(key, lead), mask, bias, is_causal, scale)

@@ -220,6 +220,22 @@ def test_writing_with_a_cache(family: str) -> None:
     assert [call.num_queries for call in steps] == [1 if model.config.is_encoder_decoder else 9, 1, 1, 1]
 
 
+@pytest.mark.parametrize("family", ["gpt2", "llama", "bert", "vit"])
+def test_hearing_torch_too(family: str) -> None:
+    """What is instrumented is recorded once; what is not is heard where it calls torch's kernel, with the same maps."""
+    model = in_memory(family)
+    inputs = inputs_of(model)
+    with record(torch_calls=model) as heard:
+        plain = output_of(model(**inputs))
+    sites = instrument(model)
+    with record(torch_calls=model) as trace:
+        assert torch.equal(output_of(model(**inputs)), plain)
+    assert trace.sites == sites
+    assert [site.split(".", 1)[1] for site in heard.sites] == [site.split(".", 1)[1] for site in sites]
+    for ours, theirs in zip(trace, heard, strict=True):
+        torch.testing.assert_close(ours.weights(), theirs.weights(), atol=1e-6, rtol=0)
+
+
 class Int8Linear(nn.Linear):
     """A linear layer that keeps a byte for each weight, and a scale for each row of them."""
 

@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from hypothesis import given
 from torch import Tensor, nn
+from torch.nn.attention.bias import causal_lower_right, causal_upper_left
 
 from viz_core.trace import record
 
@@ -40,6 +41,8 @@ KERNEL: dict[str, tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = {
     "causal": ((2, 4, 5, 8), (2, 4, 5, 8), {"is_causal": True}),
     "causal, more keys": ((2, 4, 5, 8), (2, 4, 7, 8), {"is_causal": True}),
     "causal, more queries": ((2, 4, 7, 8), (2, 4, 5, 8), {"is_causal": True}),
+    "causal, the last query is the newest": ((2, 4, 5, 8), (2, 4, 7, 8), {"attn_mask": causal_lower_right(5, 7)}),
+    "causal, the first query is the oldest": ((2, 4, 5, 8), (2, 4, 7, 8), {"attn_mask": causal_upper_left(5, 7)}),
     "grouped": ((2, 4, 5, 8), (2, 2, 7, 8), {"enable_gqa": True}),
     "grouped, causal": ((2, 4, 5, 8), (2, 2, 5, 8), {"enable_gqa": True, "is_causal": True}),
     "no batch": ((4, 5, 8), (4, 7, 8), {"attn_mask": allowed(4, 5, 7)}),
