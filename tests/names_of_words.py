@@ -21,7 +21,9 @@ SECTIONS = {
     "figure": ["alt.{}"],
     "heatmap": ["alt.{}", "cell.{}"],
     "claim": ["claim.{}"],
+    "claim_at_most": ["claim.{}"],
     "claim_at_least": ["claim.{}"],
+    "finding": ["finding.{}", "finding.{}-not"],
     "exercise": ["exercise.{}"],
     "look_for": ["look.{}"],
 }

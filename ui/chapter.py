@@ -149,23 +149,37 @@ class Chapter:
         st.subheader(self.common("claims"), anchor="claims")
         return st.container(horizontal=True, key="claims")
 
+    def finding(self, name: str, holds: bool, **values: object) -> None:
+        """What these very data show: `finding.NAME` where it holds, `finding.NAME-not` where it does not.
+
+        A sentence that compares ("wider", "half as fast") stands here, with a function of a lesson to decide it, so
+        that it is true at any setting of the controls.
+        """
+        st.caption(
+            f":material/fact_check: {self.words(f'finding.{name}' if holds else f'finding.{name}-not', **values)}"
+        )
+
     def claim(self, name: str, residual: float, tolerance: float, **values: object) -> None:
-        """A badge: what must be true (`claim.NAME`), the residual just measured, and whether it holds."""
-        self._badge(name, residual, tolerance, residual <= tolerance, "residual", values)
+        """A badge: what must be true (`claim.NAME`), by how much it is missed, and whether that is little enough."""
+        self._badge(name, "off-by", residual, tolerance, residual <= tolerance, values)
+
+    def claim_at_most(self, name: str, measured: float, most: float, **values: object) -> None:
+        """A badge for a number that is no error, a ratio say: it holds where it is at most this large."""
+        self._badge(name, "at-most", measured, most, measured <= most, values)
 
     def claim_at_least(self, name: str, measured: float, least: float, **values: object) -> None:
         """A badge for what must differ: it holds where the number measured is at least this large."""
-        self._badge(name, measured, least, measured >= least, "residual-at-least", values)
+        self._badge(name, "at-least", measured, least, measured >= least, values)
 
     def _badge(
-        self, name: str, measured: float, limit: float, holds: bool, said: str, values: dict[str, object]
+        self, name: str, kind: str, measured: float, limit: float, holds: bool, values: dict[str, object]
     ) -> None:
         mark = ":green[:material/check:]" if holds else ":orange[:material/close:]"
         verdict = self.common("holds" if holds else "fails")
-        words = self.words(f"claim.{name}", **values)
-        numbers = self.common(said, residual=f"{measured:.2g}", tolerance=f"{limit:.2g}")
+        numbers = {"measured": f"{measured:.2g}", "limit": f"{limit:.2g}"}
+        words = f"{self.words(f'claim.{name}', **values)} {self.common(f'badge.{kind}', **numbers)}"
         with st.container(key=self._unique(f"claim-{name}"), width="content"):
-            st.markdown(f"{mark} {words} `{measured:.2g}`", help=f"{verdict} {numbers}")
+            st.markdown(f"{mark} {words}", help=f"{verdict} {self.common(f'measured.{kind}', **numbers)}")
 
     def _unique(self, key: str) -> str:
         """The key, with a number where this page has used it before: several badges or figures may share words."""

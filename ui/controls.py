@@ -171,11 +171,14 @@ class Controls:
         if allowed is not None:
             _forget_impossible(key, *allowed)
         value = widget(key, label)
-        if asked is not None and key not in st.query_params and not _same(asked, value, self._option(value)):
+        cut = asked is not None and _is_cut(asked, value)
+        gone = asked is not None and key not in st.query_params and not _same(asked, value, self._option(value))
+        if asked is not None and (cut or gone):
             told = {"label": label, "asked": escape(asked[:40]), "shown": self._option(value)}
             if allowed is not None:
                 told |= {"low": f"{allowed[0]:,}", "high": f"{allowed[1]:,}"}
-            note = load_words("common")("fallback" if allowed is None else "fallback-range", **told)
+            name = "fallback" if allowed is None else "fallback-whole" if cut else "fallback-range"
+            note = load_words("common")(name, **told)
             (self._notes or st).caption(note)
         return value
 
@@ -192,6 +195,15 @@ def _infinite(asked: str | None) -> bool:
         return asked is not None and math.isinf(float(asked))
     except ValueError:
         return False
+
+
+def _is_cut(asked: str, value: object) -> bool:
+    """Whether a URL parameter was a number between whole ones, which Streamlit cuts to one where a whole is wanted."""
+    try:
+        number = float(asked)
+    except ValueError:
+        return False
+    return type(value) is int and math.isfinite(number) and not number.is_integer()
 
 
 def _same(asked: str, value: object, shown: str) -> bool:

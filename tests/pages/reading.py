@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import re
 from typing import Any
 
@@ -10,6 +12,9 @@ from streamlit.testing.v1 import AppTest
 from streamlit.util import calc_hash
 
 from viz_core.figures.framing import unframe
+
+# A badge: a mark, what must be true, a dot, and the number measured with words around it.
+_BADGE = re.compile(r":\w+\[:material/(check|close):\] (.*) · [^`]*`([^`]*)`[^`]*")
 
 
 def follow_link(app: AppTest, chapter: str) -> AppTest:
@@ -31,13 +36,20 @@ def claims(app: AppTest) -> list[str]:
 
 def marks(app: AppTest) -> dict[str, tuple[bool, str]]:
     """What each claim says: whether it holds, and its residual."""
-    found = (re.fullmatch(r":\w+\[:material/(check|close):\] (.*) `(.*)`", element.value) for element in app.markdown)
+    found = (_BADGE.fullmatch(element.value) for element in app.markdown)
     return {mark[2]: (mark[1] == "check", mark[3]) for mark in found if mark}
 
 
 def badges(app: AppTest) -> dict[str, bool]:
     """What each claim says, and whether it holds."""
     return {said: holds for said, (holds, _) in marks(app).items()}
+
+
+def findings(app: AppTest) -> list[str]:
+    """Its sentences that data decide, without the backslashes that keep Markdown from reading more into them."""
+    mark = ":material/fact_check: "
+    said = (caption.value for caption in app.caption)
+    return [each.removeprefix(mark).replace("\\", "") for each in said if each.startswith(mark)]
 
 
 def figures_alt(app: AppTest) -> str:
@@ -50,6 +62,55 @@ def with_data(app: AppTest) -> list[Any]:
     packed = b"\x1f\x8b"  # gzip: scripts
     sent = [component for component in app.get("bidi_component") if component.proto.bytes]
     return [component for component in sent if not component.proto.bytes.startswith(packed)]
+
+
+def charts(app: AppTest, name: str) -> list[tuple[str, list[dict[str, Any]]]]:
+    """The figures of this name: what each is for who cannot see it, and its traces, their numbers as arrays."""
+    found = [c.proto for c in app.get("plotly_chart") if re.search(rf"-figure-{name}(-\d+)?$", c.proto.id)]
+    traces = [json.loads(proto.spec)["data"] for proto in found]
+    unpacked = [[{key: _unpacked(value) for key, value in trace.items()} for trace in each] for each in traces]
+    return list(zip((proto.alt for proto in found), unpacked, strict=True))
+
+
+def drawn(app: AppTest, name: str) -> list[dict[str, Any]]:
+    """The traces of the figure of this name."""
+    return charts(app, name)[0][1]
+
+
+def one_line(app: AppTest) -> str:
+    """All it says in one line, with the minus that a keyboard has."""
+    return " ".join(texts(app).replace("−", "-").split())
+
+
+def number(app: AppTest, before: str) -> float:
+    """The number that stands after these words."""
+    found = re.search(re.escape(before) + r" ?(-?[\d.,]*\d(?:e[+-]?\d+)?)", one_line(app))
+    assert found, (before, one_line(app))
+    return float(found[1].replace(",", ""))
+
+
+def finding(app: AppTest, holds: str, fails: str) -> bool:
+    """Whether it says the one sentence or the other; it must say one of the two."""
+    found = " ".join(" ".join(findings(app)).split())
+    assert (holds in found) != (fails in found), found
+    return holds in found
+
+
+def stands(app: AppTest, *but: str) -> None:
+    """What no page may lack: badges that hold, but those that say one of these words; no gap in a sentence."""
+    missed = [claim for claim, holds in badges(app).items() if not holds and not any(words in claim for words in but)]
+    assert not missed, missed
+    plain = re.sub(r"\$\$.*?\$\$|\$.*?\$", "", texts(app), flags=re.DOTALL)
+    gaps = re.findall(r"\{\w+\}|\bnan\b|\bNone\b", plain)
+    assert not gaps, gaps
+
+
+def _unpacked(value: Any) -> Any:
+    """A plotly array, where it is one."""
+    if not (isinstance(value, dict) and "bdata" in value):
+        return value
+    flat = np.frombuffer(base64.b64decode(value["bdata"]), value["dtype"])
+    return flat.reshape([int(side) for side in str(value.get("shape", flat.size)).split(",")])
 
 
 def heatmap(app: AppTest, place: int = 0) -> tuple[dict[str, Any], np.ndarray]:

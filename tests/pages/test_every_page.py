@@ -189,3 +189,31 @@ def test_an_absent_device_is_a_sentence(
     monkeypatch.setenv("ATLAS_DEVICE", device)
     app = open_page(chapter, **asked)
     assert any(said in error.value.replace("\\", "") for error in app.error)
+
+
+PARTS = [
+    ("relative-projection", {"rp-offset": "3.5"}, "Offset δ = 3.5", "whole numbers from -100 to 100 can. This is 3."),
+    ("relative-projection", {"rp-base": "99.9"}, "Base = 99.9", "whole numbers from 2 to 1,000,000 can. This is 99."),
+    ("relative-projection", {"rp-offset": "5.2"}, "Offset δ = 5.2", "can. This is 5."),  # cut to the default
+    ("sinusoidal-encoding", {"se-n": "59.5"}, "Positions n = 59.5", "whole numbers from 1 to 2,000 can. This is 59."),
+]
+
+
+@pytest.mark.parametrize(("chapter", "asked", "named", "said"), PARTS)
+def test_a_part_where_a_whole_number_is_wanted_is_cut_off_visibly(
+    open_page: OpenPage, chapter: str, asked: dict[str, str], named: str, said: str
+) -> None:
+    app = open_page(chapter, **asked)
+    notes = [caption.value.replace("\\", "") for caption in app.caption if "The address asks for" in caption.value]
+    assert len(notes) == 1
+    assert named in notes[0]
+    assert notes[0].endswith(said)
+    app.run()
+    assert not [caption for caption in app.caption if "The address asks for" in caption.value]
+
+
+@pytest.mark.parametrize("asked", ["7", "7.0", "-12"])
+def test_whole_numbers_need_no_note(open_page: OpenPage, asked: str) -> None:
+    app = open_page("relative-projection", **{"rp-offset": asked})
+    assert app.slider(key="rp-offset").value == int(float(asked))
+    assert not [caption for caption in app.caption if "The address asks for" in caption.value]
