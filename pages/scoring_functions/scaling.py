@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import streamlit as st
@@ -32,7 +33,7 @@ def scaling(chapter: Chapter) -> None:
     spread, one = st.columns(2)
     with spread:
         figure = spread_figure(widths, d, names)
-        chapter.figure("spread", figure, d=d, low=signed(width.quantiles[0]), high=signed(width.quantiles[-1]))
+        chapter.figure("spread", figure, d=d, **_spread_words(widths, width))
     with one:
         figure = histogram_figure(products.numpy(), d, names)
         values = {"d": d, "variance": f"{width.variance:.2f}", "scaled": f"{width.variance / d:.3f}"}
@@ -45,16 +46,30 @@ def scaling(chapter: Chapter) -> None:
         most=f"{math.log2(num_keys):.2f}",
         **_sharpness_words(width),
     )
-    first = products[:num_keys]
-    plain, scaled = torch.softmax(first, dim=0), torch.softmax(first / math.sqrt(d), dim=0)
+    passed = {"plain": f"{width.plain.passed:.3f}", "scaled": f"{width.scaled.passed:.3f}"}
+    chapter.finding("gradient", width.scaled_passes_more, d=d, keys=num_keys, **passed)
+    plain, scaled = (torch.softmax(width.one_query / scale, dim=0) for scale in (1, math.sqrt(d)))
     figure = weights_figure(plain.numpy(), scaled.numpy(), names)
     chapter.figure("one-query", figure, d=d, plain=f"{plain.max():.3f}", scaled=f"{scaled.max():.3f}")
     with st.container(horizontal=True, key="claims-scaling"):
         chapter.claim(
             "variance", abs(width.variance / d - 1), variance_error_allowed(d, PAIRS), d=d, pairs=f"{PAIRS:,}"
         )
+        bits = max(math.log2(num_keys), 1)
         entropies = [width.scaled.entropy for width in widths]
-        chapter.claim("flat", max(entropies) - min(entropies), 0.1 * max(math.log2(num_keys), 1))
+        chapter.claim_at_most("flat", max(entropies) - min(entropies), 0.1 * bits, bits=f"{bits:.3g}")
+
+
+def _spread_words(widths: Sequence[Width], width: Width) -> dict[str, Any]:
+    divided = [each.band / math.sqrt(each.d) for each in widths]
+    return {
+        "low": signed(width.quantiles[0]),
+        "high": signed(width.quantiles[-1]),
+        "first": f"{widths[0].band:.3g}",
+        "last": f"{widths[-1].band:.3g}",
+        "narrowest": f"{min(divided):.2f}",
+        "widest": f"{max(divided):.2f}",
+    }
 
 
 def _sharpness_words(width: Width) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pandas as pd
 import streamlit as st
@@ -18,7 +19,7 @@ from viz_core.lessons.scoring_functions.score_contest import (
     general_identity_error,
     general_projection_error,
 )
-from viz_core.lessons.scoring_functions.score_scenes import SCENES, book_example_error
+from viz_core.lessons.scoring_functions.score_scenes import NUM_PAIRS, SCENES, book_example_error
 
 STEPS = (0, 10, 30, 100, 300)
 HIDDEN = (1, 2, 4, 8, 16, 32)
@@ -49,7 +50,7 @@ def four_scores(chapter: Chapter) -> None:
                 _score_map(chapter, entry, shown, batch)
                 if entry.scores is None:
                     st.info(chapter.words("undefined", d_q=d_q, d_k=d_k), icon=":material/block:")
-    chapter.look_for(f"scene-{name}")
+    _say_found(chapter, name, entries, steps)
     _costs(chapter, entries)
     with st.container(horizontal=True, key="claims-scores"):
         if d_q == d_k:
@@ -57,6 +58,22 @@ def four_scores(chapter: Chapter) -> None:
         chapter.claim("projections", general_projection_error(scene, seed=seed), 1e-4)
         chapter.claim("additive-loop", additive_loop_error(scene, hidden, seed), ROUNDING)
         chapter.claim("book", book_example_error(), ROUNDING)
+
+
+def _say_found(chapter: Chapter, scene: str, entries: dict[str, Entry], steps: int) -> None:
+    """What the scores of a scene show: which of them find the pairs, untaught and taught."""
+    largest = {f"{e.name}_largest": f"{e.largest:.3f}" for e in entries.values() if e.weights is not None}
+    chapter.look_for(f"scene-{scene}", **largest)
+    if scene == "book":
+        return
+    found = {entry.name: entry.found for entry in entries.values()}
+    shares: dict[str, Any] = {name: f"{share:.0%}" for name, share in found.items()}
+    if scene == "alike":
+        chapter.finding("untaught", found["dot"] == 1, **shares)
+    elif scene == "turned":
+        chapter.finding("lost", found["dot"] < 1, **shares)
+    learned = found["general"] == found["additive"] == 1
+    chapter.finding("learned", learned, steps=steps, guess=f"{1 / NUM_PAIRS:.0%}", **shares)
 
 
 def _score_map(chapter: Chapter, entry: Entry, shown: str, batch: int) -> None:

@@ -99,7 +99,8 @@ UNREADABLE = [
     ("0 <b>", "", "Line 1 has <b>, which is not a number"),
     ("0 1 2\n3 4", "", "Numbers in line 2: 2; in the first line: 3"),
     ("0 1\n2 3\n\n4 5", "", "Lines in batch row 2: 1; in the first: 2"),
-    ("0 -inf", "", "Line 1 has -inf, which is more than float32"),
+    ("0 -inf", "", "Line 1 has -inf. A score here is a finite number up to 3.4"),  # float32 has an infinity
+    ("1e39 0", "", "Line 1 has 1e39. A score here is a finite number up to 3.4"),
     (" ", "", "There is no score to show yet"),
     ("1 " * 40, "", "Number of keys: 40; up to 12"),
     ("1\n" * 9, "", "Number of queries in a batch row: 9; up to 8"),
@@ -167,7 +168,7 @@ def test_the_debugger_takes_any_row_and_scale(open_page: OpenPage) -> None:
 
 def test_a_scale_that_float32_cannot_hold(open_page: OpenPage) -> None:
     app = open_page(CHAPTER, **{"sf-scores": "1e38 0", "sf-lengths": "1", "sf-scale": "×10"})
-    assert "more than float32 can hold" in app.warning[0].value
+    assert "pass the largest number of float32" in app.warning[0].value
 
 
 @pytest.mark.parametrize(("d", "keys"), [(1, 1), (1024, 64), (64, 16)])
@@ -178,7 +179,10 @@ def test_why_the_root(open_page: OpenPage, d: int, keys: int) -> None:
     assert not app.exception
     width = measure_width(d, keys)
     assert f"variance **{width.variance:.2f}**, expected {d}." in texts(app)
-    assert f"entropy {width.plain.entropy:.3f} → {width.scaled.entropy:.3f} of {math.log2(keys):.2f} bits" in texts(app)
+    entropies = f"from {width.plain.entropy:.3f} to {width.scaled.entropy:.3f} of {math.log2(keys):.2f} bits"
+    assert entropies in " ".join(texts(app).split())
+    largest = [float(torch.softmax(width.one_query / scale, dim=0).max()) for scale in (1, math.sqrt(d))]
+    assert f"largest weight is {largest[0]:.3f}; divided, {largest[1]:.3f}" in texts(app)
     assert all(holds for holds, _ in marks(app).values())
 
 

@@ -32,6 +32,23 @@ def dot_products(d: int, count: int, seed: int = 0) -> Float[Tensor, "count"]:
     return (queries * keys).sum(dim=-1)
 
 
+def query_scores(d: int, num_queries: int, num_keys: int, seed: int = 0) -> Float[Tensor, "queries keys"]:
+    """q . k of random queries, each with keys of its own: all entries are drawn from N(0, 1).
+
+    The scores in a row share their query. Over its keys their variance is |q|^2, which is d on average and at
+    small d now less, now more.
+
+    Raises:
+        ValueError: if a number is < 1.
+    """
+    if min(d, num_queries, num_keys) < 1:
+        raise ValueError(f"d, num_queries and num_keys: expected at least 1, got {d}, {num_queries} and {num_keys}")
+    generator = torch.Generator().manual_seed(seed)
+    queries = torch.randn(num_queries, 1, d, generator=generator)
+    keys = torch.randn(num_queries, num_keys, d, generator=generator)
+    return (queries @ keys.mT)[:, 0]
+
+
 def variance_error_allowed(d: int, count: int) -> float:
     """Six standard errors of a sample's variance / d: (2 + 6 / d) / count is its variance.
 
@@ -70,34 +87,43 @@ class Width:
     """Random queries and keys of one width: the spread of q . k, and how sharp softmax is with and without scaling.
 
     Attributes:
-        variance: of q . k over the sample; d is expected.
+        variance: of q . k over the pairs; d is expected.
         quantiles: of q . k, at QUANTILES.
+        one_query: the scores of the first query with all its keys.
+        plain, scaled: of softmax over the keys of a query, means over all queries.
     """
 
     d: int
     variance: float
     quantiles: tuple[float, ...]
+    one_query: Float[Tensor, "keys"]
     plain: Sharpness
     scaled: Sharpness
 
+    @property
+    def band(self) -> float:
+        """How wide the band is in which nine in ten of q . k lie."""
+        return self.quantiles[-1] - self.quantiles[0]
+
+    @property
+    def scaled_passes_more(self) -> bool:
+        """Whether more gradient comes through softmax with the division than without."""
+        return self.scaled.passed > self.plain.passed
+
 
 def measure_width(d: int, num_keys: int, count: int = 4096, seed: int = 0) -> Width:
-    """Draw `count` pairs for the spread, and as many scores in rows of `num_keys` for the softmax.
-
-    A row's scores are independent pairs too: with one query for a whole row, its length would blur
-    the effect of the width.
+    """Draw `count` pairs for the spread; for softmax as many pairs, at least 256 queries, each with keys of its own.
 
     Raises:
-        ValueError: if d or num_keys is < 1, or count does not reach for one row.
+        ValueError: if d, num_keys or count is < 1.
     """
-    if not 1 <= num_keys <= count:
-        raise ValueError(f"num_keys: expected 1 to {count}, got {num_keys}")
     products = dot_products(d, count, seed)
-    rows = products[: count // num_keys * num_keys].reshape(-1, num_keys)
+    scores = query_scores(d, max(256, count // max(num_keys, 1)), num_keys, seed)
     return Width(
         d=d,
         variance=float(products.var()),
         quantiles=tuple(products.quantile(torch.tensor(QUANTILES)).tolist()),
-        plain=sharpness(rows),
-        scaled=sharpness(rows / math.sqrt(d)),
+        one_query=scores[0],
+        plain=sharpness(scores),
+        scaled=sharpness(scores / math.sqrt(d)),
     )

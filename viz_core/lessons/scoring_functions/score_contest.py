@@ -41,6 +41,11 @@ class Entry:
     parameters: int
     multiplications: int
 
+    @property
+    def largest(self) -> float:
+        """The largest weight of a query, mean over the queries; NaN where the function is not defined."""
+        return math.nan if self.weights is None else float(self.weights.amax(dim=-1).mean())
+
 
 def contest(
     scene: Scene,

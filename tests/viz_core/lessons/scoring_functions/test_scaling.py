@@ -11,6 +11,7 @@ from viz_core.lessons.scoring_functions.scaling import (
     QUANTILES,
     dot_products,
     measure_width,
+    query_scores,
     sharpness,
     variance_error_allowed,
 )
@@ -69,7 +70,37 @@ def test_refuses_no_width_and_no_pairs(arguments: tuple[int, int]) -> None:
         dot_products(*arguments)
 
 
-@pytest.mark.parametrize("keys", [0, 11])
-def test_refuses_rows_that_the_sample_cannot_fill(keys: int) -> None:
-    with pytest.raises(ValueError, match=f"num_keys: expected 1 to 10, got {keys}"):
-        measure_width(4, keys, 10)
+def test_no_key_is_refused() -> None:
+    with pytest.raises(ValueError, match="at least 1, got 4, 4096 and 0"):
+        measure_width(4, 0)
+
+
+@pytest.mark.parametrize("d", [1, 3])
+def test_scores_in_a_row_share_their_query(d: int) -> None:
+    """Given its query, a row has variance |q|^2; were its pairs independent, every row would have variance d."""
+    scores = query_scores(d, 400, 4000, seed=1)
+    queries = torch.randn(400, 1, d, generator=torch.Generator().manual_seed(1))
+    torch.testing.assert_close(scores.var(dim=1), queries.square().sum(dim=(1, 2)), rtol=0.15, atol=0)
+    assert float(scores.var(dim=1).min()) < 0.5 * d < 2 * d < float(scores.var(dim=1).max())
+
+
+def test_at_width_1_real_queries_are_less_sure_than_independent_pairs() -> None:
+    """Half of all queries are shorter than 0.67 and tell their keys hardly apart: 3.515 bits, not 3.283."""
+    real = measure_width(1, 16).plain.entropy
+    pairs = sharpness(dot_products(1, 4096).reshape(-1, 16)).entropy
+    many = sharpness(query_scores(1, 20_000, 16, seed=7)).entropy
+    assert many == pytest.approx(3.515, abs=0.02)
+    assert real == pytest.approx(many, abs=0.15)
+    assert pairs == pytest.approx(3.283, abs=0.001)
+
+
+def test_one_query_is_the_first_of_those_in_the_means() -> None:
+    width = measure_width(8, 5, 4096, seed=2)
+    scores = query_scores(8, 819, 5, seed=2)
+    assert torch.equal(width.one_query, scores[0])
+    assert width.plain.entropy == sharpness(scores).entropy
+
+
+def test_more_gradient_passes_where_softmax_was_sure_of_itself() -> None:
+    assert measure_width(1024, 16).scaled_passes_more
+    assert not measure_width(1, 16).scaled_passes_more

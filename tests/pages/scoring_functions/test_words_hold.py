@@ -1,0 +1,88 @@
+"""What the scoring chapter says of its pictures, held against what was drawn."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from itertools import product
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from tests.pages.reading import charts, drawn, finding, number, one_line, stands
+
+OpenPage = Callable[..., AppTest]
+CHAPTER = "scoring-functions"
+
+
+@pytest.mark.parametrize(("d", "keys", "seed"), [(64, 16, 0), (1, 16, 0), (4, 64, 7), (1024, 2, 3), (16, 1, 0)])
+def test_of_the_division(open_page: OpenPage, d: int, keys: int, seed: int) -> None:
+    app = open_page(CHAPTER, **{"sf-d": str(d), "sf-keys": str(keys), "sf-seed": str(seed)})
+    stands(app)
+    *_, plain, scaled = drawn(app, "sharpness")
+    place = list(plain["x"]).index(d)
+    more = finding(app, "the division lets more gradient", "the division lets no more gradient")
+    assert more == (scaled["y"][place] > plain["y"][place])
+
+    edges = [trace["y"] for trace in drawn(app, "spread") if "fill" not in trace]
+    undivided, divided = edges[1] - edges[0], edges[3] - edges[2]
+    assert number(app, "Undivided, the light band is") == pytest.approx(undivided[0], rel=0.01)
+    assert number(app, "Divided, it is between") == pytest.approx(divided.min(), abs=0.01)
+
+    one, other = (bars["y"].astype(float) for bars in drawn(app, "one-query"))
+    assert len(one) == keys
+    assert (np.diff(other) <= 0).all(), "the order of the keys is the same"
+    seen = one > 1e-30  # ln of a weight is its score, up to one number for all
+    scores, scaled_scores = (np.log(weights[seen] / weights[0]) for weights in (one, other))
+    assert scores == pytest.approx(scaled_scores * math.sqrt(d), abs=1e-3 * d)
+
+
+@pytest.mark.parametrize(("lengths", "x", "count"), [("as drawn", 1, 6), ("all alike", -2, 12), ("as drawn", 0, 1)])
+def test_of_the_gaussian(open_page: OpenPage, lengths: str, x: int, count: int) -> None:
+    asked = {"sf-lengths-of-keys": lengths, "sf-x": str(x), "sf-count": str(count)}
+    app = open_page(CHAPTER, **{"sf-section": "The Gaussian, taken apart"}, **asked)
+    stands(app)
+    whole, without, alone = (bars["y"] for bars in drawn(app, "kept"))
+    assert whole == pytest.approx(without, abs=1e-5)
+    moved = float(np.abs(whole - alone).max())
+    assert number(app, "differs by up to") == pytest.approx(moved, abs=6e-4)
+    assert finding(app, "the longest key gains", "the three agree here") == (moved >= 5e-4)
+    if moved >= 5e-4:
+        longest = int(np.argmin(drawn(app, "terms")[1]["y"]))  # its own term takes most away
+        assert alone[longest] > whole[longest]
+
+
+@pytest.mark.parametrize(
+    ("scene", "steps", "seed"),
+    [*product(("alike", "keys turned"), (0, 300), (0, 5)), ("20 against 2", 0, 0), ("20 against 2", 300, 0)],
+)
+def test_of_four_scores(open_page: OpenPage, scene: str, steps: int, seed: int) -> None:
+    """A query has found its key where the largest weight of its row is on the diagonal."""
+    asked = {"sf-scene": scene, "sf-steps": str(steps), "sf-draw": str(seed)}
+    app = open_page(CHAPTER, **{"sf-section": "Four scores"}, **asked)
+    stands(app)
+    found = {}
+    for alt, traces in charts(app, "scores"):
+        weights = traces[0]["z"]
+        found[alt.split(":")[0]] = float((weights.argmax(axis=1) == np.arange(len(weights))).mean())
+    if scene == "alike":
+        untaught = finding(app, "finds every pair untaught", "Untaught, the dot product finds")
+        assert untaught == (found["Dot product"] == 1)
+    if scene == "keys turned":
+        lost = finding(app, "the two speak different languages", "By the luck of this draw")
+        assert lost == (found["Dot product"] < 1)
+    learned = finding(app, "general and additive both find every pair", "a guess would find 17%")
+    assert learned == (found["General"] == found["Additive"] == 1)
+    shares = f"general finds {found['General']:.0%} of the pairs and additive {found['Additive']:.0%}"
+    assert learned or shares in one_line(app)
+
+
+def test_of_shapes(open_page: OpenPage) -> None:
+    """The inner width may well be a side of the result too: it is said that it does not matter, not that it is gone."""
+    app = open_page(CHAPTER, **{"sf-section": "Shapes", "sf-n": "4", "sf-m": "4"})
+    stands(app)
+    said = one_line(app)
+    assert "Sheet 1 of the one is multiplied by sheet 1 of the other" in said
+    assert "multiplied by itself" not in said
+    assert "whatever their number, here 4, each sheet of the result has 4 rows and 6 columns" in said
