@@ -10,7 +10,7 @@ from jaxtyping import Float
 from plotly.subplots import make_subplots
 from torch import Tensor
 
-from viz_core.figures.heatmap import Exact, Heatmap, signed_heatmap, to_pixels
+from viz_core.figures.heatmap import Exact, Heatmap, ranged_heatmap, to_pixels
 from viz_core.figures.style import ACCENT, CATEGORIES, SIGNED_SCALE, Labels, lay_out
 from viz_core.lessons.sinusoidal_encoding.properties import (
     binary_code,
@@ -52,9 +52,9 @@ def table_figure(table: Table, labels: Labels) -> go.Figure:
 
 
 def similarity_heatmap(table: Table, labels: Labels) -> Heatmap:
-    """p_i . p_j of the first positions, signed around zero."""
+    """p_i . p_j of the first positions, in colours that span what occurs."""
     rows = table[:MAP_POSITIONS]
-    return signed_heatmap(rows @ rows.T, labels["position_i"], labels["position_j"], square=True)
+    return ranged_heatmap(rows @ rows.T, labels["position_i"], labels["position_j"])
 
 
 def offset_figure(table: Table, labels: Labels) -> go.Figure:
@@ -93,7 +93,7 @@ def curve_figure(table: Table, columns: Sequence[int], base: float, labels: Labe
 def binary_figure(table: Table, base: float, labels: Labels) -> go.Figure:
     """Bits of the first positions, lowest first, beside columns of the table.
 
-    In both halves each column is half as fast as the one before. Where the table has no such column
+    Each bit is half as fast as the one before, each column about half. Where the table has no such column
     (see `doubling_columns`), its place is left blank.
     """
     code = binary_code(min(len(table), CODE_POSITIONS))

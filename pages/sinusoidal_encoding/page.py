@@ -10,6 +10,7 @@ from pages.sinusoidal_encoding.sentence import sentence
 from ui.chapter import Chapter
 from viz_core.lessons.sinusoidal_encoding.added import add_positions
 from viz_core.lessons.sinusoidal_encoding.properties import (
+    largest_change,
     measured_wavelengths,
     offset_error,
     similarity_by_offset,
@@ -32,6 +33,11 @@ with chapter.card("table"):
     lengths = wavelengths(d, base)
     first = ", ".join(f"{value:.6f}" for value in table[min(1, n - 1), :4].tolist())
     chapter.heatmap("table", table_heatmap(table, base, names), n=n, d=d, first=first, longest=f"{lengths[-1]:,.0f}")
+    if n > 1:
+        longest = f"{lengths[-1]:,.2f}"
+        chapter.finding("longer", bool(lengths[-1] > lengths[0]), longest=longest)
+        change = largest_change(table[:, -2:])
+        chapter.finding("still", change < 0.1, change=f"{change:.2g}", n=f"{n:,}")
 
 chapter.text("mathematics")
 claims(chapter, table, base)

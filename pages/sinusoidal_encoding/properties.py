@@ -23,13 +23,13 @@ def claims(chapter: Chapter, table: Table, base: float) -> None:
             lengths = properties.wavelengths(d, base)[: d // 2 * 2]
             span = {"shortest": f"{lengths[0]:,.2f}", "longest": f"{lengths[-1]:,.2f}"}
             chapter.claim("wavelength", properties.wavelength_error(table, base), 1e-9, **span)
-            starts = len(properties.start_positions(n))
-            chapter.claim("offset", properties.offset_error(table), 1e-10, count=starts)
+            around = {"count": len(properties.start_positions(n)), "paired": d // 2 * 2}
+            name = "offset-odd" if d % 2 else "offset"
+            chapter.claim(name, properties.offset_error(properties.paired(table)), 1e-10, **around)
             offset, distance = properties.nearest_rows(table)
-            near = {"n": f"{n:,}", "offset": offset, "distance": f"{distance:.2g}"}
-            chapter.claim("distinct", properties.num_coinciding(table), 0, **near)
+            chapter.claim_at_least("distinct", distance, 1e-6, n=f"{n:,}", offset=f"{offset:,}")
     if d % 2:
-        chapter.text("odd", paired=d - 1)
+        chapter.text("odd", paired=d - 1, difference=f"{properties.offset_error(table):.2g}")
     if n == 1:
         chapter.text("one")
 
@@ -41,11 +41,17 @@ def similarity(chapter: Chapter, table: Table) -> None:
     left, right = st.columns(2)
     with left:
         shown = min(n, MAP_POSITIONS)
-        largest = f"{table.square().sum(dim=1).max():.2f}"
-        chapter.heatmap("similarity", similarity_heatmap(table, names), shown=shown, largest=largest)
+        heatmap = similarity_heatmap(table, names)
+        ends = {"smallest": f"{heatmap.low:.2f}", "largest": f"{heatmap.high:.2f}"}
+        chapter.heatmap("similarity", heatmap, shown=shown, **ends)
         if shown < n:
             st.caption(chapter.words("similarity.first", shown=shown, n=f"{n:,}"))
     with right:
         summary = ", ".join(f"k = {k}: {curve[k]:.4f}" for k in PUBLISHED_OFFSETS if k < n)
         figure = offset_figure(table, names)
-        chapter.figure("offsets", figure, summary=summary, rises=properties.rises(curve), steps=f"{n - 1:,}")
+        chapter.figure("offsets", figure, summary=summary)
+    if n > 1:
+        difference = properties.offset_error(table)
+        chapter.finding("stripes", difference <= 1e-10, difference=f"{difference:.2g}")
+        rises = properties.rises(curve)
+        chapter.finding("ruler", rises > 0, rises=rises, n=f"{n:,}", steps=f"{n - 1:,}")

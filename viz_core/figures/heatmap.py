@@ -25,7 +25,7 @@ from plotly.colors import get_colorscale, unlabel_rgb
 from torch import Tensor
 
 from viz_core.figures.framing import Sections, frame
-from viz_core.figures.style import SIGNED_SCALE
+from viz_core.figures.style import SIGNED_SCALE, WEIGHTS_SCALE
 
 WORD_NAMES = ("alt", "cell", "about", "whole", "hint")
 """Words of a heatmap: its text alternative; what is said of a cell, with {row}, {column} and {value};
@@ -98,6 +98,14 @@ def signed_heatmap(
     cells = Exact("cells", values.float().cpu().numpy())
     pixels = to_pixels(values, -most, most)
     return Heatmap(pixels, -most, most, row_title, column_title, cells, row_labels, square=square, digits=4)
+
+
+def ranged_heatmap(values: Float[Tensor, "rows columns"], row_title: str, column_title: str) -> Heatmap:
+    """Values in colours from the smallest that occurs to the largest, each exact to float32, in square cells."""
+    low, high = float(values.min()), float(values.max())
+    high = high if low < high else low + 1.0
+    cells, pixels = Exact("cells", values.float().cpu().numpy()), to_pixels(values, low, high)
+    return Heatmap(pixels, low, high, row_title, column_title, cells, scale=WEIGHTS_SCALE, square=True, digits=4)
 
 
 def encode_heatmap(heatmap: Heatmap, words: Mapping[str, str], language: str = "en") -> bytes:

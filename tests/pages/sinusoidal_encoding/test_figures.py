@@ -39,13 +39,15 @@ def test_the_kept_figure_holds_the_table() -> None:
     assert np.array_equal(figure.data[0].z, table(9, 5).float().numpy())
 
 
-def test_similarity_is_the_product_of_rows_and_stays_within_its_limit() -> None:
+def test_similarity_is_the_product_of_rows_in_colours_that_span_what_occurs() -> None:
     P = table(300, 7)
     heatmap = figures.similarity_heatmap(P, LABELS)
     assert heatmap.pixels.shape == (256, 256)
     assert heatmap.exact is not None
     expected = (P[:256] @ P[:256].T).float().numpy()
     assert np.array_equal(heatmap.exact.numbers, expected)
+    assert (heatmap.pixels.min(), heatmap.pixels.max()) == (0, 255)
+    assert (heatmap.low, heatmap.high) == pytest.approx((expected.min(), expected.max()))
     assert heatmap.square
 
 

@@ -7,6 +7,8 @@ sine, for which most of these do not hold; where that matters, the functions say
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import torch
@@ -80,13 +82,20 @@ def rises(similarity: Float[Tensor, "positions"]) -> int:
     return int((similarity.diff() > 0).sum())
 
 
+def paired(table: Table) -> Float[Tensor, "positions paired_hiddens"]:
+    """The columns that have a partner: all but the lone sine of an odd width."""
+    return table[:, : table.shape[1] // 2 * 2]
+
+
 def offset_error(table: Table, num_starts: int = 64) -> float:
-    """max |p_i . p_j - p_0 . p_|i-j|| over `num_starts` evenly spaced i and every j, lone sine left out."""
-    paired = table[:, : table.shape[1] // 2 * 2]
-    similarity = similarity_by_offset(paired)
+    """max |p_i . p_j - p_0 . p_|i-j|| over `num_starts` evenly spaced i and every j: 0 if the offset alone counts.
+
+    It is not where a lone sine adds sin(i omega) sin(j omega); see `paired`.
+    """
+    similarity = similarity_by_offset(table)
     starts = start_positions(len(table), num_starts)
     offsets = (torch.arange(len(table)) - starts[:, None]).abs()
-    return float((paired[starts] @ paired.T - similarity[offsets]).abs().max())
+    return float((table[starts] @ table.T - similarity[offsets]).abs().max())
 
 
 def start_positions(num_positions: int, num_starts: int = 64) -> Tensor:
@@ -102,25 +111,30 @@ class Nearest(NamedTuple):
 
 
 def nearest_rows(table: Table) -> Nearest:
-    """The smallest |p_i - p_j| over i != j, lone sine left out.
+    """The smallest |p_i - p_j| over i != j.
 
-    Distance depends on the offset alone, as similarity does, so row 0 against the others tells it for
-    all. A lone sine can only take rows further apart.
+    Between paired columns distance depends on the offset alone, as similarity does, so row 0 against the others tells
+    it for all. What a lone sine adds depends on both rows, and can only take them further apart: offsets are
+    looked through from the nearest pairs on, until they alone are further apart than the best so far.
 
     Raises:
         ValueError: if the table has fewer than two rows.
     """
     if len(table) < 2:
         raise ValueError(f"table: expected at least 2 rows, got {len(table)}")
-    paired = table[:, : table.shape[1] // 2 * 2]
-    distance, before = (paired[1:] - paired[0]).norm(dim=1).min(dim=0)
-    return Nearest(int(before) + 1, float(distance))
-
-
-def num_coinciding(table: Table, resolution: float = 1e-6) -> int:
-    """How many rows lie no further than `resolution` from row 0, lone sine left out: positions not told apart."""
-    paired = table[:, : table.shape[1] // 2 * 2]
-    return int(((paired[1:] - paired[0]).norm(dim=1) <= resolution).sum())
+    pairs = paired(table)
+    squares = (pairs[1:] - pairs[0]).square().sum(dim=1)
+    if pairs.shape == table.shape:
+        square, before = squares.min(dim=0)
+        return Nearest(int(before) + 1, float(square.sqrt()))
+    lone, best = table[:, -1], Nearest(0, math.inf)
+    for before in squares.argsort().tolist():
+        least = math.sqrt(squares[before])
+        if least >= best.distance:
+            break
+        apart = float((lone[before + 1 :] - lone[: -before - 1]).abs().min())
+        best = min(best, Nearest(before + 1, math.hypot(least, apart)), key=lambda found: found.distance)
+    return best
 
 
 def binary_code(num_positions: int) -> UInt8[Tensor, "positions bits"]:
@@ -136,7 +150,7 @@ def binary_code(num_positions: int) -> UInt8[Tensor, "positions bits"]:
 
 
 def doubling_columns(num_bits: int, num_hiddens: int, base: float = 10000.0) -> tuple[int | None, ...]:
-    """For each bit b the sine whose wavelength is nearest to 2 pi 2^b, so that each is half as fast as the one before.
+    """For each bit b the sine whose wavelength is nearest to 2 pi 2^b: about half as fast as the one before.
 
     None where none is within a factor of sqrt(2): so no column stands for two bits.
     """
@@ -146,6 +160,23 @@ def doubling_columns(num_bits: int, num_hiddens: int, base: float = 10000.0) -> 
     return tuple(2 * int(j) if float(row[j]) < 0.5 else None for row, j in zip(distance, nearest, strict=True))
 
 
+def slowings(columns: Sequence[int | None], num_hiddens: int, base: float = 10000.0) -> tuple[float, ...]:
+    """How fast each column is beside the one before, where both are there; bits have 1/2 throughout."""
+    lengths = wavelengths(num_hiddens, base)
+    both = [(a, b) for a, b in pairwise(columns) if a is not None and b is not None]
+    return tuple(float(lengths[a] / lengths[b]) for a, b in both)
+
+
+def largest_change(columns: Float[Tensor, "positions columns"]) -> float:
+    """How far the values of a column lie apart, in that column where they do most."""
+    return float((columns.amax(dim=0) - columns.amin(dim=0)).max())
+
+
+def largest_step(table: Table, columns: Sequence[int]) -> float:
+    """The largest change of one of these columns from a row to the next; 0 where there is no next one."""
+    return float(table[:, list(columns)].diff(dim=0).abs().max()) if len(table) > 1 else 0.0
+
+
 def _pairs(table: Table) -> tuple[Tensor, Tensor]:
-    whole = table.shape[1] // 2 * 2
-    return table[:, 0:whole:2], table[:, 1:whole:2]
+    pairs = paired(table)
+    return pairs[:, 0::2], pairs[:, 1::2]

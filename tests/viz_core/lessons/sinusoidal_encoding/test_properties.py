@@ -13,13 +13,16 @@ from viz_core.lessons.sinusoidal_encoding.properties import (
     binary_code,
     doubling_columns,
     expected_squared_norms,
+    largest_change,
+    largest_step,
     measured_wavelengths,
     nearest_rows,
     norm_error,
-    num_coinciding,
     offset_error,
+    paired,
     rises,
     similarity_by_offset,
+    slowings,
     start_positions,
     wavelength_error,
     wavelengths,
@@ -53,8 +56,16 @@ def test_all_claims_hold_for_every_table(size: tuple[int, int, float]) -> None:
     P = table(n, d, base)
     assert norm_error(P, base) < 1e-10
     assert wavelength_error(P, base) < 1e-9
-    assert offset_error(P) < 1e-10
-    assert num_coinciding(P) == 0
+    assert offset_error(paired(P)) < 1e-10
+    assert nearest_rows(P).distance > 1e-6
+
+
+def test_a_lone_sine_breaks_similarity_by_offset_and_the_error_says_so() -> None:
+    """d = 3: sin(i w) sin(j w) is between -1 and 1, and 0 with position 0."""
+    P = table(2000, 3)
+    assert offset_error(paired(P)) < 1e-10
+    assert offset_error(P) == pytest.approx(1.0, abs=0.01)
+    assert offset_error(table(2000, 4)) < 1e-10
 
 
 def test_squared_norms_worked_by_hand() -> None:
@@ -72,7 +83,7 @@ def test_broken_tables_fail_their_claims() -> None:
     assert offset_error(wrong_cell) > 1e-3
     assert wavelength_error(wrong_cell) > 1e-6
     assert wavelength_error(P, base=9000.0) > 1e-3
-    assert num_coinciding(torch.cat([P, P[:1]])) == 1
+    assert nearest_rows(torch.cat([P, P[:1]])) == (60, 0.0)
     learned = torch.randn(20, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     assert offset_error(learned) > 0.1
 
@@ -91,8 +102,7 @@ def test_offset_error_is_that_of_a_double_loop(size: tuple[int, int, float]) -> 
     n, d, base = size
     P = table(n, d, base)
     P[n // 2] *= 1.5  # so that there is an error to find
-    pairs = P[:, : d // 2 * 2]
-    worst = max(abs(float(pairs[i] @ pairs[j] - pairs[0] @ pairs[abs(i - j)])) for i in range(n) for j in range(n))
+    worst = max(abs(float(P[i] @ P[j] - P[0] @ P[abs(i - j)])) for i in range(n) for j in range(n))
     assert offset_error(P) == pytest.approx(worst, rel=1e-9)
 
 
@@ -107,13 +117,10 @@ def test_starts_include_both_ends() -> None:
 def test_nearest_rows_are_those_of_a_double_loop(size: tuple[int, int, float]) -> None:
     n, d, base = size
     P = table(n, d, base)
-    pairs = P[:, : d // 2 * 2]
-    smallest = min(float((pairs[i] - pairs[j]).norm()) for i in range(n) for j in range(i))
+    apart = {(i, j): float((P[i] - P[j]).norm()) for i in range(n) for j in range(i)}
     offset, distance = nearest_rows(P)
-    assert distance == pytest.approx(smallest, rel=1e-9, abs=1e-12)
-    assert float((pairs[0] - pairs[offset]).norm()) == pytest.approx(distance)
-    # A lone sine never brings rows closer.
-    assert min(float((P[i] - P[j]).norm()) for i in range(n) for j in range(i)) >= distance - 1e-9
+    assert distance == pytest.approx(min(apart.values()), rel=1e-9, abs=1e-12)
+    assert any(i - j == offset and each == pytest.approx(distance) for (i, j), each in apart.items())
 
 
 def test_with_base_1_rows_710_apart_almost_meet() -> None:
@@ -141,7 +148,7 @@ def test_binary_code_is_the_books_from_the_lowest_bit() -> None:
 
 @settings(max_examples=60)
 @given(d=st.integers(2, 300), base=st.sampled_from([1.0, 4.0, 100.0, 10000.0, 1e6]))
-def test_each_chosen_column_is_about_half_as_fast_as_the_one_before(d: int, base: float) -> None:
+def test_each_chosen_column_is_the_nearest_to_its_bit(d: int, base: float) -> None:
     columns = doubling_columns(6, d, base)
     chosen = [column for column in columns if column is not None]
     assert columns[0] == 0
@@ -159,3 +166,19 @@ def test_doubling_columns_of_the_book() -> None:
     # d = 32: pair j is 2^(0.83 j) times slower than the first.
     assert doubling_columns(5, 32) == (0, 2, 4, 8, 10)
     assert doubling_columns(3, 2) == (0, None, None)
+
+
+def test_how_fast_columns_are_beside_the_one_before() -> None:
+    """d = 32: pairs slow down by 10000^(-1/16) = 0.5623; from column 4 to 8 two of them do. d = 4, base 16: by 1/4."""
+    assert slowings(doubling_columns(5, 32), 32) == pytest.approx((0.5623, 0.5623, 0.3162, 0.5623), abs=1e-4)
+    assert slowings((0, None, 2), 4, 16.0) == ()
+    assert slowings((0, 2), 4, 16.0) == pytest.approx((0.25,))
+
+
+def test_steps_and_changes_by_hand() -> None:
+    P = torch.tensor([[0.0, 5.0], [1.0, 4.5], [-1.0, 4.0]], dtype=torch.float64)
+    assert largest_step(P, [0, 1]) == 2
+    assert largest_step(P, [1]) == 0.5
+    assert largest_step(P[:1], [0]) == 0
+    assert largest_change(P) == 2
+    assert largest_change(P[:, 1:]) == 1

@@ -1,0 +1,86 @@
+"""What the sinusoidal chapter says of its pictures, held against what was drawn, for tables of every kind."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from tests.pages.reading import charts, drawn, finding, findings, heatmap, number, one_line, stands, with_data
+from viz_core.figures.framing import unframe
+
+OpenPage = Callable[..., AppTest]
+TABLES = [  # n, d, base
+    (60, 32, 10_000),
+    (2, 2, 1),
+    (3, 5, 2),
+    (2000, 3, 10_000),
+    (40, 27, 10_000),
+    (300, 512, 1_000_000),
+]
+
+
+def opened(open_page: OpenPage, section: str, n: int, d: int, base: int) -> AppTest:
+    asked = {"se-section": section, "se-n": str(n), "se-d": str(d), "se-base": str(base)}
+    app = open_page("sinusoidal-encoding", **asked)
+    stands(app)
+    return app
+
+
+def exact_values(app: AppTest, place: int) -> np.ndarray:
+    """What a heatmap reads out under the pointer."""
+    data = with_data(app)[place].proto.bytes
+    header, start = unframe(data)
+    size = header["rows"] * header["columns"]
+    return np.frombuffer(data, np.float32, size, start + header["exact"]["offset"]).reshape(header["rows"], -1)
+
+
+@pytest.mark.parametrize(("n", "d", "base"), TABLES)
+def test_of_the_table_and_the_binary_code(open_page: OpenPage, n: int, d: int, base: int) -> None:
+    app = opened(open_page, "Binary code", n, d, base)
+    change = np.ptp(heatmap(app)[1][:, -2:] / 127.5 - 1, axis=0).max()
+    hardly = finding(app, "hardly change", "even the last two columns change")
+    assert change < 0.1 + 2 / 255 if hardly else change > 0.1 - 2 / 255
+    assert finding(app, "the waves are longer", "the waves are no longer") == (d > 2 and base > 1)
+
+    alt, (_, columns) = charts(app, "code")[0]
+    names = [int(name) for name in re.findall(r"\d+", alt.split("Right: columns")[1].split(" of the table")[0])]
+    ratios = [base ** ((a - b) / d) for a, b in pairwise(names)]
+    gaps = np.isnan(columns["z"]).any()
+    assert gaps == ("this table has no column of that speed" in one_line(app))
+    assert number(app, "none of these columns moves by more than") == pytest.approx(
+        np.nanmax(np.abs(np.diff(columns["z"], axis=0))), abs=6e-3
+    )
+    if any("halve" in said for said in findings(app)):
+        halved = finding(app, "The columns halve too", "The columns do not halve exactly")
+        assert halved == all(abs(ratio - 0.5) < 0.01 for ratio in ratios)
+        assert gaps or f"is {', '.join(f'{ratio:.2f}' for ratio in ratios)} times as fast" in one_line(app)
+    else:
+        assert gaps or not ratios
+
+
+@pytest.mark.parametrize(("n", "d", "base"), TABLES)
+def test_of_similarity(open_page: OpenPage, n: int, d: int, base: int) -> None:
+    app = opened(open_page, "Similarity", n, d, base)
+    values, (header, pixels) = exact_values(app, 1), heatmap(app, 1)
+    assert (pixels.min(), pixels.max()) == (0, 255), "no part of the colour scale is for values that do not occur"
+    assert header["high"] == pytest.approx(values.diagonal().max(), rel=1e-6)
+    striped = all(np.ptp(values.diagonal(k)) < 1e-5 for k in range(len(values)))
+    assert finding(app, "has one value", "do not have one value each") == striped == (d % 2 == 0)
+    rises = int((np.diff(drawn(app, "offsets")[0]["y"]) > 0).sum())
+    if finding(app, "it is no ruler", "the curve falls at every step"):
+        assert number(app, "here it rises again at") == rises > 0
+    else:
+        assert rises == 0
+
+
+def test_with_an_odd_width_the_badge_names_the_columns_it_measures(open_page: OpenPage) -> None:
+    """Over whole rows, of one offset, similarity differs by 1: the badge is about the two columns that are a pair."""
+    app = opened(open_page, "Similarity", 2000, 3, 10_000)
+    assert "in the 2 columns that are pairs, similarity depends on the offset alone" in one_line(app)
+    assert number(app, "Over whole rows it differs by up to") == pytest.approx(1.0, abs=0.01)
+    assert "bit, the lowest first" in str(opened(open_page, "Binary code", 8, 4, 100).get("plotly_chart")[0].proto.spec)
