@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pandas as pd
 import streamlit as st
 import torch
@@ -40,7 +42,14 @@ def alibi(chapter: Chapter, _asked: Asked) -> None:
         chapter.figure("slopes", slopes_figure(slopes.numpy(), head, names), heads=heads, summary=summary)
     figure = penalty_figure(bias.numpy(), names)
     with right:
-        chapter.figure("penalty", figure, head=head + 1, slope=f"{slopes[head]:.4g}", lowest=f"{bias.min():.3g}")
+        chapter.figure(
+            "penalty",
+            figure,
+            head=head + 1,
+            slope=f"{slopes[head]:.4g}",
+            lowest=f"{bias.min():.3g}",
+            half=f"{math.log(2) / float(slopes[head]):.3g}",
+        )
     with chapter.claims():
         for count in PUBLISHED_SLOPES:
             chapter.claim("slopes", slope_error(count), 1e-15, heads=count)
@@ -63,8 +72,10 @@ def t5(chapter: Chapter, _asked: Asked) -> None:
         reach=reach,
     )
     ranges = t5_bucket_ranges(bidirectional, num_buckets, max_distance)
+    exact = sum(low == high for _, low, high in ranges)
+    chapter.finding("directions", bidirectional, exact=exact)
     cells = [f"{low}" if low == high else f"{low}–{high}" if high is not None else f"{low}+" for _, low, high in ranges]
-    chapter.text("bucket-table")
+    chapter.text("bucket-table", max_distance=max_distance, last=ranges[-1][1])
     st.dataframe(pd.DataFrame([cells], index=[chapter.words("distances")], columns=[str(b) for b, _, _ in ranges]))
     with chapter.claims():
         chapter.claim("buckets", bucket_errors(), 0)

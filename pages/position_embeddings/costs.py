@@ -8,7 +8,7 @@ import streamlit as st
 from pages.position_embeddings.cost_figure import cost_figure
 from pages.position_embeddings.tokens import WIDTH, Asked
 from ui.chapter import Chapter
-from viz_core.lessons.position_embeddings.schemes import SCHEMES
+from viz_core.lessons.position_embeddings.schemes import BY_NAME, SCHEMES
 from viz_core.lessons.position_embeddings.setting import Sizes
 
 LENGTHS = (16, 64, 256, 1024, 4096)  # squares, so that each is also a square grid
@@ -46,6 +46,9 @@ def costs(chapter: Chapter, asked: Asked) -> None:
         column_config={**columns, chapter.words("column.formula"): wide},
     )
     chapter.look_for("cost-table")
+    sizes = _square(n, h, per_head)
+    relative, learned = (BY_NAME[name].cost(sizes).parameters for name in ("relative", "learned"))
+    chapter.finding("cheap", relative < learned, relative=f"{relative:,}", learned=f"{learned:,}", heads=h)
 
 
 def _square(num_tokens: int, num_heads: int, per_head: bool) -> Sizes:

@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 from jaxtyping import Float
 from plotly.subplots import make_subplots
 
-from viz_core.figures.style import CATEGORIES, QUERIES, SIGNED_SCALE, WEIGHTS_SCALE, Labels, lay_out
+from viz_core.figures.style import CATEGORIES, QUERIES, SIGNED_SCALE, WEIGHTS_SCALE, Labels, lay_out, log_ticks
 
 
 def collapse_figure(curves: Mapping[str, Float[np.ndarray, "layers"]], labels: Labels) -> go.Figure:
@@ -49,7 +49,8 @@ def loss_figure(losses: Sequence[float], num_steps: int, references: Mapping[str
             hovertemplate="%{y:.4f}<extra></extra>",
         )
     figure.update_xaxes(range=[0, num_steps])
-    figure.update_yaxes(type="log", dtick="D2")
+    ticks = log_ticks(min(*losses, *references.values()), max(*losses, *references.values()))
+    figure.update_yaxes(type="log", tickvals=ticks, ticktext=[f"{tick:g}" for tick in ticks])
     return lay_out(figure, labels["training-step"], labels["loss"], height=320)
 
 

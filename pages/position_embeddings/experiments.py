@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
+from typing import Any
 
 import streamlit as st
 import torch
@@ -24,7 +25,7 @@ from viz_core.lessons.position_embeddings.learn_table import (
     task_loss,
 )
 from viz_core.lessons.position_embeddings.order import offset_contrast, offset_spread
-from viz_core.lessons.position_embeddings.rank_collapse import collapse_curves, largest_ratio
+from viz_core.lessons.position_embeddings.rank_collapse import collapse_curves, largest_ratio, layers_until_alike
 from viz_core.lessons.position_embeddings.schemes import BY_NAME, SCHEMES
 from viz_core.positional import sinusoidal_table
 
@@ -53,13 +54,15 @@ def deep_stacks(chapter: Chapter, asked: Asked) -> None:
     n, d = asked.setting.X.shape
     X = asked.setting.X + sinusoidal_table(n, d)
     curves = _collapse(X, depth, asked.setting.sizes.num_heads, asked.setting.seed)
+    ends: dict[str, Any] = {name.replace("-", "_"): f"{float(curve[-1]):.1e}" for name, curve in curves.items()}
     summary = ", ".join(f"{names[f'stack-{name}']} {float(curve[-1]):.1e}" for name, curve in curves.items())
-    chapter.figure(
-        "collapse", figures.collapse_figure({k: v.numpy() for k, v in curves.items()}, names), summary=summary
-    )
+    figure = figures.collapse_figure({k: v.numpy() for k, v in curves.items()}, names)
+    chapter.figure("collapse", figure, summary=summary, depth=depth, **ends)
+    layers = layers_until_alike(curves["attention"])
+    chapter.finding("collapsed", layers is not None, layers=layers, depth=depth)
     with chapter.claims():
-        chapter.claim("collapse", largest_ratio(curves["attention"]), 1.0)
-        chapter.claim("skip", float((curves["attention"] - curves["skip"]).max()), 0.0)
+        chapter.claim_at_most("collapse", largest_ratio(curves["attention"]), 1.0)
+        chapter.claim("skip", max(0.0, float((curves["attention"] - curves["skip"]).max())), 0.0)
 
 
 def learnable(chapter: Chapter) -> None:
@@ -90,6 +93,8 @@ def offsets(chapter: Chapter, asked: Asked) -> None:
     summary = ", ".join(f"{names[name]} {spread:.2g}" for name, spread in spreads.items())
     figure = residual_figure(spreads, ROUNDING, names["spread"], names)
     chapter.figure("spread", figure, summary=summary)
+    one_score = [name for name, spread in spreads.items() if spread <= ROUNDING]
+    chapter.finding("one-score", bool(one_score), schemes=", ".join(names[name] for name in one_score))
     maps = {name: BY_NAME[name].weights(same_word)[asked.head].numpy() for name in ("absolute", "relative")}
     chapter.figure("one-word", figures.weights_figure(maps, names), head=asked.head + 1)
     with chapter.claims():
@@ -141,12 +146,15 @@ def _show_learning(chapter: Chapter, learning: Learning, reach: int) -> None:
         sinusoidal=f"{references['sinusoidal']:.4f}",
         none=f"{references['none']:.4f}",
         learned=f"{learned:.4f}",
+        first=f"{learning.losses[0]:.4f}",
     )
+    beaten = learned < references["sinusoidal"]
+    chapter.finding("beats", beaten, learned=f"{learned:.4f}", sinusoidal=f"{references['sinusoidal']:.4f}")
     sinusoids = sinusoidal_table(POSITIONS, DIMENSIONS)
     tables = {"learned": learning.table.numpy(), "sinusoidal": sinusoids.numpy()}
     share = offset_share(learning.table @ learning.table.T)
     chapter.figure("similarity", figures.similarity_figure(tables, names), share=f"{share:.0%}", n=POSITIONS)
     chapter.figure("wanted", figures.weights_figure({"wanted": wanted.numpy(), "got": weights.numpy()}, names))
     with chapter.claims():
-        chapter.claim("learns", learned / references["none"], 0.25)
+        chapter.claim_at_most("learns", learned / references["none"], 0.25)
         chapter.claim_at_least("finds-offsets", share, 0.9)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import streamlit as st
-
 from pages.position_embeddings import skew_figures as skew
 from pages.position_embeddings.offset_figures import index_figure, shaw_figure, table_figure
+from pages.position_embeddings.slideshow import Slideshow
 from pages.position_embeddings.tokens import ROUNDING, Asked
 from ui.chapter import Chapter
 from viz_core.lessons.position_embeddings.scheme_proofs import (
@@ -20,21 +19,26 @@ from viz_core.lessons.position_embeddings.schemes import BY_NAME
 def relative(chapter: Chapter, _asked: Asked) -> None:
     names = chapter.words.group("figure")
     chapter.heading("skew")
-    left, right = st.columns(2, gap="medium")
-    with left:
-        n = int(chapter.controls.slider("skew-n", 1, 12, 4))
-    with right:
-        step = int(chapter.controls.slider("step", 0, len(skew.STAGES) - 1, 0))
-    stage = skew.STAGES[step]
-    chapter.text(f"stage.{stage}", n=n, offsets=2 * n - 1, padded=2 * n, line=2 * n * n, extra=n - 1, rows=n + 1)
-    rows, columns = skew.skew_stages(n)[stage].shape
-    figure = skew.skew_figure(n, stage, names)
-    chapter.figure("skew", figure, n=n, stage=names[f"stage-{stage}"], rows=rows, columns=columns)
+    n = int(chapter.controls.slider("skew-n", 1, 12, 4))
+    slideshow = Slideshow(chapter.controls.key("step"), len(skew.STAGES) - 1)
+    slideshow.button(chapter.words("play"))
+    chapter.alone(lambda: _skew(chapter, n, slideshow), every=slideshow.every)
     with chapter.claims():
         chapter.claim("skew", skew_error(n), 0.0, n=n)
     chapter.heading("index")
     chapter.figure("table", table_figure(n, names), last=2 * n - 2, reach=n - 1)
     chapter.figure("index", index_figure(n, None, names), n=n, last=2 * n - 2)
+
+
+def _skew(chapter: Chapter, n: int, slideshow: Slideshow) -> None:
+    """One stage of the skew: slider, words and picture show the same one, while it plays too."""
+    names = chapter.words.group("figure")
+    slideshow.step()
+    stage = skew.STAGES[int(chapter.controls.slider("step", 0, len(skew.STAGES) - 1, 0))]
+    chapter.text(f"stage.{stage}", n=n, offsets=2 * n - 1, padded=2 * n, line=2 * n * n, extra=n - 1, rows=n + 1)
+    rows, columns = skew.skew_stages(n)[stage].shape
+    figure = skew.skew_figure(n, stage, names)
+    chapter.figure("skew", figure, n=n, stage=names[f"stage-{stage}"], rows=rows, columns=columns)
 
 
 def shaw(chapter: Chapter, asked: Asked) -> None:

@@ -9,16 +9,19 @@ from pages.position_embeddings.rotary_figures import decay_figure, pairs_figure
 from pages.position_embeddings.tokens import Asked
 from ui.chapter import Chapter
 from viz_core.lessons.position_embeddings.rotary_decay import (
+    mean_size,
+    rotary_bound,
     rotary_bound_ratio,
-    rotary_decay,
     rotary_products,
     rotary_shift_residual,
+    su_bound,
 )
 from viz_core.positional import (
     apply_rotary,
 )
 
 EXACT = 1e-9  # float64
+NEAR, FAR = (1, 50), (151, 200)  # distances, to tell whether products fade
 
 
 def rotary(chapter: Chapter, _asked: Asked) -> None:
@@ -35,19 +38,23 @@ def rotary(chapter: Chapter, _asked: Asked) -> None:
     chapter.figure("pairs", pairs_figure(m, n, d, base, names), m=m, n=n, pairs=min(d, 16) // 2)
     ones = torch.ones(d, dtype=torch.float64) * d**-0.5
     offsets = torch.arange(-200, 201)
-    products, bound = rotary_products(ones, ones, offsets, base), rotary_decay(offsets, d, base)
-    here = float(rotary_products(ones, ones, torch.tensor([n - m]), base))
+    products, bound = (of(ones, ones, offsets, base) for of in (rotary_products, rotary_bound))
+    chosen = torch.tensor([n - m])
+    here, above, su = (float(of(ones, ones, chosen, base)) for of in (rotary_products, rotary_bound, su_bound))
     chapter.text("product", m=m, n=n, offset=f"{n - m:+d}", product=f"{here:.6f}")
     chapter.figure(
         "decay",
         decay_figure(offsets.numpy(), products.numpy(), bound.numpy(), n - m, names),
         here=f"{here:.3f}",
-        far=f"{float(bound[-1]):.3f}",
+        bound=f"{above:.3f}",
+        su=f"{su:.3g}",
     )
+    near, far = (mean_size(products, offsets, *distances) for distances in (NEAR, FAR))
+    chapter.finding("fades", far < 0.8 * near, near=f"{near:.3f}", far=f"{far:.3f}")
     generator = torch.Generator().manual_seed(d)
     q, k = torch.randn(2, d, dtype=torch.float64, generator=generator)
     turned = apply_rotary(q.expand(1, 1, len(offsets), -1), offsets, base)
     with chapter.claims():
         chapter.claim("offset-only", rotary_shift_residual(q, k, offsets, base), EXACT)
-        chapter.claim("bound", rotary_bound_ratio(q, k, offsets, base), 1.0)
+        chapter.claim_at_most("bound", rotary_bound_ratio(q, k, offsets, base), 1.0 + EXACT)
         chapter.claim("length", float((turned.norm(dim=-1) - q.norm()).abs().max()), EXACT)

@@ -23,15 +23,18 @@ def decay_figure(
     here: int,
     labels: Labels,
 ) -> go.Figure:
-    """q . k by offset and the bound of Su 2021, each 1 at offset 0; the offset chosen is marked."""
+    """q . k by offset between its bound and the negative of it; the offset chosen is marked."""
     figure = go.Figure()
-    figure.add_scatter(
-        x=offsets,
-        y=bound.astype(np.float32),
-        name=labels["bound"],
-        line={"color": ACCENT, "dash": "dash"},
-        hovertemplate="%{y:.3f}",
-    )
+    for sign in (1, -1):
+        figure.add_scatter(
+            x=offsets,
+            y=(sign * bound).astype(np.float32),
+            name=labels["bound"],
+            legendgroup="bound",
+            showlegend=sign == 1,
+            line={"color": ACCENT, "dash": "dash"},
+            hovertemplate="%{y:.3f}",
+        )
     figure.add_scatter(
         x=offsets,
         y=products.astype(np.float32),
@@ -41,4 +44,4 @@ def decay_figure(
     )
     figure.add_vline(x=here, line={"color": KEYS, "width": 1.5})
     figure.update_layout(hovermode="x unified")
-    return lay_out(figure, labels["signed-offset"], labels["relative-product"], height=340)
+    return lay_out(figure, labels["signed-offset"], labels["product"], height=340)

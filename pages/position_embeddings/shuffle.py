@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import streamlit as st
 import torch
 
@@ -39,6 +41,10 @@ def shuffle(chapter: Chapter, asked: Asked) -> None:
     figure = residual_figure(residuals, ORDER_MATTERS, names["order-residual"], names)
     summary = ", ".join(f"{names[name]} {residual:.2g}" for name, residual in residuals.items())
     chapter.figure("order", figure, summary=summary)
+    blind = [name for name, residual in residuals.items() if residual <= ROUNDING]
+    least = min((residual for residual in residuals.values() if residual > ROUNDING), default=math.inf)
+    gap = least > 100 * max(residuals[name] for name in blind)
+    chapter.finding("gap", gap, blind=", ".join(names[name] for name in blind))
     with chapter.claims():
         for scheme in SCHEMES:
             if scheme.blind(asked.setting.sizes, order):

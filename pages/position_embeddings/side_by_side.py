@@ -5,8 +5,9 @@ from __future__ import annotations
 import streamlit as st
 
 from pages.position_embeddings.map_figures import scale_strip, small_maps
-from pages.position_embeddings.tokens import Asked
+from pages.position_embeddings.tokens import WHERE_TRAINED, Asked, link_to
 from ui.chapter import Chapter
+from viz_core.lessons.position_embeddings.order import is_striped
 from viz_core.lessons.position_embeddings.schemes import SCHEMES
 
 
@@ -14,6 +15,9 @@ def side_by_side(chapter: Chapter, asked: Asked) -> None:
     """A small map of every scheme on one colour scale, each with a way to open it."""
     names = chapter.words.group("figure")
     chapter.text("side-by-side")
+    chapter.text(f"trained-{asked.trained}", model=asked.model)
+    if asked.trained != "nothing":
+        link_to(WHERE_TRAINED[asked.trained])
     st.plotly_chart(
         scale_strip(asked.shown, names),
         key="figure-scale",
@@ -39,6 +43,9 @@ def side_by_side(chapter: Chapter, asked: Asked) -> None:
                 chapter.figure("small", figures[scheme.name], scheme=label, low=low, high=high)
                 st.caption(chapter.words(f"enters.{scheme.enters}"))
     chapter.look_for("side-by-side")
+    if len(asked.tokens.labels) > 1:
+        striped = [chapter.words(f"option.{name}") for name, values in maps.items() if is_striped(values)]
+        chapter.finding("stripes", bool(striped), striped=", ".join(striped))
 
 
 def _open(chapter: Chapter, name: str) -> None:

@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 import torch
 from jaxtyping import Float, Int
 
-from viz_core.figures.style import ACCENT, SIGNED_SCALE, Labels, lay_out
+from viz_core.figures.style import SIGNED_SCALE, Labels, lay_out
 from viz_core.positional import relative_to_absolute_steps
 
 STAGES = ("scores", "padded", "flattened", "extended", "reshaped", "result")
@@ -34,7 +34,7 @@ def offsets_of(entries: Int[np.ndarray, "rows columns"], num_tokens: int) -> Flo
 
 
 def skew_figure(num_tokens: int, stage: str, labels: Labels) -> go.Figure:
-    """One stage, and a button that plays them all.
+    """One stage.
 
     Every stage is drawn from its own upper left corner, at the same height of a row.
 
@@ -43,22 +43,13 @@ def skew_figure(num_tokens: int, stage: str, labels: Labels) -> go.Figure:
     """
     if stage not in STAGES:
         raise ValueError(f"stage: expected one of {', '.join(STAGES)}, got {stage!r}")
-    stages = skew_stages(num_tokens)
-    frames = [
-        go.Frame(
-            data=_traces(stages[name], num_tokens, labels),
-            layout=_frame_layout(stages[name], labels[f"stage-{name}"]),
-            name=name,
-        )
-        for name in STAGES
-    ]
-    shown = frames[STAGES.index(stage)]
-    figure = go.Figure(data=shown.data, frames=frames)
+    entries = skew_stages(num_tokens)[stage]
+    figure = go.Figure(_traces(entries, num_tokens, labels))
     height = 150 + (num_tokens + 1) * (38 if num_tokens <= 6 else 26)
     lay_out(figure, labels["column"], labels["row"], height=height)
-    figure.update_layout(shown.layout)
-    figure.update_yaxes(range=[num_tokens + 0.5, -0.5], showgrid=False)
-    return figure.update_layout(margin={"t": 44}, updatemenus=[_play_button(labels["play"])])
+    figure.update_layout(margin={"t": 44}, title=_title(labels[f"stage-{stage}"]))
+    figure.update_xaxes(range=[-0.5, entries.shape[1] - 0.5])
+    return figure.update_yaxes(range=[num_tokens + 0.5, -0.5], showgrid=False, tickvals=list(range(len(entries))))
 
 
 def _traces(entries: Int[np.ndarray, "rows columns"], num_tokens: int, labels: Labels) -> list[go.Heatmap]:
@@ -96,34 +87,6 @@ def _traces(entries: Int[np.ndarray, "rows columns"], num_tokens: int, labels: L
     return [padding, entry]
 
 
-def _frame_layout(entries: Int[np.ndarray, "rows columns"], title: str) -> go.Layout:
-    return go.Layout(
-        xaxis={"range": [-0.5, entries.shape[1] - 0.5]},
-        yaxis={"tickvals": list(range(len(entries)))},
-        title={
-            "text": title,
-            "font": {"size": 14},
-            "x": 0,
-            "xanchor": "left",
-            "xref": "paper",
-            "y": 0.98,
-            "yanchor": "top",
-        },
-    )
-
-
-def _play_button(label: str) -> dict[str, object]:
-    play = {"frame": {"duration": 1400, "redraw": True}, "transition": {"duration": 0}, "fromcurrent": False}
-    return {
-        "type": "buttons",
-        "x": 1.0,
-        "xanchor": "right",
-        "y": 0.0,
-        "yanchor": "top",
-        "pad": {"t": 34},  # beside the title of the axis, where nothing else is
-        "bgcolor": ACCENT,
-        "bordercolor": ACCENT,
-        "font": {"color": "#ffffff"},
-        "showactive": False,
-        "buttons": [{"label": label, "method": "animate", "args": [list(STAGES), play]}],
-    }
+def _title(text: str) -> dict[str, object]:
+    place = {"x": 0, "xanchor": "left", "xref": "paper", "y": 0.98, "yanchor": "top"}
+    return {"text": text, "font": {"size": 14}, **place}

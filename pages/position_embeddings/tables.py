@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import streamlit as st
 import torch
 
 from pages.position_embeddings.experiment_figures import similarity_figure
-from pages.position_embeddings.tokens import ROUNDING, Asked
+from pages.position_embeddings.tokens import ROUNDING, WHERE_TRAINED, Asked, link_to
 from ui.chapter import Chapter
-from ui.contents import page, page_file
 from viz_core.lessons.position_embeddings.learn_table import offset_share
 from viz_core.lessons.position_embeddings.scheme_proofs import (
     row_spread,
@@ -23,13 +21,14 @@ def sinusoidal(chapter: Chapter, asked: Asked) -> None:
     n, d = asked.setting.X.shape
     _similarity(chapter, "sinusoidal", sinusoidal_table(n, d))
     for name in ("sinusoidal-encoding", "relative-projection"):
-        if page_file(name).is_file():
-            st.page_link(page(name), icon=":material/arrow_forward:")
+        link_to(name)
 
 
 def learned(chapter: Chapter, asked: Asked) -> None:
+    """The table a shipped picture model has learned where there is one for the tokens, else a drawn one."""
+    chapter.text(f"table-{asked.trained}", model=asked.model)
+    link_to(WHERE_TRAINED[asked.trained])
     name = "fresh" if asked.setting.table is None else "shipped"
-    chapter.text(f"table-{name}")
     _similarity(chapter, name, learned_table(asked.setting))
 
 

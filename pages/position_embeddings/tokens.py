@@ -7,33 +7,48 @@ from dataclasses import dataclass
 
 import numpy as np
 import streamlit as st
-from torch import Tensor
 
 from ui.chapter import Chapter
+from ui.contents import page, page_file
 from ui.models import translator_if_any
 from ui.sentence import type_sentence
 from viz_core.figures.raster import weights_image
-from viz_core.lessons.position_embeddings.picture_tokens import picture, picture_tokens, shipped_position_table
+from viz_core.lessons.position_embeddings.picture_tokens import (
+    LearnedTable,
+    picture,
+    picture_tokens,
+    shipped_position_table,
+)
 from viz_core.lessons.position_embeddings.schemes import Scheme
 from viz_core.lessons.position_embeddings.setting import Setting, Sizes
 from viz_core.models.vit import resize_grid
+from viz_core.pretrained import Translator
 from viz_core.pretrained.token_vectors import Tokens, sentence_tokens
 
 MODEL = "transformer-en-fr"
 WIDTH = 256  # of tokens without the model, and of pictures; the model's own is the same
 MOST_TOKENS = 64
 HEADS = (1, 2, 4, 8)
+# The chapter about the model that has learned what is shown, by what that is.
+WHERE_TRAINED = {"words": "transformer", "table": "vision-transformer", "nothing": "vision-transformer"}
 ROUNDING = 1e-5  # what float32 may lose in sums of a few hundred terms
 
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """The tokens and the layer the reader asks to see, the opened head, and what of it is shown."""
+    """The tokens and the layer the reader asks to see, the opened head, and what of it is shown.
+
+    Attributes:
+        trained: what of all this some shipped model has learned: the "words", the "table" of positions, or "nothing".
+        model: what that model is called.
+    """
 
     tokens: Tokens
     setting: Setting
     head: int
     shown: str
+    trained: str
+    model: str
 
     def shown_map(self, scheme: Scheme) -> np.ndarray:
         """What is shown of a scheme, for the opened head."""
@@ -49,7 +64,8 @@ def ask(chapter: Chapter) -> Asked | None:
         with first:
             source = controls.choice("source", ("sentence", "one-word", "picture"), "sentence")
         with second:
-            tokens = _picture(chapter) if source == "picture" else _sentence(chapter)
+            model = None if source == "picture" else translator_if_any(MODEL)
+            tokens = _picture(chapter) if source == "picture" else _sentence(chapter, model)
         with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
             shown = controls.choice("show", ("added", "scores", "weights"), "added")
             heads = controls.choice("heads", HEADS, 8)
@@ -66,16 +82,18 @@ def ask(chapter: Chapter) -> Asked | None:
         tokens = tokens.one_word()
     n, d = tokens.X.shape
     sizes = Sizes(n, d, heads, tokens.height, tokens.width, per_head=per_head)
-    table = shipped_table() if source == "picture" else None
-    if table is not None:
-        side = math.isqrt(len(table))
-        table = resize_grid(table, (side, side), (tokens.height, tokens.width))
-    return Asked(tokens, Setting(tokens.X, sizes, table, seed), head, shown)
+    learned = shipped_table() if source == "picture" else None
+    if learned is not None:
+        side = math.isqrt(len(learned.positions))
+        table = resize_grid(learned.positions, (side, side), (tokens.height, tokens.width))
+        return Asked(tokens, Setting(tokens.X, sizes, table, seed), head, shown, "table", learned.model)
+    trained = ("nothing", "") if model is None else ("words", model.card.title)
+    return Asked(tokens, Setting(tokens.X, sizes, seed=seed), head, shown, *trained)
 
 
-def _sentence(chapter: Chapter) -> Tokens:
+def _sentence(chapter: Chapter, model: Translator | None) -> Tokens:
     """The shipped translator's tokens; without it words with random vectors do as well."""
-    return sentence_tokens(type_sentence(chapter), MOST_TOKENS, WIDTH, translator_if_any(MODEL))
+    return sentence_tokens(type_sentence(chapter), MOST_TOKENS, WIDTH, model)
 
 
 def _picture(chapter: Chapter) -> Tokens:
@@ -85,11 +103,17 @@ def _picture(chapter: Chapter) -> Tokens:
         width = int(chapter.controls.slider("width", 1, 8, 7))
     shown.image(weights_image(picture(height, width), side=240, root=False), alt=chapter.words("alt.picture"))
     table = shipped_table()
-    return picture_tokens(height, width, WIDTH if table is None else table.shape[1])
+    return picture_tokens(height, width, WIDTH if table is None else table.positions.shape[1])
+
+
+def link_to(chapter: str) -> None:
+    """A link to a chapter, where it exists."""
+    if page_file(chapter).is_file():
+        st.page_link(page(chapter), icon=":material/arrow_forward:")
 
 
 @st.cache_resource(max_entries=1, show_spinner=False)
-def shipped_table() -> Tensor | None:
+def shipped_table() -> LearnedTable | None:
     """The learned positions of the shipped picture model, where one ships whose width all numbers of heads divide."""
     table = shipped_position_table()
-    return table if table is not None and table.shape[1] % (2 * max(HEADS)) == 0 else None
+    return table if table is not None and table.positions.shape[1] % (2 * max(HEADS)) == 0 else None

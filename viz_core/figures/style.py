@@ -34,6 +34,16 @@ def lay_out(figure: go.Figure, x: str, y: str, height: int = 360) -> go.Figure:
     return figure
 
 
+def log_ticks(low: float, high: float) -> list[float]:
+    """Ticks for a logarithmic axis, 1, 2 and 5 times powers of ten, that lie around and between two positive numbers.
+
+    To be written in full: of ticks between powers plotly writes the first digit alone, "2" for 0.02.
+    """
+    powers = range(math.floor(math.log10(low)), math.floor(math.log10(high)) + 2)
+    ticks = [float(f"{digit}e{power}") for power in powers for digit in (1, 2, 5)]
+    return [tick for tick in ticks if low / 3 < tick < 3 * high]
+
+
 def mark_on_log_axis(figure: go.Figure, x: float, label: str) -> go.Figure:
     """A dotted line at x, named, where the horizontal axis is logarithmic (plotly puts such a name at 10^x)."""
     figure.add_vline(x=x, line={"color": "rgba(128,128,128,0.8)", "dash": "dot"})

@@ -97,8 +97,8 @@ def test_a_picture_is_a_grid_of_any_height_and_width(open_page: OpenPage) -> Non
     app = open_at(open_page, source="picture", height=2, width=6)
     table = shipped_position_table()
     assert table is not None, "patches are as wide as the shipped picture model's"
-    tokens = picture_tokens(2, 6, table.shape[1])
-    s = Setting(tokens.X, Sizes(12, table.shape[1], 8, 2, 6))
+    tokens = picture_tokens(2, 6, table.positions.shape[1])
+    s = Setting(tokens.X, Sizes(12, table.positions.shape[1], 8, 2, 6))
     expected = BY_NAME["relative-2d"].position_scores(s)[0].numpy()
     np.testing.assert_allclose(small_maps(app)["relative-2d"], expected, atol=1e-5)
 
@@ -284,7 +284,7 @@ def test_a_shipped_picture_models_table_is_used_for_pictures(no_checkpoints: Pat
     table = torch.randn(1, 50, 64)
     save_file({"pos_embedding": table}, str(folder / "model.safetensors"))
     app = open_at(open_page, source="picture", height=7, width=7, section=CLOSER, scheme="Learned")
-    assert "the shipped picture model has learned" in texts(app)
+    assert "table that a picture model that ships, A ViT, has learned" in texts(app)
     tokens = picture_tokens(7, 7, 64)
     s = Setting(tokens.X, Sizes(49, 64, 8, 7, 7), table[0, 1:])
     drawn = array(figures(app)[-1]["data"][0]["z"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -26,6 +27,11 @@ def offset_spread(scores: Float[Tensor, "*batch n n"]) -> float:
     0 where every offset has one score, wherever in the sequence it is found.
     """
     return float(max((d.amax(-1) - d.amin(-1)).max() for d in _diagonals(scores)))
+
+
+def is_striped(scores: Float[np.ndarray, "n n"]) -> bool:
+    """Whether every offset has one score, up to what float32 loses in sums of a few hundred terms."""
+    return offset_spread(torch.from_numpy(scores)) <= 1e-5 * (1 + float(np.abs(scores).max()))
 
 
 def offset_contrast(scores: Float[Tensor, "*batch n n"]) -> float:

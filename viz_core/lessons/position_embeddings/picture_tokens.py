@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -46,8 +47,15 @@ def picture(height: int, width: int) -> Float[np.ndarray, "rows columns"]:
     return np.clip(np.where(y > 0.62, waves, sky + 0.75 * sun), 0, 1).astype(np.float32)
 
 
-def shipped_position_table(folder: Path | None = None) -> Float[Tensor, "positions d"] | None:
-    """The learned positions of the first picture model that ships, without its class token; None where none ships.
+class LearnedTable(NamedTuple):
+    """The positions that a picture model has learned, without its class token, and what the model is called."""
+
+    model: str
+    positions: Float[Tensor, "positions d"]
+
+
+def shipped_position_table(folder: Path | None = None) -> LearnedTable | None:
+    """The table of the first picture model that ships; None where none ships.
 
     A checkpoint that cannot be read counts as none: whoever opens that model is told so there.
     """
@@ -56,7 +64,7 @@ def shipped_position_table(folder: Path | None = None) -> Float[Tensor, "positio
         try:
             with safe_open(root / card.name / "model.safetensors", framework="pt") as tensors:
                 if "pos_embedding" in tensors.keys():  # noqa: SIM118  not a dict
-                    return tensors.get_tensor("pos_embedding")[0, 1:].float()
+                    return LearnedTable(card.title, tensors.get_tensor("pos_embedding")[0, 1:].float())
         except (OSError, SafetensorError):
             continue
     return None

@@ -60,6 +60,12 @@ def collapse_curves(
     return {name: torch.tensor(curve, dtype=torch.float64) for name, curve in curves.items()}
 
 
+def layers_until_alike(curve: Float[Tensor, "layers"], distance: float = 1e-12) -> int | None:
+    """After how many layers the rows are equal, to about the rounding of float64; None where they never are."""
+    alike = (curve <= distance).nonzero()
+    return int(alike[0]) if len(alike) else None
+
+
 def largest_ratio(curve: Float[Tensor, "layers"]) -> float:
     """The largest distance after a layer over that before it, while there is more than rounding to measure."""
     before, after = curve[:-1], curve[1:]

@@ -19,36 +19,38 @@ def rotary_products(
     return (keys @ query.transpose(-2, -1))[0, 0, :, 0]
 
 
-def rotary_decay(offsets: Real[Tensor, "n"], num_hiddens: int, base: float = 10000.0) -> Float[Tensor, "n"]:
-    """The bound on |q_m . k_n| by distance, 1 at distance 0 (Su 2021, section 3.4.3 and figure 2).
+def rotary_bound(
+    q: Float[Tensor, "d"], k: Float[Tensor, "d"], offsets: Real[Tensor, "n"], base: float = 10000.0
+) -> Float[Tensor, "n"]:
+    """A bound on |q_m . k_n| by offset: sum over j = 0 .. d/2 - 1 of |h_(j+1) - h_j| |S_(j+1)|.
 
-    By Abel's summation |q_m . k_n| is at most a constant of q and k times
-
-        sum over j = 1 .. d/2 of |S_j|,   S_j = sum over i < j of exp(1j offset omega_i),
-
-    here divided by its value (d/2)(d/2 + 1)/2 at offset 0.
-
-    Raises:
-        ValueError: if num_hiddens is odd or < 1.
+    With the pairs as complex numbers, h_j = q_j conj(k_j), h_(d/2) = 0 and S_j = sum over i < j of
+    exp(1j offset omega_i), Abel's summation writes q_m . k_n as the real part of -sum (h_(j+1) - h_j) S_(j+1); no
+    term is larger than its modulus (Su 2021, section 3.4.3).
     """
-    if num_hiddens < 1 or num_hiddens % 2:
-        raise ValueError(f"num_hiddens: expected an even number, got {num_hiddens}")
-    pairs = num_hiddens // 2
-    return _partial_sums(offsets, num_hiddens, base) / (pairs * (pairs + 1) / 2)
+    steps, sums = _abel_terms(q, k, offsets, base)
+    return (sums * steps).sum(dim=-1)
+
+
+def su_bound(
+    q: Float[Tensor, "d"], k: Float[Tensor, "d"], offsets: Real[Tensor, "n"], base: float = 10000.0
+) -> Float[Tensor, "n"]:
+    """The coarser bound that Su 2021, section 3.4.3, ends with: max |h_(j+1) - h_j| times the sum of |S_(j+1)|."""
+    steps, sums = _abel_terms(q, k, offsets, base)
+    return sums.sum(dim=-1) * steps.max()
 
 
 def rotary_bound_ratio(
     q: Float[Tensor, "d"], k: Float[Tensor, "d"], offsets: Real[Tensor, "n"], base: float = 10000.0
 ) -> float:
-    """The largest |q_m . k_n| / bound over these offsets: at most 1 (Su 2021, section 3.4.3).
+    """The largest |q_m . k_n| / `rotary_bound` over these offsets: at most 1."""
+    return float((rotary_products(q, k, offsets, base).abs() / rotary_bound(q, k, offsets, base)).max())
 
-    With h_j = q_j conj(k_j) for the pairs as complex numbers and h_(d/2) = 0, the bound is
-    max over j of |h_(j+1) - h_j| times the sum of |S_j| that `rotary_decay` shows.
-    """
-    h = torch.view_as_complex(q.reshape(-1, 2)) * torch.view_as_complex(k.reshape(-1, 2)).conj()
-    constant = torch.cat([h, h.new_zeros(1)]).diff().abs().max()
-    bound = constant * _partial_sums(offsets, len(q), base)
-    return float((rotary_products(q, k, offsets, base).abs() / bound).max())
+
+def mean_size(products: Float[Tensor, "n"], offsets: Real[Tensor, "n"], nearest: int, farthest: int) -> float:
+    """Mean of |q_m . k_n| over the offsets whose distance is from `nearest` to `farthest`."""
+    distance = offsets.abs()
+    return float(products[(distance >= nearest) & (distance <= farthest)].abs().mean())
 
 
 def rotary_shift_residual(
@@ -59,7 +61,11 @@ def rotary_shift_residual(
     return float((here - there).abs().max())
 
 
-def _partial_sums(offsets: Real[Tensor, "n"], num_hiddens: int, base: float) -> Float[Tensor, "n"]:
-    """sum over j = 1 .. d/2 of |S_j|."""
-    angles = offsets.double()[:, None] * angular_frequencies(num_hiddens, base)
-    return torch.polar(torch.ones_like(angles), angles).cumsum(dim=-1).abs().sum(dim=-1)
+def _abel_terms(
+    q: Float[Tensor, "d"], k: Float[Tensor, "d"], offsets: Real[Tensor, "n"], base: float
+) -> tuple[Float[Tensor, "pairs"], Float[Tensor, "n pairs"]]:
+    """|h_(j+1) - h_j| and |S_(j+1)| for j = 0 .. d/2 - 1."""
+    h = torch.view_as_complex(q.reshape(-1, 2)) * torch.view_as_complex(k.reshape(-1, 2)).conj()
+    angles = offsets.double()[:, None] * angular_frequencies(len(q), base)
+    sums = torch.polar(torch.ones_like(angles), angles).cumsum(dim=-1)
+    return torch.cat([h, h.new_zeros(1)]).diff().abs(), sums.abs()

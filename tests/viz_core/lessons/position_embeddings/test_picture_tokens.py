@@ -58,11 +58,12 @@ def test_the_table_of_a_shipped_picture_model_is_found(tmp_path: Path) -> None:
     write_model(tmp_path, "vit", {"pos_embedding": table.half()})
     found = shipped_position_table(tmp_path)
     assert found is not None
-    torch.testing.assert_close(found, table[0, 1:].half().float())
+    assert found.model == "vit"
+    torch.testing.assert_close(found.positions, table[0, 1:].half().float())
 
 
 def test_the_table_comes_out_of_a_checkpoint_as_training_writes_it(tmp_path: Path) -> None:
     write_tiny_vit(tmp_path, GREY)
     found = shipped_position_table(tmp_path)
     assert found is not None
-    assert torch.equal(found, load_classifier(GREY, "cpu", tmp_path).model.pos_embedding[0, 1:])
+    assert torch.equal(found.positions, load_classifier(GREY, "cpu", tmp_path).model.pos_embedding[0, 1:])

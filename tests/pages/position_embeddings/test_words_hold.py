@@ -1,0 +1,182 @@
+"""What the position-embeddings chapter says of its pictures, held against what was drawn."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from streamlit.testing.v1 import AppTest
+
+from pages.position_embeddings import slideshow
+from pages.position_embeddings.skew_figures import STAGES, offsets_of, skew_stages
+from tests.pages.reading import charts, drawn, finding, number, one_line, stands
+from viz_core.lessons.position_embeddings.rank_collapse import collapse_curves, layers_until_alike
+from viz_core.pretrained import available
+
+OpenPage = Callable[..., AppTest]
+CLOSER, EXPERIMENTS = "One scheme, closer", "Three experiments"
+
+
+def opened(open_page: OpenPage, **asked: object) -> AppTest:
+    app = open_page("position-embeddings", **{f"pe-{name.replace('_', '-')}": str(v) for name, v in asked.items()})
+    stands(app)
+    return app
+
+
+@pytest.mark.parametrize("shown", ["what positions add", "scores", "weights"])
+@pytest.mark.parametrize("source", ["sentence", "one word", "picture"])
+def test_of_all_schemes_side_by_side(open_page: OpenPage, source: str, shown: str) -> None:
+    """The maps named are those with one value along each diagonal, and no others."""
+    app = opened(open_page, source=source, show=shown)
+    striped = []
+    for alt, traces in charts(app, "small"):
+        values = traces[0]["z"]
+        spread = max(np.ptp(values.diagonal(k)) for k in range(1 - len(values), len(values)))
+        if spread <= 1e-5 * (1 + np.abs(values).max()):
+            striped.append(alt.split(":")[0])
+    if finding(app, "One value for each offset", "No map here has one value for each offset"):
+        assert f"is in these maps: {', '.join(striped)}." in one_line(app)
+        assert shown != "what positions add" or {"ALiBi", "T5 buckets"} <= set(striped)
+    else:
+        assert not striped
+
+
+@pytest.mark.parametrize("scheme", ["Learned", None])
+@pytest.mark.parametrize(("source", "task"), [("sentence", "translation"), ("picture", "classification")])
+def test_of_what_is_trained(open_page: OpenPage, source: str, task: str, scheme: str | None) -> None:
+    """Models ship, so it is said which of them has learned what is shown, with a way to its chapter."""
+    app = opened(open_page, source=source, **({"section": CLOSER, "scheme": scheme} if scheme else {}))
+    assert any(f"ships, {card.title}" in one_line(app) for card in available(task=task))
+    assert "No picture model ships" not in one_line(app)
+    assert "Nothing" not in one_line(app)
+    links = [link.proto.page for link in app.get("page_link")]
+    assert ("transformer" if source == "sentence" else "vision-transformer") in links
+
+
+def test_without_models_nothing_is_trained(no_checkpoints: object, open_page: OpenPage) -> None:
+    assert "Nothing in these maps is trained" in one_line(opened(open_page, text="one two"))
+    app = opened(open_page, source="picture", section=CLOSER, scheme="Learned")
+    assert "No shipped model could be read, so this table is freshly drawn" in one_line(app)
+
+
+@pytest.mark.parametrize(("m", "n", "d", "base"), [(0, 100, 64, 10_000), (8, 3, 4, 2), (50, 0, 128, 1_000_000)])
+def test_of_rotary(open_page: OpenPage, m: int, n: int, d: int, base: int) -> None:
+    app = opened(open_page, section=CLOSER, scheme="Rotary", m=m, key_position=n, d=d, base=base)
+    above, below, products = drawn(app, "decay")
+    assert (products["y"] <= above["y"] + 1e-6).all()
+    assert (products["y"] >= below["y"] - 1e-6).all()
+    assert number(app, "hands; that is") == pytest.approx(above["y"][list(above["x"]).index(n - m)], abs=6e-4)
+    sizes, distance = np.abs(products["y"]), np.abs(products["x"])
+    near, far = (sizes[(distance >= low) & (distance <= high)].mean() for low, high in ((1, 50), (151, 200)))
+    assert finding(app, "It fades with distance", "it hardly fades") == (far < 0.8 * near)
+
+
+@pytest.mark.parametrize(("both", "buckets", "most"), [("true", 32, 128), ("false", 32, 128), ("true", 64, 256)])
+def test_of_t5(open_page: OpenPage, both: str, buckets: int, most: int) -> None:
+    """`max_distance` is not the largest distance told apart: at T5's 128 the last bucket begins at 91."""
+    app = opened(open_page, section=CLOSER, scheme="T5 buckets", bidirectional=both, buckets=buckets, max_distance=most)
+    before, after = drawn(app, "buckets")
+    last = number(app, "the last bucket begins at **")
+    assert last == min(-before["x"][before["y"] == max(before["y"])])
+    assert last == 91 or (both, buckets, most) != ("true", 32, 128)
+    alone = [bucket for bucket, count in Counter(before["y"].tolist()).items() if count == 1]
+    assert number(app, "each of the") == len(alone)
+    assert finding(app, "Steep near 0", "a decoder never looks at them") == (len(set(after["y"])) > 1)
+
+
+@pytest.mark.parametrize(("heads", "head"), [(8, 1), (1, 1), (16, 16)])
+def test_of_alibi(open_page: OpenPage, heads: int, head: int) -> None:
+    app = opened(open_page, section=CLOSER, scheme="ALiBi", alibi_heads=heads, alibi_head=head)
+    slope = -drawn(app, "penalty")[0]["z"][0, 1]
+    assert math.exp(-slope * number(app, "of a weight halves every")) == pytest.approx(0.5, abs=0.01)
+
+
+@pytest.mark.parametrize(("heads", "per_head"), [(8, "false"), (1, "false"), (8, "true")])
+def test_of_costs(open_page: OpenPage, heads: int, per_head: str) -> None:
+    app = opened(open_page, section="Cost and reach", cost_heads=heads, per_head=per_head)
+    parameters = dict(zip(app.dataframe[0].value["scheme"], app.dataframe[0].value["parameters"], strict=True))
+    cheap = finding(app, "its vectors are only as wide as one head", "no saving")
+    assert cheap == (parameters["Relative, 1-D"] < parameters["Learned"])
+    assert number(app, "Relative, 1-D* learns") == parameters["Relative, 1-D"]
+
+
+@pytest.mark.parametrize("backwards", ["false", "true"])
+@pytest.mark.parametrize("text", ["The cat that saw the cat is the cat.", "one two"])
+def test_of_shuffled_words(open_page: OpenPage, text: str, backwards: str) -> None:
+    app = opened(open_page, section="Shuffle the words", text=text, backwards=backwards)
+    bars = drawn(app, "order")[0]
+    residuals = dict(zip(bars["y"], map(float, bars["text"]), strict=True))
+    blind = [name for name in reversed(residuals) if residuals[name] <= 1e-5]
+    assert f"At rounding error: {', '.join(blind)}." in one_line(app)
+    least = min(residual for name, residual in residuals.items() if name not in blind)
+    gap = "more than a hundred times as large" in one_line(app)
+    assert gap == (least > 100 * max(residuals[name] for name in blind))
+
+
+@pytest.mark.parametrize("depth", [1, 6, 48])
+def test_of_deep_stacks(open_page: OpenPage, depth: int) -> None:
+    app = opened(open_page, section=EXPERIMENTS, depth=depth)
+    alone, mlp, skip, both = (trace["y"] for trace in drawn(app, "collapse"))
+    alike = np.flatnonzero(alone <= 1e-12)
+    if finding(app, "With attention alone every token is the same", "do not yet make every token the same"):
+        assert alike[0] == number(app, "every token is the same after")
+    else:
+        assert not len(alike)
+    said = re.search(
+        r"distance is (\S+) with attention alone, (\S+) with a.*?, (\S+) with skip.*?, (\S+) with both", one_line(app)
+    )
+    assert said
+    for number_said, curve in zip(said.groups(), (alone, mlp, skip, both), strict=True):
+        assert float(number_said) == pytest.approx(curve[-1], rel=0.06)
+
+
+@pytest.mark.parametrize(("n", "heads", "seed"), [(2, 1, 0), (9, 8, 1), (40, 4, 2)])
+def test_enough_attention_alone_makes_all_tokens_the_same(n: int, heads: int, seed: int) -> None:
+    """What the page promises where its stack is not deep enough to show it."""
+    X = torch.randn(n, 64, generator=torch.Generator().manual_seed(seed))
+    assert layers_until_alike(collapse_curves(X, 48, heads, seed)["attention"]) is not None
+
+
+@pytest.mark.parametrize("source", ["sentence", "picture"])
+def test_of_one_word_everywhere(open_page: OpenPage, source: str) -> None:
+    app = opened(open_page, section=EXPERIMENTS, exercise="3 · a vector for each offset", source=source)
+    bars = drawn(app, "spread")[0]
+    spreads = dict(zip(bars["y"], map(float, bars["text"]), strict=True))
+    one_score = [name for name in reversed(spreads) if spreads[name] <= 1e-5]
+    assert f"One offset, one score: {', '.join(one_score)}." in one_line(app)
+
+
+def test_of_learning(open_page: OpenPage) -> None:
+    app = opened(open_page, section=EXPERIMENTS, exercise="2 · a learnable encoding", steps=500)
+    app.button(key="pe-train").click().run()
+    losses, sinusoids, none = (trace["y"] for trace in drawn(app, "loss"))
+    assert number(app, "begins at a loss of") == pytest.approx(losses[0], abs=6e-5)
+    assert number(app, "with no positions it is") == pytest.approx(none[0], abs=6e-5)
+    below = finding(app, "It is below the sinusoids", "It is not below the sinusoids")
+    assert below == (number(app, "steps the loss is **") < sinusoids[0])
+
+
+def test_playing_moves_slider_words_and_picture_together(open_page: OpenPage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once each time it looks, a step; at the last one it stops, and so it does where someone takes the slider."""
+    monkeypatch.setattr(slideshow, "SECONDS", 0.0)
+    app = opened(open_page, section=CLOSER, step=4)
+
+    def shows(step: int) -> bool:
+        entries = drawn(app, "skew")[1]["z"]
+        same = np.array_equal(entries, offsets_of(skew_stages(4)[STAGES[step]], 4), equal_nan=True)
+        return same and f"**Step {step}" in one_line(app) and app.slider(key="pe-step").value == step
+
+    app.button(key="pe-step-play").click().run()
+    for step in range(1, 6):
+        assert shows(step)
+        app.run()
+    assert shows(5)  # the end: it stays
+    app.button(key="pe-step-play").click().run()
+    app.slider(key="pe-step").set_value(4).run()
+    app.run()
+    assert shows(4)
