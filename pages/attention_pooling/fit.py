@@ -26,14 +26,17 @@ def readout(chapter: Chapter, pooling: Pooling) -> None:
         chapter.text("readout.none", **values)
         return
     heaviest = int(weights.argmax())
+    reached = int((weights > 0).sum())
     chapter.text(
         "readout",
         answer=f"{answer:.4f}",
-        reached=int((weights > 0).sum()),
+        reached=reached,
         largest=f"{float(weights[heaviest]):.4f}",
         key=f"{float(fit.x_train[heaviest]):.3f}",
         **values,
     )
+    if pooling.kernel == "gaussian" and reached < pooling.n:
+        st.caption(chapter.words("too-small", missed=pooling.n - reached))
 
 
 def picture(chapter: Chapter, pooling: Pooling) -> tuple[go.Figure, Fit]:
@@ -50,12 +53,12 @@ def picture(chapter: Chapter, pooling: Pooling) -> tuple[go.Figure, Fit]:
         width=f"{pooling.width:g}",
         query=f"{pooling.query:.2f}",
         answer=chapter.words("no-answer") if np.isnan(answer) else f"{answer:.3f}",
-        error=f"{float((fit.y_hat - fit.truth).square().nanmean()):.3f}",
     )
+    chapter.finding("fit", not np.isnan(fit.error), error=f"{fit.error:.3f}", queries=len(fit.x_val))
     gaps = fit.x_val[fit.y_hat.isnan()]
     if len(gaps):
-        share = f"{len(gaps) / len(fit.x_val):.0%}"
-        words = chapter.words("gaps", low=f"{float(gaps[0]):.2f}", high=f"{float(gaps[-1]):.2f}", share=share)
+        ends = {"low": f"{float(gaps[0]):.2f}", "high": f"{float(gaps[-1]):.2f}"}
+        words = chapter.words("gaps", count=len(gaps), queries=len(fit.x_val), **ends)
         st.caption(f":material/info: {words}")
     return figure, fit
 

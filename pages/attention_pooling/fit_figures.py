@@ -34,6 +34,21 @@ class Fit:
     y_hat: Float[Tensor, "val"]
     weights: Float[Tensor, "val train"]
 
+    @property
+    def error(self) -> float:
+        """Mean squared distance from the truth, over the queries that reach a key; NaN where none does."""
+        return float((self.y_hat - self.truth).square().nanmean())
+
+    @property
+    def reaches_all(self) -> bool:
+        """Whether every query has a weight above 0, as float64 has it, on every key."""
+        return bool((self.weights > 0).all())
+
+    @property
+    def largest(self) -> float:
+        """The largest weight of a query, mean over those that reach a key."""
+        return float(self.weights[~self.y_hat.isnan()].amax(dim=1).mean())
+
 
 def fit_figure(fit: Fit, query: float, at_query: float, weights: Float[Tensor, "train"], labels: Labels) -> go.Figure:
     """The fit beside the truth; below, on the same axis, the weights of one query on every key.
@@ -101,8 +116,8 @@ def map_figure(fit: Fit, labels: Labels) -> go.Figure:
     return figure.update_yaxes(autorange="reversed", showgrid=False, zeroline=False)
 
 
-def panels_figure(fits: Sequence[Fit], labels: Labels) -> go.Figure:
-    """Fits side by side, each above its map of weights."""
+def panels_figure(fits: Sequence[Fit], maps: Sequence[Fit], labels: Labels) -> go.Figure:
+    """Fits side by side, each above a map of its weights, for which fewer queries will do."""
     figure = make_subplots(
         rows=2,
         cols=len(fits),
@@ -111,7 +126,7 @@ def panels_figure(fits: Sequence[Fit], labels: Labels) -> go.Figure:
         horizontal_spacing=0.02,
         vertical_spacing=0.14,
     )
-    for col, fit in enumerate(fits, start=1):
+    for col, (fit, shown) in enumerate(zip(fits, maps, strict=True), start=1):
         _add_curves(figure, fit, labels, col == 1, row=1, col=col)
         figure.add_scatter(
             x=to_array(fit.x_train),
@@ -125,7 +140,7 @@ def panels_figure(fits: Sequence[Fit], labels: Labels) -> go.Figure:
             row=1,
             col=col,
         )
-        figure.add_trace(_weights_map(fit, labels, showscale=False), row=2, col=col)
+        figure.add_trace(_weights_map(shown, labels, showscale=False), row=2, col=col)
     lay_out(figure, "", "", 560)
     figure.update_xaxes(nticks=4)
     figure.update_xaxes(row=1, range=[0, 5], zeroline=False)

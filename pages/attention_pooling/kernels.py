@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
+from itertools import pairwise
 
 import streamlit as st
 
 from pages.attention_pooling.fit_figures import Fit, panels_figure
 from pages.attention_pooling.kernel_figures import kernels_figure
-from pages.attention_pooling.pooling import MAP_QUERIES, Pooling, kernel_name, labels
+from pages.attention_pooling.pooling import CURVE_QUERIES, MAP_QUERIES, Pooling, kernel_name, labels
 from ui.chapter import Chapter
 from viz_core.attention.kernels import KERNELS
 
@@ -23,6 +25,8 @@ def kernels(chapter: Chapter, pooling: Pooling) -> None:
         width=f"{pooling.width:g}",
         chosen=kernel_name(chapter, pooling.kernel),
     )
+    reaching = [kernel_name(chapter, name) for name in KERNELS if _with(pooling, name).fit(CURVE_QUERIES).reaches_all]
+    chapter.finding("reach", bool(reaching), kernels=", ".join(reaching), width=f"{pooling.width:g}")
 
 
 def widths(chapter: Chapter, pooling: Pooling) -> None:
@@ -30,26 +34,40 @@ def widths(chapter: Chapter, pooling: Pooling) -> None:
     if pooling.kernel == "constant":
         st.caption(chapter.words("constant"))
     title = chapter.words("figure.width-title")
-    fits = [replace(pooling, width=width).fit(MAP_QUERIES, title.format(width=f"{width:g}")) for width in BOOK_WIDTHS]
+    titled = {title.format(width=f"{width:g}"): replace(pooling, width=width) for width in BOOK_WIDTHS}
+    fits = [each.fit(CURVE_QUERIES, name) for name, each in titled.items()]
     chapter.figure(
         "widths",
-        panels_figure(fits, labels(chapter)),
+        panels_figure(fits, _maps(titled), labels(chapter)),
         kernel=kernel_name(chapter, pooling.kernel),
         errors=", ".join(_error(chapter, fit) for fit in fits),
     )
+    largest = [fit.largest for fit in fits]
+    falling = all(wide < narrow for narrow, wide in pairwise(largest))
+    chapter.finding("spread", falling, largest=", ".join(f"{each:.3f}" for each in largest))
 
 
 def every_kernel(chapter: Chapter, pooling: Pooling) -> None:
     """All kernels at the reader's width side by side."""
-    fits = [replace(pooling, kernel=name).fit(MAP_QUERIES, kernel_name(chapter, name)) for name in KERNELS]
+    titled = {kernel_name(chapter, name): _with(pooling, name) for name in KERNELS}
+    fits = {name: each.fit(CURVE_QUERIES, name) for name, each in titled.items()}
     chapter.figure(
         "every-kernel",
-        panels_figure(fits, labels(chapter)),
+        panels_figure(list(fits.values()), _maps(titled), labels(chapter)),
         width=f"{pooling.width:g}",
-        errors=", ".join(_error(chapter, fit) for fit in fits),
+        errors=", ".join(_error(chapter, fit) for fit in fits.values()),
+        mean=f"{float(fits[kernel_name(chapter, 'constant')].y_train.mean()):.3f}",
     )
 
 
+def _with(pooling: Pooling, kernel: str) -> Pooling:
+    return replace(pooling, kernel=kernel)
+
+
+def _maps(titled: dict[str, Pooling]) -> list[Fit]:
+    return [each.fit(MAP_QUERIES, name) for name, each in titled.items()]
+
+
 def _error(chapter: Chapter, fit: Fit) -> str:
-    error = (fit.y_hat - fit.truth).square().nanmean()
-    return chapter.words("error-of", fit=fit.name, error=f"{float(error):.3f}")
+    error = chapter.words("no-answer") if math.isnan(fit.error) else f"{fit.error:.3f}"
+    return chapter.words("error-of", fit=fit.name, error=error)

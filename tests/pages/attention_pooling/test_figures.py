@@ -74,7 +74,7 @@ def test_the_map_has_a_row_for_a_query() -> None:
 
 def test_panels_share_one_legend() -> None:
     fits = [fit(gaussian(width), f"width {width}") for width in (0.1, 0.2, 0.5, 1.0)]
-    figure = panels_figure(fits, LABELS)
+    figure = panels_figure(fits, fits, LABELS)
     assert [note.text for note in figure.layout.annotations] == [f.name for f in fits]
     assert sum(trace.showlegend is True for trace in figure.data) == 3
     maps = [trace for trace in figure.data if trace.type == "heatmap"]

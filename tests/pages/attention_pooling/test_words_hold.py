@@ -1,0 +1,91 @@
+"""What the pooling chapter says of its pictures, held against what was drawn and against many draws."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+from streamlit.testing.v1 import AppTest
+
+from tests.pages.reading import drawn, finding, number, one_line, stands
+from viz_core.attention.kernels import KERNELS
+from viz_core.lessons.attention_pooling.kernel_width import learn_width
+from viz_core.lessons.attention_pooling.noisy_points import noisy_points
+
+OpenPage = Callable[..., AppTest]
+NAMES = ("Gaussian", "boxcar", "constant", "triangular", "Epanechnikov")
+
+
+def opened(open_page: OpenPage, kernel: str, width: float, n: int, section: str) -> AppTest:
+    asked = {"ap-kernel": kernel, "ap-width": f"{width:g}", "ap-n": str(n), "ap-section": section}
+    app = open_page("attention-pooling", **asked)
+    stands(app)
+    return app
+
+
+@pytest.mark.parametrize(
+    ("kernel", "width", "n"),
+    [
+        ("Gaussian", 0.5, 40),
+        ("Gaussian", 0.02, 40),
+        ("boxcar", 0.2, 40),
+        ("triangular", 3, 2),
+        ("constant", 1, 7),
+        ("boxcar", 0.01, 2),
+    ],
+)
+def test_of_the_fit_and_of_five_kernels(open_page: OpenPage, kernel: str, width: float, n: int) -> None:
+    app = opened(open_page, kernel, width, n, "Five kernels")
+    truth, fit = drawn(app, "fit")[:2]
+    errors = np.square(fit["y"] - truth["y"].astype(float))
+    if finding(app, "Where there is a fit", "There is no fit"):
+        error = number(app, "from the dashed truth is")
+        assert error == pytest.approx(float(np.nanmean(errors)), abs=6e-4)
+        assert f"{kernel}: {error:.3f}" in one_line(app), "above and below the same fit has the same error"
+    else:
+        assert np.isnan(errors).all()
+
+    x, y = (values.numpy() for values in noisy_points(n, 1.0, 3))
+    assert number(app, "answers with the mean,") == pytest.approx(y.mean(), abs=6e-4)
+    distance = np.abs(np.linspace(0, 5, 251)[:, None] - x) / width
+    below_nearest = distance**2 - distance.min(axis=1, keepdims=True) ** 2
+    above_0 = (np.exp(-0.5 * below_nearest), distance <= 1, np.ones_like(distance), distance < 1, distance < 1)
+    reaching = [name for name, weights in zip(NAMES, above_0, strict=True) if (weights > 0).all()]
+    assert f"every query of the curve gives every key a weight above 0 with: {', '.join(reaching)}." in one_line(app)
+
+    at_query = np.abs(2.5 - x) / width
+    own = (np.exp(-0.5 * (at_query**2 - at_query.min() ** 2)), at_query <= 1, at_query >= 0, at_query < 1, at_query < 1)
+    reached = int((own[NAMES.index(kernel)] > 0).sum())
+    assert f"with a weight above 0 | {reached} of {n}" in one_line(app)
+    missed = re.search(r"(\d+) of these weights are too small for float64", one_line(app))
+    assert (int(missed[1]) if missed else 0) == (n - reached if kernel == "Gaussian" else 0)
+
+
+@pytest.mark.parametrize(("kernel", "n"), [("Gaussian", 40), ("constant", 40), ("boxcar", 2)])
+def test_of_four_widths(open_page: OpenPage, kernel: str, n: int) -> None:
+    app = opened(open_page, kernel, 0.5, n, "Four widths")
+    error = number(app, "from the dashed truth is")
+    assert f"width 0.5: {error:.3f}" in one_line(app)
+    maps = [trace["z"] for trace in drawn(app, "widths") if trace["type"] == "heatmap"]
+    largest = [weights.max(axis=1)[weights.any(axis=1)].mean() for weights in maps]
+    falls = all(a > b + 1e-6 for a, b in pairwise(largest))
+    assert finding(app, "The wider the kernel, the more keys", "it does not fall from each width") == falls
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "triangular"])
+def test_of_noise_and_points_on_average_over_many_draws(kernel: str) -> None:
+    """And only on average: of these pairs of draws, some go the other way."""
+    widths = torch.logspace(-1.7, 1, 19, dtype=torch.float64)
+
+    def learned(n: int, noise: float) -> np.ndarray:
+        draws = (noisy_points(n, noise, seed) for seed in range(60))
+        return np.log([learn_width(x, y, KERNELS[kernel], widths, steps=6).best for x, y in draws])
+
+    noisier, plain, few, many = (learned(*drawn) for drawn in ((40, 2.0), (40, 1.0), (20, 1.0), (200, 1.0)))
+    for difference in (noisier - plain, few - many):
+        assert difference.mean() > 3 * difference.std() / 60**0.5
+        assert (difference < 0).any()
