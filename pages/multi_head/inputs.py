@@ -112,11 +112,13 @@ def _can_be_cut(chapter: Chapter, width: int, heads: int) -> bool:
     if heads == 0:
         st.warning(chapter.words("no-heads"), icon=":material/edit:")
         return False
-    possible = [h for h in divisors(width) if h <= MOST_HEADS]
+    divides = divisors(width)
+    possible = [h for h in divides if h <= MOST_HEADS]
     if heads in possible:
         return True
-    said = ", ".join(map(str, possible))
-    st.warning(chapter.words("not-divisible", heads=heads, width=width, possible=said), icon=":material/edit:")
+    told = {"heads": heads, "width": width, "possible": ", ".join(map(str, divides)), "most": MOST_HEADS}
+    name = "not-divisible" if len(possible) == len(divides) else "not-divisible-here"
+    st.warning(chapter.words(name, **told), icon=":material/edit:")
     key = chapter.controls.key("heads")
     near = {max(h for h in possible if h < heads), *[h for h in possible if h > heads][:1]}
     with st.container(horizontal=True):

@@ -51,7 +51,7 @@ def test_every_tensor_can_be_looked_into(open_page: OpenPage, stage: str) -> Non
 def test_heads_that_do_not_divide_the_width_are_a_sentence(open_page: OpenPage) -> None:
     app = open_page(CHAPTER, **{"mh-text": "I lost my keys.", "mh-heads": "5"})
     assert "5 heads cannot share a width of 64 evenly" in app.warning[0].value
-    assert "1, 2, 4, 8, 16, 32, 64" in app.warning[0].value
+    assert "A width of 64 can be cut into 1, 2, 4, 8, 16, 32, 64." in " ".join(app.warning[0].value.split())
     assert app.number_input(key="mh-heads").value == 5  # nothing typed is lost
     assert app.text_input(key="mh-text").value == "I lost my keys."
     assert not badges(app)
@@ -61,6 +61,12 @@ def test_heads_that_do_not_divide_the_width_are_a_sentence(open_page: OpenPage) 
     assert app.number_input(key="mh-heads").value == 4
     assert app.text_input(key="mh-text").value == "I lost my keys."
     assert "w = d/h = 64/4 = 16" in texts(app)
+
+
+def test_every_number_of_heads_a_width_can_be_cut_into_is_named(open_page: OpenPage) -> None:
+    app = open_page(CHAPTER, **{"mh-width": "256", "mh-heads": "5"})
+    said = " ".join(app.warning[0].value.split())
+    assert "can be cut into 1, 2, 4, 8, 16, 32, 64, 128, 256. Of these, up to 64 can be shown." in said
 
 
 @pytest.mark.parametrize(

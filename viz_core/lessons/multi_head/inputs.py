@@ -10,6 +10,7 @@ from viz_core.attention import MultiHeadAttention
 from viz_core.models.anatomy import encoder_steps
 from viz_core.pretrained import Translator
 from viz_core.pretrained.token_vectors import Tokens
+from viz_core.trace import name_site
 
 # From one seed, tokens and weights would be the same random numbers, and scores would show that.
 _LAYER_SEEDS, _TOKEN_SEEDS, _WIDTH_SEED = 1_000_000, 2_000_000, 3_000_000
@@ -90,4 +91,5 @@ def trained_layer(translator: Translator, block: int, num_heads: int) -> MultiHe
     trained = translator.model.encoder.blocks[block].attention
     layer = MultiHeadAttention(trained.W_q.out_features, num_heads, bias=trained.W_q.bias is not None)
     layer.load_state_dict({name: tensor.float().cpu() for name, tensor in trained.state_dict().items()})
+    name_site(layer, f"encoder.{block}.self")  # so that whoever looks at its maps calls it by its own number
     return layer.eval().requires_grad_(False)

@@ -51,6 +51,7 @@ def test_a_trained_layer_sees_and_does_what_it_does_in_the_model(translator: Tra
     layer = trained_layer(translator, block, 4)
     steps = multi_head_steps(layer, tokens.X[None])
     torch.testing.assert_close(steps.weights, trace[f"encoder.{block}.self"].weights(), atol=1e-6, rtol=0)
+    assert (steps.call.site, steps.call.layer) == (f"encoder.{block}.self", block)  # as the model calls it
 
 
 def test_cut_anew_it_is_the_same_matrices(translator: Translator) -> None:

@@ -1,0 +1,46 @@
+"""What the multi-head chapter says of its pictures, held against what was drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from tests.pages.reading import drawn, finding, number, stands, with_data
+from viz_core.figures.framing import unframe
+
+OpenPage = Callable[..., AppTest]
+CHAPTER = "multi-head"
+
+
+@pytest.mark.parametrize("block", [1, 2, 3])
+def test_a_trained_layer_has_the_number_of_its_block(open_page: OpenPage, block: int) -> None:
+    """In the text above the maps, and in the maps."""
+    app = open_page(CHAPTER, **{"mh-source": "Trained layer", "mh-block": str(block)})
+    stands(app)
+    header, _ = unframe(with_data(app)[0].proto.bytes)
+    assert [layer["number"] for layer in header["base"]["groups"][0][0]["layers"]] == [block]
+
+
+@pytest.mark.parametrize("count", ["Parameters", "Multiplications", "Attention weights"])
+@pytest.mark.parametrize("width", [12, 37])
+def test_of_costs(open_page: OpenPage, count: str, width: int) -> None:
+    """With the width shared only weights grow; where each head has all of it, everything grows with the heads."""
+    app = open_page(CHAPTER, **{"mh-width": str(width), "mh-heads": "1", "mh-count": count})
+    stands(app)
+    shared, whole = drawn(app, "cost")
+    expected = shared["x"] if count == "Attention weights" else shared["x"] ** 0
+    assert shared["y"] / shared["y"][0] == pytest.approx(expected)
+    assert whole["y"] / whole["y"][0] == pytest.approx(whole["x"])
+
+
+def test_of_the_race(open_page: OpenPage) -> None:
+    app = open_page(CHAPTER, **{"mh-section": "One batch or one by one", "mh-width": "4", "mh-heads": "2"})
+    app.button(key="mh-race-start").click().run()
+    for _ in range(8):
+        app.run()
+    batch, loop = drawn(app, "race")
+    ratio = loop["y"][-1] / batch["y"][-1]
+    assert number(app, "With 4 heads, one after the other took") == pytest.approx(ratio, rel=0.06) or ratio < 1
+    assert finding(app, "as long as one batch here", "took no longer than one batch here") == (ratio > 1)
