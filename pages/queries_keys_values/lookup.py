@@ -14,10 +14,13 @@ from viz_core.lessons.queries_keys_values.edit_distance import edit_table
 from viz_core.lessons.queries_keys_values.lookup import (
     approximate_lookup,
     exact_lookup,
+    first_weights,
     identity_error,
     soft_lookup,
     uniform_error,
 )
+
+MISSPELLED = {"Lipten": "Lipton", "li": "Li"}  # queries to try, and the keys that should still be found
 
 
 def answers(chapter: Chapter, database: Database, question: Question) -> go.Figure:
@@ -71,7 +74,13 @@ def _soft(chapter: Chapter, database: Database, question: Question) -> go.Figure
         largest=f"{float(given[best]):.3f}",
         smallest=f"{float(given.min()):.3f}",
     )
+    first = first_weights(MISSPELLED, database.keys, question.temperature)
+    chapter.finding("misspelled", first is not None, lipton=_weight(first, 0), li=_weight(first, 1))
     return figure
+
+
+def _weight(weights: list[float] | None, place: int) -> str:
+    return f"{weights[place]:.3f}" if weights else ""
 
 
 def _shown(chapter: Chapter, value: str) -> str:

@@ -89,6 +89,7 @@ def plane(chapter: Chapter, mixture: Mixture) -> go.Figure:
         x=f"{x:.3f}",
         y=f"{y:.3f}",
         outside=f"{distance_to_hull(mixture.output, mixture.points):.3f}",
+        beyond=f"{distance_to_cone(mixture.output, mixture.points):.3f}",
     )
     return figure
 

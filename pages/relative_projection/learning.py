@@ -13,6 +13,7 @@ from ui.compute import computed
 from viz_core.lessons.relative_projection.fitted_projection import FitErrors, fit_errors
 from viz_core.runtime.interruption import may_end
 
+LEARNED = 1e-6  # an error up to which a fitted matrix counts as the one of the formula
 _REACHES = (100, 1_000, 10_000, 100_000, 1_000_000)
 
 
@@ -26,8 +27,8 @@ def learning(chapter: Chapter, move: Move) -> None:
     chapter.text("rank", last=f"{reach - 1:,}", rank=fit.rank, width=move.num_hiddens)
     with st.container(horizontal=True, key="claims-learn"):
         chapter.claim("seen", fit.seen, 1e-9)
-        chapter.claim("unseen", fit.unseen, 1e-6, reach=f"{reach:,}")
-        chapter.claim("learned", fit.difference, 1e-6)
+        chapter.claim("unseen", fit.unseen, LEARNED, reach=f"{reach:,}")
+        chapter.claim("learned", fit.difference, LEARNED)
     chapter.figure(
         "fit",
         fit_figure(fits, longest, chapter.words.group("figure")),
@@ -37,6 +38,7 @@ def learning(chapter: Chapter, move: Move) -> None:
         difference=f"{fit.difference:.2g}",
         longest=f"{longest:,.0f}",
     )
+    chapter.finding("further", fit.unseen <= LEARNED, reach=f"{reach:,}", unseen=f"{fit.unseen:.2g}")
 
 
 @computed(says="measuring")

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pages.relative_projection.rotation_figure import in_turns
 from ui.chapter import Chapter
 from viz_core.positional import angular_frequencies, relative_projection, sinusoidal_rows
 
@@ -65,15 +66,15 @@ def readout(chapter: Chapter, move: Move) -> None:
 def about_pair(move: Move) -> dict[str, Any]:
     start, arrived = move.pairs(move.position, move.position + move.offset)[:, move.pair]
     omega = float(move.omega()[move.pair])
-    turns = move.offset * omega / (2 * math.pi)
+    turn = move.offset * omega
     return {
         "pair": move.pair,
         "last": move.num_hiddens // 2 - 1,
         "position": move.position,
         "end": move.position + move.offset,
         "wavelength": f"{2 * math.pi / omega:,.2f}",
-        "degrees": f"{360 * turns:,.1f}".replace("-", "−"),
-        "turns": f"{turns:.3g}".replace("-", "−"),
+        "degrees": f"{math.degrees(turn):,.1f}".replace("-", "−"),
+        "turns": in_turns(turn),
         "start": ", ".join(map(decimals, start)).replace("-", "−"),
         "arrived": ", ".join(map(decimals, arrived)).replace("-", "−"),
     }

@@ -29,7 +29,8 @@ def number_types(chapter: Chapter, move: Move) -> None:
         "types",
         precision_figure(curves, chapter.words.group("figure")),
         limit=f"{_FAR:,}",
+        worst=f"{curves['bfloat16'][2].max():.2g}",
         **ends,
     )
     with st.container(horizontal=True, key="claims-types"):
-        chapter.claim("rounded", max(excess), 1.0, limit=f"{_FAR:,}")
+        chapter.claim_at_most("rounded", max(excess), 1.0, limit=f"{_FAR:,}")

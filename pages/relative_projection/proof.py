@@ -64,6 +64,7 @@ def residuals(chapter: Chapter, move: Move, residual: Tensor, bound: float) -> N
         bound=f"{bound:.2g}",
         type=move.type,
     )
+    chapter.finding("rounding", float(residual.max()) <= bound, type=move.type)
 
 
 def _factor(value: float) -> str:

@@ -51,9 +51,7 @@ def rotation_figure(
         mode="lines+markers",
         line={"color": ACCENT, "width": 2.5},
         marker={**_ARROW, "color": ACCENT, "size": [0] * (len(spiral) - 1) + [13 if abs(turn) > 0.1 else 0]},
-        name=labels["turn"].format(
-            degrees=_minus(f"{math.degrees(turn):,.1f}"), turns=_minus(f"{turn / (2 * math.pi):.3g}")
-        ),
+        name=labels["turn"].format(degrees=_minus(f"{math.degrees(turn):,.1f}"), turns=in_turns(turn)),
         legendrank=1001,
         hoverinfo="skip",
     )
@@ -73,6 +71,12 @@ def rotation_figure(
     lay_out(figure, labels["sine"].format(dimension=2 * pair), labels["cosine"].format(dimension=2 * pair + 1), 500)
     _equal_axes(figure, (-1.42, 1.42), (-1.42, 1.42))
     return figure.update_layout(xaxis={"tickvals": [-1, 0, 1]}, yaxis={"tickvals": [-1, 0, 1]})
+
+
+def in_turns(angle: float) -> str:
+    """An angle in radians as turns, written so finely that nearly a whole number of them is told from one."""
+    turns = angle / (2 * math.pi)
+    return _minus(f"{turns:.3f}" if abs(turns) >= 1 else f"{turns:.3g}")
 
 
 def pairs_figure(

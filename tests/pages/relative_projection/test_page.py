@@ -97,7 +97,7 @@ def test_each_number_type_has_its_residual(open_page: OpenPage, name: str) -> No
     residual = float(projection_residual(5, 32, torch.arange(1000), dtype=dtype).max())
     assert badge(app, "for all 1,000 positions") == (True, f"{residual:.2g}")
     assert badge(app, "transpose") == (True, f"{transpose_residual(5, 32, dtype=dtype):.2g}")
-    assert f"in {name} the dashed line" in texts(app)
+    assert f"rounding can cost in {name}." in texts(app)
 
 
 @pytest.mark.parametrize(("reach", "learned"), [("100", False), ("1000000", True)])
@@ -121,5 +121,5 @@ def test_the_narrowest_and_the_widest_encoding(open_page: OpenPage, width: str, 
 def test_the_exercises_answer_is_true(open_page: OpenPage) -> None:
     """44 positions are almost seven wavelengths of pair 0, and the page shows its block as the identity."""
     app = open_page(CHAPTER, **{"rp-offset": "44", "rp-pair": "0"})
-    assert "= 7 turns |" in texts(app)
+    assert "= 7.003 turns |" in texts(app)  # not 7: it is almost a whole number
     assert "0.9998 & 0.0177" in texts(app).replace("  ", " ")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import torch
@@ -100,6 +100,21 @@ def soft_lookup(queries: Sequence[str], keys: Sequence[str], temperature: float)
     q, k = vectors[: len(queries)], vectors[len(queries) :]
     identity = torch.eye(len(keys), dtype=q.dtype)
     return attend(q[None, None], k[None, None], identity[None, None], scale=1 / temperature, site="names.lookup")[0, 0]
+
+
+def first_weights(wanted: Mapping[str, str], keys: Sequence[str], temperature: float) -> list[float] | None:
+    """The weight of each query's wanted key, where each is that query's largest and the query itself is no key.
+
+    None where a query is a key, a wanted key is not there, or another key has more weight.
+
+    Raises:
+        ValueError: as `soft_lookup`.
+    """
+    if not set(wanted.values()) <= set(keys) or set(wanted) & set(keys):
+        return None
+    weights = soft_lookup(list(wanted), keys, temperature)
+    own = [float(row[keys.index(key)]) for row, key in zip(weights, wanted.values(), strict=True)]
+    return own if all(first == float(row.max()) for first, row in zip(own, weights, strict=True)) else None
 
 
 def identity_error(keys: Sequence[str], temperature: float) -> float:

@@ -15,6 +15,7 @@ from viz_core.lessons.queries_keys_values.lookup import (
     approximate_lookup,
     embed_words,
     exact_lookup,
+    first_weights,
     identity_error,
     letter_features,
     similarity,
@@ -118,3 +119,12 @@ def test_someone_must_ask_and_someone_answer() -> None:
         soft_lookup([], KEYS, 1.0)
     with pytest.raises(ValueError, match="got 1 and 0"):
         soft_lookup(["Li"], [], 1.0)
+
+
+def test_misspelled_names_still_find_their_keys_or_nothing_is_said() -> None:
+    wanted = {"Lipten": "Lipton", "li": "Li"}
+    weights = soft_lookup(list(wanted), KEYS, 0.2)
+    assert first_weights(wanted, KEYS, 0.2) == [float(weights[0, 1]), float(weights[1, 2])]
+    assert first_weights(wanted, [*KEYS, "Lipten"], 0.2) is None  # no misspelling here
+    assert first_weights(wanted, [key for key in KEYS if key != "Li"], 0.2) is None
+    assert first_weights({"Liptons": "Li"}, KEYS, 0.2) is None  # Lipton is nearer
