@@ -16,6 +16,7 @@ from torch import Tensor
 from viz_core.trace.recording import Trace, current_trace, unrecorded
 from viz_core.trace.shapes import check_scores, check_values
 from viz_core.trace.source import Direct, Projected, row_blocks
+from viz_core.trace.transforms import kept, refuse_transformed
 from viz_core.trace.weights import Bias, Mask, causal_mask
 
 
@@ -52,7 +53,8 @@ def attend(
     heads / key_heads neighbouring query heads. A query whose keys are all masked gets zeros.
 
     Raises:
-        ValueError: if the shapes do not fit together, the mask is not boolean, or softcap is not positive.
+        ValueError: if the shapes do not fit together, the mask is not boolean, or softcap is not positive; while
+            somebody records, also within `torch.func.vmap`.
     """
     check_scores(queries, keys, mask, bias, softcap)
     check_values(keys, values)
@@ -63,8 +65,8 @@ def attend(
         projected = Projected(queries, keys, mask, bias, causal, scale, softcap)
         return _attend_in_graph(projected, values, dropout, trace, site)
     if trace is not None:
-        kept_bias = None if bias is None else bias.detach()
-        trace.add(Projected(queries.detach(), keys.detach(), mask, kept_bias, causal, scale, softcap), site)
+        kept_mask, kept_bias = (None if tensor is None else kept(tensor) for tensor in (mask, bias))
+        trace.add(Projected(kept(queries), kept(keys), kept_mask, kept_bias, causal, scale, softcap), site)
     if softcap is not None:
         return _attend_in_blocks(Projected(queries, keys, mask, bias, causal, scale, softcap), values, dropout)
 
@@ -87,6 +89,7 @@ def _attend_in_graph(
     source: Projected, values: Tensor, dropout: float, trace: Trace, site: str | None
 ) -> Float[Tensor, "batch heads queries v"]:
     """Weights times values, with the weights kept as they are in the graph, and a leaf where nothing leads to them."""
+    refuse_transformed([*source.tensors(), values])
     _, num_heads, num_queries, _ = source.shape
     weights = source.rows(slice(0, num_heads), slice(0, num_queries))
     if torch.is_grad_enabled() and not weights.requires_grad:

@@ -16,26 +16,31 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from viz_core.trace.call import AttentionCall
+from viz_core.trace.compiling import breaks_graphs, uncompiled
 from viz_core.trace.source import Direct, Held, Source
 from viz_core.trace.torch_mode import TorchCalls
+from viz_core.trace.transforms import kept, refuse_transformed
 
 
 def record_weights(weights: Float[Tensor, "batch heads queries keys"], site: str | None = None) -> None:
     """Hand weights that do not come from scaled dot products (additive attention, kernels) to the recorder.
 
     Raises:
-        ValueError: if they have not four axes.
+        ValueError: if they have not four axes, or within `torch.func.vmap` while somebody records.
     """
     if weights.dim() != 4:
         raise ValueError(f"weights: expected (batch, heads, queries, keys), got shape {tuple(weights.shape)}")
     trace = current_trace()
     if trace is not None:
-        trace.add(Direct(weights.detach()), site)
+        trace.add(Direct(kept(weights)), site)
 
 
 @contextmanager
 def record(differentiable: bool = False, torch_calls: bool | nn.Module = False) -> Iterator[Trace]:
     """Record every attention call made in this block, by this thread or task and nobody else's.
+
+    What `torch.compile` made runs uncompiled meanwhile, and is the graph again after. What activation checkpointing
+    runs a second time is recorded once. `torch.func.grad` is recorded, `torch.func.vmap` refused.
 
     Args:
         differentiable: weights are computed whole, outside the fused kernel, and stay in the graph, so that
@@ -44,7 +49,7 @@ def record(differentiable: bool = False, torch_calls: bool | nn.Module = False) 
             `nn.Transformer` and its parts with their fast path, timm. Given the model itself, its layers have their
             names as sites ("encoder.0.self"); with True each call is "attention.N". What is computed stays bit for bit
             as it is. A nested batch is recorded as long as its longest member. Weights that a model makes by matrix
-            products of its own are not seen; what is compiled runs uncompiled meanwhile, or fails if it may not.
+            products of its own are not seen.
 
     Raises:
         ValueError: if torch_calls is neither a truth value nor a model, or comes with differentiable: torch's own
@@ -97,7 +102,16 @@ class Trace:
         self._unnamed = 0
 
     def add(self, source: Source, site: str | None) -> None:
-        """Keep a call under its site, or under "attention.N" where it has none."""
+        """Keep a call under its site, or under "attention.N" where it has none.
+
+        What activation checkpointing runs a second time, for the backward pass, has been kept the first time.
+
+        Raises:
+            ValueError: within `torch.func.vmap`: its tensors are gone when it ends.
+        """
+        if torch._C._current_graph_task_id() != -1:  # autograd is at work around this call
+            return
+        refuse_transformed(source.tensors())
         with _adding:  # threads may have adopted this trace
             if site is None:
                 site = f"attention.{self._unnamed}"
@@ -122,7 +136,7 @@ class Trace:
         """
         token = _recorder.set(self)
         try:
-            with self._hearing or nullcontext():
+            with uncompiled(), self._hearing or nullcontext():
                 yield self
         finally:
             _recorder.reset(token)
@@ -203,4 +217,8 @@ _recorder: ContextVar[Trace | None] = ContextVar("recorder", default=None)
 
 def current_trace() -> Trace | None:
     """The trace of the `record()` block around this call, in this thread or task; None where nobody listens."""
+    if torch.compiler.is_compiling():
+        if not breaks_graphs():
+            return None
+        torch._dynamo.graph_break("expected no fullgraph=True where attention is recorded")
     return _recorder.get()

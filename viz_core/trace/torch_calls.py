@@ -18,6 +18,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from viz_core.trace.source import Projected
+from viz_core.trace.transforms import kept
 from viz_core.trace.weights import Bias, Mask
 
 
@@ -199,8 +200,8 @@ def _projected(
         mask, causal = _both(mask, queries.new_ones(shape, dtype=torch.bool).tril()[None, None]), False
     wide = torch.promote_types(queries.dtype, keys.dtype)  # they may differ where autocast makes them alike
     scale = queries.shape[-1] ** -0.5 if scale is None else scale
-    bias = None if bias is None else bias.detach()
-    return Projected(queries.detach().to(wide), keys.detach().to(wide), mask, bias, causal, scale)
+    mask, bias = (None if tensor is None else kept(tensor) for tensor in (mask, bias))
+    return Projected(kept(queries).to(wide), kept(keys).to(wide), mask, bias, causal, scale)
 
 
 def _flat(x: Tensor, lead: torch.Size) -> Tensor:
