@@ -21,7 +21,8 @@ def instrument(model: nn.Module) -> tuple[str, ...]:
 
     The model computes what it did, with its own weights, whatever they are: fine-tuned, in training, quantised. It may
     lie within another (an adapter, a wrapper for several devices). What is set is the model's own: its configs and the
-    names of its layers. Models built from one config object share it. Meanwhile `output_attentions` gives no maps.
+    names of its layers. Models built from one config object share it, and copies made meanwhile have it for good.
+    `output_attentions` gives no maps until it is restored.
     To see what a model writes, record one pass over the finished text: a static cache is written over step by step.
 
     Returns:

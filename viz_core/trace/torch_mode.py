@@ -104,6 +104,8 @@ class _FastPath:
 
     def open(self) -> None:
         with self._changing:
+            if not self._num_open:
+                self._asked = torch.overrides.has_torch_function
             self._num_open += 1
             torch.overrides.has_torch_function = self._without_ours  # type: ignore[assignment]
 
