@@ -220,6 +220,17 @@ def test_writing_with_a_cache(family: str) -> None:
     assert [call.num_queries for call in steps] == [1 if model.config.is_encoder_decoder else 9, 1, 1, 1]
 
 
+def test_layers_recomputed_for_their_gradients_are_recorded_once() -> None:
+    model = in_memory("llama").train()
+    inputs = inputs_of(model)
+    sites = instrument(model)
+    model.activation_checkpointing_enable()
+    with record() as trace:
+        model(**inputs, use_cache=False).logits.square().mean().backward()
+    assert trace.sites == sites
+    assert model.model.layers[0].self_attn.q_proj.weight.grad.abs().max() > 0
+
+
 @pytest.mark.parametrize("family", ["gpt2", "llama", "bert", "vit"])
 def test_hearing_torch_too(family: str) -> None:
     """What is instrumented is recorded once; what is not is heard where it calls torch's kernel, with the same maps."""

@@ -14,6 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode, _get_current_function_mode
+from torch.utils.checkpoint import checkpoint
 
 from viz_core.attention import MultiHeadAttention
 from viz_core.trace import Trace, attend, record, unrecorded
@@ -184,6 +185,19 @@ def test_training_goes_on_as_it_would() -> None:
         return [*model.parameters(), *(weights.grad for weights in model.parameters())]
 
     assert all(torch.equal(a, b) for a, b in zip(train(True), train(False), strict=True))
+
+
+def test_layers_recomputed_for_their_gradients_are_recorded_once() -> None:
+    model = encoder().train()
+    X = torch.randn(2, 5, D, requires_grad=True)
+    (expected,) = torch.autograd.grad(model(X).square().sum(), [X])
+    with record(torch_calls=model) as trace:
+        output = X
+        for layer in model.layers:
+            output = checkpoint(layer, output, use_reentrant=False)
+        (found,) = torch.autograd.grad(output.square().sum(), [X])
+    assert torch.equal(found, expected)
+    assert trace.sites == ("encoder.0.self", "encoder.1.self", "encoder.2.self")
 
 
 class Block(nn.Module):
