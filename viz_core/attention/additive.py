@@ -36,7 +36,9 @@ class AdditiveAttention(nn.Module):
         values: Float[Tensor, "batch keys v"],
         valid_lens: Int[Tensor, "batch"] | Int[Tensor, "batch queries"] | None = None,
     ) -> Float[Tensor, "batch queries v"]:
-        """Attend over the valid keys; a query with valid length 0 gets zeros.
+        """sum_j a_ij v_j with a_i the softmax of a(q_i, k_j) over the valid keys; zeros for a valid length of 0.
+
+        (Bahdanau 2015, section 3.1.)
 
         Raises:
             ValueError: if the shapes do not fit together.
@@ -66,7 +68,13 @@ class AdditiveAttention(nn.Module):
         projected: Float[Tensor, "batch keys num_hiddens"],
         valid_lens: Int[Tensor, "batch"] | Int[Tensor, "batch queries"] | None = None,
     ) -> Float[Tensor, "batch queries keys"]:
-        """Weights over projected keys: a decoder projects W_k K once and weighs them anew at each step."""
+        """a_ij = exp(s_ij) / sum_l exp(s_il) over the valid keys, for scores s from keys that are projected already.
+
+        A decoder projects W_k K once and weighs them anew at each step.
+
+        Raises:
+            ValueError: if the queries have another width, or valid_lens does not fit.
+        """
         return masked_softmax(self.score(queries, projected).float(), valid_lens)
 
     def pool(

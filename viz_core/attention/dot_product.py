@@ -27,7 +27,7 @@ class DotProductAttention(nn.Module):
         values: Float[Tensor, "batch keys v"],
         valid_lens: Int[Tensor, "batch"] | Int[Tensor, "batch queries"] | None = None,
     ) -> Float[Tensor, "batch queries v"]:
-        """Attend with one head; a query with valid length 0 gets zeros.
+        """softmax(Q K^T / sqrt(d)) V over the valid keys (Vaswani 2017, equation 1); zeros for a valid length of 0.
 
         Raises:
             ValueError: if the shapes do not fit together.

@@ -62,7 +62,7 @@ def _distances(x_val: Float[Tensor, "val *d"], x_train: Float[Tensor, "train *d"
 
 
 def kernel_weights(distances: Float[Tensor, "val train"], kernel: Kernel) -> Float[Tensor, "val train"]:
-    """The kernel's values, each row divided by its sum; a row that sums to 0 stays zeros.
+    """a_ij = K(u_ij) / sum_l K(u_il) for distances u; a row that sums to 0 stays zeros (Nadaraya 1964, Watson 1964).
 
     An infinite distance means that a query may not use that key.
 

@@ -18,7 +18,7 @@ Kernel: TypeAlias = Callable[[Float[Tensor, "..."]], Float[Tensor, "..."]]
 
 
 def boxcar(distances: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
-    """1 if |u| <= 1, else 0: every key within reach counts alike.
+    """K(u) = 1 if |u| <= 1, else 0: every key within reach counts alike.
 
     (Dive into Deep Learning, section "Kernels and Data"; its text has <= 1 as here, its code < 1.)
     """
@@ -26,17 +26,17 @@ def boxcar(distances: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
 
 
 def constant(distances: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
-    """1 at any distance: every key counts alike, wherever the query is. Average pooling."""
+    """K(u) = 1 at any distance: every key counts alike, wherever the query is. Average pooling."""
     return torch.ones_like(distances)
 
 
 def triangular(distances: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
-    """max(0, 1 - |u|), which Dive into Deep Learning calls "Epanechikov"."""
+    """K(u) = max(0, 1 - |u|), which Dive into Deep Learning calls "Epanechikov"."""
     return (1 - distances.abs()).clamp_min(0)
 
 
 def epanechnikov(distances: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
-    """max(0, 3/4 (1 - u^2)): a parabola cut off at 0 (Epanechnikov 1969)."""
+    """K(u) = max(0, 3/4 (1 - u^2)): a parabola cut off at 0 (Epanechnikov 1969)."""
     return 0.75 * (1 - distances.square()).clamp_min(0)
 
 

@@ -100,7 +100,7 @@ class MultiHeadAttention(nn.Module):
         mask: Mask | None = None,
         bias: Bias | None = None,
     ) -> Float[Tensor, "batch queries num_hiddens"]:
-        """Project, split into heads, attend, concatenate, project back.
+        """W_o [head_1; ...; head_h] + b_o: project, split into heads, attend, concatenate, project back.
 
         Args:
             valid_lens: how many keys, from the first on, each row of the batch or each query may see.
@@ -133,7 +133,7 @@ class MultiHeadAttention(nn.Module):
         mask: Mask | None = None,
         bias: Bias | None = None,
     ) -> Float[Tensor, "batch queries num_hiddens"]:
-        """Attend to keys and values that are projected already, as a decoder with a cache does.
+        """W_o [head_1; ...; head_h] for keys and values that are projected already, as in a decoder with a cache.
 
         Raises:
             ValueError: if the shapes do not fit together.

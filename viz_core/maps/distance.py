@@ -38,12 +38,16 @@ def mean_attention_distance(
 
 
 def uniform_attention_distance(grid: tuple[int, int], patch_size: tuple[int, int]) -> float:
-    """The distance of a head that attends to all patches alike, in pixels: what others are held to."""
+    """mean over i and j of |c_i - c_j|, in pixels: the distance of a head that attends to all patches alike.
+
+    Raises:
+        ValueError: if the grid or the patch is empty.
+    """
     return float(patch_distances(grid, patch_size).mean())
 
 
 def patch_distances(grid: tuple[int, int], patch_size: tuple[int, int]) -> Float[Tensor, "patches patches"]:
-    """Euclidean distances in pixels between the centres of all patches, row by row.
+    """|c_i - c_j|, the Euclidean distances in pixels between the centres of all patches, row by row.
 
     Raises:
         ValueError: if the grid or the patch is empty.

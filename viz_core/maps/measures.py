@@ -78,7 +78,7 @@ def key_mass(weights: Float[Tensor, "*batch queries keys"], keys: Sequence[int])
 def combine_heads(
     weights: Float[Tensor, "heads queries keys"], how: Literal["mean", "max"]
 ) -> Float[Tensor, "queries keys"]:
-    """Several heads as one map: their mean, whose rows still sum to 1, or their largest weight, whose rows do not.
+    """Several heads as one map: 1/h sum_h W_h, whose rows still sum to 1, or max_h W_h, whose rows do not.
 
     Raises:
         ValueError: if there is no head, or `how` is neither.

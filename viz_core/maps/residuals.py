@@ -22,7 +22,7 @@ def row_sum_error(trace: Trace, most: int | None = None) -> float:
 
 
 def future_weight(call: AttentionCall, most: int | None = None) -> float:
-    """The largest weight above the diagonal: what a step gives to keys that come after it.
+    """max w_ij over j > i, 0 to 1: the most that a step gives to a key that comes after it.
 
     Args:
         most: only so many of the first queries, which have the most future; all of them unless given.

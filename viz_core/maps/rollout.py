@@ -58,7 +58,7 @@ def rollout_by_layer(
 
 
 def fuse_heads(weights: Float[Tensor, "heads n n"], how: HeadFusion) -> Float[Tensor, "n n"]:
-    """All heads as one map: the mean, the largest or the smallest weight.
+    """All heads as one map: 1/h sum_h W_h, max_h W_h or min_h W_h, entry by entry.
 
     Raises:
         ValueError: if `how` is none of the three.
@@ -86,6 +86,9 @@ def discard_smallest(weights: Float[Tensor, "n n"], ratio: float) -> Float[Tenso
 
 
 def with_residual(weights: Float[Tensor, "n n"]) -> Float[Tensor, "n n"]:
-    """(W + I) with every ROW divided by its sum: a token is what it attends to and, by the residual, itself."""
+    """(W + I) with every ROW divided by its sum: a token is what it attends to and, by the residual, itself.
+
+    (Abnar and Zuidema 2020, section 3.)
+    """
     mixed = weights + torch.eye(weights.shape[-1], dtype=weights.dtype, device=weights.device)
     return mixed / mixed.sum(dim=-1, keepdim=True)

@@ -17,7 +17,7 @@ class TokenReader(nn.Module):
         self.embedding = nn.Embedding(vocab_size, embed_size)
 
     def embed(self, X: Int[Tensor, "batch n"]) -> Float[Tensor, "batch n d"]:
-        """The embedding of each token, scaled."""
+        """embed_scale E[x]: the embedding of each token, scaled."""
         return self.embedding(X) * self.embed_scale
 
 
@@ -31,7 +31,7 @@ class Decoder(TokenReader):
         raise NotImplementedError
 
     def forward(self, X: Int[Tensor, "batch n"], state: Any) -> tuple[Float[Tensor, "batch n vocab"], Any]:
-        """Logits of the token after each of these n, and the state with them taken in."""
+        """W h + b, the logits of the token after each of these n, and the state with them taken in."""
         outputs, state = self.hidden(X, state)
         return self.dense(outputs), state
 

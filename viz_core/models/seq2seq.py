@@ -15,7 +15,10 @@ from viz_core.trace import name_site, record_weights, site_of
 
 
 def init_seq2seq(module: nn.Module) -> None:
-    """Glorot's uniform weights for linear and recurrent layers, as in the book."""
+    """Weights of linear and recurrent layers from U(-a, a), a = sqrt(6 / (n_in + n_out)), as in the book.
+
+    (Glorot and Bengio 2010, equation 16.)
+    """
     if isinstance(module, nn.Linear):
         nn.init.xavier_uniform_(module.weight)
     if isinstance(module, nn.GRU):
@@ -25,7 +28,11 @@ def init_seq2seq(module: nn.Module) -> None:
 
 
 class GRU(nn.Module):
-    """Gated recurrent units in layers (Cho 2014), over the valid steps of each row only."""
+    """Gated recurrent units in layers (Cho 2014, section 2.3), over the valid steps of each row only.
+
+    r = sigmoid(W_r x + U_r h), z = sigmoid(W_z x + U_z h), n = tanh(W x + r * (U h)), h' = (1 - z) * n + z * h,
+    with biases, in the form that torch and its kernels have.
+    """
 
     def __init__(self, num_inputs: int, num_hiddens: int, num_layers: int, dropout: float = 0.0) -> None:
         super().__init__()

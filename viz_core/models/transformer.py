@@ -56,7 +56,7 @@ class PositionWiseFFN(nn.Module):
         self.dense2 = nn.Linear(ffn_num_hiddens, ffn_num_outputs)
 
     def forward(self, X: Float[Tensor, "*batch d_in"]) -> Float[Tensor, "*batch d_out"]:
-        """Each position's vector through both layers."""
+        """W_2 relu(W_1 x + b_1) + b_2 of each vector x."""
         return self.dense2(self.relu(self.dense1(X)))
 
 
@@ -97,7 +97,7 @@ class TransformerEncoderBlock(nn.Module):
         mask: Mask | None = None,
         bias: Bias | None = None,
     ) -> Float[Tensor, "batch n d"]:
-        """The tokens after this block.
+        """Y = LN(X + attention(X)), then LN(Y + ffn(Y)); norm first: Y = X + attention(LN(X)), then Y + ffn(LN(Y)).
 
         Args:
             valid_lens, causal, mask, bias: which keys each query sees, and what is added to its scores, as in
@@ -186,7 +186,7 @@ class TransformerEncoder(TokenReader):
         mask: Mask | None = None,
         bias: Bias | None = None,
     ) -> Float[Tensor, "batch n d"]:
-        """Encode token ids; keys past a row's valid length are not looked at.
+        """All blocks, one after the other, of sqrt(d) E[x] + P; keys past a row's valid length are not looked at.
 
         Args:
             causal, mask, bias: as in `MultiHeadAttention`, in every block.
@@ -279,7 +279,10 @@ class TransformerDecoderBlock(nn.Module):
         mask: Mask | None = None,
         bias: Bias | None = None,
     ) -> tuple[Float[Tensor, "batch n d"], DecoderState]:
-        """Take n more steps; causal whenever n > 1, in training and in evaluation alike.
+        """Take n more steps: Y = LN(X + self(X)), Z = LN(Y + cross(Y, M)), then LN(Z + ffn(Z)).
+
+        M is the encoder's output. Causal whenever n > 1, in training and in evaluation alike. Norms first as in
+        `TransformerEncoderBlock`.
 
         Args:
             mask, bias: of the self-attention of these steps with themselves and those taken before.

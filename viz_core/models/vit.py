@@ -57,7 +57,11 @@ class PatchEmbedding(nn.Module):
         return count_patches((X.shape[2], X.shape[3]), self.patch_size)
 
     def forward(self, X: Float[Tensor, "batch channels height width"]) -> Float[Tensor, "batch patches num_hiddens"]:
-        """One vector a patch, row by row."""
+        """W patch + b, a vector for each patch, row by row.
+
+        Raises:
+            ValueError: as `grid`.
+        """
         self.grid(X)
         return rearrange(self.conv(X), "batch d rows columns -> batch (rows columns) d")
 
@@ -75,7 +79,7 @@ class ViTMLP(nn.Module):
         self.dropout2 = nn.Dropout(dropout)
 
     def forward(self, x: Float[Tensor, "*batch d_in"]) -> Float[Tensor, "*batch d_out"]:
-        """Each token through both layers."""
+        """W_2 gelu(W_1 x + b_1) + b_2 of each token x (Dosovitskiy 2021, section 3.1)."""
         return self.dropout2(self.dense2(self.dropout1(F.gelu(self.dense1(x)))))
 
 
@@ -115,7 +119,11 @@ class ViTBlock(nn.Module):
     def forward(
         self, X: Float[Tensor, "batch n d"], *, mask: Mask | None = None, bias: Bias | None = None
     ) -> Float[Tensor, "batch n d"]:
-        """The tokens after this block; mask and bias are those of `MultiHeadAttention`."""
+        """Y = X + attention(LN(X)), then Y + MLP(LN(Y)); norm last: Y = LN(X + attention(X)), then LN(Y + MLP(Y)).
+
+        Args:
+            mask, bias: as in `MultiHeadAttention`.
+        """
         if not self.norm_first:
             X = self.ln1(X + self.attention(X, X, X, mask=mask, bias=bias))
             return self.ln2(X + self.mlp(X))
@@ -204,7 +212,11 @@ class ViT(nn.Module):
     def embed(
         self, X: Float[Tensor, "batch channels height width"], positions: bool = True
     ) -> Float[Tensor, "batch tokens num_hiddens"]:
-        """The class token and the patches of each picture, plus their positions: what the first block sees."""
+        """[x_class; E patch_1; ...; E patch_n] + E_pos, what the first block sees (Dosovitskiy 2021, equation 1).
+
+        Raises:
+            ValueError: as `forward`.
+        """
         grid = self.patch_embedding.grid(X)
         tokens = torch.cat((self.cls_token.expand(X.shape[0], -1, -1), self.patch_embedding(X)), dim=1)
         if not positions:
@@ -219,7 +231,7 @@ class ViT(nn.Module):
         mask: Mask | None = None,
         bias: Bias | None = None,
     ) -> Float[Tensor, "batch classes"]:
-        """Logits of each class.
+        """W LN(z_class) + b, the logits of each class (Dosovitskiy 2021, equation 4).
 
         Args:
             X: normalised pictures, of any size that patches divide; positions are interpolated to it.

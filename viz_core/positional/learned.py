@@ -32,7 +32,7 @@ class LearnedPositionalEmbedding(nn.Module):
         self.weight = nn.Parameter(0.02 * torch.randn(max_len, num_hiddens))
 
     def forward(self, X: Float[Tensor, "batch n num_hiddens"], offset: int = 0) -> Float[Tensor, "batch n num_hiddens"]:
-        """Add positions offset .. offset + n - 1; a decoder with a cache gives the steps it has taken.
+        """X + E[offset : offset + n]; a decoder with a cache gives the steps it has taken.
 
         Raises:
             ValueError: if the width is another one, offset is negative or the last position lies past max_len.

@@ -44,7 +44,7 @@ def sinusoidal_table(
 def sinusoidal_rows(
     positions: Real[Tensor, "positions"], num_hiddens: int, base: float = 10000.0, dtype: torch.dtype = torch.float32
 ) -> Float[Tensor, "positions num_hiddens"]:
-    """The rows p_i of the sinusoidal table for any positions i, also negative, or between whole ones.
+    """p_i = (sin i omega_0, cos i omega_0, sin i omega_1, ...) for any positions i, negative ones and fractions too.
 
     Raises:
         ValueError: if num_hiddens < 1 or base <= 0.
@@ -71,7 +71,7 @@ class PositionalEncoding(nn.Module):
         self.register_buffer("P", sinusoidal_table(max_len, num_hiddens)[None], persistent=False)
 
     def forward(self, X: Float[Tensor, "batch n num_hiddens"], offset: int = 0) -> Float[Tensor, "batch n num_hiddens"]:
-        """Add positions offset .. offset + n - 1; a decoder with a cache gives the steps it has taken.
+        """X + P[offset : offset + n], then dropout; a decoder with a cache gives the steps it has taken.
 
         Raises:
             ValueError: if the width is another one, offset is negative or the last position lies past max_len.

@@ -104,7 +104,7 @@ class T5RelativeBias(nn.Module, PositionScheme):
         self.relative_attention_bias = nn.Embedding(num_buckets, num_heads)
 
     def forward(self, num_queries: int, num_keys: int) -> Float[Tensor, "1 heads queries keys"]:
-        """The bias of each head; fewer queries than keys are the last positions, as with a cache.
+        """b_h[bucket(j - i)] for each head h; fewer queries than keys are the last positions, as with a cache.
 
         Raises:
             ValueError: if num_queries < 1 or num_keys < num_queries.

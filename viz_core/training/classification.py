@@ -138,7 +138,7 @@ def predict(model: ViT, pictures: Pictures, preparation: Preparation, rows: int 
 
 
 def accuracy(log_p: Float[Tensor, "n classes"], labels: Int[Tensor, "n"]) -> float:
-    """Percentage of pictures whose likeliest label is the right one."""
+    """100 / n sum_i [argmax log p_i = y_i]: the percentage of pictures whose likeliest label is the right one."""
     return 100 * float((log_p.argmax(dim=-1) == labels.cpu()).float().mean())
 
 

@@ -127,7 +127,7 @@ def batch_loss(model: EncoderDecoder, batch: Batch, pad: int, smoothing: float) 
 
 @torch.no_grad()
 def mean_loss(model: EncoderDecoder, examples: Sequence[Example], tokens: int, pad: int, device: torch.device) -> float:
-    """Cross-entropy a target token in nats, without label smoothing."""
+    """-1/m sum log p(y_t | y_<t, x) over all m target tokens: cross-entropy in nats, without label smoothing."""
     model.eval()
     total, count = 0.0, 0
     for batch in token_batches(examples, tokens, pad):

@@ -35,54 +35,54 @@ class Cost:
 
 
 def none(_s: Sizes) -> Cost:
-    """Nothing at all."""
+    """0: nothing at all."""
     return Cost()
 
 
 def sinusoidal(s: Sizes) -> Cost:
-    """A fixed table of n x d, added to the input."""
+    """n d stored: a fixed table, added to the input (Vaswani 2017, section 3.5)."""
     return Cost(stored=s.num_tokens * s.num_hiddens)
 
 
 def learned(s: Sizes) -> Cost:
-    """A learned table of n x d, added to the input."""
+    """n d learned: a table, added to the input (Devlin 2019, Dosovitskiy 2021)."""
     return _all_learned(s.num_tokens * s.num_hiddens)
 
 
 def absolute(s: Sizes) -> Cost:
-    """A learned vector for each key position, shared by heads; scores q . e by key."""
+    """n w learned, a vector of a head's width w for each key, shared by heads; h n^2 scores q . e."""
     return _all_learned(s.num_tokens * s.head_dim, _score_map(s))
 
 
 def relative(s: Sizes) -> Cost:
-    """A learned vector for each of 2n - 1 offsets; scores q . r by offset."""
+    """t (2n - 1) w learned, a vector for each offset in each of t tables; h n (2n - 1) scores q . r by offset."""
     return _all_learned((s.tables or 1) * (2 * s.num_tokens - 1) * s.head_dim, _by_offset(s, s.num_tokens))
 
 
 def shaw(s: Sizes) -> Cost:
-    """A learned vector for each of 2k + 1 clipped offsets; the scores are as many as without clipping."""
+    """t (2k + 1) w learned, for clipped offsets; as many scores as without clipping (Shaw 2018, section 3.2)."""
     return _all_learned((s.tables or 1) * (2 * s.max_distance + 1) * s.head_dim, _by_offset(s, s.num_tokens))
 
 
 def relative_2d(s: Sizes) -> Cost:
-    """Learned vectors for 2 height - 1 row offsets and 2 width - 1 column offsets; their scores and the sum."""
+    """t (2 height - 1 + 2 width - 1) w learned, for offsets of rows and of columns; their scores and the sum."""
     vectors = (2 * s.height - 1) + (2 * s.width - 1)
     computed = _by_offset(s, s.height) + _by_offset(s, s.width) + _score_map(s)
     return _all_learned((s.tables or 1) * vectors * s.head_dim, computed)
 
 
 def rotary(s: Sizes) -> Cost:
-    """A cosine and a sine for each position and pair."""
+    """n w stored: a cosine and a sine for each position and pair (Su 2021, equation 34)."""
     return Cost(stored=s.num_tokens * s.head_dim)
 
 
 def alibi(s: Sizes) -> Cost:
-    """A slope for each head; the penalty of each query and key."""
+    """h slopes stored; h n^2 penalties (Press 2022, section 3)."""
     return Cost(stored=s.num_heads, computed=_score_map(s))
 
 
 def t5(s: Sizes) -> Cost:
-    """A learned number for each bucket and head; the bias of each query and key."""
+    """B h learned, a number for each bucket and head; h n^2 biases (Raffel 2020, section 2.1)."""
     return _all_learned(s.num_buckets * s.num_heads, _score_map(s))
 
 

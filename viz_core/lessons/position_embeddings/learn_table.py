@@ -54,7 +54,10 @@ def sinusoidal_loss(num_tokens: int, num_hiddens: int, wanted: Float[Tensor, "n 
 
 
 def offset_share(similarity: Float[Tensor, "n n"]) -> float:
-    """Share of a map's variance that the offset alone explains: 1 for a map that is constant on each diagonal."""
+    """1 - sum (s_ij - m_(j-i))^2 / sum (s_ij - m)^2: the share of a map's variance that the offset alone explains.
+
+    m_o is the mean of the diagonal j - i = o and m that of the map; 1 for a map that is constant on each diagonal.
+    """
     n = similarity.shape[0]
     explained = torch.empty_like(similarity)
     for offset in range(-n + 1, n):

@@ -64,7 +64,7 @@ class Scheme:
 
     @torch.no_grad()
     def scores(self, setting: Setting) -> Float[Tensor, "heads n n"]:
-        """Scores before the softmax, scaled by 1 / sqrt(d_head)."""
+        """turn(Q) turn(K)^T / sqrt(d) + bias: what the softmax is given, d the width of a head."""
         q, k, _, bias = self.project(setting)
         return (q @ k.transpose(-2, -1) * q.shape[-1] ** -0.5 + bias)[0]
 
@@ -74,18 +74,18 @@ class Scheme:
 
     @torch.no_grad()
     def weights(self, setting: Setting) -> Float[Tensor, "heads n n"]:
-        """Attention weights; every row sums to 1."""
+        """softmax(turn(Q) turn(K)^T / sqrt(d) + bias); every row sums to 1."""
         q, k, _, bias = self.project(setting)
         return attention_weights(q, k, bias=bias)[0]
 
     @torch.no_grad()
     def output(self, setting: Setting) -> Float[Tensor, "n d"]:
-        """f(X): one layer of self-attention, heads side by side."""
+        """f(X) = softmax(turn(Q) turn(K)^T / sqrt(d) + bias) V, heads side by side."""
         q, k, v, bias = self.project(setting)
         return rearrange(attend(q, k, v, bias=bias), "1 heads n d -> n (heads d)")
 
     def project(self, setting: Setting) -> tuple[Queries, Queries, Queries, Tensor]:
-        """Queries, keys, values and bias, with the positions in them."""
+        """turn(Q), turn(K), V and bias, with Q, K, V made from X + table."""
         d = setting.X.shape[1]
         positioned = setting.X + self.table(setting)
         q, k, v = (

@@ -54,7 +54,7 @@ def gaussian_terms(queries: Float[Tensor, "queries d"], keys: Float[Tensor, "key
 
 
 def to_one_length(keys: Float[Tensor, "keys d"]) -> Float[Tensor, "keys d"]:
-    """Every key stretched to the keys' root mean square length, its direction kept; a key at the origin stays there."""
+    """k_j sqrt(mean_l |k_l|^2) / |k_j|: every key at the root mean square of their lengths; the origin stays."""
     lengths = keys.norm(dim=-1, keepdim=True)
     common = keys.square().sum(dim=-1).mean().sqrt()
     return torch.where(lengths > 0, keys / lengths.clamp_min(1e-12) * common, keys)
