@@ -135,6 +135,54 @@ def test_no_language_says_what_english_does_not(chapter: str, language: str) -> 
         assert _placeholders(text) == _placeholders(english.sections[name]), name
 
 
+# Words by which one thing is more than another. A caption that uses them would be false at some setting of the
+# controls, unless data decide it: then it is a finding (`Chapter.finding`), and the chapter's test_words_hold.py
+# decides it again. Some captions compare what no control moves:
+_COMPARES = re.compile(
+    r"\b(wider|narrower|larger|smaller|longer|shorter|higher|lower|faster|slower|nearer|farther|sharper|steeper|"
+    r"more|less|fewer|better|worse|half|twice|halves|grows?|falls?|rises?|fades?|darkens?)\b",
+    re.IGNORECASE,
+)
+TRUE_AT_ANY_SETTING = {
+    "attention-pooling": {
+        "fit": "how large points are drawn; kernels in the limit of no width and of any",
+        "learn": "an average over many draws, which a test makes",
+    },
+    "multi-head": {
+        "maps": "heads are as many as there are maps, and share the width",
+        "cost": "the formulas of the costs",
+        "published": "numbers of a paper",
+    },
+    "position-embeddings": {
+        "collapse": "numbers, and a theorem",
+        "cost": "how to read two logarithmic axes",
+        "cost-table": "the formulas of the costs",
+        "pairs": "which pairs are drawn",
+        "penalty": "slopes are positive",
+        "shaw": "numbers of a paper",
+    },
+    "queries-keys-values": {"edits": "how the table is made"},
+    "relative-projection": {
+        "fit": "numbers, and what the fit is held against",
+        "rotation": "positions grow",
+        "types": "float64 has more digits than any type here",
+    },
+    "scoring-functions": {
+        "gradient": "a (1 - a) is at most a quarter, and 0 at 0 and 1",
+        "histogram": "the density of a product of two normal numbers",
+        "spread": "half and nine in ten are the quantiles; the widths are numbers",
+    },
+    "sinusoidal-encoding": {"code": "bits; the step of a column is a number"},
+}
+
+
+@pytest.mark.parametrize("chapter", TRUE_AT_ANY_SETTING)
+def test_a_caption_compares_only_what_no_control_moves(chapter: str) -> None:
+    captions = load_words(chapter, ENGLISH).group("look")
+    comparing = {name for name, text in captions.items() if _COMPARES.search(re.sub(r"\$.*?\$", "", text))}
+    assert comparing == set(TRUE_AT_ANY_SETTING[chapter]), "make it a finding, or say here why it is always so"
+
+
 def test_every_chapter_has_its_front_matter_and_question() -> None:
     for chapter in CHAPTER_FILES:
         words = load_words(chapter, ENGLISH)

@@ -26,12 +26,17 @@ def test_the_arrow_keys_step_through_the_skew(page: Page, app_url: str) -> None:
     page.wait_for_url(re.compile("pe-step=3"))
 
 
-def test_playing_the_skew_ends_at_scores_by_key(page: Page, app_url: str) -> None:
+def test_playing_the_skew_moves_slider_words_and_picture_together(page: Page, app_url: str) -> None:
     page.goto(f"{app_url}/position-embeddings?{CLOSER}")
-    title = page.locator(".gtitle").first
-    expect(title).to_have_text("scores by offset")
-    page.locator(".updatemenu-button").first.click()
-    expect(title).to_have_text("keep: scores by key")
+    slider = page.locator('input[aria-label="Step of the skew"]')
+    expect(page.get_by_text("Step 0: scores by offset.")).to_be_visible()
+    page.get_by_role("button", name="Play").click()
+    for step, said in ((1, "Step 1: pad."), (5, "Step 5: keep")):
+        expect(page.get_by_text(said)).to_be_visible(timeout=30_000)
+        expect(slider).to_have_value(str(step))
+        rows, columns = skew_stages(4)[STAGES[step]].shape
+        expect(page.get_by_label(re.compile(rf"{rows} rows and {columns} columns"))).to_be_attached()
+    page.wait_for_url(re.compile("pe-step=5"))
 
 
 def test_a_click_on_a_cell_makes_it_the_query(page: Page, app_url: str) -> None:
@@ -59,4 +64,4 @@ def test_a_table_is_trained_live(page: Page, app_url: str) -> None:
     page.goto(f"{app_url}/position-embeddings?pe-section=Three+experiments&pe-exercise=2+%C2%B7+a+learnable+encoding")
     page.get_by_role("button", name="Train it now").click()
     expect(page.get_by_text(re.compile(r"After [\d,]+ of 2,000 steps the loss is"))).to_be_visible()
-    expect(page.get_by_text("the loss is at most a quarter of that without positions")).to_be_visible()
+    expect(page.get_by_text("the loss, as a part of that without positions")).to_be_visible()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -217,3 +218,12 @@ def test_whole_numbers_need_no_note(open_page: OpenPage, asked: str) -> None:
     app = open_page("relative-projection", **{"rp-offset": asked})
     assert app.slider(key="rp-offset").value == int(float(asked))
     assert not [caption for caption in app.caption if "The address asks for" in caption.value]
+
+
+@pytest.mark.parametrize("chapter", ["attention-pooling", "multi-head", "position-embeddings", "relative-projection"])
+def test_a_badge_says_what_its_number_is(open_page: OpenPage, chapter: str) -> None:
+    """Never "sum to 1 `0`": by how much it is off, or what was measured and what is allowed."""
+    app = open_page(chapter, **{"pe-section": "Shuffle the words"} if chapter == "position-embeddings" else {})
+    assert len(claims(app)) == len(marks(app)) > 0
+    for claim in claims(app):
+        assert re.search(r" · (off by `[^`]+`|measured `[^`]+`, at (most|least) \S+)$", claim), claim
