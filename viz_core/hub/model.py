@@ -30,6 +30,11 @@ class HubModel:
     card: HubCard
     engine: Engine
 
+    def __repr__(self) -> str:
+        """Which model, how large, and where it runs, in a line."""
+        layers = ", ".join(f"{count} {stack} layers" for stack, count in self.card.num_layers.items())
+        return f"HubModel({self.card.name!r} on {self.card.device}: {layers} of {self.card.num_heads} heads)"
+
     @property
     def positions(self) -> tuple[Positions, ...]:
         """Its position schemes, with the numbers it really uses."""

@@ -47,6 +47,11 @@ class Maps:
     key_tokens: tuple[Token, ...]
     calls: tuple[AttentionCall, ...]
 
+    def __repr__(self) -> str:
+        """Their kind and size, in a line."""
+        sizes = f"{len(self.query_tokens)} queries, {len(self.key_tokens)} keys"
+        return f"Maps({self.id!r}: {len(self.calls)} layers, {sizes})"
+
 
 @dataclass(frozen=True, eq=False)
 class HubRun:

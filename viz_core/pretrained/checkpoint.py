@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +24,13 @@ class ModelCard:
     name: str
     title: str
     task: str  # "translation" or "classification"
-    config: dict[str, Any]
+    config: dict[str, Any] = field(repr=False)
     scores: dict[str, float]
     licence: str
-    text: str  # the whole card, Markdown
-    training: dict[str, Any]  # curves, scores by length, time and device, as the training script wrote them
+    text: str = field(repr=False)  # the whole card, Markdown
+    training: dict[str, Any] = field(
+        repr=False
+    )  # curves, scores by length, time and device, as the training script wrote them
 
 
 def load_weights(model: torch.nn.Module, path: Path, sha256: str | None = None) -> None:

