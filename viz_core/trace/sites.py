@@ -60,4 +60,6 @@ def site_of(layer: nn.Module) -> str | None:
 def _stack(path: str, stack: str | None) -> str:
     if "vision" in path:  # the eyes of a model that also reads pictures
         return "vision"
-    return stack or ("decoder" if "decoder" in path.split(".") else "encoder")
+    parts = path.split(".")  # a language model within another writes, unless it has an encoder of its own
+    writes = "decoder" in parts or ("language_model" in parts and "encoder" not in parts)
+    return stack or ("decoder" if writes else "encoder")

@@ -189,6 +189,20 @@ def test_a_model_of_texts_and_pictures() -> None:
             assert float((got - weights.detach()).abs().max()) < 1e-6
 
 
+def test_a_writer_that_looks_at_pictures() -> None:
+    sizes = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 4, "intermediate_size": 48}
+    eyes = transformers.CLIPVisionConfig(**sizes, image_size=16, patch_size=8)
+    words = transformers.LlamaConfig(**sizes, vocab_size=99)
+    config = transformers.LlavaConfig(vision_config=eyes, text_config=words, image_token_index=98)
+    model = transformers.LlavaForConditionalGeneration(config).eval()
+    sites = instrument(model)
+    ids = torch.tensor([[98, 98, 98, 98, 5, 6, 7]])  # a token for each patch, and three words
+    with record() as trace:
+        model(input_ids=ids, pixel_values=torch.randn(1, 3, 16, 16))
+    assert trace.sites == sites == ("vision.0.self", "decoder.0.self")
+    assert not trace["decoder.0.self"].weights().triu(diagonal=1).any()
+
+
 def test_a_model_put_together_of_two() -> None:
     """Its parts are given new configs, of which their layers know nothing."""
     sizes = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 4, "intermediate_size": 48}
