@@ -54,6 +54,11 @@ def test_what_is_no_name_is_one_sentence(name: str, why: str) -> None:
     assert "\n" not in str(error.value)
 
 
+def test_who_has_a_folder_is_told_how_to_give_it() -> None:
+    with pytest.raises(HubError, match=r"“/a/folder” is a path, .*a folder is given as a Path: load_hub\(Path"):
+        load_hub("/a/folder")
+
+
 @given(st.text(max_size=60))
 def test_whatever_is_typed_is_a_plain_name_or_an_error(typed: str) -> None:
     try:
