@@ -66,11 +66,11 @@ def map_figure(view: View, state: ViewState) -> Figure:
         places = range(0, len(side.names), -(-len(side.names) // _MOST_LABELS))
         axis.set_ticks([i + 0.5 for i in places], [side.names[i] for i in places], rotation=turned, parse_math=False)
         for i in side.pinned:
-            outline(i, i + 1, fill=False, edgecolor=_PINNED, linewidth=1.5)
+            outline(i, i + 1, fill=False, edgecolor=_PINNED, linewidth=1.5, clip_on=False)
     axes.set_ylabel(words["queries"].replace("{label}", group.queries_label), parse_math=False)
     axes.set_xlabel(words["keys"].replace("{label}", group.keys_label), parse_math=False)
     axes.set_title(_title(view, group, state), parse_math=False)
-    figure.colorbar(mesh, label=words["weight"])
+    figure.colorbar(mesh, label=words["weight"], fraction=0.05, aspect=30)
     return figure
 
 

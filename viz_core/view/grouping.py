@@ -15,6 +15,8 @@ from viz_core.view.map_group import MapGroup
 Tokens = Sequence[object] | Mapping[str, Sequence[object]]
 """Names of tokens: texts, or tokens of a run of a Hugging Face model; of one stack, or by the names of several."""
 
+_EAGER = "models of Hugging Face return weights only with attn_implementation='eager'"
+
 
 def group_calls(
     calls: Iterable[AttentionCall], tokens: Tokens | None = None, row: int = 0, keys: Tokens | None = None
@@ -104,9 +106,11 @@ def weight_calls(what: object, cross: bool = False) -> tuple[AttentionCall, ...]
     elif isinstance(what, Sequence) and not isinstance(what, str):
         layers = list(what)
     if not layers:
+        hint = "; give one of its tuples of attentions" if isinstance(what, Mapping) else ""
+        hint = f" of nothing; {_EAGER}" if isinstance(what, tuple) else hint
         raise ValueError(
             "what: expected a Trace, a call, a Translation, a Classification, a HubRun or tensors of weights,"
-            f" got {type(what).__name__}"
+            f" got {type(what).__name__}{hint}"
         )
     kind = ".cross" if cross else ""
     return tuple(
@@ -118,7 +122,7 @@ def weight_calls(what: object, cross: bool = False) -> tuple[AttentionCall, ...]
 def _weights(given: object, layer: int) -> Tensor:
     """The weights of a layer with all four axes."""
     if not hasattr(given, "shape"):
-        hint = "; models of Hugging Face return weights with attn_implementation='eager'" if given is None else ""
+        hint = f"; {_EAGER}" if given is None else ""
         raise ValueError(f"layer {layer}: expected a tensor of weights, got {type(given).__name__}{hint}")
     weights = torch.as_tensor(given).detach()
     if not 2 <= weights.dim() <= 4 or 0 in weights.shape:

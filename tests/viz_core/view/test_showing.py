@@ -146,6 +146,8 @@ def test_what_output_attentions_returns() -> None:
         (42, {}, "expected a Trace, .* got int"),
         ("text", {}, "expected a Trace, .* got str"),
         ([], {}, "expected a Trace, .* got list"),
+        ((), {}, "got tuple of nothing; .*attn_implementation='eager'"),
+        ({"attentions": ()}, {}, "got dict; give one of its tuples of attentions"),
         (Trace(), {}, "got a trace without any"),
         ((None, None), {}, "layer 0: expected a tensor of weights, got NoneType; .*attn_implementation='eager'"),
         (((torch.ones(1),),), {}, "layer 0: expected a tensor of weights, got tuple"),
