@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import streamlit as st
+
 from pages.position_embeddings import skew_figures as skew
 from pages.position_embeddings.offset_figures import index_figure, shaw_figure, table_figure
 from pages.position_embeddings.slideshow import Slideshow
@@ -19,9 +21,10 @@ from viz_core.lessons.position_embeddings.schemes import BY_NAME
 def relative(chapter: Chapter, _asked: Asked) -> None:
     names = chapter.words.group("figure")
     chapter.heading("skew")
-    n = int(chapter.controls.slider("skew-n", 1, 12, 4))
     slideshow = Slideshow(chapter.controls.key("step"), len(skew.STAGES) - 1)
-    slideshow.button(chapter.words("play"))
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        n = int(chapter.controls.slider("skew-n", 1, 12, 4))
+        slideshow.button(chapter.words("play"))
     chapter.alone(lambda: _skew(chapter, n, slideshow), every=slideshow.every)
     with chapter.claims():
         chapter.claim("skew", skew_error(n), 0.0, n=n)

@@ -79,11 +79,11 @@ def test_of_four_widths(open_page: OpenPage, kernel: str, n: int) -> None:
 @pytest.mark.parametrize("kernel", ["gaussian", "triangular"])
 def test_of_noise_and_points_on_average_over_many_draws(kernel: str) -> None:
     """And only on average: of these pairs of draws, some go the other way."""
-    widths = torch.logspace(-1.7, 1, 19, dtype=torch.float64)
+    widths = torch.logspace(-1.7, 1, 13, dtype=torch.float64)
 
     def learned(n: int, noise: float) -> np.ndarray:
         draws = (noisy_points(n, noise, seed) for seed in range(60))
-        return np.log([learn_width(x, y, KERNELS[kernel], widths, steps=6).best for x, y in draws])
+        return np.log([learn_width(x, y, KERNELS[kernel], widths, steps=4).best for x, y in draws])
 
     noisier, plain, few, many = (learned(*drawn) for drawn in ((40, 2.0), (40, 1.0), (20, 1.0), (200, 1.0)))
     for difference in (noisier - plain, few - many):
