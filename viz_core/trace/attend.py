@@ -65,8 +65,9 @@ def attend(
         projected = Projected(queries, keys, mask, bias, causal, scale, softcap)
         return _attend_in_graph(projected, values, dropout, trace, site)
     if trace is not None:
-        kept_mask, kept_bias = (None if tensor is None else kept(tensor) for tensor in (mask, bias))
-        trace.add(Projected(kept(queries), kept(keys), kept_mask, kept_bias, causal, scale, softcap), site)
+        more = (None if tensor is None else kept(tensor) for tensor in (mask, bias, values if trace.values else None))
+        kept_mask, kept_bias, kept_values = more
+        trace.add(Projected(kept(queries), kept(keys), kept_mask, kept_bias, causal, scale, softcap, kept_values), site)
     if softcap is not None:
         return _attend_in_blocks(Projected(queries, keys, mask, bias, causal, scale, softcap), values, dropout)
 

@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from viz_core.trace.indexing import Index, is_number, picked
-from viz_core.trace.source import Direct, Source, row_blocks
+from viz_core.trace.source import Direct, Projected, Source, row_blocks
 from viz_core.trace.thumbnail import max_pooled
 
 
@@ -67,6 +67,19 @@ class AttentionCall:
         if not isinstance(self.source, Direct) or not self.source.values.requires_grad:
             raise ValueError(f"site {self.site!r}: expected a call recorded by record(differentiable=True)")
         return self.source.values
+
+    @property
+    def values(self) -> Float[Tensor, "batch key_heads keys v"]:
+        """The values v_j of the call, split into heads: what its weights were to add up.
+
+        Raises:
+            ValueError: unless the call was recorded by `record(values=True)`, or if they have been changed in place.
+        """
+        source = self.source
+        if not isinstance(source, Projected) or source.values is None:
+            raise ValueError(f"site {self.site!r}: expected a call recorded by record(values=True)")
+        source.check_unchanged()
+        return source.values
 
     @torch.no_grad()
     def weights(

@@ -16,11 +16,11 @@ from viz_core.trace.source import Direct, Held, Projected, Source
 
 _FORMAT = "attention-atlas trace"
 _VERSION = 1
-_TENSORS = ("queries", "keys", "mask", "bias")
+_TENSORS = ("queries", "keys", "mask", "bias", "values")
 
 
 def save_trace(trace: Trace, path: str | Path) -> None:
-    """Write the recorded queries, keys, masks and biases; never a map that can be worked out from them.
+    """Write the recorded queries, keys, masks, biases and values; never a map that can be worked out from them.
 
     Raises:
         ValueError: if a call does not hold what its maps come from, or a tensor was changed after it was recorded.
@@ -102,4 +102,5 @@ def _source(call: _Call, held: dict[str, Tensor], path: str | Path) -> Source:
         causal=bool(settings.get("causal")),
         scale=float(settings["scale"]),
         softcap=None if settings.get("softcap") is None else float(settings["softcap"]),
+        values=held.get("values"),
     )

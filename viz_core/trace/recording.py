@@ -36,7 +36,9 @@ def record_weights(weights: Float[Tensor, "batch heads queries keys"], site: str
 
 
 @contextmanager
-def record(differentiable: bool = False, torch_calls: bool | nn.Module = False) -> Iterator[Trace]:
+def record(
+    differentiable: bool = False, torch_calls: bool | nn.Module = False, *, values: bool = False
+) -> Iterator[Trace]:
     """Record every attention call made in this block, by this thread or task and nobody else's.
 
     What `torch.compile` made runs uncompiled meanwhile, and is the graph again after. What activation checkpointing
@@ -50,12 +52,13 @@ def record(differentiable: bool = False, torch_calls: bool | nn.Module = False) 
             names as sites ("encoder.0.self"); with True each call is "attention.N". What is computed stays bit for bit
             as it is. A nested batch is recorded as long as its longest member. Weights that a model makes by matrix
             products of its own are not seen.
+        values: keep references to values too, for `viz_core.maps.contributions`; not those of plain PyTorch's calls.
 
     Raises:
         ValueError: if torch_calls is neither a truth value nor a model, or comes with differentiable: torch's own
-            kernels keep no weights in the graph.
+            kernels keep no weights in the graph; if values come with differentiable.
     """
-    trace = Trace(differentiable)
+    trace = Trace(differentiable, values)
     trace._hearing = _hearing(trace, torch_calls)
     try:
         with trace.adopt():
@@ -93,10 +96,16 @@ class Trace:
     """The attention calls of one `record()` block, by site, in call order.
 
     A site called again in the same block is kept as "SITE@2", "SITE@3", ...
+
+    Raises:
+        ValueError: if it is to keep both weights in the graph and values.
     """
 
-    def __init__(self, differentiable: bool = False) -> None:
+    def __init__(self, differentiable: bool = False, values: bool = False) -> None:
+        if differentiable and values:
+            raise ValueError("values: expected False with differentiable, which keeps weights alone")
         self.differentiable = differentiable
+        self.values = values
         self._hearing: TorchCalls | None = None  # while its `record()` block lasts
         self._calls: dict[str, AttentionCall] = {}
         self._unnamed = 0
@@ -143,7 +152,7 @@ class Trace:
 
     def to(self, device: torch.device | str) -> Trace:
         """The same recording with its tensors on another device; what holds none is left as it is."""
-        moved = Trace(self.differentiable)
+        moved = Trace(self.differentiable, self.values)
         for call in self:
             source = call.source
             moved.add(source.to(torch.device(device)) if isinstance(source, Held) else source, call.site)

@@ -100,6 +100,7 @@ class Projected(Held):
     causal: bool
     scale: float
     softcap: float | None = None
+    values: Float[Tensor, "batch key_heads keys v"] | None = None  # decide no weight; kept for contributions
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
@@ -108,8 +109,8 @@ class Projected(Held):
         return batch, heads, num_queries, self.keys.shape[2]
 
     def tensors(self) -> list[Tensor]:
-        """Queries and keys, and mask and bias where there are any."""
-        return [t for t in (self.queries, self.keys, self.mask, self.bias) if t is not None]
+        """Queries and keys, and mask, bias and values where there are any."""
+        return [t for t in (self.queries, self.keys, self.mask, self.bias, self.values) if t is not None]
 
     def rows(self, heads: slice, queries: slice) -> Float[Tensor, "batch some_heads rows keys"]:
         """`attention_weights` of these heads and queries over all keys.

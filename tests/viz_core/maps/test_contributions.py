@@ -1,0 +1,124 @@
+"""Contributions: by loops, their sum against the layer's own output, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import transformers
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import nn
+
+from viz_core.attention import AdditiveAttention, MultiHeadAttention
+from viz_core.hub import instrument
+from viz_core.maps.contributions import contribution_norms, contribution_sum
+from viz_core.models import TransformerEncoder
+from viz_core.positional import ALiBi
+from viz_core.trace import AttentionCall, attend, load_trace, record, save_trace
+
+
+def recorded(layer: MultiHeadAttention, *inputs: Any, **options: Any) -> tuple[AttentionCall, torch.Tensor]:
+    with record(values=True) as trace:
+        output = layer(*inputs, **options)
+    return trace["attention.0"], output.detach()
+
+
+@given(key_heads=st.sampled_from([1, 2, 4]), queries=st.integers(1, 4), keys=st.integers(1, 5), seed=st.integers(0, 99))
+def test_norms_by_loops(key_heads: int, queries: int, keys: int, seed: int) -> None:
+    torch.manual_seed(seed)
+    layer = MultiHeadAttention(12, 4, num_key_heads=key_heads)
+    Q, K = torch.randn(2, queries, 12), torch.randn(2, keys, 12)
+    lengths = torch.randint(0, keys + 1, (2,))
+    call, _ = recorded(layer, Q, K, K, lengths)
+    norms, weights = contribution_norms(call, layer.W_o), call.weights()
+    assert norms.shape == (2, 4, queries, keys)
+    V, W = layer.W_v(K).detach(), layer.W_o.weight.detach()
+    for h in range(4):
+        g = h * key_heads // 4
+        for b in range(2):
+            for j in range(keys):
+                moved = W[:, 3 * h : 3 * h + 3] @ V[b, j, 3 * g : 3 * g + 3]
+                for i in range(queries):
+                    expected = (weights[b, h, i, j] * moved).norm()
+                    torch.testing.assert_close(norms[b, h, i, j], expected, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize(
+    "options", [{}, {"num_key_heads": 1}, {"softcap": 0.5, "window": 2}, {"positions": ALiBi()}], ids=str
+)
+def test_the_parts_add_up_to_the_output(bias: bool, options: dict[str, Any]) -> None:
+    layer = MultiHeadAttention(12, 4, bias=bias, **options)
+    X = torch.randn(2, 5, 12)
+    call, output = recorded(layer, X, X, X, torch.tensor([5, 2]), causal=True)
+    total = contribution_sum(call, layer.W_o)
+    torch.testing.assert_close(total if layer.W_o.bias is None else total + layer.W_o.bias, output, atol=1e-5, rtol=0)
+
+
+def test_a_published_model_s_layer_is_the_sum_of_its_parts() -> None:
+    sizes = {"vocab_size": 20, "hidden_size": 16, "intermediate_size": 8, "num_hidden_layers": 1}
+    config = transformers.LlamaConfig(**sizes, num_attention_heads=4, num_key_value_heads=2)
+    model = transformers.LlamaModel(config).eval()
+    instrument(model)
+    theirs, outputs = model.layers[0].self_attn, []
+    theirs.register_forward_hook(lambda _module, _inputs, result: outputs.append(result[0].detach()))
+    with record(values=True) as trace:
+        model(torch.randint(0, 20, (2, 6)))
+    (call,) = trace
+    torch.testing.assert_close(contribution_sum(call, theirs.o_proj), outputs[0], atol=1e-6, rtol=1e-4)
+
+
+def test_a_short_vector_under_a_large_weight_adds_little() -> None:
+    """By hand: weights 1/2 and 1/2, values (3, 4) and (0, 0), W_o twice the identity."""
+    with record(values=True) as trace:
+        attend(torch.zeros(1, 1, 1, 2), torch.zeros(1, 1, 2, 2), torch.tensor([[[[3.0, 4.0], [0.0, 0.0]]]]))
+    W_o = nn.Linear(2, 2, bias=False)
+    with torch.no_grad():
+        W_o.weight.copy_(2 * torch.eye(2))
+    assert contribution_norms(trace["attention.0"], W_o).tolist() == [[[[5.0, 0.0]]]]
+    assert contribution_sum(trace["attention.0"], W_o).tolist() == [[[3.0, 4.0]]]
+
+
+def test_values_are_kept_when_asked_for_and_counted() -> None:
+    encoder, ids = TransformerEncoder(9, 8, 8, 2, 2, 0.0), torch.zeros(1, 4, dtype=torch.long)
+    with record() as plain:
+        encoder(ids)
+    with record(values=True) as trace:
+        encoder(ids)
+    assert trace.nbytes == plain.nbytes + 2 * 4 * 8 * 4
+    assert not trace["encoder.1.self"].values.requires_grad
+    assert trace.to("cpu")["encoder.1.self"].values.shape == (1, 2, 4, 4)
+    with pytest.raises(ValueError, match=r"site 'encoder.1.self': expected a call recorded by record\(values=True\)"):
+        contribution_norms(plain["encoder.1.self"], encoder.blocks[1].attention.W_o)
+
+
+def test_a_saved_recording_keeps_them(tmp_path: Path) -> None:
+    layer, X = MultiHeadAttention(8, 2), torch.randn(1, 3, 8)
+    with record(values=True) as trace:
+        layer(X, X, X)
+    save_trace(trace, tmp_path / "run.safetensors")
+    call = load_trace(tmp_path / "run.safetensors")["attention.0"]
+    assert torch.equal(contribution_norms(call, layer.W_o), contribution_norms(trace["attention.0"], layer.W_o))
+
+
+@pytest.mark.usefixtures("shapes_unchecked")
+def test_what_has_no_contributions_is_refused() -> None:
+    layer, X = MultiHeadAttention(8, 2), torch.randn(1, 3, 8)
+    call, _ = recorded(layer, X, X, X)
+    with pytest.raises(ValueError, match="W_o: expected an nn.Linear with 8 inputs, got 6 inputs"):
+        contribution_norms(call, nn.Linear(6, 8))
+    with pytest.raises(ValueError, match="W_o: expected an nn.Linear with 8 inputs, got Tensor"):
+        contribution_sum(call, torch.zeros(8, 8))  # type: ignore[arg-type]
+    call.values.add_(1)
+    with pytest.raises(ValueError, match="was changed in place after it was recorded"):
+        contribution_norms(call, layer.W_o)
+    additive = AdditiveAttention(8, 8, 8)
+    with record(values=True) as trace:
+        additive(X, X, X)
+    with pytest.raises(ValueError, match="expected a call recorded by"):
+        contribution_norms(trace["attention.0"], layer.W_o)
+    with pytest.raises(ValueError, match="values: expected False with differentiable"), record(True, values=True):
+        pass

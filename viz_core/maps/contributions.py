@@ -1,0 +1,53 @@
+"""What each key adds to a layer's output: its value through the output projection, as long as weight and vector say."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from viz_core.trace import AttentionCall
+
+
+@torch.no_grad()
+def contribution_norms(call: AttentionCall, W_o: nn.Linear) -> Float[Tensor, "batch heads queries keys"]:
+    """|a_ij W_o^h v_j|: how long the vector is that key j adds to output i by head h (Kobayashi 2020).
+
+    The layer's output without its bias is the sum of these vectors, `contribution_sum`. A key with a large weight and
+    a short vector adds little: BERT's heads that look at separators do that.
+
+    Args:
+        call: recorded by `record(values=True)`.
+        W_o: the layer's output projection; W_o^h are its columns for head h.
+
+    Returns:
+        At least 0, float32 on the CPU.
+
+    Raises:
+        ValueError: if the call kept no values, or W_o is not as wide as its heads together.
+    """
+    lengths = torch.stack([(v @ W.T).norm(dim=-1) for v, W in _heads(call, W_o)], dim=1)
+    return call.weights() * lengths[:, :, None]
+
+
+@torch.no_grad()
+def contribution_sum(call: AttentionCall, W_o: nn.Linear) -> Float[Tensor, "batch queries d"]:
+    """sum over heads h and keys j of a_ij W_o^h v_j: the layer's output without its bias, part by part.
+
+    Raises:
+        ValueError: as `contribution_norms`.
+    """
+    parts = [call.weights(head=h) @ (v @ W.T) for h, (v, W) in enumerate(_heads(call, W_o))]
+    return torch.stack(parts).sum(dim=0)
+
+
+def _heads(call: AttentionCall, W_o: nn.Linear) -> list[tuple[Float[Tensor, "batch keys v"], Float[Tensor, "d v"]]]:
+    """Of each head its values, those of its group where queries are grouped, and its columns of W_o."""
+    values = call.values.float().cpu()
+    expected = call.num_heads * values.shape[-1]
+    if not isinstance(W_o, nn.Linear) or W_o.in_features != expected:
+        came = f"{W_o.in_features} inputs" if isinstance(W_o, nn.Linear) else type(W_o).__name__
+        raise ValueError(f"W_o: expected an nn.Linear with {expected} inputs, got {came}")
+    group = call.num_heads // values.shape[1]
+    columns = W_o.weight.float().cpu().chunk(call.num_heads, dim=1)
+    return [(values[:, h // group], W) for h, W in enumerate(columns)]
