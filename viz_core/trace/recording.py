@@ -121,6 +121,9 @@ class Trace:
         if torch._C._current_graph_task_id() != -1:  # autograd is at work around this call
             return
         refuse_transformed(source.tensors())
+        self._keep(source, site)
+
+    def _keep(self, source: Source, site: str | None) -> None:
         with _adding:  # threads may have adopted this trace
             if site is None:
                 site = f"attention.{self._unnamed}"
@@ -155,7 +158,7 @@ class Trace:
         moved = Trace(self.differentiable, self.values)
         for call in self:
             source = call.source
-            moved.add(source.to(torch.device(device)) if isinstance(source, Held) else source, call.site)
+            moved._keep(source.to(torch.device(device)) if isinstance(source, Held) else source, call.site)
         return moved
 
     @classmethod
@@ -170,7 +173,7 @@ class Trace:
             if not name or "." in name or "/" in name:
                 raise ValueError(f"runs: expected names without '.' and '/', got {name!r}")
             for call in run:
-                merged.add(call.source, f"{name}/{call.site}")
+                merged._keep(call.source, f"{name}/{call.site}")
         return merged
 
     def __contains__(self, site: object) -> bool:

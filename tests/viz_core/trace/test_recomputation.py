@@ -13,7 +13,7 @@ from torch.utils.checkpoint import checkpoint
 from tests.viz_core.trace.attention_cases import B, H, K, brute_force, random_bias, tensors
 from viz_core.attention import AdditiveAttention, DotProductAttention, MultiHeadAttention
 from viz_core.models import TransformerEncoderBlock
-from viz_core.trace import attend, name_site, record
+from viz_core.trace import Trace, attend, name_site, record
 
 LAYERS: dict[str, Callable[[], nn.Module]] = {
     "dot product": DotProductAttention,
@@ -136,3 +136,13 @@ def test_after_a_refusal_the_recorder_hears_on() -> None:
         attend(queries, keys, values)
     weights = trace["attention.0"].weights().double()
     torch.testing.assert_close(weights, brute_force(queries, keys), atol=1e-6, rtol=0)
+
+
+def test_a_recording_can_be_moved_and_merged_while_autograd_is_at_work() -> None:
+    layer, X = MultiHeadAttention(8, 2), torch.randn(1, 3, 8, requires_grad=True)
+    with record() as trace:
+        loss = run(layer, X).sum()
+    found: list[tuple[str, ...]] = []
+    X.register_hook(lambda _: found.extend([trace.to("cpu").sites, Trace.merge({"a": trace}).sites]))
+    loss.backward()
+    assert found == [("attention.0",), ("a/attention.0",)]
