@@ -47,10 +47,15 @@ def curves_figure(
             hovertemplate="n = %{x:,}",
         )
     ends = [math.log10(lengths[0]) - 0.05, math.log10(lengths[-1]) + 0.05]
-    figure.update_xaxes(type="log", range=ends, tickvals=lengths[::2], ticktext=[f"{n:,}" for n in lengths[::2]])
-    figure.update_yaxes(type="log", exponentformat="power", dtick=1 if shown in {"sequential", "path"} else 2)
-    figure.update_layout(hovermode="x unified")
-    return lay_out(figure, labels["tokens"], labels[shown], height=460)
+    return lay_out(
+        figure,
+        labels["tokens"],
+        labels[shown],
+        height=460,
+        xaxis={"type": "log", "range": ends, "tickvals": lengths[::2], "ticktext": [f"{n:,}" for n in lengths[::2]]},
+        yaxis={"type": "log", "exponentformat": "power", "dtick": 1 if shown in {"sequential", "path"} else 2},
+        hovermode="x unified",
+    )
 
 
 def measured_figure(measurements: Sequence[Measurement], most: int, labels: Labels) -> go.Figure:
@@ -94,12 +99,20 @@ def _line(
 
 def _by_length(figure: go.Figure, most: int, x: str, y: str) -> go.Figure:
     ticks = [2**power for power in range(4, most.bit_length(), 2)]
-    figure.update_xaxes(
-        type="log", range=[np.log10(13), np.log10(1.2 * most)], tickvals=ticks, ticktext=[f"{n:,}" for n in ticks]
+    return lay_out(
+        figure,
+        x,
+        y,
+        height=420,
+        xaxis={
+            "type": "log",
+            "range": [np.log10(13), np.log10(1.2 * most)],
+            "tickvals": ticks,
+            "ticktext": [f"{n:,}" for n in ticks],
+        },
+        yaxis={"type": "log", "exponentformat": "power", "dtick": 1},
+        hovermode="x unified",
     )
-    figure.update_yaxes(type="log", exponentformat="power", dtick=1)
-    figure.update_layout(hovermode="x unified")
-    return lay_out(figure, x, y, height=420)
 
 
 def pairs_figure(matrices: Mapping[str, Float[np.ndarray, "n n"]], labels: Labels) -> go.Figure:

@@ -43,10 +43,16 @@ def connection_figure(name: str, first: int, last: int, sizes: LayerSizes, label
             hovertemplate=labels["unit"] + "<extra></extra>",
             showlegend=False,
         )
-    lay_out(figure, labels["token"], labels["layer"], height=250).update_layout(margin={"t": 8})
-    figure.update_xaxes(range=[0.4, sizes.n + 0.6], dtick=1, showgrid=False, zeroline=False)
     every = max(1, -(-depth // 6))
-    return figure.update_yaxes(range=[-0.4, depth + 0.4], dtick=every, showgrid=False, zeroline=False)
+    return lay_out(
+        figure,
+        labels["token"],
+        labels["layer"],
+        height=250,
+        xaxis={"range": [0.4, sizes.n + 0.6], "dtick": 1, "showgrid": False, "zeroline": False},
+        yaxis={"range": [-0.4, depth + 0.4], "dtick": every, "showgrid": False, "zeroline": False},
+        margin={"t": 8},
+    )
 
 
 def _edges(figure: go.Figure, edges: Sequence[Edge], colour: str, width: float) -> None:

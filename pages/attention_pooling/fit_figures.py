@@ -111,9 +111,14 @@ def fit_figure(fit: Fit, query: float, at_query: float, weights: Float[Tensor, "
 def map_figure(fit: Fit, labels: Labels) -> go.Figure:
     """Weights of all queries (rows) on all keys (columns, in order)."""
     figure = go.Figure(_weights_map(fit, labels, showscale=True))
-    lay_out(figure, labels["keys"], labels["x"], 430)
-    figure.update_xaxes(showgrid=False, zeroline=False)
-    return figure.update_yaxes(autorange="reversed", showgrid=False, zeroline=False)
+    return lay_out(
+        figure,
+        labels["keys"],
+        labels["x"],
+        430,
+        xaxis={"showgrid": False, "zeroline": False},
+        yaxis={"autorange": "reversed", "showgrid": False, "zeroline": False},
+    )
 
 
 def panels_figure(fits: Sequence[Fit], maps: Sequence[Fit], labels: Labels) -> go.Figure:

@@ -31,8 +31,7 @@ def kernels_figure(kernels: Mapping[str, Kernel], chosen: str, width: float, lab
             name=labels[name],
             hovertemplate=f"{labels[name]}: %{{x:.3f}} → %{{y:.4f}}<extra></extra>",
         )
-    lay_out(figure, labels["distance"], labels["nearness"], 430)
-    return figure.update_yaxes(range=[-0.04, 1.08])
+    return lay_out(figure, labels["distance"], labels["nearness"], 430, yaxis={"range": [-0.04, 1.08]})
 
 
 def width_figure(search: WidthSearch, true_errors: Float[Tensor, "widths"], width: float, labels: Labels) -> go.Figure:
@@ -59,7 +58,12 @@ def width_figure(search: WidthSearch, true_errors: Float[Tensor, "widths"], widt
         hovertemplate=labels["width-error"].format(width="%{x:.3f}", error="%{y:.4f}") + "<extra></extra>",
     )
     figure.add_vline(x=width, line={"color": QUERIES, "width": 1.5, "dash": "dash"})
-    lay_out(figure, labels["width"], labels["error"], 420)
     ticks = [0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10]
-    figure.update_xaxes(type="log", tickvals=ticks, ticktext=[f"{tick:g}" for tick in ticks])
-    return figure.update_yaxes(rangemode="tozero")
+    return lay_out(
+        figure,
+        labels["width"],
+        labels["error"],
+        420,
+        xaxis={"type": "log", "tickvals": ticks, "ticktext": [f"{tick:g}" for tick in ticks]},
+        yaxis={"rangemode": "tozero"},
+    )

@@ -34,10 +34,15 @@ def weights_figure(steps: DecoderSteps, step: int, source: Sequence[str], labels
             width=0.84 if opacity < 1 else 0.56,
             hovertemplate=f"%{{y:.4f}}<extra>{name}</extra>",
         )
-    figure.update_layout(barmode="overlay")
-    figure.update_xaxes(tickmode="array", tickvals=places, ticktext=escape_labels(list(source)), tickangle=-35)
-    figure.update_yaxes(range=[0, 1.02])
-    return lay_out(figure, labels["source"], labels["weight"], height=300)
+    return lay_out(
+        figure,
+        labels["source"],
+        labels["weight"],
+        height=300,
+        xaxis={"tickmode": "array", "tickvals": places, "ticktext": escape_labels(list(source)), "tickangle": -35},
+        yaxis={"range": [0, 1.02]},
+        barmode="overlay",
+    )
 
 
 def choice_figure(likeliest: Sequence[tuple[str, float]], chosen: int | None, labels: Labels) -> go.Figure:
@@ -60,9 +65,14 @@ def choice_figure(likeliest: Sequence[tuple[str, float]], chosen: int | None, la
         )
     )
     words = escape_labels([word for word, _ in likeliest])
-    figure.update_xaxes(range=[0, 1.12], tickvals=[0, 0.5, 1])
-    figure.update_yaxes(autorange="reversed", tickmode="array", tickvals=places, ticktext=words)
-    return lay_out(figure, labels["probability"], "", height=300)
+    return lay_out(
+        figure,
+        labels["probability"],
+        "",
+        height=300,
+        xaxis={"range": [0, 1.12], "tickvals": [0, 0.5, 1]},
+        yaxis={"autorange": "reversed", "tickmode": "array", "tickvals": places, "ticktext": words},
+    )
 
 
 def states_figure(steps: DecoderSteps, step: int, labels: Labels) -> go.Figure:
@@ -103,8 +113,7 @@ def lengths_figure(models: Mapping[str, Bins], labels: Labels) -> go.Figure:
             marker={"size": 9, "symbol": symbol},
             hovertemplate=f"%{{x}}: %{{y:.1f}} · %{{customdata:,}} {labels['sentences']}<extra>{name}</extra>",
         )
-    figure.update_yaxes(rangemode="tozero")
-    return lay_out(figure, labels["length"], labels["bleu"], height=400)
+    return lay_out(figure, labels["length"], labels["bleu"], height=400, yaxis={"rangemode": "tozero"})
 
 
 def curves_figure(models: Mapping[str, Sequence[Mapping[str, float]]], labels: Labels) -> go.Figure:

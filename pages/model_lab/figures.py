@@ -45,6 +45,11 @@ def fingerprint_figure(values: Float[np.ndarray, "layers heads"], measure: str, 
             colorbar={"title": labels[f"unit-{measure}"], "thickness": 12},
         )
     )
-    figure.update_xaxes(dtick=max(1, heads // 16), showgrid=False)
-    figure.update_yaxes(dtick=max(1, layers // 16), showgrid=False, autorange="reversed")
-    return lay_out(figure, labels["head"], labels["layer"], height=110 + 34 * min(layers, 24))
+    return lay_out(
+        figure,
+        labels["head"],
+        labels["layer"],
+        height=110 + 34 * min(layers, 24),
+        xaxis={"dtick": max(1, heads // 16), "showgrid": False},
+        yaxis={"dtick": max(1, layers // 16), "showgrid": False, "autorange": "reversed"},
+    )

@@ -58,10 +58,9 @@ def wavelengths_figure(frequencies: Float[np.ndarray, "pairs"], room: int | None
             hovertemplate=f"{labels['pair']} %{{y}}: %{{x:,.1f}}<extra></extra>",
         )
     )
-    figure.update_xaxes(type="log")
     if room is not None:
         mark_on_log_axis(figure, float(room), labels["room"])
-    return lay_out(figure, labels["wavelength"], labels["pair"], height=340)
+    return lay_out(figure, labels["wavelength"], labels["pair"], height=340, xaxis={"type": "log"})
 
 
 def bias_by_offset(

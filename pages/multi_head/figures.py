@@ -95,9 +95,15 @@ def flow_figure(shapes: Mapping[str, tuple[int, ...]], num_heads: int, chosen: s
         hovertemplate="%{hovertext}<extra></extra>",
         showlegend=False,
     )
-    lay_out(figure, "", "", height=800).update_layout(margin={"l": 4, "r": 4, "t": 4, "b": 4})
-    figure.update_xaxes(visible=False, range=[-0.08, 3.28], fixedrange=True)
-    return figure.update_yaxes(visible=False, range=[-8 * _PITCH - 0.08, _HEIGHT + 0.08], fixedrange=True)
+    return lay_out(
+        figure,
+        "",
+        "",
+        height=800,
+        xaxis={"visible": False, "range": [-0.08, 3.28], "fixedrange": True},
+        yaxis={"visible": False, "range": [-8 * _PITCH - 0.08, _HEIGHT + 0.08], "fixedrange": True},
+        margin={"l": 4, "r": 4, "t": 4, "b": 4},
+    )
 
 
 def published_figure(bleu: Mapping[int, float], chosen: int, labels: Labels) -> go.Figure:
@@ -135,10 +141,15 @@ def cost_figure(
             hovertemplate="%{y:,.0f}",
         )
     mark_on_log_axis(figure, chosen, labels["yours"])
-    figure.update_xaxes(type="log", tickvals=list(heads), ticktext=[str(h) for h in heads])
-    figure.update_yaxes(type="log", exponentformat="power", dtick=1)
-    figure.update_layout(hovermode="x unified")
-    return lay_out(figure, labels["heads"], y_title, height=380)
+    return lay_out(
+        figure,
+        labels["heads"],
+        y_title,
+        height=380,
+        xaxis={"type": "log", "tickvals": list(heads), "ticktext": [str(h) for h in heads]},
+        yaxis={"type": "log", "exponentformat": "power", "dtick": 1},
+        hovermode="x unified",
+    )
 
 
 def batch_figure(measurements: Sequence[Measurement], labels: Labels) -> go.Figure:
@@ -156,10 +167,15 @@ def batch_figure(measurements: Sequence[Measurement], labels: Labels) -> go.Figu
             hovertemplate="%{y:.3~g} ms",
         )
     heads = sorted({m.n for m in measurements})
-    figure.update_xaxes(type="log", tickvals=heads, ticktext=[str(h) for h in heads])
-    figure.update_yaxes(rangemode="tozero")
-    figure.update_layout(hovermode="x unified")
-    return lay_out(figure, labels["heads"], labels["milliseconds"], height=340)
+    return lay_out(
+        figure,
+        labels["heads"],
+        labels["milliseconds"],
+        height=340,
+        xaxis={"type": "log", "tickvals": heads, "ticktext": [str(h) for h in heads]},
+        yaxis={"rangemode": "tozero"},
+        hovermode="x unified",
+    )
 
 
 def _shape(sizes: tuple[int, ...]) -> str:

@@ -26,7 +26,12 @@ def cost_figure(
             line={"color": CATEGORIES[i % len(CATEGORIES)], "dash": "dot" if i >= len(CATEGORIES) else "solid"},
             hovertemplate="%{y:,.0f}",
         )
-    figure.update_xaxes(type="log", tickvals=list(xs), ticktext=[f"{x:,}" for x in xs])
-    figure.update_yaxes(type="log", exponentformat="power", dtick=1)
-    figure.update_layout(hovermode="x unified")
-    return lay_out(figure, x_title, y_title, height=460)
+    return lay_out(
+        figure,
+        x_title,
+        y_title,
+        height=460,
+        xaxis={"type": "log", "tickvals": list(xs), "ticktext": [f"{x:,}" for x in xs]},
+        yaxis={"type": "log", "exponentformat": "power", "dtick": 1},
+        hovermode="x unified",
+    )

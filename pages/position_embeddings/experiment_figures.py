@@ -24,9 +24,14 @@ def collapse_figure(curves: Mapping[str, Float[np.ndarray, "layers"]], labels: L
             marker={"size": 5, "symbol": ("circle", "square", "diamond", "cross")[i]},
             hovertemplate="%{y:.2e}",
         )
-    figure.update_yaxes(type="log", exponentformat="power", dtick=4)
-    figure.update_layout(hovermode="x unified")
-    return lay_out(figure, labels["layer"], labels["distance"], height=400)
+    return lay_out(
+        figure,
+        labels["layer"],
+        labels["distance"],
+        height=400,
+        yaxis={"type": "log", "exponentformat": "power", "dtick": 4},
+        hovermode="x unified",
+    )
 
 
 def loss_figure(losses: Sequence[float], num_steps: int, references: Mapping[str, float], labels: Labels) -> go.Figure:
@@ -48,10 +53,15 @@ def loss_figure(losses: Sequence[float], num_steps: int, references: Mapping[str
             line={"color": CATEGORIES[i], "dash": "dash"},
             hovertemplate="%{y:.4f}<extra></extra>",
         )
-    figure.update_xaxes(range=[0, num_steps])
     ticks = log_ticks(min(*losses, *references.values()), max(*losses, *references.values()))
-    figure.update_yaxes(type="log", tickvals=ticks, ticktext=[f"{tick:g}" for tick in ticks])
-    return lay_out(figure, labels["training-step"], labels["loss"], height=320)
+    return lay_out(
+        figure,
+        labels["training-step"],
+        labels["loss"],
+        height=320,
+        xaxis={"range": [0, num_steps]},
+        yaxis={"type": "log", "tickvals": ticks, "ticktext": [f"{tick:g}" for tick in ticks]},
+    )
 
 
 def similarity_figure(tables: Mapping[str, Float[np.ndarray, "n d"]], labels: Labels) -> go.Figure:

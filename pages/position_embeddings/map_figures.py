@@ -35,6 +35,6 @@ def scale_strip(shown: str, labels: Labels) -> go.Figure:
     figure = go.Figure(
         go.Heatmap(z=steps[None], x=steps, colorscale=colours, zmin=low, zmax=high, showscale=False, hoverinfo="x")
     )
-    figure.update_yaxes(visible=False)
-    lay_out(figure, labels[shown], "", height=88)
-    return figure.update_layout(margin={"l": 10, "r": 10, "t": 4, "b": 54})
+    return lay_out(
+        figure, labels[shown], "", height=88, yaxis={"visible": False}, margin={"l": 10, "r": 10, "t": 4, "b": 54}
+    )

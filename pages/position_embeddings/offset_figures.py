@@ -32,9 +32,14 @@ def index_figure(num_tokens: int, max_distance: int | None, labels: Labels) -> g
             colorbar={"title": labels["offset"], "thickness": 12},
         )
     )
-    figure.update_xaxes(dtick=1)
-    figure.update_yaxes(autorange="reversed", dtick=1)
-    return lay_out(figure, labels["keys"], labels["queries"], height=120 + 26 * max(6, num_tokens))
+    return lay_out(
+        figure,
+        labels["keys"],
+        labels["queries"],
+        height=120 + 26 * max(6, num_tokens),
+        xaxis={"dtick": 1},
+        yaxis={"autorange": "reversed", "dtick": 1},
+    )
 
 
 def table_figure(num_tokens: int, labels: Labels) -> go.Figure:
@@ -53,9 +58,15 @@ def table_figure(num_tokens: int, labels: Labels) -> go.Figure:
             showscale=False,
         )
     )
-    figure.update_xaxes(dtick=1 if num_tokens <= 6 else 2)
-    figure.update_yaxes(showticklabels=False)
-    return lay_out(figure, labels["index"], labels["offset"], height=124).update_layout(margin={"t": 6, "b": 50})
+    return lay_out(
+        figure,
+        labels["index"],
+        labels["offset"],
+        height=124,
+        xaxis={"dtick": 1 if num_tokens <= 6 else 2},
+        yaxis={"showticklabels": False},
+        margin={"t": 6, "b": 50},
+    )
 
 
 def shaw_figure(max_distance: int, labels: Labels) -> go.Figure:
@@ -70,8 +81,7 @@ def shaw_figure(max_distance: int, labels: Labels) -> go.Figure:
             hovertemplate="k = %{x}: %{y:.1f}<extra></extra>",
         )
     )
-    figure.update_xaxes(type="category")
-    return lay_out(figure, labels["clipping"], labels["bleu"], height=300)
+    return lay_out(figure, labels["clipping"], labels["bleu"], height=300, xaxis={"type": "category"})
 
 
 def bucket_figure(offsets: Int[np.ndarray, "n"], buckets: Int[np.ndarray, "n"], labels: Labels) -> go.Figure:

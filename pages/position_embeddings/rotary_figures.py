@@ -43,5 +43,4 @@ def decay_figure(
         hovertemplate="%{y:.3f}",
     )
     figure.add_vline(x=here, line={"color": KEYS, "width": 1.5})
-    figure.update_layout(hovermode="x unified")
-    return lay_out(figure, labels["signed-offset"], labels["product"], height=340)
+    return lay_out(figure, labels["signed-offset"], labels["product"], height=340, hovermode="x unified")

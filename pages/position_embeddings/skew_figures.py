@@ -46,10 +46,16 @@ def skew_figure(num_tokens: int, stage: str, labels: Labels) -> go.Figure:
     entries = skew_stages(num_tokens)[stage]
     figure = go.Figure(_traces(entries, num_tokens, labels))
     height = 150 + (num_tokens + 1) * (38 if num_tokens <= 6 else 26)
-    lay_out(figure, labels["column"], labels["row"], height=height)
-    figure.update_layout(margin={"t": 44}, title=_title(labels[f"stage-{stage}"]))
-    figure.update_xaxes(range=[-0.5, entries.shape[1] - 0.5])
-    return figure.update_yaxes(range=[num_tokens + 0.5, -0.5], showgrid=False, tickvals=list(range(len(entries))))
+    return lay_out(
+        figure,
+        labels["column"],
+        labels["row"],
+        height=height,
+        xaxis={"range": [-0.5, entries.shape[1] - 0.5]},
+        yaxis={"range": [num_tokens + 0.5, -0.5], "showgrid": False, "tickvals": list(range(len(entries)))},
+        margin={"t": 44},
+        title=_title(labels[f"stage-{stage}"]),
+    )
 
 
 def _traces(entries: Int[np.ndarray, "rows columns"], num_tokens: int, labels: Labels) -> list[go.Heatmap]:

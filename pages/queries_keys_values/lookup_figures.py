@@ -32,10 +32,15 @@ def weights_figure(weights: Float[np.ndarray, "keys"], names: Sequence[tuple[str
         )
     )
     shown = [labels["pair"].format(key=_short(key), value=_short(value)) for key, value in _escaped(names)]
-    lay_out(figure, labels["weight"], "", 90 + 30 * max(4, len(weights)))
-    figure.update_xaxes(range=[0, 1.14], tickvals=[0, 0.25, 0.5, 0.75, 1], zeroline=False)
-    figure.update_yaxes(tickvals=places, ticktext=shown, autorange="reversed", showgrid=False, ticks="")
-    return figure.update_layout(bargap=0.35)
+    return lay_out(
+        figure,
+        labels["weight"],
+        "",
+        90 + 30 * max(4, len(weights)),
+        xaxis={"range": [0, 1.14], "tickvals": [0, 0.25, 0.5, 0.75, 1], "zeroline": False},
+        yaxis={"tickvals": places, "ticktext": shown, "autorange": "reversed", "showgrid": False, "ticks": ""},
+        bargap=0.35,
+    )
 
 
 def edits_figure(query: str, key: str, end: int, labels: Labels) -> go.Figure:
@@ -63,11 +68,20 @@ def edits_figure(query: str, key: str, end: int, labels: Labels) -> go.Figure:
         hoverinfo="skip",
         showlegend=False,
     )
-    lay_out(figure, labels["key-letters"], labels["query-letters"], 110 + 34 * max(3, rows))
     style = {"showgrid": False, "zeroline": False, "ticks": "", "tickmode": "array"}
-    figure.update_xaxes(tickvals=np.arange(columns), ticktext=["∅", *escape_labels(tuple(key))], side="top", **style)
-    figure.update_yaxes(tickvals=np.arange(rows), ticktext=["∅", *escape_labels(tuple(query))], **style)
-    return figure.update_yaxes(autorange="reversed")
+    return lay_out(
+        figure,
+        labels["key-letters"],
+        labels["query-letters"],
+        110 + 34 * max(3, rows),
+        xaxis={"tickvals": np.arange(columns), "ticktext": ["∅", *escape_labels(tuple(key))], "side": "top", **style},
+        yaxis={
+            "tickvals": np.arange(rows),
+            "ticktext": ["∅", *escape_labels(tuple(query))],
+            **style,
+            "autorange": "reversed",
+        },
+    )
 
 
 def all_keys_figure(weights: Float[np.ndarray, "keys keys"], keys: Sequence[str], labels: Labels) -> go.Figure:
@@ -88,9 +102,15 @@ def all_keys_figure(weights: Float[np.ndarray, "keys keys"], keys: Sequence[str]
             colorbar={"thickness": 10, "title": {"text": labels["weight"]}},
         )
     )
-    lay_out(figure, labels["as-key"], labels["as-query"], 150 + 38 * max(4, min(len(keys), 16)))
     style = {"showgrid": False, "zeroline": False, "ticks": "", "tickvals": places, "ticktext": names}
-    return figure.update_xaxes(**style).update_yaxes(autorange="reversed", **style)
+    return lay_out(
+        figure,
+        labels["as-key"],
+        labels["as-query"],
+        150 + 38 * max(4, min(len(keys), 16)),
+        xaxis=style,
+        yaxis={"autorange": "reversed", **style},
+    )
 
 
 def _escaped(names: Sequence[tuple[str, str]]) -> list[list[str]]:

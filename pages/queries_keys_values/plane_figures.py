@@ -64,11 +64,16 @@ def plane_figure(
         hovertemplate=labels["at"].format(x="%{x:.4f}", y="%{y:.4f}") + "<extra></extra>",
         name=labels["output"],
     )
-    lay_out(figure, labels["x"], labels["y"], 500)
     middle, half = (low + high) / 2, 0.62 * reach
-    figure.update_xaxes(range=[middle[0] - half, middle[0] + half], zeroline=True, constrain="domain")
-    figure.update_yaxes(range=[middle[1] - half, middle[1] + half], zeroline=True, scaleanchor="x")
-    return figure.update_layout(showlegend=True)
+    return lay_out(
+        figure,
+        labels["x"],
+        labels["y"],
+        500,
+        xaxis={"range": [middle[0] - half, middle[0] + half], "zeroline": True, "constrain": "domain"},
+        yaxis={"range": [middle[1] - half, middle[1] + half], "zeroline": True, "scaleanchor": "x"},
+        showlegend=True,
+    )
 
 
 def _add_region(

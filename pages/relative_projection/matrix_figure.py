@@ -39,10 +39,21 @@ def matrix_figure(M: Float[np.ndarray, "rows rows"], first: int, pair: int, labe
     )
     low, high = 2 * pair - 0.5, 2 * pair + 1.5
     figure.add_shape(type="rect", x0=low, x1=high, y0=low, y1=high, line={"color": ACCENT, "width": 3})
-    lay_out(figure, labels["reads"], labels["writes"], 480)
-    figure.update_xaxes(constrain="domain", showgrid=False, zeroline=False)
-    figure.update_yaxes(scaleanchor="x", constrain="domain", constraintoward="top")
-    figure.update_yaxes(autorange="reversed", showgrid=False, zeroline=False)
+    lay_out(
+        figure,
+        labels["reads"],
+        labels["writes"],
+        480,
+        xaxis={"constrain": "domain", "showgrid": False, "zeroline": False},
+        yaxis={
+            "scaleanchor": "x",
+            "constrain": "domain",
+            "constraintoward": "top",
+            "autorange": "reversed",
+            "showgrid": False,
+            "zeroline": False,
+        },
+    )
     if len(M) <= 16:  # no half dimensions between the whole ones
         figure.update_xaxes(dtick=1).update_yaxes(dtick=1)
     return figure

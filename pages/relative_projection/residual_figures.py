@@ -59,8 +59,13 @@ def fit_figure(fits: Sequence[FitErrors], longest: float, labels: Labels) -> go.
             hovertemplate="%{x:,}: %{customdata:.2g}<extra></extra>",
         )
     figure.add_vline(x=longest, line={"color": CATEGORIES[7], "dash": "dot"})
-    lay_out(figure, labels["reach"], labels["error"], 400)
-    figure.update_xaxes(type="log", tickvals=reach, ticktext=[f"{int(value):,}" for value in reach])
+    lay_out(
+        figure,
+        labels["reach"],
+        labels["error"],
+        400,
+        xaxis={"type": "log", "tickvals": reach, "ticktext": [f"{int(value):,}" for value in reach]},
+    )
     return _log_y(figure, floor, max(float(values.max()) for values in errors.values()), labels)
 
 
@@ -84,9 +89,14 @@ def precision_figure(curves: Mapping[str, Curve], labels: Labels) -> go.Figure:
                 showlegend=label == "naive",
                 hovertemplate=f"{name}, {labels[label]}, %{{x:,}}: %{{y:.2g}}<extra></extra>",
             )
-    lay_out(figure, labels["position"], labels["largest-residual"], 420)
     ticks = [10**k for k in range(6)]
-    figure.update_xaxes(type="log", range=[-0.05, 5.15], tickvals=ticks, ticktext=[f"{tick:,}" for tick in ticks])
+    lay_out(
+        figure,
+        labels["position"],
+        labels["largest-residual"],
+        420,
+        xaxis={"type": "log", "range": [-0.05, 5.15], "tickvals": ticks, "ticktext": [f"{tick:,}" for tick in ticks]},
+    )
     return _log_y(figure, floor, 2.0, labels)
 
 

@@ -116,10 +116,9 @@ def pairs_figure(
         hovertemplate=labels["pair"].format(pair="%{text}", degrees="%{customdata:.2f}") + "<extra></extra>",
         showlegend=False,
     )
-    lay_out(figure, "", "", 480)
     rows = math.ceil(len(pairs) / columns)
     _equal_axes(figure, (-1.3, 2.7 * (columns - 1) + 1.3), (-3.1 * (rows - 1) - 1.75, 1.3))
-    return figure.update_xaxes(visible=False).update_yaxes(visible=False)
+    return lay_out(figure, "", "", 480, xaxis={"visible": False}, yaxis={"visible": False})
 
 
 def shown_pairs(num_pairs: int, chosen: int, limit: int = 36) -> list[int]:

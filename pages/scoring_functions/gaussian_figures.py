@@ -50,9 +50,14 @@ def plane_figure(
         name=labels["query"],
         hovertemplate="(%{x:.2f}, %{y:.2f})<extra></extra>",
     )
-    lay_out(figure, labels["first"], labels["second"], 420)
-    figure.update_xaxes(range=[-REACH, REACH], constrain="domain")
-    return figure.update_yaxes(range=[-REACH, REACH], scaleanchor="x", constrain="domain")
+    return lay_out(
+        figure,
+        labels["first"],
+        labels["second"],
+        420,
+        xaxis={"range": [-REACH, REACH], "constrain": "domain"},
+        yaxis={"range": [-REACH, REACH], "scaleanchor": "x", "constrain": "domain"},
+    )
 
 
 def terms_figure(terms: GaussianTerms, labels: Labels) -> go.Figure:
@@ -76,9 +81,7 @@ def terms_figure(terms: GaussianTerms, labels: Labels) -> go.Figure:
         name=labels["total"],
         hovertemplate="%{x}: %{y:.4f}<extra></extra>",
     )
-    figure.update_layout(barmode="relative")
-    lay_out(figure, labels["key"], labels["score"], 420)
-    return figure.update_xaxes(type="category")
+    return lay_out(figure, labels["key"], labels["score"], 420, xaxis={"type": "category"}, barmode="relative")
 
 
 def kept_figure(weights: Mapping[str, Float[np.ndarray, "keys"]], labels: Labels) -> go.Figure:
@@ -92,6 +95,4 @@ def kept_figure(weights: Mapping[str, Float[np.ndarray, "keys"]], labels: Labels
             name=labels[name],
             hovertemplate="%{x}: %{y:.4f}<extra></extra>",
         )
-    lay_out(figure, labels["key"], labels["weight"], 320)
-    figure.update_xaxes(type="category")
-    return figure.update_yaxes(range=[0, 1.02])
+    return lay_out(figure, labels["key"], labels["weight"], 320, xaxis={"type": "category"}, yaxis={"range": [0, 1.02]})

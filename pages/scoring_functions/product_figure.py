@@ -47,11 +47,16 @@ def product_figure(
             showarrow=False,
             font={"color": colour, "size": 14},
         )
-    lay_out(figure, "", "", 460)
     hidden = {"visible": False, "fixedrange": True}
-    figure.update_xaxes(range=[-0.4, m + p + gap + depth + 0.4], **hidden)
-    figure.update_yaxes(range=[-0.8, n + m + gap + depth + 0.3], scaleanchor="x", **hidden)
-    return figure.update_layout(showlegend=False)
+    return lay_out(
+        figure,
+        "",
+        "",
+        460,
+        xaxis={"range": [-0.4, m + p + gap + depth + 0.4], **hidden},
+        yaxis={"range": [-0.8, n + m + gap + depth + 0.3], "scaleanchor": "x", **hidden},
+        showlegend=False,
+    )
 
 
 def _stack(figure: go.Figure, left: float, bottom: float, shape: tuple[int, ...], colour: str) -> None:

@@ -83,9 +83,7 @@ def histogram_figure(products: Float[np.ndarray, "count"], d: int, labels: Label
             showlegend=False,
             hoverinfo="skip",
         )
-    figure.update_layout(barmode="overlay")
-    lay_out(figure, labels["score"], labels["density"], 380)
-    figure.update_xaxes(range=[-reach, reach])
+    lay_out(figure, labels["score"], labels["density"], 380, xaxis={"range": [-reach, reach]}, barmode="overlay")
     return figure
 
 
@@ -130,9 +128,7 @@ def weights_figure(plain: Float[np.ndarray, "keys"], scaled: Float[np.ndarray, "
             name=labels[name],
             hovertemplate="%{x}: %{y:.4f}<extra></extra>",
         )
-    lay_out(figure, labels["key"], labels["weight"], 300)
-    figure.update_xaxes(type="category")
-    figure.update_yaxes(range=[0, 1.02])
+    lay_out(figure, labels["key"], labels["weight"], 300, xaxis={"type": "category"}, yaxis={"range": [0, 1.02]})
     return figure
 
 

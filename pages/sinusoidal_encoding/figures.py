@@ -47,8 +47,7 @@ def table_figure(table: Table, labels: Labels) -> go.Figure:
             hovertemplate=f"{labels['position']} %{{y}} · {labels['dimension']} %{{x}}: %{{z:.6f}}<extra></extra>",
         )
     )
-    figure.update_yaxes(autorange="reversed")
-    return lay_out(figure, labels["dimension"], labels["position"], height=640)
+    return lay_out(figure, labels["dimension"], labels["position"], height=640, yaxis={"autorange": "reversed"})
 
 
 def similarity_heatmap(table: Table, labels: Labels) -> Heatmap:
@@ -85,9 +84,9 @@ def curve_figure(table: Table, columns: Sequence[int], base: float, labels: Labe
             marker={"size": 4},
             hovertemplate=f"{labels['position']} %{{x}}: %{{y:.6f}}",
         )
-    figure.update_yaxes(range=[-1.08, 1.08])
-    figure.update_layout(showlegend=True)
-    return lay_out(figure, labels["position"], labels["value"], height=400)
+    return lay_out(
+        figure, labels["position"], labels["value"], height=400, yaxis={"range": [-1.08, 1.08]}, showlegend=True
+    )
 
 
 def binary_figure(table: Table, base: float, labels: Labels) -> go.Figure:

@@ -39,8 +39,13 @@ def depth_figure(steps: tuple[Step, ...], labels: Labels) -> go.Figure:
             line={"color": colour},
             marker={"size": 9, "color": colour, "symbol": "diamond" if wanted else "circle"},
         )
-    figure.update_xaxes(categoryorder="array", categoryarray=names, tickangle=-40)
-    return lay_out(figure, labels["step"], labels["norm"], height=400)
+    return lay_out(
+        figure,
+        labels["step"],
+        labels["norm"],
+        height=400,
+        xaxis={"categoryorder": "array", "categoryarray": names, "tickangle": -40},
+    )
 
 
 def step_heatmap(step: Step, tokens: Sequence[str], labels: Labels) -> go.Figure:
@@ -57,10 +62,18 @@ def step_heatmap(step: Step, tokens: Sequence[str], labels: Labels) -> go.Figure
             hovertemplate=f"%{{y}} · {labels['dimension']} %{{x}}: %{{z:.3f}}<extra></extra>",
         )
     )
-    figure.update_yaxes(
-        autorange="reversed", tickmode="array", tickvals=list(range(len(tokens))), ticktext=escape_labels(list(tokens))
+    return lay_out(
+        figure,
+        labels["dimension"],
+        labels["token"],
+        height=max(220, 60 + 24 * len(tokens)),
+        yaxis={
+            "autorange": "reversed",
+            "tickmode": "array",
+            "tickvals": list(range(len(tokens))),
+            "ticktext": escape_labels(list(tokens)),
+        },
     )
-    return lay_out(figure, labels["dimension"], labels["token"], height=max(220, 60 + 24 * len(tokens)))
 
 
 def mask_figure(
@@ -81,13 +94,24 @@ def mask_figure(
             colorbar={"title": labels["weight"], "thickness": 12},
         )
     )
-    figure.update_xaxes(
-        tickmode="array", tickvals=list(range(len(columns))), ticktext=escape_labels(list(columns)), tickangle=-45
+    return lay_out(
+        figure,
+        labels["written"],
+        labels["writing"],
+        height=max(260, 110 + 26 * len(rows)),
+        xaxis={
+            "tickmode": "array",
+            "tickvals": list(range(len(columns))),
+            "ticktext": escape_labels(list(columns)),
+            "tickangle": -45,
+        },
+        yaxis={
+            "tickmode": "array",
+            "tickvals": list(range(len(rows))),
+            "ticktext": escape_labels(list(rows)),
+            "autorange": "reversed",
+        },
     )
-    figure.update_yaxes(
-        tickmode="array", tickvals=list(range(len(rows))), ticktext=escape_labels(list(rows)), autorange="reversed"
-    )
-    return lay_out(figure, labels["written"], labels["writing"], height=max(260, 110 + 26 * len(rows)))
 
 
 def curve_figure(curve: Sequence[Mapping[str, float]], labels: Labels) -> go.Figure:

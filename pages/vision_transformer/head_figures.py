@@ -55,6 +55,11 @@ def by_depth_figure(
         showlegend=True,
         hoverinfo="skip",
     )
-    figure.update_xaxes(dtick=1, range=[0.4, layers + 0.6])
-    figure.update_yaxes(rangemode="tozero")
-    return lay_out(figure, labels["layer"], unit, height=320)
+    return lay_out(
+        figure,
+        labels["layer"],
+        unit,
+        height=320,
+        xaxis={"dtick": 1, "range": [0.4, layers + 0.6]},
+        yaxis={"rangemode": "tozero"},
+    )

@@ -102,9 +102,14 @@ def likeness_figure(similarity: Float[np.ndarray, "rows columns"], labels: Label
             hovertemplate=f"{labels['row']} %{{y}}, {labels['column']} %{{x}}: %{{z:.3f}}<extra></extra>",
         )
     )
-    figure.update_yaxes(autorange="reversed", scaleanchor="x", constrain="domain")
-    figure.update_xaxes(constrain="domain")
-    return lay_out(figure, labels["column"], labels["row"], 380)
+    return lay_out(
+        figure,
+        labels["column"],
+        labels["row"],
+        380,
+        xaxis={"constrain": "domain"},
+        yaxis={"autorange": "reversed", "scaleanchor": "x", "constrain": "domain"},
+    )
 
 
 def permutation_figure(
@@ -129,6 +134,4 @@ def permutation_figure(
             for (name, values), colour in zip(rows.items(), colours, strict=True)
         ]
     )
-    figure.update_yaxes(range=[0, 1])
-    figure.update_layout(barmode="group")
-    return lay_out(figure, labels["class"], labels["probability"], 340)
+    return lay_out(figure, labels["class"], labels["probability"], 340, yaxis={"range": [0, 1]}, barmode="group")

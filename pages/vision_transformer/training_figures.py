@@ -30,8 +30,11 @@ def curve_figure(curve: Sequence[Mapping[str, float]], labels: Labels) -> go.Fig
         figure.add_scatter(
             x=epochs, y=values, name=labels[name], yaxis=axis, line={"color": colour}, mode="lines+markers"
         )
-    lay_out(figure, labels["epoch"], labels["loss"], 380)
-    return figure.update_layout(
+    return lay_out(
+        figure,
+        labels["epoch"],
+        labels["loss"],
+        380,
         yaxis2={
             "overlaying": "y",
             "side": "right",
@@ -66,6 +69,4 @@ def confusion_figure(counts: Int[np.ndarray, "is said"], names: Sequence[str], l
             "<extra></extra>",
         )
     )
-    figure.update_yaxes(autorange="reversed")
-    figure.update_xaxes(tickangle=-45)
-    return lay_out(figure, labels["said"], labels["is"], 380)
+    return lay_out(figure, labels["said"], labels["is"], 380, xaxis={"tickangle": -45}, yaxis={"autorange": "reversed"})

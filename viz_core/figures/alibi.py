@@ -21,9 +21,14 @@ def slopes_figure(slopes: Float[np.ndarray, "heads"], head: int, labels: Labels)
             hovertemplate=f"{labels['head']} %{{x}}: %{{y:.5f}}<extra></extra>",
         )
     )
-    figure.update_yaxes(type="log", dtick=1)
-    figure.update_xaxes(type="category")
-    return lay_out(figure, labels["head"], labels["slope"], height=300)
+    return lay_out(
+        figure,
+        labels["head"],
+        labels["slope"],
+        height=300,
+        xaxis={"type": "category"},
+        yaxis={"type": "log", "dtick": 1},
+    )
 
 
 def penalty_figure(bias: Float[np.ndarray, "queries keys"], labels: Labels) -> go.Figure:
@@ -42,5 +47,4 @@ def penalty_figure(bias: Float[np.ndarray, "queries keys"], labels: Labels) -> g
             colorbar={"title": labels["added"], "thickness": 12},
         )
     )
-    figure.update_yaxes(autorange="reversed")
-    return lay_out(figure, labels["keys"], labels["queries"], height=300)
+    return lay_out(figure, labels["keys"], labels["queries"], height=300, yaxis={"autorange": "reversed"})

@@ -32,8 +32,17 @@ def bars_figure(
             hovertemplate="%{x:.5f}<extra></extra>",
         )
     )
-    figure.update_yaxes(
-        type="category", autorange="reversed", tickmode="array", tickvals=places, ticktext=escape_labels(list(names))
+    return lay_out(
+        figure,
+        labels["probability"],
+        title,
+        height=90 + 28 * len(names),
+        xaxis={"range": [0, max(probabilities) * 1.15]},
+        yaxis={
+            "type": "category",
+            "autorange": "reversed",
+            "tickmode": "array",
+            "tickvals": places,
+            "ticktext": escape_labels(list(names)),
+        },
     )
-    figure.update_xaxes(range=[0, max(probabilities) * 1.15])
-    return lay_out(figure, labels["probability"], title, height=90 + 28 * len(names))

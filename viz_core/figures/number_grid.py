@@ -76,18 +76,26 @@ def number_grid(
             xgap=2,
             ygap=2,
         )
-    lay_out(figure, x, y, 66 + cell * len(rows))
-    figure.update_layout(margin={"t": 10})
     axis = {"showgrid": False, "zeroline": False, "fixedrange": True}
-    figure.update_xaxes(
-        tickvals=list(range(len(columns))), ticktext=list(columns), tickfont={"color": column_colour}, **axis
-    )
-    figure.update_yaxes(
-        tickvals=list(range(len(rows))),
-        ticktext=list(rows),
-        tickfont={"color": row_colour},
-        range=[len(rows) - 0.5, -0.5],
-        **axis,
+    lay_out(
+        figure,
+        x,
+        y,
+        66 + cell * len(rows),
+        xaxis={
+            "tickvals": list(range(len(columns))),
+            "ticktext": list(columns),
+            "tickfont": {"color": column_colour},
+            **axis,
+        },
+        yaxis={
+            "tickvals": list(range(len(rows))),
+            "ticktext": list(rows),
+            "tickfont": {"color": row_colour},
+            "range": [len(rows) - 0.5, -0.5],
+            **axis,
+        },
+        margin={"t": 10},
     )
     return figure
 

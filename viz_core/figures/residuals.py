@@ -29,5 +29,10 @@ def residual_figure(residuals: Mapping[str, float], threshold: float, title: str
             hovertemplate="%{y}: %{text}<extra></extra>",
         )
     )
-    figure.update_xaxes(type="log", range=[-8, 1.6], exponentformat="power", dtick=2)
-    return lay_out(figure, title, "", height=80 + 30 * len(names))
+    return lay_out(
+        figure,
+        title,
+        "",
+        height=80 + 30 * len(names),
+        xaxis={"type": "log", "range": [-8, 1.6], "exponentformat": "power", "dtick": 2},
+    )

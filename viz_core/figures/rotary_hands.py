@@ -53,12 +53,19 @@ def hands_figure(
         hoverinfo="skip",
         showlegend=False,
     )
-    lay_out(
-        figure, labels["first-component"], labels["second-component"], height=80 + 150 * -(-len(omegas) // _PER_ROW)
-    )
-    figure.update_xaxes(showticklabels=False, showgrid=False, zeroline=False)
-    return figure.update_yaxes(
-        showticklabels=False, showgrid=False, zeroline=False, scaleanchor="x", constrain="domain"
+    return lay_out(
+        figure,
+        labels["first-component"],
+        labels["second-component"],
+        height=80 + 150 * -(-len(omegas) // _PER_ROW),
+        xaxis={"showticklabels": False, "showgrid": False, "zeroline": False},
+        yaxis={
+            "showticklabels": False,
+            "showgrid": False,
+            "zeroline": False,
+            "scaleanchor": "x",
+            "constrain": "domain",
+        },
     )
 
 

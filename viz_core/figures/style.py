@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
+from typing import Any
 
 import plotly.graph_objects as go
 
@@ -16,22 +18,49 @@ WEIGHTS_SCALE = "Viridis"  # weights and other quantities from 0 up
 SIGNED_SCALE = "RdBu_r"  # signed values, centred on zero
 ACCENT = "#0b8a7f"
 
+_CALM = {
+    "margin": {"l": 10, "r": 10, "t": 30, "b": 10},
+    "paper_bgcolor": "rgba(0,0,0,0)",
+    "plot_bgcolor": "rgba(0,0,0,0)",
+    "legend": {"orientation": "h", "yanchor": "bottom", "y": 1.0, "x": 0},
+    "hoverlabel": {"namelength": -1},
+}
+
 Labels = Mapping[str, str]  # what a figure says, by name: a page reads it from the words of its chapter
 
 
-def lay_out(figure: go.Figure, x: str, y: str, height: int = 360) -> go.Figure:
-    """Axis titles, height and calm margins; backgrounds are left to the page, light or dark."""
-    figure.update_layout(
-        height=height,
-        margin={"l": 10, "r": 10, "t": 30, "b": 10},
-        paper_bgcolor="rgba(0,0,0,0)",
-        plot_bgcolor="rgba(0,0,0,0)",
-        legend={"orientation": "h", "yanchor": "bottom", "y": 1.0, "x": 0},
-        hoverlabel={"namelength": -1},
-    )
-    figure.update_xaxes(title=x, automargin=True)
-    figure.update_yaxes(title=y, automargin=True)
+def lay_out(
+    figure: go.Figure,
+    x: str,
+    y: str,
+    height: int = 360,
+    *,
+    xaxis: Mapping[str, Any] | None = None,
+    yaxis: Mapping[str, Any] | None = None,
+    **more: Any,
+) -> go.Figure:
+    """Axis titles, height and calm margins; backgrounds are left to the page, light or dark.
+
+    The layout is put together first and given to plotly whole: each property it is told by itself costs it as much.
+
+    Args:
+        xaxis: what else all horizontal axes say, as in plotly; `yaxis` likewise.
+        more: what else the layout says.
+    """
+    layout = figure.layout.to_plotly_json()
+    wanted: dict[str, Any] = {"height": height, **_CALM}
+    for letter, title, said in (("x", x, xaxis), ("y", y, yaxis)):
+        axes = [name for name in layout if re.fullmatch(f"{letter}axis\\d*", name)] or [f"{letter}axis"]
+        wanted |= dict.fromkeys(axes, _merged({"title": {"text": title}, "automargin": True}, said or {}))
+    figure.layout = _merged(_merged(layout, wanted), more)
     return figure
+
+
+def _merged(first: Mapping[str, Any], then: Mapping[str, Any]) -> dict[str, Any]:
+    """What both say, the later one last; dictionaries are merged all the way down."""
+    both = {**first, **then}
+    inner = [name for name in first.keys() & then.keys() if isinstance(both[name], Mapping)]
+    return both | {name: _merged(first[name], then[name]) for name in inner if isinstance(first[name], Mapping)}
 
 
 def log_ticks(low: float, high: float) -> list[float]:

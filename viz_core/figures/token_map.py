@@ -28,9 +28,14 @@ def token_map(values: Float[np.ndarray, "n n"], tokens: Sequence[str], shown: st
     bar = {"orientation": "h", "y": 1.02, "yanchor": "bottom", "thickness": 10}
     figure.update_traces(colorbar={"title": {"text": labels[shown], "side": "top"}, **bar}, xgap=1, ygap=1)
     crowded = len(tokens) > 32  # labels would run into each other
-    figure.update_xaxes(tickangle=-45, showticklabels=not crowded, **token_ticks(tokens))
-    figure.update_yaxes(autorange="reversed", showticklabels=not crowded, **token_ticks(tokens))
-    return lay_out(figure, labels["keys"], labels["queries"], height=max(300, min(560, 180 + 24 * len(tokens))))
+    return lay_out(
+        figure,
+        labels["keys"],
+        labels["queries"],
+        height=max(300, min(560, 180 + 24 * len(tokens))),
+        xaxis={"tickangle": -45, "showticklabels": not crowded, **token_ticks(tokens)},
+        yaxis={"autorange": "reversed", "showticklabels": not crowded, **token_ticks(tokens)},
+    )
 
 
 def token_ticks(tokens: Sequence[str]) -> dict[str, Any]:
