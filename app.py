@@ -2,4 +2,6 @@
 
 import streamlit as st
 
-app = st.App("ui/door.py")
+from hosting import scripts
+
+app = st.App("ui/door.py", routes=scripts.routes())

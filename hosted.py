@@ -6,6 +6,7 @@ import streamlit as st
 from streamlit import config
 from streamlit.runtime import get_instance
 
+from hosting import scripts
 from hosting.logs import structured_logs
 from hosting.operations import Operations
 from hosting.profile import profile
@@ -32,7 +33,9 @@ def warm_up() -> None:
 structured_logs()
 operations = Operations(warm_up, slots, metrics, settings().stop_seconds)
 metrics().watch_sessions(sessions)
-app = st.App("ui/door.py", routes=operations.routes(), lifespan=operations.lifespan, on_script_error=tell)
+app = st.App(
+    "ui/door.py", routes=[*operations.routes(), *scripts.routes()], lifespan=operations.lifespan, on_script_error=tell
+)
 
 if __name__ == "__main__":
     # Secrets are left to Streamlit, which reads them from the environment itself.

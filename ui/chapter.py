@@ -18,6 +18,7 @@ from streamlit import runtime
 from streamlit.delta_generator import DeltaGenerator
 
 from ui.attention_view import MapGroup, ViewState, attention_view
+from ui.chart import Point, draw_chart
 from ui.controls import Controls, escape, plain
 from ui.garbage import spare_modules
 from ui.heatmap import draw_heatmap
@@ -30,7 +31,6 @@ from viz_core.view.runnable import Recipe
 _PARTS = ASSETS / "components"
 Thing = TypeVar("Thing")
 _MOMENT = 0.1  # seconds
-_FIGURE_CONFIG = {"displaylogo": False, "toImageButtonOptions": {"format": "svg"}}
 
 
 class Chapter:
@@ -81,20 +81,22 @@ class Chapter:
         name: str,
         figure: go.Figure,
         *,
-        on_select: Callable[[], None] | None = None,
+        bar: bool = True,
+        on_click: Callable[[Point], None] | None = None,
         **values: object,
     ) -> None:
         """A figure with its text alternative (`alt.NAME`) and what to look for (`look.NAME`).
 
-        `on_select` runs after a click on a point; the points are then in the session state, under "figure-NAME".
+        `bar`: whether buttons to enlarge it and to take it along show over it.
+        `on_click` is told the point that was clicked, before the page runs again.
         """
-        st.plotly_chart(
+        draw_chart(
+            self._unique(f"figure-{name}"),
             figure,
-            key=self._unique(f"figure-{name}"),
-            on_select=on_select or "ignore",
-            selection_mode="points",
-            config={**_FIGURE_CONFIG, "toImageButtonOptions": {"format": "svg", "filename": f"{self.name}-{name}"}},
-            alt=plain(self.words(f"alt.{name}", **values)),
+            plain(self.words(f"alt.{name}", **values)),
+            f"{self.name}-{name}",
+            bar=bar,
+            on_click=on_click,
         )
         self.look_for(name, **values)
 
@@ -276,7 +278,7 @@ def _made(thing: Thing | Callable[[], Thing]) -> Thing:
 
 
 def _html(figure: go.Figure | Callable[[], go.Figure]) -> bytes:
-    drawn = _made(figure)
+    drawn = go.Figure(_made(figure)).update_layout(template="plotly_white")
     return drawn.to_html(include_plotlyjs=True).encode()
 
 

@@ -7,6 +7,7 @@ import streamlit as st
 from pages.position_embeddings.grid_figures import grid_figure
 from pages.position_embeddings.tokens import ROUNDING, WIDTH, Asked
 from ui.chapter import Chapter
+from ui.chart import Point
 from viz_core.lessons.position_embeddings.grid_terms import grid_terms
 from viz_core.lessons.position_embeddings.picture_tokens import picture_tokens
 from viz_core.lessons.position_embeddings.schemes import BY_NAME, relative_2d_module
@@ -35,7 +36,7 @@ def relative_2d(chapter: Chapter, asked: Asked) -> None:
     chapter.figure(
         "grid",
         grid_figure(terms, row, column, names),
-        on_select=lambda: _take_cell(chapter),
+        on_click=lambda point: _take_cell(chapter, point),
         height=height,
         width=width,
         row=row + 1,
@@ -53,10 +54,8 @@ def relative_2d(chapter: Chapter, asked: Asked) -> None:
     )
 
 
-def _take_cell(chapter: Chapter) -> None:
+def _take_cell(chapter: Chapter, point: Point) -> None:
     """A click on a cell makes it the query."""
-    points = st.session_state["figure-grid"].selection.points
-    if points:
-        row, column = points[0]["customdata"]
-        st.session_state[chapter.controls.key("row")] = int(row) + 1
-        st.session_state[chapter.controls.key("column")] = int(column) + 1
+    row, column = point["customdata"]
+    st.session_state[chapter.controls.key("row")] = int(row) + 1
+    st.session_state[chapter.controls.key("column")] = int(column) + 1

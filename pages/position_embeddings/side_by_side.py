@@ -18,12 +18,7 @@ def side_by_side(chapter: Chapter, asked: Asked) -> None:
     chapter.text(f"trained-{asked.trained}", model=asked.model)
     if asked.trained != "nothing":
         link_to(WHERE_TRAINED[asked.trained])
-    st.plotly_chart(
-        scale_strip(asked.shown, names),
-        key="figure-scale",
-        config={"displayModeBar": False},
-        alt=chapter.words("alt.scale", shown=names[asked.shown]),
-    )
+    chapter.figure("scale", scale_strip(asked.shown, names), bar=False, shown=names[asked.shown])
     maps = {scheme.name: asked.shown_map(scheme) for scheme in SCHEMES}
     figures = small_maps(maps, asked.tokens.labels, asked.shown, names)
     with st.container(horizontal=True, gap="xsmall", key="schemes"):

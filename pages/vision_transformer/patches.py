@@ -11,6 +11,7 @@ from pages.vision_transformer import map_figures, patch_figures
 from pages.vision_transformer.inputs import Asked
 from pages.vision_transformer.places import ROUNDING, pin_of, place_of
 from ui.chapter import Chapter
+from ui.chart import Point
 from viz_core.lessons.vision_transformer.patches import patchify, principal_filters
 from viz_core.pretrained import Classification
 
@@ -43,7 +44,7 @@ def patches(chapter: Chapter, asked: Asked, token: int) -> None:
     place: dict[str, Any] = {"row": row + 1, "column": column + 1}
     with left:
         figure = map_figures.grid_figure(found.prepared.seen, found.grid, (row, column), names)
-        chapter.figure("grid", figure, on_select=lambda: _read_patch(found), rows=rows, columns=columns, **place)
+        chapter.figure("grid", figure, on_click=lambda point: _pin(found, point), rows=rows, columns=columns, **place)
     with right:
         at = row * columns + column
         figure = patch_figures.vector_figure(vectors[at].numpy(), tokens[at].numpy(), names)
@@ -58,8 +59,6 @@ def patches(chapter: Chapter, asked: Asked, token: int) -> None:
     chapter.look_for(f"filters-{kind}", count=count, hiddens=len(weight))
 
 
-def _read_patch(found: Classification) -> None:
+def _pin(found: Classification, point: Point) -> None:
     """A click on the grid pins that patch in the view above."""
-    points = st.session_state["figure-grid"].selection.points
-    if points:
-        st.query_params["pin"] = pin_of(points[0], found.num_special, found.grid)
+    st.query_params["pin"] = pin_of(point, found.num_special, found.grid)

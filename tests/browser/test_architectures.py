@@ -6,6 +6,8 @@ import re
 
 from playwright.sync_api import Page, expect
 
+from tests.browser.charts import chart
+
 STOPWATCH = "architectures?a-section=Stopwatch&a-most=4096&a-width=256"
 
 
@@ -19,7 +21,7 @@ def test_pick_two_tokens_and_read_the_paths(page: Page, app_url: str) -> None:
     page.goto(app_url)
     page.get_by_test_id("stSidebarNav").get_by_role("link", name="CNN, RNN or attention", exact=True).click()
     expect(page.get_by_text("From token 1 to token 12")).to_be_visible()
-    expect(page.locator('[class*="st-key-figure-curves"] .main-svg').first).to_be_visible()  # all is painted
+    chart(page, "curves")
     slider = page.locator('input[aria-label="To token"]')
     slider.focus()
     slider.press("ArrowLeft")

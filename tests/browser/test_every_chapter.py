@@ -18,7 +18,8 @@ PHONE = {"width": 390, "height": 844}
 
 
 def first_picture(page: Page) -> None:
-    drawn = page.get_by_role("application").or_(page.locator(".js-plotly-plot .main-svg"))
+    page.get_by_role("application").or_(page.get_by_role("figure")).first.scroll_into_view_if_needed()
+    drawn = page.get_by_role("application").or_(page.locator("[data-drawn]"))
     expect(drawn.first).to_be_visible()
 
 

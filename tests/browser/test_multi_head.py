@@ -6,6 +6,8 @@ import re
 
 from playwright.sync_api import Page, expect
 
+from tests.browser.charts import chart
+
 
 def test_heads_that_do_not_fit_and_the_nearest_that_do(page: Page, app_url: str) -> None:
     page.goto(app_url)
@@ -21,5 +23,5 @@ def test_heads_that_do_not_fit_and_the_nearest_that_do(page: Page, app_url: str)
     expect(heads).to_have_value("4")
     expect(page).to_have_url(re.compile(r"mh-heads=4\b"))
     # Every tensor in heads now says so.
-    flow = page.locator('[class*="st-key-figure-flow"]')
+    flow = chart(page, "flow")
     expect(flow.get_by_text("(1, 4, 9, 16)").first).to_be_attached()

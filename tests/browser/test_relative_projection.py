@@ -7,6 +7,7 @@ import re
 import torch
 from playwright.sync_api import Page, expect
 
+from tests.browser.charts import chart
 from viz_core.lessons.relative_projection.proof import projection_residual
 from viz_core.positional import sinusoidal_rows
 
@@ -37,7 +38,7 @@ def test_step_the_offset_and_read_the_new_numbers(page: Page, app_url: str) -> N
     pair.focus()
     pair.press("ArrowLeft")
     expect(page.get_by_role("cell", name=f"({hand(15, 2)})")).to_be_visible()
-    circle = page.locator('[class*="st-key-figure-rotation"]')
+    circle = chart(page, "rotation")
     expect(circle.get_by_text("dimension 4: sine")).to_be_visible()
     residual = float(projection_residual(12, 32, torch.arange(1000)).max())
     expect(page.locator(".st-key-claim-moves code")).to_have_text(f"{residual:.2g}")

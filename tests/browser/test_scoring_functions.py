@@ -6,6 +6,8 @@ import re
 
 from playwright.sync_api import Page, expect
 
+from tests.browser.charts import chart
+
 
 def open_chapter(page: Page, app_url: str) -> None:
     """By the table of contents, as a reader comes."""
@@ -17,7 +19,7 @@ def open_chapter(page: Page, app_url: str) -> None:
 
 def test_type_scores_and_lose_nothing(page: Page, app_url: str) -> None:
     open_chapter(page, app_url)
-    weights = page.locator(".st-key-figure-weights")
+    weights = chart(page, "weights")
     expect(weights.get_by_text("0.269", exact=True)).to_be_visible()  # the book's row
     scores = page.locator(".st-key-sf-scores textarea")
     scores.fill("0 0 five\n1 2 3")
@@ -35,7 +37,7 @@ def test_type_scores_and_lose_nothing(page: Page, app_url: str) -> None:
     address = page.url
     page.goto("about:blank")
     page.goto(address)  # what a colleague sees
-    expect(page.locator(".st-key-figure-weights").get_by_text("0.500", exact=True)).to_have_count(2)
+    expect(chart(page, "weights").get_by_text("0.500", exact=True)).to_have_count(2)
     expect(page.locator(".st-key-sf-scores textarea")).to_have_value("0 0 5\n1 2 3")
 
 

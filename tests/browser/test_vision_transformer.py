@@ -12,6 +12,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.attention_view.reading import patch_place
+from tests.browser.charts import chart
 from tests.browser.over_the_picture import GRID, click_patch, expect_read, stage_of
 from tests.viz_core.images.hostile_pictures import encode, phone_photo
 from viz_core.images.drawn import GARMENTS
@@ -105,9 +106,7 @@ def test_draw_undo_and_clear(page: Page, app_url: str) -> None:
 
 def test_a_click_on_the_grid_pins_the_patch_above(page: Page, app_url: str) -> None:
     page.goto(f"{app_url}/vision-transformer?vt-section=Patches")
-    plot = page.locator(".st-key-figure-grid .nsewdrag").first
-    expect(plot).to_be_visible()
-    plot.scroll_into_view_if_needed()
+    plot = chart(page, "grid").locator(".nsewdrag").first
     box = plot.bounding_box()
     assert box
     page.mouse.click(box["x"] + box["width"] * 1.5 / 7, box["y"] + box["height"] * 4.5 / 7)
@@ -118,6 +117,6 @@ def test_through_the_layers_plays(page: Page, app_url: str, model: ImageClassifi
     page.goto(f"{app_url}/vision-transformer?vt-section=Through+the+layers")
     found = model.classify(GARMENTS["ankle-boot"]())
     expect(page.get_by_text("Press play, or drag through the layers.")).to_be_visible()
-    page.get_by_text("▶ Play").click()
+    chart(page, "depth").get_by_text("▶ Play").click()
     last = f"layer {len(found.trace)}"
     expect(page.locator(".slider-label").first).to_have_text(last)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import json
 import re
 from typing import Any
 
@@ -11,6 +9,7 @@ import numpy as np
 from streamlit.testing.v1 import AppTest
 from streamlit.util import calc_hash
 
+from viz_core.figures.chart import decode_chart
 from viz_core.figures.framing import unframe
 
 # A badge: a mark, what must be true, a dot, and the number measured with words around it.
@@ -52,24 +51,31 @@ def findings(app: AppTest) -> list[str]:
     return [each.removeprefix(mark).replace("\\", "") for each in said if each.startswith(mark)]
 
 
+def components(app: AppTest, name: str) -> list[Any]:
+    """The components of this name, in reading order."""
+    found = (component.proto for component in app.get("bidi_component"))
+    return [proto for proto in found if proto.component_name == name]
+
+
+def figures(app: AppTest, name: str = "") -> list[dict[str, Any]]:
+    """Its figures, or those of this name: what plotly.js is given and `about` each, numbers as arrays."""
+    asked = re.compile(rf"-figure-{name}(-\d+)?$" if name else "")
+    return [decode_chart(proto.bytes) for proto in components(app, "chart") if asked.search(proto.id)]
+
+
+def alts(app: AppTest) -> list[str]:
+    """What each of its figures is for who cannot see it."""
+    return [figure["about"]["alt"] for figure in figures(app)]
+
+
 def figures_alt(app: AppTest) -> str:
-    """What its figures are for who cannot see them."""
-    return "\n".join(chart.proto.alt for chart in app.get("plotly_chart"))
-
-
-def with_data(app: AppTest) -> list[Any]:
-    """The components that were handed data; each has another that only brings its code."""
-    packed = b"\x1f\x8b"  # gzip: scripts
-    sent = [component for component in app.get("bidi_component") if component.proto.bytes]
-    return [component for component in sent if not component.proto.bytes.startswith(packed)]
+    """The same in one text."""
+    return "\n".join(alts(app))
 
 
 def charts(app: AppTest, name: str) -> list[tuple[str, list[dict[str, Any]]]]:
     """The figures of this name: what each is for who cannot see it, and its traces, their numbers as arrays."""
-    found = [c.proto for c in app.get("plotly_chart") if re.search(rf"-figure-{name}(-\d+)?$", c.proto.id)]
-    traces = [json.loads(proto.spec)["data"] for proto in found]
-    unpacked = [[{key: _unpacked(value) for key, value in trace.items()} for trace in each] for each in traces]
-    return list(zip((proto.alt for proto in found), unpacked, strict=True))
+    return [(figure["about"]["alt"], figure["data"]) for figure in figures(app, name)]
 
 
 def drawn(app: AppTest, name: str) -> list[dict[str, Any]]:
@@ -105,17 +111,9 @@ def stands(app: AppTest, *but: str) -> None:
     assert not gaps, gaps
 
 
-def _unpacked(value: Any) -> Any:
-    """A plotly array, where it is one."""
-    if not (isinstance(value, dict) and "bdata" in value):
-        return value
-    flat = np.frombuffer(base64.b64decode(value["bdata"]), value["dtype"])
-    return flat.reshape([int(side) for side in str(value.get("shape", flat.size)).split(",")])
-
-
 def heatmap(app: AppTest, place: int = 0) -> tuple[dict[str, Any], np.ndarray]:
     """Header and pixels of a heatmap on the page."""
-    data = with_data(app)[place].proto.bytes
+    data = components(app, "heatmap")[place].bytes
     header, start = unframe(data)
     size = header["rows"] * header["columns"]
     pixels = np.frombuffer(data, np.uint8, size, start + header["pixels"])

@@ -16,7 +16,7 @@ from asking.model_server import ModelServer
 from asking.remote_runner import RemoteRunner
 from hosting.cache import LRUCache
 from tests.asking.wire import Wire
-from tests.pages.reading import claims, texts
+from tests.pages.reading import alts, claims, texts
 from tests.tiny_vit import COLOUR, GREY, write_tiny_vit
 from tests.viz_core.hub.tiny_models import build_all
 from tests.viz_core.images.hostile_pictures import encode, quarters
@@ -59,7 +59,7 @@ def elsewhere(monkeypatch: pytest.MonkeyPatch) -> Callable[[], Wire]:
 
 def shown(app: AppTest) -> tuple[str, list[str], list[str]]:
     """What a page says and draws: its texts, its claims, and what its figures are for who cannot see them."""
-    return texts(app), claims(app), [figure.proto.alt for figure in app.get("plotly_chart")]
+    return texts(app), claims(app), alts(app)
 
 
 VISION = ["Patch lab", "Through the layers", "Patches", "All heads", "Positions", "Shuffle test", "Training"]

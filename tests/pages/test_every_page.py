@@ -11,7 +11,7 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from tests.pages.hostile_addresses import HOSTILE
-from tests.pages.reading import badges, claims, figures_alt, heatmap, marks, texts
+from tests.pages.reading import badges, claims, figures, figures_alt, heatmap, marks, texts
 from tests.tiny_vit import GREY
 from tests.viz_core.hub.tiny_models import build_all
 from ui.contents import all_chapters
@@ -40,10 +40,6 @@ def nothing_cached() -> Iterator[None]:
     st.cache_resource.clear()
 
 
-def charts(app: AppTest) -> int:
-    return len(app.get("plotly_chart"))
-
-
 def all_hold(app: AppTest, number: int) -> bool:
     return len(badges(app)) == number and all(badges(app).values())
 
@@ -59,17 +55,17 @@ PLACES: dict[str, dict[str, str]] = {
 }
 STANDS: dict[str, Callable[[AppTest], bool]] = {
     "architectures": lambda app: all_hold(app, 6),
-    "attention-pooling": lambda app: charts(app) == 4,
+    "attention-pooling": lambda app: len(figures(app)) == 4,
     "bahdanau": lambda app: app.slider(key="b-step").value == 1,
     "model-lab": lambda app: bool(claims(app)),
     "multi-head": lambda app: all_hold(app, 4),
-    "position-embeddings": lambda app: charts(app) > 0,
+    "position-embeddings": lambda app: len(figures(app)) > 0,
     "queries-keys-values": lambda app: (
-        charts(app) == 4
+        len(figures(app)) == 4
         and app.dataframe[0].value.values.tolist() == [list(pair) for pair in BOOK_DATABASE]
         and "qkv-names" not in app.query_params
     ),
-    "relative-projection": lambda app: charts(app) == 5 and holds(app, "for all 1,000 positions"),
+    "relative-projection": lambda app: len(figures(app)) == 5 and holds(app, "for all 1,000 positions"),
     "scoring-functions": lambda app: "0.2689, 0.7311, 0.0000, 0.0000; " in figures_alt(app),
     "sinusoidal-encoding": lambda app: heatmap(app)[1].shape == (60, 32),
     "transformer": lambda app: any(m.value.startswith("### ") for m in app.markdown),
@@ -117,7 +113,7 @@ def test_a_tab_opens_from_a_link_and_its_claims_hold(
     open_page: OpenPage, chapter: str, asked: dict[str, str], least_charts: int, least_claims: int
 ) -> None:
     app = open_page(chapter, **asked)
-    assert charts(app) >= least_charts
+    assert len(figures(app)) >= least_charts
     assert len(badges(app)) >= least_claims
     assert all(badges(app).values())
 

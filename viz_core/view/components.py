@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -9,6 +10,7 @@ from viz_core.runtime.assets import ASSETS
 from viz_core.view.modules import as_expression
 
 COMPONENTS = ASSETS / "components"
+_IMPORT = re.compile(r'^@import "([^"]+)";$', re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -17,7 +19,7 @@ class Component:
 
     Attributes:
         markup: HTML.
-        style: CSS, with what all components share.
+        style: CSS, with what it imports.
         show: a JavaScript expression: the function that draws what it is given.
     """
 
@@ -34,6 +36,6 @@ def read_component(name: str, entry: str = "main.js") -> Component:
         ModuleError: if its scripts do not fit together.
     """
     folder = COMPONENTS / name
-    files = (folder / "view.html", COMPONENTS / "shared" / "base.css", folder / "style.css")
-    markup, base, style = (file.read_text(encoding="utf-8") for file in files)
-    return Component(markup, f"{base}{style}", as_expression(folder / entry))
+    markup, style = ((folder / file).read_text(encoding="utf-8") for file in ("view.html", "style.css"))
+    style = _IMPORT.sub(lambda found: (folder / found[1]).read_text(encoding="utf-8"), style)
+    return Component(markup, style, as_expression(folder / entry))

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from tests.pages.reading import badges, texts
+from tests.pages.reading import badges, figures, texts
 from viz_core.lessons.architectures import ARCHITECTURES, LayerSizes, layer_cost, longest_path
 
 OpenPage = Callable[..., AppTest]
@@ -27,7 +27,7 @@ def test_opens_with_the_table_in_the_readers_numbers(open_page: OpenPage) -> Non
     assert "| Convolution, contiguous (k = 3) | 6 |" in texts(app)
     assert len(badges(app)) == 6
     assert all(badges(app).values())
-    assert len(app.get("plotly_chart")) == 6
+    assert len(figures(app)) == 6
     assert not any("The address asks for" in caption.value for caption in app.caption)
 
 
@@ -94,7 +94,7 @@ def test_fewer_tokens_move_the_two_picked(open_page: OpenPage) -> None:
 @pytest.mark.parametrize("sizes", [{}, {"a-n": "65536", "a-d": "2048", "a-k": "9"}, {"a-n": "2", "a-k": "1"}])
 def test_every_column_as_curves(open_page: OpenPage, shown: str, sizes: dict[str, str]) -> None:
     app = open_page(CHAPTER, **{"a-show": shown, **sizes})
-    assert len(app.get("plotly_chart")) == 6
+    assert len(figures(app)) == 6
     assert all(badges(app).values())
 
 
@@ -102,7 +102,7 @@ def test_every_column_as_curves(open_page: OpenPage, shown: str, sizes: dict[str
 def test_every_pair(open_page: OpenPage, n: str) -> None:
     app = open_page(CHAPTER, **{"a-section": PAIRS, "a-n": n})
     assert f"each of the first {min(48, int(n))} tokens" in texts(app)
-    assert len(app.get("plotly_chart")) == 6
+    assert len(figures(app)) == 6
 
 
 def test_the_permutation_test(open_page: OpenPage) -> None:

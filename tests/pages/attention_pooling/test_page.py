@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 
@@ -10,7 +9,7 @@ import pytest
 import torch
 from streamlit.testing.v1 import AppTest
 
-from tests.pages.reading import badges, texts
+from tests.pages.reading import badges, figures, texts
 from viz_core.attention import nadaraya_watson
 from viz_core.attention.kernels import KERNELS, with_width
 from viz_core.lessons.attention_pooling.kernel_width import learn_width
@@ -40,7 +39,7 @@ def test_opens_with_numbers_of_the_library(open_page: OpenPage) -> None:
     assert f"| its answer $hat y$ | {answer('gaussian', 0.5, 2.5):.4f} |" in said
     assert f"| the truth $f(x)$ | {float(book_curve(torch.tensor([2.5]).double())):.4f} |" in said
     assert ":orange[keys] with a weight above 0 | 40 of 40" in said
-    assert len(app.get("plotly_chart")) == 4
+    assert len(figures(app)) == 4
     assert len(badges(app)) == 4
     assert all(badges(app).values())
     assert "The address asks for" not in said
@@ -80,10 +79,10 @@ def test_the_data_are_the_readers(open_page: OpenPage) -> None:
 def test_a_width_of_zero_is_a_sentence(open_page: OpenPage) -> None:
     app = open_page(CHAPTER, **{"ap-width": "0"})
     assert "A kernel of width 0 reaches nothing and divides by zero." in app.warning[0].value
-    assert not app.get("plotly_chart")
+    assert not figures(app)
     app.slider(key="ap-width").set_value(0.3).run()
     assert not app.warning
-    assert len(app.get("plotly_chart")) == 4
+    assert len(figures(app)) == 4
 
 
 def test_a_query_that_reaches_no_key_is_a_gap_with_a_note(open_page: OpenPage) -> None:
@@ -96,8 +95,7 @@ def test_a_query_that_reaches_no_key_is_a_gap_with_a_note(open_page: OpenPage) -
     assert "0 of 40" in said
     assert re.search(r"Gaps: \d+ of 251 queries, between", said)
     assert all(badges(app).values())
-    alts = [chart.proto.spec for chart in app.get("plotly_chart")]
-    assert "answer to the query" not in alts[0]
+    assert "answer to the query" not in [trace.get("name") for trace in figures(app)[0]["data"]]
 
 
 @pytest.mark.parametrize("n", [2, 200])
@@ -109,14 +107,14 @@ def test_few_points_and_many(open_page: OpenPage, n: int, kernel: str) -> None:
 
 def test_four_widths_side_by_side(open_page: OpenPage) -> None:
     app = open_page(CHAPTER)
-    spec = json.loads(app.get("plotly_chart")[3].proto.spec)
+    spec = figures(app)[3]
     titles = [note["text"] for note in spec["layout"]["annotations"]]
     assert titles == ["width 0.1", "width 0.2", "width 0.5", "width 1"]
 
 
 def test_five_kernels_side_by_side(open_page: OpenPage) -> None:
     app = open_page(CHAPTER, **{"ap-section": "Five kernels"})
-    spec = json.loads(app.get("plotly_chart")[3].proto.spec)
+    spec = figures(app)[3]
     assert [note["text"] for note in spec["layout"]["annotations"]] == list(NAMES.values())
 
 
@@ -136,7 +134,7 @@ def test_the_learned_width_is_the_librarys_and_can_be_taken(open_page: OpenPage,
 def test_the_constant_kernel_has_no_width_to_learn(open_page: OpenPage) -> None:
     app = open_page(CHAPTER, **{"ap-section": LEARN, "ap-kernel": "constant"})
     assert "has no width to learn" in texts(app)
-    assert len(app.get("plotly_chart")) == 3
+    assert len(figures(app)) == 3
 
 
 def test_the_exercises_answer_is_true() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from tests.pages.reading import claims, texts
+from tests.pages.reading import alts, claims, texts
 from tests.viz_core.hub.tiny_models import build_all
 from tests.viz_core.images.hostile_pictures import BAD, GOOD, encode, quarters
 from viz_core.hub import HubVision, load_hub
@@ -41,7 +41,7 @@ def test_a_picture_in_the_lab(open_page: OpenPage, folders: Path, family: str) -
     assert f"{len(run.tokens)} tokens" in texts(app)
     assert all(claim.startswith(":green[") for claim in claims(app))
     if run.labels:
-        assert run.labels[0].text in app.get("plotly_chart")[0].proto.alt
+        assert run.labels[0].text in alts(app)[0]
     links = [link.proto for link in app.get("page_link")]
     assert any(f"vt-lab={family}" in link.query_string for link in links)
 

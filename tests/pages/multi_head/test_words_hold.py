@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from tests.pages.reading import drawn, finding, number, stands, with_data
+from tests.pages.reading import components, drawn, finding, number, stands
 from viz_core.figures.framing import unframe
 
 OpenPage = Callable[..., AppTest]
@@ -19,7 +19,7 @@ def test_a_trained_layer_has_the_number_of_its_block(open_page: OpenPage, block:
     """In the text above the maps, and in the maps."""
     app = open_page(CHAPTER, **{"mh-source": "Trained layer", "mh-block": str(block)})
     stands(app)
-    header, _ = unframe(with_data(app)[0].proto.bytes)
+    header, _ = unframe(components(app, "attention_view")[0].bytes)
     assert [layer["number"] for layer in header["base"]["groups"][0][0]["layers"]] == [block]
 
 

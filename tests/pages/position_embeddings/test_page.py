@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,7 +13,7 @@ from safetensors.torch import save_file
 from streamlit.testing.v1 import AppTest
 
 from pages.position_embeddings.skew_figures import STAGES, offsets_of, skew_stages
-from tests.pages.reading import claims, texts
+from tests.pages.reading import claims, figures, texts
 from viz_core.lessons.position_embeddings.order import order_residual
 from viz_core.lessons.position_embeddings.picture_tokens import picture_tokens, shipped_position_table
 from viz_core.lessons.position_embeddings.rotary_decay import rotary_products
@@ -37,16 +35,9 @@ def open_at(open_page: OpenPage, **parameters: object) -> AppTest:
     return open_page(CHAPTER, **{f"pe-{name.replace('_', '-')}": str(value) for name, value in parameters.items()})
 
 
-def figures(app: AppTest) -> list[dict[str, Any]]:
-    return [json.loads(chart.proto.spec) for chart in app.get("plotly_chart")]
-
-
-def array(encoded: Any) -> np.ndarray:
-    """A plotly array, binary or plain."""
-    if not isinstance(encoded, dict):
-        return np.array(encoded, dtype=float)
-    flat = np.frombuffer(base64.b64decode(encoded["bdata"]), encoded["dtype"])
-    return flat.reshape([int(side) for side in str(encoded.get("shape", flat.size)).split(",")])
+def array(numbers: Any) -> np.ndarray:
+    """An array or a list, whose gaps are None."""
+    return np.array(numbers, dtype=float)
 
 
 def setting(text: str = DEFAULT, heads: int = 8, **sizes: Any) -> Setting:
@@ -228,11 +219,11 @@ def test_deep_stacks_collapse_without_skips(open_page: OpenPage) -> None:
 def test_a_table_is_trained_when_asked_and_kept(open_page: OpenPage) -> None:
     app = open_at(open_page, section=EXPERIMENTS, exercise="2 · a learnable encoding", steps=500)
     assert "Nothing trained yet" in app.info[0].value
-    assert not app.get("plotly_chart")
+    assert not figures(app)
     app.button(key="pe-train").click().run()
     assert not app.exception
     assert "After 500 of 500 steps" in texts(app)
-    assert len(app.get("plotly_chart")) == 3
+    assert len(figures(app)) == 3
     assert all("material/check" in claim for claim in claims(app))
     before = claims(app)
     app.run()

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from tests.pages.reading import badges, texts
+from tests.pages.reading import badges, figures, texts
 from viz_core.lessons.queries_keys_values.lookup import BOOK_DATABASE, letter_features, soft_lookup
 
 OpenPage = Callable[..., AppTest]
@@ -29,7 +29,7 @@ def test_opens_with_the_books_answers(open_page: OpenPage) -> None:
     assert ":orange[Lipton] → :green[**Zachary**] · edits: 0" in said
     assert len(badges(app)) == 6
     assert all(badges(app).values())
-    assert len(app.get("plotly_chart")) == 4
+    assert len(figures(app)) == 4
     assert "The address asks for" not in said
     assert app.dataframe[0].value.values.tolist() == NAMES
 
@@ -40,7 +40,7 @@ def test_any_query_has_its_weights(open_page: OpenPage, query: str) -> None:
     app.text_input(key="qkv-query").set_value(query).run()
     assert not app.exception
     weights = soft_lookup([query], KEYS, 0.2)[0]
-    spec = json.loads(app.get("plotly_chart")[0].proto.spec)
+    spec = figures(app)[0]
     assert spec["data"][0]["text"] == [f"{weight:.3f}" for weight in weights.tolist()]
     if query not in KEYS:
         assert f"No key is :blue[{query}]." in texts(app)
@@ -106,7 +106,7 @@ def test_rows_that_cannot_be_asked_are_named_and_kept(open_page: OpenPage) -> No
 def test_a_table_without_a_key(open_page: OpenPage, table: list[list[str]]) -> None:
     app = open_page(CHAPTER, **{"qkv-names": rows(table)})
     assert "The table has no key yet." in texts(app)
-    assert len(app.get("plotly_chart")) == 1  # the plane stays
+    assert len(figures(app)) == 1  # the plane stays
     assert set(badges(app)) == {
         "the output lies in the cone of the values",
         "the output lies in the convex hull of the values",
@@ -157,7 +157,7 @@ def test_cells_that_are_no_numbers_are_named_and_kept(open_page: OpenPage) -> No
     assert "The x of v2 is blank" in said
     assert "The weight of v2 is “1e9”" in said
     assert app.query_params["qkv-values"] == json.dumps(table, separators=(",", ":"))
-    assert len(app.get("plotly_chart")) == 3  # the lookup goes on
+    assert len(figures(app)) == 3  # the lookup goes on
 
 
 def test_convex_weights_of_nothing(open_page: OpenPage) -> None:
@@ -170,7 +170,7 @@ def test_convex_weights_of_nothing(open_page: OpenPage) -> None:
 def test_no_values_at_all(open_page: OpenPage) -> None:
     app = open_page(CHAPTER, **{"qkv-values": "[]", "qkv-names": "[]"})
     assert "There is no value yet" in texts(app)
-    assert not app.get("plotly_chart")
+    assert not figures(app)
 
 
 def test_the_exercises_answer_is_true() -> None:

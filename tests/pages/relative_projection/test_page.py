@@ -9,7 +9,7 @@ import pytest
 import torch
 from streamlit.testing.v1 import AppTest
 
-from tests.pages.reading import marks
+from tests.pages.reading import figures, marks
 from viz_core.lessons.relative_projection.fitted_projection import fit_errors
 from viz_core.lessons.relative_projection.proof import projection_residual, proof_lines, transpose_residual
 from viz_core.positional import angular_frequencies, sinusoidal_rows
@@ -114,7 +114,7 @@ def test_the_fit_is_honest_about_what_it_learned(open_page: OpenPage, reach: str
 @pytest.mark.parametrize("section", ["What each number type costs", LEARN])
 def test_the_narrowest_and_the_widest_encoding(open_page: OpenPage, width: str, section: str) -> None:
     app = open_page(CHAPTER, **{"rp-width": width, "rp-section": section, "rp-offset": "-100"})
-    assert len(app.get("plotly_chart")) == 5
+    assert len(figures(app)) == 5
     assert f"of {width}." in texts(app)
 
 

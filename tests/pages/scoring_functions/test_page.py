@@ -12,7 +12,7 @@ import pytest
 import torch
 from streamlit.testing.v1 import AppTest
 
-from tests.pages.reading import figures_alt, marks
+from tests.pages.reading import figures, figures_alt, marks
 from ui import words
 from viz_core.attention import masked_softmax
 from viz_core.lessons.scoring_functions.functions import FUNCTIONS, Cost, ScoringFunction
@@ -42,7 +42,7 @@ def test_opens_with_the_published_row(open_page: OpenPage) -> None:
     assert "; ".join(row(w) for w in weights.flatten(0, 1)) in figures_alt(app)
     assert "6 of 16 cells are masked" in figures_alt(app)
     assert "(batch rows, queries, keys) = (2, 2, 4)" in texts(app)
-    assert len(app.get("plotly_chart")) == FIGURES + 4
+    assert len(figures(app)) == FIGURES + 4
     assert all(holds for holds, _ in marks(app).values())
     assert len(marks(app)) == 8
     assert not any("The address asks for" in caption.value for caption in app.caption)
@@ -121,7 +121,7 @@ def test_what_cannot_be_read_is_a_sentence_and_nothing_typed_is_lost(open_page: 
         assert app.text_area(key="sf-scores").value == scores
         assert app.text_input(key="sf-lengths").value == lengths
         assert "as soon as they can be read" in texts(app)  # the debugger waits, the tabs work
-        assert len(app.get("plotly_chart")) == 1
+        assert len(figures(app)) == 1
 
 
 @pytest.mark.parametrize("key", [1, 4])
@@ -214,7 +214,7 @@ def test_four_scores_of_every_scene(open_page: OpenPage, scene: str) -> None:
     assert not app.exception
     entries = contest(SCENES[scene](0), 8, 0)
     defined = [entry for entry in entries.values() if entry.scores is not None]
-    assert len(app.get("plotly_chart")) == FIGURES + len(defined)
+    assert len(figures(app)) == FIGURES + len(defined)
     undefined = [info.value for info in app.info if "There is no product" in info.value]
     assert len(undefined) == 4 - len(defined)
     if scene == "widths":
@@ -241,7 +241,7 @@ def test_a_fifth_score_is_one_entry_and_its_words(
     with (words.TEXT / "en" / f"{CHAPTER}.md").open("a", encoding="utf-8") as file:
         file.write("\n## option.distance\nDistance\n\n## formula.distance\n**Distance** ${formula}$\n")
     app = open_page(CHAPTER, **{"sf-section": TABS[2], "sf-draw": "987"})  # results are kept: a draw of its own
-    assert len(app.get("plotly_chart")) == FIGURES + 5
+    assert len(figures(app)) == FIGURES + 5
     assert "Distance: a map with queries in rows" in figures_alt(app)
     assert any(element.value == r"**Distance** $-\lVert q - k \rVert^2$" for element in app.markdown)
     assert re.findall(r"own key: (\d+)%", texts(app))[4] == "100"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import json
 from collections.abc import Callable
 
 import numpy as np
@@ -12,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from streamlit.testing.v1 import AppTest
 
-from tests.pages.reading import claims, heatmap, texts, with_data
+from tests.pages.reading import claims, components, figures, heatmap, texts
 from viz_core.figures.framing import unframe
 from viz_core.lessons.sinusoidal_encoding.added import add_positions
 from viz_core.lessons.sinusoidal_encoding.properties import nearest_rows, offset_error, similarity_by_offset
@@ -25,8 +23,8 @@ OpenPage = Callable[..., AppTest]
 
 def curves(app: AppTest) -> dict[str, np.ndarray]:
     """The traces of the first plotly figure by name."""
-    traces = json.loads(app.get("plotly_chart")[0].proto.spec)["data"]
-    return {t.get("name", ""): np.frombuffer(base64.b64decode(t["y"]["bdata"]), t["y"]["dtype"]) for t in traces}
+    traces = figures(app)[0]["data"]
+    return {trace.get("name", ""): trace["y"] for trace in traces}
 
 
 def as_bytes(table: torch.Tensor) -> np.ndarray:
@@ -68,7 +66,7 @@ def test_the_widest_and_longest_table_has_its_longest_wavelength(open_page: Open
     app = open_page(CHAPTER, **{"se-d": "512", "se-n": "2000"})
     assert "60,611.48" in claims(app)[1]
     assert "from 64 positions" in claims(app)[2]
-    data = with_data(app)[0].proto.bytes
+    data = components(app, "heatmap")[0].bytes
     assert len(data) < 1_100_000
 
 
@@ -134,7 +132,7 @@ def test_a_sentence_is_embedded_and_added_to(open_page: OpenPage) -> None:
     assert "*a* stands at positions 0 and 3. Its two embeddings are the same vector, cosine **1.000**" in texts(app)
     assert f"cosine **{after:.3f}**" in texts(app)
     for place, part in enumerate((embedding, position, total), start=1):
-        data = with_data(app)[place].proto.bytes
+        data = components(app, "heatmap")[place].bytes
         header, start = unframe(data)
         cells = np.frombuffer(data, np.float32, part.numel(), start + header["exact"]["offset"])
         assert cells == pytest.approx(part.flatten().numpy(), abs=1e-6)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from tests.pages.reading import charts, drawn, finding, findings, heatmap, number, one_line, stands, with_data
+from tests.pages.reading import charts, components, drawn, figures, finding, findings, heatmap, number, one_line, stands
 from viz_core.figures.framing import unframe
 
 OpenPage = Callable[..., AppTest]
@@ -33,7 +33,7 @@ def opened(open_page: OpenPage, section: str, n: int, d: int, base: int) -> AppT
 
 def exact_values(app: AppTest, place: int) -> np.ndarray:
     """What a heatmap reads out under the pointer."""
-    data = with_data(app)[place].proto.bytes
+    data = components(app, "heatmap")[place].bytes
     header, start = unframe(data)
     size = header["rows"] * header["columns"]
     return np.frombuffer(data, np.float32, size, start + header["exact"]["offset"]).reshape(header["rows"], -1)
@@ -83,4 +83,4 @@ def test_with_an_odd_width_the_badge_names_the_columns_it_measures(open_page: Op
     app = opened(open_page, "Similarity", 2000, 3, 10_000)
     assert "in the 2 columns that are pairs, similarity depends on the offset alone" in one_line(app)
     assert number(app, "Over whole rows it differs by up to") == pytest.approx(1.0, abs=0.01)
-    assert "bit, the lowest first" in str(opened(open_page, "Binary code", 8, 4, 100).get("plotly_chart")[0].proto.spec)
+    assert "bit, the lowest first" in str(figures(opened(open_page, "Binary code", 8, 4, 100))[0]["layout"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import io
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from PIL import Image
 from streamlit.testing.v1 import AppTest
 
 from pages.vision_transformer.places import pin_of
-from tests.pages.reading import claims, texts
+from tests.pages.reading import claims, figures, texts
 from tests.tiny_vit import COLOUR, GREY, LABELS, write_tiny_vit
 from tests.viz_core.images.hostile_pictures import BAD, GOOD, encode, phone_photo, quarters
 from viz_core.images.drawn import GARMENTS, SCENES
@@ -55,21 +54,19 @@ def open_at(open_page: OpenPage, section: str = LAB, **parameters: str) -> AppTe
 
 def drawn(app: AppTest) -> list[list[np.ndarray]]:
     """The values of every heatmap, figure by figure."""
-    specs = [json.loads(chart.proto.spec) for chart in app.get("plotly_chart")]
+    specs = figures(app)
     return [[array(trace["z"]) for trace in spec["data"] if trace["type"] == "heatmap"] for spec in specs]
 
 
 def bars(app: AppTest, figure: int, name: str | None = None) -> np.ndarray:
-    data = json.loads(app.get("plotly_chart")[figure].proto.spec)["data"]
+    data = figures(app)[figure]["data"]
     trace = next(t for t in data if name is None or t["name"].startswith(name))
     return array(trace["y"] if name else trace["x"])
 
 
-def array(encoded: Any) -> np.ndarray:
-    if not isinstance(encoded, dict):
-        return np.array(encoded, dtype=float)
-    flat = np.frombuffer(base64.b64decode(encoded["bdata"]), encoded["dtype"])
-    return flat.reshape([int(side) for side in str(encoded.get("shape", flat.size)).split(",")])
+def array(numbers: Any) -> np.ndarray:
+    """An array or a list, whose gaps are None."""
+    return np.array(numbers, dtype=float)
 
 
 def test_it_opens_with_a_sample_and_what_the_model_says(open_page: OpenPage, boot: Classification) -> None:
@@ -113,13 +110,13 @@ def test_the_patch_lab(
 
 def test_a_label_from_outside_is_no_markup(open_page: OpenPage) -> None:
     app = open_at(open_page, label=LABELS[2])
-    titles = [a["text"] for a in json.loads(app.get("plotly_chart")[1].proto.spec)["layout"]["annotations"]]
+    titles = [a["text"] for a in figures(app)[1]["layout"]["annotations"]]
     assert any("&lt;b&gt;dress" in title for title in titles)
 
 
 def test_through_the_layers(open_page: OpenPage, boot: Classification) -> None:
     app = open_at(open_page, DEPTH, pin="q3")
-    spec = json.loads(app.get("plotly_chart")[1].proto.spec)
+    spec = figures(app)[1]
     means = token_attention(boot.trace, 3, boot.grid).mean(dim=1)
     reached = rollout_by_layer([call.weights()[0] for call in boot.trace])[:, 3, 1:].reshape(3, 4, 4)
     assert len(spec["frames"]) == 3
@@ -156,7 +153,7 @@ def test_distance_and_entropy_of_every_head(open_page: OpenPage, boot: Classific
 
 
 def bars_y(app: AppTest, figure: int) -> np.ndarray:
-    return array(json.loads(app.get("plotly_chart")[figure].proto.spec)["data"][0]["y"])
+    return array(figures(app)[figure]["data"][0]["y"])
 
 
 def test_positions_of_a_patch(open_page: OpenPage, model: ImageClassifier) -> None:
@@ -168,7 +165,7 @@ def test_positions_of_a_patch(open_page: OpenPage, model: ImageClassifier) -> No
 def test_the_shuffle_test(open_page: OpenPage, model: ImageClassifier, boot: Classification) -> None:
     app = open_at(open_page, SHUFFLE, order="5")
     test = permutation_test(model.predict, boot.prepared.pixels, (4, 4), random_order(16, 5))
-    names = json.loads(app.get("plotly_chart")[1].proto.spec)["data"][0]["x"]
+    names = figures(app)[1]["data"][0]["x"]
     for name, values in {
         "as it is": test.positions,
         "shuffled": test.positions_shuffled,

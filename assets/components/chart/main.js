@@ -1,0 +1,97 @@
+// One chart: its place is kept from the start; plotly draws it once it comes near the window, and again when it changes.
+
+import { mountView, partsOf, stopWatching, watchWidth } from "../shared/mount.js";
+import { fetchEarly, loadPlotly } from "./bundle.js";
+import { stopWatchingNear, watchNear } from "./near.js";
+import { readChart } from "./payload.js";
+import { templateOf, themeOf } from "./theme.js";
+import { listenWhole, roomOf, wholeButton } from "./whole.js";
+
+const views = new WeakMap();
+
+function createView(parent) {
+  const view = { parts: partsOf(parent), bytes: null, drawn: null, config: null };
+  view.render = () => render(view);
+  listenWhole(view);
+  watchWidth(view, render);
+  watchNear(view, render);
+  return view;
+}
+
+function closeView(view) {
+  stopWatching(view);
+  stopWatchingNear(view);
+  view.bytes = null;
+  globalThis.Plotly?.purge(view.parts.plot);
+}
+
+/** Take a figure: what is said of it and the room it takes are there at once. */
+function receive(view, bytes) {
+  const { root } = view.parts;
+  const { about } = readChart(bytes);
+  Object.assign(view, { bytes, about });
+  root.setAttribute("aria-label", about.alt);
+  root.classList.toggle("clickable", about.clickable);
+  root.style.height = `${about.height}px`;
+  fetchEarly(about.plotly);
+  return render(view);
+}
+
+/** Draw what there is, if someone may see it and sees something else. */
+async function render(view) {
+  const { root } = view.parts;
+  view.width = root.clientWidth;
+  if (!wanted(view)) return;
+  const plotly = await loadPlotly(view.about.plotly);
+  if (!wanted(view)) return;
+  const theme = themeOf(root);
+  const room = roomOf(view);
+  const look = JSON.stringify([theme, room]);
+  if (view.drawn?.look === look && same(view.drawn.bytes, view.bytes)) return;
+  view.drawn = { bytes: view.bytes, look };
+  await draw(view, plotly, { ...room, template: templateOf(theme) });
+  root.dataset.drawn = true; // for whoever waits for it
+}
+
+const wanted = (view) => view.near && view.bytes && view.width;
+
+const same = (a, b) => a.length === b.length && a.every((byte, i) => byte === b[i]);
+
+function draw(view, plotly, here) {
+  const { plot } = view.parts;
+  const { data, layout, frames, about } = readChart(view.bytes);
+  Object.assign(layout, here);
+  // A finger scrolls the page; a mouse draws the part to enlarge.
+  if (matchMedia("(hover: none)").matches) layout.dragmode ??= false;
+  if (about.clickable) {
+    layout.hovermode ??= "closest";
+    layout.dragmode ??= "pan";
+  }
+  const first = !view.config;
+  view.config ??= configOf(view); // the same one each time, or plotly begins anew
+  const drawing = plotly.react(plot, { data, layout, frames: frames.length ? frames : undefined, config: view.config });
+  if (first && about.clickable) plot.on("plotly_click", ({ points }) => view.tell(points[0]));
+  return drawing;
+}
+
+function configOf(view) {
+  const { about } = view;
+  return {
+    displaylogo: false,
+    displayModeBar: about.bar ? "hover" : false,
+    toImageButtonOptions: { format: "svg", filename: about.file },
+    modeBarButtonsToRemove: ["lasso2d", "select2d"],
+    modeBarButtonsToAdd: [wholeButton(view)],
+  };
+}
+
+export default async function (component) {
+  const { data, setTriggerValue } = component;
+  if (!data) return undefined;
+  const { view, unmount } = mountView(views, component, createView, closeView);
+  view.tell = ({ x, y, customdata }) => {
+    setTriggerValue("click", { x, y, customdata: ArrayBuffer.isView(customdata) ? [...customdata] : customdata });
+  };
+  await receive(view, data);
+  return unmount;
+}

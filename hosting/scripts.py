@@ -1,0 +1,85 @@
+"""Scripts that a browser keeps for good: each lies at an address with a digest of what it says in its name.
+
+A later visit asks for none of them again, and a new version has another address. They are packed once for all visitors.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+from dataclasses import dataclass
+from functools import lru_cache
+
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from viz_core.runtime.assets import ASSETS
+from viz_core.view.components import COMPONENTS, read_component
+
+PLOTLY = "plotly"
+PLOTLY_FILE = ASSETS / "vendor" / "plotly" / "plotly-cartesian.min.js"
+
+_FOLDER = "atlas"
+_FOR_GOOD = "public, max-age=31536000, immutable"
+
+
+@dataclass(frozen=True)
+class Script:
+    """What a browser is sent.
+
+    Attributes:
+        address: relative to the first page, with a digest of the code in it.
+        code: JavaScript in UTF-8.
+    """
+
+    address: str
+    code: bytes
+
+
+@lru_cache(maxsize=16)
+def script(name: str) -> Script:
+    """A component as a module that exports `show` and `markup`; or plotly.js, by the name PLOTLY.
+
+    Raises:
+        ValueError: if there is no script of this name.
+        ModuleError: if the component's scripts do not fit together.
+    """
+    known = {PLOTLY, *(path.parent.name for path in COMPONENTS.glob("*/main.js"))}
+    if name not in known:
+        raise ValueError(f"script: expected one of {', '.join(sorted(known))}, got {name!r}")
+    code = PLOTLY_FILE.read_bytes() if name == PLOTLY else _module(name).encode()
+    digest = hashlib.sha256(code).hexdigest()[:16]
+    return Script(f"{_FOLDER}/{name}-{digest}.js", code)
+
+
+@lru_cache(maxsize=16)
+def _packed(name: str) -> bytes:
+    return gzip.compress(script(name).code, mtime=0)
+
+
+def _module(name: str) -> str:
+    files = read_component(name)
+    markup = json.dumps(f"<style>{files.style}</style>{files.markup}")
+    return f"export const show = {files.show};\nexport const markup = {markup};\n"
+
+
+def routes() -> list[Route]:
+    """Where the scripts are, under whatever path the app is served."""
+    return [Route(f"/{{base:path}}{_FOLDER}/{{name}}-{{digest}}.js", _answer)]
+
+
+def _answer(request: Request) -> Response:
+    name, digest = request.path_params["name"], request.path_params["digest"]
+    try:
+        found = script(name)
+    except ValueError:
+        return PlainTextResponse("no such script", 404)
+    if found.address != f"{_FOLDER}/{name}-{digest}.js":
+        return PlainTextResponse("another version", 404)
+    headers = {"Cache-Control": _FOR_GOOD, "Vary": "Accept-Encoding", "X-Content-Type-Options": "nosniff"}
+    packed = "gzip" in request.headers.get("Accept-Encoding", "")
+    if packed:
+        headers["Content-Encoding"] = "gzip"
+    return Response(_packed(name) if packed else found.code, headers=headers, media_type="text/javascript")

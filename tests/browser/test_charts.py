@@ -1,0 +1,168 @@
+"""Charts in a real browser: drawn when someone may see them, changed in place, taken along, printed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Locator, Page, expect
+
+PAGE = "relative-projection"
+CHARTS = 5
+DRAWN = "[data-drawn]"
+
+
+def open_page(page: Page, app_url: str) -> Locator:
+    """The page with all its charts in place; those near the window are drawn."""
+    page.goto(f"{app_url}/{PAGE}")
+    charts = page.get_by_role("figure")
+    expect(charts).to_have_count(CHARTS)
+    expect(page.locator(DRAWN).first).to_be_visible()
+    return charts
+
+
+def rotation(page: Page) -> Locator:
+    return page.locator(".st-key-figure-rotation")
+
+
+def move_offset(page: Page) -> None:
+    offset = page.locator('input[aria-label="Offset δ"]')
+    offset.focus()
+    offset.press("ArrowRight")
+    expect(rotation(page).get_by_text("turn: 61.1°")).to_be_visible()  # 6 times 0.1778 rad
+
+
+def button(page: Page, name: str) -> Locator:
+    """A button over the first chart; they show while the pointer is there."""
+    rotation(page).hover()
+    return rotation(page).get_by_role("button", name=name)
+
+
+def test_a_chart_far_below_waits_until_it_is_near_and_its_place_is_kept(page: Page, app_url: str) -> None:
+    charts = open_page(page, app_url)
+    expect(page.get_by_test_id("stStatusWidget")).to_have_count(0)  # the run has ended
+    last = charts.last
+    expect(last).not_to_have_attribute("data-drawn", "true")
+    expect(last.locator("svg")).to_have_count(0)
+    assert last.get_attribute("aria-label")
+    kept = last.bounding_box()
+    assert kept
+    last.scroll_into_view_if_needed()
+    expect(last).to_have_attribute("data-drawn", "true")
+    box = last.bounding_box()
+    assert box
+    assert (box["width"], box["height"]) == (kept["width"], kept["height"])
+    drawing = last.locator(".main-svg").first.bounding_box()
+    assert drawing
+    assert (round(drawing["width"]), round(drawing["height"])) == (round(box["width"]), round(box["height"]))
+
+
+def test_a_slider_moves_a_curve_in_the_same_drawing(page: Page, app_url: str) -> None:
+    open_page(page, app_url)
+    expect(rotation(page).locator(DRAWN)).to_be_visible()
+    page.evaluate(
+        """() => {
+            window.gone = 0;
+            window.svg = document.querySelector(".st-key-figure-rotation .main-svg");
+            const counting = new MutationObserver((changes) => {
+                for (const { removedNodes } of changes)
+                    for (const node of removedNodes) window.gone += node.contains?.(window.svg) ? 1 : 0;
+            });
+            counting.observe(document.body, { subtree: true, childList: true });
+        }"""
+    )
+    move_offset(page)
+    assert page.evaluate("document.querySelector('.st-key-figure-rotation .main-svg') === window.svg")
+    assert page.evaluate("window.gone") == 0
+
+
+def test_a_chart_that_moved_while_it_was_far_is_new_when_it_is_seen(page: Page, app_url: str) -> None:
+    charts = open_page(page, app_url)
+    charts.last.scroll_into_view_if_needed()
+    expect(charts.last).to_have_attribute("data-drawn", "true")
+    move_offset(page)  # scrolls up
+    label = charts.last.get_attribute("aria-label")
+    charts.last.scroll_into_view_if_needed()
+    expect(charts.last.locator(".main-svg").first).to_be_visible()
+    assert charts.last.get_attribute("aria-label") == label
+
+
+def test_another_theme_draws_again_in_its_colours(page: Page, app_url: str) -> None:
+    page.emulate_media(color_scheme="light")
+    open_page(page, app_url)
+    title = rotation(page).locator(".xtitle")
+    expect(title).to_have_css("fill", "rgb(29, 33, 37)")
+    page.emulate_media(color_scheme="dark")
+    expect(title).to_have_css("fill", "rgb(231, 229, 223)")
+
+
+def test_full_screen_and_back(page: Page, app_url: str) -> None:
+    open_page(page, app_url)
+    drawing = rotation(page).locator(".main-svg").first
+    small = drawing.bounding_box()
+    assert small
+    button(page, "Full screen").click()
+    expect(page.get_by_role("dialog")).to_be_visible()
+    expect(drawing).to_have_attribute("width", "1368")
+    expect(drawing).to_have_attribute("height", "968")
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    expect(drawing).to_have_attribute("width", str(round(small["width"])))
+    expect(rotation(page).get_by_role("button", name="Full screen")).to_be_focused()
+    page.keyboard.press("Enter")  # by keys, and by its own button back
+    expect(drawing).to_have_attribute("width", "1368")
+    page.keyboard.press("Enter")
+    expect(drawing).to_have_attribute("width", str(round(small["width"])))
+
+
+def test_a_chart_can_be_taken_along(page: Page, app_url: str, tmp_path: Path) -> None:
+    open_page(page, app_url)
+    with page.expect_download() as download:
+        button(page, "Download plot").click()
+    assert download.value.suggested_filename == "relative-projection-rotation.svg"
+    download.value.save_as(tmp_path / "chart.svg")
+    text = (tmp_path / "chart.svg").read_text(encoding="utf-8")
+    assert text.startswith("<svg")
+    assert "dimension 6: sine" in text
+
+
+def test_all_charts_are_printed(page: Page, app_url: str) -> None:
+    open_page(page, app_url)
+    assert page.locator(DRAWN).count() < CHARTS
+    page.emulate_media(media="print")
+    expect(page.locator(DRAWN)).to_have_count(CHARTS)
+
+
+def test_a_browser_that_cannot_tell_what_is_near_draws_all(page: Page, app_url: str) -> None:
+    page.add_init_script("delete window.IntersectionObserver")
+    open_page(page, app_url)
+    expect(page.locator(DRAWN)).to_have_count(CHARTS)
+
+
+def test_plotly_comes_once_and_only_where_there_is_a_chart(browser: Browser, app_url: str) -> None:
+    context = browser.new_context()
+    page = context.new_page()
+    page.set_default_timeout(60_000)
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(app_url)
+    expect(page.get_by_role("heading", level=1, name="Attention Atlas")).to_be_visible()
+    expect(page.get_by_test_id("stStatusWidget")).to_have_count(0)
+    assert not [url for url in asked if "plotly" in url.lower()]
+    open_page(page, app_url)
+    assert [url for url in asked if "PlotlyChart" in url] == []
+    assert len([url for url in asked if "/atlas/plotly-" in url]) == 1
+    page.reload()
+    expect(page.locator(DRAWN).first).to_be_visible()
+    size = "performance.getEntriesByType('resource').filter(e => e.name.includes('/atlas/')).map(e => e.transferSize)"
+    assert set(page.evaluate(size)) == {0}  # from the browser's cache
+    context.close()
+
+
+@pytest.mark.parametrize("width", [390, 1400])
+def test_a_chart_is_as_wide_as_its_place(page: Page, app_url: str, width: int) -> None:
+    open_page(page, app_url)
+    page.set_viewport_size({"width": width, "height": 844})
+    place = rotation(page).get_by_role("figure")
+    drawing = rotation(page).locator(".main-svg").first
+    expect(drawing).to_have_attribute("width", str(place.evaluate("place => place.clientWidth")))

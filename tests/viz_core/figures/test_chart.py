@@ -1,0 +1,123 @@
+"""A figure as bytes: what comes out is what plotly itself would have sent, and no longer than it need be."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from viz_core.figures.chart import decode_chart, encode_chart, height_of
+
+PLOTLYS_KINDS = {"i1": "int8", "u1": "uint8", "i2": "int16", "u2": "uint16", "i4": "int32", "u4": "uint32"}
+
+
+def plotlys(figure: go.Figure) -> dict[str, Any]:
+    """The figure as plotly's own JSON has it, its base64 read."""
+
+    def read(value: Any) -> Any:
+        if isinstance(value, list):
+            return [read(each) for each in value]
+        if isinstance(value, dict) and "bdata" in value:
+            flat = np.frombuffer(base64.b64decode(value["bdata"]), value["dtype"])
+            shape = [int(side) for side in str(value.get("shape", flat.size)).split(",")]
+            return flat.reshape(shape).tolist()
+        return {name: read(each) for name, each in value.items()} if isinstance(value, dict) else value
+
+    found = read(json.loads(figure.to_json()))
+    found["layout"].pop("template", None)
+    return {"frames": [], **found}
+
+
+def ours(figure: go.Figure) -> dict[str, Any]:
+    def listed(value: Any) -> Any:
+        if isinstance(value, np.ndarray):
+            return value.tolist()
+        if isinstance(value, list):
+            return [listed(each) for each in value]
+        return {name: listed(each) for name, each in value.items()} if isinstance(value, dict) else value
+
+    found = decode_chart(encode_chart(figure))
+    found.pop("about")
+    return listed(found)
+
+
+def test_it_says_what_plotly_says() -> None:
+    figure = go.Figure(
+        [
+            go.Scatter(x=np.arange(5), y=np.linspace(0, 1, 5), text=["a<b", "é", "\U0001f600", "", "e"], name="one"),
+            go.Heatmap(
+                z=np.arange(6, dtype=np.float32).reshape(2, 3), colorscale="Viridis", customdata=[["a", "b", "c"]] * 2
+            ),
+            go.Bar(x=["u", "v"], y=[0.5, None], marker={"color": ["red", "blue"]}, visible=False),
+        ],
+        layout={
+            "xaxis": {"range": np.array([0.5, 2.5])},
+            "height": 300,
+            "shapes": [{"type": "line", "x0": 1, "x1": 2}],
+        },
+        frames=[go.Frame(data=[go.Scatter(y=np.array([1.0, 2.0]))], name="next", layout={"title": {"text": "t"}})],
+    )
+    assert ours(figure) == plotlys(figure)
+
+
+KINDS = st.sampled_from([*PLOTLYS_KINDS.values(), "float32", "float64", "int64"])
+
+
+@given(arrays.arrays(KINDS, st.one_of(st.just((7,)), st.tuples(st.integers(1, 4), st.integers(1, 5)))))
+def test_numbers_of_any_kind_come_out_as_they_went_in(numbers: np.ndarray) -> None:
+    trace = go.Heatmap(z=numbers) if numbers.ndim == 2 else go.Scatter(y=numbers)
+    (read,) = decode_chart(encode_chart(go.Figure(trace)))["data"]
+    out = read["z" if numbers.ndim == 2 else "y"]
+    assert out.shape == numbers.shape
+    np.testing.assert_array_equal(out, numbers.astype(out.dtype))
+
+
+@pytest.mark.parametrize(("given", "sent"), [("float16", "float32"), ("int64", "float64"), ("uint8", "uint8")])
+def test_what_javascript_has_no_name_for(given: str, sent: str) -> None:
+    figure = go.Figure(go.Scatter(y=np.array([1, 2, 3], dtype=given)))
+    assert decode_chart(encode_chart(figure))["data"][0]["y"].dtype == sent
+
+
+def test_numbers_take_the_room_they_take_in_memory() -> None:
+    def size(count: int) -> int:
+        return len(encode_chart(go.Figure(go.Scatter(y=np.zeros(count, dtype=np.float32)))))
+
+    assert size(5000) - size(1000) == 4 * 4000
+
+
+def test_gaps_are_null_in_lists_and_stay_nan_in_arrays() -> None:
+    figure = go.Figure(go.Scatter(x=[1.0, float("nan"), float("inf")], y=np.array([np.nan, 1], dtype=np.float32)))
+    (trace,) = decode_chart(encode_chart(figure))["data"]
+    assert trace["x"] == [1.0, None, None]
+    assert np.isnan(trace["y"][0])
+    assert trace["y"][1] == 1
+
+
+def test_the_template_stays_behind_and_the_figure_keeps_it() -> None:
+    figure = go.Figure(go.Scatter(y=[1, 2]), layout={"template": "plotly_dark", "title": "t"})
+    assert "template" not in decode_chart(encode_chart(figure))["layout"]
+    assert figure.layout.template.layout.paper_bgcolor
+
+
+def test_what_is_said_about_it() -> None:
+    figure = go.Figure(layout={"height": 321})
+    assert decode_chart(encode_chart(figure, alt="<b>", bar=False))["about"] == {
+        "height": 321,
+        "alt": "<b>",
+        "bar": False,
+    }
+    assert height_of(go.Figure()) == 450
+
+
+def test_bytes_that_are_cut_short() -> None:
+    data = encode_chart(go.Figure(go.Scatter(y=np.zeros(9))))
+    for cut in (0, 3, 20, len(data) - 1):
+        with pytest.raises(ValueError, match="expected|buffer"):
+            decode_chart(data[:cut])

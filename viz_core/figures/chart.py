@@ -1,0 +1,86 @@
+"""A plotly figure as bytes for assets/components/chart: numbers as they lie in memory, the rest as JSON.
+
+plotly writes lists, float16 and long whole numbers as text, and all else as base64, a third larger than it is. Here the
+header (see `framing`) holds
+
+    about                   what else the component wants to know, by name
+    data, layout, frames    as in plotly.js, where numbers of an array are {"dtype", "at", "shape"}: a kind of
+                            JavaScript's typed arrays, the offset of the section they lie in, one or two lengths
+
+The template stays behind: the page that draws the figure has its own.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+
+from viz_core.figures.framing import Sections, frame, unframe
+
+DEFAULT_HEIGHT = 450
+"""Pixels of a figure that asks for no height, as plotly has it."""
+
+# What plotly.js wants as a list of its own, for it reads no typed array there.
+_LISTS = frozenset({"range"})
+# JavaScript has no whole numbers of 64 bits as plain numbers, and no halves.
+_AS = {"float16": "float32", "int64": "float64", "uint64": "float64"}
+_KINDS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "float32", "float64")
+
+
+def encode_chart(figure: go.Figure, **about: Any) -> bytes:
+    """The figure, and what else the component wants to know about it."""
+    sections = Sections()
+    header: dict[str, Any] = {
+        "data": [trace.to_plotly_json() for trace in figure.data],
+        "layout": figure.layout.to_plotly_json(),
+        "frames": [each.to_plotly_json() for each in figure.frames],
+    }
+    header["layout"].pop("template", None)
+    return frame({"about": {"height": height_of(figure), **about}, **_written(header, sections)}, sections)
+
+
+def decode_chart(data: bytes) -> dict[str, Any]:
+    """What `encode_chart` was told, every array as numpy's.
+
+    Raises:
+        ValueError: if the bytes are cut short.
+    """
+    header, start = unframe(data)
+
+    def read(value: Any) -> Any:
+        if isinstance(value, list):
+            return [read(each) for each in value]
+        if not isinstance(value, dict):
+            return value
+        if value.keys() == {"dtype", "at", "shape"}:
+            count = math.prod(value["shape"])
+            return np.frombuffer(data, value["dtype"], count, start + value["at"]).reshape(value["shape"])
+        return {name: read(each) for name, each in value.items()}
+
+    return {name: read(value) for name, value in header.items()}
+
+
+def height_of(figure: go.Figure) -> int:
+    """The height the figure asks for, in pixels."""
+    return int(figure.layout.height or DEFAULT_HEIGHT)
+
+
+def _written(value: Any, sections: Sections, name: str = "") -> Any:
+    """The value as JSON has it; NaN is null, as in plotly's own JSON."""
+    if isinstance(value, dict):
+        return {key: _written(each, sections, key) for key, each in value.items()}
+    if isinstance(value, np.ndarray):
+        kind = _AS.get(value.dtype.name, value.dtype.name)
+        if kind not in _KINDS or value.ndim not in (1, 2) or value.size == 0 or name in _LISTS:
+            return _written(value.tolist(), sections)
+        return {"dtype": kind, "at": sections.add(value.astype(kind, copy=False)), "shape": list(value.shape)}
+    if isinstance(value, list | tuple):
+        return [_written(each, sections) for each in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
