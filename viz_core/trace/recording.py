@@ -46,7 +46,8 @@ def record(
 
     Args:
         differentiable: weights are computed whole, outside the fused kernel, and stay in the graph, so that
-            an output can be differentiated by them: `call.graph_weights`. Dear in memory; for small inputs.
+            an output can be differentiated by them: `call.graph_weights`. Dear in memory; for small inputs. Not for
+            checkpointed layers on a GPU: their second run is in a thread of autograd's, which knows of no recorder.
         torch_calls: hear plain PyTorch too: `F.scaled_dot_product_attention`, `nn.MultiheadAttention`,
             `nn.Transformer` and its parts with their fast path, timm. Given the model itself, its layers have their
             names as sites ("encoder.0.self"); with True each call is "attention.N". What is computed stays bit for bit
