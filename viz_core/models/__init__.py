@@ -2,14 +2,8 @@
 
 from viz_core.models.encoder_decoder import Decoder, EncoderDecoder, TokenReader, share_embeddings
 from viz_core.models.seq2seq import Seq2SeqAttentionDecoder, Seq2SeqDecoder, Seq2SeqEncoder
-from viz_core.models.transformer import (
-    AddNorm,
-    PositionWiseFFN,
-    TransformerDecoder,
-    TransformerDecoderBlock,
-    TransformerEncoder,
-    TransformerEncoderBlock,
-)
+from viz_core.models.transformer import AddNorm, PositionWiseFFN, TransformerEncoder, TransformerEncoderBlock
+from viz_core.models.transformer_decoder import TransformerDecoder, TransformerDecoderBlock
 from viz_core.models.vit import PatchEmbedding, ViT, ViTBlock, ViTMLP
 
 __all__ = [

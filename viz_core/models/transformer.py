@@ -1,16 +1,18 @@
-"""The Transformer (Vaswani 2017), by the book's names and state-dict keys: post-norm, unless asked otherwise."""
+"""The Transformer's parts and its encoder (Vaswani 2017), by the book's names and state-dict keys.
+
+Post-norm, unless asked otherwise. The decoder is in `transformer_decoder`.
+"""
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, Unpack, cast
+from typing import Unpack, cast
 
-import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from viz_core.attention.multi_head import AttentionOptions, KeysValues, MultiHeadAttention
-from viz_core.models.encoder_decoder import Decoder, TokenReader
+from viz_core.attention.multi_head import AttentionOptions, MultiHeadAttention
+from viz_core.models.encoder_decoder import TokenReader
 from viz_core.positional.scheme import Positions, PositionScheme, scheme_of
 from viz_core.positional.sinusoidal import PositionalEncoding
 from viz_core.trace import name_sites
@@ -198,180 +200,3 @@ class TransformerEncoder(TokenReader):
         for blk in self.blks:
             H = blk(H, valid_lens, causal=causal, mask=mask, bias=bias)
         return self.norm(H)
-
-
-class BlockCache(NamedTuple):
-    """What one decoder block keeps between steps: its own keys and values, and the encoder's."""
-
-    own: KeysValues
-    cross: KeysValues
-
-    @property
-    def num_steps(self) -> int:
-        """Target steps taken so far."""
-        return self.own.keys.shape[2]
-
-
-class DecoderState(NamedTuple):
-    """What decoding carries from step to step; `forward` returns a new one and changes none."""
-
-    enc_outputs: Float[Tensor, "batch keys d"]
-    enc_valid_lens: Int[Tensor, "batch"] | None
-    caches: tuple[BlockCache | None, ...]
-
-    @property
-    def num_steps(self) -> int:
-        """Target steps taken so far."""
-        first = self.caches[0] if self.caches else None
-        return 0 if first is None else first.num_steps
-
-    def select(self, rows: Int[Tensor, "rows"]) -> DecoderState:
-        """The state of these batch rows, in this order: what beam search keeps, or a row repeated."""
-        caches = tuple(
-            cache and BlockCache(*(KeysValues(*(t[rows] for t in pair)) for pair in cache)) for cache in self.caches
-        )
-        lens = self.enc_valid_lens
-        return DecoderState(self.enc_outputs[rows], None if lens is None else lens[rows], caches)
-
-
-class TransformerDecoderBlock(nn.Module):
-    """Causal self-attention, attention to the encoder, feed-forward, each with add and norm.
-
-    (Vaswani 2017, section 3.1.)
-
-    Args:
-        i: number of the block, whose entry of the state's caches is its own.
-        norm_first: as in `TransformerEncoderBlock`.
-        positions, attention: options of `MultiHeadAttention`. Positions and window are for self-attention alone: the
-            encoder's tokens stand in another line than the decoder's.
-    """
-
-    def __init__(
-        self,
-        num_hiddens: int,
-        ffn_num_hiddens: int,
-        num_heads: int,
-        dropout: float,
-        i: int = 0,
-        use_bias: bool = False,
-        *,
-        norm_first: bool = False,
-        positions: PositionScheme | None = None,
-        **attention: Unpack[AttentionOptions],
-    ) -> None:
-        super().__init__()
-        self.i = i
-        self.attention1 = MultiHeadAttention(
-            num_hiddens, num_heads, dropout, use_bias, positions=positions, **attention
-        )
-        self.addnorm1 = AddNorm(num_hiddens, dropout, norm_first)
-        everywhere: AttentionOptions = {**attention, "window": None}
-        self.attention2 = MultiHeadAttention(num_hiddens, num_heads, dropout, use_bias, **everywhere)
-        self.addnorm2 = AddNorm(num_hiddens, dropout, norm_first)
-        self.ffn = PositionWiseFFN(ffn_num_hiddens, num_hiddens)
-        self.addnorm3 = AddNorm(num_hiddens, dropout, norm_first)
-
-    def forward(
-        self,
-        X: Float[Tensor, "batch n d"],
-        state: DecoderState,
-        *,
-        mask: Mask | None = None,
-        bias: Bias | None = None,
-    ) -> tuple[Float[Tensor, "batch n d"], DecoderState]:
-        """Take n more steps: Y = LN(X + self(X)), Z = LN(Y + cross(Y, M)), then LN(Z + ffn(Z)).
-
-        M is the encoder's output. Causal whenever n > 1, in training and in evaluation alike. Norms first as in
-        `TransformerEncoderBlock`.
-
-        Args:
-            mask, bias: of the self-attention of these steps with themselves and those taken before.
-        """
-        enc_outputs, enc_valid_lens, caches = state
-        cache = caches[self.i]
-        Z = self.addnorm1.branch(X)
-        if cache is None:
-            own = self.attention1.project(Z, Z)
-            cross = self.attention2.project(enc_outputs, enc_outputs)
-        else:
-            new = self.attention1.project(Z, Z, start=cache.num_steps)
-            own = KeysValues(*(torch.cat(pair, dim=2) for pair in zip(cache.own, new, strict=True)))
-            cross = cache.cross
-        X = self.addnorm1(X, self.attention1.attend_to(Z, own, causal=True, mask=mask, bias=bias))
-        X = self.addnorm2(X, self.attention2.attend_to(self.addnorm2.branch(X), cross, enc_valid_lens))
-        X = self.addnorm3(X, self.ffn(self.addnorm3.branch(X)))
-        kept = (*caches[: self.i], BlockCache(own, cross), *caches[self.i + 1 :])
-        return X, DecoderState(enc_outputs, enc_valid_lens, kept)
-
-
-class TransformerDecoder(Decoder):
-    """num_blks decoder blocks and a linear layer to the vocabulary (Vaswani 2017, figure 1, right).
-
-    The arguments are those of `TransformerEncoder`. Block i is the sites "decoder.i.self" and "decoder.i.cross" of a
-    trace. T5RelativeBias(bidirectional=False) is T5's here: a decoder sees no key after the query.
-    """
-
-    def __init__(
-        self,
-        vocab_size: int,
-        num_hiddens: int,
-        ffn_num_hiddens: int,
-        num_heads: int,
-        num_blks: int,
-        dropout: float,
-        use_bias: bool = False,
-        *,
-        norm_first: bool = False,
-        positions: Positions | None = None,
-        **attention: Unpack[AttentionOptions],
-    ) -> None:
-        super().__init__(vocab_size, num_hiddens, math.sqrt(num_hiddens))
-        self.num_hiddens = num_hiddens
-        self.num_blks = num_blks
-        self.pos_encoding = PositionalEncoding(num_hiddens, dropout) if positions is None else InputDropout(dropout)
-        self.blks = nn.Sequential()
-        for i in range(num_blks):
-            block = TransformerDecoderBlock(
-                num_hiddens,
-                ffn_num_hiddens,
-                num_heads,
-                dropout,
-                i,
-                use_bias,
-                norm_first=norm_first,
-                positions=scheme_of(positions),
-                **attention,
-            )
-            self.blks.add_module(f"block{i}", block)
-        self.norm = nn.LayerNorm(num_hiddens) if norm_first else nn.Identity()
-        self.dense = nn.Linear(num_hiddens, vocab_size)
-        name_sites(self, "decoder")
-
-    def init_state(
-        self, enc_outputs: Float[Tensor, "batch keys d"], enc_valid_lens: Int[Tensor, "batch"] | None = None
-    ) -> DecoderState:
-        """The state before the first step."""
-        return DecoderState(enc_outputs, enc_valid_lens, (None,) * self.num_blks)
-
-    def hidden(
-        self, X: Int[Tensor, "batch n"], state: DecoderState, *, mask: Mask | None = None, bias: Bias | None = None
-    ) -> tuple[Float[Tensor, "batch n d"], DecoderState]:
-        """Output of the last block for each of these n tokens, and the state with them taken in.
-
-        Args:
-            mask, bias: of self-attention in every block, for these n queries and all steps so far as keys.
-
-        Raises:
-            ValueError: if the steps run past the table of positions.
-        """
-        H = self.pos_encoding(self.embed(X), offset=state.num_steps)
-        for blk in self.blks:
-            H, state = blk(H, state, mask=mask, bias=bias)
-        return self.norm(H), state
-
-    def forward(
-        self, X: Int[Tensor, "batch n"], state: DecoderState, *, mask: Mask | None = None, bias: Bias | None = None
-    ) -> tuple[Float[Tensor, "batch n vocab"], DecoderState]:
-        """Logits of the token after each of these n, and the state with them taken in; mask and bias as in `hidden`."""
-        H, state = self.hidden(X, state, mask=mask, bias=bias)
-        return self.dense(H), state

@@ -21,7 +21,7 @@ from viz_core.models import (
     ViTBlock,
 )
 from viz_core.models.anatomy import encoder_steps
-from viz_core.models.transformer import DecoderState
+from viz_core.models.transformer_decoder import DecoderState
 from viz_core.positional import (
     AbsolutePositionEmbedding1d,
     ALiBi,

@@ -18,7 +18,7 @@ from viz_core.models import (
     TransformerEncoderBlock,
     share_embeddings,
 )
-from viz_core.models.transformer import DecoderState
+from viz_core.models.transformer_decoder import DecoderState
 
 ATTENTION = ("W_q.weight", "W_k.weight", "W_v.weight", "W_o.weight")
 ATTENTION_BIASES = ("W_q.bias", "W_k.bias", "W_v.bias", "W_o.bias")

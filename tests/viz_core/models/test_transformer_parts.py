@@ -15,7 +15,7 @@ from viz_core.models import (
     TransformerEncoderBlock,
 )
 from viz_core.models.anatomy import batch_norm, layer_norm
-from viz_core.models.transformer import DecoderState
+from viz_core.models.transformer_decoder import DecoderState
 
 
 def test_layer_norm_against_batch_norm() -> None:
