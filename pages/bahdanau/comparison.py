@@ -10,6 +10,7 @@ from ui.chapter import Chapter
 from ui.controls import escape
 from ui.models import translation
 from ui.translation import Request
+from viz_core.lessons.bahdanau.length_bins import bleu_gaps, keeps_rising
 from viz_core.pretrained import CheckpointError
 
 
@@ -42,6 +43,12 @@ def by_length(chapter: Chapter) -> None:
         f"{name}: " + ", ".join(f"{b['from']}–{b['to']} {b['bleu']:.0f}" for b in each) for name, each in bins.items()
     )
     chapter.figure("lengths", figures.lengths_figure(bins, chapter.words.group("figure")), summary=summary)
+    if {ATTENTION, PLAIN} <= cards_there().keys():
+        better, plain = (cards_there()[name].training["bleu_by_length"] for name in (ATTENTION, PLAIN))
+        gaps = bleu_gaps(better, plain)
+        ratios = [mine["bleu"] / theirs["bleu"] for mine, theirs in zip(better, plain, strict=True)]
+        told = {"gaps": ", ".join(f"{g:.1f}" for g in gaps), "ratios": ", ".join(f"{r:.1f}" for r in ratios)}
+        chapter.finding("gap", keeps_rising(gaps), **told)
 
 
 def how_trained(chapter: Chapter) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import streamlit as st
 import torch
 
@@ -22,7 +24,13 @@ def inside_the_encoder(chapter: Chapter, name: str, request: Request, result: Tr
     steps, residuals = ask(sentence(name, request.text, request.beam), encoder_walk)
     chapter.text("inside")
     norms = anatomy.mean_norms(steps)
-    chapter.figure("depth", figures.depth_figure(steps, names), summary=", ".join(f"{norm:.1f}" for norm in norms))
+    by_name = {step.name: norm for step, norm in zip(steps[:3], norms, strict=False)}
+    lengths: dict[str, Any] = {name: f"{by_name[name]:.1f}" for name in ("embedding", "scaled", "positioned")}
+    figure = figures.depth_figure(steps, names)
+    chapter.figure("depth", figure, summary=", ".join(f"{norm:.1f}" for norm in norms), **lengths)
+    after = [norm for step, norm in zip(steps, norms, strict=True) if step.name in {"addnorm1", "addnorm2"}]
+    ends = {"shortest": f"{min(after):.1f}", "longest": f"{max(after):.1f}"}
+    chapter.finding("level", max(after) < 1.5 * min(after), **ends)
     titles = {figures.step_name(step, names): step for step in steps}
     step = titles[chapter.controls.select("step", tuple(titles), next(iter(titles)))]
     chapter.figure(

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import streamlit as st
 
 from pages.transformer import figures
 from ui.chapter import Chapter
 from viz_core.models import anatomy
 from viz_core.pretrained import Translator
+
+ATTENTIONS = (".attention", ".self", ".cross")  # how the names of their parts end
 
 
 def training(chapter: Chapter, model: Translator) -> None:
@@ -35,6 +39,8 @@ def training(chapter: Chapter, model: Translator) -> None:
     )
     summary = ", ".join(f"{b['from']}–{b['to']}: {b['bleu']:.0f}" for b in bins)
     chapter.figure("length", figures.length_figure(bins, names), summary=summary)
+    harder = all(longer["bleu"] < shorter["bleu"] for shorter, longer in pairwise(bins))
+    chapter.finding("harder", harder, first=f"{bins[0]['bleu']:.0f}", last=f"{bins[-1]['bleu']:.0f}")
     with st.expander(chapter.words("card"), icon=":material/description:"):
         st.markdown(model.card.text)
 
@@ -44,3 +50,5 @@ def parameters(chapter: Chapter, model: Translator) -> None:
     counts, names = anatomy.parameters_by_part(model.model), chapter.words.group("figure")
     summary = ", ".join(f"{names[part]} {count:,}" for part, count in counts.items())
     chapter.figure("parameters", figures.parameter_figure(counts, names), summary=summary)
+    ffn, attention = (sum(n for part, n in counts.items() if part.endswith(ends)) for ends in (".ffn", ATTENTIONS))
+    chapter.finding("feed-forward", ffn > attention, ffn=f"{ffn:,}", attention=f"{attention:,}")

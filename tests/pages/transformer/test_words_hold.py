@@ -1,0 +1,47 @@
+"""What the Transformer chapter says of its pictures, held against what was drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from tests.pages.reading import drawn, finding, number, one_line, stands
+
+OpenPage = Callable[..., AppTest]
+
+
+@pytest.mark.parametrize("text", ["Go.", "The black cat is sleeping on my bed."])
+def test_of_lengths_through_the_encoder(open_page: OpenPage, text: str) -> None:
+    """The main path was said to come back to one length; its gains are learned, and it does not."""
+    app = open_page("transformer", **{"t-text": text, "t-section": "Inside the encoder"})
+    stands(app)
+    main = drawn(app, "depth")[0]["y"]  # embedding, scaled, with its position, then after each normalisation
+    after = main[3:]
+    level = finding(app, "of about the same length", "is not always of one length")
+    assert level == (max(after) < 1.5 * min(after))
+    assert f"{min(after):.1f} to {max(after):.1f}" in one_line(app)
+    assert number(app, "takes the embedding from") == pytest.approx(main[0], abs=0.06)
+    assert number(app, "with its position a token is") == pytest.approx(main[2], abs=0.06)
+
+
+def test_of_scores_by_length(open_page: OpenPage) -> None:
+    app = open_page("transformer", **{"t-text": "Go.", "t-section": "How it was trained"})
+    stands(app)
+    bars = drawn(app, "length")[0]["y"]
+    harder = finding(app, "The longer the sentence, the lower the score", "does not fall from each bin to the next")
+    assert harder == all(longer < shorter for shorter, longer in pairwise(bars))
+    assert f"{bars[0]:.0f} " in one_line(app)
+
+
+def test_of_parameters(open_page: OpenPage) -> None:
+    app = open_page("transformer", **{"t-text": "Go.", "t-section": "Its parameters"})
+    stands(app)
+    more = finding(app, "The feed-forward nets hold more", "The feed-forward nets hold no more")
+    counts = dict(zip(*(drawn(app, "parameters")[0][axis] for axis in ("y", "x")), strict=True))
+    ffn = sum(count for part, count in counts.items() if "feed-forward" in part)
+    attention = sum(count for part, count in counts.items() if "attention" in part)
+    assert more == (ffn > attention > 0)
+    assert number(app, "than the attentions:") == ffn
