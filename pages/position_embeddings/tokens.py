@@ -21,7 +21,7 @@ from viz_core.lessons.position_embeddings.picture_tokens import (
 )
 from viz_core.lessons.position_embeddings.schemes import Scheme
 from viz_core.lessons.position_embeddings.setting import Setting, Sizes
-from viz_core.models.vit import resize_grid
+from viz_core.models.patch_grid import resize_grid
 from viz_core.pretrained import Translator
 from viz_core.pretrained.token_vectors import Tokens, sentence_tokens
 

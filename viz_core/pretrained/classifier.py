@@ -14,7 +14,8 @@ from torch import Tensor
 import viz_core
 from viz_core.images.preprocessing import Preparation, Prepared
 from viz_core.maps.relevance import relevance_maps
-from viz_core.models.vit import ViT, interpolate_positions
+from viz_core.models.patch_grid import interpolate_positions
+from viz_core.models.vit import ViT
 from viz_core.pretrained.checkpoint import CheckpointError, ModelCard, load_weights
 from viz_core.trace import Trace, record
 

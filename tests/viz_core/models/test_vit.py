@@ -7,7 +7,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from viz_core.models.vit import PatchEmbedding, ViT, ViTBlock, ViTMLP, interpolate_positions, resize_grid
+from viz_core.models.patch_grid import interpolate_positions, resize_grid
+from viz_core.models.vit import PatchEmbedding, ViT, ViTBlock, ViTMLP
 from viz_core.trace import record
 
 SIZES = {

@@ -8,7 +8,7 @@ from einops import rearrange
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from viz_core.models.vit import count_patches
+from viz_core.models.patch_grid import count_patches
 
 
 def patchify(

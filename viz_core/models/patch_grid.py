@@ -1,0 +1,63 @@
+"""The grid that a picture's patches make, and positions learned for one grid brought to another."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from einops import rearrange
+from jaxtyping import Float
+from torch import Tensor
+
+
+def interpolate_positions(
+    pos_embedding: Float[Tensor, "1 tokens d"], learned: tuple[int, int], wanted: tuple[int, int]
+) -> Float[Tensor, "1 new_tokens d"]:
+    """Learned positions for a grid of another size, by bicubic interpolation (Dosovitskiy 2021, section 3.2).
+
+    The class token's, which comes first, stays as it is.
+
+    Args:
+        learned: rows and columns of the grid that pos_embedding is for.
+        wanted: rows and columns of the new one.
+
+    Raises:
+        ValueError: if pos_embedding has not one row for the class token and each patch of the learned grid.
+    """
+    if pos_embedding.shape[1] != learned[0] * learned[1] + 1:
+        expected = f"1 + {learned[0]} x {learned[1]}"
+        raise ValueError(f"pos_embedding: expected {expected} positions, got {pos_embedding.shape[1]}")
+    if wanted == learned:
+        return pos_embedding
+    patches = resize_grid(pos_embedding[0, 1:], learned, wanted)
+    return torch.cat((pos_embedding[:, :1], patches[None]), dim=1)
+
+
+def resize_grid(
+    table: Float[Tensor, "patches d"], learned: tuple[int, int], wanted: tuple[int, int]
+) -> Float[Tensor, "new_patches d"]:
+    """The positions of patches alone, brought to a grid of another size as in `interpolate_positions`.
+
+    Raises:
+        ValueError: if the table has not one row for each patch of the learned grid.
+    """
+    if len(table) != learned[0] * learned[1]:
+        raise ValueError(f"table: expected {learned[0]} x {learned[1]} positions, got {len(table)}")
+    if wanted == learned:
+        return table
+    grid = rearrange(table, "(rows columns) d -> 1 d rows columns", rows=learned[0])
+    resized = F.interpolate(grid.float(), size=wanted, mode="bicubic", align_corners=False)
+    return rearrange(resized, "1 d rows columns -> (rows columns) d").to(table.dtype)
+
+
+def count_patches(img_size: tuple[int, int], patch_size: tuple[int, int]) -> tuple[int, int]:
+    """Rows and columns of patches in a picture (height, width).
+
+    Raises:
+        ValueError: if patches do not divide it.
+    """
+    if not all(img_size) or img_size[0] % patch_size[0] or img_size[1] % patch_size[1]:
+        raise ValueError(
+            f"expected a picture that patches of {patch_size[0]} x {patch_size[1]} pixels divide, "
+            f"got {img_size[0]} x {img_size[1]}"
+        )
+    return img_size[0] // patch_size[0], img_size[1] // patch_size[1]
