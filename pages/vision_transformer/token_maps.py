@@ -13,6 +13,7 @@ from ui.chapter import Chapter
 from ui.models import ask
 from viz_core.figures.style import escape_labels
 from viz_core.lessons.vision_transformer.questions import label_relevance, token_in_layer, token_through_layers
+from viz_core.lessons.vision_transformer.token_maps import own_and_largest_other
 from viz_core.maps.rollout import HeadFusion
 from viz_core.view.state import ViewState
 
@@ -40,6 +41,10 @@ def patch_lab(chapter: Chapter, asked: Asked, view: ViewState, token: int) -> No
     figure = map_figures.over_picture_figure(found.prepared.seen, maps, patch, names)
     most = "; ".join(f"{title}: {_strongest(chapter, values)}" for title, values in maps.items())
     chapter.figure("lab", figure, who=name_of(chapter, patch), most=most)
+    if patch is not None:
+        place = token - found.num_special
+        own, other = own_and_largest_other(read.rollout[found.num_special :], place)
+        chapter.finding("keeps", own > other, own=f"{own:.3f}", other=f"{other:.3f}")
     if not label:
         chapter.text("no-relevance")
     with st.container(horizontal=True, key="claims-lab"):

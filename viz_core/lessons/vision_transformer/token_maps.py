@@ -50,6 +50,17 @@ def token_rollout(
     return TokenRollout(fuse_heads(layers[layer], head_fusion)[token], rolled[token], error)
 
 
+def own_and_largest_other(row: Float[Tensor, "patches"], place: int) -> tuple[float, float]:
+    """What a patch has of itself, and the most it has of any other (0 where there is none).
+
+    Raises:
+        IndexError: if there is no such patch.
+    """
+    own = float(row[place])
+    others = torch.cat([row[:place], row[place + 1 :]])
+    return own, float(others.max()) if len(others) else 0.0
+
+
 def token_by_depth(layers: Layers, token: int) -> tuple[Float[Tensor, "layers n"], Float[Tensor, "layers n"]]:
     """What a token attends to in each layer (mean over heads), and the rollout of its row up to and with that layer.
 

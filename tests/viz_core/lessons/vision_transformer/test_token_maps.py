@@ -7,7 +7,12 @@ import math
 import pytest
 import torch
 
-from viz_core.lessons.vision_transformer.token_maps import heads_by_depth, token_by_depth, token_rollout
+from viz_core.lessons.vision_transformer.token_maps import (
+    heads_by_depth,
+    own_and_largest_other,
+    token_by_depth,
+    token_rollout,
+)
 from viz_core.maps.distance import mean_attention_distance
 from viz_core.maps.rollout import attention_rollout, rollout_by_layer
 
@@ -77,3 +82,12 @@ def test_what_is_refused() -> None:
         token_by_depth([], 0)
     with pytest.raises(ValueError, match="special tokens"):
         heads_by_depth(layers, (3, 3), (1, 1))
+
+
+def test_what_a_patch_has_of_itself_and_the_most_of_another() -> None:
+    row = torch.tensor([0.1, 0.5, 0.3])
+    assert own_and_largest_other(row, 1) == pytest.approx((0.5, 0.3))
+    assert own_and_largest_other(row, 2) == pytest.approx((0.3, 0.5))
+    assert own_and_largest_other(row[:1], 0) == (pytest.approx(0.1), 0)
+    with pytest.raises(IndexError):
+        own_and_largest_other(row, 3)
