@@ -77,14 +77,19 @@ def test_a_slider_moves_a_curve_in_the_same_drawing(page: Page, app_url: str) ->
 
 
 def test_a_chart_that_moved_while_it_was_far_is_new_when_it_is_seen(page: Page, app_url: str) -> None:
-    charts = open_page(page, app_url)
-    charts.last.scroll_into_view_if_needed()
-    expect(charts.last).to_have_attribute("data-drawn", "true")
+    last = open_page(page, app_url).last
+    last.scroll_into_view_if_needed()
+    curves = last.locator(".scatterlayer")
+    expect(curves).to_be_attached()
+    said, drawn = last.get_attribute("aria-label"), curves.inner_html()
+    assert said
     move_offset(page)  # scrolls up
-    label = charts.last.get_attribute("aria-label")
-    charts.last.scroll_into_view_if_needed()
-    expect(charts.last.locator(".main-svg").first).to_be_visible()
-    assert charts.last.get_attribute("aria-label") == label
+    expect(last).not_to_have_attribute("aria-label", said)  # what it says is sent at once
+    assert curves.inner_html() == drawn
+    last.scroll_into_view_if_needed()
+    page.wait_for_function(
+        "([curves, drawn]) => curves.innerHTML !== drawn", arg=[curves.element_handle(), drawn], polling=100
+    )
 
 
 def test_another_theme_draws_again_in_its_colours(page: Page, app_url: str) -> None:
@@ -166,3 +171,14 @@ def test_a_chart_is_as_wide_as_its_place(page: Page, app_url: str, width: int) -
     place = rotation(page).get_by_role("figure")
     drawing = rotation(page).locator(".main-svg").first
     expect(drawing).to_have_attribute("width", str(place.evaluate("place => place.clientWidth")))
+
+
+def test_on_a_phone_two_buttons_and_a_finger_scrolls(browser: Browser, app_url: str) -> None:
+    context = browser.new_context(viewport={"width": 390, "height": 844}, is_mobile=True, has_touch=True)
+    page = context.new_page()
+    page.set_default_timeout(60_000)
+    page.goto(f"{app_url}/{PAGE}")
+    expect(rotation(page).locator(DRAWN)).to_be_visible()
+    expect(rotation(page).get_by_role("button")).to_have_count(2)
+    assert page.evaluate("document.querySelector('.js-plotly-plot')._fullLayout.dragmode") is False
+    context.close()

@@ -8,6 +8,7 @@ import { templateOf, themeOf } from "./theme.js";
 import { listenWhole, roomOf, wholeButton } from "./whole.js";
 
 const views = new WeakMap();
+const TOUCH = matchMedia("(hover: none)").matches;
 
 function createView(parent) {
   const view = { parts: partsOf(parent), bytes: null, drawn: null, config: null };
@@ -62,7 +63,7 @@ function draw(view, plotly, here) {
   const { data, layout, frames, about } = readChart(view.bytes);
   Object.assign(layout, here);
   // A finger scrolls the page; a mouse draws the part to enlarge.
-  if (matchMedia("(hover: none)").matches) layout.dragmode ??= false;
+  if (TOUCH) layout.dragmode ??= false;
   if (about.clickable) {
     layout.hovermode ??= "closest";
     layout.dragmode ??= "pan";
@@ -76,13 +77,14 @@ function draw(view, plotly, here) {
 
 function configOf(view) {
   const { about } = view;
-  return {
+  const config = {
     displaylogo: false,
     displayModeBar: about.bar ? "hover" : false,
     toImageButtonOptions: { format: "svg", filename: about.file },
-    modeBarButtonsToRemove: ["lasso2d", "select2d"],
-    modeBarButtonsToAdd: [wholeButton(view)],
   };
+  // Where nothing hovers they are always there: as few as can be.
+  if (TOUCH) return { ...config, modeBarButtons: [["toImage", wholeButton(view)]] };
+  return { ...config, modeBarButtonsToRemove: ["lasso2d", "select2d"], modeBarButtonsToAdd: [wholeButton(view)] };
 }
 
 export default async function (component) {
