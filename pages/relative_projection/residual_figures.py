@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -37,8 +38,7 @@ def residual_figure(residual: Float[np.ndarray, "positions"], bound: float, labe
         name=labels["bound"],
         hovertemplate="%{y:.3g}<extra></extra>",
     )
-    lay_out(figure, labels["position"], labels["largest-residual"], 360)
-    return _log_y(figure, floor, bound, labels)
+    return lay_out(figure, labels["position"], labels["largest-residual"], 360, yaxis=_log_y(floor, bound, labels))
 
 
 def fit_figure(fits: Sequence[FitErrors], longest: float, labels: Labels) -> go.Figure:
@@ -59,14 +59,15 @@ def fit_figure(fits: Sequence[FitErrors], longest: float, labels: Labels) -> go.
             hovertemplate="%{x:,}: %{customdata:.2g}<extra></extra>",
         )
     figure.add_vline(x=longest, line={"color": CATEGORIES[7], "dash": "dot"})
-    lay_out(
+    top = max(float(values.max()) for values in errors.values())
+    return lay_out(
         figure,
         labels["reach"],
         labels["error"],
         400,
         xaxis={"type": "log", "tickvals": reach, "ticktext": [f"{int(value):,}" for value in reach]},
+        yaxis=_log_y(floor, top, labels),
     )
-    return _log_y(figure, floor, max(float(values.max()) for values in errors.values()), labels)
 
 
 def precision_figure(curves: Mapping[str, Curve], labels: Labels) -> go.Figure:
@@ -90,14 +91,14 @@ def precision_figure(curves: Mapping[str, Curve], labels: Labels) -> go.Figure:
                 hovertemplate=f"{name}, {labels[label]}, %{{x:,}}: %{{y:.2g}}<extra></extra>",
             )
     ticks = [10**k for k in range(6)]
-    lay_out(
+    return lay_out(
         figure,
         labels["position"],
         labels["largest-residual"],
         420,
         xaxis={"type": "log", "range": [-0.05, 5.15], "tickvals": ticks, "ticktext": [f"{tick:,}" for tick in ticks]},
+        yaxis=_log_y(floor, 2.0, labels),
     )
-    return _log_y(figure, floor, 2.0, labels)
 
 
 def lift_zeros(values: Float[np.ndarray, "n"]) -> tuple[Float[np.ndarray, "n"], float]:
@@ -107,15 +108,14 @@ def lift_zeros(values: Float[np.ndarray, "n"]) -> tuple[Float[np.ndarray, "n"], 
     return np.where(values == 0, floor, values).astype(np.float32), floor
 
 
-def _log_y(figure: go.Figure, floor: float, top: float, labels: Labels) -> go.Figure:
+def _log_y(floor: float, top: float, labels: Labels) -> dict[str, Any]:
     """A log axis from the floor, where exact zeros lie, to above `top`."""
     low, high = round(math.log10(floor)), math.ceil(math.log10(top))
     every = max(1, math.ceil((high - low) / 7))
     powers = list(range(low + every, high + 1, every))
-    figure.update_yaxes(
-        type="log",
-        range=[low - 0.3, math.log10(top) + 0.5],
-        tickvals=[floor, *(10.0**power for power in powers)],
-        ticktext=[labels["zero"], *(f"10<sup>{power}</sup>".replace("-", "−") for power in powers)],
-    )
-    return figure
+    return {
+        "type": "log",
+        "range": [low - 0.3, math.log10(top) + 0.5],
+        "tickvals": [floor, *(10.0**power for power in powers)],
+        "ticktext": [labels["zero"], *(f"10<sup>{power}</sup>".replace("-", "−") for power in powers)],
+    }

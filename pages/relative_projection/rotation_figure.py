@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -68,9 +69,8 @@ def rotation_figure(
     for (x, y), colour, where in zip(_apart(start, arrived), (QUERIES, KEYS), (position, end), strict=True):
         text = f"<b>{labels['hand'].format(position=_minus(where))}</b>"
         figure.add_annotation(x=x, y=y, text=text, font={"color": colour, "size": 17}, showarrow=False)
-    lay_out(figure, labels["sine"].format(dimension=2 * pair), labels["cosine"].format(dimension=2 * pair + 1), 500)
-    _equal_axes(figure, (-1.42, 1.42), (-1.42, 1.42))
-    return figure.update_layout(xaxis={"tickvals": [-1, 0, 1]}, yaxis={"tickvals": [-1, 0, 1]})
+    sine, cosine = labels["sine"].format(dimension=2 * pair), labels["cosine"].format(dimension=2 * pair + 1)
+    return lay_out(figure, sine, cosine, 500, **_equal_axes((-1.42, 1.42), (-1.42, 1.42), tickvals=[-1, 0, 1]))
 
 
 def in_turns(angle: float) -> str:
@@ -117,8 +117,8 @@ def pairs_figure(
         showlegend=False,
     )
     rows = math.ceil(len(pairs) / columns)
-    _equal_axes(figure, (-1.3, 2.7 * (columns - 1) + 1.3), (-3.1 * (rows - 1) - 1.75, 1.3))
-    return lay_out(figure, "", "", 480, xaxis={"visible": False}, yaxis={"visible": False})
+    axes = _equal_axes((-1.3, 2.7 * (columns - 1) + 1.3), (-3.1 * (rows - 1) - 1.75, 1.3), visible=False)
+    return lay_out(figure, "", "", 480, **axes)
 
 
 def shown_pairs(num_pairs: int, chosen: int, limit: int = 36) -> list[int]:
@@ -171,17 +171,12 @@ def _apart(first: Float[np.ndarray, "2"], second: Float[np.ndarray, "2"], least:
     return 1.25 * np.stack([np.sin(angles), np.cos(angles)], axis=1)
 
 
-def _equal_axes(figure: go.Figure, x: tuple[float, float], y: tuple[float, float]) -> None:
-    figure.update_xaxes(range=x, showgrid=False, zeroline=True, zerolinecolor=QUIET, constrain="domain")
-    figure.update_yaxes(
-        range=y,
-        showgrid=False,
-        zeroline=True,
-        zerolinecolor=QUIET,
-        scaleanchor="x",
-        constrain="domain",
-        constraintoward="top",
-    )
+def _equal_axes(x: tuple[float, float], y: tuple[float, float], **both: Any) -> dict[str, dict[str, Any]]:
+    both |= {"showgrid": False, "zeroline": True, "zerolinecolor": QUIET, "constrain": "domain"}
+    return {
+        "xaxis": {"range": x, **both},
+        "yaxis": {"range": y, "scaleanchor": "x", "constraintoward": "top", **both},
+    }
 
 
 def _minus(number: object) -> str:

@@ -1,0 +1,54 @@
+"""A layout that is put together first says what one says that is told bit by bit."""
+
+from __future__ import annotations
+
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from viz_core.figures.style import lay_out
+
+
+def test_as_if_told_bit_by_bit() -> None:
+    figure = go.Figure(go.Bar(y=[1, 2]))
+    figure.add_annotation(x=0, y=1, text="here")
+    told = go.Figure(figure)
+    lay_out(
+        figure,
+        "x",
+        "y",
+        300,
+        xaxis={"type": "log", "title": {"standoff": 4}},
+        yaxis={"range": [0, 1]},
+        margin={"t": 8},
+        legend={"y": 1.12},
+    )
+    told.update_layout(
+        height=300,
+        margin={"l": 10, "r": 10, "t": 8, "b": 10},
+        paper_bgcolor="rgba(0,0,0,0)",
+        plot_bgcolor="rgba(0,0,0,0)",
+        legend={"orientation": "h", "yanchor": "bottom", "y": 1.12, "x": 0},
+        hoverlabel={"namelength": -1},
+    )
+    told.update_xaxes(title="x", automargin=True, type="log", title_standoff=4)
+    told.update_yaxes(title="y", automargin=True, range=[0, 1])
+    assert figure.to_dict() == told.to_dict()
+
+
+def test_all_axes_of_subplots_keep_their_places() -> None:
+    figure = make_subplots(cols=2)
+    places = [figure.layout.xaxis.domain, figure.layout.xaxis2.domain]
+    lay_out(figure, "across", "up", yaxis={"dtick": 1})
+    assert [figure.layout.xaxis.domain, figure.layout.xaxis2.domain] == places
+    for axis in (figure.layout.xaxis, figure.layout.xaxis2):
+        assert (axis.title.text, axis.automargin) == ("across", True)
+    for axis in (figure.layout.yaxis, figure.layout.yaxis2):
+        assert (axis.title.text, axis.dtick) == ("up", 1)
+    figure.add_scatter(y=[1], row=1, col=2)  # it still knows its panels
+    assert figure.data[0].xaxis == "x2"
+
+
+def test_what_it_is_told_stays_as_it_was() -> None:
+    said = {"title": {"standoff": 4}}
+    lay_out(go.Figure(), "x", "y", xaxis=said)
+    assert said == {"title": {"standoff": 4}}
