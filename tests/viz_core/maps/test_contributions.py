@@ -48,7 +48,9 @@ def test_norms_by_loops(key_heads: int, queries: int, keys: int, seed: int) -> N
 
 @pytest.mark.parametrize("bias", [False, True])
 @pytest.mark.parametrize(
-    "options", [{}, {"num_key_heads": 1}, {"softcap": 0.5, "window": 2}, {"positions": ALiBi()}], ids=str
+    "options",
+    [{}, {"num_key_heads": 1}, {"softcap": 0.5, "window": 2}, {"positions": ALiBi()}],
+    ids=["book", "grouped", "capped", "alibi"],
 )
 def test_the_parts_add_up_to_the_output(bias: bool, options: dict[str, Any]) -> None:
     layer = MultiHeadAttention(12, 4, bias=bias, **options)
