@@ -15,13 +15,13 @@ run: $(VENV)/.app
 host: $(VENV)/.app
 	STREAMLIT_SERVER_PORT=$(PORT) $(BIN)/python hosted.py
 
-# Two processes a core, each on one thread: half the time a test waits for a server or a browser. Long files come first.
+# Three processes for two cores, each on one thread: a test often waits for a server or a browser. Long files come first.
 test: $(VENV)/.peers
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/oxlint --deny-warnings assets/components
 	$(BIN)/mypy
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n $$($(BIN)/python -c 'import os; print(min(2 * os.cpu_count(), 12))') --dist loadfile --no-loadscope-reorder
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n $$($(BIN)/python -c 'import os; print(min(3 * os.cpu_count() // 2, 12) or 1)') --dist loadfile --no-loadscope-reorder
 
 # All of it, or some: make bench ONLY="recording looking". Ctrl-C goes on to the next part.
 bench: $(VENV)/.bench

@@ -44,7 +44,7 @@ async function render(view) {
   view.width = root.clientWidth;
   if (!wanted(view)) return;
   const plotly = await loadPlotly(view.about.plotly);
-  if (!wanted(view)) return;
+  if (!plotly || !wanted(view)) return; // without an answer its place and its words stay
   const theme = themeOf(root);
   const room = roomOf(view);
   const look = JSON.stringify([theme, room]);
