@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import TimeoutError as TooLate
 
 
 def chart(page: Page, name: str) -> Locator:
     """The first chart of this name, scrolled to once the page has all come, and drawn."""
     expect(page.locator("[data-testid=stApp][data-test-script-state=notRunning]")).to_be_attached()
     place = page.locator(f'[class*="st-key-figure-{name}"]').first
-    place.scroll_into_view_if_needed()
-    expect(place.locator("[data-drawn]")).to_be_visible()
-    return place
+    drawn = place.locator("[data-drawn]")
+    for _ in range(60):
+        place.scroll_into_view_if_needed()
+        try:
+            drawn.wait_for(timeout=1_000)
+        except TooLate:
+            continue  # what came above has moved it out of sight
+        return place
+    raise AssertionError(f"{name} was not drawn within a minute of being seen")

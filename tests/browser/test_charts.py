@@ -10,6 +10,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 PAGE = "relative-projection"
 CHARTS = 5
 DRAWN = "[data-drawn]"
+MOUNT = Path(__file__).resolve().parents[2] / "assets" / "components" / "shared" / "mount.js"
 
 
 def open_page(page: Page, app_url: str) -> Locator:
@@ -90,6 +91,27 @@ def test_a_chart_that_moved_while_it_was_far_is_new_when_it_is_seen(page: Page, 
     page.wait_for_function(
         "([curves, drawn]) => curves.innerHTML !== drawn", arg=[curves.element_handle(), drawn], polling=100
     )
+
+
+def test_a_call_that_is_answered_late_does_not_end_the_view_of_the_next(page: Page) -> None:
+    ended = page.evaluate(
+        """async (source) => {
+            const address = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
+            const { mountView } = await import(address);
+            const ended = [];
+            const [views, parentElement] = [new WeakMap(), document.body];
+            const create = (parent) => ({ parts: { root: parent.appendChild(document.createElement("p")) } });
+            const mount = () => mountView(views, { parentElement }, create, (view) => ended.push(view));
+            const [first, second] = [mount(), mount()];
+            first.unmount();
+            const early = ended.length;
+            second.unmount();
+            second.unmount();
+            return { same: first.view === second.view, early, late: ended.length };
+        }""",
+        MOUNT.read_text(encoding="utf-8"),
+    )
+    assert ended == {"same": True, "early": 0, "late": 1}
 
 
 def test_another_theme_draws_again_in_its_colours(page: Page, app_url: str) -> None:

@@ -24,7 +24,11 @@ export function stopWatching(view) {
   cancelAnimationFrame(view.frame);
 }
 
-/** The view that draws in this component, made by `create` once for its markup and ended by `close`. */
+/**
+ * The view that draws in this component, made by `create` once for its markup and ended by `close`.
+ * Streamlit ends a call it no longer needs as soon as that call answers, which may be after the next has begun:
+ * only the latest call ends the view.
+ */
 export function mountView(views, { parentElement }, create, close) {
   let view = views.get(parentElement);
   // Streamlit may have put fresh markup in place of the one this view was built on.
@@ -33,7 +37,9 @@ export function mountView(views, { parentElement }, create, close) {
     view = create(parentElement);
     views.set(parentElement, view);
   }
+  const call = (view.latestCall = Symbol("call"));
   const unmount = () => {
+    if (view.latestCall !== call || views.get(parentElement) !== view) return;
     close(view);
     views.delete(parentElement);
   };
