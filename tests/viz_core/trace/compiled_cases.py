@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 
@@ -26,8 +27,9 @@ SIZES = (19, 12, 20, 3, 1, 0.0)
 
 @pytest.fixture(autouse=True)
 def nothing_compiled() -> Iterator[None]:
-    """Nothing that another test compiled, and the same numbers in every test."""
+    """Nothing that another test compiled or held back, and the same numbers in every test."""
     torch._dynamo.reset()
+    torch._dynamo.eval_frame._stance = torch._dynamo.eval_frame.DynamoStance()
     torch.manual_seed(0)
     yield
     assert torch._dynamo.eval_frame._stance.stance == "default"
@@ -160,10 +162,9 @@ def test_a_part_that_is_compiled_in_place() -> None:
     same(trace, plain)
 
 
-def test_while_another_thread_records_results_are_right_and_none_are_heard() -> None:
-    model, inputs = encoder()
-    expected, graphs = model(*inputs), Graphs()
-    compiled = whole(model, graphs)
+@contextmanager
+def another_thread_records() -> Iterator[list[tuple[str, ...]]]:
+    """While it lasts; then the sites it heard."""
     started, done = threading.Event(), threading.Event()
     heard: list[tuple[str, ...]] = []
 
@@ -176,15 +177,38 @@ def test_while_another_thread_records_results_are_right_and_none_are_heard() -> 
     thread = threading.Thread(target=listen)
     thread.start()
     started.wait(60)
-    with record(), record():  # blocks that end before the other's
+    try:
+        yield heard
+    finally:
+        done.set()
+        thread.join()
+
+
+def test_while_another_thread_records_this_one_runs_its_graphs() -> None:
+    model, inputs = encoder()
+    expected, graphs = model(*inputs), Graphs()
+    compiled = whole(model, graphs)
+    with another_thread_records() as heard:
         torch.testing.assert_close(compiled(*inputs), expected)
-    torch.testing.assert_close(compiled(*inputs), expected)
-    done.set()
-    thread.join()
+        with record(), record():  # blocks that end before the other's
+            assert torch.equal(compiled(*inputs), expected)
+        torch.testing.assert_close(compiled(*inputs), expected)
+        assert (graphs.made, graphs.runs) == (1, 2)
     assert heard == [()]
-    assert graphs.runs == 0
     torch.testing.assert_close(compiled(*inputs), expected)
-    assert graphs.runs == 1
+    assert (graphs.made, graphs.runs) == (1, 3)
+
+
+@pytest.mark.usefixtures("compiler_unseen")
+def test_a_whole_graph_made_while_another_thread_records_from_before_the_compiler_was_loaded() -> None:
+    model, inputs = encoder()
+    expected, graphs = model(*inputs), Graphs()
+    compiled = whole(model, graphs)
+    with another_thread_records() as heard:
+        torch.testing.assert_close(compiled(*inputs), expected)
+    assert heard == [()]
+    torch.testing.assert_close(compiled(*inputs), expected)
+    assert (graphs.made, graphs.runs) == (1, 2)
 
 
 def test_a_stance_of_the_caller_s_own_comes_back() -> None:
@@ -217,7 +241,6 @@ def test_compiled_for_the_first_time_while_somebody_records() -> None:
     with record() as plain:
         expected = model(*inputs)
     compiled = torch.compile(model, backend="eager")
-    torch.testing.assert_close(compiled(*inputs), expected)  # a graph that knows of no recorder
     for _ in range(2):
         with record() as trace:
             torch.testing.assert_close(compiled(*inputs), expected)
