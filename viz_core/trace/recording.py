@@ -41,7 +41,7 @@ def record(
 ) -> Iterator[Trace]:
     """Record every attention call made in this block, by this thread or task and nobody else's.
 
-    What `torch.compile` made runs uncompiled here meanwhile, for nobody else and not after. What activation checkpointing
+    What `torch.compile` made runs uncompiled meanwhile, for this thread alone. What activation checkpointing
     runs a second time is recorded once. `torch.func.grad` is recorded, `torch.func.vmap` refused.
 
     Args:
