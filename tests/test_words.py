@@ -144,6 +144,10 @@ _COMPARES = re.compile(
     re.IGNORECASE,
 )
 TRUE_AT_ANY_SETTING = {
+    "architectures": {
+        "growth": "the formulas of the costs, and what a busy machine does to a stopwatch",
+        "pairs": "the formulas of the steps; the chapter's test_words_hold.py walks through the maps",
+    },
     "attention-pooling": {
         "fit": "how large points are drawn; kernels in the limit of no width and of any",
         "learn": "an average over many draws, which a test makes",
@@ -172,7 +176,18 @@ TRUE_AT_ANY_SETTING = {
         "histogram": "the density of a product of two normal numbers",
         "spread": "half and nine in ten are the quantiles; the widths are numbers",
     },
+    "model-lab": {
+        "t5": "how T5 makes its buckets",
+        "waves": "two numbers; a pair that turns less than once tells no order apart",
+    },
     "sinusoidal-encoding": {"code": "bits; the step of a column is a number"},
+    "transformer": {},
+    "vision-transformer": {
+        "depth": "a rollout is half of what was there before, by its definition",
+        "entropy": "what a bit is",
+        "lab": "what the rollout leaves out, and where the colours end",
+        "vector": "which row is drawn below",
+    },
 }
 
 
