@@ -14,7 +14,7 @@ from ui.sentence import or_say_why
 from ui.words import ENGLISH, Words, current_language, load_words
 from viz_core.figures.raster import weights_image
 from viz_core.pretrained import Translation
-from viz_core.pretrained.bleu import book_bleu, sentence_bleu
+from viz_core.pretrained.bleu import book_sentence_bleu, sentence_bleu
 from viz_core.pretrained.samples import Sample, sentence, sentences
 from viz_core.pretrained.tokenization import clean
 from viz_core.view.map_group import MapGroup
@@ -106,12 +106,10 @@ def alignment_picture(model: str, sample_id: str) -> Image.Image:
 
 
 def _judge(words: Words, result: Translation, sample: Sample) -> str:
-    predicted = clean(result.text).lower().split()
-    book = max(book_bleu(predicted, clean(reference).lower().split()) for reference in sample.references)
     return words(
         "reference",
         reference=" / ".join(sample.references),
-        book=f"{book:.3f}",
+        book=f"{book_sentence_bleu(result.text, sample.references):.3f}",
         sacre=f"{sentence_bleu(result.text, sample.references):.1f}",
     )
 

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 
 import sacrebleu
 
+from viz_core.pretrained.tokenization import book_tokens
+
 
 def book_bleu(prediction: Sequence[str], reference: Sequence[str], k: int = 2) -> float:
     """exp(min(0, 1 - len_reference / len_prediction)) prod_(n=1..k) p_n^(1/2^n), 0 to 1.
@@ -17,7 +19,7 @@ def book_bleu(prediction: Sequence[str], reference: Sequence[str], k: int = 2) -
     an empty one gets 0.
 
     Args:
-        prediction, reference: tokens; how a sentence is cut into them decides the score (the book: at blanks).
+        prediction, reference: tokens; how a sentence is cut into them decides the score (the book: `book_tokens`).
 
     Raises:
         ValueError: if k < 1, the reference is empty, or a text was given where tokens are wanted.
@@ -37,6 +39,17 @@ def book_bleu(prediction: Sequence[str], reference: Sequence[str], k: int = 2) -
         precision = sum((wanted & found).values()) / (len(prediction) - n + 1)
         score *= precision ** (0.5**n)
     return score
+
+
+def book_sentence_bleu(prediction: str, references: Sequence[str]) -> float:
+    """The book's BLEU with k = 2 of a text cut as the book cuts its own, against the nearest reference: 0 to 1.
+
+    Raises:
+        ValueError: if there is no reference, one is blank, or one text was given where a list of them is wanted.
+    """
+    _check_texts("prediction", [prediction])
+    _check_texts("references", references)
+    return max(book_bleu(book_tokens(prediction), book_tokens(reference)) for reference in references)
 
 
 def sentence_bleu(prediction: str, references: Sequence[str]) -> float:

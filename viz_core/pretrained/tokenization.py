@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -70,6 +71,15 @@ def train_tokenizer(texts: Iterable[str], vocab_size: int) -> Tokenizer:
     trainer = trainers.BpeTrainer(vocab_size=vocab_size, special_tokens=[PAD, BOS, EOS, UNK], min_frequency=2)
     tokenizer.train_from_iterator(texts, trainer)
     return tokenizer
+
+
+def book_tokens(text: str) -> list[str]:
+    """Lower case, a blank before each of , . ! ? and then the words between blanks.
+
+    (Dive into Deep Learning, section "Machine Translation and the Dataset", class MTFraEng.)
+    """
+    plain = text.lower().replace("\u202f", " ").replace("\xa0", " ")
+    return [word for word in re.sub(r"(?<=[^ ])([,.!?])", r" \1", plain).split(" ") if word]
 
 
 def readable(token: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from viz_core.pretrained.bleu import book_bleu
+from viz_core.pretrained.bleu import book_sentence_bleu
 from viz_core.training.book_pairs import BOOK_SIZES
 from viz_core.training.files import settings_table
 from viz_core.training.picture_sets import FASHION_MNIST
@@ -16,7 +16,7 @@ def translation_card(name: str, title: str, section: str, differs: str, record: 
     references = list(record["references"].values())
     columns = {"the book printed": list(record["printed"].values())}
     columns |= {f"seed {run['seed']}": run["translations"] for run in record["runs"]}
-    head = " | ".join(f"{column} | BLEU" for column in columns)
+    head = " | ".join(f"{column} | the book's BLEU" for column in columns)
     rows = "\n".join(
         f"| {english} | {' | '.join(f'{texts[i]} | {_bleu(texts[i], references[i])}' for texts in columns.values())} |"
         for i, english in enumerate(record["references"])
@@ -34,7 +34,7 @@ trained from scratch on {record["pairs"]} sentence pairs with vocabularies of
 | --- |{" --- | --- |" * len(columns)}
 {rows}
 
-BLEU is the book's, with k = 2, against {", ".join(f"“{reference}”" for reference in references)}
+The book's BLEU is that with k = 2, against {", ".join(f"“{reference}”" for reference in references)}
 
 ## Training
 
@@ -82,7 +82,7 @@ The optimiser is stochastic gradient descent without momentum, as for every clas
 
 
 def _bleu(text: str, reference: str) -> str:
-    return f"{book_bleu(text.split(), reference.split()):.3f}"
+    return f"{book_sentence_bleu(text, [reference]):.3f}"
 
 
 def _curves(record: dict[str, Any]) -> str:

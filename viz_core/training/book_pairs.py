@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from typing import NamedTuple
 
 import torch
 
-from viz_core.pretrained.tokenization import BOS, EOS, PAD, UNK, SpecialTokens
+from viz_core.pretrained.tokenization import BOS, EOS, PAD, UNK, SpecialTokens, book_tokens
 from viz_core.training.batches import Batch
 
 NUM_TRAIN, NUM_VALIDATION = 512, 129  # the book counts from 0 up to 512 + 128, so it reads one line more
@@ -90,10 +89,8 @@ def prepare(text: str, num_train: int = NUM_TRAIN) -> BookPairs:
 
 
 def tokenize(text: str) -> list[str]:
-    """Lower case, a blank before each of , . ! ? and then the words between blanks; "<eos>" at the end."""
-    plain = text.lower().replace("\u202f", " ").replace("\xa0", " ")
-    spaced = re.sub(r"(?<=[^ ])([,.!?])", r" \1", plain)
-    return [*(word for word in spaced.split(" ") if word), EOS]
+    """The book's tokens of a text, with "<eos>" at the end."""
+    return [*book_tokens(text), EOS]
 
 
 def pad_or_trim(tokens: Sequence[str]) -> list[str]:

@@ -9,7 +9,7 @@ import sacrebleu
 from hypothesis import given
 from hypothesis import strategies as st
 
-from viz_core.pretrained.bleu import book_bleu, corpus_bleu, sentence_bleu
+from viz_core.pretrained.bleu import book_bleu, book_sentence_bleu, corpus_bleu, sentence_bleu
 
 tokens = st.lists(st.sampled_from("abcd"), max_size=8)
 
@@ -33,6 +33,25 @@ tokens = st.lists(st.sampled_from("abcd"), max_size=8)
 )
 def test_the_books_measure(prediction: str, reference: str, score: float) -> None:
     assert book_bleu(prediction.split(), reference.split()) == pytest.approx(score, abs=5e-4)
+
+
+@pytest.mark.parametrize(
+    ("prediction", "references", "score"),
+    [
+        # a full stop is a token: with it in the last word these were 0.687 and 0.776
+        ("Il est fou.", ["Il est calme."], 0.658),
+        (
+            "Le chat est en train de dormir dans mon lit.",
+            ["Le chat noir dort sur mon lit.", "Le chat noir est en train de dormir sur mon lit."],
+            0.796,
+        ),
+        ("Va !", ["Va !"], 1.0),  # the blank that French writes is not doubled
+        ("VA\u202f!", ["va!"], 1.0),
+        ("", ["Va !"], 0.0),
+    ],
+)
+def test_the_books_measure_of_texts(prediction: str, references: list[str], score: float) -> None:
+    assert book_sentence_bleu(prediction, references) == pytest.approx(score, abs=5e-4)
 
 
 def test_longer_n_grams_weigh_less() -> None:
@@ -100,6 +119,8 @@ def test_corpus_bleu_needs_references_for_each() -> None:
         sentence_bleu("a", [])
     with pytest.raises(ValueError, match="reference: expected at least one token, got none"):
         book_bleu(["a"], [])
+    with pytest.raises(ValueError, match="references: expected at least one text, got none"):
+        book_sentence_bleu("a", [])
 
 
 @pytest.mark.usefixtures("shapes_unchecked")
@@ -115,6 +136,8 @@ def test_a_text_is_no_list_of_tokens_or_texts() -> None:
         corpus_bleu("A cat.", [["A cat."]])
     with pytest.raises(ValueError, match="references: expected a list of texts"):
         sentence_bleu("A cat.", "A cat.")
+    with pytest.raises(ValueError, match="references: expected a list of texts"):
+        book_sentence_bleu("A cat.", "A cat.")
     with pytest.raises(ValueError, match="prediction: expected texts, got list"):
         sentence_bleu(["A", "cat."], ["A cat."])
 
