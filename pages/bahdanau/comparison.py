@@ -5,12 +5,13 @@ from __future__ import annotations
 import streamlit as st
 
 from pages.bahdanau import figures
-from pages.bahdanau.models import ATTENTION, PLAIN, cards_there
+from pages.bahdanau.models import ATTENTION, PLAIN, TRANSFORMER, cards_there
 from ui.chapter import Chapter
 from ui.controls import escape
 from ui.models import translation
 from ui.translation import Request
 from viz_core.lessons.bahdanau.length_bins import bleu_gaps, keeps_rising
+from viz_core.lessons.bahdanau.training_compared import Trained, meet
 from viz_core.pretrained import CheckpointError
 
 
@@ -34,6 +35,40 @@ def side_by_side(chapter: Chapter, request: Request) -> None:
             )
         )
     st.markdown("\n".join(rows))
+
+
+def how_far_trained(chapter: Chapter) -> None:
+    """What each model had of training, and which way that leans the comparison of the two recurrent ones."""
+    there = {name: Trained.read(card.training) for name, card in cards_there().items()}
+    rows = [chapter.words("trained.head")]
+    rows += [
+        chapter.words(
+            "trained.row",
+            model=chapter.words(f"model.{name}"),
+            epochs=f"{each.epochs:.2f}",
+            planned=each.planned,
+            updates=f"{each.updates:,}",
+            batch=f"{each.batch_tokens:,}",
+            optimiser=chapter.words("trained.muon" if each.muon else "trained.adam"),
+        )
+        for name, each in there.items()
+    ]
+    st.markdown("\n".join(rows))
+    if not {ATTENTION, PLAIN} <= there.keys():
+        return
+    attention, plain = there[ATTENTION], there[PLAIN]
+    chapter.finding("equal", attention == plain, attention=f"{attention.epochs:.2f}", plain=f"{plain.epochs:.2f}")
+    if attention != plain:
+        chapter.finding("leans", attention.epochs > plain.epochs)
+    if transformer := there.get(TRANSFORMER):
+        same = (transformer.batch_tokens, transformer.muon) == (attention.batch_tokens, attention.muon)
+        chapter.finding("same-recipe", same, epochs=f"{transformer.epochs:.2f}")
+    curves = [cards_there()[name].training["curve"] for name in (ATTENTION, PLAIN)]
+    if met := meet(*curves):
+        values = {"epoch": f"{met.epoch:.0f}"}
+        for side, bleu, done in zip(("attention", "plain"), met.bleu, met.done, strict=True):
+            values |= {side: f"{bleu:.1f}", f"{side}_done": f"{done:.0%}"}
+        chapter.finding("met", met.bleu[0] > met.bleu[1], **values)
 
 
 def by_length(chapter: Chapter) -> None:

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from pages.bahdanau.comparison import by_length, how_trained, side_by_side
+from pages.bahdanau.comparison import by_length, how_far_trained, how_trained, side_by_side
 from pages.bahdanau.models import ATTENTION, PLAIN
 from pages.bahdanau.stepping import step_through
 from ui.chapter import Chapter
@@ -34,6 +34,8 @@ view = chapter.attention_view(groups, aligning_head(groups), recipe=recipe)
 chapter.heading("worth")
 chapter.text("worth")
 side_by_side(chapter, request)
+chapter.text("unequal")
+how_far_trained(chapter)
 by_length(chapter)
 
 chapter.text("formula")

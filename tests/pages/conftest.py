@@ -57,7 +57,7 @@ def small_vision_models(vision_checkpoints: Path, monkeypatch: pytest.MonkeyPatc
     st.cache_resource.clear()
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def open_page() -> Callable[..., AppTest]:
     """open_page("transformer", **query_params): the app with that chapter open, run once without an exception."""
 

@@ -64,6 +64,7 @@ def export_translator(
         "bleu_by_length": bleu_by_length(hypotheses["greedy"], wanted, lengths, LENGTH_EDGES),
         "book_sentences": dict(zip(BOOK_SENTENCES, greedy(BOOK_SENTENCES), strict=True)),
         "book_strings": dict(zip(BOOK_STRINGS, greedy(BOOK_STRINGS), strict=True)),
+        "updates": state.updates,
         "seconds": round(state.elapsed),
         "device": describe_device(device),
         "recipe": asdict(recipe),
@@ -79,30 +80,31 @@ def export_translator(
     }
     write_json(out / "training.json", training)
     write_json(out / "config.json", published)
-    card = _card(name, title, description, published, training, split, len(sentences))
+    card = translation_card(name, title, description, published, training, split)
     (out / "card.md").write_text(card, encoding="utf-8")
     print(json.dumps(scores), flush=True)
     return scores
 
 
-def _card(
+def translation_card(
     name: str,
     title: str,
     description: str,
     published: dict[str, Any],
     training: dict[str, Any],
     split: Split,
-    num_sentences: int,
 ) -> str:
-    curve = training["curve"]
+    """The card of a translator, from what its export wrote into config.json (`published`) and training.json."""
+    curve, recipe = training["curve"], training["recipe"]
+    optimiser = "AdamW" if recipe["muon_lr"] is None else "Muon for matrices and AdamW for the rest"
     best = min(point["validation_loss"] for point in curve)
-    settings = settings_table(published["model"], training["recipe"])
+    settings = settings_table(published["model"], recipe)
     return f"""# {title}
 
 `{name}`: {description},
 {published["parameters"]:,} parameters, one matrix shared by both embeddings and the output layer. Weights in float16.
 
-{_scores(published["scores"], training, num_sentences)}
+{_scores(published["scores"], training, len(group_references(split.test)))}
 ## Data
 
 {SOURCE}; {ARCHIVE_URL}. Licence: {LICENCE}.
@@ -113,8 +115,12 @@ training pairs alone.
 
 ## Training
 
-{curve[-1]["epoch"]:.1f} epochs in {format_seconds(training["seconds"])} on {training["device"]}, validated after
-each; the weights are those with the lowest validation loss ({best:.3f} nats a token).
+{curve[-1]["epoch"]:.2f} epochs of the {recipe["epochs"]} planned, {training["updates"]:,} updates by {optimiser} with
+batches of at most {recipe["batch_tokens"]:,} tokens, in {format_seconds(training["seconds"])} on {training["device"]}.
+Validated after each epoch; the weights are those with the lowest validation loss ({best:.3f} nats a token).
+
+Translators that had another number of epochs, other batches or another optimiser differ in more than their architecture:
+a comparison of scores leans towards the one that was trained further.
 
 | setting | value |
 | --- | --- |

@@ -41,6 +41,7 @@ class State:
 
     epoch: int = 0
     batch: int = 0  # batches of this epoch already done
+    updates: int = 0  # steps of the optimisers, over all epochs
     elapsed: float = 0.0
     curve: list[dict[str, float]] = field(default_factory=list)
 
@@ -116,6 +117,7 @@ def run_epochs(
             optimizers.step(learning_rate(progress, recipe.warm_up, recipe.decay_from, recipe.cosine))
             after_step()
             state.batch += 1
+            state.updates += 1
             losses.append(loss.detach())
             seen += count
             if clock.due:  # a loss is asked for when it is printed, not before: a GPU would wait for each

@@ -6,19 +6,44 @@ from collections.abc import Callable
 from itertools import pairwise
 
 import numpy as np
+import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests.pages.reading import drawn, finding, one_line, stands
+from viz_core.pretrained import available
 
 OpenPage = Callable[..., AppTest]
 
 
-def test_of_scores_by_length(open_page: OpenPage) -> None:
+@pytest.fixture(scope="module")
+def app(open_page: OpenPage) -> AppTest:
+    return open_page("bahdanau")
+
+
+def test_of_scores_by_length(app: AppTest) -> None:
     """That attention's gap widens with the length was said of a picture in which it does not."""
-    app = open_page("bahdanau")
     stands(app)
     lines = {trace["name"]: np.array(trace["y"], dtype=float) for trace in drawn(app, "lengths")}
     gaps = lines["GRU with attention"] - lines["GRU, plain"]
     widens = all(after > before for before, after in pairwise(gaps))
     assert finding(app, "the wider the gap", "the gap does not widen with every bin") == widens
     assert ", ".join(f"{gap:.1f}" for gap in gaps) in one_line(app)
+
+
+def test_of_unequal_training(app: AppTest) -> None:
+    """A model trained 2.9 epochs stood beside one trained 2.1, as if they were alike but for attention."""
+    training = {card.name: card.training for card in available(task="translation")}
+    said = one_line(app)
+    for record in training.values():
+        epochs, recipe = record["curve"][-1]["epoch"], record["recipe"]
+        row = f"| {epochs:.2f} | {recipe['epochs']} | {record['updates']:,} | {recipe['batch_tokens']:,} |"
+        assert row in said
+    attention, plain, transformer = (training[f"{name}-en-fr"] for name in ("bahdanau", "seq2seq", "transformer"))
+    same = [attention[key] for key in ("updates", "recipe")] == [plain[key] for key in ("updates", "recipe")]
+    assert finding(app, "had the same training", "did not have the same training") == same
+    longer = attention["updates"] > plain["updates"]
+    assert finding(app, "leans towards the model with attention", "leans towards the plain model") == longer
+    assert ("The Transformer had other batches" in said) == (
+        transformer["recipe"]["batch_tokens"] != plain["recipe"]["batch_tokens"]
+    )
+    assert "After epoch 2, the last that both have, the one with attention was ahead" in said

@@ -64,7 +64,7 @@ def exported(pairs: list[Pair], tmp_path_factory: pytest.TempPathFactory) -> Exp
     with torch.no_grad():
         model.decoder.dense.bias[2] += 1.5  # some sentences end early, so that lengths and scores differ
     before = copy.deepcopy(dict(model.named_parameters()))
-    state = State(epoch=2, elapsed=3723.4, curve=CURVE)
+    state = State(epoch=2, updates=1234, elapsed=3723.4, curve=CURVE)
     cpu = torch.device("cpu")
     scores = export_translator(
         NAME, "A test", "a model", config, model, tokenizer, split, state, Recipe(epochs=7), out, cpu
@@ -132,7 +132,7 @@ def test_config_says_what_the_model_is(exported: Exported) -> None:
 def test_training_record(exported: Exported) -> None:
     training = exported.read("training.json")
     assert training["curve"] == CURVE
-    assert training["seconds"] == 3723
+    assert (training["updates"], training["seconds"]) == (1234, 3723)
     assert training["device"].startswith("CPU")
     assert training["recipe"]["epochs"] == 7
     assert list(training["book_sentences"]) == ["Go.", "I lost.", "He's calm.", "I'm home."] == list(BOOK_SENTENCES)
@@ -160,7 +160,8 @@ def test_card_for_people(exported: Exported) -> None:
         f"not trained on: greedy {exported.scores['bleu_lower_case']:.1f}.",
         "| he's calm . |",
         "22 pairs to train on,\n2 to validate, 11 to test",
-        "1.8 epochs in 1:02:03 on CPU",
+        "1.75 epochs of the 7 planned, 1,234 updates by Muon for matrices and AdamW",
+        "in 1:02:03 on CPU",
         "(2.500 nats a token)",
         "| num_heads | 2 |",
         "| label_smoothing | 0.1 |",

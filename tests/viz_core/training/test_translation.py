@@ -150,6 +150,7 @@ def test_a_killed_run_ends_where_an_uninterrupted_one_does(
         point["validation_loss"] for point in uninterrupted.state.curve
     ]
     assert resumed.state.epoch == uninterrupted.state.epoch == 3
+    assert resumed.state.updates == uninterrupted.state.updates > 3
 
 
 def test_the_same_seed_gives_the_same_weights_and_another_does_not(
