@@ -119,8 +119,8 @@ training pairs alone.
 batches of at most {recipe["batch_tokens"]:,} tokens, in {format_seconds(training["seconds"])} on {training["device"]}.
 Validated after each epoch; the weights are those with the lowest validation loss ({best:.3f} nats a token).
 
-Translators that had another number of epochs, other batches or another optimiser differ in more than their architecture:
-a comparison of scores leans towards the one that was trained further.
+Translators that had other numbers of epochs, other batches or another optimiser differ in more than architecture:
+a comparison of their scores leans towards the one that was trained further.
 
 | setting | value |
 | --- | --- |
