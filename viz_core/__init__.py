@@ -12,16 +12,28 @@ if TYPE_CHECKING:
     from viz_core.hub import load_hub
     from viz_core.hub.instrument import instrument, restore
     from viz_core.pretrained import available, load
-    from viz_core.trace import attend, attention_weights, record
+    from viz_core.trace import attend, attention_weights, intervene, record
     from viz_core.view import view
 
-__all__ = ["attend", "attention_weights", "available", "instrument", "load", "load_hub", "record", "restore", "view"]
+__all__ = [
+    "attend",
+    "attention_weights",
+    "available",
+    "instrument",
+    "intervene",
+    "load",
+    "load_hub",
+    "record",
+    "restore",
+    "view",
+]
 
 _PLACES = {
     "attend": "viz_core.trace",
     "attention_weights": "viz_core.trace",
     "available": "viz_core.pretrained",
     "instrument": "viz_core.hub",
+    "intervene": "viz_core.trace",
     "load": "viz_core.pretrained",
     "load_hub": "viz_core.hub",
     "record": "viz_core.trace",

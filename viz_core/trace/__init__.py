@@ -3,6 +3,9 @@
 from viz_core.trace.attend import attend
 from viz_core.trace.call import AttentionCall
 from viz_core.trace.files import load_trace, save_trace
+from viz_core.trace.intervening import intervene
+from viz_core.trace.interventions import Edit, gate, knock_out, mean, off, pattern, sharpen, uniform
+from viz_core.trace.patching import head_outputs, mean_outputs, patch
 from viz_core.trace.recording import Trace, record, record_weights, unrecorded
 from viz_core.trace.sites import find_sites, name_site, name_sites, site_of
 from viz_core.trace.source import Source
@@ -10,17 +13,29 @@ from viz_core.trace.weights import attention_weights
 
 __all__ = [
     "AttentionCall",
+    "Edit",
     "Source",
     "Trace",
     "attend",
     "attention_weights",
     "find_sites",
+    "gate",
+    "head_outputs",
+    "intervene",
+    "knock_out",
     "load_trace",
+    "mean",
+    "mean_outputs",
     "name_site",
     "name_sites",
+    "off",
+    "patch",
+    "pattern",
     "record",
     "record_weights",
     "save_trace",
+    "sharpen",
     "site_of",
+    "uniform",
     "unrecorded",
 ]

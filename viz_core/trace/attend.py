@@ -13,6 +13,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
+from viz_core.trace.intervening import edits_at
 from viz_core.trace.recording import Trace, current_trace, unrecorded
 from viz_core.trace.shapes import check_scores, check_values
 from viz_core.trace.source import Direct, Projected, row_blocks
@@ -51,29 +52,53 @@ def attend(
 
     Fewer key heads than query heads are grouped queries (Ainslie 2023): each key head serves
     heads / key_heads neighbouring query heads. A query whose keys are all masked gets zeros.
+    Heads that an `intervene` block names are made again, as it says.
 
     Raises:
         ValueError: if the shapes do not fit together, the mask is not boolean, or softcap is not positive; while
-            somebody records, also within `torch.func.vmap`.
+            somebody records, also within `torch.func.vmap`; if an intervention names a head that there is not.
     """
     check_scores(queries, keys, mask, bias, softcap)
     check_values(keys, values)
     scale = queries.shape[-1] ** -0.5 if scale is None else scale
+    _, num_heads, num_queries, _ = queries.shape
+    edits = edits_at(site, num_heads, num_queries, keys.shape[2], causal)
     causal = causal and queries.shape[2] > 1  # one new step sees everything before it
     trace = current_trace()
     if trace is not None and trace.differentiable:
-        projected = Projected(queries, keys, mask, bias, causal, scale, softcap)
+        projected = Projected(queries, keys, mask, bias, causal, scale, softcap, edits=edits)
         return _attend_in_graph(projected, values, dropout, trace, site)
     if trace is not None:
-        more = (None if tensor is None else kept(tensor) for tensor in (mask, bias, values if trace.values else None))
-        kept_mask, kept_bias, kept_values = more
-        trace.add(Projected(kept(queries), kept(keys), kept_mask, kept_bias, causal, scale, softcap, kept_values), site)
+        parts = (mask, bias, values if trace.values else None)
+        own_mask, own_bias, own_values = (None if tensor is None else kept(tensor) for tensor in parts)
+        own = kept(queries), kept(keys), own_mask, own_bias, causal, scale, softcap, own_values, edits
+        trace.add(Projected(*own), site)
     if softcap is not None:
-        return _attend_in_blocks(Projected(queries, keys, mask, bias, causal, scale, softcap), values, dropout)
+        output = _attend_in_blocks(Projected(queries, keys, mask, bias, causal, scale, softcap), values, dropout)
+    else:
+        output = _attend_fused(queries, keys, values, mask, bias, causal, scale, dropout, trace is not None)
+    if edits is None:
+        return output
+    return edited_output(
+        output, Projected(queries, keys, mask, bias, causal, scale, softcap, None, edits), values, dropout
+    )
 
+
+def _attend_fused(
+    queries: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    mask: Mask | None,
+    bias: Bias | None,
+    causal: bool,
+    scale: float,
+    dropout: float,
+    recorded: bool,
+) -> Float[Tensor, "batch heads queries v"]:
+    """By torch's kernel, with the one mask it takes."""
     square = queries.shape[2] == keys.shape[2]
     fused_causal = causal and square and mask is None and bias is None
-    with unrecorded() if trace is not None else nullcontext():  # who hears torch as well would hear this call twice
+    with unrecorded() if recorded else nullcontext():  # who hears torch as well would hear this call twice
         return F.scaled_dot_product_attention(
             queries,
             keys,
@@ -96,7 +121,10 @@ def _attend_in_graph(
     if torch.is_grad_enabled() and not weights.requires_grad:
         weights.requires_grad_()
     trace.add(Direct(weights), site)
-    return _pool(weights, values, dropout)
+    output = _pool(weights, values, dropout)
+    if source.edits is None:
+        return output
+    return torch.stack([source.edits.written(part, head) for head, part in enumerate(output.unbind(dim=1))], dim=1)
 
 
 def _attend_in_blocks(source: Projected, values: Tensor, dropout: float) -> Float[Tensor, "batch heads queries v"]:
@@ -104,6 +132,25 @@ def _attend_in_blocks(source: Projected, values: Tensor, dropout: float) -> Floa
     _, num_heads, num_queries, _ = source.shape
     blocks = row_blocks(source, range(num_queries), num_heads)
     return torch.cat([_pool(source.rows(slice(0, num_heads), block), values, dropout) for block in blocks], dim=2)
+
+
+def edited_output(
+    output: Float[Tensor, "batch heads queries v"], source: Projected, values: Tensor, dropout: float = 0.0
+) -> Float[Tensor, "batch heads queries v"]:
+    """The output with the edited heads made again, at their cost alone; the others are as they came, bit for bit."""
+    edits = source.edits
+    if edits is None:
+        return output
+    _, num_heads, num_queries, _ = source.shape
+    group = num_heads // values.shape[1]
+    found = list(output.unbind(dim=1))
+    for head in edits.named(num_heads):
+        if edits.reads_weights(head):
+            blocks, own = row_blocks(source, range(num_queries), 1), values[:, head // group :][:, :1]
+            parts = [_pool(source.rows(slice(head, head + 1), rows), own, dropout)[:, 0] for rows in blocks]
+            found[head] = torch.cat(parts, dim=1)
+        found[head] = edits.written(found[head], head)
+    return torch.stack(found, dim=1)
 
 
 def _pool(weights: Tensor, values: Tensor, dropout: float) -> Float[Tensor, "batch heads rows v"]:

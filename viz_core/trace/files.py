@@ -23,7 +23,8 @@ def save_trace(trace: Trace, path: str | Path) -> None:
     """Write the recorded queries, keys, masks, biases and values; never a map that can be worked out from them.
 
     Raises:
-        ValueError: if a call does not hold what its maps come from, or a tensor was changed after it was recorded.
+        ValueError: if a call does not hold what its maps come from, as one whose heads an intervention edited, or a
+            tensor was changed after it was recorded.
     """
     tensors: dict[str, Tensor] = {}
     calls = []
@@ -67,7 +68,7 @@ def _parts(source: Source, site: str) -> tuple[str, dict[str, Tensor], dict[str,
         source.check_unchanged()
     if isinstance(source, Direct):
         return "direct", {"values": source.values}, {}
-    if isinstance(source, Projected):
+    if isinstance(source, Projected) and source.edits is None:
         held = {name: getattr(source, name) for name in _TENSORS if getattr(source, name) is not None}
         return "projected", held, {"causal": source.causal, "scale": source.scale, "softcap": source.softcap}
     raise ValueError(

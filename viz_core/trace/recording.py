@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from viz_core.trace.call import AttentionCall
 from viz_core.trace.compiling import breaks_graphs, uncompiled
+from viz_core.trace.intervening import refuse_edits
 from viz_core.trace.source import Direct, Held, Source
 from viz_core.trace.torch_mode import TorchCalls
 from viz_core.trace.transforms import kept, refuse_transformed
@@ -26,8 +27,10 @@ def record_weights(weights: Float[Tensor, "batch heads queries keys"], site: str
     """Hand weights that do not come from scaled dot products (additive attention, kernels) to the recorder.
 
     Raises:
-        ValueError: if they have not four axes, or within `torch.func.vmap` while somebody records.
+        ValueError: if they have not four axes; within `torch.func.vmap` while somebody records; if an intervention
+            names their site, as nobody can edit them.
     """
+    refuse_edits(site)
     if weights.dim() != 4:
         raise ValueError(f"weights: expected (batch, heads, queries, keys), got shape {tuple(weights.shape)}")
     trace = current_trace()

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Protocol, runtime_checkable
 
@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
+from viz_core.trace.interventions import Edits
 from viz_core.trace.weights import Bias, Mask, attention_weights, causal_mask
 
 # A block of rows is recomputed at a time; 2**23 float32 scores are 32 MB.
@@ -101,6 +102,7 @@ class Projected(Held):
     scale: float
     softcap: float | None = None
     values: Float[Tensor, "batch key_heads keys v"] | None = None  # decide no weight; kept for contributions
+    edits: Edits | None = None  # what an intervention does to some heads
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
@@ -133,8 +135,16 @@ class Projected(Held):
             None if self.bias is None else _crop(self.bias, heads, queries)[..., :seen],
             scale=self.scale,
             softcap=self.softcap,
+            edit=self._edit(range(self.shape[1])[heads], queries),
         )
         return F.pad(weights, (0, self.shape[3] - seen)) if seen < self.shape[3] else weights
+
+    def _edit(self, heads: range, queries: slice) -> Callable[[Tensor], Tensor] | None:
+        """What is done to the scores of these heads; None where that is nothing."""
+        edits, num_queries = self.edits, self.shape[2]
+        if edits is None or not any(edits.of(head) for head in heads):
+            return None
+        return lambda scores: edits.reweighed(scores, heads, queries, num_queries)
 
     def _seen(self, queries: slice) -> int:
         """How many keys the last of these queries sees: where it is causal, none of them sees one that comes later."""

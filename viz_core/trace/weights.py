@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TypeAlias
 
 import torch
@@ -22,6 +23,7 @@ def attention_weights(
     causal: bool = False,
     scale: float | None = None,
     softcap: float | None = None,
+    edit: Callable[[Tensor], Tensor] | None = None,
 ) -> Float[Tensor, "batch heads queries keys"]:
     """softmax(scale Q K^T + bias) over the keys that the mask allows (Vaswani 2017, equation 1).
 
@@ -31,6 +33,7 @@ def attention_weights(
         causal: query i of q sees key j of k only if j <= i + (k - q): the last query is the newest step.
         scale: 1 / sqrt(d) unless given.
         softcap: scaled scores s become c tanh(s / c), so none exceeds c (Gemma 2, section 2).
+        edit: what an intervention makes of the scores, the last thing before the softmax.
 
     Fewer key heads than query heads are grouped queries: each key head serves heads / key_heads neighbouring
     query heads (Ainslie 2023, section 2.2).
@@ -56,8 +59,10 @@ def attention_weights(
         mask = past if mask is None else mask & past
     if mask is not None:
         scores = torch.where(mask, scores, -torch.inf)
-    # Without mask and bias every query sees a key.
-    return torch.softmax(scores, dim=-1) if mask is None and bias is None else row_softmax(scores)
+    if edit is not None:
+        scores = edit(scores)
+    # Without mask, bias and edit every query sees a key.
+    return torch.softmax(scores, dim=-1) if mask is None and bias is None and edit is None else row_softmax(scores)
 
 
 def row_softmax(scores: Float[Tensor, "*batch keys"]) -> Float[Tensor, "*batch keys"]:

@@ -1,0 +1,305 @@
+"""Heads edited while a model runs: each edit against its definition, what is not named, caches, threads, refusals."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from tests.viz_core.trace.attention_cases import CASES, B, D, H, K, Q, V, brute_force, tensors
+from viz_core.attention import AdditiveAttention, MultiHeadAttention
+from viz_core.maps.contributions import contribution_sum
+from viz_core.models import TransformerEncoder
+from viz_core.pretrained import Translator
+from viz_core.trace import (
+    Edit,
+    attend,
+    gate,
+    head_outputs,
+    intervene,
+    knock_out,
+    mean,
+    mean_outputs,
+    off,
+    patch,
+    pattern,
+    record,
+    save_trace,
+    sharpen,
+    uniform,
+)
+
+HEAD = 1
+
+
+def normalised(weights: Tensor) -> Tensor:
+    total = weights.sum(dim=-1, keepdim=True)
+    return torch.where(total > 0, weights / total.where(total > 0, 1.0), 0.0)
+
+
+def one_key(weights: Tensor, key_of: Callable[[int], int], seen: Tensor) -> Tensor:
+    """All weight on one key of each query, as far as it may be seen."""
+    found = torch.zeros_like(weights)
+    for i in range(weights.shape[-2]):
+        if key_of(i) < weights.shape[-1]:
+            found[..., i, key_of(i)] = 1.0
+    return found * seen
+
+
+def matrix() -> Tensor:
+    drawn = torch.rand(K, K, generator=torch.Generator().manual_seed(6)) + 0.01
+    return drawn / drawn.sum(dim=-1, keepdim=True)
+
+
+def expected_weights(name: str, weights: Tensor, start: int) -> Tensor:
+    """What an edit makes of one head's weights, by its definition."""
+    seen = (weights > 0).to(weights)
+    last = weights.shape[-1] - 1
+    if name == "uniform":
+        return normalised(seen)
+    if name == "sharpen":
+        return normalised(weights**2)
+    if name == "previous":
+        return one_key(weights, lambda i: max(0, i + start - 1), seen)
+    if name == "diagonal":
+        return one_key(weights, lambda i: i + start, seen)
+    if name == "first":
+        return one_key(weights, lambda _: 0, seen)
+    if name == "matrix":
+        rows = weights.shape[-2]
+        return normalised(matrix()[start : start + rows, : last + 1].to(weights) * seen)
+    cut = weights.clone()  # query 5 from keys 0 and 3
+    if 0 <= 5 - start < weights.shape[-2]:
+        cut[..., 5 - start, [0, 3]] = 0
+    return normalised(cut)
+
+
+EDITS: dict[str, Edit] = {
+    "uniform": uniform(HEAD),
+    "sharpen": sharpen(HEAD, 0.5),
+    "previous": pattern(HEAD, "previous"),
+    "diagonal": pattern(HEAD, "diagonal"),
+    "first": pattern(HEAD, "first"),
+    "matrix": pattern(HEAD, matrix()),
+    "knock out": knock_out(HEAD, query=5, key=(0, 3)),
+}
+
+
+@pytest.mark.parametrize("edit", EDITS)
+@pytest.mark.parametrize("case", CASES)
+def test_an_edit_is_what_it_says_and_touches_nothing_else(case: str, edit: str) -> None:
+    (queries, keys, values), options = CASES[case]
+    plain = attend(queries, keys, values, **options)
+    with intervene({"attention.0": EDITS[edit]}), record(values=True) as trace:
+        output = attend(queries, keys, values, **options)
+    others = [head for head in range(H) if head != HEAD]
+    assert torch.equal(output[:, others], plain[:, others])
+    weights = brute_force(queries, keys, **options)
+    start = max(0, keys.shape[2] - queries.shape[2]) if options.get("causal") else 0
+    weights[:, HEAD] = expected_weights(edit, weights[:, HEAD], start)
+    torch.testing.assert_close(trace["attention.0"].weights().double(), weights, atol=1e-6, rtol=0)
+    group = HEAD // (H // values.shape[1])
+    torch.testing.assert_close(
+        output[:, HEAD].double(), weights[:, HEAD] @ values[:, group].double(), atol=1e-5, rtol=0
+    )
+    torch.testing.assert_close(head_outputs(trace["attention.0"]), output, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("case", ["everything", "soft cap", "causal square"])
+def test_edits_that_replace_what_a_head_writes(case: str) -> None:
+    (queries, keys, values), options = CASES[case]
+    means = torch.randn(H, V)
+    plain = attend(queries, keys, values, **options)
+    with intervene({"attention.0": [off(0), mean(2, means), gate(3, 0.25)]}), record() as trace:
+        output = attend(queries, keys, values, **options)
+    assert torch.equal(output[:, 0], torch.zeros_like(plain[:, 0]))
+    assert torch.equal(output[:, 1], plain[:, 1])
+    assert torch.equal(output[:, 2], means[2].expand_as(plain[:, 2]))
+    assert torch.equal(output[:, 3], plain[:, 3] * 0.25)
+    weights = trace["attention.0"].weights()
+    assert not weights[:, [0, 2]].any(), "they look at nothing"
+    expected = brute_force(queries, keys, **options)
+    torch.testing.assert_close(weights[:, [1, 3]].double(), expected[:, [1, 3]], atol=1e-6, rtol=0)
+
+
+def test_several_edits_of_a_head_are_applied_in_order() -> None:
+    queries, keys, values = tensors()
+    weights = brute_force(queries, keys)
+    outer = intervene({"attention.0": knock_out(0, query=2, key=1)})
+    inner = intervene({"attention.0": [sharpen(0, 2.0), knock_out(None, key=slice(3, 5))]})
+    with record() as trace, outer, inner:
+        attend(queries, keys, values)
+    weights[:, 0, 2, 1] = 0
+    weights[:, 0] = weights[:, 0].sqrt()
+    weights[..., 3:5] = 0
+    torch.testing.assert_close(trace["attention.0"].weights().double(), normalised(weights), atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("key_heads", [1, 2, 4])
+def test_off_is_a_head_s_columns_of_the_output_projection_at_zero(bias: bool, key_heads: int) -> None:
+    encoder = TransformerEncoder(20, 16, 24, 4, 2, 0.0, bias, num_key_heads=key_heads).eval()
+    X, lengths = torch.randint(0, 20, (3, 6)), torch.tensor([6, 2, 4])
+    with intervene({"encoder.1.self": off(2)}):
+        found = encoder(X, lengths)
+    W_o = encoder.blocks[1].attention.W_o
+    with torch.no_grad():
+        W_o.weight[:, 8:12] = 0
+    assert torch.equal(found, encoder(X, lengths))
+
+
+def test_a_patched_head_does_what_it_did_in_the_other_run() -> None:
+    layer = MultiHeadAttention(12, 4, num_key_heads=2)
+    X, Y = torch.randn(2, 1, 5, 12)
+    with record(values=True) as trace:
+        layer(X, X, X)
+    other = trace["attention.0"]
+    with intervene({"attention.0": [patch(1, other), patch(2, other, "output")]}), record(values=True) as trace:
+        layer(Y, Y, Y)
+    patched = trace["attention.0"]
+    torch.testing.assert_close(patched.weights(head=1), other.weights(head=1), atol=1e-6, rtol=0)
+    assert not patched.weights(head=2).any()
+    seen: list[Tensor] = []
+    layer.W_o.register_forward_pre_hook(lambda _layer, inputs: seen.append(inputs[0]))
+    longer = torch.randn(1, 7, 12)
+    with record(values=True) as trace:
+        layer(longer, longer, longer)
+    with intervene({"attention.0": patch(2, other, "output")}):
+        layer(longer, longer, longer)
+    plain, found = (each.unflatten(-1, (4, 3))[:, :, 2] for each in seen)
+    torch.testing.assert_close(found[:, :5], head_outputs(other)[:, 2], atol=1e-5, rtol=0)
+    torch.testing.assert_close(found[:, 5:], plain[:, 5:], atol=1e-6, rtol=0)
+
+
+def test_the_mean_of_what_heads_write_leaves_padding_out() -> None:
+    layer, X = MultiHeadAttention(12, 4), torch.randn(2, 5, 12)
+    with record(values=True) as trace:
+        layer(X, X, X)
+    outputs = head_outputs(trace["attention.0"])
+    counted = torch.tensor([[True] * 5, [True] * 2 + [False] * 3])
+    expected = (outputs[0].sum(dim=1) + outputs[1, :, :2].sum(dim=1)) / 7
+    torch.testing.assert_close(mean_outputs(trace["attention.0"], counted), expected)
+    torch.testing.assert_close(mean_outputs(trace["attention.0"]), outputs.mean(dim=(0, 2)))
+
+
+def test_contributions_of_an_edited_layer_add_up_to_its_output() -> None:
+    layer, X = MultiHeadAttention(12, 4), torch.randn(2, 5, 12)
+    with intervene({"attention.0": [off(0), uniform(1), pattern(2, "previous")]}), record(values=True) as trace:
+        output = layer(X, X, X, causal=True)
+    torch.testing.assert_close(contribution_sum(trace["attention.0"], layer.W_o), output, atol=1e-5, rtol=0)
+
+
+def test_the_gradient_of_a_gate_is_michel_s_estimate() -> None:
+    """d L / d xi_h at 1 is Att_h . d L / d Att_h (Michel 2019, equation 2), for each example by itself."""
+    queries, keys, values = tensors()
+    gates = torch.ones(B, H, requires_grad=True)
+    with intervene({"attention.0": gate(range(H), gates)}):
+        output = attend(queries, keys, values)
+    output.square().sum().backward()
+    plain = attend(queries, keys, values)
+    torch.testing.assert_close(gates.grad, (plain * 2 * plain).sum(dim=(2, 3)), atol=1e-4, rtol=1e-5)
+
+
+STEP_BY_STEP: list[dict[str, Any]] = [
+    {"decoder.1.self": knock_out(None, query=2, key=(0, 1))},
+    {"decoder.0.cross": knock_out(None, query=slice(1, 4), key=0), "decoder.1.cross": pattern(2, "diagonal")},
+    {"decoder.0.self": [pattern(0, "previous"), sharpen(1, 3.0), off(2, 3)], "encoder.0.self": uniform()},
+]
+
+
+@pytest.mark.parametrize("edits", STEP_BY_STEP)
+@pytest.mark.parametrize("beam", [1, 3])
+def test_steps_with_a_cache_agree_with_the_recorded_pass(translator: Translator, edits: Any, beam: int) -> None:
+    texts = ["He's calm.", "The cat is on the bed."]  # of two lengths: one is padded
+    plain = translator.translate_all(texts, max_new_tokens=9, beam=beam)
+    with intervene(edits):
+        found = translator.translate_all(texts, max_new_tokens=9, beam=beam)
+    assert max(one.cache_error for one in found) < 1e-4
+    assert any(one.log_probability != other.log_probability for one, other in zip(found, plain, strict=True))
+
+
+def test_a_knocked_out_pair_is_that_pair_of_the_map(translator: Translator) -> None:
+    with intervene({"decoder.1.cross": knock_out(2, query=3, key=1)}):
+        weights = translator.translate("The cat is on the bed.", max_new_tokens=8).trace["decoder.1.cross"].weights()[0]
+    assert (weights == 0).nonzero().tolist() == [[2, 3, 1]]
+
+
+def test_eight_threads_with_interventions_of_their_own() -> None:
+    model = TransformerEncoder(20, 16, 24, 4, 2, 0.0).eval()
+    X = torch.randint(0, 20, (1, 5))
+    edits = [{}, {"encoder.0.self": off(1)}, {"encoder.1.self": uniform(2)}, {"encoder.0.self": pattern(0, "first")}]
+    edits += [{"encoder.1.self": off(head)} for head in range(4)]
+
+    @torch.inference_mode()
+    def run(number: int) -> Tensor:
+        with intervene(edits[number]):
+            return model(X)
+
+    expected = [run(number) for number in range(8)]
+    assert len({round(float(each.abs().sum()), 4) for each in expected}) == 8, "all differ"
+    together = threading.Barrier(8)
+
+    def work(number: int) -> bool:
+        together.wait()
+        return all(torch.equal(run(number), expected[number]) for _ in range(200))
+
+    with ThreadPoolExecutor(8) as threads:
+        assert all(threads.map(work, range(8)))
+    assert torch.equal(model(X), expected[0])
+
+
+def test_what_is_refused(translator: Translator, tmp_path: Any, shapes_unchecked: None) -> None:
+    queries, keys, values = tensors()
+    unmet = re.escape("no attention at here in this block; there was attention.0")
+    with pytest.raises(ValueError, match=unmet), intervene({"here": off(0)}):
+        attend(queries, keys, values)
+    with pytest.raises(ValueError, match="expected heads 0 to 3, got"), intervene({"attention.0": off(4)}):
+        attend(queries, keys, values)
+    with pytest.raises(RuntimeError, match="of its own"), intervene({"here": off(0)}):
+        raise RuntimeError("of its own, and not hidden by what was never met")
+    with pytest.raises(ValueError, match=r"expected edits such as off\(3\), got int"), intervene({"here": 3}):  # type: ignore[dict-item]
+        pass
+    layer = AdditiveAttention(D, D, 4)
+    with pytest.raises(ValueError, match="scaled dot-product attention"), intervene({"attention.0": off(0)}):
+        layer(torch.randn(1, Q, D), torch.randn(1, K, D), torch.randn(1, K, V))
+    with intervene({"attention.0": off(1)}), record() as trace:
+        attend(queries, keys, values)
+    with pytest.raises(ValueError, match="cannot be saved"):
+        save_trace(trace, tmp_path / "trace")
+
+
+@pytest.mark.parametrize(
+    ("make", "why"),
+    [
+        (lambda: off(), "heads"),
+        (lambda: off(-1), "heads"),
+        (lambda: off(True), "heads"),
+        (lambda: sharpen(0, 0.0), "temperature"),
+        (lambda: sharpen(0, float("nan")), "temperature"),
+        (lambda: pattern(0, "next"), "expected one of diagonal, previous, first"),
+        (lambda: pattern(0, torch.ones(2, 2)), "rows that sum to 1"),
+        (lambda: pattern(0, torch.tensor([[2.0, -1.0]])), "rows that sum to 1"),
+        (lambda: knock_out(0, query=-1), "query"),
+        (lambda: knock_out(0, key=slice(-2, None)), "key"),
+        (lambda: knock_out(0, key=slice(None, None, -1)), "key"),
+        (lambda: mean(4, torch.zeros(4, 2)), "a row for each"),
+        (lambda: patch(H, recorded_call()), "as 'attention.0' has"),
+        (lambda: patch(0, recorded_call(), "values"), "'weights' or 'output'"),
+        (lambda: patch(0, recorded_call(), "output"), "values=True"),
+    ],
+)
+def test_edits_that_make_no_sense(make: Callable[[], Edit], why: str, shapes_unchecked: None) -> None:
+    with pytest.raises(ValueError, match=re.escape(why)):
+        make()
+
+
+def recorded_call() -> Any:
+    with record() as trace:
+        attend(*tensors())
+    return trace["attention.0"]
