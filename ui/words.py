@@ -55,7 +55,7 @@ class Words:
 
     @property
     def menu(self) -> str:
-        """The chapter's name in the table of contents: its title, unless the front matter has a shorter one."""
+        """The page's name in the table of contents: its title. Home alone has another, for it bears the Atlas's name."""
         return str(self.front.get("menu", self.title))
 
 

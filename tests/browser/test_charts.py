@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
+import cairosvg
 import pytest
+from PIL import Image
 from playwright.sync_api import Browser, Locator, Page, expect
 
 PAGE = "relative-projection"
@@ -119,8 +122,11 @@ def test_another_theme_draws_again_in_its_colours(page: Page, app_url: str) -> N
     open_page(page, app_url)
     title = rotation(page).locator(".xtitle")
     expect(title).to_have_css("fill", "rgb(29, 33, 37)")
+    hand = rotation(page).locator(".annotation-text").first
+    expect(hand).to_have_css("fill", "rgb(0, 114, 178)")
     page.emulate_media(color_scheme="dark")
     expect(title).to_have_css("fill", "rgb(231, 229, 223)")
+    expect(hand).to_have_css("fill", "rgb(86, 180, 233)")  # the queries' blue, as bright as a dark page needs it
 
 
 def test_full_screen_and_back(page: Page, app_url: str) -> None:
@@ -142,15 +148,20 @@ def test_full_screen_and_back(page: Page, app_url: str) -> None:
     expect(drawing).to_have_attribute("width", str(round(small["width"])))
 
 
-def test_a_chart_can_be_taken_along(page: Page, app_url: str, tmp_path: Path) -> None:
+def test_a_chart_that_is_taken_along_from_a_dark_page_is_dark_on_white(page: Page, app_url: str) -> None:
+    page.emulate_media(color_scheme="dark")
     open_page(page, app_url)
+    expect(rotation(page).locator(DRAWN)).to_be_visible()
     with page.expect_download() as download:
-        button(page, "Download plot").click()
+        button(page, "Save as a picture").click()
     assert download.value.suggested_filename == "relative-projection-rotation.svg"
-    download.value.save_as(tmp_path / "chart.svg")
-    text = (tmp_path / "chart.svg").read_text(encoding="utf-8")
+    text = download.value.path().read_text(encoding="utf-8")
     assert text.startswith("<svg")
     assert "dimension 6: sine" in text
+    picture = Image.open(io.BytesIO(cairosvg.svg2png(text.encode()))).convert("RGB")
+    colours = {colour for _, colour in picture.getcolors(1 << 24)}
+    assert picture.getpixel((1, 1)) == (255, 255, 255)
+    assert {(0, 114, 178), (213, 94, 0)} <= colours  # queries and keys, as on paper
 
 
 def test_all_charts_are_printed(page: Page, app_url: str) -> None:

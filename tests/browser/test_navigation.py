@@ -26,11 +26,18 @@ def test_a_fresh_servers_first_visitor_may_click_at_once(fresh_app_url: str, pag
     expect(page.get_by_role("heading", name="Je suis chez moi.")).to_be_visible()
 
 
-def test_the_gallery_leads_to_every_chapter(page: Page, app_url: str) -> None:
+def test_the_gallery_leads_to_every_chapter_by_its_picture_and_each_has_a_title(page: Page, app_url: str) -> None:
     page.goto(app_url)
     main = page.get_by_test_id("stMain")
     for name in EXISTING:
         expect(main.get_by_role("link", name=load_words(name).menu)).to_be_visible()
-    main.get_by_role("link", name=load_words("transformer").menu).click()
+    expect(page).to_have_title("Attention Atlas")
+    expect(page.get_by_test_id("stStatusWidget")).to_have_count(0)  # the run has ended: nothing moves any more
+    page.locator(".st-key-card-transformer img").click(force=True)  # the link lies over it
     page.wait_for_url("**/transformer")
     expect(page.get_by_role("heading", level=1, name=load_words("transformer").title)).to_be_visible()
+    expect(page).to_have_title("The Transformer · Attention Atlas")
+
+
+def test_sidebar_and_title_agree() -> None:
+    assert [name for name in EXISTING if load_words(name).menu != load_words(name).title] == []

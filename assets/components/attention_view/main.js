@@ -4,21 +4,20 @@ import { mountView, partsOf, stopWatching, watchWidth } from "../shared/mount.js
 import { axesOf, hasPieces } from "./axis.js";
 import { makePaint, readTheme } from "./colours.js";
 import { deliverFile } from "./export.js";
-import { buildGrid, listenToGrid, markHeads, moveInTabs, paintGrid, renderTabs, stepHead } from "./heads.js";
+import { buildGrid, listenToGrid, markHeads, moveInTabs, paintGrid, renderTabs } from "./heads.js";
+import { listenToKeys } from "./keys.js";
 import { drawScale } from "./legend.js";
 import { MOST_LINKS } from "./links.js";
 import { listenToPlot } from "./map_events.js";
-import { letGo } from "./moves.js";
 import { renderPlots } from "./plot.js";
 import { renderPointed } from "./pointed.js";
-import { pointAt } from "./pointer.js";
 import { buildSentence, listenToSentence } from "./sentence.js";
 import { PATIENCE, pinsOf } from "./state.js";
-import { groupOf, hasHead, makeStore, openGroup, takeAnswer } from "./store.js";
+import { allHeads, groupOf, hasHead, makeStore, openGroup, takeAnswer } from "./store.js";
 import { askForWanted, tell } from "./telling.js";
 import { listenToTools, renderLegendOfHeads, renderTools } from "./tools.js";
 import { makeWords } from "./words.js";
-import { listenToZoom, zoomTo } from "./zoom.js";
+import { listenToZoom } from "./zoom.js";
 
 const views = new WeakMap();
 
@@ -39,7 +38,7 @@ function createView(parent) {
   listenToSentence(view);
   listenToTools(view);
   parts.tabs.addEventListener("keydown", (event) => moveInTabs(view, event));
-  parts.root.addEventListener("keydown", (event) => listenToKeys(view, event));
+  view.stopKeys = listenToKeys(view);
   watchWidth(view, render);
   return view;
 }
@@ -49,23 +48,9 @@ function piecesOf(figure) {
   return Object.fromEntries([...figure.querySelectorAll("[data-piece]")].map((node) => [node.dataset.piece, node]));
 }
 
-function listenToKeys(view, event) {
-  // Many keyboards type brackets with AltGr, which some systems report as Ctrl as well.
-  if (event.metaKey || (event.ctrlKey && !event.getModifierState("AltGraph"))) return;
-  const steps = { "[": -1, "]": 1 }[event.key];
-  if (steps) stepHead(view, steps);
-  else if (event.key === "/") {
-    event.preventDefault();
-    view.parts.filter.focus();
-  } else if (event.key !== "Escape") return;
-  else if (view.parts.more.open || view.parts.exports.open) view.parts.more.open = view.parts.exports.open = false;
-  else if (view.state.pins.length) letGo(view);
-  else if (view.state.look.zoom !== "whole") zoomTo(view, null);
-  else pointAt(view, null);
-}
-
 function closeView(view) {
   stopWatching(view);
+  view.stopKeys();
   for (const timer of [view.sending, view.speaking, view.waiting, view.asking, view.retrying]) clearTimeout(timer);
   cancelAnimationFrame(view.zooming);
 }
@@ -122,6 +107,7 @@ function render(view) {
   const group = openGroup(view);
   parts.root.dataset.mode = state.look.mode;
   parts.root.dataset.zoomed = state.look.zoom !== "whole";
+  parts.root.dataset.oneHead = allHeads(group).length === 1 && store.base.groups.length === 1;
   parts.queriesLabel.textContent = view.words.text("queries", { label: group.queries_label });
   parts.keysLabel.textContent = view.words.text("keys", { label: group.keys_label });
   renderPlots(view);

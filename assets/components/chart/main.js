@@ -4,7 +4,8 @@ import { mountView, partsOf, stopWatching, watchWidth } from "../shared/mount.js
 import { fetchEarly, loadPlotly } from "./bundle.js";
 import { stopWatchingNear, watchNear } from "./near.js";
 import { readChart } from "./payload.js";
-import { templateOf, themeOf } from "./theme.js";
+import { saveButton } from "./picture.js";
+import { inTheme, templateOf, themeOf } from "./theme.js";
 import { listenWhole, roomOf, wholeButton } from "./whole.js";
 
 const views = new WeakMap();
@@ -50,7 +51,7 @@ async function render(view) {
   const look = JSON.stringify([theme, room]);
   if (view.drawn?.look === look && same(view.drawn.bytes, view.bytes)) return;
   view.drawn = { bytes: view.bytes, look };
-  await draw(view, plotly, { ...room, template: templateOf(theme) });
+  await draw(view, plotly, { ...room, template: templateOf(theme) }, theme);
   root.dataset.drawn = true; // for whoever waits for it
 }
 
@@ -58,9 +59,10 @@ const wanted = (view) => view.near && view.bytes && view.width;
 
 const same = (a, b) => a.length === b.length && a.every((byte, i) => byte === b[i]);
 
-function draw(view, plotly, here) {
+function draw(view, plotly, here, theme) {
   const { plot } = view.parts;
-  const { data, layout, frames, about } = readChart(view.bytes);
+  const { about, ...figure } = readChart(view.bytes);
+  const { data, layout, frames } = inTheme(figure, theme);
   Object.assign(layout, here);
   // A finger scrolls the page; a mouse draws the part to enlarge.
   if (TOUCH) layout.dragmode ??= false;
@@ -80,11 +82,11 @@ function configOf(view) {
   const config = {
     displaylogo: false,
     displayModeBar: about.bar ? "hover" : false,
-    toImageButtonOptions: { format: "svg", filename: about.file },
   };
   // Where nothing hovers they are always there: as few as can be.
-  if (TOUCH) return { ...config, modeBarButtons: [["toImage", wholeButton(view)]] };
-  return { ...config, modeBarButtonsToRemove: ["lasso2d", "select2d"], modeBarButtonsToAdd: [wholeButton(view)] };
+  const own = [saveButton(view), wholeButton(view)];
+  if (TOUCH) return { ...config, modeBarButtons: [own] };
+  return { ...config, modeBarButtonsToRemove: ["lasso2d", "select2d", "toImage"], modeBarButtonsToAdd: own };
 }
 
 export default async function (component) {

@@ -1,9 +1,16 @@
 // The page's own fonts and colours as a template of plotly: what a figure says itself comes first.
 
-import { rgbOf } from "../shared/canvas.js";
+import { luminance, rgbOf } from "../shared/canvas.js";
 
 const SMALL = 12; // pixels: ticks, legend, what the pointer reads
 const MEDIUM = 14; // titles of axes
+
+// What figures say (viz_core/figures/style.py): the accent, then the categories in the order of the theme's.
+const ACCENT = "#0b8a7f";
+const CATEGORIES = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7a6f00", "#7f7f7f"];
+
+/** Of what leaves the page: dark on white, whatever the page wears. */
+export const PRINTED = { text: "#1d2125", paper: "#ffffff", line: "#dcd8cf", accent: ACCENT, categories: CATEGORIES };
 
 /** The theme's values where this element stands. */
 export function themeOf(element) {
@@ -14,6 +21,7 @@ export function themeOf(element) {
     text: read("text-color"),
     paper: read("background-color"),
     line: read("border-color"),
+    accent: read("primary-color"),
     font: read("font"),
     titleFont: read("heading-font"),
     categories: colours("chart-categorical-colors"),
@@ -47,6 +55,21 @@ export function templateOf(theme) {
     },
     data: { scatter: [{ marker: { line: { width: 0 } } }], heatmap: [{ colorbar: bar }] },
   };
+}
+
+/** The same on a dark page: a figure's own blue, orange and green as the theme has them there, which can be read. */
+export function inTheme(figure, theme) {
+  if (luminance(rgbOf(theme.paper)) > 0.4) return figure;
+  const colours = new Map(CATEGORIES.map((colour, i) => [colour, theme.categories[i] ?? colour]));
+  colours.set(ACCENT, theme.accent);
+  const own = new RegExp([...colours.keys()].join("|"), "gi");
+  const turned = (value) => {
+    if (typeof value === "string") return value.replace(own, (colour) => colours.get(colour.toLowerCase()));
+    if (Array.isArray(value)) return value.map(turned);
+    if (!value || typeof value !== "object" || ArrayBuffer.isView(value)) return value;
+    return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, turned(each)]));
+  };
+  return turned(figure);
 }
 
 function faded(colour, opacity) {

@@ -65,7 +65,7 @@ def test_the_grid_is_sorted_and_filtered_by_fingerprint(live: LiveView, cross: M
     assert [tuple(head) for head in shown] == expected
 
     middle = (prints[expected[2]] + prints[expected[3]]) / 2
-    live.map.focus()
+    live.page.evaluate("document.activeElement.blur()")  # wherever the page has focus
     live.page.keyboard.press("/")
     expect(live.part("filter")).to_be_focused()
     live.page.keyboard.type(f"entr > {middle:.3f}")
@@ -74,6 +74,17 @@ def test_the_grid_is_sorted_and_filtered_by_fingerprint(live: LiveView, cross: M
     live.part("filter").fill("nonsense")
     expect(live.part("filter")).to_have_attribute("aria-invalid", "true")
     expect(buttons).to_have_count(6)
+
+
+def test_a_model_of_one_head_has_nothing_to_choose_heads_by(page: Page) -> None:
+    one = make_group(4, 5, layers=1, heads=1)
+    live = LiveView(page, View([one], view_words()))
+    live.wait_until_exact()
+    expect(live.part("headsCard")).to_be_hidden()
+    panel, layout = live.part("panel").bounding_box(), page.locator(".layout").bounding_box()
+    assert panel
+    assert layout
+    assert panel["width"] == pytest.approx(layout["width"], abs=1)
 
 
 @pytest.mark.parametrize("how", ["mean", "max"])

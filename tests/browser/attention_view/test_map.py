@@ -48,6 +48,13 @@ def test_arrows_move_and_brackets_step_through_heads(live: LiveView, cross: MapG
     live.page.keyboard.press("[")
     expect(live.said).to_contain_text("Layer 2, head 3")  # round and round
     live.until(lambda: (live.state.layer, live.state.head) == (1, 2))
+    live.page.evaluate("document.activeElement.blur()")
+    live.page.keyboard.press("[")  # wherever the page has focus
+    live.until(lambda: (live.state.layer, live.state.head) == (1, 1))
+    live.page.evaluate("document.body.append(document.createElement('textarea'))")
+    live.page.locator("textarea").press("]")  # but where someone types
+    expect(live.page.locator("textarea")).to_have_value("]")
+    expect(live.part("printName")).to_have_text("Layer 2, head 2")
 
 
 def test_a_screen_reader_hears_the_map_in_a_sentence(live: LiveView, cross: MapGroup) -> None:

@@ -1,0 +1,40 @@
+// Keys of the whole view. They work wherever the page has focus, but where someone types.
+
+import { stepHead } from "./heads.js";
+import { letGo } from "./moves.js";
+import { pointAt } from "./pointer.js";
+import { zoomTo } from "./zoom.js";
+
+const TYPED_IN = "input, textarea, select, [contenteditable], [role=textbox], [role=combobox], [role=dialog]";
+
+/** Hear keys pressed in the view, and those on the page that nothing else takes. Returns how to stop. */
+export function listenToKeys(view) {
+  const { root } = view.parts;
+  root.addEventListener("keydown", (event) => onKey(view, event));
+  // In a notebook the page is not the view's: its cells have keys of their own.
+  if (root.getRootNode().host?.dataset.lmSuppressShortcuts) return () => {};
+  const elsewhere = (event) => {
+    const path = event.composedPath();
+    if (event.defaultPrevented || path.includes(root) || !root.clientWidth) return;
+    if (path.some((node) => node instanceof Element && node.matches(TYPED_IN))) return;
+    if (event.key !== "Escape") onKey(view, event);
+  };
+  document.addEventListener("keydown", elsewhere);
+  return () => document.removeEventListener("keydown", elsewhere);
+}
+
+function onKey(view, event) {
+  // Many keyboards type brackets with AltGr, which some systems report as Ctrl as well.
+  if (event.metaKey || (event.ctrlKey && !event.getModifierState("AltGraph"))) return;
+  const { parts, state } = view;
+  const steps = { "[": -1, "]": 1 }[event.key];
+  if (steps) stepHead(view, steps);
+  else if (event.key === "/") {
+    event.preventDefault();
+    parts.filter.focus();
+  } else if (event.key !== "Escape") return;
+  else if (parts.more.open || parts.exports.open) parts.more.open = parts.exports.open = false;
+  else if (state.pins.length) letGo(view);
+  else if (state.look.zoom !== "whole") zoomTo(view, null);
+  else pointAt(view, null);
+}
