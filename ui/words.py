@@ -55,7 +55,7 @@ class Words:
 
     @property
     def menu(self) -> str:
-        """The page's name in the table of contents: its title. Home alone has another, for it bears the Atlas's name."""
+        """The name in the table of contents: the title. Home alone has another, for its title is the Atlas."""
         return str(self.front.get("menu", self.title))
 
 
