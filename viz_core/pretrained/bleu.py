@@ -5,8 +5,11 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
+from typing import TypeAlias
 
+import numpy as np
 import sacrebleu
+from jaxtyping import Float
 
 from viz_core.pretrained.tokenization import book_tokens
 
@@ -80,6 +83,32 @@ def corpus_bleu(predictions: Sequence[str], references: Sequence[Sequence[str]])
     most = max(len(r) for r in references)
     columns = [[r[i] if i < len(r) else None for r in references] for i in range(most)]
     return float(sacrebleu.metrics.BLEU().corpus_score(list(predictions), columns).score)
+
+
+Statistics: TypeAlias = Float[np.ndarray, "sentences 10"]
+
+
+def bleu_statistics(predictions: Sequence[str], references: Sequence[Sequence[str]]) -> Statistics:
+    """What BLEU needs of each sentence: n-grams matched and n-grams there, n = 1 to 4, and the two lengths.
+
+    Their sum over sentences, any of them and as often as one likes, gives those sentences' `bleu_of`.
+
+    Raises:
+        ValueError: as `corpus_bleu`.
+    """
+    _check_texts("predictions", predictions)
+    if len(predictions) != len(references):
+        raise ValueError(f"expected references for {len(predictions)} predictions, got {len(references)} lists")
+    metric = sacrebleu.metrics.BLEU(effective_order=True)
+    scores = [metric.sentence_score(text, list(them)) for text, them in zip(predictions, references, strict=True)]
+    return np.array([[*s.counts, *s.totals, s.sys_len, s.ref_len] for s in scores], dtype=np.float64)
+
+
+def bleu_of(sums: Float[np.ndarray, "10"]) -> float:
+    """sacrebleu's corpus BLEU, 0 to 100, from `bleu_statistics` added up; the same as `corpus_bleu`."""
+    counts = [int(number) for number in sums]
+    score = sacrebleu.metrics.BLEU.compute_bleu(counts[:4], counts[4:8], counts[8], counts[9], smooth_method="exp")
+    return float(score.score)
 
 
 def _check_texts(name: str, texts: Sequence[str]) -> None:

@@ -1,4 +1,7 @@
-"""Train a shipped model, or repeat a run of the book: python -m viz_core.training NAME --data DIR --out DIR."""
+"""Train a shipped model, or repeat a run of the book: python -m viz_core.training NAME --data DIR --out DIR.
+
+What the heads of one that ships are worth: python -m viz_core.training head-importance NAME --data DIR.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from viz_core.runtime.device import best_device, describe_device
-from viz_core.training import book, classifiers, translators
+from viz_core.training import book, classifiers, head_importance, translators
 
 RECIPES = {
     **{name: partial(translators.train, name) for name in translators.DESIGNS},
@@ -18,6 +21,9 @@ RECIPES = {
 
 def main(arguments: list[str] | None = None) -> int:
     """Train what the command line names; 0 if that went well, 1 if it could not be done, with the reason on stderr."""
+    given = sys.argv[1:] if arguments is None else arguments
+    if given[:1] == ["head-importance"]:
+        return head_importance.main(given[1:])
     parser = argparse.ArgumentParser(prog="python -m viz_core.training", description=__doc__)
     parser.add_argument("name", choices=sorted({*RECIPES, *book.RUNS}), help="the model to train")
     parser.add_argument("--data", type=Path, required=True, help="folder with the data; fetched into it where lacking")
@@ -29,7 +35,7 @@ def main(arguments: list[str] | None = None) -> int:
     runs = parser.add_argument_group("the book's runs")
     runs.add_argument("--seed", type=int, nargs="+", help="train once with each, side by side in the card")
     runs.add_argument("--limit", type=int, help="so many examples to train on, for a first look")
-    chosen = parser.parse_args(arguments)
+    chosen = parser.parse_args(given)
     of_the_book = chosen.name in book.RUNS
     for option in ("minutes", "resume") if of_the_book else ("seed", "limit"):
         if getattr(chosen, option) is not parser.get_default(option):
