@@ -19,45 +19,24 @@ from streamlit.delta_generator import DeltaGenerator
 
 from ui.attention_view import MapGroup, ViewState, attention_view
 from ui.chart import Point, draw_chart
-from ui.controls import Controls, escape, plain
-from ui.garbage import spare_modules
+from ui.controls import Controls, plain
+from ui.frame import Frame
 from ui.heatmap import draw_heatmap
-from ui.words import Words, current_language, load_words
+from ui.words import current_language
 from viz_core.figures.heatmap import Heatmap, encode_heatmap
-from viz_core.runtime.assets import ASSETS
-from viz_core.runtime.device import best_device, describe_device
 from viz_core.view.runnable import Recipe
 
-_PARTS = ASSETS / "components"
 Thing = TypeVar("Thing")
 _MOMENT = 0.1  # seconds
 
 
-class Chapter:
-    """Words, rhythm and URL of one chapter. Each method draws one part of the page, in reading order."""
+class Chapter(Frame):
+    """One chapter, from its question to its downloads. Each method draws one part of the page, in reading order."""
 
     def __init__(self, name: str) -> None:
-        spare_modules()  # the page has imported what it needs
-        self.name = name
-        self.words: Words = load_words(name)
-        self.common: Words = load_words("common")
+        super().__init__(name)
         self.controls = Controls(self.words)
         self._keys: Counter[str] = Counter()
-        st.html(_PARTS / "house.css")
-        self._sidebar()
-        st.title(self.words.title, anchor=False)
-
-    def question(self) -> None:
-        """The question the chapter answers, under its title."""
-        with st.container(key="question"):
-            st.markdown(self.words("question"))
-
-    def heading(self, name: str) -> None:
-        st.subheader(self.words(f"heading.{name}"), anchor=name)
-
-    def text(self, name: str, **values: object) -> None:
-        """A section of prose or mathematics."""
-        st.markdown(self.words(name, **values))
 
     def card(self, name: str) -> DeltaGenerator:
         """A bordered sheet for a picture and its controls."""
@@ -236,20 +215,6 @@ class Chapter:
             )
             if figure is not None:
                 self._download("html", lambda: _html(figure), "text/html")
-
-    def _sidebar(self) -> None:
-        """The name above the table of contents; the device and how to share below it."""
-        st.logo(_PARTS / "wordmark.svg", icon_image=_PARTS / "logo.svg", size="large")
-        with st.sidebar, st.container(key="sidebar-foot"):
-            self.device()
-            st.caption(self.common("share"))
-
-    def device(self) -> None:
-        """What the models run on."""
-        try:
-            st.badge(describe_device(best_device()), icon=":material/memory:", color="gray")
-        except ValueError as error:  # ATLAS_DEVICE names one that is not here
-            st.error(escape(str(error)), icon=":material/memory:")
 
     def _download(self, suffix: str, make: Callable[[], bytes], mime: str) -> None:
         st.download_button(

@@ -5,8 +5,9 @@ The names below are imported when they are first used, so that `import viz_core`
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from viz_core.runtime.on_use import names_on_use
 
 if TYPE_CHECKING:
     from viz_core.hub import load_hub
@@ -41,13 +42,4 @@ _PLACES = {
     "view": "viz_core.view",
 }
 
-
-def __getattr__(name: str) -> Any:
-    """Import what lies behind a name (PEP 562)."""
-    if name not in _PLACES:
-        raise AttributeError(f"module 'viz_core' has no attribute {name!r}; it has {', '.join(__all__)}")
-    return getattr(import_module(_PLACES[name]), name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = names_on_use(__name__, _PLACES)

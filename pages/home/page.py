@@ -1,20 +1,20 @@
-"""The gallery: every chapter as a live picture, the models that ship, the device they run on."""
+"""The gallery: every chapter with what it draws, the models that ship, the device they run on."""
 
 import streamlit as st
 
 from pages.home.gallery import chapter_card, model_list
-from ui.chapter import Chapter
 from ui.contents import CHAPTERS, chapters
+from ui.frame import Frame
 
-chapter = Chapter("home")
-chapter.question()
-chapter.text("intro")
+home = Frame("home")
+home.question()
+home.text("intro")
 for section in CHAPTERS:
     names = chapters(section)
     if names:
-        st.subheader(chapter.common(f"section.{section}"), anchor=section)
+        st.subheader(home.common(f"section.{section}"), anchor=section)
         with st.container(horizontal=True, key=f"gallery-{section}"):
             for name in names:
-                chapter_card(chapter, name)
-chapter.heading("models")
-model_list(chapter)
+                chapter_card(home, name)
+home.heading("models")
+model_list(home)

@@ -1,37 +1,32 @@
-"""The models that ship with the project: list them, load them, translate and classify with them."""
+"""The models that ship with the project: list them, load them, translate and classify with them.
+
+What needs torch is imported when it is first used: a list of what there is needs none.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import torch
-
-from viz_core.pretrained.checkpoint import CheckpointError, ModelCard, load_weights, read_card
-from viz_core.pretrained.classifier import (
-    Classification,
-    ImageClassifier,
-    build_classification_model,
-    read_classifier,
-)
-from viz_core.pretrained.translator import (
-    MAX_CHARACTERS,
-    MAX_NEW_TOKENS,
-    MAX_SOURCE_TOKENS,
-    TextError,
-    Translation,
-    Translator,
-    build_translation_model,
-    read_translator,
-)
+from viz_core.pretrained.card import CheckpointError, ModelCard, read_card
 from viz_core.runtime.assets import ASSETS
-from viz_core.runtime.device import best_device, find_device
+from viz_core.runtime.on_use import names_on_use
+
+if TYPE_CHECKING:
+    from viz_core.pretrained.checkpoint import load_weights
+    from viz_core.pretrained.classifier import Classification, ImageClassifier, build_classification_model
+    from viz_core.pretrained.loading import load, load_classifier, load_translator
+    from viz_core.pretrained.translator import (
+        MAX_CHARACTERS,
+        MAX_NEW_TOKENS,
+        MAX_SOURCE_TOKENS,
+        TextError,
+        Translation,
+        Translator,
+        build_translation_model,
+    )
 
 CHECKPOINTS = ASSETS / "checkpoints"
-_READERS: dict[str, Callable[[ModelCard, Path, torch.device], Translator | ImageClassifier]] = {
-    "translation": read_translator,
-    "classification": read_classifier,
-}
 
 __all__ = [
     "CHECKPOINTS",
@@ -55,6 +50,16 @@ __all__ = [
     "read_card",
 ]
 
+_PLACES = {
+    **dict.fromkeys(("Classification", "ImageClassifier", "build_classification_model"), f"{__name__}.classifier"),
+    **dict.fromkeys(("MAX_CHARACTERS", "MAX_NEW_TOKENS", "MAX_SOURCE_TOKENS"), f"{__name__}.translator"),
+    **dict.fromkeys(("TextError", "Translation", "Translator", "build_translation_model"), f"{__name__}.translator"),
+    **dict.fromkeys(("load", "load_classifier", "load_translator"), f"{__name__}.loading"),
+    "load_weights": f"{__name__}.checkpoint",
+}
+
+__getattr__, __dir__ = names_on_use(__name__, _PLACES)
+
 
 def available(folder: Path | None = None, task: str | None = None) -> tuple[ModelCard, ...]:
     """Cards of the models that ship, by name; a folder without a readable config.json is left out.
@@ -70,49 +75,3 @@ def available(folder: Path | None = None, task: str | None = None) -> tuple[Mode
         except CheckpointError:
             continue
     return tuple(card for card in cards if task in (None, card.task))
-
-
-def load(
-    name: str, device: torch.device | str | None = None, folder: Path | None = None
-) -> Translator | ImageClassifier:
-    """Load a shipped model in evaluation mode, float32, on `device` (the best there is unless given).
-
-    Raises:
-        CheckpointError: if there is no such model, or its files are missing, truncated, altered or of the wrong shape.
-        ValueError: if the device is not on this machine.
-    """
-    folder = folder or CHECKPOINTS
-    folders = {path.parent.name: path.parent for path in folder.glob("*/config.json")}
-    if name not in folders:
-        names = ", ".join(card.name for card in available(folder)) or "none"
-        raise CheckpointError(f"There is no model {name!r}; the models that ship are {names}.")
-    path = folders[name]  # one that is there: never a path made from what came in a link
-    card = read_card(path)
-    if card.task not in _READERS:
-        raise CheckpointError(f"config.json of model {name!r} names no known task: {card.task!r}")
-    where = best_device() if device is None else find_device(str(device))
-    return _READERS[card.task](card, path, where)
-
-
-def load_translator(name: str, device: torch.device | str | None = None, folder: Path | None = None) -> Translator:
-    """`load` for a model that translates.
-
-    Raises:
-        CheckpointError: also if the model does something else.
-    """
-    model = load(name, device, folder)
-    if not isinstance(model, Translator):
-        raise CheckpointError(f"The model {name!r} does not translate: its task is {model.card.task}.")
-    return model
-
-
-def load_classifier(name: str, device: torch.device | str | None = None, folder: Path | None = None) -> ImageClassifier:
-    """`load` for a model that names what is on a picture.
-
-    Raises:
-        CheckpointError: also if the model does something else.
-    """
-    model = load(name, device, folder)
-    if not isinstance(model, ImageClassifier):
-        raise CheckpointError(f"The model {name!r} does not classify pictures: its task is {model.card.task}.")
-    return model

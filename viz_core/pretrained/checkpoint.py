@@ -1,36 +1,15 @@
-"""The files of a model that ships: its card and its weights, checked before anything is made of them."""
+"""The weights of a model that ships, checked before anything is made of them."""
 
 from __future__ import annotations
 
 import hashlib
-import json
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load as load_tensors
 
-
-class CheckpointError(ValueError):
-    """A checkpoint that is missing, truncated or of the wrong shape; the message says which and what to do."""
-
-
-@dataclass(frozen=True)
-class ModelCard:
-    """What is known of a shipped model, from its config.json, card.md and training.json."""
-
-    name: str
-    title: str
-    task: str  # "translation" or "classification"
-    config: dict[str, Any] = field(repr=False)
-    scores: dict[str, float]
-    licence: str
-    text: str = field(repr=False)  # the whole card, Markdown
-    training: dict[str, Any] = field(
-        repr=False
-    )  # curves, scores by length, time and device, as the training script wrote them
+from viz_core.pretrained.card import CheckpointError, read_bytes
 
 
 def load_weights(model: torch.nn.Module, path: Path, sha256: str | None = None) -> None:
@@ -60,41 +39,3 @@ def load_weights(model: torch.nn.Module, path: Path, sha256: str | None = None) 
                 shapes = f"expected {tuple(parameter.shape)}, got {tuple(tensors[name].shape)}"
                 raise CheckpointError(f"{path.name}: {name} has the wrong shape: {shapes}")
             parameter.copy_(tensors[name])
-
-
-def read_card(folder: Path) -> ModelCard:
-    """The card of the model in `folder`.
-
-    Raises:
-        CheckpointError: if config.json is missing or does not hold what a card needs.
-    """
-    path = folder / "config.json"
-    try:
-        config = json.loads(read_bytes(path))
-        text = (folder / "card.md").read_text(encoding="utf-8") if (folder / "card.md").is_file() else ""
-        record = folder / "training.json"
-        training = json.loads(read_bytes(record)) if record.is_file() else {}
-        return ModelCard(
-            folder.name,
-            config["title"],
-            config["task"],
-            config,
-            config.get("scores", {}),
-            config["licence"],
-            text,
-            training,
-        )
-    except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
-        raise CheckpointError(f"{path.name} of model {folder.name!r} cannot be read: {error!r}") from None
-
-
-def read_bytes(path: Path) -> bytes:
-    """A file of a model, whole.
-
-    Raises:
-        CheckpointError: if it is not there or cannot be read.
-    """
-    try:
-        return path.read_bytes()
-    except OSError:
-        raise CheckpointError(f"The model {path.parent.name!r} lacks its file {path.name}.") from None

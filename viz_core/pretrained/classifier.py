@@ -16,7 +16,8 @@ from viz_core.images.preprocessing import Preparation, Prepared
 from viz_core.maps.relevance import relevance_maps
 from viz_core.models.patch_grid import interpolate_positions
 from viz_core.models.vit import ViT
-from viz_core.pretrained.checkpoint import CheckpointError, ModelCard, load_weights
+from viz_core.pretrained.card import CheckpointError, ModelCard
+from viz_core.pretrained.checkpoint import load_weights
 from viz_core.trace import Trace, record
 
 

@@ -18,7 +18,8 @@ from viz_core.models.encoder_decoder import EncoderDecoder, share_embeddings
 from viz_core.models.seq2seq import Seq2SeqAttentionDecoder, Seq2SeqDecoder, Seq2SeqEncoder
 from viz_core.models.transformer import TransformerEncoder
 from viz_core.models.transformer_decoder import TransformerDecoder
-from viz_core.pretrained.checkpoint import CheckpointError, ModelCard, load_weights, read_bytes
+from viz_core.pretrained.card import CheckpointError, ModelCard, read_bytes
+from viz_core.pretrained.checkpoint import load_weights
 from viz_core.pretrained.decoding import Logits, beam_search, greedy_search
 from viz_core.pretrained.tokenization import UNK, SpecialTokens, clean, readable, special_tokens, token_id
 from viz_core.trace import Trace, record

@@ -1,0 +1,22 @@
+"""Draw the pictures of the gallery anew, each by its chapter's own card: `python -m pages.home.draw`."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from PIL import Image
+
+from pages.home.gallery import PICTURES
+from ui.contents import all_chapters, folder
+
+
+def chapter_picture(name: str) -> Image.Image:
+    """A chapter's picture, from its own folder, as st.navigation takes its page from there."""
+    picture: Image.Image = import_module(f"pages.{folder(name)}.card").picture()
+    return picture
+
+
+if __name__ == "__main__":
+    PICTURES.mkdir(exist_ok=True)
+    for name in all_chapters()[1:]:
+        chapter_picture(name).save(PICTURES / f"{name}.png", optimize=True)

@@ -1,0 +1,78 @@
+"""What every page has around it, home too: its words, the window's edge, the device. It imports nothing heavy.
+
+Home is what a fresh server is asked for first: whoever opens it does not wait for torch and pandas.
+"""
+
+from __future__ import annotations
+
+import sys
+from itertools import count
+
+import streamlit as st
+
+from ui.controls import escape
+from ui.garbage import spare_modules
+from ui.words import Words, load_words
+from viz_core.runtime.assets import ASSETS
+
+_PARTS = ASSETS / "components"
+_LOOK = 0.5  # seconds
+
+
+class Frame:
+    """Title, sidebar and words of one page."""
+
+    def __init__(self, name: str) -> None:
+        spare_modules()  # the page has imported what it needs
+        self.name = name
+        self.words: Words = load_words(name)
+        self.common: Words = load_words("common")
+        st.html(_PARTS / "house.css")
+        self._sidebar()
+        st.title(self.words.title, anchor=False)
+
+    def question(self) -> None:
+        """The question the page answers, under its title."""
+        with st.container(key="question"):
+            st.markdown(self.words("question"))
+
+    def heading(self, name: str) -> None:
+        st.subheader(self.words(f"heading.{name}"), anchor=name)
+
+    def text(self, name: str, **values: object) -> None:
+        """A section of prose or mathematics."""
+        st.markdown(self.words(name, **values))
+
+    def device(self) -> None:
+        """What the models run on. Only torch can say: on a fresh server the page comes first, and then the device."""
+        # In there from its first line on, but with what it defines only once it has imported torch.
+        if hasattr(sys.modules.get("viz_core.runtime.device"), "describe_device"):
+            _tell_device()
+            return
+        looks = count()
+
+        @st.fragment(run_every=_LOOK)
+        def wait() -> None:
+            if next(looks):
+                import viz_core.runtime.device  # noqa: F401
+
+                st.rerun()
+            st.badge(self.common("device-awaited"), icon=":material/memory:", color="gray")
+
+        wait()
+
+    def _sidebar(self) -> None:
+        """The name above the table of contents; the device and how to share below it."""
+        st.logo(_PARTS / "wordmark.svg", icon_image=_PARTS / "logo.svg", size="large")
+        with st.sidebar, st.container(key="sidebar-foot"):
+            self.device()
+            st.caption(self.common("share"))
+
+
+def _tell_device() -> None:
+    from viz_core.runtime.device import best_device, describe_device
+
+    try:
+        st.badge(describe_device(best_device()), icon=":material/memory:", color="gray")
+    except ValueError as error:  # ATLAS_DEVICE names one that is not here
+        st.error(escape(str(error)), icon=":material/memory:")

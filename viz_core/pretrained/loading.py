@@ -1,0 +1,65 @@
+"""A model that ships, by its name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+
+from viz_core import pretrained
+from viz_core.pretrained.card import CheckpointError, ModelCard, read_card
+from viz_core.pretrained.classifier import ImageClassifier, read_classifier
+from viz_core.pretrained.translator import Translator, read_translator
+from viz_core.runtime.device import best_device, find_device
+
+_READERS: dict[str, Callable[[ModelCard, Path, torch.device], Translator | ImageClassifier]] = {
+    "translation": read_translator,
+    "classification": read_classifier,
+}
+
+
+def load(
+    name: str, device: torch.device | str | None = None, folder: Path | None = None
+) -> Translator | ImageClassifier:
+    """Load a shipped model in evaluation mode, float32, on `device` (the best there is unless given).
+
+    Raises:
+        CheckpointError: if there is no such model, or its files are missing, truncated, altered or of the wrong shape.
+        ValueError: if the device is not on this machine.
+    """
+    folder = folder or pretrained.CHECKPOINTS
+    folders = {path.parent.name: path.parent for path in folder.glob("*/config.json")}
+    if name not in folders:
+        names = ", ".join(card.name for card in pretrained.available(folder)) or "none"
+        raise CheckpointError(f"There is no model {name!r}; the models that ship are {names}.")
+    path = folders[name]  # one that is there: never a path made from what came in a link
+    card = read_card(path)
+    if card.task not in _READERS:
+        raise CheckpointError(f"config.json of model {name!r} names no known task: {card.task!r}")
+    where = best_device() if device is None else find_device(str(device))
+    return _READERS[card.task](card, path, where)
+
+
+def load_translator(name: str, device: torch.device | str | None = None, folder: Path | None = None) -> Translator:
+    """`load` for a model that translates.
+
+    Raises:
+        CheckpointError: also if the model does something else.
+    """
+    model = load(name, device, folder)
+    if not isinstance(model, Translator):
+        raise CheckpointError(f"The model {name!r} does not translate: its task is {model.card.task}.")
+    return model
+
+
+def load_classifier(name: str, device: torch.device | str | None = None, folder: Path | None = None) -> ImageClassifier:
+    """`load` for a model that names what is on a picture.
+
+    Raises:
+        CheckpointError: also if the model does something else.
+    """
+    model = load(name, device, folder)
+    if not isinstance(model, ImageClassifier):
+        raise CheckpointError(f"The model {name!r} does not classify pictures: its task is {model.card.task}.")
+    return model
