@@ -3,5 +3,14 @@
 import streamlit as st
 
 from hosting import scripts
+from hosting.background import in_background
 
-app = st.App("ui/door.py", routes=scripts.routes())
+
+def prepare() -> None:
+    """While the first page goes out, import what the next will need and load the model most of them use."""
+    from ui.warm import load_first
+
+    load_first()
+
+
+app = st.App("ui/door.py", routes=scripts.routes(), lifespan=in_background(prepare))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ui.chapter  # noqa: F401  # with it come the libraries that every chapter needs
-from asking.model_spec import ShippedClassifier
+from asking.model_spec import ShippedClassifier, ShippedTranslator
 from asking.pictures import PictureRequest
 from hosting.logs import log, where
 from hosting.settings import settings
@@ -35,6 +35,14 @@ def warm_up() -> None:
         picture_maps(request, ENGLISH)
     if settings().models:
         _load_offered(settings().models)
+
+
+def load_first() -> None:
+    """With this module came the libraries; now the translator, which most chapters ask.
+
+    Raises: as `warm_up` does.
+    """
+    runner().load(ShippedTranslator("transformer-en-fr"))
 
 
 def _load_offered(names: tuple[str, ...]) -> None:
