@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, Unpack
+from typing import NamedTuple, Unpack, cast
 
 import torch
 from jaxtyping import Float, Int
@@ -164,6 +164,11 @@ class TransformerDecoder(Decoder):
         self.norm = nn.LayerNorm(num_hiddens) if norm_first else nn.Identity()
         self.dense = nn.Linear(num_hiddens, vocab_size)
         name_sites(self, "decoder")
+
+    @property
+    def blocks(self) -> tuple[TransformerDecoderBlock, ...]:
+        """The blocks, first to last."""
+        return cast(tuple[TransformerDecoderBlock, ...], tuple(self.blks))
 
     def init_state(
         self, enc_outputs: Float[Tensor, "batch keys d"], enc_valid_lens: Int[Tensor, "batch"] | None = None

@@ -1,0 +1,78 @@
+"""The lens ends in the model's own output; parts add up to the logit, and each is what a hand-made pass gives it."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from viz_core.models import TransformerDecoder
+from viz_core.models.lens import Part, layer_predictions, logit_parts
+from viz_core.models.transformer_decoder import DecoderState
+from viz_core.trace import intervene, off
+
+
+def small(norm_first: bool, bias: bool, key_heads: int = 4) -> tuple[TransformerDecoder, Tensor, DecoderState]:
+    decoder = TransformerDecoder(
+        30, 16, 24, 4, 2, 0.0, bias, norm_first=norm_first, num_key_heads=key_heads, softcap=2.0 if bias else None
+    ).eval()
+    with torch.no_grad():
+        for parameter in decoder.parameters():  # no weight at 1 or 0, where a mistake would not show
+            parameter.add_(0.3 * torch.randn_like(parameter))
+    state = decoder.init_state(torch.randn(2, 5, 16), torch.tensor([5, 3]))
+    return decoder, torch.randint(0, 30, (2, 6)), state
+
+
+@pytest.mark.parametrize(("norm_first", "bias", "key_heads"), [(False, False, 4), (False, True, 2), (True, True, 1)])
+def test_parts_add_up_to_the_logit(norm_first: bool, bias: bool, key_heads: int) -> None:
+    decoder, X, state = small(norm_first, bias, key_heads)
+    tokens = torch.randint(0, 30, (2, 6))
+    parts = logit_parts(decoder, X, state, tokens)
+    logits = decoder(X, state)[0].gather(-1, tokens[..., None])[..., 0]
+    torch.testing.assert_close(sum(part.logits for part in parts), logits, atol=1e-4, rtol=1e-5)
+    assert len(parts) == 2 + 2 * (4 + 4 + 1)
+    assert len({part[:3] for part in parts}) == len(parts)
+    lens = layer_predictions(decoder, X, state)
+    assert lens.shape == (3, 2, 6, 30)
+    assert torch.equal(lens[-1], decoder(X, state)[0])
+    entering = decoder.pos_encoding(decoder.embed(X))
+    torch.testing.assert_close(lens[0], decoder.dense(decoder.norm(entering)))
+
+
+def test_a_part_is_what_its_head_carries_with_each_std_held() -> None:
+    """By hand: without head 2 of the last cross-attention, every std at what it was with it."""
+    decoder, X, state = small(norm_first=False, bias=False)
+    tokens = torch.randint(0, 30, (2, 6))
+    found = by_name(logit_parts(decoder, X, state, tokens), "cross", 1, 2)
+    first, last = decoder.blks
+    H, state = first(decoder.pos_encoding(decoder.embed(X)), state)
+    Y = last.addnorm1(H, last.attention1(H, H, H, causal=True))
+    memory = state.enc_outputs
+    with intervene({"decoder.1.cross": off(0, 1, 3)}):
+        alone = last.attention2(Y, memory, memory, state.enc_valid_lens)
+    added = Y + last.attention2(Y, memory, memory, state.enc_valid_lens)
+    Z = last.addnorm2.ln(added)
+    after = Z + last.ffn(Z)
+    carried = alone
+    for norm, x in ((last.addnorm2.ln, added), (last.addnorm3.ln, after)):
+        carried = (
+            norm.weight
+            * (carried - carried.mean(-1, keepdim=True))
+            / (x.var(-1, unbiased=False) + 1e-5).sqrt()[..., None]
+        )
+    expected = (carried * decoder.dense.weight[tokens]).sum(dim=-1)
+    torch.testing.assert_close(found.logits, expected, atol=1e-5, rtol=1e-4)
+
+
+def test_a_head_that_is_off_carries_nothing() -> None:
+    decoder, X, state = small(norm_first=False, bias=True)
+    tokens = torch.randint(0, 30, (2, 6))
+    with intervene({"decoder.0.self": off(1)}):
+        parts = logit_parts(decoder, X, state, tokens)
+        logits = decoder(X, state)[0].gather(-1, tokens[..., None])[..., 0]
+    assert not by_name(parts, "self", 0, 1).logits.any()
+    torch.testing.assert_close(sum(part.logits for part in parts), logits, atol=1e-4, rtol=1e-5)
+
+
+def by_name(parts: tuple[Part, ...], *name: object) -> Part:
+    return next(part for part in parts if part[:3] == name)
