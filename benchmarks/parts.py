@@ -8,7 +8,16 @@ import inspect
 from benchmarks.report import Row
 
 # A part is a module of this package with `measure(...) -> list[Row]`, and QUICK, arguments for a try-out.
-PARTS = ("recording", "looking", "attention_view", "long_inputs", "sinusoid_heatmap", "translating", "starting")
+PARTS = (
+    "recording",
+    "looking",
+    "attention_view",
+    "long_inputs",
+    "sinusoid_heatmap",
+    "translating",
+    "starting",
+    "visiting",
+)
 SAVED = (*PARTS, "load", "growth")  # all that is kept, in the order of the tables; the last two run by themselves
 
 

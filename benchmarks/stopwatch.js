@@ -94,3 +94,49 @@ window.bertviz = {
   },
   head_view: (layer) => atlas.until(() => jQuery("#layer").val(layer).change(), bertviz.drawn),
 };
+
+// When the page last changed, and when a picture first showed in the window: milliseconds since the address was asked for.
+window.watch = {
+  start: 0, last: 0, picture: null, roots: [document],
+
+  restart() {
+    Object.assign(this, { start: performance.now(), last: 0, picture: null });
+    this.look();
+  },
+
+  changed() {
+    this.last = performance.now() - this.start;
+  },
+
+  /** Whether nothing has changed for so many seconds, and the server has nothing more to say. */
+  quietFor(seconds) {
+    const running = document.querySelector("[data-testid=stApp]")?.dataset.testScriptState !== "notRunning";
+    return !running && performance.now() - this.start - this.last > 1000 * seconds;
+  },
+
+  /** Every frame until there is one. */
+  look() {
+    const inWindow = (node) => {
+      const { top, bottom, width, height } = node.getBoundingClientRect();
+      return width > 40 && height > 40 && bottom > 0 && top < innerHeight && (node.tagName !== "IMG" || node.naturalWidth);
+    };
+    const pictures = this.roots.flatMap((root) => [...root.querySelectorAll("canvas, [data-drawn], [data-testid=stMain] img")]);
+    if (pictures.some(inWindow)) this.picture = performance.now() - this.start;
+    else requestAnimationFrame(() => this.look());
+  },
+
+  /** Changes in this document or shadow root count. */
+  over(root) {
+    const all = { subtree: true, childList: true, attributes: true, characterData: true };
+    new MutationObserver(() => this.changed()).observe(root, all);
+  },
+};
+watch.over(document);
+watch.look();
+const attachShadow = Element.prototype.attachShadow;
+Element.prototype.attachShadow = function (...settings) {
+  const root = attachShadow.apply(this, settings);
+  watch.roots.push(root);
+  watch.over(root);
+  return root;
+};

@@ -1,0 +1,103 @@
+"""Every chapter on a warm server: opened by someone new, gone to within the app, gone back to; beside an empty app."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from benchmarks.browsing import Visitor, chromium, visit
+from benchmarks.report import Row
+from benchmarks.serving import running
+from benchmarks.starting import EMPTY
+from ui.contents import all_chapters
+from ui.words import ENGLISH, load_words
+
+QUICK = {"samples": 1, "chapters": ("sinusoidal-encoding",)}
+QUIET = 1.0  # seconds in which nothing on the page changes
+PATIENCE = 120.0
+SETTLED, FIRST_PICTURE, GOING, GOING_BACK = 1.6, 1.3, 1.5, 1.0  # times an empty app's; seconds
+
+Samples = dict[str, tuple[float, ...]]  # by chapter
+
+
+def measure(samples: int = 3, chapters: Sequence[str] | None = None) -> list[Row]:
+    """Seconds, until a picture shows in the window, and until nothing on the page changes any more.
+
+    The server has answered every chapter once; the visitor's browser knows nothing.
+
+    Raises:
+        RuntimeError: if there is no Chromium, or a server does not start.
+    """
+    chapters = tuple(chapters or all_chapters())
+    with sync_playwright() as playwright, chromium(playwright) as browser, tempfile.TemporaryDirectory() as log:
+        with running(Path(log), EMPTY) as server:
+            _opened(browser, server.url)
+            empty = tuple(_opened(browser, server.url)[1] for _ in range(samples))
+        with running(Path(log), "app.py") as server:
+            for name in chapters:
+                _opened(browser, _address(server.url, name))
+            times = {name: [_opened(browser, _address(server.url, name)) for _ in range(samples)] for name in chapters}
+            walks = [_walk(browser, server.url, chapters) for _ in range(samples)]
+    opened = {name: tuple(settled for _, settled in found) for name, found in times.items()}
+    pictured = {name: tuple(first for first, _ in found) for name, found in times.items()}
+    going = {name: tuple(walk[name][0] for walk in walks) for name in chapters if name != "home"}
+    back = {name: tuple(walk[name][1] for walk in walks) for name in chapters if name != "home"}
+    return [
+        *_rows("a visit, settled", opened, empty, SETTLED),
+        *_rows("a visit, first picture", pictured, empty, FIRST_PICTURE),
+        *_rows("going there, settled", going, (), GOING),
+        *_rows("going back, settled", back, (), GOING_BACK),
+    ]
+
+
+def _rows(what: str, found: Mapping[str, tuple[float, ...]], empty: tuple[float, ...], target: float) -> list[Row]:
+    """The slowest chapter, which must meet the target, and every chapter by itself."""
+
+    def row(title: str, ours: tuple[float, ...], target: float | None) -> Row:
+        peer = "an empty app, settled" if empty else ""
+        return Row(f"{title}: {what}", "s", ours, peer, empty, target, relative=bool(empty and target))
+
+    each = [row(name, ours, None) for name, ours in found.items()]
+    slowest = max(found, key=lambda name: sorted(found[name])[len(found[name]) // 2])
+    return [row(f"the slowest chapter ({slowest})", found[slowest], target), *each]
+
+
+def _address(url: str, chapter: str) -> str:
+    return url if chapter == "home" else f"{url}/{chapter}"
+
+
+def _opened(browser: Browser, url: str) -> tuple[float, float]:
+    """Seconds since the address was asked for: the first picture, and the last change."""
+    with visit(browser, url) as visitor:
+        return _settled(visitor)
+
+
+def _walk(browser: Browser, url: str, chapters: Sequence[str]) -> dict[str, tuple[float, float]]:
+    """From home to each chapter and back, by the sidebar; then each once more."""
+    with visit(browser, url) as visitor:
+        _settled(visitor)
+        first = {name: _go(visitor, name) for name in chapters if name != "home"}
+        _go(visitor, "home")
+        return {name: (seconds, _go(visitor, name)) for name, seconds in first.items()}
+
+
+def _go(visitor: Visitor, chapter: str) -> float:
+    """Seconds from the click to the last change."""
+    words = load_words(chapter, ENGLISH)
+    link = visitor.page.get_by_test_id("stSidebarNavLink").filter(has_text=words.menu).first
+    link.evaluate("link => { watch.restart(); link.click(); }")
+    _wait(visitor.page, "title => document.querySelector('h1')?.textContent.trim() === title", words.title)
+    return _settled(visitor)[1]
+
+
+def _settled(visitor: Visitor) -> tuple[float, float]:
+    _wait(visitor.page, "quiet => watch.quietFor(quiet)", QUIET)
+    first, last = visitor.page.evaluate("[watch.picture, watch.last]")
+    return (last if first is None else first) / 1000, last / 1000
+
+
+def _wait(page: Page, there: str, argument: object) -> None:
+    page.wait_for_function(there, arg=argument, timeout=1000 * PATIENCE, polling=100)
