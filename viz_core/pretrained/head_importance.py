@@ -12,7 +12,7 @@ from safetensors.torch import load as load_tensors
 from torch import Tensor
 
 from viz_core.pretrained.bootstrap import Difference
-from viz_core.pretrained.checkpoint import CheckpointError, ModelCard, read_bytes
+from viz_core.pretrained.card import CheckpointError, ModelCard, read_bytes
 
 IMPORTANCE, MEANS = "heads.json", "head_means.safetensors"
 
