@@ -15,6 +15,7 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from hosting.cache import MISSING, LRUCache
 from hosting.metrics import Metrics
+from hosting.once import once
 from hosting.settings import settings
 from hosting.slots import AbandonedError, BusyError, Job, OutOfTimeError, Slots, inside
 from ui.words import load_words
@@ -27,13 +28,13 @@ _STEP = 0.5
 _MOST_RESULTS = 512  # results
 
 
-@st.cache_resource(show_spinner=False)
+@once
 def metrics() -> Metrics:
     """What this process counts."""
     return Metrics()
 
 
-@st.cache_resource(show_spinner=False)
+@once
 def slots() -> Slots:
     """This process's slots."""
     allowed = settings()
@@ -44,7 +45,7 @@ def slots() -> Slots:
     return made
 
 
-@st.cache_resource(show_spinner=False)
+@once
 def results() -> LRUCache:
     """This process's results, kept for whoever asks the same again."""
     made = LRUCache(_MOST_RESULTS, settings().cache_mb * 2**20)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Concatenate
 
-import streamlit as st
-
 from asking.local_runner import LocalRunner
 from asking.model_registry import ModelRegistry
 from asking.model_spec import ModelSpec, ShippedTranslator
@@ -14,6 +12,7 @@ from asking.remote_runner import RemoteRunner
 from asking.request import Request, run_key
 from asking.runner import Answer, Arguments, Model, Run, Runner
 from asking.sentences import SentenceRequest
+from hosting.once import once
 from hosting.settings import settings
 from ui.compute import compute_once, computed, in_a_slot, results
 from ui.words import load_words
@@ -21,13 +20,13 @@ from viz_core.pretrained import Translation, Translator
 from viz_core.view.map_group import MapGroup
 
 
-@st.cache_resource(show_spinner=False)
+@once
 def registry() -> ModelRegistry:
     """The models in this process."""
     return ModelRegistry()
 
 
-@st.cache_resource(show_spinner=False)
+@once
 def runner() -> Runner:
     """Where models run."""
     if settings().runner == "serve":

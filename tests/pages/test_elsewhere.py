@@ -15,6 +15,7 @@ from asking.model_registry import ModelRegistry
 from asking.model_server import ModelServer
 from asking.remote_runner import RemoteRunner
 from hosting.cache import LRUCache
+from hosting.once import forget
 from tests.asking.wire import Wire
 from tests.pages.reading import alts, claims, texts
 from tests.tiny_vit import COLOUR, GREY, write_tiny_vit
@@ -35,9 +36,9 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def fresh() -> Iterator[None]:
-    st.cache_resource.clear()
+    forget()
     yield
-    st.cache_resource.clear()
+    forget()
 
 
 @pytest.fixture
@@ -50,7 +51,7 @@ def elsewhere(monkeypatch: pytest.MonkeyPatch) -> Callable[[], Wire]:
         pool.on_serve = lambda _address, cache: RemoteRunner(wire, cache)  # type: ignore[attr-defined]
         monkeypatch.setitem(sys.modules, "asking.ray_serve", pool)
         monkeypatch.setenv("ATLAS_RUNNER", "serve")
-        st.cache_resource.clear()
+        forget()
         st.cache_data.clear()
         return wire
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-import streamlit as st
 from streamlit.testing.v1 import AppTest
 
+from hosting.once import forget
 from tests.pages.hostile_addresses import HOSTILE
 from tests.pages.reading import badges, claims, figures, figures_alt, heatmap, marks, texts
 from tests.tiny_vit import GREY
@@ -35,9 +35,9 @@ def around(request: pytest.FixtureRequest, chapter: str) -> None:
 
 @pytest.fixture
 def nothing_cached() -> Iterator[None]:
-    st.cache_resource.clear()
+    forget()
     yield
-    st.cache_resource.clear()
+    forget()
 
 
 def all_hold(app: AppTest, number: int) -> bool:

@@ -33,6 +33,7 @@ from asking.request import Picture, Request
 from asking.sentences import SentenceRequest
 from hosting.cache import LRUCache
 from hosting.metrics import Metrics
+from hosting.once import forget
 from hosting.slots import AbandonedError, BusyError, OutOfTimeError, Slots
 from tests.pages.reading import claims, follow_link, texts
 from tests.serve.conftest import Pool
@@ -120,10 +121,10 @@ def on_the_pool(runner: RemoteRunner, folders: Path, monkeypatch: pytest.MonkeyP
 
     monkeypatch.setenv("ATLAS_RUNNER", "serve")
     monkeypatch.setenv("ATLAS_MODEL_FOLDERS", str(folders))
-    st.cache_resource.clear()
+    forget()
     st.cache_data.clear()
     yield
-    st.cache_resource.clear()
+    forget()
     st.cache_data.clear()
 
 

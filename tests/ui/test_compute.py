@@ -11,6 +11,7 @@ from PIL import Image
 from streamlit.testing.v1 import AppTest
 
 from asking.request import Picture
+from hosting.once import forget
 from hosting.slots import Job
 from ui import compute
 
@@ -24,11 +25,11 @@ def host(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
     def set_up(**values: object) -> None:
         for name, value in values.items():
             monkeypatch.setenv(f"ATLAS_{name.upper()}", str(value))
-        st.cache_resource.clear()
+        forget()
 
     yield set_up
     compute.slots().close(PATIENCE)
-    st.cache_resource.clear()
+    forget()
 
 
 class Occupied:

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import streamlit as st
 
 from hosting.cache import MISSING, LRUCache
+from hosting.once import forget
 from tests.conftest import TINY
 from ui.compute import metrics, results
 from ui.models import ask, ask_model, run, runner, sentence, translation, translation_maps, translator
@@ -23,9 +23,9 @@ TEXT = "The dog is in the house."
 @pytest.fixture(autouse=True)
 def fresh(checkpoints: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(pretrained, "CHECKPOINTS", checkpoints)
-    st.cache_resource.clear()
+    forget()
     yield
-    st.cache_resource.clear()
+    forget()
 
 
 def kept(cache: LRUCache) -> dict[str, list[object]]:

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import streamlit as st
 
 from asking.hub import HubModelSpec
 from asking.model_spec import ShippedClassifier, ShippedTranslator
+from hosting.once import forget
 from tests.viz_core.hub.tiny_models import build_all
 from ui.compute import results
 from ui.models import registry
@@ -20,9 +20,9 @@ from viz_core.pretrained import available
 
 @pytest.fixture(autouse=True)
 def fresh() -> Iterator[None]:
-    st.cache_resource.clear()
+    forget()
     yield
-    st.cache_resource.clear()
+    forget()
 
 
 def test_the_lab_models_that_are_offered_are_loaded_and_one_that_is_missing_stops_nothing(

@@ -11,6 +11,7 @@ import streamlit as st
 from huggingface_hub import constants
 from streamlit.testing.v1 import AppTest
 
+from hosting.once import forget
 from tests.pages.reading import claims, texts
 from tests.viz_core.hub.fake_hub import COMMIT, FakeHub, ask_only, serving
 from tests.viz_core.hub.tiny_models import build
@@ -33,13 +34,13 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
     monkeypatch.setenv("ATLAS_MODEL_FOLDERS", str(tmp_path / "none"))
     monkeypatch.delenv("ATLAS_MODELS", raising=False)
     st.cache_data.clear()
-    st.cache_resource.clear()
+    forget()
     fake = FakeHub()
     with serving(fake) as address:
         ask_only(address, monkeypatch)
         yield fake
     st.cache_data.clear()
-    st.cache_resource.clear()
+    forget()
 
 
 def ask_for(open_page: OpenPage, **parameters: str) -> AppTest:

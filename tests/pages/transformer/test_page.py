@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-import streamlit as st
 from streamlit.testing.v1 import AppTest
 
+from hosting.once import forget
 from tests.pages.reading import texts
 from viz_core import pretrained
 from viz_core.pretrained import CHECKPOINTS, load
@@ -30,9 +30,9 @@ def broken_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
     folder = tmp_path / NAME
     shutil.copytree(CHECKPOINTS / NAME, folder)
     monkeypatch.setattr(pretrained, "CHECKPOINTS", tmp_path)
-    st.cache_resource.clear()
+    forget()
     yield folder
-    st.cache_resource.clear()
+    forget()
 
 
 def test_something_is_there_before_anything_is_typed(open_page: OpenPage, translator: pretrained.Translator) -> None:
