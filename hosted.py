@@ -4,23 +4,19 @@ import os
 
 import streamlit as st
 from streamlit import config
-from streamlit.runtime import get_instance
 
 from hosting import scripts
+from hosting.connections import be_impatient
 from hosting.logs import structured_logs
 from hosting.operations import Operations
 from hosting.profile import profile
 from hosting.settings import settings
 from ui.compute import metrics, slots
 from ui.failure import tell
+from ui.sessions import forget_those_who_left, sessions
+from ui.strangers import guards
 
 os.environ.setdefault("ATLAS_HOSTED", "1")
-
-
-def sessions() -> int:
-    """How many visitors are connected."""
-    found = get_instance().stats_mgr.get_stats(["active_sessions"])
-    return sum(int(stat.value) for stats in found.values() for stat in stats)
 
 
 def warm_up() -> None:
@@ -31,10 +27,18 @@ def warm_up() -> None:
 
 
 structured_logs()
-operations = Operations(warm_up, slots, metrics, settings().stop_seconds)
+allowed = settings()
+be_impatient(allowed.max_message_kb * 2**10, allowed.slow_seconds)
+operations = Operations(
+    warm_up, slots, metrics, allowed.stop_seconds, metrics_address=allowed.metrics, tidy=forget_those_who_left
+)
 metrics().watch_sessions(sessions)
 app = st.App(
-    "ui/door.py", routes=[*operations.routes(), *scripts.routes()], lifespan=operations.lifespan, on_script_error=tell
+    "ui/door.py",
+    routes=[*operations.routes(), *scripts.routes()],
+    middleware=guards(allowed),
+    lifespan=operations.lifespan,
+    on_script_error=tell,
 )
 
 if __name__ == "__main__":

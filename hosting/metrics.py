@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
-from prometheus_client.exposition import generate_latest
+from prometheus_client.exposition import generate_latest, start_http_server
 
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _SECONDS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 60.0)
 
 
@@ -22,6 +22,7 @@ class Metrics:
         self._refused = self._counter("atlas_refusals", "Asked for while the queue was full, by kind", "kind")
         self._outcomes = self._counter("atlas_computations", "Computations, by kind and outcome", "kind", "outcome")
         self._failures = self._counter("atlas_failures", "Pages that failed, by error", "error")
+        self._turned_away = self._counter("atlas_turned_away", "What visitors were refused, by why", "why")
         self._ready = self._gauge("atlas_ready", "1 once the models are loaded, 0 again when the server stops")
         self._running = self._gauge("atlas_running", "Computations at work now")
         self._waiting = self._gauge("atlas_waiting", "Computations in the queue now")
@@ -42,6 +43,9 @@ class Metrics:
     def failed(self, error: str) -> None:
         self._failures.labels(error).inc()
 
+    def turned_away(self, why: str) -> None:
+        self._turned_away.labels(why).inc()
+
     def watch_ready(self, ready: Callable[[], bool]) -> None:
         self._ready.set_function(lambda: float(ready()))
 
@@ -61,6 +65,21 @@ class Metrics:
     def text(self) -> bytes:
         """All of it in Prometheus' text format."""
         return generate_latest(self.registry)
+
+    @contextmanager
+    def served(self, address: str) -> Iterator[None]:
+        """Told to whoever asks at `HOST:PORT`, which is not where visitors come; nowhere, where that is empty."""
+        if not address:
+            yield
+            return
+        host, _, port = address.rpartition(":")
+        server, thread = start_http_server(int(port), host.strip("[]"), self.registry)
+        try:
+            yield
+        finally:
+            server.shutdown()
+            server.server_close()
+            thread.join()
 
     def _times(self, name: str, about: str) -> Histogram:
         return Histogram(name, about, ("kind",), registry=self.registry, buckets=_SECONDS)

@@ -1,4 +1,4 @@
-"""What runs a server: is it alive, is it ready, what does it count, and how it stops without cutting anyone short."""
+"""What runs a server: is it alive, is it ready, and how it stops without cutting anyone short."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from hosting.logs import log, reformat, where
-from hosting.metrics import CONTENT_TYPE, Metrics
+from hosting.metrics import Metrics
 from hosting.slots import Slots
 
 _LOOK = 0.1  # seconds between two looks at what is still at work
+_TIDY = 30.0  # seconds between two times of tidying up
 _FIRST_PAUSE, _LONGEST_PAUSE = 5.0, 300.0  # seconds before models that could not be loaded are tried again
 
 
@@ -31,6 +32,8 @@ class Operations:
         metrics: those of this process.
         stop_seconds: how long visitors may go on after the server was told to stop.
         first_pause: seconds before what could not be loaded is tried again; then twice as long each time.
+        metrics_address: where the metrics are told, as HOST:PORT; nowhere where empty.
+        tidy: called every so many seconds.
     """
 
     def __init__(
@@ -40,9 +43,12 @@ class Operations:
         metrics: Callable[[], Metrics],
         stop_seconds: float,
         first_pause: float = _FIRST_PAUSE,
+        metrics_address: str = "",
+        tidy: Callable[[], object] = lambda: None,
     ) -> None:
         self._warm, self._slots, self._metrics = warm, slots, metrics
         self._stop_seconds, self._first_pause = stop_seconds, first_pause
+        self._metrics_address, self._tidy = metrics_address, tidy
         self._state = {"ready": False, "stopping": False}
 
     @property
@@ -50,7 +56,7 @@ class Operations:
         return self._state["ready"] and not self._state["stopping"]
 
     def routes(self) -> list[Route]:
-        """`/healthz`: the process answers. `/readyz`: models are loaded, and it does not stop. `/metrics`."""
+        """`/healthz`: the process answers. `/readyz`: models are loaded, and it does not stop."""
 
         def health(_request: Request) -> Response:
             return PlainTextResponse("ok")
@@ -58,23 +64,22 @@ class Operations:
         def readiness(_request: Request) -> Response:
             return PlainTextResponse("ready", 200) if self.ready else PlainTextResponse("not ready", 503)
 
-        def counts(_request: Request) -> Response:
-            return Response(self._metrics().text(), media_type=CONTENT_TYPE)
-
-        return [Route("/healthz", health), Route("/readyz", readiness), Route("/metrics", counts)]
+        return [Route("/healthz", health), Route("/readyz", readiness)]
 
     @asynccontextmanager
     async def lifespan(self, _app: Any) -> AsyncIterator[None]:
         """From start to stop."""
         reformat()
         self._metrics().watch_ready(lambda: self.ready)
-        loading = asyncio.create_task(self._load())
+        tasks = [asyncio.create_task(self._load()), asyncio.create_task(self._tidy_up())]
         self._stop_gently()
         try:
-            yield
+            with self._metrics().served(self._metrics_address):
+                yield
         finally:
             self._state["stopping"] = True
-            loading.cancel()
+            for task in tasks:
+                task.cancel()
             finished = await to_thread.run_sync(self._slots().close, self._stop_seconds)
             log.info("stopped", {"finished": finished})
 
@@ -90,6 +95,11 @@ class Operations:
             pause = min(2 * pause, _LONGEST_PAUSE)
         self._state["ready"] = True
         log.info("ready", {"seconds": round(time.monotonic() - begun, 1)})
+
+    async def _tidy_up(self) -> None:
+        while True:
+            await asyncio.sleep(_TIDY)
+            self._tidy()
 
     def _stop_gently(self) -> None:
         """The first SIGTERM ends readiness: a balancer sends nobody more. The server stops when all are served."""

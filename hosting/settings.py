@@ -91,6 +91,37 @@ class Settings(BaseSettings):
         ge=1,
         description=f"recorded attention kept for who asks the same again; {HOSTED_CACHE_MB} where hosted, else 2,048",
     )
+    max_visitors: int = Field(
+        default=500, ge=1, description="windows open at once where hosted; one more is told to wait"
+    )
+    max_windows: int = Field(
+        default=200, ge=1, description="of these, from one address: a class behind one router has one"
+    )
+    max_messages: float = Field(
+        default=10, gt=0, le=1000, description="messages a second that one window may send; more wait, and become one"
+    )
+    max_message_kb: int = Field(default=1024, ge=16, le=20_480, description="size of a message of a window")
+    silent_seconds: float = Field(
+        default=20, gt=0, description="how long a connection may stay open and ask for no page"
+    )
+    slow_seconds: float = Field(
+        default=30, gt=0, description="how long an answer may go out at less than 1 kB a second before it is given up"
+    )
+    max_downloads: int = Field(default=2, ge=1, description="files that are made for one window at once")
+    session_mb: int = Field(
+        default=32, ge=1, description="uploads kept for one window where hosted; the oldest go first"
+    )
+    uploads_mb: int = Field(default=512, ge=1, description="uploads kept for all windows; more are refused")
+    frame_ancestors: str = Field(
+        default="",
+        pattern=r"^[\w.:/*\- ']*$",
+        description="sites that may show the Atlas in a frame, as in a content security policy",
+    )
+    metrics: str = Field(
+        default="",
+        pattern=r"^$|^[\w.\-\[\]:]+:\d{1,5}$",
+        description="where Prometheus finds the counts, as `0.0.0.0:9501`; nowhere unless given",
+    )
     runner: Literal["here", "serve"] = Field(
         default="here", description="where models run: `here`, in this process, or on Ray `serve`"
     )

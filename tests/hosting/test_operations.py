@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import threading
+import urllib.request
 from collections.abc import Callable
 
 import pytest
@@ -13,6 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
+from benchmarks.serving import free_port
 from hosting.metrics import Metrics
 from hosting.operations import Operations
 from hosting.slots import BusyError, Slots
@@ -48,7 +50,7 @@ def test_ready_once_the_models_are_loaded_and_healthy_before() -> None:
         while not operations.ready:
             pass
         assert client.get("/readyz").status_code == 200
-        assert "atlas_ready 1.0" in client.get("/metrics").text
+        assert "atlas_ready 1.0" in metrics.text().decode()
     assert not operations.ready
 
 
@@ -85,20 +87,28 @@ def test_what_could_not_be_loaded_is_tried_again() -> None:
 
 
 def test_metrics_are_what_prometheus_reads() -> None:
-    operations, slots, metrics = server(lambda: None)
+    metrics = Metrics()
+    slots = Slots(1, 4, PATIENCE, metrics)
+    metrics.watch_slots(slots.count)
+    address = f"127.0.0.1:{free_port()}"
+    operations = Operations(lambda: None, lambda: slots, lambda: metrics, PATIENCE, metrics_address=address)
     metrics.watch_sessions(lambda: 7)
     metrics.watch_kept(lambda: (3, 12_345))
     metrics.failed("KeyError")
     slots.submit("translation", lambda: None).result()
+    metrics.turned_away("too-fast")
     with TestClient(app(operations)) as client:
-        answer = client.get("/metrics")
-    assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
+        assert client.get("/metrics").status_code == 404, "visitors come to another port"
+        with urllib.request.urlopen(f"http://{address}/metrics", timeout=PATIENCE) as told:
+            answer = told.read().decode()
+            assert told.headers["content-type"].startswith("text/plain; version=")
     samples = {
         (sample.name, *sample.labels.values()): sample.value
-        for family in text_string_to_metric_families(answer.text)
+        for family in text_string_to_metric_families(answer)
         for sample in family.samples
     }
     assert samples["atlas_sessions",] == 7
+    assert samples["atlas_turned_away_total", "too-fast"] == 1
     assert samples["atlas_kept_results",] == 3
     assert samples["atlas_kept_bytes",] == 12_345
     assert samples["atlas_failures_total", "KeyError"] == 1

@@ -6,7 +6,6 @@ import threading
 from collections.abc import Callable, Iterator
 
 import pytest
-import streamlit as st
 from PIL import Image
 from streamlit.testing.v1 import AppTest
 

@@ -1,0 +1,113 @@
+"""Connections that end where nothing comes or goes: half a request, half a message, an answer that nobody reads.
+
+Uvicorn waits for ever in each of these cases. It finds its protocols by name: `be_impatient` puts these in their place.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import Any, ClassVar
+
+import uvicorn.config
+from uvicorn.protocols.http.auto import AutoHTTPProtocol
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+
+_LOOK = 5.0  # seconds between two looks
+_LEAST = 1024  # bytes a second that somebody who reads at all takes
+
+
+class Limits:
+    """Of this process, for every connection.
+
+    Attributes:
+        head_seconds: from a connection to a whole request.
+        body_seconds: for what is sent with a request.
+        slow_seconds: for which an answer may go out at less than a kilobyte a second.
+        message_bytes: of a message of a web socket.
+    """
+
+    head_seconds: ClassVar[float] = 15.0
+    body_seconds: ClassVar[float] = 180.0
+    slow_seconds: ClassVar[float] = 30.0
+    message_bytes: ClassVar[int] = 2**20
+
+
+class _Patience:
+    """What both protocols have in common: an answer that nobody reads."""
+
+    transport: asyncio.Transport
+    _left = 0  # bytes that had not gone at the last look
+    _slow: asyncio.TimerHandle | None = None
+
+    def pause_writing(self) -> None:
+        super().pause_writing()  # type: ignore[misc]
+        self._left = self.transport.get_write_buffer_size()
+        self._slow = asyncio.get_running_loop().call_later(Limits.slow_seconds, self._look_who_reads)
+
+    def resume_writing(self) -> None:
+        if self._slow is not None:
+            self._slow.cancel()
+        super().resume_writing()  # type: ignore[misc]
+
+    def _look_who_reads(self) -> None:
+        left = self.transport.get_write_buffer_size()
+        if left > self._left - _LEAST * Limits.slow_seconds:
+            self.transport.abort()
+        else:
+            self._left = left
+            self._slow = asyncio.get_running_loop().call_later(Limits.slow_seconds, self._look_who_reads)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        if self._slow is not None:
+            self._slow.cancel()
+        super().connection_lost(error)  # type: ignore[misc]
+
+
+class PatientHttp(_Patience, AutoHTTPProtocol):  # type: ignore[misc,valid-type]
+    """Ends a connection that sends no whole request in time."""
+
+    _request: Any = None  # the last that was seen
+    _waited = 0.0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:
+        super().connection_made(transport)
+        self._look_later()
+
+    def _look_later(self) -> None:
+        asyncio.get_running_loop().call_later(min(_LOOK, Limits.head_seconds), self._look_what_comes)
+
+    def _look_what_comes(self) -> None:
+        if self.transport.is_closing() or self.transport.get_protocol() is not self:
+            return
+        request = self.cycle
+        between = request is None or request.response_complete
+        waiting = between or request.more_body
+        if request is not self._request or not waiting:
+            self._request, self._waited = request, 0.0
+        else:
+            self._waited += min(_LOOK, Limits.head_seconds)
+        if self._waited >= (Limits.head_seconds if between else Limits.body_seconds):
+            self.transport.abort()
+        else:
+            self._look_later()
+
+
+class PatientSocket(_Patience, WebSocketsSansIOProtocol):
+    """Reads no message larger than any page sends."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.conn.max_message_size = Limits.message_bytes
+
+
+def be_impatient(message_bytes: int, slow_seconds: float) -> None:
+    """Have uvicorn serve with these protocols from now on, and as many connections as the system lets it have."""
+    Limits.message_bytes, Limits.slow_seconds = message_bytes, slow_seconds
+    with suppress(ImportError, ValueError, OSError):  # a system without such limits
+        import resource
+
+        most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # four for each session
+    uvicorn.config.HTTP_PROTOCOLS["auto"] = f"{__name__}:{PatientHttp.__name__}"
+    uvicorn.config.WS_PROTOCOLS["websockets-sansio"] = f"{__name__}:{PatientSocket.__name__}"

@@ -1,0 +1,263 @@
+"""Who comes in by the web socket, and how fast: so many sockets, a page behind each of them, and a rate for each.
+
+What one visitor sends too fast waits, by itself, and becomes less meanwhile: see `Mail`. Who leaves is followed by
+nothing: what waited is dropped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import html
+from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from hosting.allowance import Allowance
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Message, Receive, Send], Awaitable[None]]
+
+POLICY, PROTOCOL, TEXT, AGAIN = 1008, 1002, 1003, 1013  # why a socket is closed (RFC 6455, section 7.4.1)
+_READ_AHEAD = 20  # messages are read so many times faster than they are handed on, so that who leaves is noticed
+_BLOCK = 4096  # bytes that cost as much to read as one small message
+_BURST = 2.0  # seconds of messages that may come at once
+
+
+class Mail(Protocol):
+    """What a visitor has sent, and the server has not taken yet."""
+
+    def put(self, message: bytes) -> str | None:
+        """Take a message in; where it goes no further, why.
+
+        Raises:
+            ValueError: if it is no message.
+        """
+
+    def take(self) -> bytes | None:
+        """The next message; None while there is none."""
+
+    def sent(self, message: bytes) -> None:
+        """Look at what goes out."""
+
+    @property
+    def asks(self) -> bool:
+        """Whether a page was asked for yet."""
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What visitors may have.
+
+    Attributes:
+        sockets: open at once.
+        sockets_an_address: of these, for one address: a class behind one router has one.
+        silent_seconds: for which a socket may stay open and ask for no page.
+        messages: a second, handed on for one socket.
+    """
+
+    sockets: int
+    sockets_an_address: int
+    silent_seconds: float
+    messages: float
+
+
+class Gate:
+    """ASGI middleware before all else.
+
+    Args:
+        app: what comes after.
+        bounds: what visitors may have.
+        mail: makes what keeps the messages of a socket.
+        say: a sentence by its name, for who is turned away.
+        turned_away: hears why, for the metrics.
+    """
+
+    def __init__(
+        self,
+        app: App,
+        bounds: Bounds,
+        mail: Callable[[], Mail],
+        say: Callable[[str], str],
+        turned_away: Callable[[str], None],
+    ) -> None:
+        self._app, self.bounds, self._mail, self._say, self.turned_away = app, bounds, mail, say, turned_away
+        self.visits: dict[Visit, None] = {}  # the first to come first
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":
+            await self._visit(scope, receive, send)
+        elif scope["type"] == "http" and _wants_a_page(scope) and (why := self._full(_address(scope))):
+            self.turned_away(why)
+            await _tell(send, "http.response", self._say(why), "text/html", _page)
+        else:
+            await self._app(scope, receive, send)
+
+    async def _visit(self, scope: Message, receive: Receive, send: Send) -> None:
+        address = _address(scope)
+        if why := self._full(address):
+            self.turned_away(why)
+            await _tell(send, "websocket.http.response", self._say(why), "text/plain", str)
+            return
+        self._make_room(address)
+        visit = Visit(self, address, self._mail(), receive, send)
+        self.visits[visit] = None
+        try:
+            await visit.run(self._app, scope)
+        finally:
+            del self.visits[visit]
+
+    def _full(self, address: str) -> str | None:
+        """Why nobody else can come from there, where it is so; who is silent makes room."""
+        speaking = [visit.address for visit in self.visits if visit.asks]
+        if len(speaking) >= self.bounds.sockets:
+            return "too-many-visitors"
+        return "too-many-windows" if speaking.count(address) >= self.bounds.sockets_an_address else None
+
+    def _make_room(self, address: str) -> None:
+        alike = [visit for visit in self.visits if visit.address == address]
+        for there, most in ((list(self.visits), self.bounds.sockets), (alike, self.bounds.sockets_an_address)):
+            if len(there) >= most and (silent := next((visit for visit in there if not visit.asks), None)):
+                silent.end(AGAIN, "silent")
+
+
+class Visit:
+    """One socket: what it may do now."""
+
+    def __init__(self, gate: Gate, address: str, mail: Mail, receive: Receive, send: Send) -> None:
+        self.address = address
+        self._gate, self._mail, self._receive, self._send = gate, mail, receive, send
+        self._pace = Allowance(gate.bounds.messages, _BURST * gate.bounds.messages)
+        self._reading = Allowance(_READ_AHEAD * gate.bounds.messages, _READ_AHEAD * _BURST * gate.bounds.messages)
+        self._next = 0.0  # when the next message may be handed on
+        self._sending = 0
+        self._open = self._held = False
+        self._over: Message | None = None  # the last that its server hears
+        self._news = asyncio.Event()
+        self._reader: asyncio.Task[None] | None = None
+        self._closing: asyncio.Task[None] | None = None
+
+    @property
+    def asks(self) -> bool:
+        return self._mail.asks
+
+    async def run(self, app: App, scope: Message) -> None:
+        """From handshake to end."""
+        silence = asyncio.get_running_loop().call_later(self._gate.bounds.silent_seconds, self._end_if_silent)
+        try:
+            await app(scope, self.receive, self.send)
+        finally:
+            silence.cancel()
+            if self._reader is not None:
+                self._reader.cancel()
+            if self._closing is not None:
+                await self._closing
+
+    async def receive(self) -> Message:
+        """What the server gets: the handshake, then messages at their pace, then the end."""
+        if self._reader is None:
+            self._reader = asyncio.create_task(self._read())
+            return await self._receive()
+        while self._over is None:
+            now = asyncio.get_running_loop().time()
+            self._news.clear()
+            if not self._sending and now >= self._next and (message := self._mail.take()) is not None:
+                self._next, self._held = now + self._pace.spend(), False
+                return {"type": "websocket.receive", "bytes": message}
+            await self._wait(self._next - now if now < self._next else None)
+        return self._over
+
+    async def send(self, message: Message) -> None:
+        """What the server sends. Who does not read it gets nothing new computed."""
+        if self._over is not None:
+            raise ConnectionResetError
+        if message["type"] == "websocket.accept":
+            self._open = True
+        elif message["type"] == "websocket.send" and message.get("bytes") is not None:
+            self._mail.sent(message["bytes"])
+        self._sending += 1
+        try:
+            await self._send(message)
+        finally:
+            self._sending -= 1
+            self._news.set()
+
+    def end(self, code: int, why: str) -> None:
+        """Close it, and say why in the metrics."""
+        if self._over is None:
+            self._gate.turned_away(why)
+            self._over = {"type": "websocket.disconnect", "code": code}
+            self._news.set()
+            if self._open:
+                self._closing = asyncio.create_task(self._close(code))
+
+    async def _read(self) -> None:
+        """Take in what comes, faster than it is handed on: so the end is seen, and what it makes pointless goes."""
+        await asyncio.sleep(0)  # after the handshake
+        while self._over is None:
+            message = await self._receive()
+            if message["type"] != "websocket.receive":
+                self._over = message
+            elif message.get("bytes") is None:
+                self.end(TEXT, "text")
+            else:
+                await self._take_in(message["bytes"])
+            self._news.set()
+
+    async def _take_in(self, data: bytes) -> None:
+        try:
+            if why := self._mail.put(data):
+                self._gate.turned_away(why)
+        except ValueError:
+            self.end(PROTOCOL, "nonsense")
+            return
+        self._news.set()
+        if pause := self._reading.spend(1 + len(data) / _BLOCK):
+            if not self._held:
+                self._gate.turned_away("too-fast")
+            self._held = True
+            await asyncio.sleep(pause)
+
+    async def _wait(self, seconds: float | None) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._news.wait()
+
+    async def _close(self, code: int) -> None:
+        with suppress(OSError):  # gone already
+            await self._send({"type": "websocket.close", "code": code})
+
+    def _end_if_silent(self) -> None:
+        if not self.asks:
+            self.end(POLICY, "silent")
+
+
+def _address(scope: Message) -> str:
+    """Where a visitor comes from; behind a proxy that FORWARDED_ALLOW_IPS names, as that says."""
+    client = scope.get("client")
+    return str(client[0]) if client else ""
+
+
+def _wants_a_page(scope: Message) -> bool:
+    accepted = dict(scope["headers"]).get(b"accept", b"")
+    return scope["method"] == "GET" and b"text/html" in accepted and "." not in scope["path"].rpartition("/")[2]
+
+
+def _page(sentence: str) -> str:
+    """A page that asks again by itself."""
+    return (
+        f'<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="15"><p>{html.escape(sentence)}</p>'
+    )
+
+
+async def _tell(send: Send, kind: str, sentence: str, media: str, form: Callable[[str], str]) -> None:
+    body = form(sentence).encode()
+    headers = [
+        (b"content-type", f"{media}; charset=utf-8".encode()),
+        (b"content-length", str(len(body)).encode()),
+        (b"retry-after", b"15"),
+    ]
+    await send({"type": f"{kind}.start", "status": 503, "headers": headers})
+    await send({"type": f"{kind}.body", "body": body})
