@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import re
+
 from starlette.datastructures import MutableHeaders
 from starlette.responses import PlainTextResponse
 
@@ -11,15 +15,20 @@ _SHUT = ("/_stcore/metrics", "/_stcore/script-health-check", "/_stcore/agent/")
 """Streamlit's own routes that tell or start more than a visitor needs."""
 
 
-def policy(frame_ancestors: str) -> str:
+def policy(frame_ancestors: str = "", page: str = "") -> str:
     """The content security policy (CSP level 3).
 
-    Streamlit's front end carries one inline script and makes its styles as it goes; components of the Atlas come as
-    modules, from the server or made from their text.
+    Streamlit's front end makes its styles as it goes; components of the Atlas come as modules, from the server or made
+    from their text (`blob:`). No other script runs.
+
+    Args:
+        frame_ancestors: sites that may show the Atlas in a frame.
+        page: the front end's page; the scripts that stand in it are allowed by their digests.
     """
+    inline = "".join(f" '{_digest(script)}'" for script in re.findall(r"<script>(.*?)</script>", page, flags=re.DOTALL))
     parts = {
         "default-src": "'self'",
-        "script-src": "'self' 'unsafe-inline' 'wasm-unsafe-eval' blob: data:",
+        "script-src": f"'self' 'wasm-unsafe-eval' blob:{inline}",
         "style-src": "'self' 'unsafe-inline'",
         "img-src": "'self' data: blob:",
         "font-src": "'self' data:",
@@ -40,12 +49,13 @@ class Headers:
     Args:
         app: what comes after.
         frame_ancestors: sites that may show the Atlas in a frame, as in CSP; none but itself where empty.
+        page: the front end's page.
     """
 
-    def __init__(self, app: App, frame_ancestors: str = "") -> None:
+    def __init__(self, app: App, frame_ancestors: str = "", page: str = "") -> None:
         self._app = app
         self._headers = {
-            "Content-Security-Policy": policy(frame_ancestors),
+            "Content-Security-Policy": policy(frame_ancestors, page),
             "X-Content-Type-Options": "nosniff",
             "Referrer-Policy": "no-referrer",
         }
@@ -68,6 +78,10 @@ class Headers:
 
         shut = any(route in scope["path"] for route in _SHUT)
         await (PlainTextResponse("not found", 404) if shut else self._app)(scope, receive, send_with)
+
+
+def _digest(script: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}"
 
 
 def _secure(name: bytes, value: bytes) -> tuple[bytes, bytes]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import streamlit
 from starlette.middleware import Middleware
 
 from hosting.gate import Bounds, Gate
@@ -32,9 +35,10 @@ def guards(allowed: Settings) -> list[Middleware]:
     def mail() -> Mailbox:
         return Mailbox(allowed.max_downloads, allowed.max_message_kb * 2**10)
 
+    page = (Path(streamlit.__file__).parent / "static" / "index.html").read_text(encoding="utf-8")
     bounds = Bounds(allowed.max_visitors, allowed.max_windows, allowed.silent_seconds, allowed.max_messages)
     return [
-        Middleware(Headers, allowed.frame_ancestors),
+        Middleware(Headers, allowed.frame_ancestors, page),
         Middleware(Gate, bounds, mail, sentences.__getitem__, turned_away),
         Middleware(
             Uploads,
