@@ -18,7 +18,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 OWN = {"viz_core", "attention_atlas", "asking", "hosting", "ui", "pages"}
 FRAMING = "viz_core/figures/framing.py"
 IN_A_NOTEBOOK = {"viz_core/view/widget.py", "viz_core/view/drawn.py"}  # imported where the extra is installed
-BROUGHT_ALONG = {"app": {"starlette", "anyio"}, "serve": {"starlette", "anyio"}}  # by streamlit
+BROUGHT_ALONG = {"app": {"starlette", "anyio", "uvicorn", "protobuf"}, "serve": {"starlette", "anyio"}}  # by streamlit
 
 
 def requirements(extra: str | None) -> list[Requirement]:
