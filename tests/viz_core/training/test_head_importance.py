@@ -16,7 +16,7 @@ from tests.conftest import TINY
 from viz_core.pretrained import Translator, load
 from viz_core.pretrained.bleu import bleu_of, bleu_statistics, corpus_bleu
 from viz_core.pretrained.bootstrap import paired_bootstrap, percentage_right
-from viz_core.pretrained.checkpoint import CheckpointError
+from viz_core.pretrained.card import CheckpointError
 from viz_core.pretrained.decoding import greedy_search
 from viz_core.pretrained.head_importance import IMPORTANCE, MEANS, read_importance, read_means
 from viz_core.trace import Trace, gate, intervene, mean
