@@ -1,4 +1,4 @@
-"""How much memory there is, a process holds, and a call needed at its peak. Linux tells most; elsewhere None."""
+"""What memory there is, a process holds and a call needed at its peak, and a server's time. Linux tells most."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import ctypes
 import subprocess
 from pathlib import Path
 
+import psutil
 import torch
 
 MB = 1e6
@@ -29,6 +30,29 @@ def resident(pid: int) -> float:
     """Bytes of main memory that a process holds."""
     answer = subprocess.run(["ps", "-o", "rss=", "-p", str(pid)], capture_output=True, text=True, check=True)
     return 1024.0 * int(answer.stdout)
+
+
+class Tree:
+    """A server and its workers.
+
+    Raises:
+        psutil.NoSuchProcess: where there is no such process.
+    """
+
+    def __init__(self, pid: int) -> None:
+        self._process = psutil.Process(pid)
+
+    def _all(self) -> list[psutil.Process]:
+        return [self._process, *self._process.children(recursive=True)]
+
+    def memory(self) -> float:
+        """Bytes of main memory that they hold; what they share counts for each."""
+        return float(sum(process.memory_info().rss for process in self._all()))
+
+    def cpu_seconds(self) -> float:
+        """Seconds of processor time that those alive have used."""
+        times = [process.cpu_times() for process in self._all()]
+        return float(sum(time.user + time.system for time in times))
 
 
 class Peak:
