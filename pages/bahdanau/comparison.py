@@ -8,7 +8,7 @@ from pages.bahdanau import figures
 from pages.bahdanau.models import ATTENTION, PLAIN, TRANSFORMER, cards_there
 from ui.chapter import Chapter
 from ui.controls import escape
-from ui.models import translation
+from ui.models import translation, translator
 from ui.translation import Request
 from viz_core.lessons.bahdanau.length_bins import bleu_gaps, keeps_rising
 from viz_core.lessons.bahdanau.training_compared import Trained, meet
@@ -69,6 +69,17 @@ def how_far_trained(chapter: Chapter) -> None:
         for side, bleu, done in zip(("attention", "plain"), met.bleu, met.done, strict=True):
             values |= {side: f"{bleu:.1f}", f"{side}_done": f"{done:.0%}"}
         chapter.finding("met", met.bleu[0] > met.bleu[1], **values)
+
+
+def how_well_aligned(chapter: Chapter) -> None:
+    """Whether the map pairs words as people do, as measured for the model on sentences aligned by hand."""
+    measured = translator(ATTENTION).card.training.get("alignments")
+    if measured:
+        (written,), (read,) = measured["written"][0], measured["read"][0]
+        values = {"pairs": measured["pairs"]}
+        rates = {"written": written, "read": read, "diagonal": measured["diagonal"]}
+        values |= {name: f"{rate:.1%}" for name, rate in rates.items()}
+        chapter.finding("aligned", written < measured["diagonal"], **values)
 
 
 def by_length(chapter: Chapter) -> None:

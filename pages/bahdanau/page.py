@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from pages.bahdanau.comparison import by_length, how_far_trained, how_trained, side_by_side
+from pages.bahdanau.comparison import by_length, how_far_trained, how_trained, how_well_aligned, side_by_side
 from pages.bahdanau.models import ATTENTION, PLAIN
 from pages.bahdanau.stepping import step_through
 from ui.chapter import Chapter
@@ -30,6 +30,7 @@ chapter.heading("map")
 groups = translation_maps(ATTENTION, request.text, request.beam, current_language())
 recipe = sentence(ATTENTION, request.text, request.beam).recipe
 view = chapter.attention_view(groups, aligning_head(groups), recipe=recipe)
+how_well_aligned(chapter)
 
 chapter.heading("worth")
 chapter.text("worth")

@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from pages.transformer.aligners import which_head_aligns
 from pages.transformer.encoder import inside_the_encoder
 from pages.transformer.mask import causal_mask
 from pages.transformer.training import parameters, training
@@ -38,8 +39,9 @@ second, inputs = ask_second(chapter, MODEL, request)
 groups = translation_maps(MODEL, request.text, request.beam, current_language())
 recipe = sentence(MODEL, request.text, request.beam).recipe
 view = chapter.attention_view(groups, aligning_head(groups), second=second, inputs=inputs, recipe=recipe)
-
 model = translator(MODEL)
+which_head_aligns(chapter, model)
+
 residuals = ask(sentence(MODEL, request.text, request.beam), translation_residuals)
 with chapter.claims():
     chapter.claim("rows", residuals["rows"], ROUNDING, heads=sum(call.num_heads for call in result.trace))

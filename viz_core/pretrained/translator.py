@@ -13,6 +13,7 @@ from tokenizers import Tokenizer
 from torch import Tensor
 
 import viz_core
+from viz_core.maps.alignments import HeadErrors
 from viz_core.maps.words import word_numbers
 from viz_core.models.encoder_decoder import EncoderDecoder, share_embeddings
 from viz_core.models.seq2seq import Seq2SeqAttentionDecoder, Seq2SeqDecoder, Seq2SeqEncoder
@@ -60,6 +61,7 @@ class Translation:
     source_words: tuple[int, ...]  # the number of the word that each source token is a piece of
     target_words: tuple[int, ...]
     decoder_words: tuple[int, ...]
+    alignment_errors: HeadErrors = ()  # as in its model's training.json; or none
 
     def __repr__(self) -> str:
         """The text, and how much there is to look at, in a line."""
@@ -88,6 +90,15 @@ class Translator:
     def special(self) -> SpecialTokens:
         """The ids of padding, beginning and end."""
         return special_tokens(self.tokenizer)
+
+    @property
+    def alignment_errors(self) -> HeadErrors:
+        """Alignment error rates of the cross-attention heads, where they were measured."""
+        measured = self.card.training.get("alignments")
+        if not measured:
+            return ()
+        layers = zip(measured["written"], measured["read"], strict=True)
+        return tuple(tuple(zip(written, read, strict=True)) for written, read in layers)
 
     def encode(self, text: str) -> list[int]:
         """Token ids of a cleaned text, with eos at the end.
@@ -193,6 +204,7 @@ class Translator:
             source_words=self.word_numbers(source_ids),
             target_words=self.word_numbers(target_ids),
             decoder_words=self.word_numbers(decoder_ids),
+            alignment_errors=self.alignment_errors,
         )
 
     def word_numbers(self, ids: Sequence[int]) -> tuple[int, ...]:

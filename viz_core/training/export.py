@@ -13,10 +13,13 @@ from tokenizers import Tokenizer
 
 from viz_core.models.encoder_decoder import EncoderDecoder
 from viz_core.pretrained.bleu import corpus_bleu
+from viz_core.pretrained.checkpoint import read_card
 from viz_core.pretrained.decoding import beam_search, greedy_search
+from viz_core.pretrained.translator import read_translator
 from viz_core.runtime.device import describe_device
 from viz_core.training.evaluation import bleu_by_length, translate_all
 from viz_core.training.files import settings_table, ship_weights, write_json
+from viz_core.training.measure import record_alignments
 from viz_core.training.progress import format_seconds
 from viz_core.training.sentence_pairs import ARCHIVE_URL, LICENCE, SOURCE, Split, group_references
 from viz_core.training.translation import Recipe, State
@@ -82,6 +85,7 @@ def export_translator(
     write_json(out / "config.json", published)
     card = translation_card(name, title, description, published, training, split)
     (out / "card.md").write_text(card, encoding="utf-8")
+    record_alignments(read_translator(read_card(out), out, device), out)
     print(json.dumps(scores), flush=True)
     return scores
 

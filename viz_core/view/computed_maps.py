@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from viz_core.maps.fingerprints import measure_layer
+from viz_core.maps.fingerprints import Patches, measure_layer
 from viz_core.maps.measures import combine_heads
 from viz_core.maps.words import merge_words
 from viz_core.runtime.interruption import may_end
@@ -43,6 +43,7 @@ class ComputedMaps:
         on_itself: whether queries and keys are places of one sequence.
         separators: keys that separate or end.
         thumbnail_size: pixels on a side of a thumbnail, at most.
+        patches: where the tokens lie on a picture; None for text.
     """
 
     calls: tuple[AttentionCall, ...]
@@ -52,6 +53,7 @@ class ComputedMaps:
     on_itself: bool = False
     separators: tuple[int, ...] = ()
     thumbnail_size: int = 64
+    patches: Patches | None = None
 
     def picture(self, layer: int) -> LayerPicture:
         """A layer's thumbnails and fingerprints, in blocks, never the whole maps at once."""
@@ -60,6 +62,7 @@ class ComputedMaps:
             self.row,
             on_itself=self.on_itself,
             separators=self.separators,
+            patches=self.patches,
             size=self.thumbnail_size,
         )
         return LayerPicture(in_bytes(measured.overview), measured.fingerprints)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 import secrets
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 from jaxtyping import UInt8
 
+from viz_core.maps.alignments import HeadErrors
+from viz_core.maps.fingerprints import Patches
 from viz_core.trace import AttentionCall
 from viz_core.view.computed_maps import ComputedMaps, is_sent_whole
 from viz_core.view.map_source import LayerPicture, MapSource
@@ -64,6 +66,7 @@ class MapGroup:
             None where every token is a word.
         key_words: the same for keys.
         source: what answers for the maps; unless given, they are worked out from `calls`.
+        errors: the alignment error rates of the heads, where they were measured for the model.
         seen: the picture the tokens are patches of, so that attention can lie over it; None for text.
 
     Raises:
@@ -81,6 +84,7 @@ class MapGroup:
     row: int = 0
     query_words: tuple[int, ...] | None = None
     key_words: tuple[int, ...] | None = None
+    errors: HeadErrors = ()
     seen: MapPicture | None = field(default=None, compare=False, repr=False)
     source: MapSource | None = field(default=None, compare=False, repr=False)
     stamp: str = field(default_factory=lambda: secrets.token_hex(8), init=False, compare=False)
@@ -155,13 +159,21 @@ class MapGroup:
             self.on_itself,
             self.separators,
             self.thumbnail_size,
+            None if self.seen is None else Patches(self.seen.grid, self.seen.num_special),
         )
 
     def picture(self, layer: int) -> LayerPicture:
         """A layer as the grid shows it; asked for once and kept."""
         if layer not in self._pictures:
-            self._pictures[layer] = self.maps.picture(layer)
+            picture = self.maps.picture(layer)
+            self._pictures[layer] = self._with_errors(picture, layer) if self.errors else picture
         return self._pictures[layer]
+
+    def _with_errors(self, picture: LayerPicture, layer: int) -> LayerPicture:
+        """With what is known of how its heads align."""
+        prints = zip(picture.fingerprints, self.errors[layer], strict=True)
+        known = tuple(replace(own, written=1 - written, read=1 - read) for own, (written, read) in prints)
+        return replace(picture, fingerprints=known)
 
     def has_picture(self, layer: int) -> bool:
         """Whether the picture of this layer costs nothing any more."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from jaxtyping import Float
 from torch import Tensor
 
+from viz_core.maps.alignments import best_aligner
 from viz_core.pretrained import Translation
 from viz_core.view.map_group import MapGroup
 from viz_core.view.state import ViewState
@@ -40,20 +41,34 @@ def translation_groups(translation: Translation, labels: Mapping[str, str]) -> t
         for name, (stack, kind, *_) in sides.items()
     }
     return tuple(
-        MapGroup(name, labels[name], rows, columns, *tokens, calls[name], query_words=words[0], key_words=words[1])
+        MapGroup(
+            name,
+            labels[name],
+            rows,
+            columns,
+            *tokens,
+            calls[name],
+            query_words=words[0],
+            key_words=words[1],
+            errors=translation.alignment_errors if name == "cross" else (),
+        )
         for name, (_, _, rows, columns, tokens, words) in sides.items()
         if calls[name]  # a recurrent model attends from decoder to encoder alone
     )
 
 
 def aligning_head(groups: tuple[MapGroup, ...]) -> ViewState:
-    """The cross-attention head of the last layer whose queries tell most about its keys: the one to open first.
+    """The cross-attention head to open first: the one that aligns the words it writes with the fewest errors.
 
-    Earlier layers still look at what was written last; the last one looks at what is being written.
+    Where that was not measured, the one of the last layer whose queries tell most about its keys: earlier layers still
+    look at what was written last.
     """
     cross = next(group for group in groups if group.id == "cross")
+    if cross.errors:
+        _, layer, head = best_aligner(cross.errors, "written")
+        return ViewState(cross.id, layer, head)
     last = len(cross.calls) - 1
-    information = [head.alignment or 0.0 for head in cross.picture(last).fingerprints]
+    information = [head.information or 0.0 for head in cross.picture(last).fingerprints]
     return ViewState(cross.id, last, information.index(max(information)))
 
 

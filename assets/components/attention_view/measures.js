@@ -19,7 +19,8 @@ export const printOf = (view, layer, head) => pictureOf(view, 0, view.state.grou
 function mostOf(view, name) {
   const { query_tokens: queries, key_tokens: keys } = openGroup(view);
   if (name === "entropy") return Math.log2(Math.max(2, keys.length));
-  if (name === "alignment") return Math.log2(Math.max(2, Math.min(queries.length, keys.length)));
+  if (name === "distance") return Math.hypot(...openGroup(view).seen.grid);
+  if (name === "information") return Math.log2(Math.max(2, Math.min(queries.length, keys.length)));
   return 1;
 }
 
@@ -59,13 +60,20 @@ export function readFilter(view, text) {
 export const filterNames = (view) => [
   ["layer", "layer", view.words.text("layer")],
   ["head", "head", view.words.text("head")],
-  ...measuresOf(view).map((name) => [name, name, view.words.text(`measure_${name}`)]),
+  ...measuresOf(view).map((name) => [name, name, measureWord(view, "measure", name)]),
 ];
+
+/** A word about a measure, "measure" its name or "about" what it says; of a picture its own where it has one. */
+export function measureWord(view, kind, name) {
+  const own = `${kind}_${name}_picture`;
+  return view.words.text(openGroup(view).seen && view.words.has(own) ? own : `${kind}_${name}`);
+}
 
 /** The number of a measure with its unit. */
 function writeMeasure(view, name, value) {
   const number = view.words.number(value);
-  return name === "entropy" || name === "alignment" ? view.words.text("bits", { value: number }) : number;
+  const unit = { entropy: "bits", information: "bits", distance: "patches_far" }[name];
+  return unit ? view.words.text(unit, { value: number }) : number;
 }
 
 /** All measures of a head as lines of text, for a title. */
@@ -73,7 +81,7 @@ export function printText(view, layer, head) {
   const print = printOf(view, layer, head);
   if (!print) return "";
   return measuresOf(view)
-    .map((name) => `${view.words.text(`measure_${name}`)}: ${writeMeasure(view, name, print[name])}`)
+    .map((name) => `${measureWord(view, "measure", name)}: ${writeMeasure(view, name, print[name])}`)
     .join("\n");
 }
 
@@ -90,10 +98,10 @@ export function renderPrint(view) {
   const others = allHeads(openGroup(view)).map(([l, h]) => printOf(view, l, h)).filter(Boolean);
   prints.replaceChildren(
     ...measuresOf(view).map((name) => {
-      const line = element("div", "print", { title: view.words.text(`about_${name}`) });
+      const line = element("div", "print", { title: measureWord(view, "about", name) });
       line.dataset.measure = name;
       const label = element("dt", "");
-      label.textContent = view.words.text(`measure_${name}`);
+      label.textContent = measureWord(view, "measure", name);
       const bar = element("span", "amount");
       bar.style.setProperty("--amount", Math.min(1, print[name] / mostOf(view, name)));
       const value = element("dd", "");

@@ -3,7 +3,7 @@
 import { element } from "../shared/elements.js";
 import { hasPieces } from "./axis.js";
 import { exportAs } from "./export.js";
-import { measuresOf } from "./measures.js";
+import { measuresOf, measureWord } from "./measures.js";
 import { letGo, setLook } from "./moves.js";
 import { chosenHeads, comparedWith, headName, onPicture, PATIENCE } from "./state.js";
 import { allHeads, openGroup } from "./store.js";
@@ -74,7 +74,7 @@ export function renderTools(view) {
   const { parts, words, state, store } = view;
   const { look } = state;
   writeLabels(view);
-  const measures = measuresOf(view).map((name) => [name, words.text(`measure_${name}`)]);
+  const measures = measuresOf(view).map((name) => [name, measureWord(view, "measure", name)]);
   selectLook(view, parts.sort, "sort", [["layer", words.text("sort_layer")], ...measures]);
   if (measures.length) parts.filter.placeholder = words.text("filter_hint", { name: measures[measures.length - 1][1] });
   if (parts.filter !== parts.filter.getRootNode().activeElement) parts.filter.value = look.filter;

@@ -49,9 +49,11 @@ def test_fingerprints_are_read_on_hover(live: LiveView, cross: MapGroup) -> None
     live.head(1, 2).hover()
     print_ = cross.picture(1).fingerprints[2]
     expect(live.part("printName")).to_have_text("Layer 2, head 3")
-    line = live.page.locator("[data-measure=alignment]")
-    expect(line.locator("dd")).to_have_text(f"{print_.alignment:.2f} bits")
-    above = sum(other.alignment > print_.alignment for layer in range(2) for other in cross.picture(layer).fingerprints)
+    line = live.page.locator("[data-measure=information]")
+    expect(line.locator("dd")).to_have_text(f"{print_.information:.2f} bits")
+    above = sum(
+        other.information > print_.information for layer in range(2) for other in cross.picture(layer).fingerprints
+    )
     expect(line.locator(".rank")).to_have_text(f"{above + 1} of 6")
     expect(live.page.locator("[data-measure]")).to_have_count(4)  # no diagonal between two sequences
 

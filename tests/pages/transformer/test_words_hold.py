@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import pairwise
 
+import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests.pages.reading import drawn, finding, number, one_line, stands
+from viz_core.pretrained import load
 
 OpenPage = Callable[..., AppTest]
 
@@ -27,13 +29,30 @@ def test_of_lengths_through_the_encoder(open_page: OpenPage, text: str) -> None:
     assert number(app, "with its position a token is") == pytest.approx(main[2], abs=0.06)
 
 
-def test_of_scores_by_length(open_page: OpenPage) -> None:
+def test_of_scores_by_length_and_of_heads_that_align(open_page: OpenPage) -> None:
+    """A head that looks at the source of the word just read was said to pair the words."""
     app = open_page("transformer", **{"t-text": "Go.", "t-section": "How it was trained"})
     stands(app)
     bars = drawn(app, "length")[0]["y"]
     harder = finding(app, "The longer the sentence, the lower the score", "does not fall from each bin to the next")
     assert harder == all(longer < shorter for shorter, longer in pairwise(bars))
     assert f"{bars[0]:.0f} " in one_line(app)
+    measured = load("transformer-en-fr").card.training["alignments"]
+    best = {}
+    for reading in ("written", "read"):
+        rates = np.array(measured[reading])
+        layer, head = np.unravel_index(rates.argmin(), rates.shape)
+        best[reading] = (int(layer) + 1, int(head) + 1, f"{rates.min():.1%}")
+    two = finding(app, "does so for the word that a row has just **read**", "is the best at both")
+    assert two == (best["written"][:2] != best["read"][:2])
+    assert (
+        "layer {}, head {} pairs the word that a row **writes** with its source best, with an alignment error rate of {}".format(
+            *best["written"]
+        )
+        in one_line(app)
+    )
+    assert "layer {}, head {} does so for the word that a row has just **read**".format(*best["read"]) in one_line(app)
+    assert f"by their place alone errs by {measured['diagonal']:.1%}" in one_line(app)
 
 
 def test_of_parameters(open_page: OpenPage) -> None:

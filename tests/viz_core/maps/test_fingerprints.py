@@ -5,7 +5,8 @@ import math
 import pytest
 import torch
 
-from viz_core.maps.fingerprints import measure_layer
+from viz_core.maps.distance import mean_attention_distance
+from viz_core.maps.fingerprints import Patches, measure_layer
 from viz_core.maps.measures import (
     attention_entropy,
     combine_heads,
@@ -45,13 +46,13 @@ def test_each_pattern_shows_in_its_own_measure() -> None:
     assert [print_.first for print_ in prints] == pytest.approx([1 / n, 1 / n, 1 / n, 1, 1 / n])
     assert [print_.separator for print_ in prints] == pytest.approx([1 / n, 1 / n, 1 / n, 0, 1 / n])
     assert [print_.entropy for print_ in prints] == pytest.approx([0, 0, 0, 0, math.log2(n)], abs=1e-6)
-    assert all(print_.alignment is None for print_ in prints)
+    assert all(print_.information is None for print_ in prints)
 
 
-def test_alignment_is_what_a_query_tells_of_its_key() -> None:
+def test_information_is_what_a_query_tells_of_its_key() -> None:
     aligned, blind = torch.eye(4), torch.tensor([[1.0, 0, 0, 0]] * 4)
     prints = measure_layer(call_of(torch.stack([aligned, blind])), on_itself=False).fingerprints
-    assert [print_.alignment for print_ in prints] == pytest.approx([2.0, 0.0], abs=1e-6)
+    assert [print_.information for print_ in prints] == pytest.approx([2.0, 0.0], abs=1e-6)
     assert prints[0].diagonal is None
     assert prints[0].previous is None
     assert prints[0].separator is None
@@ -79,15 +80,41 @@ def test_blocks_measure_what_whole_maps_do(
     if square:
         torch.testing.assert_close(column("diagonal"), diagonal_mass(weights))
     else:
-        torch.testing.assert_close(column("alignment"), query_information(weights), atol=1e-5, rtol=1e-4)
+        torch.testing.assert_close(column("information"), query_information(weights), atol=1e-5, rtol=1e-4)
     if square and queries > 1:
         torch.testing.assert_close(column("previous"), offset_mass(weights, -1))
         torch.testing.assert_close(column("next"), offset_mass(weights, 1))
 
 
+@pytest.mark.parametrize("block", [1, 2**9, 2**18])
+@pytest.mark.parametrize("special", [0, 1, 3])
+def test_heads_over_a_picture_are_measured_by_how_far_they_look(
+    block: int, special: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("viz_core.maps.fingerprints._BLOCK_WEIGHTS", block)
+    tokens = special + 4 * 5
+    call = random_call(tokens, tokens)
+    prints = measure_layer(call, patches=Patches((4, 5), special)).fingerprints
+    expected = mean_attention_distance(call.weights()[0], (4, 5), (1, 1), special)
+    assert [print_.distance for print_ in prints] == pytest.approx(expected.tolist(), abs=1e-5)
+    assert all(print_.previous is print_.next is None for print_ in prints)  # rows of patches are no line
+    assert all((print_.first is None) == (special == 0) for print_ in prints)
+
+
+def test_a_patch_that_looks_at_no_patch_has_no_distance() -> None:
+    weights = torch.zeros(2, 5, 5)
+    weights[0, :, 0] = 1  # everyone looks at the class token
+    weights[1, 1:, 0] = 1
+    weights[1, 1] = torch.tensor([0.5, 0, 0, 0, 0.5])  # one patch looks at the far corner
+    prints = measure_layer(call_of(weights), patches=Patches((2, 2), 1)).fingerprints
+    assert [print_.distance for print_ in prints] == pytest.approx([0, math.sqrt(2)])
+
+
 def test_what_cannot_be_measured_is_refused() -> None:
     with pytest.raises(ValueError, match="as many queries as keys, got 3 and 2"):
         measure_layer(random_call(3, 2))
+    with pytest.raises(ValueError, match="1 special tokens and 2 x 2 patches, a side of 5"):
+        measure_layer(random_call(4, 4), patches=Patches((2, 2), 1))
 
 
 def test_offsets_key_mass_and_combinations_by_hand() -> None:

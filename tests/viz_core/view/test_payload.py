@@ -137,7 +137,7 @@ def test_fingerprints_come_with_their_picture(view):
     sent = parts["picture 0 cross 1"]["measures"]
     for numbers, print_ in zip(sent, view.groups[1].picture(1).fingerprints, strict=True):
         assert numbers["entropy"] == pytest.approx(print_.entropy, abs=1e-6)
-        assert numbers["alignment"] == pytest.approx(print_.alignment, abs=1e-6)
+        assert numbers["information"] == pytest.approx(print_.information, abs=1e-6)
         assert numbers["diagonal"] is None
 
 
