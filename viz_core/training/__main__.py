@@ -1,6 +1,7 @@
 """Train a shipped model, or repeat a run of the book: python -m viz_core.training NAME --data DIR --out DIR.
 
 What the heads of one that ships are worth: python -m viz_core.training head-importance NAME --data DIR.
+How well they align words: python -m viz_core.training alignments NAME.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ from functools import partial
 from pathlib import Path
 
 from viz_core.runtime.device import best_device, describe_device
-from viz_core.training import book, classifiers, head_importance, translators
+from viz_core.training import alignments, book, classifiers, head_importance, translators
 
+MEASURES = {"head-importance": head_importance.main, "alignments": alignments.main}
 RECIPES = {
     **{name: partial(translators.train, name) for name in translators.DESIGNS},
     **{name: partial(classifiers.train, name) for name in classifiers.DESIGNS},
@@ -22,8 +24,8 @@ RECIPES = {
 def main(arguments: list[str] | None = None) -> int:
     """Train what the command line names; 0 if that went well, 1 if it could not be done, with the reason on stderr."""
     given = sys.argv[1:] if arguments is None else arguments
-    if given[:1] == ["head-importance"]:
-        return head_importance.main(given[1:])
+    if given and given[0] in MEASURES:
+        return MEASURES[given[0]](given[1:])
     parser = argparse.ArgumentParser(prog="python -m viz_core.training", description=__doc__)
     parser.add_argument("name", choices=sorted({*RECIPES, *book.RUNS}), help="the model to train")
     parser.add_argument("--data", type=Path, required=True, help="folder with the data; fetched into it where lacking")

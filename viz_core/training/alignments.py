@@ -1,18 +1,47 @@
-"""How well each head of cross-attention aligns words, held against sentence pairs that were aligned by hand."""
+"""How well each head of cross-attention aligns words: python -m viz_core.training alignments NAME.
+
+Held against sentence pairs that were aligned by hand, none of which was trained on. Written into training.json beside
+the checkpoint, and as a section of the card.
+"""
 
 from __future__ import annotations
 
+import argparse
+import sys
 from bisect import bisect_right
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, get_args
 
 import torch
 from tokenizers import Encoding
 
 from viz_core.maps.alignments import Pairs, Reading, aligned_pairs, alignment, alignment_error_rate
-from viz_core.pretrained import Translator
+from viz_core.pretrained import CHECKPOINTS, Translator, load_translator
 from viz_core.pretrained.aligned_samples import AlignedPair, aligned_samples
-from viz_core.trace import record
+from viz_core.trace import record as record_attention
+from viz_core.training.files import record
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure what the command line names; 0 if that went well, 1 if it could not be done, and stderr says why."""
+    parser = argparse.ArgumentParser(prog="python -m viz_core.training alignments", description=__doc__)
+    parser.add_argument("name", help="the model, a translator with attention")
+    parser.add_argument("--checkpoints", type=Path, default=CHECKPOINTS, help="folder in which the model's folder lies")
+    chosen = parser.parse_args(arguments)
+    try:
+        record_alignments(load_translator(chosen.name, folder=chosen.checkpoints), chosen.checkpoints / chosen.name)
+    except (ValueError, OSError) as error:
+        print(f"cannot measure the alignments of {chosen.name}: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def record_alignments(translator: Translator, folder: Path) -> None:
+    """Measure, and write what was found beside the checkpoint; nothing where there is no attention."""
+    measured = measure_alignments(translator)
+    if measured is not None:
+        record(folder, "alignments", measured, alignment_section(measured))
 
 
 def measure_alignments(translator: Translator) -> dict[str, Any] | None:
@@ -75,7 +104,7 @@ def _found(translator: Translator, sample: AlignedPair) -> dict[tuple[Reading, i
     source, target = (translator.tokenizer.encode(text) for text in (sample.english, sample.french))
     end = translator.special.eos
     inputs = translator.teacher_forced([*source.ids, end], [*target.ids, end])
-    with record() as trace:
+    with record_attention() as trace:
         translator.model(*inputs)
     source_words = word_of_each_token(source, sample.english_spans)
     target_words = word_of_each_token(target, sample.french_spans)

@@ -13,13 +13,13 @@ from tokenizers import Tokenizer
 
 from viz_core.models.encoder_decoder import EncoderDecoder
 from viz_core.pretrained.bleu import corpus_bleu
-from viz_core.pretrained.checkpoint import read_card
+from viz_core.pretrained.card import read_card
 from viz_core.pretrained.decoding import beam_search, greedy_search
 from viz_core.pretrained.translator import read_translator
 from viz_core.runtime.device import describe_device
+from viz_core.training.alignments import record_alignments
 from viz_core.training.evaluation import bleu_by_length, translate_all
 from viz_core.training.files import settings_table, ship_weights, write_json
-from viz_core.training.measure import record_alignments
 from viz_core.training.progress import format_seconds
 from viz_core.training.sentence_pairs import ARCHIVE_URL, LICENCE, SOURCE, Split, group_references
 from viz_core.training.translation import Recipe, State

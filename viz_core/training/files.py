@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,18 @@ def ship_weights(model: nn.Module, path: Path) -> str:
 def write_json(path: Path, content: dict[str, Any]) -> None:
     """Readable JSON, in the order given."""
     path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def record(folder: Path, name: str, measured: dict[str, Any], section: str) -> None:
+    """Put what was measured of a checkpoint into its training.json under this name, and a section into its card.
+
+    The section, which begins with its heading, takes the place of an older one, or stands before "## Data".
+    """
+    path, card = folder / "training.json", folder / "card.md"
+    write_json(path, json.loads(path.read_text(encoding="utf-8")) | {name: measured})
+    heading = re.escape(section.splitlines()[0])
+    text = re.sub(rf"^{heading}\n.*?(?=^## )", "", card.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    card.write_text(text.replace("## Data\n", f"{section}\n## Data\n", 1), encoding="utf-8")
 
 
 def settings_table(*settings: dict[str, Any]) -> str:

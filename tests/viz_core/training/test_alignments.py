@@ -10,8 +10,8 @@ import pytest
 
 from viz_core.pretrained import CHECKPOINTS, load, load_translator
 from viz_core.pretrained.aligned_samples import AlignedPair, aligned_samples
+from viz_core.training.__main__ import main
 from viz_core.training.alignments import measure_alignments, word_of_each_token
-from viz_core.training.measure import main
 from viz_core.view.translation import aligning_head, translation_groups
 from viz_core.view.words import group_labels
 
@@ -67,10 +67,10 @@ def test_the_command_writes_beside_the_model(tmp_path: Path, capsys: pytest.Capt
     card = (folder / "card.md").read_text(encoding="utf-8")
     told = before.pop("alignments")
     (folder / "training.json").write_text(json.dumps(before), encoding="utf-8")
-    assert main(["bahdanau-en-fr", "--folder", str(tmp_path)]) == 0
+    assert main(["alignments", "bahdanau-en-fr", "--checkpoints", str(tmp_path)]) == 0
     after = json.loads((folder / "training.json").read_text(encoding="utf-8"))
     assert after.pop("alignments").keys() == told.keys()
     assert after == before
     assert (folder / "card.md").read_text(encoding="utf-8").count("## Alignment\n") == card.count("## Alignment\n") == 1
-    assert main(["nobody", "--folder", str(tmp_path)]) == 1
-    assert "cannot measure nobody: There is no model 'nobody'" in capsys.readouterr().err
+    assert main(["alignments", "nobody", "--checkpoints", str(tmp_path)]) == 1
+    assert "cannot measure the alignments of nobody: There is no model 'nobody'" in capsys.readouterr().err
