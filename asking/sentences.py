@@ -9,6 +9,7 @@ from typing import Self
 from asking.model_spec import ModelSpec
 from asking.request import Request
 from viz_core.pretrained import TextError, Translation, Translator
+from viz_core.trace import intervene, switched_off
 from viz_core.view.map_group import MapGroup
 from viz_core.view.runnable import Recipe
 from viz_core.view.translation import translation_groups
@@ -16,15 +17,17 @@ from viz_core.view.translation import translation_groups
 
 @dataclass(frozen=True)
 class SentenceRequest(Request[Translator, Translation]):
-    """What is translated, and the width of the beam."""
+    """What is translated, the width of the beam, and the heads that are switched off, each a site and a number."""
 
     model: ModelSpec[Translator]
     text: str
     beam: int = 1
+    off: tuple[tuple[str, int], ...] = ()
     in_batches = True
 
     def run(self, model: Translator) -> Translation:
-        return model.translate(self.text, beam=self.beam)
+        with intervene(switched_off(self.off)):
+            return model.translate(self.text, beam=self.beam)
 
     @classmethod
     def run_all(cls, model: Translator, requests: Sequence[Self]) -> list[Translation | Exception]:
@@ -36,10 +39,14 @@ class SentenceRequest(Request[Translator, Translation]):
                 sources[one] = model.encode(one.text)
             except TextError as error:
                 found[one] = error
-        for beam in {one.beam for one in sources}:
-            those = [one for one in sources if one.beam == beam]
-            made = model.translate_ids([sources[one] for one in those], beam=beam)
-            found.update(zip(those, made, strict=True))
+        for beam, off in {(one.beam, one.off) for one in sources}:
+            those = [one for one in sources if (one.beam, one.off) == (beam, off)]
+            try:
+                with intervene(switched_off(off)):
+                    made = model.translate_ids([sources[one] for one in those], beam=beam)
+                found.update(zip(those, made, strict=True))
+            except ValueError as error:  # there is no such head
+                found.update(dict.fromkeys(those, error))
         return [found[one] for one in requests]
 
     def groups(self, run: Translation, labels: Mapping[str, str]) -> tuple[MapGroup, ...]:
@@ -48,4 +55,11 @@ class SentenceRequest(Request[Translator, Translation]):
     def recipe(self) -> Recipe:
         """How a notebook translates it."""
         beam = "" if self.beam == 1 else f", beam={self.beam}"
-        return self.model.recipe().then(f"run = model.translate({self.text!r}{beam})\nprint(run.text)")
+        call = f"run = model.translate({self.text!r}{beam})"
+        if self.off:
+            edits = ", ".join(
+                f"{site!r}: off({', '.join(str(head) for other, head in self.off if other == site)})"
+                for site in dict.fromkeys(site for site, _ in self.off)
+            )
+            call = f"from viz_core.trace import intervene, off\n\nwith intervene({{{edits}}}):\n    {call}"
+        return self.model.recipe().then(f"{call}\nprint(run.text)")

@@ -185,6 +185,7 @@ SOFTMAX = {
     "viz_core/hub/passes.py": "probabilities of labels",
     "viz_core/hub/vision.py": "probabilities of classes",
     "viz_core/pretrained/classifier.py": "probabilities of classes",
+    "viz_core/lessons/transformer/lens.py": "probabilities of words",
     "viz_core/lessons/bahdanau/decoder_steps.py": "probabilities of words; the additive formula, pair by pair",
     "viz_core/lessons/scoring_functions/mask_recipes.py": "other ways to mask, some of them wrong",
     "viz_core/lessons/scoring_functions/scaling.py": "random scores without queries and keys",

@@ -19,6 +19,8 @@ from ui.words import load_words
 from viz_core.pretrained import Translation, Translator
 from viz_core.view.map_group import MapGroup
 
+HeadsOff = tuple[tuple[str, int], ...]  # of each head its site and its number
+
 
 @once
 def registry() -> ModelRegistry:
@@ -100,16 +102,16 @@ def translator_if_any(name: str) -> Translator | None:
         return None
 
 
-def sentence(name: str, text: str, beam: int = 1) -> SentenceRequest:
-    """A text for a shipped translator."""
-    return SentenceRequest(ShippedTranslator(name), text, beam)
+def sentence(name: str, text: str, beam: int = 1, off: HeadsOff = ()) -> SentenceRequest:
+    """A text for a shipped translator, some of whose heads may be off."""
+    return SentenceRequest(ShippedTranslator(name), text, beam, off)
 
 
-def translation(name: str, text: str, beam: int) -> Translation:
+def translation(name: str, text: str, beam: int, off: HeadsOff = ()) -> Translation:
     """A translation with its trace."""
-    return run(sentence(name, text, beam), "translation", "translating")
+    return run(sentence(name, text, beam, off), "translation", "translating")
 
 
-def translation_maps(name: str, text: str, beam: int, language: str) -> tuple[MapGroup, ...]:
+def translation_maps(name: str, text: str, beam: int, language: str, off: HeadsOff = ()) -> tuple[MapGroup, ...]:
     """The maps of a translation as an attention view shows them."""
-    return map_groups(sentence(name, text, beam), "translation", language)
+    return map_groups(sentence(name, text, beam, off), "translation", language)

@@ -4,6 +4,8 @@ import streamlit as st
 
 from pages.transformer.aligners import which_head_aligns
 from pages.transformer.encoder import inside_the_encoder
+from pages.transformer.heads_off import ask_heads_off, maps_without, show_without, switches
+from pages.transformer.lens import lens
 from pages.transformer.mask import causal_mask
 from pages.transformer.training import parameters, training
 from ui.chapter import Chapter
@@ -35,11 +37,17 @@ if result is None:
     st.stop()
 show_result(request, result)
 
+model = translator(MODEL)
+off = ask_heads_off(chapter, model)
+if off:
+    show_without(chapter, MODEL, request, result, off)
 second, inputs = ask_second(chapter, MODEL, request)
+if off and not second:
+    second, inputs = maps_without(MODEL, request, off)
 groups = translation_maps(MODEL, request.text, request.beam, current_language())
 recipe = sentence(MODEL, request.text, request.beam).recipe
 view = chapter.attention_view(groups, aligning_head(groups), second=second, inputs=inputs, recipe=recipe)
-model = translator(MODEL)
+switches(chapter, model, view, off)
 which_head_aligns(chapter, model)
 
 residuals = ask(sentence(MODEL, request.text, request.beam), translation_residuals)
@@ -50,6 +58,7 @@ with chapter.claims():
     chapter.claim("cache", residuals["cache"], LOGIT_ROUNDING)
 
 chapter.tabs(
+    lens=lambda: lens(chapter, MODEL, request, result),
     inside=lambda: inside_the_encoder(chapter, MODEL, request, result),
     mask=lambda: causal_mask(chapter, result, view),
     training=lambda: training(chapter, model),

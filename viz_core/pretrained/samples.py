@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 
 from viz_core.runtime.assets import ASSETS
 
 _SENTENCES = ASSETS / "samples" / "sentences.json"
+_HELD_OUT = ASSETS / "samples" / "held-out.json"
 
 
 @dataclass(frozen=True)
@@ -21,7 +24,17 @@ class Sample:
 
 def sentences() -> tuple[Sample, ...]:
     """The book's four sentences first, then longer ones."""
-    content = json.loads(_SENTENCES.read_text(encoding="utf-8"))
+    return _read(_SENTENCES)
+
+
+@cache
+def held_out() -> tuple[Sample, ...]:
+    """200 sentences of the translators' test split, drawn by their hashes, with all references."""
+    return _read(_HELD_OUT)
+
+
+def _read(path: Path) -> tuple[Sample, ...]:
+    content = json.loads(path.read_text(encoding="utf-8"))
     return tuple(Sample(s["id"], s["english"], tuple(s["references"])) for s in content["sentences"])
 
 

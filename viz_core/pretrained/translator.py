@@ -54,6 +54,7 @@ class Translation:
     source_ids: tuple[int, ...]
     target_ids: tuple[int, ...]
     log_probability: float  # natural logarithm of p(target | source)
+    log_probabilities: tuple[float, ...]  # of each target token, given those before it: the terms of that sum
     cache_error: float  # max |logits of the recorded pass - logits of the cached steps that wrote it|
     num_unknown: int  # source tokens the vocabulary does not have
     complete: bool  # False where max_new_tokens cut it short
@@ -143,6 +144,18 @@ class Translator:
         return self.translate_ids([self.encode(text) for text in texts], max_new_tokens, beam)
 
     @torch.inference_mode()
+    def translate_texts(self, texts: Sequence[str]) -> list[str]:
+        """The greedy translations of many texts, as texts alone: nothing is recorded, all are decoded as one batch.
+
+        Raises:
+            TextError: if one of the texts cannot be translated.
+        """
+        sources = [self.encode(text) for text in texts]
+        limits = _limits(sources, MAX_NEW_TOKENS)
+        found = self._search(sources, max(limits), 1, []) if sources else []
+        return [self.tokenizer.decode(ids[:limit]) for ids, limit in zip(found, limits, strict=True)]
+
+    @torch.inference_mode()
     def translate_ids(
         self, sources: Sequence[list[int]], max_new_tokens: int = MAX_NEW_TOKENS, beam: int = 1
     ) -> list[Translation]:
@@ -155,7 +168,7 @@ class Translator:
             raise ValueError(f"max_new_tokens: expected 1 to {MAX_NEW_TOKENS}, got {max_new_tokens}")
         if not 1 <= beam <= 16:
             raise ValueError(f"beam: expected 1 to 16, got {beam}")
-        limits = [min(max_new_tokens, 2 * len(ids) + 20) for ids in sources]
+        limits = _limits(sources, max_new_tokens)
         logits: list[Logits] = []
         if beam > 1:  # its last step depends on the limit, so each by itself
             targets = [self._search([ids], limit, beam, logits)[0] for ids, limit in zip(sources, limits, strict=True)]
@@ -188,7 +201,7 @@ class Translator:
         decoder_ids = target[0].tolist()
         with record() as trace:
             logits = self.model(source, target, valid_lens)
-        log_p = logits[0].float().log_softmax(dim=-1)
+        log_p = logits[0].float().log_softmax(dim=-1)[range(len(target_ids)), target_ids]
         return Translation(
             text=self.tokenizer.decode(target_ids),
             source_tokens=self.readable_tokens(source_ids),
@@ -196,7 +209,8 @@ class Translator:
             decoder_tokens=self.readable_tokens(decoder_ids),
             source_ids=tuple(source_ids),
             target_ids=tuple(target_ids),
-            log_probability=float(log_p[range(len(target_ids)), target_ids].sum()),
+            log_probability=float(log_p.sum()),
+            log_probabilities=tuple(log_p.tolist()),
             cache_error=float((logits[0] - cached[: len(target_ids)]).abs().max()),
             num_unknown=source_ids.count(token_id(self.tokenizer, UNK)),
             complete=target_ids[-1] == self.special.eos,
@@ -214,6 +228,11 @@ class Translator:
     def readable_tokens(self, ids: Sequence[int]) -> tuple[str, ...]:
         """Each token as people read it."""
         return tuple(readable(self.tokenizer.id_to_token(i) or UNK) for i in ids)
+
+
+def _limits(sources: Sequence[list[int]], most: int) -> list[int]:
+    """How many tokens each translation may have."""
+    return [min(most, 2 * len(ids) + 20) for ids in sources]
 
 
 def read_translator(card: ModelCard, folder: Path, device: torch.device) -> Translator:

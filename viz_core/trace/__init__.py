@@ -4,7 +4,7 @@ from viz_core.trace.attend import attend
 from viz_core.trace.call import AttentionCall
 from viz_core.trace.files import load_trace, save_trace
 from viz_core.trace.intervening import intervene
-from viz_core.trace.interventions import Edit, gate, knock_out, mean, off, pattern, sharpen, uniform
+from viz_core.trace.interventions import Edit, gate, knock_out, mean, off, pattern, sharpen, switched_off, uniform
 from viz_core.trace.patching import head_outputs, mean_outputs, patch
 from viz_core.trace.recording import Trace, record, record_weights, unrecorded
 from viz_core.trace.sites import find_sites, name_site, name_sites, site_of
@@ -36,6 +36,7 @@ __all__ = [
     "save_trace",
     "sharpen",
     "site_of",
+    "switched_off",
     "uniform",
     "unrecorded",
 ]

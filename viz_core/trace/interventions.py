@@ -60,6 +60,18 @@ def off(*heads: int) -> Edit:
     return _Off(heads)
 
 
+def switched_off(heads: Iterable[tuple[str, int]]) -> dict[str, Edit]:
+    """For `intervene`: these heads off, each a site and a number.
+
+    Raises:
+        ValueError: if a number is below 0.
+    """
+    sites: dict[str, list[int]] = {}
+    for site, head in heads:
+        sites.setdefault(site, []).append(head)
+    return {site: off(*those) for site, those in sites.items()}
+
+
 def gate(heads: Heads, factor: float | Tensor) -> Edit:
     """What heads write, times a factor: xi_h Att_h (Michel 2019, equation 1); maps stay what they are.
 

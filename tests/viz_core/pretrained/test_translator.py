@@ -171,3 +171,19 @@ def test_max_new_tokens_has_a_range(translator: Translator, count: int) -> None:
 def test_beam_has_a_range(translator: Translator, beam: int) -> None:
     with pytest.raises(ValueError, match=f"beam: expected 1 to 16, got {beam}"):
         translator.translate("Go.", beam=beam)
+
+
+def test_texts_alone_are_those_of_the_recorded_translations(translator: Translator) -> None:
+    texts = ["Go.", "The cat is on the bed.", "I like coffee."]
+    assert translator.translate_texts(texts) == [one.text for one in translator.translate_all(texts)]
+    assert translator.translate_texts([]) == []
+
+
+def test_log_probabilities_are_the_terms_of_their_sum(translator: Translator) -> None:
+    result = translator.translate("The cat is on the bed.", max_new_tokens=6)
+    assert len(result.log_probabilities) == len(result.target_ids)
+    assert sum(result.log_probabilities) == pytest.approx(result.log_probability, abs=1e-4)
+    source, target, valid_lens = translator.teacher_forced(result.source_ids, result.target_ids)
+    log_p = translator.model(source, target, valid_lens)[0].log_softmax(dim=-1)
+    expected = [float(log_p[i, token]) for i, token in enumerate(result.target_ids)]
+    assert list(result.log_probabilities) == pytest.approx(expected, abs=1e-5)

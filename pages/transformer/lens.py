@@ -1,0 +1,107 @@
+"""The prediction followed through the decoder's layers, and the logit of a word split among heads and layers."""
+
+from __future__ import annotations
+
+import numpy as np
+import plotly.graph_objects as go
+import streamlit as st
+
+from pages.transformer.figures import Labels
+from ui.chapter import Chapter
+from ui.controls import escape
+from ui.models import ask, sentence
+from ui.translation import Request
+from viz_core.figures.style import SIGNED_SCALE, WEIGHTS_SCALE, escape_labels, lay_out
+from viz_core.lessons.transformer.lens import Lens, Split, split_of_the_logits, through_the_layers
+from viz_core.pretrained import Translation
+
+_ROUNDING = 1e-4
+
+
+def lens(chapter: Chapter, name: str, request: Request, result: Translation) -> None:
+    """What each layer would have said, and who moved the logit of the word that was said."""
+    labels = chapter.words.group("figure")
+    asked = sentence(name, request.text, request.beam)
+    seen, split = ask(asked, through_the_layers), ask(asked, split_of_the_logits)
+    chapter.text("lens")
+    first = [next(i for i, row in enumerate(seen.tokens) if row[j] == t) for j, t in enumerate(result.target_tokens)]
+    early = sum(layer < len(seen.tokens) - 1 for layer in first)
+    chapter.figure("lens", _lens_figure(seen, result, labels), steps=len(result.target_tokens), early=early)
+    chapter.text("split")
+    steps = [f"{i + 1} · {token}" for i, token in enumerate(result.target_tokens)]
+    step = steps.index(chapter.controls.select("word", steps, steps[0]))
+    chapter.figure(
+        "split",
+        _split_figure(split, step, labels),
+        word=escape(steps[step]),
+        logit=f"{split.logits[step]:.2f}",
+        part=_strongest(split, step, labels),
+    )
+    with st.container(horizontal=True, key="claims-lens"):
+        chapter.claim("lens", seen.residual, _ROUNDING)
+        chapter.claim("split", split.residual, _ROUNDING)
+
+
+def _lens_figure(seen: Lens, result: Translation, labels: Labels) -> go.Figure:
+    """A row a layer, a column a step: the likeliest token in each cell, coloured by how likely it is."""
+    rows = [labels["input"], *(f"{labels['layer']} {i}" for i in range(1, len(seen.tokens)))]
+    columns = list(range(len(result.target_tokens)))
+    figure = go.Figure(
+        go.Heatmap(
+            z=seen.probabilities.astype(np.float32),
+            y=rows,
+            x=columns,
+            text=[escape_labels(list(row)) for row in seen.tokens],
+            texttemplate="%{text}",
+            customdata=seen.written.astype(np.float32),
+            zmin=0,
+            zmax=1,
+            xgap=1,
+            ygap=1,
+            colorscale=WEIGHTS_SCALE,
+            hovertemplate=f"%{{text}}: %{{z:.3f}}<br>{labels['said']}: %{{customdata:.3f}}<extra></extra>",
+            colorbar={"title": labels["probability"], "thickness": 12},
+        )
+    )
+    ticks = {"tickmode": "array", "tickvals": columns, "ticktext": escape_labels(list(result.target_tokens))}
+    return lay_out(
+        figure,
+        labels["said"],
+        labels["read-after"],
+        height=120 + 44 * len(rows),
+        xaxis={**ticks, "tickangle": -45},
+        yaxis={"autorange": "reversed"},
+    )
+
+
+def _split_figure(split: Split, step: int, labels: Labels) -> go.Figure:
+    """What each part adds to the logit, a bar a part, coloured by sign."""
+    parts, names = split.parts[:, step].astype(np.float32), _names(split, labels)
+    limit = float(np.abs(parts).max())
+    figure = go.Figure(
+        go.Bar(
+            x=names,
+            y=parts,
+            marker={"color": parts, "colorscale": SIGNED_SCALE, "cmin": -limit, "cmax": limit},
+            hovertemplate="%{x}: %{y:+.3f}<extra></extra>",
+        )
+    )
+    return lay_out(figure, labels["part"], labels["added"], height=420, xaxis={"tickangle": -60})
+
+
+def _strongest(split: Split, step: int, labels: Labels) -> str:
+    """What adds most, biases apart."""
+    parts = [
+        -np.inf if name[0] == "constant" else part for name, part in zip(split.names, split.parts[:, step], strict=True)
+    ]
+    return _names(split, labels)[int(np.argmax(parts))]
+
+
+def _names(split: Split, labels: Labels) -> list[str]:
+    """ "2 · cross-attention 5": layer, kind and head, from 1; what has no layer by its kind alone."""
+    kinds = {"constant": "biases", "embedding": "input", "self": "decoder.self", "cross": "decoder.cross", "ffn": "ffn"}
+    found = []
+    for kind, layer, head in split.names:
+        place = "" if layer is None else f"{layer + 1} · "
+        found.append(f"{place}{labels[kinds[kind]]}{'' if head is None else f' {head + 1}'}")
+    return found

@@ -1,0 +1,69 @@
+"""Heads switched off on the Transformer page: by link and by button, both translations, their score, the lens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from tests.pages.reading import badges, drawn, finding, number, stands, texts
+from viz_core.pretrained import Translator, load_translator
+from viz_core.pretrained.bleu import corpus_bleu
+from viz_core.pretrained.samples import held_out
+from viz_core.trace import intervene, off
+
+OpenPage = Callable[..., AppTest]
+TEXT = "The black cat is sleeping on my bed."
+
+
+@pytest.fixture(scope="module")
+def translator() -> Translator:
+    return load_translator("transformer-en-fr")
+
+
+def test_a_link_with_heads_off_shows_both_translations_and_their_scores(
+    open_page: OpenPage, translator: Translator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("pages.transformer.heads_off", "viz_core.lessons.transformer.heads_off"):
+        monkeypatch.setattr(f"{module}.held_out", lambda: held_out()[:30])
+    names = [f"cross-{layer}.{head}" for layer in (2, 3) for head in range(1, 9)]
+    app = open_page("transformer", **{"t-text": TEXT, "t-without": names, "t-section": "Through the layers"})
+    stands(app)
+    edits = {"decoder.1.cross": off(*range(8)), "decoder.2.cross": off(*range(8))}
+    with intervene(edits):
+        without = translator.translate(TEXT)
+    plain = translator.translate(TEXT)
+    assert without.text != plain.text
+    assert number(app, "With all heads** · log-probability") == pytest.approx(plain.log_probability, abs=0.01)
+    assert f"log-probability {without.log_probability:.2f}" in texts(app)
+    assert ":orange-background[" in texts(app)
+    assert not finding(app, "Not a word changes", "Words that only one")
+
+    assert badges(app)["the parts add up to the logit"]
+    assert badges(app)["the last row is the model's own output"]
+    bars = drawn(app, "split")[0]
+    assert len(bars["y"]) == 2 + 3 * 17
+    assert drawn(app, "lens")[0]["text"][-1][:-1] == list(plain.target_tokens[:-1])
+
+    app.button(key="t-held-out-go").click().run()
+    with intervene(edits):
+        found = translator.translate_texts([sample.english for sample in held_out()[:30]])
+    score = corpus_bleu(found, [sample.references for sample in held_out()[:30]])
+    assert f"**{score:.1f}** without" in texts(app)
+    assert finding(app, "The interval does not hold 0", "The interval holds 0")
+
+
+def test_the_open_head_is_switched_by_a_button_and_all_are_on_again(open_page: OpenPage) -> None:
+    app = open_page("transformer", **{"t-text": "Go.", "head": "decoder-self.0.4"})
+    assert app.button(key="t-do-all-on").disabled
+    app.button(key="t-do-head-off").click().run()
+    assert app.multiselect(key="t-without").value == ["decoder-1.5"]
+    assert "**Without decoder-1.5**" in texts(app)
+    app.button(key="t-do-head-on").click().run()
+    assert app.multiselect(key="t-without").value == []
+    app.button(key="t-do-only-this").click().run()
+    assert app.multiselect(key="t-without").value == [f"decoder-1.{head}" for head in (1, 2, 3, 4, 6, 7, 8)]
+    app.button(key="t-do-all-on").click().run()
+    assert app.multiselect(key="t-without").value == []
+    stands(app)
