@@ -1,0 +1,182 @@
+"""Tasks with a rule that a reader can state, generated exactly and without end.
+
+Every example is a row of tokens, some of which the rule decides: those are to be predicted, and nothing else is. All
+numbers come from the generator that is given, so the same generator gives the same examples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Bool, Int
+from torch import Generator, Tensor
+
+Rows = Int[Tensor, "count n"]
+
+DIGITS = tuple("0123456789")
+LETTERS = tuple("abcdefghijklmnopqrstuvwxyz")
+EQUALS, PLUS, OPEN, CLOSE, YES, NO = "=", "+", "(", ")", "yes", "no"
+MODULUS = 113
+"""The prime of Nanda 2023."""
+TRAINED_SHARE = 0.3
+"""Of all pairs, in modular addition: the rest are for testing (Nanda 2023)."""
+
+
+class Examples(NamedTuple):
+    """Rows of token ids, and which of these tokens the rule decides."""
+
+    tokens: Int[Tensor, "count n"]
+    decided: Bool[Tensor, "count n"]
+
+
+@dataclass(frozen=True)
+class Task:
+    """One rule.
+
+    Attributes:
+        name: as in the address and in files.
+        tokens: what each id stands for.
+        shortest: the least length it can be asked for.
+        in_order: each token is decided by those before it, so that it must be written from left to right.
+        make: (generator, count, length, held_out) -> examples. What is held out is never trained on; where examples
+            are without end there is nothing to hold out.
+        finite: whether there are so few examples that they can be learned by heart.
+    """
+
+    name: str
+    tokens: tuple[str, ...]
+    shortest: int
+    make: Callable[[Generator, int, int, bool], Examples]
+    in_order: bool = False
+    finite: bool = False
+
+    def draw(self, generator: Generator, count: int, length: int, held_out: bool = False) -> Examples:
+        """So many examples of this length: letters to copy, pairs to look up, digits to add.
+
+        Raises:
+            ValueError: if there shall be none, or the length is below the shortest.
+        """
+        if count < 1 or length < self.shortest:
+            raise ValueError(f"{self.name}: expected a length from {self.shortest} on, got {count} of length {length}")
+        return self.make(generator, count, length, held_out)
+
+    def ids(self, *tokens: str) -> list[int]:
+        """The ids of these tokens."""
+        return [self.tokens.index(token) for token in tokens]
+
+
+def _draw(generator: Generator, count: int, length: int, high: int) -> Rows:
+    return torch.randint(high, (count, length), generator=generator)
+
+
+def _answered(prompt: Int[Tensor, "count asked"], sign: int, answer: Int[Tensor, "count answered"]) -> Examples:
+    """prompt = answer, of which the answer is decided."""
+    middle = torch.full((len(prompt), 1), sign)
+    tokens = torch.cat([prompt, middle, answer], dim=1)
+    decided = torch.zeros_like(tokens, dtype=torch.bool)
+    decided[:, prompt.shape[1] + 1 :] = True
+    return Examples(tokens, decided)
+
+
+def _of_letters(rule: Callable[[Rows], Rows]) -> Callable[[Generator, int, int, bool], Examples]:
+    """letters = the same letters by a rule."""
+
+    def make(generator: Generator, count: int, length: int, _held_out: bool) -> Examples:
+        prompt = _draw(generator, count, length, len(LETTERS))
+        return _answered(prompt, len(LETTERS), rule(prompt))
+
+    return make
+
+
+def _repeat(generator: Generator, count: int, length: int, _held_out: bool) -> Examples:
+    """A random run, said again and again to twice its length; each row begins again at a place of its own.
+
+    If all began again at the same place, one layer that looks a fixed number of tokens back would do (Olsson 2022
+    repeats a random run of 25 tokens: what is learned from it has to find the last time, wherever that was).
+    """
+    runs = _draw(generator, count, length, len(LETTERS))
+    periods = torch.randint((length + 1) // 2, length + 1, (count, 1), generator=generator)
+    places = torch.arange(2 * length).expand(count, -1)
+    return Examples(runs.gather(1, places % periods), places >= periods)
+
+
+def _look_up(generator: Generator, count: int, length: int, _held_out: bool) -> Examples:
+    """Pairs of a letter and a digit, no letter twice; then one of the letters, whose digit is to be said."""
+    keys = torch.rand(count, len(LETTERS), generator=generator).argsort(dim=1)[:, :length]
+    values = _draw(generator, count, length, len(DIGITS)) + len(LETTERS)
+    pairs = torch.stack([keys, values], dim=2).flatten(1)
+    asked = torch.randint(length, (count, 1), generator=generator)
+    prompt = torch.cat([pairs, keys.gather(1, asked)], dim=1)
+    return _answered(prompt, len(LETTERS) + len(DIGITS), values.gather(1, asked))
+
+
+def _add(generator: Generator, count: int, length: int, _held_out: bool) -> Examples:
+    """Two numbers of so many digits and their sum, all written from the ones up, so that a carry is known in time."""
+    one, other = (_draw(generator, count, length, len(DIGITS)) for _ in range(2))
+    carry = torch.zeros(count, dtype=torch.long)
+    columns = []
+    for place in range(length):
+        column = one[:, place] + other[:, place] + carry
+        columns.append(column % 10)
+        carry = column // 10
+    plus = torch.full((count, 1), len(DIGITS))
+    return _answered(torch.cat([one, plus, other], dim=1), len(DIGITS) + 1, torch.stack([*columns, carry], dim=1))
+
+
+def _brackets(generator: Generator, count: int, length: int, _held_out: bool) -> Examples:
+    """So many pairs of brackets and whether each closes one that was opened: as often yes as no.
+
+    Half of the rows are balanced, drawn by the cycle lemma: of the turns of n openings and n + 1 closings exactly one
+    is a balanced row and one more closing (Dvoretzky & Motzkin 1947), so each is as likely as any. The other half have
+    as many of each in any order that is not balanced.
+    """
+    opened = torch.rand(count, 2 * length + 1, generator=generator).argsort(dim=1) < length
+    lowest = _depth(opened).argmin(dim=1, keepdim=True)  # the first time: from there on it never falls as low
+    balanced = opened.gather(1, (torch.arange(2 * length) + lowest + 1) % (2 * length + 1))
+    mixed = torch.rand(count, 2 * length, generator=generator).argsort(dim=1) < length
+    by_chance = _depth(mixed).amin(dim=1, keepdim=True) >= 0
+    broken = torch.where(by_chance, mixed.roll(1, dims=1), mixed)  # its last closing first
+    good = torch.rand(count, 1, generator=generator) < 0.5
+    rows = torch.where(good, balanced, broken)
+    return _answered((~rows).long(), 2, torch.where(good, 3, 4))
+
+
+def _depth(opened: Bool[Tensor, "count n"]) -> Int[Tensor, "count n"]:
+    """How many brackets are open after each."""
+    return torch.where(opened, 1, -1).cumsum(dim=1)
+
+
+def _modular(generator: Generator, count: int, _length: int, held_out: bool) -> Examples:
+    """a, b and (a + b) mod p, for the pairs that are trained on or for the others."""
+    trained = int(TRAINED_SHARE * MODULUS**2)
+    pairs = _pairs()[trained:] if held_out else _pairs()[:trained]
+    chosen = pairs[torch.randint(len(pairs), (count,), generator=generator)]
+    prompt = torch.stack([chosen // MODULUS, chosen % MODULUS], dim=1)
+    return _answered(prompt, MODULUS, prompt.sum(dim=1, keepdim=True) % MODULUS)
+
+
+@lru_cache(maxsize=1)
+def _pairs() -> Int[Tensor, " pairs"]:
+    """All pairs as a p + b, in an order that is always the same."""
+    return torch.randperm(MODULUS**2, generator=torch.Generator().manual_seed(0))
+
+
+_WORDS = (*LETTERS, EQUALS)
+TASKS = {
+    task.name: task
+    for task in (
+        Task("copy", _WORDS, 1, _of_letters(lambda letters: letters)),
+        Task("reverse", _WORDS, 1, _of_letters(lambda letters: letters.flip(1))),
+        Task("sort", _WORDS, 1, _of_letters(lambda letters: letters.sort(dim=1).values)),
+        Task("repeat", LETTERS, 2, _repeat, in_order=True),
+        Task("look-up", (*LETTERS, *DIGITS, EQUALS), 1, _look_up),
+        Task("add", (*DIGITS, PLUS, EQUALS), 1, _add),
+        Task("brackets", (OPEN, CLOSE, EQUALS, YES, NO), 1, _brackets),
+        Task("modular-addition", (*map(str, range(MODULUS)), EQUALS), 1, _modular, finite=True),
+    )
+}
+"""Each task by its name."""

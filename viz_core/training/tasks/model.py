@@ -1,0 +1,150 @@
+"""A small Transformer for a task, of the library's own layers, with any way to tell where a token stands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from viz_core.attention import MultiHeadAttention
+from viz_core.models import AddNorm, PositionWiseFFN
+from viz_core.positional import (
+    ALiBi,
+    LearnedPositionalEmbedding,
+    PositionalEncoding,
+    PositionScheme,
+    RelativePositionEmbedding1d,
+    Rotary,
+    T5RelativeBias,
+)
+from viz_core.trace import name_sites
+
+MAX_LENGTH = 512
+"""Tokens of a row; learned tables have as many rows."""
+_REACH = 16  # tokens: farther ones share a vector (Shaw 2018, section 3.2)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How large a model is, and of what kind.
+
+    Attributes:
+        num_layers: 1 to 4.
+        num_heads: 1 to 8; they divide the width.
+        num_hiddens: 32 to 256.
+        positions: one of POSITIONS.
+        norm_first: whether norms come before the layers (Xiong 2020).
+        feed_forward: whether a feed-forward net, four times as wide, follows each attention.
+        causal: whether a token sees only those before it, as a decoder does.
+
+    Raises:
+        ValueError: if one of them is out of its range.
+    """
+
+    num_layers: int = 2
+    num_heads: int = 4
+    num_hiddens: int = 64
+    positions: str = "rotary"
+    norm_first: bool = True
+    feed_forward: bool = True
+    causal: bool = True
+
+    def __post_init__(self) -> None:
+        ranges = {"num_layers": (1, 4), "num_heads": (1, 8), "num_hiddens": (32, 256)}
+        for name, (low, high) in ranges.items():
+            if not low <= getattr(self, name) <= high:
+                raise ValueError(f"{name}: expected {low} to {high}, got {getattr(self, name)}")
+        if self.num_hiddens % self.num_heads:
+            raise ValueError(f"num_heads: expected a divisor of {self.num_hiddens}, got {self.num_heads}")
+        if self.positions not in POSITIONS:
+            raise ValueError(f"positions: expected one of {', '.join(POSITIONS)}, got {self.positions!r}")
+
+
+@dataclass(frozen=True)
+class _Positions:
+    """Where positions enter: what is added to the embeddings, and what each attention is given."""
+
+    added: Callable[[int], nn.Module] | None = None  # of the width
+    within: Callable[[Shape], PositionScheme] = lambda _: PositionScheme()
+
+
+def _relative(shape: Shape) -> PositionScheme:
+    return RelativePositionEmbedding1d(
+        MAX_LENGTH, shape.num_hiddens // shape.num_heads, shape.num_heads, max_distance=16
+    )
+
+
+POSITIONS: dict[str, _Positions] = {
+    "none": _Positions(),
+    "sinusoidal": _Positions(added=lambda width: PositionalEncoding(width, 0.0, MAX_LENGTH)),
+    "learned": _Positions(added=lambda width: LearnedPositionalEmbedding(MAX_LENGTH, width)),
+    "relative": _Positions(within=_relative),
+    "rotary": _Positions(within=lambda _: Rotary()),
+    "alibi": _Positions(within=lambda _: ALiBi()),
+    "t5": _Positions(within=lambda shape: T5RelativeBias(shape.num_heads, bidirectional=not shape.causal)),
+}
+"""Every way to tell where a token stands that can enter a layer, by its name."""
+
+
+class TaskLayer(nn.Module):
+    """Self-attention, and a feed-forward net if there is one, each with its residual connection and norm."""
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__()
+        width = shape.num_hiddens
+        scheme = POSITIONS[shape.positions].within(shape)
+        self.attention = MultiHeadAttention(width, shape.num_heads, 0.0, positions=scheme)
+        self.addnorm1 = AddNorm(width, 0.0, shape.norm_first)
+        self.ffn = PositionWiseFFN(4 * width, width) if shape.feed_forward else None
+        self.addnorm2 = AddNorm(width, 0.0, shape.norm_first) if shape.feed_forward else None
+
+    def forward(self, X: Float[Tensor, "batch n d"], causal: bool) -> Float[Tensor, "batch n d"]:
+        """Y = X + attention(LN(X)), then Y + ffn(LN(Y)); the norms outside where they come after."""
+        Z = self.addnorm1.branch(X)
+        Y = self.addnorm1(X, self.attention(Z, Z, Z, causal=causal))
+        if self.ffn is None or self.addnorm2 is None:
+            return Y
+        return self.addnorm2(Y, self.ffn(self.addnorm2.branch(Y)))
+
+
+class TaskTransformer(nn.Module):
+    """Embeddings, layers, and scores of every token: "decoder.i.self" or "encoder.i.self" are its sites.
+
+    Args:
+        vocab_size: tokens of the task; one more id stands for what is to be found out.
+    """
+
+    def __init__(self, vocab_size: int, shape: Shape) -> None:
+        super().__init__()
+        self.shape = shape
+        self.unknown = vocab_size
+        self.embedding = nn.Embedding(vocab_size + 1, shape.num_hiddens)
+        added = POSITIONS[shape.positions].added
+        self.positions = nn.Identity() if added is None else added(shape.num_hiddens)
+        self.blks = nn.ModuleList(TaskLayer(shape) for _ in range(shape.num_layers))
+        self.norm = nn.LayerNorm(shape.num_hiddens) if shape.norm_first else nn.Identity()
+        self.head = nn.Linear(shape.num_hiddens, vocab_size)
+        name_sites(self, "decoder" if shape.causal else "encoder")
+
+    def forward(self, tokens: Int[Tensor, "batch n"]) -> Float[Tensor, "batch n vocab"]:
+        """Scores of the next token at each place where it is causal, of the token at this place where it is not."""
+        X = self.positions(self.embedding(tokens))
+        for layer in self.blks:
+            X = layer(X, self.shape.causal)
+        return self.head(self.norm(X))
+
+    def predictions(
+        self, tokens: Int[Tensor, "batch n"], decided: Tensor
+    ) -> tuple[Float[Tensor, "decided vocab"], Int[Tensor, " decided"]]:
+        """Scores for each token that the rule decides, and these tokens.
+
+        A causal model reads the row and is asked for the token after each; another reads the row with what it shall
+        find out blanked, all at once.
+        """
+        if self.shape.causal:
+            return self(tokens[:, :-1])[decided[:, 1:]], tokens[:, 1:][decided[:, 1:]]
+        blanked = torch.where(decided, self.unknown, tokens)
+        return self(blanked)[decided], tokens[decided]
