@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from PIL import Image
@@ -14,6 +14,7 @@ from viz_core.hub.errors import HubError
 from viz_core.hub.positions import Positions
 from viz_core.hub.run import HubRun, NextWord
 from viz_core.hub.writing import GREEDY, Sampling
+from viz_core.runtime.provenance import Provenance
 
 DEFAULT_NEW_TOKENS = {"decoder": 20, "encoder-decoder": 64}
 
@@ -76,11 +77,17 @@ class HubModel:
         budget = DEFAULT_NEW_TOKENS.get(kind, 0) if max_new_tokens is None else max_new_tokens
         with self.engine.serial, torch.inference_mode():
             if image is not None:
-                return passes.look_at_picture(self.engine, image)
-            if kind == "encoder":
-                return passes.read_text(self.engine, text or "", text_pair, max_tokens)
-            way = passes.continue_text if kind == "decoder" else passes.translate_text
-            return way(self.engine, text or "", target, budget, sampling, max_tokens, max_seconds)
+                found = passes.look_at_picture(self.engine, image)
+            elif kind == "encoder":
+                found = passes.read_text(self.engine, text or "", text_pair, max_tokens)
+            else:
+                way = passes.continue_text if kind == "decoder" else passes.translate_text
+                found = way(self.engine, text or "", target, budget, sampling, max_tokens, max_seconds)
+        return replace(found, made=self.made_of(" / ".join(part for part in (text, text_pair, target) if part)))
+
+    def made_of(self, text: str = "") -> Provenance:
+        """What a file says of a run of this model on a text."""
+        return Provenance(self.card.name, self.card.revision, text)
 
     def next_words(
         self, run: HubRun, position: int = -1, count: int = 10, temperature: float = 1.0

@@ -11,6 +11,7 @@ from torch import Tensor
 
 import viz_core
 from viz_core.hub.reading import Token
+from viz_core.runtime.provenance import UNKNOWN, Provenance
 from viz_core.trace import AttentionCall, Trace
 
 
@@ -71,6 +72,7 @@ class HubRun:
         grid: rows and columns of patches; None for text.
         image: the picture as the model saw it; None for text.
         trace: every attention call.
+        made: by which model, of which text.
     """
 
     tokens: tuple[Token, ...]
@@ -84,6 +86,7 @@ class HubRun:
     labels: tuple[Label, ...] = ()
     grid: tuple[int, int] | None = None
     image: Image.Image | None = None
+    made: Provenance = UNKNOWN
 
     def __repr__(self) -> str:
         """What was read and what came out, in a line."""

@@ -97,7 +97,8 @@ class HubVision:
             chances = run.output.softmax(dim=-1)
             order = chances.argsort(descending=True, stable=True).tolist()
             probabilities = {labels[i]: float(chances[i]) for i in order}
-        return Classification(next(iter(probabilities), ""), probabilities, run.grid, run.trace, prepared)
+        label = next(iter(probabilities), "")
+        return Classification(label, probabilities, run.grid, run.trace, prepared, self.hub.made_of())
 
     @torch.inference_mode()
     def predict(

@@ -27,6 +27,11 @@ class ModelCard:
         repr=False
     )  # curves, scores by length, time and device, as the training script wrote them
 
+    @property
+    def revision(self) -> str:
+        """How the checksum of the weights begins; "" where none was published."""
+        return str(self.config.get("sha256", ""))[:12]
+
 
 def read_card(folder: Path) -> ModelCard:
     """The card of the model in `folder`.

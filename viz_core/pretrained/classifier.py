@@ -18,6 +18,7 @@ from viz_core.models.patch_grid import interpolate_positions
 from viz_core.models.vit import ViT
 from viz_core.pretrained.card import CheckpointError, ModelCard
 from viz_core.pretrained.checkpoint import load_weights
+from viz_core.runtime.provenance import UNKNOWN, Provenance
 from viz_core.trace import Trace, record
 
 
@@ -34,6 +35,7 @@ class Classification:
     grid: tuple[int, int]
     trace: Trace
     prepared: Prepared  # what the model really saw, and what was done to the picture for it
+    made: Provenance = UNKNOWN  # by which model
 
     def __repr__(self) -> str:
         """What is on the picture, and how much there is to look at, in a line."""
@@ -117,7 +119,9 @@ class ImageClassifier:
         chances = logits[0].float().softmax(dim=-1).cpu()
         order = chances.argsort(descending=True, stable=True).tolist()
         probabilities = {self.labels[i]: float(chances[i]) for i in order}
-        return Classification(self.labels[order[0]], probabilities, self.model.patch_embedding.grid(X), trace, prepared)
+        made = Provenance(self.card.name, self.card.revision)
+        grid = self.model.patch_embedding.grid(X)
+        return Classification(self.labels[order[0]], probabilities, grid, trace, prepared, made)
 
     def relevance(self, prepared: Prepared, label: str) -> Float[Tensor, "tokens tokens"]:
         """Gradient-weighted relevance of each token (columns) to each (rows, the class token's first) for this label.

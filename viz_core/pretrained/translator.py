@@ -23,6 +23,7 @@ from viz_core.pretrained.card import CheckpointError, ModelCard, read_bytes
 from viz_core.pretrained.checkpoint import load_weights
 from viz_core.pretrained.decoding import Logits, beam_search, greedy_search
 from viz_core.pretrained.tokenization import UNK, SpecialTokens, clean, readable, special_tokens, token_id
+from viz_core.runtime.provenance import UNKNOWN, Provenance
 from viz_core.trace import Trace, record
 
 TRANSLATION_ARCHITECTURES = {
@@ -63,6 +64,7 @@ class Translation:
     target_words: tuple[int, ...]
     decoder_words: tuple[int, ...]
     alignment_errors: HeadErrors = ()  # as in its model's training.json; or none
+    made: Provenance = UNKNOWN  # by which model, of which text
 
     def __repr__(self) -> str:
         """The text, and how much there is to look at, in a line."""
@@ -219,6 +221,7 @@ class Translator:
             target_words=self.word_numbers(target_ids),
             decoder_words=self.word_numbers(decoder_ids),
             alignment_errors=self.alignment_errors,
+            made=Provenance(self.card.name, self.card.revision, self.tokenizer.decode(source_ids)),
         )
 
     def word_numbers(self, ids: Sequence[int]) -> tuple[int, ...]:

@@ -17,13 +17,16 @@ from viz_core.maps.words import merge_words
 from viz_core.runtime.interruption import may_end
 from viz_core.trace import AttentionCall
 from viz_core.view.map_source import LayerPicture, Part, PartError, in_bytes
-from viz_core.view.requests import MapRequest, TileRequest, TokenRequest, WeightsRequest
+from viz_core.view.requests import MapRequest, RowsRequest, TileRequest, TokenRequest, WeightsRequest
 
 TILE = 64
 """Cells on a side of a tile."""
 
 EXACT_TOKENS = 512
 """With more tokens than this on a side, a map is sent in tiles."""
+
+STRIP_WEIGHTS = 2**20
+"""So many weights of a map, 4 MB, are sent exactly in one answer."""
 
 # So many weights are computed at a time, over all heads: 2**22 float32 are 16 MB.
 _BLOCK_WEIGHTS = 2**22
@@ -130,6 +133,8 @@ class ComputedMaps:
                 cells = self._tile(request, strips)
                 pooled = (request.down, request.across) != (0, 0)
                 return Part("root", in_bytes(cells).numpy()) if pooled else _exact_part(cells)
+            case RowsRequest():
+                return _exact_part(self._rows(request))
 
     def _token(self, request: TokenRequest) -> Float[Tensor, "heads tokens"]:
         queries, keys = self.size()
@@ -152,6 +157,16 @@ class ComputedMaps:
             rows = range(start, min(start + (TILE << down), size[0]))
             strips[key] = self.cells(wanted, rows, range(size[1]), (1 << down, 1 << across))
         return strips[key][:, request.column * TILE : (request.column + 1) * TILE]
+
+    def _rows(self, request: RowsRequest) -> Float[Tensor, "rows columns"]:
+        size = self.size(request.map.words)
+        rows = range(request.row, request.row + request.height)
+        columns = range(request.column, request.column + request.width)
+        if not rows or not columns or rows.stop > size[0] or columns.stop > size[1]:
+            raise PartError(f"rows: expected some of a map of {size[0]} x {size[1]}, got {request}")
+        if len(rows) * len(columns) > STRIP_WEIGHTS:
+            raise PartError(f"rows: expected at most {STRIP_WEIGHTS:,} weights, got {len(rows) * len(columns):,}")
+        return self.cells(request.map, rows, columns)
 
     def _exact(self, wanted: MapRequest, rows: range, columns: range) -> Float[Tensor, "rows columns"]:
         """The combined map in these rows and columns, of tokens or of whole words."""

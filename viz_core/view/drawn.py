@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
+import textwrap
+import warnings
+from collections.abc import Callable
 from pathlib import Path
 
 import matplotlib
-from matplotlib.colors import LogNorm, Normalize, PowerNorm
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import FuncNorm, LogNorm, Normalize, PowerNorm
 from matplotlib.figure import Figure
 from matplotlib.font_manager import fontManager
 
-from viz_core.view.map_group import MapGroup
-from viz_core.view.map_shown import shown_heads, shown_map
+from viz_core.view.about_file import Panel, lines, panels
 from viz_core.view.payload import View
 from viz_core.view.state import ViewState
 
@@ -18,7 +23,11 @@ _MOST_LABELS = 60  # on a side: of more tokens every n-th has its name
 _SEPARATE = 40  # with no more cells on a side, a hair of paper lies between them
 _CELL, _LARGEST = 0.28, 9.0  # inches
 _PALETTES = {"greys": "Greys"}  # by matplotlib's names, where they differ
+_SIGNED = "RdBu_r"
+_DECADES = 4  # powers of ten that a logarithmic scale spans
+_TICKS = {"linear": [0, 0.5, 1], "sqrt": [0, 0.1, 0.5, 1], "log": [1e-4, 1e-2, 1]}
 _PINNED = "#d55e00"
+_SIGNS = 15  # of the caption, an inch
 # Tried after the one that comes with matplotlib, for tokens in scripts that it lacks.
 _MORE_FONTS = (
     "Noto Sans CJK SC",
@@ -28,34 +37,56 @@ _MORE_FONTS = (
     "Arial Unicode MS",
     "Noto Sans",
 )
+_MISSING = re.compile(r"Glyph (\d+) .* missing from font")
 
 
 def write_figure(view: View, state: ViewState, path: Path) -> None:
     """Draw the open map, in the colours it is looked at, into a file of the kind that its name ends in.
 
-    It is drawn as a map also where it is looked at as links or over a picture, and alone where it is compared.
+    It is drawn as a map also where it is looked at as links or over a picture. The file itself says what it shows.
     """
     installed = set(fontManager.get_font_names())
     fonts = ["DejaVu Sans", *(name for name in _MORE_FONTS if name in installed)]
-    with matplotlib.rc_context({"font.family": fonts, "font.size": 8, "svg.fonttype": "none", "pdf.fonttype": 42}):
-        map_figure(view, state).savefig(path, dpi=300, bbox_inches="tight")
+    about = _metadata(view, state, path.suffix.lower())
+    with (
+        matplotlib.rc_context({"font.family": fonts, "font.size": 8, "svg.fonttype": "none", "pdf.fonttype": 42}),
+        warnings.catch_warnings(record=True) as said,
+    ):
+        warnings.simplefilter("always")
+        map_figure(view, state).savefig(path, dpi=300, bbox_inches="tight", metadata=about)
+    _say_once(said)
 
 
 def map_figure(view: View, state: ViewState) -> Figure:
-    """The open map with its tokens, what is pinned outlined."""
-    group, words = next(group for group in view.groups if group.id == state.group), view.words
-    shown = shown_map(group, state)
-    rows, columns = shown.weights.shape
-    cell = min(_CELL, _LARGEST / max(rows, columns))
-    figure = Figure(figsize=(max(2.0, cell * columns), max(1.5, cell * rows)))
-    axes = figure.add_subplot()
+    """The open map with its tokens, its scale and what it is of, what is pinned outlined; both where two are compared.
+
+    Raises:
+        ValueError: if the view has no such kind of map.
+    """
+    shown = panels(view, state)
+    sizes = [panel.shown.weights.shape for panel in shown]
+    cell = min(_CELL, _LARGEST / max(max(size) for size in sizes))
+    heights = [max(1.5, cell * rows) + 1 for rows, _ in sizes]
+    width = max(2.0, cell * max(columns for _, columns in sizes)) + 1.6
+    figure = Figure(figsize=(width, sum(heights)), layout="constrained")
+    axes = figure.subplots(len(shown), squeeze=False, height_ratios=heights)[:, 0]
+    for panel, each in zip(shown, axes, strict=True):
+        _draw(view, state, panel, figure, each)
+    said = "\n".join(textwrap.fill(line, int(_SIGNS * width)) for line in lines(view, state, shown))
+    figure.text(0.02, -0.02, said, va="top", color="#5a6065", parse_math=False)
+    return figure
+
+
+def _draw(view: View, state: ViewState, panel: Panel, figure: Figure, axes: Axes) -> None:
+    words, group, shown = view.words, panel.group, panel.shown
+    most, look = max(shown.weights.shape), state.look
     mesh = axes.pcolormesh(
         shown.weights,
-        norm=_norm(state.look.scale),
-        cmap=_PALETTES.get(state.look.palette, state.look.palette),
-        edgecolors="white" if max(rows, columns) <= _SEPARATE else "none",
+        norm=_norm(look.scale, panel.signed),
+        cmap=_SIGNED if panel.signed else _PALETTES.get(look.palette, look.palette),
+        edgecolors="white" if most <= _SEPARATE else "none",
         linewidth=0.4,
-        rasterized=max(rows, columns) > 4 * _SEPARATE,
+        rasterized=most > 4 * _SEPARATE,
     )
     axes.invert_yaxis()
     axes.xaxis.tick_top()
@@ -69,23 +100,57 @@ def map_figure(view: View, state: ViewState) -> Figure:
             outline(i, i + 1, fill=False, edgecolor=_PINNED, linewidth=1.5, clip_on=False)
     axes.set_ylabel(words["queries"].replace("{label}", group.queries_label), parse_math=False)
     axes.set_xlabel(words["keys"].replace("{label}", group.keys_label), parse_math=False)
-    axes.set_title(_title(view, group, state), parse_math=False)
-    figure.colorbar(mesh, label=words["weight"], fraction=0.05, aspect=30)
-    return figure
+    axes.set_title(_title(view, panel), parse_math=False)
+    ticks: list[float] = [-1, 0, 1] if panel.signed else _TICKS[look.scale]
+    label = words[f"bar_{'difference' if panel.signed else 'weight'}_{look.scale}"]
+    bar = figure.colorbar(mesh, ax=axes, label=textwrap.fill(label, 30), fraction=0.05, aspect=30, ticks=ticks)
+    bar.ax.minorticks_off()
+    bar.ax.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
 
 
-def _norm(scale: str) -> Normalize:
+def _title(view: View, panel: Panel) -> str:
+    return view.words["file_title"].replace("{kind}", panel.group.label).replace("{name}", panel.title)
+
+
+def _norm(scale: str, signed: bool) -> Normalize:
     """How colour grows with weight, as in the app: by its root, itself, or the last four powers of ten."""
-    if scale == "log":
-        return LogNorm(1e-4, 1, clip=True)
-    return Normalize(0, 1) if scale == "linear" else PowerNorm(0.5, 0, 1)
+    if not signed:
+        return (
+            LogNorm(10**-_DECADES, 1, clip=True)
+            if scale == "log"
+            else PowerNorm({"linear": 1, "sqrt": 0.5}[scale], 0, 1)
+        )
+    grown: dict[str, tuple[Callable[..., np.ndarray], Callable[..., np.ndarray]]] = {
+        "linear": (np.abs, np.abs),
+        "sqrt": (lambda x: np.sqrt(np.abs(x)), np.square),
+        "log": (_in_decades, lambda y: 10 ** (_DECADES * (np.abs(y) - 1))),
+    }
+    there, back = grown[scale]
+    return FuncNorm((lambda x: np.sign(x) * there(x), lambda y: np.sign(y) * back(y)), -1, 1)
 
 
-def _title(view: View, group: MapGroup, state: ViewState) -> str:
-    """The head's name, or how many are combined; layers and heads counted from 1, for people."""
-    heads = shown_heads(group, state)
-    if len(heads) > 1:
-        return view.words[f"combined_{state.look.how}"].replace("{count}", str(len(heads)))
-    ((layer, head),) = heads
-    number = str(group.calls[layer].layer + 1)
-    return view.words["head_name"].replace("{layer}", number).replace("{head}", str(head + 1))
+def _in_decades(x: np.ndarray) -> np.ndarray:
+    """0 at the smallest weight that has colour, 1 at 1."""
+    return np.clip(1 + np.log10(np.maximum(np.abs(x), 1e-30)) / _DECADES, 0, 1)
+
+
+def _metadata(view: View, state: ViewState, ending: str) -> dict[str, str]:
+    """What the file says of itself, by the names of its kind."""
+    shown = panels(view, state)
+    title = " | ".join(_title(view, panel) for panel in shown)
+    said = "\n".join(lines(view, state, shown))
+    by = {".png": "Software", ".svg": "Creator", ".pdf": "Creator"}[ending]
+    return {"Title": title, "Subject" if ending == ".pdf" else "Description": said, by: "Attention Atlas"}
+
+
+def _say_once(said: list[warnings.WarningMessage]) -> None:
+    """Warn as before, but of all signs that no font has in one sentence."""
+    missing = ""
+    for each in said:
+        if found := _MISSING.search(str(each.message)):
+            missing += chr(int(found[1]))
+        else:
+            warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
+    if missing:
+        signs = "".join(dict.fromkeys(missing))[:20]
+        warnings.warn(f"no font here has {signs}: boxes stand there; install one, such as Noto Sans CJK", stacklevel=4)

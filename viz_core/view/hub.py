@@ -46,6 +46,7 @@ def hub_groups(run: HubRun, labels: Mapping[str, str]) -> tuple[MapGroup, ...]:
                 query_words=_words(run, maps.query_tokens),
                 key_words=_words(run, maps.key_tokens),
                 seen=seen,
+                made=run.made,
             )
         )
     return tuple(groups)

@@ -12,6 +12,7 @@ from jaxtyping import UInt8
 
 from viz_core.maps.alignments import HeadErrors
 from viz_core.maps.fingerprints import Patches
+from viz_core.runtime.provenance import UNKNOWN, Provenance
 from viz_core.trace import AttentionCall
 from viz_core.view.computed_maps import ComputedMaps, is_sent_whole
 from viz_core.view.map_source import LayerPicture, MapSource
@@ -68,6 +69,7 @@ class MapGroup:
         source: what answers for the maps; unless given, they are worked out from `calls`.
         errors: the alignment error rates of the heads, where they were measured for the model.
         seen: the picture the tokens are patches of, so that attention can lie over it; None for text.
+        made: by which model, of which text: files that are saved say so.
 
     Raises:
         ValueError: if the id could not stand in a link, there is no layer, the tokens are not as
@@ -87,6 +89,7 @@ class MapGroup:
     errors: HeadErrors = ()
     seen: MapPicture | None = field(default=None, compare=False, repr=False)
     source: MapSource | None = field(default=None, compare=False, repr=False)
+    made: Provenance = field(default=UNKNOWN, compare=False, repr=False)
     stamp: str = field(default_factory=lambda: secrets.token_hex(8), init=False, compare=False)
     """Differs between any two groups, also of two processes: a browser may have met the one before a restart."""
     _pictures: dict[int, LayerPicture] = field(default_factory=dict, init=False, compare=False, repr=False)

@@ -28,11 +28,12 @@ class Side:
 
 @dataclass(frozen=True)
 class ShownMap:
-    """A map or a part of it."""
+    """A map or a part of it; `pool` rows and columns of it are one cell, the largest of their weights."""
 
     weights: Float[np.ndarray, "rows columns"]
     queries: Side
     keys: Side
+    pool: tuple[int, int] = (1, 1)
 
 
 def shown_map(group: MapGroup, state: ViewState, most: int = MOST_CELLS) -> ShownMap:
@@ -49,6 +50,7 @@ def shown_map(group: MapGroup, state: ViewState, most: int = MOST_CELLS) -> Show
         weights.numpy(),
         _side("query", group.query_tokens, words[0], state, rows, pool[0]),
         _side("key", group.key_tokens, words[1], state, columns, pool[1]),
+        pool,
     )
 
 

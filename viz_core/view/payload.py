@@ -22,7 +22,7 @@ and Python answers with one run of bytes (`framing.frame`): a JSON header, then 
              {language, words, inputs: [label, ...], measures: [name, ...],
               groups: one list an input: [{id, label, queries_label, keys_label, query_tokens, key_tokens,
                        query_words, key_words, on_itself, separators, exact, layers: [{number, heads}],
-                       seen: {grid: [rows, columns], special} or null}]}
+                       seen: {grid: [rows, columns], special} or null, made: {model, revision, text}}]}
              query_words and key_words number the word of every token, or are null;
              exact: whether whole maps are sent, or tiles (`MapGroup.sent_whole`)
     parts    [{name, kind, offset, shape, ...}], each an answer by the name of its request (viz_core/view/requests.py):
@@ -31,6 +31,7 @@ and Python answers with one run of bytes (`framing.frame`): a JSON header, then 
              token      heads x keys or queries, kind "exact"
              map        rows x columns, kind "exact"
              tile       rows x columns, kind "exact" at level 0, else "root": the largest weight of each bunch
+             rows       rows x columns, kind "exact"
              page, notebook: kind "bytes"
     missing  names that were wanted and cannot be had
 
@@ -301,4 +302,5 @@ def _describe(group: MapGroup) -> dict[str, Any]:
         "exact": group.sent_whole,
         "seen": group.seen and {"grid": group.seen.grid, "special": group.seen.num_special},
         "layers": [{"number": call.layer + 1, "heads": call.num_heads} for call in group.calls],
+        "made": asdict(group.made),
     }

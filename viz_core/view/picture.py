@@ -30,7 +30,7 @@ def picture_groups(found: Classification, labels: Labels) -> tuple[MapGroup, ...
     pixels = np.asarray(found.prepared.seen.convert("RGB"))
     picture = MapPicture(pixels, found.grid, found.num_special)
     sides = labels["self"], labels["queries"], labels["keys"]
-    return (MapGroup("encoder-self", *sides, names, names, tuple(found.trace), seen=picture),)
+    return (MapGroup("encoder-self", *sides, names, names, tuple(found.trace), seen=picture, made=found.made),)
 
 
 def open_run(found: Classification, language: str) -> tuple[tuple[MapGroup, ...], ViewState]:

@@ -7,6 +7,7 @@ Each request has one spelling, and is named by it in the answer:
     token INPUT GROUP LAYER q5                 what query 5 looks at in every head ("k5": who at key 5)
     map INPUT.GROUP:2.5_2.6:mean:tokens        a whole map: of heads 5 and 6 of layer 2, their mean, between tokens
     tile INPUT.GROUP:2.5:mean:words R C I J    cells of 2^R x 2^C of it: rows from I, columns from J times TILE cells
+    rows INPUT.GROUP:2.5:mean:words I N J M    exact: N rows from I on, M columns from J on, for a file
     page                                       the view as an HTML file
     notebook                                   the same as a notebook that makes it again
 """
@@ -61,7 +62,18 @@ class TileRequest:
     column: int
 
 
-WeightsRequest = TokenRequest | MapRequest | TileRequest
+@dataclass(frozen=True)
+class RowsRequest:
+    """An exact part of a map of any size: `height` rows from `row` on, and `width` columns from `column` on."""
+
+    map: MapRequest
+    row: int
+    height: int
+    column: int
+    width: int
+
+
+WeightsRequest = TokenRequest | MapRequest | TileRequest | RowsRequest
 """What only who holds the queries and keys can answer."""
 
 
@@ -85,6 +97,8 @@ class GroupRequest:
                 return f"map {self._written(self.part)}"
             case TileRequest(of, down, across, row, column):
                 return f"tile {self._written(of)} {down} {across} {row} {column}"
+            case RowsRequest(of, row, height, column, width):
+                return f"rows {self._written(of)} {row} {height} {column} {width}"
 
     def _written(self, wanted: MapRequest) -> str:
         heads = "_".join(f"{layer}.{head}" for layer, head in wanted.heads)
@@ -127,6 +141,8 @@ _FORMS = {
     "map": rf"{_PLACE}{_MAP}",
     "tile": rf"{_PLACE}{_MAP} (?P<down>[0-9]{{1,2}}) (?P<across>[0-9]{{1,2}})"
     r" (?P<row>[0-9]{1,6}) (?P<column>[0-9]{1,6})",
+    "rows": rf"{_PLACE}{_MAP} (?P<row>[0-9]{{1,6}}) (?P<height>[0-9]{{1,6}})"
+    r" (?P<column>[0-9]{1,6}) (?P<width>[0-9]{1,6})",
 }
 
 
@@ -160,6 +176,9 @@ def _part(kind: str, found: re.Match[str]) -> PictureRequest | ImageRequest | We
         case "tile":
             places = (int(found[name]) for name in ("down", "across", "row", "column"))
             return TileRequest(_map(found), *places)
+        case "rows":
+            places = (int(found[name]) for name in ("row", "height", "column", "width"))
+            return RowsRequest(_map(found), *places)
         case _:
             return _map(found)
 

@@ -51,6 +51,7 @@ def translation_groups(translation: Translation, labels: Mapping[str, str]) -> t
             query_words=words[0],
             key_words=words[1],
             errors=translation.alignment_errors if name == "cross" else (),
+            made=translation.made,
         )
         for name, (_, _, rows, columns, tokens, words) in sides.items()
         if calls[name]  # a recurrent model attends from decoder to encoder alone

@@ -18,6 +18,11 @@ const HEAD_COLOURS = {
   dark: ["#4fd0c0", "#e39fc6", "#f0d442", "#b8b8b8", "#b7a5ff", "#7fd389", "#ff9e8a", "#8fd0f5"],
 };
 
+/** Of what leaves the page, whatever it wears there: plain colours that every reader of SVG takes. */
+export const PRINTED = {
+  text: "#1d2125", quiet: "#5a6065", queries: "#0072b2", keys: "#b05207", mark: "#d55e00", paper: "#ffffff", heads: HEAD_COLOURS.light,
+};
+
 /** 256 colours as bytes red, green, blue, through evenly spaced stops. */
 function makePalette(name) {
   const stops = STOPS[name].map((hex) => [0, 2, 4].map((at) => parseInt(hex.slice(at, at + 2), 16)));
@@ -45,7 +50,8 @@ export function makePaint(scaleName, paletteName, signed) {
   const step = signed
     ? (value) => Math.round((1 + Math.sign(value) * grow(value)) * 127.5)
     : (value) => Math.round(grow(Math.max(0, value)) * 255);
-  const css = (at) => `rgb(${palette[3 * at]}, ${palette[3 * at + 1]}, ${palette[3 * at + 2]})`;
+  // As every reader of SVG takes it.
+  const css = (at) => `#${Array.from(palette.subarray(3 * at, 3 * at + 3), (byte) => byte.toString(16).padStart(2, "0")).join("")}`;
   // White or near-black, whichever reads better (they tie at luminance 0.2).
   const ink = (at) => (luminance(palette.subarray(3 * at, 3 * at + 3)) > 0.2 ? "#14181a" : "#ffffff");
   return { palette, step, css, ink, grow, signed };

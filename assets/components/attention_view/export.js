@@ -1,123 +1,21 @@
 // Files of what is shown: a picture (PNG, SVG), the numbers (CSV, NPZ), the view itself (HTML, notebook), and its link.
 
 import { element } from "../shared/elements.js";
-import { textWidth } from "./map_layout.js";
-import { npyFloats, npyNumbers, npyTexts, zip } from "./npz.js";
-import { paintMarks, paintPlot } from "./plot.js";
-import { groupOf, openGroup, partOf } from "./store.js";
-import { SvgContext } from "./svg.js";
+import { saveFile } from "../shared/files.js";
+import { fileName } from "./about_file.js";
+import { saveNumbers } from "./numbers.js";
+import { saveGrid, savePicture } from "./pictures.js";
+import { partOf } from "./store.js";
 
-const PRINT_SCALE = 3; // pixels of a PNG for every pixel of the layout
-const MARGIN = 16;
-
-export function exportAs(view, kind) {
-  const save = { png: savePng, svg: saveSvg, csv: saveCsv, npz: saveNpz, page: askForFile, notebook: askForFile, link: copyLink }[kind];
-  save(view, kind);
-  view.parts.exports.open = false;
-}
-
-const fileName = (view, ending) => {
-  const { group, layer, head } = view.state;
-  return `attention-${group}-layer-${openGroup(view).layers[layer].number}-head-${head + 1}.${ending}`;
+const SAVE = {
+  png: savePicture, svg: savePicture, csv: saveNumbers, npz: saveNumbers, page: askForFile, notebook: askForFile, link: copyLink,
+  "grid-png": (view) => saveGrid(view, "png"),
+  "grid-svg": (view) => saveGrid(view, "svg"),
 };
 
-function saveFile(blob, name) {
-  const link = element("a", "", { href: URL.createObjectURL(blob), download: name });
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
-}
-
-/** How large a picture of all plots is, and where each goes. */
-function pictureFrame(view) {
-  const across = view.plots.length > 1 && view.parts.plots.clientWidth > 1.5 * view.plots[0].layout.width;
-  let [x, y, width, height] = [MARGIN, MARGIN + 46, 0, 0];
-  const places = view.plots.map(({ layout }) => {
-    const place = { x, y };
-    width = Math.max(width, x + layout.width + MARGIN);
-    height = Math.max(height, y + layout.height + 30);
-    if (across) x += layout.width + MARGIN;
-    else y += layout.height + 40;
-    return place;
-  });
-  return { width: Math.ceil(width), height: Math.ceil(height), places };
-}
-
-/** Draw the plots with their names into any context. */
-function drawPicture(view, context, { width, height, places }) {
-  const { theme, words } = view;
-  context.fillStyle = theme.paper;
-  context.fillRect(0, 0, width, height);
-  const write = (text, x, y, size, colour, bold = "") => {
-    context.textAlign = "left";
-    context.textBaseline = "middle";
-    context.font = `${bold}${size}px ${theme.font}`;
-    context.fillStyle = colour;
-    context.fillText(text, x, y);
-    return x + textWidth(text, context.font) + 18;
-  };
-  view.plots.forEach((plot, i) => {
-    const { x, y } = places[i];
-    const group = groupOf(view, plot.source.input, plot.source.group);
-    write(plot.title, x, y - 34, 15, theme.text, "bold ");
-    const next = write(words.text("queries", { label: group.queries_label }), x, y - 14, 12, theme.queries);
-    const then = write(words.text("keys", { label: group.keys_label }), next, y - 14, 12, theme.keys);
-    write(scaleText(view, plot), then, y - 14, 12, theme.quiet);
-    context.save();
-    context.translate(x, y);
-    paintPlot(view, plot, context);
-    paintMarks(view, plot, context);
-    context.restore();
-  });
-}
-
-const scaleText = (view, plot) => view.words.text(plot.cells.signed ? "difference" : `scale_${view.state.look.scale}`);
-
-function savePng(view) {
-  const frame = pictureFrame(view);
-  const canvas = document.createElement("canvas");
-  canvas.width = frame.width * PRINT_SCALE;
-  canvas.height = frame.height * PRINT_SCALE;
-  const context = canvas.getContext("2d");
-  context.scale(PRINT_SCALE, PRINT_SCALE);
-  drawPicture(view, context, frame);
-  canvas.toBlob((blob) => saveFile(blob, fileName(view, "png")), "image/png");
-}
-
-function saveSvg(view) {
-  const frame = pictureFrame(view);
-  const context = new SvgContext();
-  drawPicture(view, context, frame);
-  const text = context.document(frame.width, frame.height, view.plots.map((plot) => plot.title).join(" – "));
-  saveFile(new Blob([text], { type: "image/svg+xml" }), fileName(view, "svg"));
-}
-
-/** The numbers of the first plot: all of a short map, else the part shown. */
-const numbersOf = (view) => (openGroup(view).exact ? view.reading : view.plots[0].cells);
-
-const namesOf = (side) => Array.from({ length: side.count }, (_, bin) => side.name(bin));
-
-function saveCsv(view) {
-  const { rows, columns, queries, keys, values } = numbersOf(view);
-  const quote = (text) => `"${text.replaceAll('"', '""')}"`;
-  const lines = [["", ...namesOf(keys).map(quote)].join(",")];
-  const names = namesOf(queries);
-  for (let row = 0; row < rows; row += 1) {
-    lines.push([quote(names[row]), ...values.subarray(row * columns, (row + 1) * columns)].join(","));
-  }
-  saveFile(new Blob([`${lines.join("\r\n")}\r\n`], { type: "text/csv" }), fileName(view, "csv"));
-}
-
-function saveNpz(view) {
-  const { rows, columns, queries, keys, values } = numbersOf(view);
-  const files = {
-    "weights.npy": npyFloats(values, [rows, columns]),
-    "queries.npy": npyTexts(namesOf(queries)),
-    "keys.npy": npyTexts(namesOf(keys)),
-    // Where the part begins, and how many tokens or words a cell covers: 1 unless it is an overview.
-    "first.npy": npyNumbers([queries.from, keys.from]),
-    "units_per_cell.npy": npyNumbers([queries.size, keys.size]),
-  };
-  saveFile(zip(files), fileName(view, "npz"));
+export function exportAs(view, kind) {
+  SAVE[kind](view, kind);
+  view.parts.exports.open = false;
 }
 
 // Files that Python writes: a page that opens without a server, with as many exact maps as fit, and a notebook that makes

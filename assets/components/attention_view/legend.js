@@ -1,30 +1,53 @@
 // What the colours mean.
 
 import { element } from "../shared/elements.js";
-import { TICKS } from "./colours.js";
-import { drawOverScale } from "./over_picture.js";
-import { onPicture } from "./state.js";
+import { paintOf, TICKS } from "./colours.js";
+import { peakOf } from "./over_picture.js";
 
-/** The legend: as wide as weights from 0 to 1 lie in the palette, with a few of them named. */
+/**
+ * The scale of a plot's colours, or of weights where none is given: {label, long, css(part), ticks: [{at, text}]}, from 0
+ * to 1 of its length. Null where lines are as wide as their weight, or nothing has colour.
+ */
+export function barOf(view, plot) {
+  const { words, state } = view;
+  const { scale, patches } = state.look;
+  const kind = plot?.layout.kind ?? "map";
+  if (kind === "links" || (kind === "picture" && patches === "off")) return null;
+  const paint = plot ? paintOf(view, plot.cells) : view.paints.weights;
+  const what = paint.signed ? "difference" : "weight";
+  return {
+    label: words.text(what),
+    long: words.text(`bar_${what}_${scale}`),
+    css: (part) => paint.css(Math.round(255 * part)),
+    ticks: kind === "picture" ? endsOf(words, paint, peakOf(plot.cells.values, plot.layout.special)) : ticksOf(words, paint, TICKS[scale]),
+  };
+}
+
+/** Over a picture: up to the largest weight on a patch. */
+const endsOf = (words, paint, peak) => [
+  { at: 0, text: paint.signed ? words.signed(-peak) : "0" },
+  { at: 1, text: paint.signed ? words.signed(peak) : words.number(peak) },
+];
+
+/** As wide as weights from 0 to 1 lie in the palette, with a few of them named. */
+function ticksOf(words, paint, weights) {
+  const named = paint.signed ? [-1, 0, 1] : weights;
+  return named.map((weight) => ({ at: paint.step(weight) / 255, text: words.tick(weight) }));
+}
+
+/** The legend. */
 export function drawScale(view) {
-  const { parts, words } = view;
-  if (onPicture(view)) {
-    drawOverScale(view);
-    return;
-  }
-  parts.scale.hidden = view.state.look.mode === "links"; // lines are as wide as their weight
-  const { scale, compare } = view.state.look;
-  const paint = view.plots[0].cells.signed ? view.paints.signed : view.paints.weights;
-  const stops = Array.from({ length: 11 }, (_, i) => paint.css(Math.round(i * 25.5)));
+  const { scale } = view.parts;
+  const found = barOf(view, view.plots[0]);
+  scale.hidden = !found;
+  if (!found) return;
   const bar = element("span", "bar");
-  bar.style.background = `linear-gradient(to right, ${stops.join(", ")})`;
-  const weights = paint.signed ? [...TICKS[scale].map((weight) => -weight).reverse(), ...TICKS[scale]] : TICKS[scale];
-  for (const weight of new Set(weights.map((each) => each || 0))) {
-    if (paint.signed && ![0, 1, -1].includes(weight)) continue;
+  bar.style.background = `linear-gradient(to right, ${Array.from({ length: 11 }, (_, i) => found.css(i / 10)).join(", ")})`;
+  for (const { at, text } of found.ticks) {
     const tick = element("span", "tick");
-    tick.style.left = `${(paint.step(weight) / 255) * 100}%`;
-    tick.textContent = words.tick(weight);
+    tick.style.left = `${100 * at}%`;
+    tick.textContent = text;
     bar.append(tick);
   }
-  parts.scale.replaceChildren(words.text(compare === "difference" && paint.signed ? "difference" : "weight"), bar);
+  scale.replaceChildren(found.label, bar);
 }

@@ -1,6 +1,7 @@
 // One view of attention: what is open, pinned and pointed at, and when each part is drawn again.
 
 import { mountView, partsOf, stopWatching, watchWidth } from "../shared/mount.js";
+import { isLargest } from "./about_file.js";
 import { axesOf, hasPieces } from "./axis.js";
 import { makePaint, readTheme } from "./colours.js";
 import { deliverFile } from "./export.js";
@@ -8,6 +9,7 @@ import { buildGrid, listenToGrid, markHeads, moveInTabs, paintGrid, renderTabs }
 import { listenToKeys } from "./keys.js";
 import { drawScale } from "./legend.js";
 import { MOST_LINKS } from "./links.js";
+import { continueSaving } from "./numbers.js";
 import { listenToPlot } from "./map_events.js";
 import { renderPlots } from "./plot.js";
 import { renderPointed } from "./pointed.js";
@@ -67,7 +69,7 @@ function receive(view, bytes) {
   const { language, words } = view.store.base;
   if (view.stamp !== header.stamp) {
     view.words = makeWords(words, language);
-    Object.assign(view, { stamp: header.stamp, cursor: null, hovered: null, asked: "" });
+    Object.assign(view, { stamp: header.stamp, cursor: null, hovered: null, asked: "", saving: null });
   }
   const gone = view.state && !stateFits(view);
   if (!view.state || header.turn >= view.turn || gone) {
@@ -117,6 +119,7 @@ function render(view) {
   buildSentence(view);
   renderPointed(view);
   deliverFile(view);
+  continueSaving(view);
   askForWanted(view);
 }
 
@@ -128,6 +131,7 @@ function renderMapNote(view, group) {
   const pooled = cells.queries.size > 1 || cells.keys.size > 1;
   const notes = [];
   if (view.unequal) notes.push("unequal");
+  if (view.plots.some(isLargest)) notes.push("rows_not_one");
   if (state.look.unit === "words" && hasPieces(group)) notes.push("merged");
   if (view.plots.some((plot) => plot.links.length === MOST_LINKS)) notes.push("most_links");
   if (pooled) notes.push("overview");

@@ -32,7 +32,8 @@ const CRC = Uint32Array.from({ length: 256 }, (_, i) => {
   return crc;
 });
 
-function crc32(bytes) {
+/** The checksum of ZIP and PNG alike. */
+export function crc32(bytes) {
   let crc = 0xffffffff;
   for (const byte of bytes) crc = CRC[(crc ^ byte) & 255] ^ (crc >>> 8);
   return (crc ^ 0xffffffff) >>> 0;

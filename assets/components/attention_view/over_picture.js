@@ -1,6 +1,5 @@
 // Attention over the picture whose patches the tokens are: what the pinned tokens look at, laid on it patch by patch.
 
-import { element } from "../shared/elements.js";
 import { axesOf, makeSide } from "./axis.js";
 import { EXACT, finishCells, UNKNOWN } from "./cells.js";
 import { paintOf } from "./colours.js";
@@ -60,7 +59,7 @@ export function cellsOver(view, source) {
 }
 
 /** The largest weight on any patch: the end of the colour scale. */
-const peakOf = (values, special) => values.subarray(special).reduce((most, value) => Math.max(most, Math.abs(value)), 0) || 1;
+export const peakOf = (values, special) => values.subarray(special).reduce((most, value) => Math.max(most, Math.abs(value)), 0) || 1;
 
 /** The picture as a canvas, or null while it is not here. */
 function imageOf(view, input, group) {
@@ -208,24 +207,6 @@ export function paintOverThumbnail(context, view, layer, head, size) {
   const { patches } = view.state.look;
   paintField(context, imageOf(view, 0, group), [rows, columns], weights.subarray(special), peakOf(weights, special), view.paints.weights, patches === "off" ? "exact" : patches, box);
   return true;
-}
-
-/** The legend: from 0 to the largest weight on a patch. */
-export function drawOverScale(view) {
-  const { cells, layout } = view.plots[0];
-  const peak = peakOf(cells.values, layout.special);
-  const paint = paintOf(view, cells);
-  const bar = element("span", "bar");
-  bar.style.background = `linear-gradient(to right, ${Array.from({ length: 11 }, (_, i) => paint.css(Math.round(i * 25.5))).join(", ")})`;
-  const ends = cells.signed ? [view.words.signed(-peak), view.words.signed(peak)] : ["0", view.words.number(peak)];
-  for (const [i, text] of ends.entries()) {
-    const tick = element("span", "tick");
-    tick.style.left = `${100 * i}%`;
-    tick.textContent = text;
-    bar.append(tick);
-  }
-  view.parts.scale.hidden = view.state.look.patches === "off";
-  view.parts.scale.replaceChildren(view.words.text(cells.signed ? "difference" : "weight"), bar);
 }
 
 /** Read another token: pin it, or let it go, which brings back the class token. */

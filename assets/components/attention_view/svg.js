@@ -1,10 +1,6 @@
 // A canvas context that writes SVG instead of pixels: what the view draws, it draws into a vector picture as well.
 
-const escapeXml = (text) =>
-  // XML forbids most control characters even when escaped; tokens are strangers' text.
-  String(text)
-    .replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g, "�")
-    .replace(/[&<>"']/g, (c) => `&#${c.charCodeAt(0)};`);
+import { escapeXml } from "../shared/files.js";
 
 export const round = (number) => Math.round(number * 100) / 100;
 
@@ -59,10 +55,10 @@ export class SvgContext {
     this.add(
       "text",
       {
-        x: round(x), y: round(y), fill: this.fillStyle, "font-size": size, "font-family": family,
+        // Not every reader of SVG knows other baselines: half of the letters' height is added instead.
+        x: round(x), y: round(y + (this.textBaseline === "middle" ? 0.35 * size : 0)), fill: this.fillStyle, "font-size": size, "font-family": family,
         "font-weight": weight ? "bold" : "",
         "text-anchor": { right: "end", center: "middle" }[this.textAlign] ?? "start",
-        "dominant-baseline": this.textBaseline === "middle" ? "central" : "auto",
       },
       escapeXml(text),
     );
@@ -95,11 +91,16 @@ export class SvgContext {
     });
   }
 
-  /** The whole picture, with a title for who cannot see it. */
-  document(width, height, title) {
+  /** The whole picture, and what it is: for who cannot see it, and wherever it goes. */
+  document(width, height, { title, lines, link }) {
+    const said = { "dc:title": title, "dc:description": lines.join("\n"), "dc:source": link, "dc:creator": "Attention Atlas" };
+    const told = Object.entries(said).filter(([, text]) => text).map(([name, text]) => `<${name}>${escapeXml(text)}</${name}>`);
     return [
       `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" role="img">`,
       `<title>${escapeXml(title)}</title>`,
+      `<desc>${escapeXml([...lines, link].join("\n"))}</desc>`,
+      `<metadata><rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:dc="http://purl.org/dc/elements/1.1/">`,
+      `<rdf:Description rdf:about="">${told.join("")}</rdf:Description></rdf:RDF></metadata>`,
       ...this.shapes,
       "</svg>\n",
     ].join("\n");

@@ -129,6 +129,7 @@ export function renderTools(view) {
   toggle(parts.several, view.several);
   parts.whole.hidden = over || look.zoom === "whole";
   for (const kind of ["page", "notebook", "link"]) parts[`${kind}Export`].hidden = !store.offers.includes(kind);
+  parts.gridPng.hidden = parts.gridSvg.hidden = allHeads(openGroup(view)).length === 1;
   renderLegendOfHeads(view);
 }
 

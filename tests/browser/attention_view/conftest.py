@@ -10,8 +10,10 @@ from tests.browser.attention_view.reading import (
     KEYS,
     QUERIES,
     START,
+    TEXT,
 )
 from tests.viz_core.view.attention_groups import make_group
+from viz_core.runtime.provenance import Provenance
 from viz_core.view.map_group import MapGroup
 from viz_core.view.payload import View
 from viz_core.view.words import view_words
@@ -20,7 +22,8 @@ from viz_core.view.words import view_words
 @pytest.fixture(scope="module")
 def cross() -> MapGroup:
     words = {"query_words": (0, 1, 2, 3, 3, 4), "key_words": (0, 1, 2, 2, 3, 4, 5)}
-    return make_group(6, 7, query_tokens=QUERIES, key_tokens=KEYS, **words)
+    made = Provenance("some-model", "1a2b", TEXT)
+    return make_group(6, 7, query_tokens=QUERIES, key_tokens=KEYS, made=made, **words)
 
 
 @pytest.fixture

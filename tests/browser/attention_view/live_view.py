@@ -41,6 +41,7 @@ class LiveView:
         self.state = self.default
         self.sent: list[int] = []
         self.wants: list[str] = []
+        self.file = ""  # name of the last one saved
         self._ask: Any = None
         page.expose_function("askPython", self._answer)
         component = read_component("attention_view")
@@ -88,6 +89,7 @@ class LiveView:
         self.part("exports").locator("summary").click()
         with self.page.expect_download() as download:
             self.page.locator(f"[data-export={kind}]").click()
+        self.file = download.value.suggested_filename
         return download.value.path().read_bytes()
 
     def _answer(self, text: str) -> str:

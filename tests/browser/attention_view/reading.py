@@ -14,6 +14,7 @@ from viz_core.view.state import ViewState
 
 QUERIES = ("Le", "chat", "noir", "dor", "mait", "<eos>")
 KEYS = ("The", "black", "cat", "slept", "=1+1", 'a "b", c', "</s>")
+TEXT = "The black cat slept =1+1 & <b>"
 START = ViewState("cross", 0, 0)
 
 

@@ -5,23 +5,40 @@ from __future__ import annotations
 import csv
 import io
 import re
+import zipfile
+from dataclasses import replace
 from pathlib import Path
+from xml.etree import ElementTree
 
+import cairosvg
 import numpy as np
 import pytest
 from PIL import Image
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.attention_view.live_view import LiveView
-from tests.browser.attention_view.reading import KEYS, QUERIES, colour, saved_npz, weight_in, weights_of
+from tests.browser.attention_view.reading import (
+    KEYS,
+    QUERIES,
+    START,
+    TEXT,
+    colour,
+    saved_npz,
+    weight_in,
+    weights_of,
+)
+from tests.viz_core.view.attention_groups import make_group
 from viz_core.view.map_group import MapGroup
 from viz_core.view.notebook import AttentionView
+from viz_core.view.payload import View
+from viz_core.view.state import Look
+from viz_core.view.words import view_words
 
 
 def test_numbers_are_saved(live: LiveView, cross: MapGroup) -> None:
     weights = weights_of(cross, 0, 0)
     table = list(csv.reader(io.StringIO(live.save("csv").decode())))
-    assert table[0] == ["", *KEYS]
+    assert table[0] == ["Layer 1, head 1, weight: queries (French) down, keys (English) across", *KEYS]
     assert [row[0] for row in table[1:]] == list(QUERIES)
     np.testing.assert_array_equal(np.array([row[1:] for row in table[1:]], dtype=np.float32), weights)
 
@@ -29,36 +46,118 @@ def test_numbers_are_saved(live: LiveView, cross: MapGroup) -> None:
     np.testing.assert_array_equal(saved["weights"], weights)
     assert (tuple(saved["queries"]), tuple(saved["keys"])) == (QUERIES, KEYS)
     assert (list(saved["first"]), list(saved["units_per_cell"])) == ([0, 0], [1, 1])
-
-    svg = live.save("svg").decode()
-    assert svg.count("<rect ") == 1 + weights.size  # paper and cells
-    assert "<title>Layer 1, head 1</title>" in svg
-    assert "&#60;eos&#62;" in svg
+    assert "Model: some-model, revision 1a2b." in saved["about"]
 
 
 @pytest.mark.parametrize(("scale", "palette"), [("sqrt", "viridis"), ("linear", "greys"), ("log", "viridis")])
-def test_every_cell_of_a_picture_has_the_colour_of_its_weight(
-    live: LiveView, cross: MapGroup, scale: str, palette: str
+def test_a_picture_is_read_alike_everywhere_and_says_what_it_is(
+    page: Page, live: LiveView, cross: MapGroup, scale: str, palette: str
 ) -> None:
     live.part("more").locator("summary").click()
     live.option("scaleChoice", scale).click()
     live.option("palette", palette).click()
-    expected = [colour(weight, scale, palette) for weight in weights_of(cross, 0, 0).flat]
     svg = live.save("svg").decode()
+    tree = ElementTree.fromstring(svg)  # whatever the tokens hold
+    said = "".join(tree.itertext())
+    assert tree.findtext("{*}title") == "Cross · Layer 1, head 1"
+    for text in ("Model: some-model, revision 1a2b.", f"“{TEXT}”", "queries: French", "<eos>", page.url):
+        assert text in said
+    grows = {"sqrt": "its square root", "linear": "", "log": "its logarithm"}[scale]
+    assert (f"colour grows with {grows}" in said) == bool(grows)
+    colours = {value for node in tree.iter() for name in ("fill", "stroke") if (value := node.get(name))}
+    assert all(re.fullmatch("#[0-9a-f]{6}|none", each) for each in colours)
+
+    saved = Image.open(io.BytesIO(live.save("png")))
+    info = saved.text  # type: ignore[attr-defined]
+    assert (info["Title"], info["Source"]) == ("Cross · Layer 1, head 1", page.url)
+    assert f"“{TEXT}”" in info["Description"]
+
+    expected = [colour(weight, scale, palette) for weight in weights_of(cross, 0, 0).flat]
     translation = re.search(r"translate\(([\d.]+) ([\d.]+)\)", svg)
     assert translation
     x0, y0 = float(translation[1]), float(translation[2])
-    picture = Image.open(io.BytesIO(live.save("png"))).convert("RGB")
-    width = re.search(r'<svg [^>]*width="([\d.]+)"', svg)
-    assert width
-    assert picture.width == 3 * float(width[1])
-    shape = r'<rect x="([\d.]+)" y="([\d.]+)" width="([\d.]+)" height="([\d.]+)" fill="rgb\((\d+), (\d+), (\d+)\)"'
-    cells = [tuple(map(float, found)) for found in re.findall(shape, svg)][-len(expected) :]
+    cairo = Image.open(io.BytesIO(cairosvg.svg2png(svg.encode(), scale=3))).convert("RGB")
+    assert cairo.size == saved.size == (3 * int(tree.get("width", 0)), 3 * int(tree.get("height", 0)))
+    shape = r'<rect x="([\d.]+)" y="([\d.]+)" width="([\d.]+)" height="([\d.]+)" fill="#(\w+)" transform'
+    cells = re.findall(shape, svg)
     assert len(cells) == len(expected)
-    for (x, y, w, h, *drawn), wanted in zip(cells, expected, strict=True):
-        pixel = picture.getpixel((round(3 * (x0 + x + w / 2)), round(3 * (y0 + y + h / 2))))
-        np.testing.assert_allclose(drawn, wanted, atol=1)
-        np.testing.assert_allclose(pixel, wanted, atol=1)
+    for (*place, drawn), wanted in zip(cells, expected, strict=True):
+        x, y, w, h = map(float, place)
+        np.testing.assert_allclose(list(bytes.fromhex(drawn)), wanted, atol=1)
+        for picture in (saved.convert("RGB"), cairo):
+            pixel = picture.getpixel((round(3 * (x0 + x + w / 2)), round(3 * (y0 + y + h / 2))))
+            np.testing.assert_allclose(pixel, wanted, atol=1)
+
+
+def test_a_picture_of_a_dark_page_is_the_same_dark_on_white(page: Page, live: LiveView) -> None:
+    light = live.save("svg")
+    dark = "--st-text-color: #e7e5df; --st-background-color: #14181a; --st-chart-categorical-colors: #56b4e9,#f08c42;"
+    page.add_style_tag(content=f":root {{ {dark} }}")
+    page.evaluate("window.dispatchEvent(new Event('resize'))")
+    page.set_viewport_size({"width": 1399, "height": 900})  # drawn again
+    expect(page.locator(".view")).to_have_attribute("data-theme", "dark")
+    page.set_viewport_size({"width": 1400, "height": 1000})
+    assert re.findall('fill="(#.*?)"', live.save("svg").decode()) == re.findall('fill="(#.*?)"', light.decode())
+
+
+def test_the_whole_grid_is_one_figure(live: LiveView) -> None:
+    svg = live.save("grid-svg").decode()
+    assert live.file == "attention-cross-all-heads.svg"
+    assert svg.count("<image ") == 6
+    assert "<title>Cross · All heads</title>" in svg
+    cairosvg.svg2png(svg.encode())
+    assert Image.open(io.BytesIO(live.save("grid-png"))).size[0] > 3 * 400
+
+
+LOOKS = [
+    ({}, "layer-1-head-1", "csv"),
+    ({"heads": "all", "how": "max"}, "largest-of-6-heads", "csv"),
+    ({"heads": "layer"}, "layer-1-mean-of-3-heads", "csv"),
+    ({"heads": "0.1_1.2"}, "mean-of-2-heads-1.2-2.3", "csv"),
+    ({"compare": "difference", "other": "0.1.2"}, "layer-1-head-1-minus-layer-2-head-3", "csv"),
+    ({"compare": "side", "other": "0.1.2", "unit": "words"}, "layer-1-head-1-beside-layer-2-head-3-words", "csv.zip"),
+]
+
+
+@pytest.mark.parametrize(("look", "name", "ending"), LOOKS)
+def test_what_differs_has_another_name(
+    page: Page, cross: MapGroup, look: dict[str, str], name: str, ending: str
+) -> None:
+    live = LiveView(page, View([cross], view_words()), replace(START, look=Look(**look)))
+    live.wait_until_exact()
+    content = live.save("csv")
+    assert live.file == f"attention-cross-{name}.{ending}"
+    note = live.part("mapNote")
+    assert ("no longer sums to one" in (note.text_content() or "")) == (look.get("how") == "max")
+    if ending == "csv.zip":  # both
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            tables = [archive.read(each).decode("utf-8") for each in archive.namelist()]
+        assert [table[:16] for table in tables] == ['"Layer 1, head 1', '"Layer 2, head 3']
+        assert "second_weights" in saved_npz(live)
+
+
+def test_a_long_map_is_saved_exact_strip_by_strip(page: Page) -> None:
+    long = make_group(1100, 1000, layers=1, heads=2)  # 1,100,000 weights: two strips
+    live = LiveView(page, View([long], view_words()))
+    saved = saved_npz(live)
+    assert live.file == "attention-cross-layer-1-head-1.npz"
+    np.testing.assert_allclose(saved["weights"], weights_of(long, 0, 0), rtol=0, atol=1e-7)
+    assert list(saved["units_per_cell"]) == [1, 1]
+    assert [want for want in live.wants if want.startswith("rows")] == [
+        "rows 0.cross:0.0:mean:tokens 0 1048 0 1000",
+        "rows 0.cross:0.0:mean:tokens 1048 52 0 1000",
+    ]
+
+
+def test_a_long_map_without_python_says_that_it_is_pooled(page: Page, tmp_path: Path) -> None:
+    file = tmp_path / "long.html"
+    file.write_text(AttentionView([make_group(600, 600, layers=1, heads=1)]).page(), "utf-8")
+    page.goto(file.as_uri())
+    page.locator("[data-part=exports] summary").click()
+    with page.expect_download() as download:
+        page.locator("[data-export=csv]").click()
+    assert download.value.suggested_filename == "attention-cross-layer-1-head-1-largest-of-4-by-4.csv"
+    assert "largest weight of 4 × 4" in download.value.path().read_text("utf-8").splitlines()[0]
 
 
 def test_a_notebook_shows_the_same_view(browser: Browser, cross: MapGroup, tmp_path: Path) -> None:

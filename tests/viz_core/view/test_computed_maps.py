@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from tests.viz_core.view.attention_groups import make_group
 from viz_core.maps.words import merge_words
 from viz_core.view.map_source import PartError
-from viz_core.view.requests import MapRequest
+from viz_core.view.requests import MapRequest, RowsRequest
 
 WORDS = {"query_words": (0, 0, 1, 2, 2), "key_words": (0, 1, 1, 1, 2, 3, 3)}
 
@@ -44,6 +44,33 @@ def test_parts_are_the_largest_of_every_bunch(pool, block, monkeypatch):
     whole = group.maps.whole(wanted)[8:21, 16:34]
     part = group.maps.cells(wanted, range(8, 21), range(16, 34), pool)
     torch.testing.assert_close(part, F.max_pool2d(whole[None], pool, ceil_mode=True)[0])
+
+
+@pytest.mark.parametrize("words", [False, True])
+def test_strips_put_together_are_the_whole_map(words):
+    group = make_group(5, 7, **WORDS)
+    wanted = MapRequest(((0, 1), (1, 2)), words=words)
+    whole = group.maps.whole(wanted)
+    rows, columns = whole.shape
+    strips = group.maps.parts([RowsRequest(wanted, 0, 2, 0, columns), RowsRequest(wanted, 2, rows - 2, 0, columns)])
+    assert [strip.kind for strip in strips] == ["exact", "exact"]
+    torch.testing.assert_close(torch.cat([torch.from_numpy(strip.array) for strip in strips]), whole)
+    (part,) = group.maps.parts([RowsRequest(wanted, 1, 1, 2, 1)])
+    torch.testing.assert_close(torch.from_numpy(part.array), whole[1:2, 2:3])
+
+
+@pytest.mark.parametrize("place", [(0, 6, 0, 7), (0, 1, 1, 7), (0, 0, 0, 7), (0, 5, 0, 0), (5, 1, 0, 1)])
+def test_rows_that_are_not_there_are_refused(place):
+    (refused,) = make_group(5, 7).maps.parts([RowsRequest(MapRequest(((0, 0),)), *place)])
+    assert isinstance(refused, PartError)
+    assert "rows: expected some of a map of 5 x 7" in str(refused)
+
+
+def test_no_more_rows_than_fit_an_answer(monkeypatch):
+    monkeypatch.setattr("viz_core.view.computed_maps.STRIP_WEIGHTS", 20)
+    fits, over = make_group(5, 7).maps.parts([RowsRequest(MapRequest(((0, 0),)), 0, n, 0, 7) for n in (2, 3)])
+    assert fits.array.shape == (2, 7)
+    assert "rows: expected at most 20 weights, got 21" in str(over)
 
 
 def test_heads_that_are_not_there_are_refused():

@@ -7,6 +7,7 @@ import xml.etree.ElementTree as ET
 from dataclasses import replace
 from pathlib import Path
 
+import cairosvg
 import matplotlib
 import numpy as np
 import pytest
@@ -15,7 +16,8 @@ from PIL import Image
 
 from tests.viz_core.view.attention_groups import make_group
 from viz_core import view
-from viz_core.view.drawn import map_figure
+from viz_core.runtime.provenance import Provenance
+from viz_core.view.drawn import _norm, map_figure
 from viz_core.view.map_shown import shown_map
 from viz_core.view.notebook import AttentionView
 from viz_core.view.payload import View
@@ -51,12 +53,16 @@ def height_of(text: ET.Element) -> float:
     return float(found[1] if found else text.get("y", ""))
 
 
-def test_the_first_query_is_on_top_and_its_token_beside_it(tmp_path: Path) -> None:
+def test_the_first_query_is_on_top_and_its_token_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("viz_core.view.drawn._MORE_FONTS", ())
     tokens = ("<b>", "$x$", "a&b", "new\nline", "\x00猫")
-    AttentionView([make_group(5, 7, query_tokens=tokens)], START).save(tmp_path / "map.svg")
+    with pytest.warns(UserWarning, match="no font here has 猫: boxes stand there") as said:
+        AttentionView([make_group(5, 7, query_tokens=tokens)], START).save(tmp_path / "map.svg")
+    assert len(said) == 1
     root = ET.parse(tmp_path / "map.svg").getroot()
     texts = {"".join(node.itertext()).strip(): node for node in root.iter("{http://www.w3.org/2000/svg}text")}
-    assert {"<b>", "$x$", "a&b", "new⏎line", "�猫", "k0", "k6", "Layer 2, head 3", "queries: French"} <= texts.keys()
+    assert {"<b>", "$x$", "a&b", "new⏎line", "�猫", "k0", "k6", "queries: French"} <= texts.keys()
+    assert "Cross · Layer 2, head 3" in texts
     assert height_of(texts["<b>"]) < height_of(texts["$x$"])
 
 
@@ -73,6 +79,60 @@ def test_a_file_is_what_its_name_says(ending: str, begins: bytes, tmp_path: Path
         pixels = np.asarray(picture).reshape(-1, 3).astype(int)
         for end in ends:  # ones and zeros
             assert (abs(pixels - end) <= 1).all(axis=1).sum() > 1000
+
+
+@pytest.mark.parametrize("ending", ["svg", "png", "pdf"])
+def test_a_file_says_what_it_shows(ending: str, tmp_path: Path) -> None:
+    made = Provenance("some-model", "1a2b", "$x$ & <b>")
+    shown = AttentionView([make_group(5, 7, made=made)], replace(START, look=Look(heads="all", how="max")))
+    path = tmp_path / f"map.{ending}"
+    shown.save(path)
+    wanted = [
+        "Cross · Largest of 6 heads",
+        "a row no longer sums to one",
+        "Model: some-model, revision 1a2b.",
+        "$x$ & <b>",
+    ]
+    content = path.read_bytes()
+    if ending == "pdf":
+        assert all(text.encode("utf-16-be") in content for text in wanted)
+        return
+    if ending == "svg":
+        said = " ".join("".join(ET.fromstring(content).itertext()).split())
+        cairosvg.svg2png(content)
+        wanted.append("colour grows with its square root")
+    else:
+        said = " ".join(Image.open(path).text.values())  # type: ignore[attr-defined]
+    assert [text for text in wanted if text not in said] == []
+
+
+def test_side_by_side_draws_both_and_a_difference_is_one() -> None:
+    group, second = make_group(5, 7), make_group(4, 7)
+    maps = [call.weights()[0] for call in group.calls]
+    both = View([group], view_words(), [second], ("A", "B"))
+
+    def drawn(**look: str) -> list[tuple[str, np.ndarray]]:
+        axes = map_figure(both, replace(START, look=Look(**look))).axes
+        return [(each.get_title(), np.asarray(each.collections[0].get_array())) for each in axes if each.get_title()]
+
+    (first, a), (other, b) = drawn(compare="side", other="0.0.1")
+    assert (first, other) == ("Cross · Layer 2, head 3", "Cross · Layer 1, head 2")
+    np.testing.assert_array_equal(a, maps[1][2])
+    np.testing.assert_array_equal(b, maps[0][1])
+    ((title, difference),) = drawn(compare="difference", other="0.0.1", scale="log")
+    assert title == "Cross · Layer 2, head 3 − Layer 1, head 2"
+    np.testing.assert_array_equal(difference, maps[1][2] - maps[0][1])
+    unequal = drawn(compare="difference", other="1.0.1")
+    assert [title for title, _ in unequal] == ["Cross · Layer 2, head 3: A", "Cross · Layer 1, head 2: B"]
+    assert unequal[1][1].shape == (4, 7)
+
+
+@pytest.mark.parametrize("scale", ["linear", "sqrt", "log"])
+def test_differences_grow_alike_on_both_sides_of_zero(scale: str) -> None:
+    norm = _norm(scale, signed=True)
+    x = np.array([-1, -0.25, -1e-5, 0, 1e-5, 0.25, 1])
+    grown = {"linear": abs(x), "sqrt": abs(x) ** 0.5, "log": np.clip(1 + np.log10(abs(x) + 1e-30) / 4, 0, 1)}[scale]
+    np.testing.assert_allclose(norm(x), 0.5 + np.sign(x) * grown / 2, atol=1e-9)
 
 
 @pytest.mark.parametrize("name", ["map", "map.jpg", "map.svg.gz", ".html"])

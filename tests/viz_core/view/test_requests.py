@@ -9,6 +9,7 @@ from viz_core.view.requests import (
     ImageRequest,
     MapRequest,
     PictureRequest,
+    RowsRequest,
     TileRequest,
     TokenRequest,
     UnknownRequest,
@@ -29,6 +30,10 @@ WORDS = MapRequest(((0, 1), (11, 0)), "max", words=True)
         ("map 0.cross:2.5_2.6:mean:tokens", GroupRequest(0, "cross", HEADS)),
         ("map 1.decoder-self:0.1_11.0:max:words", GroupRequest(1, "decoder-self", WORDS)),
         ("tile 0.cross:2.5_2.6:mean:tokens 3 4 1 20", GroupRequest(0, "cross", TileRequest(HEADS, 3, 4, 1, 20))),
+        (
+            "rows 0.cross:2.5_2.6:mean:tokens 512 64 0 900",
+            GroupRequest(0, "cross", RowsRequest(HEADS, 512, 64, 0, 900)),
+        ),
         ("page", FileRequest("page")),
         ("notebook", FileRequest("notebook")),
     ],
@@ -46,6 +51,7 @@ def test_each_is_read_and_written_back(text, request_):
         *("map", "map 0.cross:2.5:mean", "map 2.cross:2.5:mean:tokens", "map 0.cross:2:mean:tokens"),
         *("map 0.cross:2.5_:mean:tokens", "map 0.cross:2.5:sum:tokens", "map 0.../x:2.5:mean:tokens"),
         *("map 0.cross:2.٥:mean:tokens", "map 0.cross:2.5:mean:tokens\n", "tile 0.cross:2.5:mean:tokens 0 0 0"),
+        *("rows 0.cross:2.5:mean:tokens 0 1 0", "rows 0.cross:2.5:mean:tokens 0 -1 0 1", "rows 0 cross 0 1 0 1"),
         *("x" * 10_000, "map " + "0." * 5000, "map 0.cross:" + "_".join(["0.0"] * 5000) + ":mean:tokens"),
     ],
 )

