@@ -24,7 +24,11 @@ class Panel:
 
 
 def panels(view: View, state: ViewState) -> list[Panel]:
-    """The open map; with the one that it is compared with, or their difference where they are equally large."""
+    """The open map; with the one that it is compared with, or their difference where they are equally large.
+
+    Raises:
+        ValueError: if the view has no such kind of map.
+    """
     group = view.group(0, state.group)
     if group is None:
         raise ValueError(f"state: expected one of {', '.join(each.id for each in view.groups)}, got {state.group}")

@@ -62,7 +62,7 @@ def zoom_of(live: LiveView) -> tuple[int, ...]:
 
 
 def test_two_fingers_enlarge_what_lies_between_them_and_one_moves_it(phone: Page) -> None:
-    group = make_group(40, 40, "self", layers=1, heads=1)
+    group = make_group(40, 40, "self", layers=1, heads=2)
     live = LiveView(phone, View([group], view_words()))
     fingers = Fingers(live)
     fingers.move([(0.5, 0.6), (0.6, 0.7)], [(0.3, 0.4), (0.8, 0.9)])
@@ -85,7 +85,7 @@ def test_two_fingers_enlarge_what_lies_between_them_and_one_moves_it(phone: Page
 
 
 def test_two_fingers_bring_exact_tiles_of_a_long_input(phone: Page) -> None:
-    group = make_group(1200, 1200, "self", layers=1, heads=1)
+    group = make_group(1200, 1200, "self", layers=1, heads=2)
     live = LiveView(phone, View([group], view_words()))
     expect(live.map).to_have_attribute("data-exact", "false")
     for _ in range(3):
