@@ -27,7 +27,7 @@ def expect_read(page: Page, found: Classification, layer: int, head: int, token:
     """The note under the picture says where this token looks most, and with which weight."""
     weights = found.trace[f"encoder.{layer}.self"].weights(head=head)[0, token]
     best = int(weights.argmax())
-    name = "[CLS]" if best == 0 else f"{(best - 1) // 7 + 1}, {(best - 1) % 7 + 1}"
+    name = "[CLS]" if best == 0 else f"row {(best - 1) // 7 + 1}, column {(best - 1) % 7 + 1}"
     note = page.locator("[data-part=sentenceNote]")
     expect(note).to_contain_text(f"looks most at {name}")
     assert weight_in(note.inner_text().rstrip(". ")) == pytest.approx(float(weights[best]), abs=0.0051)

@@ -38,7 +38,7 @@ def similarity(page: Page) -> None:
 def patch_under_a_finger(page: Page) -> None:
     expect(stage_of(page)).to_be_visible()
     click_patch(page, 3, 3)
-    expect(page.locator("[data-part=sentenceNote]")).to_contain_text("Pinned: 4, 4.")
+    expect(page.locator("[data-part=sentenceNote]")).to_contain_text("Pinned: row 4, column 4.")
 
 
 # Beyond its first picture.

@@ -48,11 +48,11 @@ def test_a_picture_in_the_lab_and_the_way_to_the_vision_chapter(page: Page, lab_
     stage.click(position={"x": x, "y": y})
     page.mouse.move(0, 0)
     note = page.locator("[data-part=sentenceNote]")
-    expect(note).to_contain_text("Pinned: 2, 3.")
+    expect(note).to_contain_text("Pinned: row 2, column 3.")
     page.wait_for_url(re.compile("pin=q7"))
     page.locator('button[data-layer="1"][data-head="3"]').click()
     weights = found.trace["encoder.1.self"].weights(head=3)[0, 1 + 4 + 2]
     best = int(weights.argmax())
-    name = "[CLS]" if best == 0 else f"{(best - 1) // 4 + 1}, {(best - 1) % 4 + 1}"
+    name = "[CLS]" if best == 0 else f"row {(best - 1) // 4 + 1}, column {(best - 1) % 4 + 1}"
     expect(note).to_contain_text(f"looks most at {name}")
     assert weight_in(note.inner_text().rstrip(". ")) == pytest.approx(float(weights[best]), abs=0.0051)

@@ -47,7 +47,7 @@ def test_upload_click_a_patch_change_the_head(page: Page, app_url: str, model: I
     class_token = overlay(page)
 
     click_patch(page, 2, 5)
-    expect(page.locator("[data-part=sentenceNote]")).to_contain_text("Pinned: 3, 6.")
+    expect(page.locator("[data-part=sentenceNote]")).to_contain_text("Pinned: row 3, column 6.")
     token = 1 + 2 * 7 + 5
     expect_read(page, found, 4, 0, token)
     patch = overlay(page)
@@ -110,7 +110,7 @@ def test_a_click_on_the_grid_pins_the_patch_above(page: Page, app_url: str) -> N
     box = plot.bounding_box()
     assert box
     page.mouse.click(box["x"] + box["width"] * 1.5 / 7, box["y"] + box["height"] * 4.5 / 7)
-    expect(page.locator("[data-part=sentenceNote]")).to_contain_text("Pinned: 5, 2.")
+    expect(page.locator("[data-part=sentenceNote]")).to_contain_text("Pinned: row 5, column 2.")
 
 
 def test_through_the_layers_plays(page: Page, app_url: str, model: ImageClassifier) -> None:

@@ -3,10 +3,11 @@
 import { groupOf } from "./store.js";
 import { visible } from "./words.js";
 
-/** {count, name(unit), first(unit), of(token), tokens}: units are tokens or words. */
-function makeAxis(tokens, numbers, merged) {
+/** {count, name(unit), said(unit), first(unit), of(token)}: units are tokens or words; `said` is the name in a sentence. */
+function makeAxis(tokens, numbers, merged, said) {
   if (!merged || !numbers) {
-    return { count: tokens.length, name: (unit) => visible(tokens[unit]), first: (unit) => unit, of: (token) => token };
+    const name = (unit) => visible(tokens[unit]);
+    return { count: tokens.length, name, said: said ?? name, first: (unit) => unit, of: (token) => token };
   }
   const firsts = [];
   const texts = [];
@@ -15,7 +16,8 @@ function makeAxis(tokens, numbers, merged) {
     if (firsts[word] === undefined) firsts[word] = i;
     texts[word] = (texts[word] ?? "") + token.replace(/^##/, "");
   });
-  return { count: firsts.length, name: (unit) => visible(texts[unit]), first: (unit) => firsts[unit], of: (token) => numbers[token] };
+  const name = (unit) => visible(texts[unit]);
+  return { count: firsts.length, name, said: name, first: (unit) => firsts[unit], of: (token) => numbers[token] };
 }
 
 /** Queries and keys of an input's open group. */
@@ -23,9 +25,17 @@ export function axesOf(view, input = 0) {
   const group = groupOf(view, input, view.state.group);
   const merged = view.state.look.unit === "words";
   return {
-    query: makeAxis(group.query_tokens, group.query_words, merged),
-    key: makeAxis(group.key_tokens, group.key_words, merged),
+    query: makeAxis(group.query_tokens, group.query_words, merged, patchNames(view, group, group.query_tokens)),
+    key: makeAxis(group.key_tokens, group.key_words, merged, patchNames(view, group, group.key_tokens)),
   };
+}
+
+/** How a patch of a picture is called in a sentence; its token is no more than two numbers. */
+function patchNames(view, { seen }, tokens) {
+  if (!seen) return undefined;
+  const { special, grid: [, columns] } = seen;
+  const place = (patch) => ({ row: Math.floor(patch / columns) + 1, column: (patch % columns) + 1 });
+  return (unit) => (unit < special ? visible(tokens[unit]) : view.words.text("patch", place(unit - special)));
 }
 
 /** Whether any token of these is only a piece of a word. */
@@ -38,14 +48,12 @@ export function makeSide(axis, start, length, size, words) {
   const count = Math.ceil((start + length - from) / size);
   const unit = (bin) => from + bin * size;
   const last = (bin) => Math.min(axis.count, unit(bin) + size) - 1;
-  const name = (bin) =>
-    unit(bin) === last(bin)
-      ? axis.name(unit(bin))
-      : words.text("span", { first: axis.name(unit(bin)), last: axis.name(last(bin)) });
+  const named = (call) => (bin) => (unit(bin) === last(bin) ? call(unit(bin)) : words.text("span", { first: call(unit(bin)), last: call(last(bin)) }));
+  const [name, said] = [named(axis.name), named(axis.said)];
   const binOf = (at) => {
     if (at === null || at === undefined) return null;
     const bin = Math.floor((at - from) / size);
     return bin >= 0 && bin < count ? bin : null;
   };
-  return { axis, count, size, from, unit, last, name, binOf };
+  return { axis, count, size, from, unit, last, name, said, binOf };
 }

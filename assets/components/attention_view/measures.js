@@ -1,6 +1,10 @@
 // Fingerprints of heads: read, put in order and filtered by.
 
 import { element } from "../shared/elements.js";
+import { axesOf, hasPieces } from "./axis.js";
+import { openSource } from "./cells.js";
+import { measureMap } from "./map_measures.js";
+import { wholeMap } from "./matrix.js";
 import { headName } from "./state.js";
 import { allHeads, openGroup, pictureOf } from "./store.js";
 
@@ -43,8 +47,8 @@ const COMPARE = {
  */
 export function readFilter(view, text) {
   const tests = [];
-  for (const clause of text.toLowerCase().split(",").filter((part) => part.trim())) {
-    const found = clause.match(/^\s*([^\d<>=]+?)\s*(<=|>=|<|>|=)?\s*(\d*\.?\d+)\s*$/);
+  for (const clause of text.toLowerCase().replace(/−/g, "-").split(",").filter((part) => part.trim())) {
+    const found = clause.match(/^\s*([^\d<>=]+?)\s*(<=|>=|<|>|=)?\s*(-?(?:\d+\.?\d*|\.\d+))\s*$/);
     if (!found) return null;
     const [, word, sign = "=", number] = found;
     const name = filterNames(view).find(([, ...names]) => names.some((each) => each.toLowerCase().startsWith(word)))?.[0];
@@ -55,6 +59,15 @@ export function readFilter(view, text) {
     });
   }
   return (head) => tests.every((test) => test(head));
+}
+
+/** A filter that lets about half of the heads through, as an example; empty before anything is measured. */
+export function filterExample(view) {
+  const [name] = measuresOf(view);
+  const values = name ? allHeads(openGroup(view)).map((head) => printOf(view, ...head)?.[name]).filter((value) => typeof value === "number") : [];
+  values.sort((a, b) => a - b);
+  const [below, above] = [values[Math.floor((values.length - 1) / 2)], values[Math.floor(values.length / 2)]];
+  return values.length ? view.words.text("filter_hint", { name: measureWord(view, "measure", name), value: ((below + above) / 2).toFixed(2) }) : "";
 }
 
 export const filterNames = (view) => [
@@ -85,19 +98,50 @@ export function printText(view, layer, head) {
     .join("\n");
 }
 
-/** The fingerprint of the head pointed at in the grid, else of the open one: a bar, a number and a rank for each measure. */
+/** What the panel describes: {name, print, ranked}: the head pointed at in the grid, else the whole of the map that is open. */
+function describedMap(view) {
+  const { words, state } = view;
+  const ofHead = ([layer, head]) => ({ name: headName(view, { group: state.group, layer, head }), print: printOf(view, layer, head), ranked: true });
+  if (view.hovered) return ofHead(view.hovered);
+  const source = openSource(view);
+  const merged = source.unit === "words" && hasPieces(openGroup(view));
+  const alone = source.heads.length === 1 && !merged;
+  const found = ofHead(source.heads[0]);
+  if (!alone) Object.assign(found, { print: printOfMap(view, source), ranked: false });
+  if (source.heads.length > 1) found.name = words.text(`combined_${source.how}`, { count: source.heads.length });
+  if (merged) found.name = words.text("in_words", { name: found.name });
+  if (state.look.zoom !== "whole") found.name = words.text("of_whole_map", { name: found.name });
+  return found;
+}
+
+/** The measures of several heads together, or of words; null while that map is not here, or too long to come whole. */
+function printOfMap(view, source) {
+  const group = openGroup(view);
+  const values = group.exact ? wholeMap(view, source) : null;
+  if (!values) return null;
+  if (view.measured?.values !== values) {
+    const { query, key } = axesOf(view);
+    const separators = [...new Set(group.separators.map(key.of))];
+    const about = { separators, onItself: group.on_itself, seen: group.seen, largest: source.how === "max" && source.heads.length > 1 };
+    view.measured = { values, print: measureMap(values, query.count, key.count, about) };
+  }
+  return view.measured.print;
+}
+
+/** The fingerprint of what the panel describes: a bar and a number for each measure, and of a single head its rank. */
 export function renderPrint(view) {
   const { prints, printName } = view.parts;
-  const [layer, head] = view.hovered ?? [view.state.layer, view.state.head];
-  const print = printOf(view, layer, head);
-  printName.textContent = headName(view, { group: view.state.group, layer, head });
+  const { name: title, print, ranked } = describedMap(view);
+  printName.textContent = title;
   if (!print) {
-    prints.replaceChildren();
+    const note = element("p", "note");
+    note.textContent = ranked || openGroup(view).exact ? "" : view.words.text("measures_of_heads");
+    prints.replaceChildren(note);
     return;
   }
   const others = allHeads(openGroup(view)).map(([l, h]) => printOf(view, l, h)).filter(Boolean);
   prints.replaceChildren(
-    ...measuresOf(view).map((name) => {
+    ...measuresOf(view).filter((name) => (print[name] ?? null) !== null).map((name) => {
       const line = element("div", "print", { title: measureWord(view, "about", name) });
       line.dataset.measure = name;
       const label = element("dt", "");
@@ -108,7 +152,7 @@ export function renderPrint(view) {
       value.textContent = writeMeasure(view, name, print[name]);
       const rank = element("span", "rank");
       const above = others.filter((other) => other[name] > print[name]).length;
-      rank.textContent = view.words.text("rank", { rank: above + 1, count: others.length });
+      rank.textContent = ranked ? view.words.text("rank", { rank: above + 1, count: others.length }) : "";
       line.append(label, bar, value, rank);
       return line;
     }),

@@ -42,12 +42,13 @@ export function cellsOver(view, source) {
   const { axis, units } = restingUnits(view);
   const axes = axesOf(view, source.input);
   const { seen } = groupOf(view, source.input, source.group);
-  const names = units.slice(0, 3).map(axes[axis].name).join(" + ");
+  const names = units.slice(0, 3).map(axes[axis].said).join(" + ");
+  const told = () => (units.length > 3 ? `${names} …` : names);
   const first = () => units[0];
   const weights = weightsOver(view, source);
   const own = {
     axis: axes[axis], count: 1, size: 1, from: units[0], unit: first, last: first,
-    name: () => (units.length > 3 ? `${names} …` : names),
+    name: told, said: told,
     binOf: (unit) => (weights && units.includes(unit) ? 0 : null), // nothing is said of what is not here yet
   };
   const other = axis === "query" ? "key" : "query";

@@ -33,18 +33,18 @@ export function describePointer(view, plot = view.plots[0]) {
   if (bins.length > 1) {
     const name = `${view.state.look.fold}_${focus.axis === "query" ? "looks_most_at" : "looked_at_most_by"}`;
     const value = cells.signed ? view.words.signed(values[best]) : view.words.number(values[best]);
-    return [name, { count: view.words.tick(bins.length), [far_axis]: far.name(best), value }];
+    return [name, { count: view.words.tick(bins.length), [far_axis]: far.said(best), value }];
   }
   const [bin] = bins;
-  if (!values[best]) return [focus.axis === "query" ? "looks_at_nothing" : "looked_at_by_none", { [focus.axis]: own.name(bin) }];
+  if (!values[best]) return [focus.axis === "query" ? "looks_at_nothing" : "looked_at_by_none", { [focus.axis]: own.said(bin) }];
   const where = focus.axis === "query" ? { row: bin, column: best } : { row: best, column: bin };
   if (cells.signed) return ["differs_most", pairWords(cells, where)];
   return [focus.axis === "query" ? "looks_most_at" : "looked_at_most_by", pairWords(cells, where)];
 }
 
 export const pairWords = (cells, { row, column }) => ({
-  query: cells.queries.name(row),
-  key: cells.keys.name(column),
+  query: cells.queries.said(row),
+  key: cells.keys.said(column),
   value: cells.write(row, column),
 });
 

@@ -95,7 +95,7 @@ function renderSentenceNote(view) {
   const pinned = pinnedUnits(view);
   const notes = [];
   if (pinned) {
-    const tokens = pinned.units.map(view.axes[pinned.axis].name).join(", ");
+    const tokens = pinned.units.map(view.axes[pinned.axis].said).join(onPicture(view) ? "; " : ", ");
     notes.push(["pinned", { token: tokens.length > 80 ? `${tokens.slice(0, 79)}…` : tokens }]);
   }
   notes.push(describePointer(view, { cells: view.reading }) ?? [view.several ? "sentence_several" : "sentence_hint", {}]);

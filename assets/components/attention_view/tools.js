@@ -3,7 +3,7 @@
 import { element } from "../shared/elements.js";
 import { hasPieces } from "./axis.js";
 import { exportAs } from "./export.js";
-import { measuresOf, measureWord } from "./measures.js";
+import { filterExample, measuresOf, measureWord } from "./measures.js";
 import { letGo, setLook } from "./moves.js";
 import { chosenHeads, comparedWith, headName, onPicture, PATIENCE } from "./state.js";
 import { allHeads, openGroup } from "./store.js";
@@ -76,7 +76,7 @@ export function renderTools(view) {
   writeLabels(view);
   const measures = measuresOf(view).map((name) => [name, measureWord(view, "measure", name)]);
   selectLook(view, parts.sort, "sort", [["layer", words.text("sort_layer")], ...measures]);
-  if (measures.length) parts.filter.placeholder = words.text("filter_hint", { name: measures[measures.length - 1][1] });
+  parts.filter.placeholder = filterExample(view);
   if (parts.filter !== parts.filter.getRootNode().activeElement) parts.filter.value = look.filter;
 
   const over = onPicture(view);
@@ -171,7 +171,7 @@ export function renderLegendOfHeads(view) {
 export function listenToTools(view) {
   const { parts } = view;
   parts.filter.addEventListener("input", () => {
-    const text = parts.filter.value.replace(/[^\p{L}\p{N}_ .<>=,]/gu, "").slice(0, 40);
+    const text = parts.filter.value.replace(/−/g, "-").replace(/[^\p{L}\p{N}_ .<>=,-]/gu, "").slice(0, 40);
     setLook(view, { filter: text }, PATIENCE);
   });
   parts.filter.addEventListener("keydown", (event) => {

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 from playwright.sync_api import Page, expect
 
 from tests.browser.attention_view.live_view import LiveView
@@ -15,10 +16,12 @@ from tests.browser.attention_view.reading import (
     START,
     point_at_cell,
     saved_npz,
+    weight_in,
     weights_of,
 )
 from tests.viz_core.view.attention_groups import make_group
-from viz_core.maps.measures import combine_heads
+from viz_core.maps.measures import attention_entropy, combine_heads, key_mass, query_information
+from viz_core.maps.words import merge_words
 from viz_core.view.map_group import MapGroup
 from viz_core.view.payload import View
 from viz_core.view.words import view_words
@@ -73,6 +76,13 @@ def test_the_grid_is_sorted_and_filtered_by_fingerprint(live: LiveView, cross: M
     live.page.keyboard.type(f"entr > {middle:.3f}")
     expect(buttons).to_have_count(3)
     expect(live.part("gridNote")).to_have_text("3 of 6 heads.")
+    live.part("filter").fill("entropy > -1")  # was read as > 1
+    expect(live.part("gridNote")).to_have_text("6 of 6 heads.")
+    live.part("filter").fill("entropy < −1")
+    expect(live.part("gridNote")).to_have_text("0 of 6 heads.")
+    example = live.part("filter").get_attribute("placeholder") or ""
+    live.part("filter").fill(example)
+    expect(live.part("gridNote")).to_have_text("3 of 6 heads.")  # it shows what a filter does
     live.part("filter").fill("nonsense")
     expect(live.part("filter")).to_have_attribute("aria-invalid", "true")
     expect(buttons).to_have_count(6)
@@ -95,6 +105,35 @@ def test_heads_are_combined_as_the_library_does(live: LiveView, cross: MapGroup,
     live.option("how", how).click()
     expected = combine_heads(cross.calls[0].weights()[0], how)  # type: ignore[arg-type]
     np.testing.assert_allclose(saved_npz(live)["weights"], expected, atol=1e-7)
+    expect(live.part("printName")).to_have_text("Mean of 3 heads" if how == "mean" else "Largest of 3 heads")
+    check_measures(live, expected, sums_to_one=how == "mean")
+
+
+def test_measures_are_those_of_the_map_that_is_shown(live: LiveView, cross: MapGroup) -> None:
+    """With words merged they were still those of the map between tokens."""
+    live.option("unit", "words").click()
+    tokens = cross.calls[0].weights(head=0)[0]
+    words = merge_words(tokens, cross.query_words, cross.key_words)
+    expect(live.part("printName")).to_have_text("Layer 1, head 1, between words")
+    check_measures(live, words)
+    live.head(1, 2).hover()
+    expect(live.part("printName")).to_have_text("Layer 2, head 3")
+    check_measures(live, cross.calls[1].weights(head=2)[0])
+
+
+def check_measures(live: LiveView, weights: torch.Tensor, sums_to_one: bool = True) -> None:
+    """What the panel says of a map between two sequences, the last of whose keys is a separator."""
+    expected = {
+        "entropy": float(attention_entropy(weights).mean()) if sums_to_one else None,
+        "first": float(key_mass(weights, [0])),
+        "separator": float(key_mass(weights, [weights.shape[1] - 1])),
+        "information": float(query_information(weights)) if sums_to_one else None,
+    }
+    known = {name: value for name, value in expected.items() if value is not None}
+    expect(live.page.locator("[data-measure]")).to_have_count(len(known))
+    for name, value in known.items():
+        told = live.page.locator(f"[data-measure={name}] dd").inner_text().removesuffix(" bits")
+        assert weight_in(told) == pytest.approx(value, abs=0.0051), name
 
 
 def test_chosen_heads_are_combined(live: LiveView, cross: MapGroup) -> None:

@@ -6,11 +6,13 @@ import re
 
 import numpy as np
 import pytest
+import torch
 from playwright.sync_api import Page, Position, expect
 
 from tests.browser.attention_view.live_view import LiveView
 from tests.browser.attention_view.reading import colour, patch_place, read_tip, saved_npz, weights_of
 from tests.viz_core.view.test_picture import picture_group
+from viz_core.maps.distance import mean_attention_distance
 from viz_core.view.map_group import MapGroup, MapPicture
 from viz_core.view.payload import View
 from viz_core.view.pins import Pin
@@ -62,11 +64,25 @@ def expected(weights: np.ndarray, scale: str = "sqrt") -> np.ndarray:
     return np.array([[[COVER * c for c in colour(w / patches.max(), scale)] for w in row] for row in patches])
 
 
+def called(token: int) -> str:
+    """A token's name in a sentence."""
+    row, column = divmod(token - 1, COLUMNS)
+    return "[CLS]" if not token else f"row {row + 1}, column {column + 1}"
+
+
 def test_it_opens_with_the_class_token_over_the_picture(live: LiveView, group: MapGroup) -> None:
     weights = weights_of(group, 1, 2)[0]
     np.testing.assert_allclose(shown(live), expected(weights), atol=4)
     best = int(weights.argmax())
-    expect(live.part("sentenceNote")).to_contain_text(f"[CLS] looks most at {group.key_tokens[best]}")
+    expect(live.part("sentenceNote")).to_contain_text(f"[CLS] looks most at {called(best)}")
+    distance = mean_attention_distance(torch.from_numpy(weights_of(group, 1, 2)), (ROWS, COLUMNS), (1, 1))
+    told = live.page.locator("[data-measure=distance] dd")
+    expect(told).to_have_text(f"{float(distance):.2f} patches")
+    expect(live.page.locator("[data-measure=first] dt")).to_have_text("class token")
+    expect(live.page.locator("[data-measure=previous]")).to_have_count(0)  # rows of patches are no line
+    live.option("heads", "layer").click()
+    mean = mean_attention_distance(group.calls[1].weights()[0].mean(dim=0), (ROWS, COLUMNS), (1, 1))
+    expect(told).to_have_text(f"{float(mean):.2f} patches")
     expect(live.part("queryLine")).to_be_hidden()
     assert live.sent[0] < 30_000, "no whole map is sent"
 
@@ -75,7 +91,7 @@ def test_click_a_patch_change_the_head_and_let_go(live: LiveView, group: MapGrou
     before = shown(live)
     live.map.click(position=place(live, 1, 2))
     token = 1 + 1 * COLUMNS + 2
-    expect(live.part("sentenceNote")).to_contain_text("Pinned: 2, 3.")
+    expect(live.part("sentenceNote")).to_contain_text("Pinned: row 2, column 3.")
     live.wait_until_exact()
     after = shown(live)
     np.testing.assert_allclose(after, expected(weights_of(group, 1, 2)[token]), atol=4)
@@ -92,7 +108,7 @@ def test_click_a_patch_change_the_head_and_let_go(live: LiveView, group: MapGrou
 def test_the_pointer_reads_the_weight_of_a_patch(live: LiveView, group: MapGroup) -> None:
     live.map.hover(position=place(live, 2, 0))
     query, key, weight = read_tip(live)
-    assert (query, key) == ("[CLS]", "3, 1")
+    assert (query, key) == ("[CLS]", "row 3, column 1")
     assert weight == pytest.approx(weights_of(group, 1, 2)[0, 1 + 2 * COLUMNS], abs=0.0051)
     tip = live.page.locator("[data-piece=tip]").first.bounding_box()
     stage = live.map.bounding_box()
@@ -106,12 +122,12 @@ def test_on_the_keyboard(live: LiveView, group: MapGroup) -> None:
     live.map.focus()
     for key in ("ArrowDown", "ArrowRight", "ArrowDown"):  # from the class token to row 2, column 2
         live.page.keyboard.press(key)
-    assert read_tip(live)[1] == "2, 2"
-    expect(live.said).to_contain_text("[CLS] looks at 2, 2")
+    assert read_tip(live)[1] == "row 2, column 2"
+    expect(live.said).to_contain_text("[CLS] looks at row 2, column 2")
     live.page.keyboard.press("Enter")
-    expect(live.part("sentenceNote")).to_contain_text("Pinned: 2, 2.")
+    expect(live.part("sentenceNote")).to_contain_text("Pinned: row 2, column 2.")
     live.page.keyboard.press("End")
-    assert read_tip(live)[:2] == ("2, 2", "2, 4")
+    assert read_tip(live)[:2] == ("row 2, column 2", "row 2, column 4")
     live.page.keyboard.press("Home")
     for _ in range(3):
         live.page.keyboard.press("ArrowUp")

@@ -23,7 +23,7 @@ def groups():
         replace(DEFAULT, pins=(Pin("key", 4), Pin("key", 0))),
         ViewState("cross", 0, 0),
         ViewState("cross", 0, 1, (Pin("query", 3),)),
-        replace(DEFAULT, look=Look(mode="links", links="k3", filter="entropy < 1.5, layer > 2")),
+        replace(DEFAULT, look=Look(mode="links", links="k3", filter="entropy < 1.5, layer > -2")),
         ViewState("cross", 0, 1, look=Look(heads="0.1_1.2", how="max", zoom="0.1.2.3", compare="side", other="1.0.2")),
     ],
 )
