@@ -39,6 +39,12 @@ def name_of(view: ViewState) -> str:
     return f"{_KINDS[view.group]}-{view.layer + 1}.{view.head + 1}"
 
 
+def head_name(site: str, head: int) -> str:
+    """The name of a head that the library knows by its site and number."""
+    stack, layer, kind = site.split(".")
+    return f"{'cross' if kind == 'cross' else stack}-{int(layer) + 1}.{head + 1}"
+
+
 def as_sites(names: Sequence[str]) -> HeadsOff:
     """Heads as the library knows them, in one order whatever the reader's."""
     found = []

@@ -8,6 +8,7 @@ from pages.transformer.heads_off import ask_heads_off, maps_without, show_withou
 from pages.transformer.lens import lens
 from pages.transformer.mask import causal_mask
 from pages.transformer.training import parameters, training
+from pages.transformer.worth import worth
 from ui.chapter import Chapter
 from ui.models import ask, sentence, translation_maps, translator
 from ui.translation import ask_second, ask_sentence, show_result, translate
@@ -58,8 +59,9 @@ with chapter.claims():
     chapter.claim("cache", residuals["cache"], LOGIT_ROUNDING)
 
 chapter.tabs(
-    lens=lambda: lens(chapter, MODEL, request, result),
     inside=lambda: inside_the_encoder(chapter, MODEL, request, result),
+    worth=lambda: worth(chapter, MODEL, off),
+    lens=lambda: lens(chapter, MODEL, request, result),
     mask=lambda: causal_mask(chapter, result, view),
     training=lambda: training(chapter, model),
     parameters=lambda: parameters(chapter, model),

@@ -12,7 +12,8 @@ from safetensors.torch import load as load_tensors
 from torch import Tensor
 
 from viz_core.pretrained.bootstrap import Difference
-from viz_core.pretrained.card import CheckpointError, ModelCard, read_bytes
+from viz_core.pretrained.card import CheckpointError, ModelCard, read_bytes, read_card
+from viz_core.runtime.assets import ASSETS
 
 IMPORTANCE, MEANS = "heads.json", "head_means.safetensors"
 
@@ -36,6 +37,25 @@ class HeadImportance:
     base: float
     examples: int
     heads: tuple[HeadWorth, ...]
+
+
+def head_importance(name: str, folder: Path | None = None) -> HeadImportance | None:
+    """What the heads of a shipped model are worth; None where that was not measured.
+
+    Raises:
+        CheckpointError: if there is no such model, or the measurement cannot be read.
+    """
+    path = (folder or ASSETS / "checkpoints") / name
+    return read_importance(path, read_card(path))
+
+
+def head_means(name: str, folder: Path | None = None) -> dict[str, Float[Tensor, "heads v"]]:
+    """What each head of each site of a shipped model writes on average: for `viz_core.trace.mean`.
+
+    Raises:
+        CheckpointError: if they were not measured.
+    """
+    return read_means((folder or ASSETS / "checkpoints") / name)
 
 
 def read_importance(folder: Path, card: ModelCard) -> HeadImportance | None:

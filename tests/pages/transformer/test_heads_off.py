@@ -10,6 +10,8 @@ from streamlit.testing.v1 import AppTest
 from tests.pages.reading import badges, drawn, finding, number, stands, texts
 from viz_core.pretrained import Translator, load_translator
 from viz_core.pretrained.bleu import corpus_bleu
+from viz_core.pretrained.bootstrap import Difference
+from viz_core.pretrained.head_importance import HeadImportance, HeadWorth
 from viz_core.pretrained.samples import held_out
 from viz_core.trace import intervene, off
 
@@ -67,3 +69,46 @@ def test_the_open_head_is_switched_by_a_button_and_all_are_on_again(open_page: O
     app.button(key="t-do-all-on").click().run()
     assert app.multiselect(key="t-without").value == []
     stands(app)
+
+
+@pytest.fixture
+def measured(monkeypatch: pytest.MonkeyPatch) -> HeadImportance:
+    """Numbers that nobody measured: without head 1 of each layer the score falls, without head 2 it rises."""
+    heads = []
+    for site in translator_sites():
+        for head in range(8):
+            value = {0: -2.0, 1: 0.5}.get(head, -0.01 * head)
+            worth = Difference(value, value - 0.3, value + 0.3)
+            heads.append(HeadWorth(site, head, worth, Difference(-5.0, -6.0, -4.0), 1.0 - value / 10))
+    found = HeadImportance("bleu", 51.0, 2197, tuple(heads))
+    monkeypatch.setattr("pages.transformer.worth.head_importance", lambda _: found)
+    return found
+
+
+def translator_sites() -> list[str]:
+    kinds = ("encoder.{}.self", "decoder.{}.self", "decoder.{}.cross")
+    return [kind.format(layer) for kind in kinds for layer in range(3)]
+
+
+def test_the_grid_of_what_heads_are_worth(open_page: OpenPage, measured: HeadImportance) -> None:
+    asks = {"t-text": "Go.", "t-section": "What heads are worth", "t-without": ["cross-3.2"]}
+    app = open_page("transformer", **asks)
+    stands(app)
+    assert "without 18 of 72\nheads" in texts(app)
+    assert "without 9 of these it is better" in texts(app)
+    assert finding(app, "orders the heads much as", "orders the heads otherwise")
+    grid = drawn(app, "worth")[0]
+    assert grid["text"][8][1] == "2 ×"
+    assert grid["customdata"][0][0][0] == "encoder-1.1"
+    assert list(grid["z"][0][:3]) == pytest.approx([-2, 0.5, -0.02])
+    app.toggle(key="t-ordered").set_value(True)
+    app.toggle(key="t-only-sure").set_value(True).run()
+    grid = drawn(app, "worth")[0]
+    assert grid["text"][8] == ["1", "8", "7", "6", "5", "4", "3", "2 ×"]
+    assert [value == value for value in grid["z"][8]] == [True, *[False] * 6, True]
+
+
+def test_a_model_that_nobody_measured_says_how(open_page: OpenPage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pages.transformer.worth.head_importance", lambda _: None)
+    app = open_page("transformer", **{"t-text": "Go.", "t-section": "What heads are worth"})
+    assert "head-importance transformer-en-fr" in texts(app)
