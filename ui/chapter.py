@@ -19,6 +19,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from ui.attention_view import MapGroup, ViewState, attention_view
 from ui.chart import Point, draw_chart
+from ui.component import component
 from ui.controls import Controls, plain
 from ui.frame import Frame
 from ui.heatmap import draw_heatmap
@@ -26,6 +27,7 @@ from ui.words import current_language
 from viz_core.figures.heatmap import Heatmap, encode_heatmap
 from viz_core.view.runnable import Recipe
 
+_keep_history = component("history")  # the Back button goes through what was typed
 Thing = TypeVar("Thing")
 _MOMENT = 0.1  # seconds
 
@@ -35,6 +37,8 @@ class Chapter(Frame):
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
+        with st.container(key="history"):
+            _keep_history(key="history-mount")
         self.controls = Controls(self.words)
         self._keys: Counter[str] = Counter()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import quote_plus
+
 from playwright.sync_api import Page, expect
 
 from ui.contents import all_chapters
@@ -41,3 +43,21 @@ def test_the_gallery_leads_to_every_chapter_by_its_picture_and_each_has_a_title(
 
 def test_sidebar_and_title_agree() -> None:
     assert [name for name in EXISTING if load_words(name).menu != load_words(name).title] == []
+
+
+def test_back_goes_through_what_was_typed_and_stays_in_the_chapter(page: Page, app_url: str) -> None:
+    page.goto(app_url)
+    page.get_by_test_id("stSidebarNav").get_by_role("link", name="Bahdanau attention").click()
+    box = page.get_by_label("An English sentence")
+    start = box.input_value()
+    for text in ("I lost.", "Go."):
+        box.fill(text)
+        box.press("Enter")
+        page.wait_for_url(f"**/bahdanau?b-text={quote_plus(text)}*")
+    page.get_by_role("button", name="i'm home .").click()
+    page.wait_for_url("**/bahdanau?b-text=I%27m+home*")
+    for text in ("Go.", "I lost.", start):
+        page.go_back()
+        expect(box).to_have_value(text)
+    page.go_back()
+    expect(page).to_have_title("Attention Atlas")

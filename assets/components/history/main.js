@@ -1,0 +1,27 @@
+// The Back button goes through what was typed.
+//
+// Streamlit puts what a control says into the address in place of what it said before, and makes an entry in the history
+// only for what Python changes, as for a sample's button. So Back went past typed sentences and out of the chapter. Here a
+// changed text makes an entry; sliders and choices, which pass through many values, still do not.
+
+const DONE = Symbol.for("atlas.history");
+
+/** Whether the control with this name in the address is one to type in: its element has that key as a class. */
+const isTyped = (name) => document.querySelector(`.st-key-${CSS.escape(name)} :is(.stTextInput, .stTextArea)`) !== null;
+
+function changesText(before, after) {
+  if (before.pathname !== after.pathname) return false;
+  const names = new Set([...before.searchParams.keys(), ...after.searchParams.keys()]);
+  return [...names].some((name) => before.searchParams.get(name) !== after.searchParams.get(name) && isTyped(name));
+}
+
+export default function () {
+  if (history[DONE]) return;
+  history[DONE] = true;
+  const replace = history.replaceState.bind(history);
+  history.replaceState = (state, unused, url) => {
+    const { href } = window.location;
+    if (changesText(new URL(href), new URL(url ?? href, href))) history.pushState(state, unused, url);
+    else replace(state, unused, url);
+  };
+}
