@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import inspect
-import io
 import re
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from functools import partial
+from typing import TypeVar
 
 import numpy as np
-import pandas as pd  # here, before any page runs: plotly fails in a thread that meets it half imported in another
 import plotly.graph_objects as go
 import streamlit as st
 from streamlit import runtime
 from streamlit.delta_generator import DeltaGenerator
 
+from ui import downloads
 from ui.attention_view import MapGroup, ViewState, attention_view
 from ui.chart import Point, draw_chart
 from ui.component import component
@@ -209,16 +209,28 @@ class Chapter(Frame):
     def downloads(
         self,
         figure: go.Figure | Callable[[], go.Figure] | None = None,
+        *,
+        rows: Sequence[str] | None = None,
+        columns: Sequence[str] | None = None,
+        corner: str = "corner",
         **arrays: np.ndarray | Callable[[], np.ndarray],
     ) -> None:
-        """The data, or what makes it, as NPZ, its first array as CSV, and the figure as a page that opens by itself."""
+        """The data, or what makes it, as NPZ, its first array as CSV, and the figure as a page that opens by itself.
+
+        `download.CORNER` says what is down, across and in the table; `rows` and `columns` are names, or places from 0.
+        """
+        first = next(iter(arrays.values()))
+        said = plain(self.words(f"download.{corner}"))
         with st.container(horizontal=True, key="downloads"):
-            self._download("csv", lambda: _csv(_made(next(iter(arrays.values())))), "text/csv")
+            self._download("csv", lambda: downloads.table(_made(first), said, rows, columns), "text/csv")
+            made = {name: partial(_made, array) for name, array in arrays.items()}
             self._download(
-                "npz", lambda: _npz({name: _made(array) for name, array in arrays.items()}), "application/octet-stream"
+                "npz",
+                lambda: downloads.archive({name: make() for name, make in made.items()}),
+                "application/octet-stream",
             )
             if figure is not None:
-                self._download("html", lambda: _html(figure), "text/html")
+                self._download("html", lambda: downloads.page(_made(figure), self.words.title), "text/html")
 
     def _download(self, suffix: str, make: Callable[[], bytes], mime: str) -> None:
         st.download_button(
@@ -244,20 +256,3 @@ def _parse_exercise(text: str) -> tuple[str, list[str], str, str]:
 
 def _made(thing: Thing | Callable[[], Thing]) -> Thing:
     return thing() if callable(thing) else thing
-
-
-def _html(figure: go.Figure | Callable[[], go.Figure]) -> bytes:
-    drawn = go.Figure(_made(figure)).update_layout(template="plotly_white")
-    return drawn.to_html(include_plotlyjs=True).encode()
-
-
-def _csv(array: np.ndarray) -> bytes:
-    flat = np.asarray(array).reshape(array.shape[0], -1) if np.ndim(array) > 1 else np.asarray(array)[:, None]
-    return pd.DataFrame(flat).to_csv(index=False).encode()
-
-
-def _npz(arrays: dict[str, np.ndarray]) -> bytes:
-    buffer = io.BytesIO()
-    named: dict[str, Any] = {name: np.asarray(array) for name, array in arrays.items()}
-    np.savez_compressed(buffer, **named)
-    return buffer.getvalue()

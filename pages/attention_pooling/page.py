@@ -60,4 +60,5 @@ chapter.code(
     shortcut_error,
     learn_width,
 )
-chapter.downloads(figure, **data(fit))
+of_curve = [chapter.words(f"download.{name}") for name in ("query", "truth", "fit")]
+chapter.downloads(figure, columns=of_curve, **data(fit))

@@ -12,7 +12,7 @@ from ui.words import current_language
 from viz_core.attention import AdditiveAttention
 from viz_core.lessons.bahdanau.decoder_steps import bottleneck_error, step_residuals
 from viz_core.models import Decoder, Seq2SeqAttentionDecoder, Seq2SeqDecoder, Seq2SeqEncoder, TokenReader
-from viz_core.view.translation import aligning_head, open_map
+from viz_core.view.translation import aligning_head, open_map, open_tokens
 
 ROUNDING = 1e-5  # what float32 may lose in sums of a few hundred terms
 
@@ -51,4 +51,4 @@ how_trained(chapter)
 
 chapter.exercise("order")
 chapter.code(AdditiveAttention, Seq2SeqAttentionDecoder, Seq2SeqEncoder, Seq2SeqDecoder, TokenReader, Decoder)
-chapter.downloads(weights=lambda: open_map(groups, view).numpy())
+chapter.downloads(**open_tokens(groups, view), weights=lambda: open_map(groups, view).numpy())

@@ -18,7 +18,7 @@ from viz_core.hub.attention import attention_forward
 from viz_core.maps.fingerprints import measure_layer
 from viz_core.trace import attend, attention_weights
 from viz_core.view.hub import first_look
-from viz_core.view.translation import open_map
+from viz_core.view.translation import open_map, open_tokens
 
 chapter = Chapter("model-lab")
 chapter.question()
@@ -64,4 +64,4 @@ else:
 
 chapter.exercise("bytes")
 chapter.code(attention_forward, attention_weights, measure_layer, attend)
-chapter.downloads(weights=lambda: open_map(groups, view).numpy())
+chapter.downloads(**open_tokens(groups, view), weights=lambda: open_map(groups, view).numpy())

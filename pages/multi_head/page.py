@@ -57,6 +57,8 @@ chapter.code(
     attend,
 )
 chapter.downloads(
+    rows=asked.tokens.labels,
+    columns=asked.tokens.labels,
     weights=asked.steps.weights[0, head].numpy(),
     all_weights=asked.steps.weights[0].numpy(),
     output=asked.steps.output[0].numpy(),

@@ -68,4 +68,8 @@ data = {"lookup": lookup.weights(database, question).numpy()} if answerable else
 if mixture is not None:
     data |= {"values": mixture.points.numpy(), "weights": mixture.weights.numpy(), "output": mixture.output.numpy()}
 if data:
-    chapter.downloads(figure, **data)
+    if answerable:
+        weight = [chapter.words("figure.weight")]
+        chapter.downloads(figure, rows=database.keys, columns=weight, corner="lookup", **data)
+    else:
+        chapter.downloads(figure, corner="values", **data)

@@ -24,7 +24,7 @@ from viz_core.models import (
     TransformerEncoderBlock,
 )
 from viz_core.trace import attend, attention_weights
-from viz_core.view.translation import aligning_head, open_map
+from viz_core.view.translation import aligning_head, open_map, open_tokens
 
 MODEL = "transformer-en-fr"
 ROUNDING = 1e-5  # what float32 may lose in sums of a few hundred terms
@@ -80,4 +80,4 @@ chapter.code(
     PositionWiseFFN,
     attend,
 )
-chapter.downloads(weights=lambda: open_map(groups, view).numpy())
+chapter.downloads(**open_tokens(groups, view), weights=lambda: open_map(groups, view).numpy())

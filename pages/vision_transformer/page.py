@@ -20,7 +20,7 @@ from viz_core.maps.relevance import gradient_relevance
 from viz_core.maps.rollout import attention_rollout
 from viz_core.models.vit import PatchEmbedding, ViT, ViTBlock, ViTMLP
 from viz_core.view.picture import first_look
-from viz_core.view.translation import open_map
+from viz_core.view.translation import open_map, open_tokens
 
 chapter = Chapter("vision-transformer")
 chapter.question()
@@ -51,6 +51,7 @@ chapter.tabs(
 chapter.exercise("bag")
 chapter.code(PatchEmbedding, ViTMLP, ViTBlock, ViT, attention_rollout, gradient_relevance, mean_attention_distance)
 chapter.downloads(
+    **open_tokens(groups, view),
     weights=lambda: open_map(groups, view).numpy(),
     token_attention=ask(asked.request, token_over_patches, token).numpy(),
 )

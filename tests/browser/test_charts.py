@@ -6,9 +6,12 @@ import io
 from pathlib import Path
 
 import cairosvg
+import plotly.graph_objects as go
 import pytest
 from PIL import Image
 from playwright.sync_api import Browser, Locator, Page, expect
+
+from ui import downloads
 
 PAGE = "relative-projection"
 CHARTS = 5
@@ -162,6 +165,15 @@ def test_a_chart_that_is_taken_along_from_a_dark_page_is_dark_on_white(page: Pag
     colours = {colour for _, colour in picture.getcolors(1 << 24)}
     assert picture.getpixel((1, 1)) == (255, 255, 255)
     assert {(0, 114, 178), (213, 94, 0)} <= colours  # queries and keys, as on paper
+
+
+def test_a_figure_that_is_downloaded_opens_by_itself_from_a_small_page(page: Page, tmp_path: Path) -> None:
+    made = downloads.page(go.Figure(go.Heatmap(z=[[1, 2], [3, 4]])), "A <title>")
+    assert len(made) < 2_000_000
+    (tmp_path / "figure.html").write_bytes(made)
+    page.goto((tmp_path / "figure.html").as_uri())
+    expect(page.locator(".heatmaplayer image")).to_be_attached()
+    expect(page).to_have_title("A <title>")
 
 
 def test_all_charts_are_printed(page: Page, app_url: str) -> None:

@@ -85,6 +85,12 @@ def open_run(translation: Translation, language: str) -> tuple[tuple[MapGroup, .
     return groups, aligning_head(groups)
 
 
+def open_tokens(groups: tuple[MapGroup, ...], view: ViewState) -> dict[str, tuple[str, ...]]:
+    """What the rows and columns of the opened map are: "rows" and "columns"."""
+    group = next(group for group in groups if group.id == view.group)
+    return {"rows": group.query_tokens, "columns": group.key_tokens}
+
+
 def open_map(groups: tuple[MapGroup, ...], view: ViewState) -> Float[Tensor, "queries keys"]:
     """The exact weights of the opened head."""
     group = next(group for group in groups if group.id == view.group)

@@ -1,0 +1,33 @@
+"""What a chapter gives to take along, opened again."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import numpy as np
+
+from ui import downloads
+
+
+def read(content: bytes) -> list[list[str]]:
+    return list(csv.reader(io.StringIO(content.decode())))
+
+
+def test_rows_and_columns_are_named() -> None:
+    made = downloads.table(np.array([[1.0, 0.0], [0.25, 0.75]]), "weight: down, across", ("a", 'b"'), ("x,", "y"))
+    assert read(made) == [["weight: down, across", "x,", "y"], ["a", "1.0", "0.0"], ['b"', "0.25", "0.75"]]
+
+
+def test_without_names_places_from_0_stand_there_and_all_but_the_last_axis_go_down() -> None:
+    made = read(downloads.table(np.arange(12).reshape(2, 3, 2), "corner"))
+    assert made[0] == ["corner", "0", "1"]
+    assert [row[0] for row in made[1:]] == ["0 · 0", "0 · 1", "0 · 2", "1 · 0", "1 · 1", "1 · 2"]
+    assert made[4][1:] == ["6", "7"]
+    assert read(downloads.table(np.array([0.5]), "key", ("Li",), ("weight",))) == [["key", "weight"], ["Li", "0.5"]]
+
+
+def test_arrays_come_back_as_they_were() -> None:
+    with np.load(io.BytesIO(downloads.archive({"a": np.eye(2), "b": np.arange(3)}))) as saved:
+        np.testing.assert_array_equal(saved["a"], np.eye(2))
+        np.testing.assert_array_equal(saved["b"], np.arange(3))

@@ -1,0 +1,50 @@
+"""What a chapter gives to take along: tables whose rows and columns are named, arrays, and its figure as a page."""
+
+from __future__ import annotations
+
+import html
+import io
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd  # here, before any page runs: plotly fails in a thread that meets it half imported in another
+import plotly.graph_objects as go
+
+from viz_core.runtime.assets import ASSETS
+
+_PLOTLY = ASSETS / "vendor" / "plotly" / "plotly-cartesian.min.js"  # a third of plotly.js, and all that figures need
+
+
+def table(
+    array: np.ndarray, corner: str, rows: Sequence[str] | None = None, columns: Sequence[str] | None = None
+) -> bytes:
+    """An array as CSV: the corner says what rows, columns and numbers are; each row and column has its name.
+
+    The last axis goes across, all others down: a row of an array of three is named by both its places, "0 · 3".
+
+    Args:
+        rows: a name for each row; places from 0 unless given.
+        columns: a name for each column; places from 0 unless given, or what the corner says where there is but one.
+    """
+    array = np.asarray(array)
+    flat = array.reshape(-1, 1) if array.ndim < 2 else array.reshape(-1, array.shape[-1])
+    places = np.ndindex(array.shape if array.ndim < 2 else array.shape[:-1])
+    across = columns or [str(i) for i in range(flat.shape[1])]
+    index = pd.Index(rows or [" · ".join(map(str, place)) for place in places], name=corner)
+    return pd.DataFrame(flat, index, list(across)).to_csv().encode()
+
+
+def archive(arrays: Mapping[str, np.ndarray]) -> bytes:
+    """Arrays by name, as NPZ."""
+    buffer = io.BytesIO()
+    named: dict[str, Any] = {name: np.asarray(array) for name, array in arrays.items()}
+    np.savez_compressed(buffer, **named)
+    return buffer.getvalue()
+
+
+def page(figure: go.Figure, title: str) -> bytes:
+    """A figure as a page that opens without a network, dark on white."""
+    drawn = go.Figure(figure).update_layout(template="plotly_white").to_html(include_plotlyjs=False)
+    head = f"<head><title>{html.escape(title)}</title><script>{_PLOTLY.read_text('utf-8')}</script>"
+    return drawn.replace("<head>", head, 1).encode()
