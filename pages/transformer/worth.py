@@ -23,7 +23,12 @@ def worth(chapter: Chapter, name: str, off: Sequence[str]) -> None:
         return
     sure = [head for head in measured.heads if _sure(head)]
     better = [head for head in sure if head.without is not None and head.without.value > 0]
-    numbers = {"sure": len(sure), "heads": len(measured.heads), "better": len(better)}
+    numbers = {
+        "sure": len(sure),
+        "heads": len(measured.heads),
+        "better": len(better),
+        "chance": round(len(measured.heads) / 20),
+    }
     chapter.text("worth", base=f"{measured.base:.1f}", examples=f"{measured.examples:,}", **numbers)
     every = len(measured.heads)
     measures = [measure for measure in ("without", "alone", "gradient") if len(_values(measured, measure)) == every]
