@@ -6,7 +6,7 @@ PORT ?= 8501
 # Python compiles what it imports; compiling all that torch and plotly bring takes longer than fetching it.
 PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile
 
-.PHONY: run host test bench load serve-test clean
+.PHONY: run host test bench load attacks serve-test clean
 
 run: $(VENV)/.app
 	$(BIN)/streamlit run app.py --server.port $(PORT)
@@ -47,6 +47,10 @@ $(VENV)/.bench: requirements-bench.txt $(VENV)/.dev
 # 50 visitors at once, each typing sentences of their own and checking that the maps are theirs; make load ARGS="--visitors 10".
 load: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.load $(ARGS)
+
+# Everything a stranger may try, for as long as it takes; docs/security.md is written of it.
+attacks: $(VENV)/.peers
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.attacks
 
 # The app against a real Ray Serve on this machine, one replica of which is killed.
 serve-test: $(VENV)/.serve

@@ -10,7 +10,7 @@ from hosting.connections import be_impatient
 from hosting.logs import structured_logs
 from hosting.operations import Operations
 from hosting.profile import profile
-from hosting.settings import settings
+from hosting.settings import checked
 from ui.compute import metrics, slots
 from ui.failure import tell
 from ui.sessions import forget_those_who_left, sessions
@@ -27,7 +27,7 @@ def warm_up() -> None:
 
 
 structured_logs()
-allowed = settings()
+allowed = checked()
 be_impatient(allowed.max_message_kb * 2**10, allowed.slow_seconds)
 operations = Operations(
     warm_up, slots, metrics, allowed.stop_seconds, metrics_address=allowed.metrics, tidy=forget_those_who_left

@@ -28,6 +28,8 @@ class Shown:
     inputs: dict[str, str] = field(default_factory=dict)  # ids of lines to type in
     buttons: dict[str, str] = field(default_factory=dict)
     failed: list[str] = field(default_factory=list)
+    sliders: list[str] = field(default_factory=list)
+    ids: list[str] = field(default_factory=list)  # of every control there is
 
     def take(self, element: Element) -> None:
         """Count one element in."""
@@ -42,8 +44,12 @@ class Shown:
             self.inputs[element.text_input.label] = element.text_input.id
         elif kind == "button":
             self.buttons[element.button.label] = element.button.id
+        elif kind == "slider":
+            self.sliders.append(element.slider.id)
         elif kind == "exception":
             self.failed.append(element.exception.type)
+        if kind is not None and getattr(getattr(element, kind), "id", ""):
+            self.ids.append(getattr(element, kind).id)
 
 
 class Visitor:
@@ -53,6 +59,7 @@ class Visitor:
         self._socket = socket
         self._widgets: dict[str, WidgetState] = {}
         self._place = ("", "")
+        self.session = ""
         self.shown = Shown()
 
     async def open(self, chapter: str, **parameters: str) -> Shown:
@@ -77,11 +84,18 @@ class Visitor:
         return await self._run(WidgetState(id=key, trigger_value=True))
 
     async def _run(self, *triggers: WidgetState) -> Shown:
-        """Ask for a run of the page, and take what it sends until it is over."""
         message = BackMsg()
         message.rerun_script.page_name, message.rerun_script.query_string = self._place
         message.rerun_script.widget_states.widgets.extend([*self._widgets.values(), *triggers])
+        await self.send(message)
+        return await self.watch()
+
+    async def send(self, message: BackMsg) -> None:
+        """Send any message."""
         await self._socket.send(message.SerializeToString())
+
+    async def watch(self) -> Shown:
+        """Take what a run of the page sends until it is over."""
         begun = False
         while True:
             data = await self._socket.recv()
@@ -91,6 +105,7 @@ class Visitor:
             kind = answer.WhichOneof("type")
             if kind == "new_session":
                 self.shown, begun = Shown(), True  # a rerun begins anew
+                self.session = answer.new_session.initialize.session_id
             elif kind == "delta" and answer.delta.WhichOneof("type") == "new_element":
                 self.shown.take(answer.delta.new_element)
             elif kind == "script_finished" and begun and answer.script_finished != ForwardMsg.FINISHED_EARLY_FOR_RERUN:

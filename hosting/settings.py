@@ -7,7 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 HOSTED_TOKENS = 2048
@@ -29,7 +29,7 @@ class Settings(BaseSettings):
         pydantic.ValidationError: if a variable does not hold what its field takes; the message names it.
     """
 
-    model_config = SettingsConfigDict(env_prefix="ATLAS_", frozen=True, env_ignore_empty=True)
+    model_config = SettingsConfigDict(env_prefix="ATLAS_", frozen=True, env_ignore_empty=True, allow_inf_nan=False)
 
     device: str = Field(
         default="", description="where models run: `cuda`, `mps` or `cpu`; the best there is unless given"
@@ -156,6 +156,23 @@ class Settings(BaseSettings):
 def settings() -> Settings:
     """What the environment says now."""
     return _read(frozenset(item for item in os.environ.items() if item[0].startswith("ATLAS_")))
+
+
+def checked() -> Settings:
+    """The same, for a server that starts: where a variable cannot be, it ends here and says which.
+
+    Raises:
+        SystemExit: with a line for each such variable.
+    """
+    try:
+        return settings()
+    except ValidationError as error:
+        lines = [
+            f"ATLAS_{'.'.join(map(str, one['loc'])).upper()}: {one['msg']}"
+            for one in error.errors()
+            if one["type"] != "default_factory_not_called"  # follows from another that is wrong
+        ]
+        raise SystemExit("\n".join(lines)) from None
 
 
 @lru_cache(maxsize=1)

@@ -16,6 +16,7 @@ import torch
 _CHECK = "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))"
 jaxtyping.install_import_hook(("viz_core", "pages"), _CHECK)
 
+from tests.attacks.record import note_target, pytest_addoption, pytest_configure  # noqa: E402
 from tests.browser.chromium import close_browser  # noqa: E402
 from viz_core.pretrained import Translator, build_translation_model, load  # noqa: E402
 from viz_core.pretrained.tokenization import train_tokenizer  # noqa: E402
@@ -91,7 +92,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: not any(folder in item.path.parts for folder in _LONG))
 
 
+__all__ = ["pytest_addoption", "pytest_configure"]
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
+    note_target(item)
     if "browser" not in getattr(item, "fixturenames", ()):
         close_browser()
 

@@ -36,8 +36,9 @@ def tidy_uploads(session: str, most: int) -> int:
 
 
 def forget_those_who_left() -> None:
-    """End the sessions that nobody came back to. Streamlit does so when the next visitor comes; none may come."""
-    get_instance()._session_mgr.list_sessions()
+    """End the sessions that nobody came back to. Streamlit does so when the next visitor leaves; none may."""
+    manager: Any = get_instance()._session_mgr
+    manager._session_storage._cache.expire()
 
 
 def _uploads() -> MemoryUploadedFileManager:

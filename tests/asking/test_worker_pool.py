@@ -85,6 +85,7 @@ def test_what_is_wrong_is_told_in_a_sentence(runner: RemoteRunner) -> None:
         runner.ask(CALM, complain)
 
 
+@pytest.mark.attack("disorder")
 def test_a_worker_dies_in_the_middle_and_the_answer_comes(pool: WorkerPool, runner: RemoteRunner) -> None:
     """Killed from outside while it translates; its visitors get what they asked for, from the one in its place."""
     asked = [SentenceRequest(MODEL, f"The old dog and {number} cats are in the house.") for number in range(12)]
@@ -116,6 +117,7 @@ def test_a_worker_dies_in_the_middle_and_the_answer_comes(pool: WorkerPool, runn
     assert pool.workers[1].ask("ask_model", MODEL, process) == before[1]
 
 
+@pytest.mark.attack("disorder")
 def test_a_question_that_always_kills_is_given_up(pool: WorkerPool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker_pool, "_TRIES", 1)
     with pytest.raises(BusyError):
@@ -133,6 +135,7 @@ def ended_after(seconds: float) -> Callable[[], None]:
     return check
 
 
+@pytest.mark.attack("disorder")
 def test_work_that_nobody_waits_for_ends_between_its_steps(pool: WorkerPool, tmp_path: Path) -> None:
     worker, traces = pool.workers[1], tmp_path / "ended"
     before = worker.ask("ask_model", MODEL, process)
@@ -142,6 +145,7 @@ def test_work_that_nobody_waits_for_ends_between_its_steps(pool: WorkerPool, tmp
     assert worker.ask("ask_model", MODEL, process) == before
 
 
+@pytest.mark.attack("disorder")
 def test_work_past_its_time_is_really_ended(pool: WorkerPool, monkeypatch: pytest.MonkeyPatch) -> None:
     """It never looks whether anybody waits, so its process goes."""
     monkeypatch.setattr(worker_pool, "_GRACE", 0.2)
@@ -240,6 +244,7 @@ def test_a_batch_goes_on_as_long_as_one_wants_it() -> None:
     assert answers[1].value == "two"
 
 
+@pytest.mark.attack("disorder")
 def test_an_unknown_question_is_refused() -> None:
     answers: list[Answer] = []
     Desk(Slow(), answers.append).take(Question(3, "__init__", MODEL))

@@ -10,6 +10,8 @@ from tests.attacks.in_browser import attacks
 from tests.attacks.over_http import Attack
 
 
-@pytest.mark.parametrize("attack", [pytest.param(attack, id=attack.how) for attack in attacks()])
-def test_not_obeyed(attack: Attack, page: Page, server: Server) -> None:
-    assert attack.run(page, server.url)
+@pytest.mark.parametrize(
+    "attack", [pytest.param(attack, id=attack.how, marks=pytest.mark.attack(attack.target)) for attack in attacks()]
+)
+def test_not_obeyed(attack: Attack, page: Page, server: Server, record_property: pytest.RecordProperty) -> None:
+    record_property("got", attack.run(page, server.url))

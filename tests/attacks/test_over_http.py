@@ -10,8 +10,10 @@ from benchmarks.serving import Server
 from tests.attacks.over_http import Attack, attacks
 
 
-@pytest.mark.parametrize("attack", [pytest.param(attack, id=attack.how) for attack in attacks()])
-def test_refused(attack: Attack, server: Server) -> None:
-    assert attack.run(server.url)
+@pytest.mark.parametrize(
+    "attack", [pytest.param(attack, id=attack.how, marks=pytest.mark.attack(attack.target)) for attack in attacks()]
+)
+def test_refused(attack: Attack, server: Server, record_property: pytest.RecordProperty) -> None:
+    record_property("got", attack.run(server.url))
     with urllib.request.urlopen(f"{server.url}/_stcore/health", timeout=60) as answer:
         assert answer.status == 200

@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from benchmarks.serving import running
 from benchmarks.visitors import visit
 
@@ -33,6 +35,7 @@ async def leave_and_be_followed(url: str) -> tuple[list[str], list[str]]:
     return shown.alerts, shown.texts
 
 
+@pytest.mark.attack("disorder")
 def test_whoever_leaves_frees_the_slot(tmp_path: Path) -> None:
     settings = {"ATLAS_SLOTS": "1"}
     with running(tmp_path, "tests/hosting/one_slot.py", settings) as server:

@@ -49,6 +49,7 @@ def test_anyones_records_are_written_so(stream: io.StringIO) -> None:
     assert [line["event"] for line in lines(stream)] == ["port 80 is\ntaken"]
 
 
+@pytest.mark.attack("logs")
 def test_an_error_is_told_by_type_and_place_alone(stream: io.StringIO) -> None:
     try:
         fail()
@@ -71,6 +72,7 @@ def test_where_names_the_innermost_place_first() -> None:
     assert SECRET not in where(caught.value)
 
 
+@pytest.mark.attack("logs")
 def test_a_record_that_cannot_be_put_together_is_told_anyhow(stream: io.StringIO) -> None:
     logging.getLogger("any").warning("%d words", "many")
     assert [line["event"] for line in lines(stream)] == ["%d words"]

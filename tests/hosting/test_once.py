@@ -46,6 +46,7 @@ def test_what_failed_is_tried_again() -> None:
     assert len(tries) == 2
 
 
+@pytest.mark.attack("messages")
 def test_no_visitor_can_empty_them() -> None:
     """A message of Streamlit's protocol empties its caches, for all sessions."""
     before = [get() for get in (compute.metrics, compute.slots, compute.results, models.registry, models.runner)]

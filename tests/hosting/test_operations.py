@@ -54,6 +54,7 @@ def test_ready_once_the_models_are_loaded_and_healthy_before() -> None:
     assert not operations.ready
 
 
+@pytest.mark.attack("disorder")
 def test_without_its_models_a_server_stays_unready() -> None:
     tried = threading.Event()
 
@@ -119,6 +120,7 @@ def test_metrics_are_what_prometheus_reads() -> None:
     assert samples["process_resident_memory_bytes",] > 10**7
 
 
+@pytest.mark.attack("disorder")
 def test_a_server_that_stops_finishes_what_it_has_begun() -> None:
     """The first signal ends readiness; the server is told to stop only when nothing is at work any more."""
     operations, slots, _ = server(lambda: None)
@@ -153,6 +155,7 @@ def test_a_server_that_stops_finishes_what_it_has_begun() -> None:
         slots.submit("late", lambda: None)
 
 
+@pytest.mark.attack("disorder")
 def test_a_second_signal_stops_at_once() -> None:
     operations, slots, _ = server(lambda: None, stop_seconds=0.05)
     stopped: list[int] = []

@@ -99,6 +99,7 @@ def test_scripts_come_packed_and_whole(proxied: Proxied) -> None:
     assert len(packed) < len(plain) / 2
 
 
+@pytest.mark.attack("disorder")
 def test_a_visitor_stays_with_one_server_and_moves_on_when_it_is_lost(page: Page, proxied: Proxied) -> None:
     with pytest.raises(urllib.error.HTTPError, match="404"):
         urllib.request.urlopen(f"{proxied.url}/_stcore/metrics", timeout=60)

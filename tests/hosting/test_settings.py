@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from hosting.settings import Settings, settings, table
+from hosting.settings import Settings, checked, settings, table
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -44,6 +44,39 @@ def test_lists_are_written_as_people_write_them(monkeypatch: pytest.MonkeyPatch)
     read = settings()
     assert read.models == ("bert", "org/gpt2")
     assert read.model_folders == (Path("/one"), Path("/two"))
+
+
+NUMBERS = [
+    name
+    for name, field in Settings.model_fields.items()
+    if str(field.annotation) in {"<class 'int'>", "<class 'float'>", "int | None"}
+]
+NONSENSE = ("many", "-1", "nan", "inf", "1e999", "0x10", "1,5", "1; rm -rf /", "\N{ARABIC-INDIC DIGIT ONE}x")
+
+
+@pytest.mark.attack("settings")
+@pytest.mark.parametrize("value", NONSENSE)
+@pytest.mark.parametrize("name", NUMBERS)
+def test_nonsense_is_refused_at_the_start_by_name(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+    monkeypatch.setenv(f"ATLAS_{name.upper()}", value)
+    with pytest.raises(SystemExit, match=f"^ATLAS_{name.upper()}: [A-Z].*"):
+        checked()
+
+
+def test_all_that_is_wrong_is_named_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ATLAS_SLOTS", "many")
+    monkeypatch.setenv("ATLAS_METRICS", "9501")
+    monkeypatch.setenv("ATLAS_FRAME_ANCESTORS", "*; script-src *")
+    with pytest.raises(SystemExit) as ended:
+        checked()
+    lines = str(ended.value).splitlines()
+    assert [line.partition(":")[0] for line in lines] == ["ATLAS_SLOTS", "ATLAS_FRAME_ANCESTORS", "ATLAS_METRICS"]
+
+
+def test_what_can_be_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ATLAS_METRICS", "[::1]:9501")
+    monkeypatch.setenv("ATLAS_FRAME_ANCESTORS", "https://huggingface.co https://*.hf.space")
+    assert checked().frame_ancestors.endswith("space")
 
 
 @pytest.mark.parametrize(

@@ -77,6 +77,7 @@ def test_every_chapter_is_asked_for_what_it_cannot_show() -> None:
     assert set(HOSTILE) == set(STANDS) == set(all_chapters()[1:])
 
 
+@pytest.mark.attack("addresses")
 @pytest.mark.parametrize(
     ("chapter", "asked", "notes"),
     [(chapter, asked, notes) for chapter, rows in HOSTILE.items() for asked, notes in rows],

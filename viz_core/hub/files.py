@@ -12,10 +12,13 @@ from typing import Any
 from safetensors import SafetensorError, safe_open
 
 from viz_core.hub.errors import HubError
+from viz_core.hub.sizes import check_sizes
 
 SAFETENSORS = "model.safetensors"
 SAFETENSORS_INDEX = "model.safetensors.index.json"
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
+_MOST_JSON = 2**25  # bytes of a config, or of an index of weights
+_MOST_HEADER = 2**25  # bytes that say what is in a file of weights
 _OTHERS = (".h5", ".msgpack", ".onnx", ".gguf", ".tflite")
 
 
@@ -75,6 +78,7 @@ def check_config(config: dict[str, Any], name: str) -> None:
     if quantisation:
         method = quantisation.get("quant_method", "unknown") if isinstance(quantisation, dict) else "unknown"
         raise HubError(f"The weights of {name} are quantised ({method}). Choose the model they were made from.")
+    check_sizes(config, name)
 
 
 def check_weight_names(names: Sequence[str], name: str) -> None:
@@ -103,6 +107,8 @@ def read_json(path: Path, name: str) -> dict[str, Any]:
         HubError: if it is missing, unreadable, or no JSON object.
     """
     try:
+        if path.stat().st_size > _MOST_JSON:
+            raise ValueError
         content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise HubError(f"{name} lacks its file {path.name}, so it is no model in hub layout.") from None
@@ -145,6 +151,9 @@ def _find_weights(path: Path, name: str) -> tuple[Path, ...]:
 
 def _count_parameters(file: Path, name: str) -> int:
     try:
+        with file.open("rb") as content:
+            if int.from_bytes(content.read(8), "little") > _MOST_HEADER:
+                raise ValueError
         with safe_open(file, framework="pt") as tensors:
             return sum(math.prod(tensors.get_slice(key).get_shape()) for key in tensors.keys())  # noqa: SIM118
     except (SafetensorError, OSError, ValueError):

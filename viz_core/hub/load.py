@@ -77,7 +77,7 @@ def load_hub(
     files = read_folder(place.path, name)
     check_budget(name, estimate_bytes(files.num_parameters, dtype), memory_budget, where)
     with _building, _in_words(place):
-        return _build(place, files, where, dtype)
+        return _build(place, files, where, dtype, memory_budget)
 
 
 def _import_transformers() -> None:
@@ -107,7 +107,9 @@ def _find(
     return LocalModel(name, "cache", snapshot.path, snapshot.revision, "", 0)
 
 
-def _build(place: LocalModel, files: ModelFiles, device: torch.device, dtype: torch.dtype) -> HubModel:
+def _build(
+    place: LocalModel, files: ModelFiles, device: torch.device, dtype: torch.dtype, memory_budget: int | None
+) -> HubModel:
     from transformers import AutoConfig
     from transformers.utils.logging import disable_progress_bar
 
@@ -118,6 +120,8 @@ def _build(place: LocalModel, files: ModelFiles, device: torch.device, dtype: to
     family = family_of(config, place.name)
     with torch.device("meta"):  # the model's shape without its weights: has it attention, and does that pass our door?
         shape = family.auto_class.from_config(copy.deepcopy(config), trust_remote_code=False)
+    numbers = sum(tensor.numel() for tensor in (*shape.parameters(), *shape.buffers()))
+    check_budget(place.name, estimate_bytes(numbers, dtype), memory_budget, device)  # what the config says, too
     sites = name_sites(shape, family.stack)
     if not sites:
         raise HubError(f"{place.name} ({config.model_type}) has no attention: there is nothing to look at here.")

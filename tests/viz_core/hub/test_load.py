@@ -77,6 +77,7 @@ def test_a_name_finds_a_folder_the_host_gave(tiny: Tiny) -> None:
     refused("bert", "one version only", folders=[tiny("bert").parent], revision="v2")
 
 
+@pytest.mark.attack("models")
 def test_a_pickle_is_never_opened(copy: Tiny) -> None:
     path = copy("bert")
     (path / "model.safetensors").unlink()
@@ -88,12 +89,14 @@ def test_a_pickle_is_never_opened(copy: Tiny) -> None:
     refused(path, "no weights")
 
 
+@pytest.mark.attack("models")
 def test_a_pickle_beside_safetensors_is_left_alone(copy: Tiny) -> None:
     path = copy("bert")
     (path / "pytorch_model.bin").write_bytes(b"not a pickle at all")
     assert load_hub(path, device="cpu").card.kind == "encoder"
 
 
+@pytest.mark.attack("models")
 @pytest.mark.parametrize("size", [0, 4, 100, 5000])
 def test_weights_cut_short(size: int, copy: Tiny) -> None:
     path = copy("gpt2")
@@ -102,12 +105,14 @@ def test_weights_cut_short(size: int, copy: Tiny) -> None:
     refused(path, "cut short or damaged")
 
 
+@pytest.mark.attack("models")
 def test_weights_of_the_wrong_shape(copy: Tiny) -> None:
     path = copy("gpt2")
     change(path / "config.json", n_embd=16)
     refused(path, "cannot be loaded")
 
 
+@pytest.mark.attack("models")
 def test_weights_that_lack_a_layer_are_not_made_up(copy: Tiny) -> None:
     path = copy("bert")
     tensors = load_file(path / "model.safetensors")
@@ -125,6 +130,7 @@ def test_a_missing_pooler_is_no_matter(copy: Tiny) -> None:
     assert load_hub(path, device="cpu").card.architecture == "BertModel"
 
 
+@pytest.mark.attack("models")
 def test_weights_in_parts(copy: Tiny) -> None:
     path = copy("bert")
     tensors = load_file(path / "model.safetensors")
@@ -145,6 +151,7 @@ def test_weights_in_parts(copy: Tiny) -> None:
         refused(path, "lacks a part of its weights")
 
 
+@pytest.mark.attack("models")
 @pytest.mark.parametrize("content", ["", "{", "[]", "null", "\xff", '{"model_type": ' + "[" * 100000])
 def test_a_config_that_cannot_be_read(content: str, copy: Tiny) -> None:
     path = copy("bert")
@@ -152,6 +159,7 @@ def test_a_config_that_cannot_be_read(content: str, copy: Tiny) -> None:
     refused(path, "config.json of bert (cannot be read|does not)")
 
 
+@pytest.mark.attack("models")
 @pytest.mark.parametrize(
     ("fields", "why"),
     [
@@ -181,6 +189,7 @@ def test_a_model_without_attention(tmp_path: Path) -> None:
     refused(tmp_path / "mamba", "has no attention")
 
 
+@pytest.mark.attack("models")
 def test_code_in_a_repository_is_never_run(copy: Tiny) -> None:
     """Not even where the config of a known family points to it."""
     path = copy("bert")
@@ -191,6 +200,7 @@ def test_code_in_a_repository_is_never_run(copy: Tiny) -> None:
     assert type(model.engine.model).__module__.startswith("transformers.")
 
 
+@pytest.mark.attack("models")
 @pytest.mark.parametrize("content", ["", "{}", "{", "\x00\x01"])
 def test_a_broken_tokenizer(content: str, copy: Tiny) -> None:
     path = copy("gpt2")
@@ -198,12 +208,14 @@ def test_a_broken_tokenizer(content: str, copy: Tiny) -> None:
     refused(path, "tokenizer of gpt2 cannot be loaded")
 
 
+@pytest.mark.attack("models")
 def test_no_tokenizer(copy: Tiny) -> None:
     path = copy("bert")
     (path / "tokenizer.json").unlink()
     refused(path, "lacks its tokenizer")
 
 
+@pytest.mark.attack("models")
 def test_the_memory_budget(tiny: Tiny) -> None:
     message = refused(tiny("llama"), "needs about .* of memory; 10 kB are allowed", memory_budget=10_000)
     assert "Choose a smaller model" in message

@@ -18,6 +18,7 @@ def test_names_as_the_hub_gives_them(name: str) -> None:
     assert check_name(name) == name.strip()
 
 
+@pytest.mark.attack("names of models")
 @pytest.mark.parametrize(
     ("name", "why"),
     [
@@ -59,6 +60,7 @@ def test_who_has_a_folder_is_told_how_to_give_it() -> None:
         load_hub("/a/folder")
 
 
+@pytest.mark.attack("names of models")
 @given(st.text(max_size=60))
 def test_whatever_is_typed_is_a_plain_name_or_an_error(typed: str) -> None:
     try:
@@ -80,6 +82,7 @@ def test_revisions(revision: str) -> None:
     assert check_revision(revision) == revision
 
 
+@pytest.mark.attack("names of models")
 @pytest.mark.parametrize("revision", ["../main", "a b", "-x", "main\n", "a//b", "x" * 200, "?ref=1"])
 def test_what_is_no_revision(revision: str) -> None:
     if revision.strip() == "main":

@@ -40,6 +40,7 @@ def test_what_opens(name: str) -> None:
     assert (image.mode, image.size) == ("RGB", size)
 
 
+@pytest.mark.attack("pictures")
 @pytest.mark.parametrize("name", BAD)
 def test_what_is_refused(name: str) -> None:
     content, words = BAD[name]
@@ -51,6 +52,7 @@ def test_what_is_refused(name: str) -> None:
     assert "Error" not in said
 
 
+@pytest.mark.attack("pictures")
 def test_a_bomb_is_refused_also_where_warnings_are_errors() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")

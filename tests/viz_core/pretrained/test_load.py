@@ -74,6 +74,7 @@ def test_available_reads_the_cards_and_leaves_out_the_broken(folder: Path) -> No
     assert available(folder / "nowhere") == ()
 
 
+@pytest.mark.attack("shipped files")
 @pytest.mark.parametrize("name", ["", ".", "..", "nothing", "../checkpoints/tiny-en-fr", "tiny-en-fr/", "/etc", "a\0b"])
 def test_only_names_of_models_that_ship(folder: Path, name: str) -> None:
     shutil.copy(folder / NAME / "config.json", folder / "config.json")
@@ -87,6 +88,7 @@ def test_no_models_at_all(tmp_path: Path) -> None:
         load(NAME, device="cpu", folder=tmp_path)
 
 
+@pytest.mark.attack("shipped files")
 @pytest.mark.parametrize("file", ["model.safetensors", "tokenizer.json"])
 def test_a_missing_file_is_named(folder: Path, file: str) -> None:
     (folder / NAME / file).unlink()
@@ -94,6 +96,7 @@ def test_a_missing_file_is_named(folder: Path, file: str) -> None:
         load(NAME, device="cpu", folder=folder)
 
 
+@pytest.mark.attack("shipped files")
 @pytest.mark.parametrize("keep", [0, 4, 200, -1])
 def test_a_truncated_checkpoint_says_so(folder: Path, keep: int) -> None:
     path = folder / NAME / "model.safetensors"
@@ -105,6 +108,7 @@ def test_a_truncated_checkpoint_says_so(folder: Path, keep: int) -> None:
         load(NAME, device="cpu", folder=folder)
 
 
+@pytest.mark.attack("shipped files")
 def test_one_altered_bit_is_noticed(folder: Path) -> None:
     path = folder / NAME / "model.safetensors"
     content = bytearray(path.read_bytes())
@@ -114,6 +118,7 @@ def test_one_altered_bit_is_noticed(folder: Path) -> None:
         load(NAME, device="cpu", folder=folder)
 
 
+@pytest.mark.attack("shipped files")
 def test_a_wrong_shape_is_named(folder: Path) -> None:
     name = "decoder.blks.block1.ffn.dense1.weight"
     edit_tensors(folder, lambda tensors: tensors.update({name: tensors[name].T.contiguous()}))
@@ -121,6 +126,7 @@ def test_a_wrong_shape_is_named(folder: Path) -> None:
         load(NAME, device="cpu", folder=folder)
 
 
+@pytest.mark.attack("shipped files")
 def test_missing_and_unknown_weights_are_named(folder: Path) -> None:
     def rename(tensors: dict[str, torch.Tensor]) -> None:
         tensors["decoder.dense.offset"] = tensors.pop("decoder.dense.bias")
@@ -131,6 +137,7 @@ def test_missing_and_unknown_weights_are_named(folder: Path) -> None:
         load(NAME, device="cpu", folder=folder)
 
 
+@pytest.mark.attack("shipped files")
 def test_one_weight_too_many_is_named(folder: Path) -> None:
     edit_tensors(folder, lambda tensors: tensors.update({"decoder.dense.weight": torch.zeros(1)}))
     with pytest.raises(CheckpointError, match=r"missing \[\], unknown \['decoder.dense.weight'\]"):
@@ -147,6 +154,7 @@ class Trap:
         return os.mkdir, (str(self.mark),)
 
 
+@pytest.mark.attack("shipped files")
 def test_a_pickle_is_refused_and_never_run(folder: Path) -> None:
     mark = folder / "executed"
     path = folder / NAME / "model.safetensors"
@@ -161,6 +169,7 @@ def test_a_pickle_is_refused_and_never_run(folder: Path) -> None:
     assert not mark.exists()
 
 
+@pytest.mark.attack("shipped files")
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"null", b"{}", b'{"title": "no more"}', b"\xff\xfe\x00"])
 def test_a_broken_config_says_so(folder: Path, content: bytes) -> None:
     (folder / NAME / "config.json").write_bytes(content)
@@ -168,6 +177,7 @@ def test_a_broken_config_says_so(folder: Path, content: bytes) -> None:
         load(NAME, device="cpu", folder=folder)
 
 
+@pytest.mark.attack("shipped files")
 @pytest.mark.parametrize(
     "changes",
     [
@@ -189,6 +199,7 @@ def test_an_impossible_architecture_says_so(folder: Path, changes: dict[str, Any
         load(NAME, device="cpu", folder=folder)
 
 
+@pytest.mark.attack("shipped files")
 @pytest.mark.usefixtures("shapes_unchecked")
 @pytest.mark.parametrize("model", [None, [], "transformer", 3])
 def test_a_config_without_an_architecture_says_so(folder: Path, model: Any) -> None:
@@ -197,6 +208,7 @@ def test_a_config_without_an_architecture_says_so(folder: Path, model: Any) -> N
         load(NAME, device="cpu", folder=folder)
 
 
+@pytest.mark.attack("shipped files")
 @pytest.mark.parametrize("content", [b"", b"{}", b"not json", b"\xff\xfe"])
 def test_a_broken_tokenizer_says_so(folder: Path, content: bytes) -> None:
     (folder / NAME / "tokenizer.json").write_bytes(content)
@@ -204,6 +216,7 @@ def test_a_broken_tokenizer_says_so(folder: Path, content: bytes) -> None:
         load(NAME, device="cpu", folder=folder)
 
 
+@pytest.mark.attack("shipped files")
 def test_the_tokenizer_of_another_model_is_refused(folder: Path) -> None:
     path = folder / NAME / "tokenizer.json"
     train_tokenizer(["the cat sat"] * 2, vocab_size=60).save(str(path))
@@ -211,6 +224,7 @@ def test_the_tokenizer_of_another_model_is_refused(folder: Path) -> None:
         load(NAME, device="cpu", folder=folder)
 
 
+@pytest.mark.attack("shipped files")
 def test_a_tokenizer_without_special_tokens_is_refused(folder: Path) -> None:
     path = folder / NAME / "tokenizer.json"
     path.write_text(path.read_text(encoding="utf-8").replace("<eos>", "<end>"), encoding="utf-8")

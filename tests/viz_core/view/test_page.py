@@ -5,6 +5,7 @@ import re
 from html import unescape
 from pathlib import Path
 
+import pytest
 import torch
 
 from tests.viz_core.view.attention_groups import make_group
@@ -36,6 +37,7 @@ def test_a_page_holds_every_map_and_asks_for_nothing():
     assert not re.findall(r"^import\b|import\s*\(|fetch\s*\(|@import", page, flags=re.MULTILINE)
 
 
+@pytest.mark.attack("exports")
 def test_hostile_titles_and_tokens_stay_text():
     group = make_group(2, 2, "self", query_tokens=("</script><img src=x>", "b"))
     page = view_page(View([group], view_words()), ViewState("self", 0, 0), title="</title><script>alert(1)</script>")

@@ -89,6 +89,7 @@ def test_long_maps_come_in_tiles(long_view):
     assert decoded.header["missing"] == [wants[2]]
 
 
+@pytest.mark.attack("exports")
 @pytest.mark.parametrize(
     "want",
     [
@@ -102,6 +103,7 @@ def test_what_cannot_be_had_is_named(view, want):
     assert decode_view(encode_view(view, START, known=True, wants=ask(want))).header["missing"] == [want]
 
 
+@pytest.mark.attack("exports")
 def test_one_message_is_answered_only_so_much(view):
     wants = ask(*(f"tile x {i}" for i in range(100)))
     assert len(decode_view(encode_view(view, START, known=True, wants=wants)).header["missing"]) == 64
@@ -152,6 +154,7 @@ def test_a_second_input_can_be_asked_for(view):
     assert both.stamp != view.stamp
 
 
+@pytest.mark.attack("exports")
 def test_hostile_tokens_arrive_as_they_are():
     n = len(HOSTILE)
     with record() as trace:
@@ -222,6 +225,7 @@ def test_wrong_views_are_refused(view):
         View(view.groups, WORDS, view.groups[:1])
 
 
+@pytest.mark.attack("exports")
 def test_bytes_cut_short_or_of_another_version_are_refused(view):
     data = encode_view(view, START)
     for cut in (0, 3, 100, len(data) - 1):

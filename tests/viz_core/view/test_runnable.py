@@ -76,6 +76,7 @@ def test_what_no_model_made_comes_along_as_it_was_recorded(tmp_path: Path, monke
         torch.testing.assert_close(mine.weights(), theirs.weights(), rtol=0, atol=0)
 
 
+@pytest.mark.attack("exports")
 def test_whatever_was_typed_stays_text() -> None:
     """Quotes, line ends, half a character: the file is ASCII, and the code a literal."""
     typed = "a\"b'c\n```\ud800é猫"

@@ -1,0 +1,44 @@
+"""Whether the numbers of a model's config.json can be meant: judged before anything is made of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from viz_core.hub.errors import HubError
+
+MOST_PARTS = 10_000
+"""No model has so many layers, heads, experts or labels; a library makes each of them before it looks at a weight."""
+
+MOST_POSITIONS = 2**27
+"""Nor takes so many tokens: some libraries work out a table for all of them."""
+
+_PARTS = {"layer", "layers", "heads", "labels", "experts", "blocks", "depth", "depths", "stages", "types", "groups"}
+_POSITIONS = {"positions", "position", "embeddings", "ctx", "frames"}
+
+
+def check_sizes(config: dict[str, Any], name: str) -> None:
+    """Refuse a config whose numbers nobody can have meant.
+
+    Raises:
+        HubError: that names the first of them.
+    """
+    for key, value in _numbers(config):
+        words = set(key.lower().split("_"))
+        most = MOST_PARTS if words & _PARTS else MOST_POSITIONS if words & _POSITIONS else math.inf
+        if value > most:
+            raise HubError(f"The config.json of {name} cannot be meant: {key[:60]} is {value:,}.")
+
+
+def _numbers(value: Any, key: str = "") -> Iterator[tuple[str, float]]:
+    """Every number and the name it stands under, however deep."""
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            if name not in ("id2label", "label2id"):
+                yield from _numbers(inner, str(name))
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _numbers(inner, key)
+    elif isinstance(value, (int, float)) and not isinstance(value, bool):
+        yield key, value
