@@ -6,7 +6,8 @@ import inspect
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import TypeVar
 
@@ -19,11 +20,13 @@ from streamlit.delta_generator import DeltaGenerator
 from ui import downloads
 from ui.attention_view import MapGroup, ViewState, attention_view
 from ui.chart import Point, draw_chart
+from ui.claims import Claim, Number
 from ui.component import component
 from ui.controls import Controls, plain
 from ui.frame import Frame
 from ui.heatmap import draw_heatmap
-from ui.words import current_language
+from ui.near import near_part, watch_page
+from ui.words import Words, current_language
 from viz_core.figures.heatmap import Heatmap, encode_heatmap
 from viz_core.view.runnable import Recipe
 
@@ -39,8 +42,10 @@ class Chapter(Frame):
         super().__init__(name)
         with st.container(key="history"):
             _keep_history(key="history-mount")
+            watch_page()
         self.controls = Controls(self.words)
         self._keys: Counter[str] = Counter()
+        self._row: list[Claim] | None = None  # the claims of the row that is being filled
 
     def card(self, name: str) -> DeltaGenerator:
         """A bordered sheet for a picture and its controls."""
@@ -62,35 +67,53 @@ class Chapter(Frame):
     def figure(
         self,
         name: str,
-        figure: go.Figure,
+        figure: go.Figure | Callable[[], go.Figure],
         *,
+        room: int = 360,
         bar: bool = True,
         on_click: Callable[[Point], None] | None = None,
         **values: object,
     ) -> None:
         """A figure with its text alternative (`alt.NAME`) and what to look for (`look.NAME`).
 
-        `bar`: whether buttons to enlarge it and to take it along show over it.
-        `on_click` is told the point that was clicked, before the page runs again.
+        What makes a figure is called once its place comes near the window; the words are there at once.
+
+        Args:
+            room: in pixels, kept for one that waits.
+            bar: whether buttons to enlarge it and to take it along show over it.
+            on_click: is told the point that was clicked, before the page runs again; only of a figure that is there.
         """
-        draw_chart(
-            self._unique(f"figure-{name}"),
-            figure,
-            plain(self.words(f"alt.{name}", **values)),
-            f"{self.name}-{name}",
-            bar=bar,
-            on_click=on_click,
-        )
+        key, alt = self._unique(f"figure-{name}"), plain(self.words(f"alt.{name}", **values))
+
+        def draw() -> None:
+            draw_chart(key, _made(figure), alt, f"{self.name}-{name}", bar=bar, on_click=on_click)
+
+        if callable(figure):
+            self.near(key, draw, room)
+        else:
+            draw()
         self.look_for(name, **values)
 
-    def heatmap(self, name: str, heatmap: Heatmap, **values: object) -> None:
-        """A map of any size, with its text alternative (`alt.NAME`) and what is said of a cell (`cell.NAME`)."""
+    def heatmap(
+        self, name: str, heatmap: Heatmap | Callable[[], Heatmap], *, room: int = 360, **values: object
+    ) -> None:
+        """A map of any size, with its text alternative (`alt.NAME`) and what is said of a cell (`cell.NAME`).
+
+        What makes a map is called once its place, of `room` pixels, comes near the window.
+        """
         words = {
             "alt": plain(self.words(f"alt.{name}", **values)),
             "cell": self.words(f"cell.{name}"),
             **self.common.group("heatmap"),
         }
-        draw_heatmap(f"heatmap-{name}", encode_heatmap(heatmap, words, current_language()))
+
+        def draw() -> None:
+            draw_heatmap(f"heatmap-{name}", encode_heatmap(_made(heatmap), words, current_language()))
+
+        if callable(heatmap):
+            self.near(f"heatmap-{name}", draw, room)
+        else:
+            draw()
         self.look_for(name, **values)
 
     def attention_view(
@@ -129,10 +152,40 @@ class Chapter(Frame):
         if self.words.has(f"look.{name}"):
             st.caption(f"**{self.common('look-for')}** {self.words(f'look.{name}', **values)}")
 
-    def claims(self) -> DeltaGenerator:
+    @contextmanager
+    def claims(self) -> Iterator[None]:
         """The heading and the row in which claims stand."""
         st.subheader(self.common("claims"), anchor="claims")
-        return st.container(horizontal=True, key="claims")
+        with self.claim_row("claims"):
+            yield
+
+    @contextmanager
+    def claim_row(self, name: str) -> Iterator[None]:
+        """Claims side by side, all said at once; what measures them is called once they come near the window."""
+        row: list[Claim] = []
+        self._row = row
+        try:
+            yield
+        finally:
+            self._row = None
+
+        def draw(claims: Iterable[Callable[[Words], None]]) -> None:
+            with st.container(horizontal=True, key=name):
+                for claim in claims:
+                    claim(self.common)
+
+        measured, said = [claim.draw for claim in row], [claim.say if claim.waits else claim.draw for claim in row]
+        if measured == said:
+            draw(measured)
+        else:
+            near_part(f"{self.name}-{name}", lambda: draw(measured), lambda: draw(said), room=0)
+
+    def near(self, name: str, draw: Callable[[], None], room: int) -> None:
+        """A part of the page that is computed and sent once its place, of `room` pixels, comes near the window.
+
+        No control stands in it, and no figure to click: see `ui.near`.
+        """
+        near_part(f"{self.name}-{name}", self._again(draw), lambda: None, room)
 
     def finding(self, name: str, holds: bool, **values: object) -> None:
         """What these very data show: `finding.NAME` where it holds, `finding.NAME-not` where it does not.
@@ -144,27 +197,25 @@ class Chapter(Frame):
             f":material/fact_check: {self.words(f'finding.{name}' if holds else f'finding.{name}-not', **values)}"
         )
 
-    def claim(self, name: str, residual: float, tolerance: float, **values: object) -> None:
+    def claim(self, name: str, residual: Number, tolerance: float, **values: object) -> None:
         """A badge: what must be true (`claim.NAME`), by how much it is missed, and whether that is little enough."""
-        self._badge(name, "off-by", residual, tolerance, residual <= tolerance, values)
+        self._claim(name, "off-by", residual, tolerance, values)
 
-    def claim_at_most(self, name: str, measured: float, most: float, **values: object) -> None:
+    def claim_at_most(self, name: str, measured: Number, most: float, **values: object) -> None:
         """A badge for a number that is no error, a ratio say: it holds where it is at most this large."""
-        self._badge(name, "at-most", measured, most, measured <= most, values)
+        self._claim(name, "at-most", measured, most, values)
 
-    def claim_at_least(self, name: str, measured: float, least: float, **values: object) -> None:
+    def claim_at_least(self, name: str, measured: Number, least: float, **values: object) -> None:
         """A badge for what must differ: it holds where the number measured is at least this large."""
-        self._badge(name, "at-least", measured, least, measured >= least, values)
+        self._claim(name, "at-least", measured, least, values)
 
-    def _badge(
-        self, name: str, kind: str, measured: float, limit: float, holds: bool, values: dict[str, object]
-    ) -> None:
-        mark = ":green[:material/check:]" if holds else ":orange[:material/close:]"
-        verdict = self.common("holds" if holds else "fails")
-        numbers = {"measured": f"{measured:.2g}", "limit": f"{limit:.2g}"}
-        words = f"{self.words(f'claim.{name}', **values)} {self.common(f'badge.{kind}', **numbers)}"
-        with st.container(key=self._unique(f"claim-{name}"), width="content"):
-            st.markdown(f"{mark} {words}", help=f"{verdict} {self.common(f'measured.{kind}', **numbers)}")
+    def _claim(self, name: str, kind: str, measured: Number, limit: float, values: dict[str, object]) -> None:
+        says = self.words(f"claim.{name}", **values)
+        claim = Claim(self._unique(f"claim-{name}"), says, kind, measured, limit)
+        if self._row is None:
+            claim.draw(self.common)
+        else:
+            self._row.append(claim)
 
     def _unique(self, key: str) -> str:
         """The key, with a number where this page has used it before: several badges or figures may share words."""
@@ -198,13 +249,17 @@ class Chapter(Frame):
 
     def alone(self, draw: Callable[[], None], every: float | None = None) -> None:
         """A part of the page that runs alone when only its own controls move, and every so many seconds if asked."""
+        st.fragment(self._again(draw), run_every=every)()
+
+    def _again(self, draw: Callable[[], None]) -> Callable[[], None]:
+        """The same, for it runs more than once: its figures and badges keep their keys."""
         used = self._keys.copy()
 
         def run() -> None:
-            self._keys = used.copy()  # run again, its figures keep their keys
+            self._keys = used.copy()
             draw()
 
-        st.fragment(run, run_every=every)()
+        return run
 
     def downloads(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import streamlit as st
 
@@ -61,21 +62,19 @@ def reach_claims(chapter: Chapter, asked: Asked) -> None:
     with chapter.claims():
         for name in WINDOWED:
             length = path_length(name, asked.first, asked.last, sizes)
+            reach = partial(partial, _signal, name, asked.first, asked.last, sizes)
             told = {"layer": chapter.words(f"figure.{name}"), "length": number(length), **pair}
             if math.isinf(length):
                 deepest = longest_path(name, sizes)
                 layers = sizes.n if math.isinf(deepest) else int(deepest)
-                strength = _signal(name, asked.first, asked.last, sizes, layers)
-                chapter.claim("never", strength, 0.0, **told, layers=layers)
+                chapter.claim("never", reach(layers), 0.0, **told, layers=layers)
                 continue
             if length > 1:
-                strength = _signal(name, asked.first, asked.last, sizes, int(length) - 1)
-                chapter.claim("too-early", strength, 0.0, **told)
+                chapter.claim("too-early", reach(int(length) - 1), 0.0, **told)
             if length > 0:
-                strength = _signal(name, asked.first, asked.last, sizes, int(length))
-                chapter.claim_at_least("in-time", strength, 1e-300, **told)
-        if asked.first == asked.last:
-            chapter.text("same-token")
+                chapter.claim_at_least("in-time", reach(int(length)), 1e-300, **told)
+    if asked.first == asked.last:
+        chapter.text("same-token")
 
 
 @st.cache_data(max_entries=256, show_spinner=False)

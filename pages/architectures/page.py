@@ -1,5 +1,7 @@
 """CNN, RNN or attention: cost, sequential steps and path length, drawn, counted, timed; and the words shuffled."""
 
+from functools import partial
+
 from pages.architectures.network_figure import connection_figure
 from pages.architectures.networks import WINDOWED, networks, reach_claims
 from pages.architectures.shuffle import shuffle
@@ -48,5 +50,5 @@ chapter.code(
 names = chapter.words.group("figure")
 chapter.downloads(
     lambda: connection_figure("dilated", asked.first, asked.last, asked.drawn, names),
-    **{f"path_{name}": path_matrix(name, asked.drawn).numpy() for name in WINDOWED},
+    **{f"path_{name}": partial(path_matrix, name, asked.drawn) for name in WINDOWED},
 )

@@ -36,13 +36,20 @@ def shuffle(chapter: Chapter) -> None:
     before, after = escape(" ".join(tokens.labels)), escape(" ".join(shuffled))
     st.markdown(chapter.words("shuffled", before=before, after=after))
     layers = _fresh_layers(tokens.X.shape[1])
+    chapter.near("shuffled", lambda: _shuffled(chapter, layers, tokens, order, shuffled), 860)
+
+
+def _shuffled(
+    chapter: Chapter, layers: dict[str, nn.Module], tokens: Tokens, order: Tensor, shuffled: tuple[str, ...]
+) -> None:
+    """The maps before and after, and by how much each layer tells them apart."""
     _shuffled_maps(chapter, layers["attention"], tokens, order, shuffled)
     residuals = {name: shuffled_residual(layer, tokens.X, order) for name, layer in layers.items()}
     names = chapter.words.group("figure")
     summary = ", ".join(f"{names[name]} {residual:.2g}" for name, residual in residuals.items())
     figure = residual_figure(residuals, ORDER_MATTERS, names["order-residual"], names)
     chapter.figure("order", figure, summary=summary)
-    with st.container(horizontal=True, key="claims-shuffle"):
+    with chapter.claim_row("claims-shuffle"):
         chapter.claim("blind", residuals["attention"], ROUNDING)
         chapter.claim("pooled", pooled_residual(layers["attention"], tokens.X, order), ROUNDING)
         for name in ("recurrent", "convolution", "dilated", "restricted"):

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+import plotly.graph_objects as go
+
 from pages.architectures.cost_figures import curves_figure, pairs_figure
 from pages.architectures.sizes import Asked, number
 from ui.chapter import Chapter
@@ -36,7 +40,7 @@ def curves(chapter: Chapter, asked: Asked) -> None:
     shown = chapter.controls.choice("show", ("order", "counted", "sequential", "path"), "order")
     meets = {name: crossover(name, s) for name in ("recurrent", "convolution", "restricted")}
     inside = {name: n for name, n in meets.items() if _CURVE[0] <= n <= _CURVE[-1]} if shown == "order" else {}
-    figure = curves_figure(shown, _CURVE, s, inside, names)
+    figure = partial(curves_figure, shown, _CURVE, s, inside, names)
     summary = ", ".join(f"{names[name]} {number(getattr(layer_cost(name, s), shown))}" for name in ARCHITECTURES)
     chapter.figure("curves", figure, shown=names[shown], n=f"{s.n:,}", summary=summary)
     crossings = {name: f"{n:,}" for name, n in meets.items()}
@@ -50,5 +54,8 @@ def pairs(chapter: Chapter, asked: Asked) -> None:
     names = chapter.words.group("figure")
     chapter.text("pairs", n=n)
     summary = ", ".join(f"{names[name]} {number(longest_path(name, sizes))}" for name in ARCHITECTURES)
-    maps = {name: path_matrix(name, sizes).numpy() for name in ARCHITECTURES}
-    chapter.figure("pairs", pairs_figure(maps, names), n=n, summary=summary)
+
+    def draw() -> go.Figure:
+        return pairs_figure({name: path_matrix(name, sizes).numpy() for name in ARCHITECTURES}, names)
+
+    chapter.figure("pairs", draw, room=870, n=n, summary=summary)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 
 import streamlit as st
@@ -21,7 +22,7 @@ def kernels(chapter: Chapter, pooling: Pooling) -> None:
     """Every kernel at the reader's width."""
     chapter.figure(
         "kernels",
-        kernels_figure(KERNELS, pooling.kernel, pooling.width, labels(chapter)),
+        partial(kernels_figure, KERNELS, pooling.kernel, pooling.width, labels(chapter)),
         width=f"{pooling.width:g}",
         chosen=kernel_name(chapter, pooling.kernel),
     )
@@ -38,7 +39,7 @@ def widths(chapter: Chapter, pooling: Pooling) -> None:
     fits = [each.fit(CURVE_QUERIES, name) for name, each in titled.items()]
     chapter.figure(
         "widths",
-        panels_figure(fits, _maps(titled), labels(chapter)),
+        lambda: panels_figure(fits, _maps(titled), labels(chapter)),
         kernel=kernel_name(chapter, pooling.kernel),
         errors=", ".join(_error(chapter, fit) for fit in fits),
     )
@@ -53,7 +54,7 @@ def every_kernel(chapter: Chapter, pooling: Pooling) -> None:
     fits = {name: each.fit(CURVE_QUERIES, name) for name, each in titled.items()}
     chapter.figure(
         "every-kernel",
-        panels_figure(list(fits.values()), _maps(titled), labels(chapter)),
+        lambda: panels_figure(list(fits.values()), _maps(titled), labels(chapter)),
         width=f"{pooling.width:g}",
         errors=", ".join(_error(chapter, fit) for fit in fits.values()),
         mean=f"{float(fits[kernel_name(chapter, 'constant')].y_train.mean()):.3f}",

@@ -28,7 +28,7 @@ def learning(chapter: Chapter, pooling: Pooling) -> None:
     unreached = int(search.errors.isnan().sum())
     chapter.figure(
         "learn",
-        width_figure(search, true_errors, pooling.width, labels(chapter)),
+        lambda: width_figure(search, true_errors, pooling.width, labels(chapter)),
         best=f"{search.best:.3f}",
         error=f"{search.error:.4f}",
         kernel=kernel_name(chapter, pooling.kernel),

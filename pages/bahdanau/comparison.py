@@ -88,7 +88,8 @@ def by_length(chapter: Chapter) -> None:
     summary = "; ".join(
         f"{name}: " + ", ".join(f"{b['from']}–{b['to']} {b['bleu']:.0f}" for b in each) for name, each in bins.items()
     )
-    chapter.figure("lengths", figures.lengths_figure(bins, chapter.words.group("figure")), summary=summary)
+    names = chapter.words.group("figure")
+    chapter.figure("lengths", lambda: figures.lengths_figure(bins, names), room=400, summary=summary)
     if {ATTENTION, PLAIN} <= cards_there().keys():
         better, plain = (cards_there()[name].training["bleu_by_length"] for name in (ATTENTION, PLAIN))
         gaps = bleu_gaps(better, plain)
@@ -102,7 +103,8 @@ def how_trained(chapter: Chapter) -> None:
     cards = cards_there()
     curves = {chapter.words(f"model.{name}"): card.training["curve"] for name, card in cards.items()}
     summary = "; ".join(f"{name}: {curve[-1]['validation_loss']:.2f}" for name, curve in curves.items())
-    chapter.figure("curves", figures.curves_figure(curves, chapter.words.group("figure")), summary=summary)
+    names = chapter.words.group("figure")
+    chapter.figure("curves", lambda: figures.curves_figure(curves, names), summary=summary)
     for name in (ATTENTION, PLAIN):
         if name in cards:
             with st.expander(cards[name].title, icon=":material/description:"):

@@ -1,5 +1,7 @@
 """Bahdanau attention: a decoder that looks at the source anew before every word."""
 
+from functools import cache
+
 import streamlit as st
 
 from pages.bahdanau.comparison import by_length, how_far_trained, how_trained, how_well_aligned, side_by_side
@@ -34,17 +36,17 @@ how_well_aligned(chapter)
 
 chapter.heading("worth")
 chapter.text("worth")
-side_by_side(chapter, request)
+chapter.near("side-by-side", lambda: side_by_side(chapter, request), 155)
 chapter.text("unequal")
 how_far_trained(chapter)
 by_length(chapter)
 
 chapter.text("formula")
-residuals = ask(sentence(ATTENTION, request.text, request.beam), step_residuals)
+residuals = cache(lambda: ask(sentence(ATTENTION, request.text, request.beam), step_residuals))
 with chapter.claims():
-    chapter.claim("rows", residuals["rows"], ROUNDING)
-    chapter.claim("formula", residuals["formula"], ROUNDING)
-    chapter.claim("bottleneck", ask(sentence(PLAIN, request.text), bottleneck_error), 0.0)
+    chapter.claim("rows", lambda: residuals()["rows"], ROUNDING)
+    chapter.claim("formula", lambda: residuals()["formula"], ROUNDING)
+    chapter.claim("bottleneck", lambda: ask(sentence(PLAIN, request.text), bottleneck_error), 0.0)
 
 chapter.heading("training")
 how_trained(chapter)

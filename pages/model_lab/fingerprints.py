@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from pages.model_lab import figures
 from ui.chapter import Chapter
 from ui.compute import in_a_slot
@@ -20,7 +22,7 @@ def fingerprints(chapter: Chapter, groups: tuple[MapGroup, ...], view: ViewState
     chapter.text(f"about.{measure}")
     chapter.figure(
         "fingerprints",
-        figures.fingerprint_figure(values, measure, chapter.words.group("figure")),
+        partial(figures.fingerprint_figure, values, measure, chapter.words.group("figure")),
         measure=chapter.words(f"option.{measure}"),
         layers=values.shape[0],
         heads=values.shape[1],

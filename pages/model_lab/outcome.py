@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import streamlit as st
 
 from asking.hub import HubRequest
@@ -49,15 +51,15 @@ def outcome(chapter: Chapter, card: HubCard, asked: HubRequest, run: HubRun) -> 
         )
 
 
-def claims(chapter: Chapter, card: HubCard, run: HubRun, residuals: dict[str, float]) -> None:
+def claims(chapter: Chapter, card: HubCard, run: HubRun, residuals: Callable[[], dict[str, float]]) -> None:
     """What must be true of these maps; of long ones the last rows are taken, which are the hardest."""
     with chapter.claims():
         rows = min(CLAIMED_ROWS, max(call.num_queries for call in run.trace))
         tolerance = 1e-5 if card.precision == "float32" else 1e-3
         heads = sum(call.num_heads for call in run.trace)
-        chapter.claim("rows", residuals["rows"], tolerance, heads=f"{heads:,}", rows=rows)
+        chapter.claim("rows", lambda: residuals()["rows"], tolerance, heads=f"{heads:,}", rows=rows)
         if card.kind in ("decoder", "encoder-decoder"):
-            chapter.claim("future", residuals["future"], 0.0)
+            chapter.claim("future", lambda: residuals()["future"], 0.0)
 
 
 def link_to_vision(chapter: Chapter, card: HubCard) -> None:

@@ -1,5 +1,7 @@
 """The model lab: any model of Hugging Face, your own text or picture, every head."""
 
+from functools import cache
+
 import streamlit as st
 
 from asking.hub_offer import hub_offer
@@ -47,7 +49,7 @@ view = chapter.attention_view(
     inputs=input_names(chapter, asked, other) if other and compared else ("", ""),
     recipe=asked.recipe,
 )
-claims(chapter, card, result, ask(asked, map_residuals))
+claims(chapter, card, result, cache(lambda: ask(asked, map_residuals)))
 
 chapter.heading("further")
 if card.head == "words":

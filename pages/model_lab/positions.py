@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import streamlit as st
 import torch
 
@@ -39,8 +41,13 @@ def positions(chapter: Chapter, card: HubCard, schemes: tuple[Positions, ...]) -
 def _table(chapter: Chapter, scheme: Positions) -> None:
     table, names = scheme.values[scheme.num_special :], chapter.words.group("figure")
     rows, width = table.shape
-    shown = min(rows, figures.MOST_ROWS)
     chapter.text("table", rows=f"{rows:,}", width=width, kind=chapter.words(f"scheme.{scheme.scheme}"))
+    chapter.near("table", lambda: _table_pictures(chapter, table, names), 440)
+
+
+def _table_pictures(chapter: Chapter, table: torch.Tensor, names: dict[str, str]) -> None:
+    rows, width = table.shape
+    shown = min(rows, figures.MOST_ROWS)
     alike = figures.cosines(table)
     near = float(alike.diagonal(1).mean()) if rows > 1 else 1.0
     far = float(alike[0, -1])
@@ -63,7 +70,7 @@ def _rotary(chapter: Chapter, card: HubCard, scheme: Positions) -> None:
     )
     chapter.figure(
         "waves",
-        figures.wavelengths_figure(frequencies, room, names),
+        partial(figures.wavelengths_figure, frequencies, room, names),
         pairs=len(frequencies),
         slow=slow,
         limit=limit,
@@ -75,7 +82,7 @@ def _rotary(chapter: Chapter, card: HubCard, scheme: Positions) -> None:
         m = int(chapter.controls.slider("m", 0, 64, 8))
     with key:
         n = int(chapter.controls.slider("n", 0, 64, 3))
-    chapter.figure("hands", hands_figure(m, n, frequencies, names), m=m, n=n)
+    chapter.figure("hands", partial(hands_figure, m, n, frequencies, names), m=m, n=n)
 
 
 def _t5(chapter: Chapter, scheme: Positions) -> None:
@@ -87,7 +94,7 @@ def _t5(chapter: Chapter, scheme: Positions) -> None:
     row = bias[head]
     chapter.figure(
         "t5",
-        figures.bias_figure(bias.numpy(), _REACH, head, names),
+        partial(figures.bias_figure, bias.numpy(), _REACH, head, names),
         head=head + 1,
         heads=heads,
         best=f"{int(row.argmax()) - _REACH:+d}".replace("-", "−").replace("+0", "0"),
@@ -103,7 +110,7 @@ def _alibi(chapter: Chapter, scheme: Positions) -> None:
     chapter.text("alibi", heads=heads)
     chapter.figure(
         "slopes",
-        slopes_figure(slopes.numpy(), head, names),
+        partial(slopes_figure, slopes.numpy(), head, names),
         heads=heads,
         head=head + 1,
         slope=f"{float(slopes[head]):.4g}",
@@ -112,7 +119,7 @@ def _alibi(chapter: Chapter, scheme: Positions) -> None:
     penalty = -float(slopes[head]) * distance.float()
     chapter.figure(
         "penalty",
-        penalty_figure(penalty.numpy(), names),
+        partial(penalty_figure, penalty.numpy(), names),
         head=head + 1,
         slope=f"{float(slopes[head]):.4g}",
     )

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import streamlit as st
-
 from pages.multi_head import figures
 from pages.multi_head.inputs import Asked
 from ui.chapter import Chapter
@@ -20,13 +18,16 @@ _MORE_HEADS = (1, 2, 4, 8, 16, 32, 64)
 
 def batch(chapter: Chapter, asked: Asked) -> None:
     """All heads at once against one after the other: the same numbers, and not the same time."""
-    alone = one_head_at_a_time(asked.layer, asked.inputs)
     chapter.text("batch", heads=asked.num_heads, products=2 * asked.num_heads)
-    with st.container(horizontal=True, key="claims-batch"):
-        residual = float((alone - asked.steps.output).abs().max())
-        chapter.claim("batch", residual, rounding_bound(asked.steps), heads=asked.num_heads)
+    with chapter.claim_row("claims-batch"):
+        chapter.claim("batch", lambda: _loop_error(asked), rounding_bound(asked.steps), heads=asked.num_heads)
     width = asked.num_hiddens
     stopwatch(chapter, "race", lambda: _race(width), lambda run: _draw_race(chapter, run))
+
+
+def _loop_error(asked: Asked) -> float:
+    """max |one head at a time - all at once|."""
+    return float((one_head_at_a_time(asked.layer, asked.inputs) - asked.steps.output).abs().max())
 
 
 def _race(width: int) -> Run:

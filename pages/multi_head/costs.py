@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pandas as pd
 import streamlit as st
 
@@ -33,13 +35,13 @@ def cost(chapter: Chapter, asked: Asked) -> None:
         "whole": [getattr(multi_head_cost(n, d, h, d), count) for h in heads],
     }
     first, last = f"{lines['shared'][0]:,}", f"{lines['shared'][-1]:,}"
-    figure = figures.cost_figure(lines, heads, asked.num_heads, names[count], names)
+    figure = partial(figures.cost_figure, lines, heads, asked.num_heads, names[count], names)
     chapter.figure("cost", figure, what=names[count], first=first, last=last, most=heads[-1])
     number = st.column_config.NumberColumn(format="localized")
     table = _cost_table(chapter, d, heads, costs)
     st.dataframe(table, hide_index=True, height="content", column_config=dict.fromkeys(table.columns, number))
     chapter.text("published")
-    bleu = figures.published_figure(PUBLISHED_BLEU, asked.num_heads, names)
+    bleu = partial(figures.published_figure, PUBLISHED_BLEU, asked.num_heads, names)
     summary = ", ".join(f"{h}: {value}" for h, value in PUBLISHED_BLEU.items())
     chapter.figure("published", bleu, summary=summary)
 

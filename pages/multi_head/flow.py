@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import streamlit as st
 
 from pages.multi_head import figures
@@ -40,12 +42,13 @@ def flow(chapter: Chapter, asked: Asked, head: int) -> None:
         in_heads = values.dim() == 3
         shown = values[head] if in_heads else values
         across = names["key"] if chosen in {"scores", "masked", "exponentials", "weights"} else names["dimension"]
-        heatmap = signed_heatmap(shown, names["token"], across, asked.tokens.labels)
+        labels = asked.tokens.labels
+        heatmap = partial(signed_heatmap, shown, names["token"], across, labels)
         chapter.heatmap("stage", heatmap, rows=shown.shape[0], columns=shown.shape[1], stage=names[chosen])
         if in_heads:
             st.caption(chapter.words("stage-head", head=head + 1, heads=asked.num_heads))
     with picture:
         shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
-        figure = figures.flow_figure(shapes, asked.num_heads, chosen, names)
+        figure = partial(figures.flow_figure, shapes, asked.num_heads, chosen, names)
         summary = ", ".join(f"{names[name]} {shape}" for name, shape in shapes.items())
-        chapter.figure("flow", figure, summary=summary)
+        chapter.figure("flow", figure, room=800, summary=summary)

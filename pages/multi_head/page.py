@@ -1,5 +1,7 @@
 """Multi-head attention: width and heads, the flow of shapes, each head's map, what heads cost, torch's own module."""
 
+from functools import cache
+
 import streamlit as st
 
 from pages.multi_head.batching import batch
@@ -34,13 +36,13 @@ chapter.heading("flow")
 chapter.text("mathematics", d=asked.num_hiddens, h=asked.num_heads, w=asked.num_hiddens // asked.num_heads)
 flow(chapter, asked, head)
 
-output, weights = torch_residuals(asked.layer, asked.inputs)
+theirs = cache(lambda: torch_residuals(asked.layer, asked.inputs))
 rounding = rounding_bound(asked.steps)
 with chapter.claims():
-    chapter.claim("torch", output, rounding)
-    chapter.claim("torch-weights", weights, rounding, heads=asked.num_heads)
-    chapter.claim("walk", walk_residual(asked.layer, asked.steps), rounding)
-    chapter.claim("rows", row_sum_error(asked.steps.trace), ROUNDING)
+    chapter.claim("torch", lambda: theirs()[0], rounding)
+    chapter.claim("torch-weights", lambda: theirs()[1], rounding, heads=asked.num_heads)
+    chapter.claim("walk", lambda: walk_residual(asked.layer, asked.steps), rounding)
+    chapter.claim("rows", lambda: row_sum_error(asked.steps.trace), ROUNDING)
 
 chapter.tabs(cost=lambda: cost(chapter, asked), batch=lambda: batch(chapter, asked))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
+from functools import partial
 from typing import Any
 
 import streamlit as st
@@ -96,7 +97,7 @@ def offsets(chapter: Chapter, asked: Asked) -> None:
     one_score = [name for name, spread in spreads.items() if spread <= ROUNDING]
     chapter.finding("one-score", bool(one_score), schemes=", ".join(names[name] for name in one_score))
     maps = {name: BY_NAME[name].weights(same_word)[asked.head].numpy() for name in ("absolute", "relative")}
-    chapter.figure("one-word", figures.weights_figure(maps, names), head=asked.head + 1)
+    chapter.figure("one-word", partial(figures.weights_figure, maps, names), head=asked.head + 1)
     with chapter.claims():
         chapter.claim("one-score", spreads["relative"], ROUNDING)
         chapter.claim_at_least("told-apart", offset_contrast(scores["relative"]), 0.1)

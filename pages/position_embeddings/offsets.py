@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import streamlit as st
 
@@ -29,8 +30,8 @@ def relative(chapter: Chapter, _asked: Asked) -> None:
     with chapter.claims():
         chapter.claim("skew", skew_error(n), 0.0, n=n)
     chapter.heading("index")
-    chapter.figure("table", table_figure(n, names), last=2 * n - 2, reach=n - 1)
-    chapter.figure("index", index_figure(n, None, names), n=n, last=2 * n - 2)
+    chapter.figure("table", partial(table_figure, n, names), room=124, last=2 * n - 2, reach=n - 1)
+    chapter.figure("index", partial(index_figure, n, None, names), n=n, last=2 * n - 2)
 
 
 def _skew(chapter: Chapter, n: int, slideshow: Slideshow) -> None:
@@ -52,7 +53,7 @@ def shaw(chapter: Chapter, asked: Asked) -> None:
     bias = BY_NAME["shaw"].position_scores(clipped(asked, k).setting.one_word())
     with chapter.claims():
         chapter.claim("clipped", clipping_spread(bias, k), ROUNDING, k=k)
-    chapter.figure("shaw", shaw_figure(k, names))
+    chapter.figure("shaw", partial(shaw_figure, k, names))
 
 
 def clipped(asked: Asked, k: int) -> Asked:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import streamlit as st
 
@@ -32,7 +33,7 @@ def one_scheme(chapter: Chapter, asked: Asked) -> None:
     values = asked.shown_map(scheme)
     chapter.figure(
         "map",
-        token_map(values, asked.tokens.labels, asked.shown, labels),
+        partial(token_map, values, asked.tokens.labels, asked.shown, labels),
         scheme=chapter.words(f"option.{scheme.name}"),
         shown=labels[asked.shown],
         head=asked.head + 1,

@@ -1,5 +1,7 @@
 """Every position scheme on the same tokens: side by side, one at a time, its cost, and what breaks without it."""
 
+from functools import partial
+
 import streamlit as st
 
 from pages.position_embeddings.costs import costs
@@ -56,5 +58,5 @@ chapter.code(
     order_residual,
 )
 chapter.downloads(
-    **{scheme.name.replace("-", "_"): scheme.position_scores(asked.setting).numpy() for scheme in SCHEMES[1:]}
+    **{scheme.name.replace("-", "_"): partial(scheme.position_scores, asked.setting) for scheme in SCHEMES[1:]}
 )

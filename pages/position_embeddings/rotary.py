@@ -44,7 +44,7 @@ def rotary(chapter: Chapter, _asked: Asked) -> None:
     chapter.text("product", m=m, n=n, offset=f"{n - m:+d}", product=f"{here:.6f}")
     chapter.figure(
         "decay",
-        decay_figure(offsets.numpy(), products.numpy(), bound.numpy(), n - m, names),
+        lambda: decay_figure(offsets.numpy(), products.numpy(), bound.numpy(), n - m, names),
         here=f"{here:.3f}",
         bound=f"{above:.3f}",
         su=f"{su:.3g}",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import plotly.graph_objects as go
 import streamlit as st
 import torch
@@ -98,7 +100,7 @@ def edits(chapter: Chapter, database: Database, question: Question) -> None:
     end = last.index(min(last)) if question.compare == "beginning" else len(key)
     chapter.figure(
         "edits",
-        figures.edits_figure(question.query, key, end, chapter.words.group("figure")),
+        partial(figures.edits_figure, question.query, key, end, chapter.words.group("figure")),
         query=escape(question.query),
         key=escape(key),
         whole=last[-1],
@@ -112,7 +114,7 @@ def identity(chapter: Chapter, database: Database, question: Question) -> None:
     weights = soft_lookup(database.keys, database.keys, question.temperature)
     chapter.figure(
         "identity",
-        figures.all_keys_figure(weights.numpy(), database.keys, chapter.words.group("figure")),
+        partial(figures.all_keys_figure, weights.numpy(), database.keys, chapter.words.group("figure")),
         temperature=f"{question.temperature:g}",
         difference=f"{identity_error(database.keys, question.temperature):.3f}",
         least=f"{float(weights.diagonal().min()):.3f}",

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-import streamlit as st
-
 from pages.relative_projection.move import Move
 from pages.relative_projection.residual_figures import fit_figure
 from ui.chapter import Chapter
@@ -21,11 +19,15 @@ def learning(chapter: Chapter, move: Move) -> None:
     """A matrix fitted to rows of the table, by how far the table reaches."""
     chapter.text("learn", offset=move.offset, samples=f"{max(256, 2 * move.num_hiddens):,}")
     reach = chapter.controls.stops("reach", _REACHES, 100_000)
+    chapter.near("learned", lambda: _learned(chapter, move, reach), 560)
+
+
+def _learned(chapter: Chapter, move: Move, reach: int) -> None:
     fits = _fits(move.offset, move.num_hiddens, move.base)
     fit = next(fit for fit in fits if fit.reach == reach)
     longest = 2 * math.pi / float(move.omega()[-1])
     chapter.text("rank", last=f"{reach - 1:,}", rank=fit.rank, width=move.num_hiddens)
-    with st.container(horizontal=True, key="claims-learn"):
+    with chapter.claim_row("claims-learn"):
         chapter.claim("seen", fit.seen, 1e-9)
         chapter.claim("unseen", fit.unseen, LEARNED, reach=f"{reach:,}")
         chapter.claim("learned", fit.difference, LEARNED)

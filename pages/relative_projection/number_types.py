@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import streamlit as st
-
 from pages.relative_projection.move import TYPES, Move
 from pages.relative_projection.residual_figures import precision_figure
 from ui.chapter import Chapter
@@ -18,6 +16,10 @@ _FAR = 100_000  # how far the number types are followed
 def number_types(chapter: Chapter, move: Move) -> None:
     """How each number type degrades with position."""
     chapter.text("types")
+    chapter.near("types", lambda: _degrading(chapter, move), 520)
+
+
+def _degrading(chapter: Chapter, move: Move) -> None:
     curves = {}
     excess = []
     for name, dtype in TYPES.items():
@@ -32,5 +34,5 @@ def number_types(chapter: Chapter, move: Move) -> None:
         worst=f"{curves['bfloat16'][2].max():.2g}",
         **ends,
     )
-    with st.container(horizontal=True, key="claims-types"):
+    with chapter.claim_row("claims-types"):
         chapter.claim_at_most("rounded", max(excess), 1.0, limit=f"{_FAR:,}")

@@ -1,18 +1,19 @@
 """Relative projection: one matrix moves every position by the same offset."""
 
+from functools import cache
+
 import streamlit as st
 import torch
 
 from pages.relative_projection.learning import learning
 from pages.relative_projection.move import ask_move, readout
 from pages.relative_projection.number_types import number_types
-from pages.relative_projection.proof import proof, residuals
+from pages.relative_projection.proof import STEPS, composed, proof, residuals
 from pages.relative_projection.rotation import all_pairs, matrix, rotation
 from ui.chapter import Chapter
 from viz_core.lessons.relative_projection.fitted_projection import fitted_projection
 from viz_core.lessons.relative_projection.precision import naive_residual
 from viz_core.lessons.relative_projection.proof import (
-    composition_residual,
     projection_residual,
     proof_lines,
     rotation_spread,
@@ -22,7 +23,6 @@ from viz_core.lessons.relative_projection.proof import (
 from viz_core.positional import relative_projection, sinusoidal_rows
 
 POSITIONS = torch.arange(1000)
-STEPS = (-3, 10)  # second offsets to put after the first
 
 chapter = Chapter("relative-projection")
 chapter.question()
@@ -46,14 +46,14 @@ proof(chapter, move)
 
 shape = move.num_hiddens, POSITIONS, move.base, move.dtype
 bound = rounding_bound(len(POSITIONS) + abs(move.offset), move.dtype)
-residual = projection_residual(move.offset, *shape)
-composed = [composition_residual(move.offset, b, move.num_hiddens, move.base, move.dtype) for b in STEPS]
+residual = cache(lambda: projection_residual(move.offset, *shape))
 with chapter.claims():
-    chapter.claim("moves", float(residual.max()), bound, count=f"{len(POSITIONS):,}")
-    chapter.claim("constant", rotation_spread(move.offset, *shape), bound, count=f"{len(POSITIONS):,}")
-    chapter.claim("compose", max(composed), bound, steps=", ".join(map(str, STEPS)))
-    chapter.claim("transpose", transpose_residual(move.offset, move.num_hiddens, move.base, move.dtype), bound)
-residuals(chapter, move, residual, bound)
+    chapter.claim("moves", lambda: float(residual().max()), bound, count=f"{len(POSITIONS):,}")
+    chapter.claim("constant", lambda: rotation_spread(move.offset, *shape), bound, count=f"{len(POSITIONS):,}")
+    chapter.claim("compose", lambda: composed(move), bound, steps=", ".join(map(str, STEPS)))
+    chapter.claim("transpose", lambda: transpose_residual(move.offset, move.num_hiddens, move.base, move.dtype), bound)
+chapter.text("residual")
+chapter.near("residuals", lambda: residuals(chapter, move, residual(), bound), 440)
 
 chapter.tabs(types=lambda: number_types(chapter, move), learn=lambda: learning(chapter, move))
 
@@ -68,4 +68,4 @@ chapter.code(
     naive_residual,
     rounding_bound,
 )
-chapter.downloads(figure, matrix=move.matrix().double().numpy(), residual=residual.numpy())
+chapter.downloads(figure, matrix=lambda: move.matrix().double().numpy(), residual=lambda: residual().numpy())

@@ -8,7 +8,9 @@ from torch import Tensor
 from pages.relative_projection.move import Move, decimals
 from pages.relative_projection.residual_figures import residual_figure
 from ui.chapter import Chapter
-from viz_core.lessons.relative_projection.proof import proof_lines, rounding_bound
+from viz_core.lessons.relative_projection.proof import composition_residual, proof_lines, rounding_bound
+
+STEPS = (-3, 10)  # second offsets to put after the first
 
 
 def proof(chapter: Chapter, move: Move) -> None:
@@ -52,9 +54,13 @@ def proof(chapter: Chapter, move: Move) -> None:
     chapter.text("after")
 
 
+def composed(move: Move) -> float:
+    """The largest residual of the matrix of two offsets, one after the other, against that of their sum."""
+    return max(composition_residual(move.offset, b, move.num_hiddens, move.base, move.dtype) for b in STEPS)
+
+
 def residuals(chapter: Chapter, move: Move, residual: Tensor, bound: float) -> None:
     """The residual at every position, on a log axis."""
-    chapter.text("residual")
     chapter.figure(
         "residual",
         residual_figure(residual.numpy(), bound, chapter.words.group("figure")),

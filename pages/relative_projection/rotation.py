@@ -36,7 +36,8 @@ def all_pairs(chapter: Chapter, move: Move) -> None:
     degrees = np.degrees(turns)
     chapter.figure(
         "pairs",
-        pairs_figure(start, arrived, turns, shown, move.pair, chapter.words.group("figure")),
+        lambda: pairs_figure(start, arrived, turns, shown, move.pair, chapter.words.group("figure")),
+        room=480,
         shown=len(shown),
         count=count,
         first=shown[0],
@@ -55,7 +56,8 @@ def matrix(chapter: Chapter, move: Move) -> None:
     cut = M[first : first + size, first : first + size]
     chapter.figure(
         "matrix",
-        matrix_figure(cut, first, move.pair, chapter.words.group("figure")),
+        lambda: matrix_figure(cut, first, move.pair, chapter.words.group("figure")),
+        room=480,
         low=first,
         high=first + size - 1,
         width=move.num_hiddens,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import streamlit as st
 from torch import Tensor
 
@@ -39,7 +41,7 @@ def debugger(chapter: Chapter, masked: Masked | None) -> dict[str, list[MaskRun]
                 st.markdown(chapter.words(f"recipe.{recipe.name}"))
                 said = _verdicts(chapter, runs[recipe.name])
                 title = chapter.words(f"option.{recipe.name}")
-                chapter.figure("mask", mask_figure(runs[recipe.name], names), recipe=title)
+                chapter.figure("mask", partial(mask_figure, runs[recipe.name], names), room=200, recipe=title)
                 for line in said:
                     st.markdown(line)
     chapter.look_for("masks")

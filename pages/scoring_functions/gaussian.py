@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import streamlit as st
 import torch
 
@@ -36,16 +38,16 @@ def gaussian(chapter: Chapter) -> None:
     nearest = int(weights["gaussian"].argmax())
     plane, bars = st.columns(2)
     with plane:
-        figure = plane_figure(query[0].numpy(), keys.numpy(), weights["gaussian"].numpy(), names)
+        figure = partial(plane_figure, query[0].numpy(), keys.numpy(), weights["gaussian"].numpy(), names)
         chapter.figure("plane", figure, count=count, x=signed(x), y=signed(y), nearest=nearest + 1)
     with bars:
-        figure = terms_figure(terms, names)
+        figure = partial(terms_figure, terms, names)
         chapter.figure("terms", figure, query_term=signed(float(terms.query_term)), count=count)
     kept = {name: values.numpy() for name, values in weights.items()}
     moved = float((weights["gaussian"] - weights["dot"]).abs().max())
-    chapter.figure("kept", kept_figure(kept, names), moved=f"{moved:.3f}")
+    chapter.figure("kept", partial(kept_figure, kept, names), moved=f"{moved:.3f}")
     chapter.finding("kept", moved >= 5e-4)  # as far as it is written
-    with st.container(horizontal=True, key="claims-gaussian"):
+    with chapter.claim_row("claims-gaussian"):
         chapter.claim("apart", float((terms.total() - gaussian_scores(query, keys)).abs().max()), ROUNDING)
         gone = float((weights["gaussian"] - weights["without-query"]).abs().max())
         chapter.claim("cancels", gone, 1e-6)

@@ -20,15 +20,30 @@ PAIRS = 4096
 
 def scaling(chapter: Chapter) -> None:
     """The spread of q . k over d, and what softmax makes of it with and without the division."""
-    controls, names = chapter.controls, chapter.words.group("figure")
+    controls = chapter.controls
     chapter.text("scaling")
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         d = controls.stops("d", WIDTHS, 64)
         num_keys = int(controls.slider("keys", 1, 64, 16))
         with controls.more():
             seed = int(controls.number("seed", 0, 999, 0))
+    chapter.near("scaling", lambda: _pictures(chapter, d, num_keys, seed), 1240)
+    bits = max(math.log2(num_keys), 1)
+    with chapter.claim_row("claims-scaling"):
+        chapter.claim(
+            "variance",
+            lambda: abs(_width(d, num_keys, seed).variance / d - 1),
+            variance_error_allowed(d, PAIRS),
+            d=d,
+            pairs=f"{PAIRS:,}",
+        )
+        chapter.claim_at_most("flat", lambda: _entropy_span(num_keys, seed), 0.1 * bits, bits=f"{bits:.3g}")
+
+
+def _pictures(chapter: Chapter, d: int, num_keys: int, seed: int) -> None:
+    names = chapter.words.group("figure")
     widths = _widths(num_keys, seed)
-    width = widths[WIDTHS.index(d)]
+    width = _width(d, num_keys, seed)
     products = dot_products(d, PAIRS, seed)
     spread, one = st.columns(2)
     with spread:
@@ -36,7 +51,7 @@ def scaling(chapter: Chapter) -> None:
         chapter.figure("spread", figure, d=d, **_spread_words(widths, width))
     with one:
         figure = histogram_figure(products.numpy(), d, names)
-        values = {"d": d, "variance": f"{width.variance:.2f}", "scaled": f"{width.variance / d:.3f}"}
+        values: dict[str, Any] = {"d": d, "variance": f"{width.variance:.2f}", "scaled": f"{width.variance / d:.3f}"}
         chapter.figure("histogram", figure, pairs=f"{PAIRS:,}", root=f"{math.sqrt(d):.3g}", **values)
     chapter.figure(
         "sharpness",
@@ -51,13 +66,6 @@ def scaling(chapter: Chapter) -> None:
     plain, scaled = (torch.softmax(width.one_query / scale, dim=0) for scale in (1, math.sqrt(d)))
     figure = weights_figure(plain.numpy(), scaled.numpy(), names)
     chapter.figure("one-query", figure, d=d, plain=f"{plain.max():.3f}", scaled=f"{scaled.max():.3f}")
-    with st.container(horizontal=True, key="claims-scaling"):
-        chapter.claim(
-            "variance", abs(width.variance / d - 1), variance_error_allowed(d, PAIRS), d=d, pairs=f"{PAIRS:,}"
-        )
-        bits = max(math.log2(num_keys), 1)
-        entropies = [width.scaled.entropy for width in widths]
-        chapter.claim_at_most("flat", max(entropies) - min(entropies), 0.1 * bits, bits=f"{bits:.3g}")
 
 
 def _spread_words(widths: Sequence[Width], width: Width) -> dict[str, Any]:
@@ -83,6 +91,16 @@ def _sharpness_words(width: Width) -> dict[str, Any]:
 @computed(says="measuring")
 def _widths(num_keys: int, seed: int) -> tuple[Width, ...]:
     return tuple(measure_width(d, num_keys, PAIRS, seed) for d in WIDTHS)
+
+
+def _width(d: int, num_keys: int, seed: int) -> Width:
+    return _widths(num_keys, seed)[WIDTHS.index(d)]
+
+
+def _entropy_span(num_keys: int, seed: int) -> float:
+    """By how many bits the entropy of scaled scores differs over all widths."""
+    entropies = [width.scaled.entropy for width in _widths(num_keys, seed)]
+    return max(entropies) - min(entropies)
 
 
 def signed(value: float) -> str:

@@ -38,10 +38,22 @@ def four_scores(chapter: Chapter) -> None:
         with controls.more():
             seed = int(controls.number("draw", 0, 999, 0))
     scene = SCENES[name](seed)
-    entries = _contest(name, hidden, steps, seed)
     d_q, d_k = scene.widths
     batch, n = scene.queries.shape[:2]
     chapter.text(f"scene.{name}", queries=batch * n, keys=scene.keys.shape[1], d_q=d_q, d_k=d_k)
+    chapter.near("contest", lambda: _contestants(chapter, name, shown, hidden, steps, seed), 1500)
+    with chapter.claim_row("claims-scores"):
+        if d_q == d_k:
+            chapter.claim("identity", lambda: general_identity_error(scene), ROUNDING)
+        chapter.claim("projections", lambda: general_projection_error(scene, seed=seed), 1e-4)
+        chapter.claim("additive-loop", lambda: additive_loop_error(scene, hidden, seed), ROUNDING)
+        chapter.claim("book", book_example_error, ROUNDING)
+
+
+def _contestants(chapter: Chapter, name: str, shown: str, hidden: int, steps: int, seed: int) -> None:
+    """What each makes of the scene, side by side."""
+    scene, entries = SCENES[name](seed), _contest(name, hidden, steps, seed)
+    (d_q, d_k), batch = scene.widths, len(scene.queries)
     for start in range(0, len(FUNCTIONS), 2):
         for column, function in zip(st.columns(2), FUNCTIONS[start : start + 2], strict=False):
             with column, st.container(border=True, key=f"card-{function.name}"):
@@ -52,12 +64,6 @@ def four_scores(chapter: Chapter) -> None:
                     st.info(chapter.words("undefined", d_q=d_q, d_k=d_k), icon=":material/block:")
     _say_found(chapter, name, entries, steps)
     _costs(chapter, entries)
-    with st.container(horizontal=True, key="claims-scores"):
-        if d_q == d_k:
-            chapter.claim("identity", general_identity_error(scene), ROUNDING)
-        chapter.claim("projections", general_projection_error(scene, seed=seed), 1e-4)
-        chapter.claim("additive-loop", additive_loop_error(scene, hidden, seed), ROUNDING)
-        chapter.claim("book", book_example_error(), ROUNDING)
 
 
 def _say_found(chapter: Chapter, scene: str, entries: dict[str, Entry], steps: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import streamlit as st
@@ -39,8 +40,8 @@ def shapes(chapter: Chapter) -> None:
     }
     told |= {"b": b, "n": n, "m": m, "p": p, "sheet": sheet + 1, "i": row + 1, "j": column + 1}
     chapter.text("product", **told)
-    chapter.figure("product", product_figure(X.numpy(), Y.numpy(), entry, names), **told)
-    with st.container(horizontal=True, key="claims-shapes"):
+    chapter.figure("product", partial(product_figure, X.numpy(), Y.numpy(), entry, names), **told)
+    with chapter.claim_row("claims-shapes"):
         one_by_one = torch.stack([X[i] @ Y[i] for i in range(b)])
         chapter.claim("sheets", float((Z - one_by_one).abs().max()), 0.0, b=b)
         chapter.claim("entry", abs(float(Z[entry]) - sum(X[sheet, row].mul(Y[sheet, :, column]).tolist())), 0.0)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import streamlit as st
 
 from pages.sinusoidal_encoding.figures import CODE_POSITIONS, Table, binary_figure, curve_figure
@@ -25,9 +27,9 @@ def curves(chapter: Chapter, table: Table, base: float) -> None:
     if missing:
         st.caption(chapter.words("columns.missing", last=d - 1, missing=missing))
     lengths = properties.wavelengths(d, base)
-    figure = curve_figure(table, columns, base, chapter.words.group("figure"))
+    figure = partial(curve_figure, table, columns, base, chapter.words.group("figure"))
     summary = ", ".join(f"{column}: {lengths[column]:,.2f}" for column in columns)
-    chapter.figure("curves", figure, summary=summary, n=len(table), factor=f"{base ** (2 / d):.3f}")
+    chapter.figure("curves", figure, room=400, summary=summary, n=len(table), factor=f"{base ** (2 / d):.3f}")
 
 
 def code(chapter: Chapter, table: Table, base: float) -> None:
@@ -37,7 +39,7 @@ def code(chapter: Chapter, table: Table, base: float) -> None:
     columns = properties.doubling_columns(bits, table.shape[1], base)
     chapter.text("code")
     names = ", ".join(str(column) for column in columns if column is not None)
-    figure = binary_figure(table, base, chapter.words.group("figure"))
+    figure = partial(binary_figure, table, base, chapter.words.group("figure"))
     step = properties.largest_step(table[:shown], [column for column in columns if column is not None])
     chapter.figure("code", figure, last=shown - 1, columns=names, step=f"{step:.2f}")
     ratios = properties.slowings(columns, table.shape[1], base)

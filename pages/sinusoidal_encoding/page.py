@@ -46,7 +46,7 @@ chapter.let_paint()
 chapter.tabs(
     curves=lambda: curves(chapter, table, base),
     code=lambda: code(chapter, table, base),
-    similarity=lambda: similarity(chapter, table),
+    similarity=lambda: chapter.near("similarity", lambda: similarity(chapter, table), 560),
     sentence=lambda: sentence(chapter),
 )
 
@@ -64,5 +64,5 @@ chapter.downloads(
     lambda: table_figure(table, names),
     table=table.numpy(),
     wavelengths=lengths.numpy(),
-    similarity=similarity_by_offset(table).numpy(),
+    similarity=lambda: similarity_by_offset(table).numpy(),
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import streamlit as st
 
 from pages.sinusoidal_encoding.figures import MAP_POSITIONS, Table, offset_figure, similarity_heatmap
@@ -16,16 +18,16 @@ def claims(chapter: Chapter, table: Table, base: float) -> None:
     n, d = table.shape
     with chapter.claims():
         if d % 2:
-            chapter.claim("norm-odd", properties.norm_error(table, base), 1e-10, pairs=d // 2)
+            chapter.claim("norm-odd", lambda: properties.norm_error(table, base), 1e-10, pairs=d // 2)
         else:
-            chapter.claim("norm", properties.norm_error(table, base), 1e-10, norm=d // 2)
+            chapter.claim("norm", lambda: properties.norm_error(table, base), 1e-10, norm=d // 2)
         if n > 1:
             lengths = properties.wavelengths(d, base)[: d // 2 * 2]
             span = {"shortest": f"{lengths[0]:,.2f}", "longest": f"{lengths[-1]:,.2f}"}
-            chapter.claim("wavelength", properties.wavelength_error(table, base), 1e-9, **span)
+            chapter.claim("wavelength", lambda: properties.wavelength_error(table, base), 1e-9, **span)
             around = {"count": len(properties.start_positions(n)), "paired": d // 2 * 2}
             name = "offset-odd" if d % 2 else "offset"
-            chapter.claim(name, properties.offset_error(properties.paired(table)), 1e-10, **around)
+            chapter.claim(name, lambda: properties.offset_error(properties.paired(table)), 1e-10, **around)
             offset, distance = properties.nearest_rows(table)
             chapter.claim_at_least("distinct", distance, 1e-6, n=f"{n:,}", offset=f"{offset:,}")
     if d % 2:
@@ -42,7 +44,7 @@ def similarity(chapter: Chapter, table: Table) -> None:
     with left:
         shown = min(n, MAP_POSITIONS)
         heatmap = similarity_heatmap(table, names)
-        ends = {"smallest": f"{heatmap.low:.2f}", "largest": f"{heatmap.high:.2f}"}
+        ends: dict[str, Any] = {"smallest": f"{heatmap.low:.2f}", "largest": f"{heatmap.high:.2f}"}
         chapter.heatmap("similarity", heatmap, shown=shown, **ends)
         if shown < n:
             st.caption(chapter.words("similarity.first", shown=shown, n=f"{n:,}"))

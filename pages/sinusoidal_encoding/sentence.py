@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import streamlit as st
 import torch
 
@@ -51,7 +53,7 @@ def _show_sum(chapter: Chapter, model: Translator, ids: list[int]) -> None:
     names = chapter.words.group("figure")
     for name, part in added._asdict().items():
         chapter.heading(name)
-        picture = signed_heatmap(part[:shown], names["token"], names["dimension"], tokens[:shown], limit)
+        picture = partial(signed_heatmap, part[:shown], names["token"], names["dimension"], tokens[:shown], limit)
         length = f"{part.norm(dim=1).mean():.2f}"
         chapter.heatmap(name, picture, count=shown, d=part.shape[1], length=length)
     if shown < len(ids):

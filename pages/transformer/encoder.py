@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
-import streamlit as st
 import torch
 
 from pages.transformer import figures
 from ui.chapter import Chapter
-from ui.models import ask, sentence
+from ui.models import ask, sentence, translator
 from ui.translation import Request
 from viz_core.lessons.transformer.encoder_walk import encoder_walk
 from viz_core.models import anatomy
@@ -21,8 +21,29 @@ _BOOK_EXAMPLES = torch.tensor([[1.0, 2.0], [2.0, 3.0]])
 def inside_the_encoder(chapter: Chapter, name: str, request: Request, result: Translation) -> None:
     """Every step of the encoder with this sentence's numbers."""
     names = chapter.words.group("figure")
-    steps, residuals = ask(sentence(name, request.text, request.beam), encoder_walk)
+    walk = cache(lambda: ask(sentence(name, request.text, request.beam), encoder_walk))
     chapter.text("inside")
+    chapter.near("depth", lambda: _depth(chapter, walk()[0], names), 480)
+    ahead = anatomy.step_names(translator(name).model.encoder)
+    places = {figures.step_name(*step, names): place for place, step in enumerate(ahead)}
+    shown = chapter.controls.select("step", tuple(places), next(iter(places)))
+    chapter.figure(
+        "step",
+        lambda: figures.step_heatmap(walk()[0][places[shown]], result.source_tokens, names),
+        room=300,
+        step=shown,
+        count=len(result.source_tokens),
+    )
+    with chapter.claim_row("claims-inside"):
+        chapter.claim("walk", lambda: walk()[1]["walk"], 1e-5)
+        chapter.claim("twin", lambda: walk()[1]["twin"], 1e-6)
+    layer, batch = anatomy.layer_norm(_BOOK_EXAMPLES), anatomy.batch_norm(_BOOK_EXAMPLES)
+    rows = {"layer_1": layer[0], "layer_2": layer[1], "batch_1": batch[0], "batch_2": batch[1]}
+    chapter.text("norms", **{name: ", ".join(f"{v:+.2f}" for v in row.tolist()) for name, row in rows.items()})
+
+
+def _depth(chapter: Chapter, steps: tuple[anatomy.Step, ...], names: dict[str, str]) -> None:
+    """How long the token vectors are after each step."""
     norms = anatomy.mean_norms(steps)
     by_name = {step.name: norm for step, norm in zip(steps[:3], norms, strict=False)}
     lengths: dict[str, Any] = {name: f"{by_name[name]:.1f}" for name in ("embedding", "scaled", "positioned")}
@@ -31,17 +52,3 @@ def inside_the_encoder(chapter: Chapter, name: str, request: Request, result: Tr
     after = [norm for step, norm in zip(steps, norms, strict=True) if step.name in {"addnorm1", "addnorm2"}]
     ends = {"shortest": f"{min(after):.1f}", "longest": f"{max(after):.1f}"}
     chapter.finding("level", max(after) < 1.5 * min(after), **ends)
-    titles = {figures.step_name(step, names): step for step in steps}
-    step = titles[chapter.controls.select("step", tuple(titles), next(iter(titles)))]
-    chapter.figure(
-        "step",
-        figures.step_heatmap(step, result.source_tokens, names),
-        step=figures.step_name(step, names),
-        count=len(result.source_tokens),
-    )
-    with st.container(horizontal=True, key="claims-inside"):
-        chapter.claim("walk", residuals["walk"], 1e-5)
-        chapter.claim("twin", residuals["twin"], 1e-6)
-    layer, batch = anatomy.layer_norm(_BOOK_EXAMPLES), anatomy.batch_norm(_BOOK_EXAMPLES)
-    rows = {"layer_1": layer[0], "layer_2": layer[1], "batch_1": batch[0], "batch_2": batch[1]}
-    chapter.text("norms", **{name: ", ".join(f"{v:+.2f}" for v in row.tolist()) for name, row in rows.items()})

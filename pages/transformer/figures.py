@@ -26,7 +26,7 @@ Labels = Mapping[str, str]
 def depth_figure(steps: tuple[Step, ...], labels: Labels) -> go.Figure:
     """Mean length of the token vectors after each step; a layer's branches stand apart from its main path."""
     norms = mean_norms(steps)
-    names = [step_name(step, labels) for step in steps]
+    names = [step_name(step.name, step.block, labels) for step in steps]
     branch = [step.name in {"attention", "ffn"} for step in steps]
     figure = go.Figure()
     for wanted, colour, label in ((False, QUERIES, labels["main"]), (True, KEYS, labels["branch"])):
@@ -166,7 +166,6 @@ def parameter_figure(counts: Mapping[str, int], labels: Labels) -> go.Figure:
     return lay_out(figure, labels["parameters"], "", height=60 + 38 * len(parts))
 
 
-def step_name(step: Step, labels: Labels) -> str:
+def step_name(name: str, block: int | None, labels: Labels) -> str:
     """ "2 · add & norm 1" """
-    name = labels[step.name]
-    return name if step.block is None else f"{step.block + 1} · {name}"
+    return labels[name] if block is None else f"{block + 1} · {labels[name]}"

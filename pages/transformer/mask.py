@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import plotly.graph_objects as go
+
 from pages.transformer import figures
 from ui.chapter import Chapter
 from viz_core.pretrained import Translation
@@ -11,11 +13,11 @@ from viz_core.view.state import ViewState
 def causal_mask(chapter: Chapter, result: Translation, view: ViewState) -> None:
     """One decoder self-attention map: the head opened above where it is one, else the first."""
     layer, head = (view.layer, view.head) if view.group == "decoder-self" else (0, 0)
-    weights = result.trace[f"decoder.{layer}.self"].weights(head=head)[0].numpy()
+    names = chapter.words.group("figure")
+
+    def draw() -> go.Figure:
+        weights = result.trace[f"decoder.{layer}.self"].weights(head=head)[0].numpy()
+        return figures.mask_figure(weights, result.target_tokens, result.decoder_tokens, names)
+
     chapter.text("mask")
-    chapter.figure(
-        "mask",
-        figures.mask_figure(weights, result.target_tokens, result.decoder_tokens, chapter.words.group("figure")),
-        layer=layer + 1,
-        head=head + 1,
-    )
+    chapter.figure("mask", draw, layer=layer + 1, head=head + 1)

@@ -1,5 +1,7 @@
 """The Transformer: type English, read French, open every head."""
 
+from functools import cache
+
 import streamlit as st
 
 from pages.transformer.aligners import which_head_aligns
@@ -51,12 +53,12 @@ view = chapter.attention_view(groups, aligning_head(groups), second=second, inpu
 switches(chapter, model, view, off)
 which_head_aligns(chapter, model)
 
-residuals = ask(sentence(MODEL, request.text, request.beam), translation_residuals)
+residuals = cache(lambda: ask(sentence(MODEL, request.text, request.beam), translation_residuals))
 with chapter.claims():
-    chapter.claim("rows", residuals["rows"], ROUNDING, heads=sum(call.num_heads for call in result.trace))
-    chapter.claim("future", residuals["future"], 0.0)
-    chapter.claim("leak", residuals["leak"], ROUNDING)
-    chapter.claim("cache", residuals["cache"], LOGIT_ROUNDING)
+    chapter.claim("rows", lambda: residuals()["rows"], ROUNDING, heads=sum(call.num_heads for call in result.trace))
+    chapter.claim("future", lambda: residuals()["future"], 0.0)
+    chapter.claim("leak", lambda: residuals()["leak"], ROUNDING)
+    chapter.claim("cache", lambda: residuals()["cache"], LOGIT_ROUNDING)
 
 chapter.tabs(
     inside=lambda: inside_the_encoder(chapter, MODEL, request, result),

@@ -17,6 +17,11 @@ from viz_core.view.state import ViewState
 
 def heads(chapter: Chapter, asked: Asked, view: ViewState) -> None:
     """Mean attention distance and entropy of every head, against one that looks at everything alike."""
+    chapter.text("heads")
+    chapter.near("heads", lambda: _heads(chapter, asked, view), 440)
+
+
+def _heads(chapter: Chapter, asked: Asked, view: ViewState) -> None:
     found, names = asked.found, chapter.words.group("figure")
     measured = ask(asked.request, heads_measured)
     even = {
@@ -24,7 +29,6 @@ def heads(chapter: Chapter, asked: Asked, view: ViewState) -> None:
         "entropy": math.log2(next(iter(found.trace)).num_keys),
     }
     opened = (view.layer, view.head)
-    chapter.text("heads")
     for column, name in zip(st.columns(2), even, strict=True):
         values = measured[name]
         with column:

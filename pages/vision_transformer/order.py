@@ -7,6 +7,7 @@ from typing import Any
 
 import streamlit as st
 import torch
+from torch import Tensor
 
 from pages.vision_transformer import patch_figures
 from pages.vision_transformer.inputs import Asked
@@ -18,20 +19,26 @@ from ui.models import ask, ask_model
 from viz_core.lessons.vision_transformer.patches import position_similarity
 from viz_core.lessons.vision_transformer.permutation import random_order
 from viz_core.lessons.vision_transformer.questions import patch_positions, patches_shuffled
+from viz_core.pretrained import Classification
 
 
 def positions(chapter: Chapter, asked: Asked, token: int) -> None:
     """How alike the learned positions are, each patch's with all others."""
-    found, names = asked.found, chapter.words.group("figure")
+    found = asked.found
     table = ask_model(asked.request.model, patch_positions, found.grid)
     if table is None:
         chapter.text("no-positions")
         return
+    chapter.text("positions", count=math.prod(found.grid))
+    chapter.near("positions", lambda: _likenesses(chapter, found, table, token), 520)
+
+
+def _likenesses(chapter: Chapter, found: Classification, table: Tensor, token: int) -> None:
+    names = chapter.words.group("figure")
     rows, columns = found.grid
     similarity = position_similarity(table, found.grid, num_special=0)
     row, column = place_of(found, token) or (rows // 2, columns // 2)
     place: dict[str, Any] = {"row": row + 1, "column": column + 1}
-    chapter.text("positions", count=rows * columns)
     left, right = st.columns(2)
     with left:
         alt = chapter.words("alt.similarity", count=rows * columns)
@@ -55,11 +62,20 @@ def positions(chapter: Chapter, asked: Asked, token: int) -> None:
 
 def permutation(chapter: Chapter, asked: Asked) -> None:
     """The patches in another order: what the model says with its positions and without."""
-    found, names = asked.found, chapter.words.group("figure")
+    found = asked.found
     if not found.probabilities:
         chapter.text("no-permutation", model=escape(asked.facts.title))
         return
     seed = int(chapter.controls.number("order", 0, 999, 0))
+    chapter.text("permutation")
+    chapter.near("permutation", lambda: _answers(chapter, asked, seed), 480)
+    with chapter.claim_row("claims-permutation"):
+        chapter.claim("bag", lambda: ask(asked.request, patches_shuffled, seed).residual, ROUNDING)
+
+
+def _answers(chapter: Chapter, asked: Asked, seed: int) -> None:
+    """The picture in another order, and what the model says of both."""
+    found, names = asked.found, chapter.words.group("figure")
     test = ask(asked.request, patches_shuffled, seed)
     rows = {
         names["with"]: test.positions,
@@ -69,7 +85,6 @@ def permutation(chapter: Chapter, asked: Asked) -> None:
     }
     labels = asked.facts.labels
     order = (test.positions + test.positions_shuffled + test.no_positions).argsort(descending=True)[:6].tolist()
-    chapter.text("permutation")
     left, right = st.columns([1, 2])
     with left:
         shuffled = shuffled_picture(
@@ -89,5 +104,3 @@ def permutation(chapter: Chapter, asked: Asked) -> None:
             bag=labels[int(test.no_positions.argmax())],
             change=f"{test.change:.2f}",
         )
-    with st.container(horizontal=True, key="claims-permutation"):
-        chapter.claim("bag", test.residual, ROUNDING)

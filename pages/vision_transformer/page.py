@@ -35,7 +35,7 @@ token = token_read(view)
 
 with chapter.claims():
     count = sum(call.num_heads for call in asked.found.trace)
-    chapter.claim("rows", ask(asked.request, row_error), ROUNDING, heads=count)
+    chapter.claim("rows", lambda: ask(asked.request, row_error), ROUNDING, heads=count)
 
 chapter.heading("further")
 chapter.tabs(
@@ -53,5 +53,5 @@ chapter.code(PatchEmbedding, ViTMLP, ViTBlock, ViT, attention_rollout, gradient_
 chapter.downloads(
     **open_tokens(groups, view),
     weights=lambda: open_map(groups, view).numpy(),
-    token_attention=ask(asked.request, token_over_patches, token).numpy(),
+    token_attention=lambda: ask(asked.request, token_over_patches, token).numpy(),
 )

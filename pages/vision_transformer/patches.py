@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import streamlit as st
@@ -47,9 +48,9 @@ def patches(chapter: Chapter, asked: Asked, token: int) -> None:
         chapter.figure("grid", figure, on_click=lambda point: _pin(found, point), rows=rows, columns=columns, **place)
     with right:
         at = row * columns + column
-        figure = patch_figures.vector_figure(vectors[at].numpy(), tokens[at].numpy(), names)
+        figure = partial(patch_figures.vector_figure, vectors[at].numpy(), tokens[at].numpy(), names)
         chapter.figure("vector", figure, length=vectors.shape[1], hiddens=len(weight), **place)
-    with st.container(horizontal=True, key="claims-patches"):
+    with chapter.claim_row("claims-patches"):
         scale = float(convolved.abs().max())
         chapter.claim("convolution", float((tokens - convolved).abs().max()) / max(scale, 1e-12), ROUNDING)
     kind = chapter.controls.choice("filters", ("principal", "first"), "principal")

@@ -20,13 +20,21 @@ from viz_core.view.state import ViewState
 
 def patch_lab(chapter: Chapter, asked: Asked, view: ViewState, token: int) -> None:
     """Raw attention, rollout and gradient-weighted relevance of the token that is read, side by side."""
-    found, controls, names = asked.found, chapter.controls, chapter.words.group("figure")
+    found, controls = asked.found, chapter.controls
     with st.container(horizontal=True, vertical_alignment="bottom"):
         fusion: HeadFusion = controls.choice("fusion", ("mean", "max", "min"), "mean")
         discard = controls.slider("discard", 0.0, 0.95, 0.0, 0.05)
         label = ""
         if found.probabilities:
             label = str(controls.select("label", tuple(found.probabilities), found.label))
+    chapter.text("lab", who=name_of(chapter, place_of(found, token)))
+    chapter.near("lab", lambda: _lab(chapter, asked, view, token, fusion, discard, label), 410)
+
+
+def _lab(
+    chapter: Chapter, asked: Asked, view: ViewState, token: int, fusion: HeadFusion, discard: float, label: str
+) -> None:
+    found, names = asked.found, chapter.words.group("figure")
     read = ask(asked.request, token_in_layer, token, view.layer, fusion, discard)
     rows = {
         chapter.words("title.raw", layer=view.layer + 1, fusion=chapter.words(f"option.{fusion}")): read.raw,
@@ -37,7 +45,6 @@ def patch_lab(chapter: Chapter, asked: Asked, view: ViewState, token: int) -> No
         rows[chapter.words("title.relevance", label=escape_labels([label])[0])] = relevance[token]
     maps = {title: over_grid(found, row) for title, row in rows.items()}
     patch = place_of(found, token)
-    chapter.text("lab", who=name_of(chapter, patch))
     figure = map_figures.over_picture_figure(found.prepared.seen, maps, patch, names)
     most = "; ".join(f"{title}: {_strongest(chapter, values)}" for title, values in maps.items())
     chapter.figure("lab", figure, who=name_of(chapter, patch), most=most)
@@ -47,18 +54,23 @@ def patch_lab(chapter: Chapter, asked: Asked, view: ViewState, token: int) -> No
         chapter.finding("keeps", own > other, own=f"{own:.3f}", other=f"{other:.3f}")
     if not label:
         chapter.text("no-relevance")
-    with st.container(horizontal=True, key="claims-lab"):
+    with chapter.claim_row("claims-lab"):
         chapter.claim("rollout", read.row_error, ROUNDING)
 
 
 def depth(chapter: Chapter, asked: Asked, token: int) -> None:
     """What the token looks at, and what has reached it, layer after layer."""
+    layers = len({call.layer for call in asked.found.trace})
+    chapter.text("depth", who=name_of(chapter, place_of(asked.found, token)), layers=layers)
+    chapter.near("depth", lambda: _depth(chapter, asked, token), 700)
+
+
+def _depth(chapter: Chapter, asked: Asked, token: int) -> None:
     found, names = asked.found, chapter.words.group("figure")
     attended, reached = ask(asked.request, token_through_layers, token)
     patch = place_of(found, token)
     sides = {chapter.words("title.attention"): attended, chapter.words("title.reached"): reached}
     stacks = {title: np.stack([over_grid(found, row) for row in rows]) for title, rows in sides.items()}
-    chapter.text("depth", who=name_of(chapter, patch), layers=len(attended))
     most = ", ".join(_strongest(chapter, values) for values in next(iter(stacks.values())))
     figure = map_figures.depth_figure(found.prepared.seen, stacks, patch, names)
     chapter.figure("depth", figure, who=name_of(chapter, patch), layers=len(attended), most=most)

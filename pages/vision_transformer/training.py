@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import streamlit as st
 
@@ -34,7 +36,7 @@ def training(chapter: Chapter, asked: Asked) -> None:
         last = curve[-1]
         chapter.figure(
             "curve",
-            training_figures.curve_figure(curve, names),
+            partial(training_figures.curve_figure, curve, names),
             epochs=f"{last['epoch']:.0f}",
             validation=f"{last['validation_accuracy']:.1f}",
         )
@@ -44,7 +46,7 @@ def training(chapter: Chapter, asked: Asked) -> None:
         is_, said = divmod(int(mistakes.argmax()), len(counts))
         chapter.figure(
             "confusion",
-            training_figures.confusion_figure(counts, asked.facts.labels, names),
+            partial(training_figures.confusion_figure, counts, asked.facts.labels, names),
             accuracy=f"{right:.2f}",
             real=asked.facts.labels[is_],
             said=asked.facts.labels[said],

@@ -12,6 +12,10 @@ def chart(page: Page, name: str) -> Locator:
     place = page.locator(f'[class*="st-key-figure-{name}"]').first
     drawn = place.locator("[data-drawn]")
     for _ in range(60):
+        if not place.count():  # it waits for whoever comes near
+            page.locator(".stMain").evaluate("main => main.scrollBy(0, main.clientHeight / 2)")
+            page.wait_for_timeout(300)
+            continue
         place.scroll_into_view_if_needed()
         try:
             drawn.wait_for(timeout=1_000)

@@ -16,16 +16,16 @@ from ui import downloads
 PAGE = "relative-projection"
 CHARTS = 5
 DRAWN = "[data-drawn]"
+RESIDUAL, PAIRS = b'relative-projection-residual"', b'relative-projection-pairs"'  # what these charts are called
+AT_REST = "[data-testid=stApp][data-test-script-state=notRunning]"
 MOUNT = Path(__file__).resolve().parents[2] / "assets" / "components" / "shared" / "mount.js"
 
 
-def open_page(page: Page, app_url: str) -> Locator:
-    """The page with all its charts in place; those near the window are drawn."""
+def open_page(page: Page, app_url: str) -> None:
+    """The page with the charts near the window drawn."""
     page.goto(f"{app_url}/{PAGE}")
-    charts = page.get_by_role("figure")
-    expect(charts).to_have_count(CHARTS)
     expect(page.locator(DRAWN).first).to_be_visible()
-    return charts
+    expect(page.locator(AT_REST)).to_be_attached()
 
 
 def rotation(page: Page) -> Locator:
@@ -45,23 +45,34 @@ def button(page: Page, name: str) -> Locator:
     return rotation(page).get_by_role("button", name=name)
 
 
-def test_a_chart_far_below_waits_until_it_is_near_and_its_place_is_kept(page: Page, app_url: str) -> None:
-    charts = open_page(page, app_url)
-    expect(page.get_by_test_id("stStatusWidget")).to_have_count(0)  # the run has ended
-    last = charts.last
-    expect(last).not_to_have_attribute("data-drawn", "true")
-    expect(last.locator("svg")).to_have_count(0)
-    assert last.get_attribute("aria-label")
-    kept = last.bounding_box()
+def test_a_chart_far_below_sends_nothing_until_it_is_scrolled_to(page: Page, app_url: str) -> None:
+    sent: list[bytes] = []
+    page.on("websocket", lambda socket: socket.on("framereceived", lambda frame: sent.append(bytes(frame))))
+    open_page(page, app_url)
+    page.wait_for_timeout(1_000)  # whoever is near has asked by now
+    far = page.locator('[class*="st-key-part-relative-projection-residuals"]')
+    below = page.get_by_text("The first badge above, position by position:")
+    claims = page.locator('[class*="st-key-part-relative-projection-claims"]')
+    assert not any(RESIDUAL in frame for frame in sent)
+    assert any(PAIRS in frame for frame in sent)
+    expect(below).to_be_attached()  # words are there
+    expect(claims).to_contain_text("off by …")
+    kept = far.bounding_box()
     assert kept
-    last.scroll_into_view_if_needed()
-    expect(last).to_have_attribute("data-drawn", "true")
-    box = last.bounding_box()
-    assert box
-    assert (box["width"], box["height"]) == (kept["width"], kept["height"])
-    drawing = last.locator(".main-svg").first.bounding_box()
-    assert drawing
-    assert (round(drawing["width"]), round(drawing["height"])) == (round(box["width"]), round(box["height"]))
+    assert kept["height"] == 440
+    below.scroll_into_view_if_needed()
+    expect(far.get_by_role("figure")).to_have_attribute("data-drawn", "true")
+    expect(claims).not_to_contain_text("…")
+    assert any(RESIDUAL in frame for frame in sent)
+    count = len(sent)
+    page.locator(".st-key-figure-rotation").scroll_into_view_if_needed()
+    page.wait_for_timeout(1_500)  # what is near was told
+    move_offset(page)
+    expect(claims).to_contain_text("off by …")  # it waits again
+    assert not any(RESIDUAL in frame for frame in sent[count:])
+    again = far.bounding_box()
+    assert again
+    assert again["height"] == pytest.approx(kept["height"], abs=20)
 
 
 def test_a_slider_moves_a_curve_in_the_same_drawing(page: Page, app_url: str) -> None:
@@ -84,18 +95,18 @@ def test_a_slider_moves_a_curve_in_the_same_drawing(page: Page, app_url: str) ->
 
 
 def test_a_chart_that_moved_while_it_was_far_is_new_when_it_is_seen(page: Page, app_url: str) -> None:
-    last = open_page(page, app_url).last
-    last.scroll_into_view_if_needed()
-    curves = last.locator(".scatterlayer")
+    open_page(page, app_url)
+    place = page.locator('[class*="st-key-part-relative-projection-types"]')
+    curves = place.locator(".scatterlayer")
+    place.scroll_into_view_if_needed()
     expect(curves).to_be_attached()
-    said, drawn = last.get_attribute("aria-label"), curves.inner_html()
-    assert said
+    drawn = curves.inner_html()
     move_offset(page)  # scrolls up
-    expect(last).not_to_have_attribute("aria-label", said)  # what it says is sent at once
-    assert curves.inner_html() == drawn
-    last.scroll_into_view_if_needed()
+    place.scroll_into_view_if_needed()
     page.wait_for_function(
-        "([curves, drawn]) => curves.innerHTML !== drawn", arg=[curves.element_handle(), drawn], polling=100
+        "([place, drawn]) => ![undefined, drawn].includes(place.querySelector('.scatterlayer')?.innerHTML)",
+        arg=[place.element_handle(), drawn],
+        polling=100,
     )
 
 

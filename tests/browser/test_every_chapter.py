@@ -32,6 +32,7 @@ def stopwatch(page: Page) -> None:
 
 
 def similarity(page: Page) -> None:
+    page.get_by_role("tab", name="Similarity").scroll_into_view_if_needed()  # it comes to who is near
     expect(page.get_by_role("application").nth(1)).to_be_visible()
 
 

@@ -51,13 +51,16 @@ def test_a_tiny_decoder_writes_and_its_next_words_follow_the_temperature(
     page: Page, lab_url: str, folders: Path
 ) -> None:
     page.goto(f"{lab_url}?ml-model=gpt2&ml-start=The+cat&ml-new=4")
+    next_words = page.locator('[class*="st-key-part-model-lab-next-words"]')
     model = load_hub(folders / "gpt2", device="cpu")
     run = model.run("The cat", max_new_tokens=4)
     expect(page.get_by_text(f"{len(run.tokens)} tokens · 8 maps")).to_be_visible(timeout=SLOW)
     first = model.next_words(run, -1, 1)[0]
+    next_words.scroll_into_view_if_needed()
     expect(page.get_by_text(f"probability {first.probability:.3f}")).to_be_visible()
     page.goto(f"{lab_url}?ml-model=gpt2&ml-start=The+cat&ml-new=4&ml-warmth=3.0")
     warm = model.next_words(run, -1, 1, 3.0)[0]
+    next_words.scroll_into_view_if_needed()
     expect(page.get_by_text(f"probability {warm.probability:.3f}")).to_be_visible(timeout=SLOW)
 
 

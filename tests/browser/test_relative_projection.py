@@ -41,7 +41,9 @@ def test_step_the_offset_and_read_the_new_numbers(page: Page, app_url: str) -> N
     circle = chart(page, "rotation")
     expect(circle.get_by_text("dimension 4: sine")).to_be_visible()
     residual = float(projection_residual(12, 32, torch.arange(1000)).max())
-    expect(page.locator(".st-key-claim-moves code")).to_have_text(f"{residual:.2g}")
+    claim = page.locator(".st-key-claim-moves")
+    claim.scroll_into_view_if_needed()
+    expect(claim.locator("code")).to_have_text(f"{residual:.2g}")
 
 
 def test_the_number_type_is_behind_one_button(page: Page, app_url: str) -> None:
@@ -49,5 +51,7 @@ def test_the_number_type_is_behind_one_button(page: Page, app_url: str) -> None:
     page.get_by_role("button", name="More").click()
     page.get_by_role("radio", name="bfloat16").click()
     residual = float(projection_residual(5, 32, torch.arange(1000), dtype=torch.bfloat16).max())
-    expect(page.locator(".st-key-claim-moves code")).to_have_text(f"{residual:.2g}")
+    claim = page.locator(".st-key-claim-moves")
+    claim.scroll_into_view_if_needed()
+    expect(claim.locator("code")).to_have_text(f"{residual:.2g}")
     expect(page).to_have_url(re.compile("rp-type=bfloat16"))

@@ -45,6 +45,14 @@ def encoder_steps(
     return tuple(steps)
 
 
+def step_names(encoder: TransformerEncoder) -> tuple[tuple[str, int | None], ...]:
+    """Name and block of every step that `encoder_steps` takes, in order, without taking it."""
+    first = [(name, None) for name in ("embedding", "scaled", "positioned")]
+    last = [("norm", None)] if isinstance(encoder.norm, nn.LayerNorm) else []
+    names = ("attention", "addnorm1", "ffn", "addnorm2")
+    return (*first, *((name, block) for block in range(len(encoder.blocks)) for name in names), *last)
+
+
 def mean_norms(steps: tuple[Step, ...]) -> list[float]:
     """The mean length of the token vectors at each step: (1/n) sum_i |h_i|."""
     return [float(step.output.norm(dim=-1).mean()) for step in steps]

@@ -2,7 +2,7 @@
 
 import { mountView, partsOf, stopWatching, watchWidth } from "../shared/mount.js";
 import { fetchEarly, loadPlotly } from "./bundle.js";
-import { stopWatchingNear, watchNear } from "./near.js";
+import { stopWatchingNear, watchNear } from "../shared/near.js";
 import { readChart } from "./payload.js";
 import { saveButton } from "./picture.js";
 import { inTheme, templateOf, themeOf } from "./theme.js";

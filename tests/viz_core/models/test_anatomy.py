@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from viz_core.models import EncoderDecoder, TransformerDecoder, TransformerEncoder, share_embeddings
-from viz_core.models.anatomy import Step, encoder_steps, mean_norms, parameters_by_part
+from viz_core.models.anatomy import Step, encoder_steps, mean_norms, parameters_by_part, step_names
 
 VOCAB, WIDTH, FFN, HEADS, BLOCKS = 11, 8, 12, 2, 2
 SIZES = (VOCAB, WIDTH, FFN, HEADS, BLOCKS, 0.4)
@@ -30,7 +30,7 @@ def test_steps_are_the_way_through_the_encoder(lengths: list[int] | None) -> Non
 
     parts = ["attention", "addnorm1", "ffn", "addnorm2"]
     names = [("embedding", None), ("scaled", None), ("positioned", None), *((p, i) for i in range(2) for p in parts)]
-    assert [(step.name, step.block) for step in steps] == names
+    assert [(step.name, step.block) for step in steps] == list(step_names(encoder)) == names
     embedded, scaled, positioned = (step.output for step in steps[:3])
     assert torch.equal(embedded, encoder.embedding.weight[ids])
     torch.testing.assert_close(scaled, embedded * math.sqrt(WIDTH))

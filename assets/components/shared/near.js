@@ -2,27 +2,28 @@
 
 const AROUND = "50% 0px"; // half a window above and below
 
-/** Keep `view.near` true while the view lies near the window, or for good once the page is printed. */
-export function watchNear(view, onNear) {
+/** Keep `view.near` true while an element lies near the window, or for good once the page is printed; tell each change. */
+export function watchNear(view, onChange, element = view.parts.root) {
   const come = () => {
     view.near = true;
-    onNear(view);
+    view.forGood = true;
+    onChange(view);
   };
   view.ending = new AbortController();
   const { signal } = view.ending;
   globalThis.addEventListener("beforeprint", come, { signal });
   matchMedia("print").addEventListener("change", ({ matches }) => matches && come(), { signal });
-  view.near = !globalThis.IntersectionObserver;
+  view.forGood = !globalThis.IntersectionObserver || matchMedia("print").matches;
+  view.near = view.forGood;
   if (view.near) return;
-  const { root } = view.parts;
   const sight = new IntersectionObserver(
     (seen) => {
-      view.near = seen.at(-1).isIntersecting;
-      if (view.near) onNear(view);
+      view.near = view.forGood || seen.at(-1).isIntersecting;
+      onChange(view);
     },
-    { root: scrollerOf(root), rootMargin: AROUND },
+    { root: scrollerOf(element), rootMargin: AROUND },
   );
-  sight.observe(root);
+  sight.observe(element);
   signal.addEventListener("abort", () => sight.disconnect());
 }
 

@@ -1,0 +1,126 @@
+// A mark in a part of the page that waits until it comes near the window (ui/near.py): keeps its place and asks for it.
+
+import { mountView, partsOf } from "../shared/mount.js";
+import { stopWatchingNear, watchNear } from "../shared/near.js";
+import { atRest, atWork, STILL } from "./rest.js";
+
+const PATIENCE = 2000; // ms: a page that never rests is asked as it is
+const AGAIN = 3000; // ms after which a part that did not come is asked for again
+const APART = 20; // ms: Streamlit takes what two marks ask at once for the asking of one
+const SETTLING = 500; // ms until what came has its height
+const READING = 800; // ms after which what is near is taken for what is read
+
+const views = new WeakMap();
+const marks = new Set(); // of this page's parts
+const heights = new Map(); // of parts as they were last, by name
+let page = null; // the mark of the page itself, which tells what is near
+let told = ""; // what was told last
+let telling;
+let turn = 0; // when the last one has its turn
+
+function createView(parent) {
+  const view = { parts: partsOf(parent), box: parent.closest('[class*="st-key-part-"]') };
+  if (!view.box) return view;
+  marks.add(view);
+  watchNear(view, look, view.box);
+  globalThis.addEventListener("hashchange", () => look(view), { signal: view.ending.signal });
+  return view;
+}
+
+function closeView(view) {
+  clearTimeout(view.timer);
+  marks.delete(view);
+  if (view === page) page = null;
+  if (view.box) stopWatchingNear(view);
+}
+
+/** What is near has changed. */
+function look(view) {
+  if (view.waits) ask(view);
+  else remember(view);
+  clearTimeout(telling);
+  telling = setTimeout(tell, READING);
+}
+
+/** Ask for the part if someone is near and it is not here. */
+function ask(view) {
+  clearTimeout(view.timer);
+  const urgent = view.forGood || linkedInto();
+  if (!isWanted(view)) {
+    view.since = undefined;
+    return;
+  }
+  view.since ??= performance.now();
+  const patient = performance.now() - view.since < PATIENCE;
+  if (!urgent && patient && !atRest()) {
+    view.timer = setTimeout(ask, STILL, view);
+    return;
+  }
+  if (!view.asked || !atWork()) {
+    view.asked = true;
+    inTurn(() => view.ask([...takeNear(), view.name]));
+  }
+  view.timer = setTimeout(ask, AGAIN, view);
+}
+
+/** Whether the address points at something that is not on the page yet: it may be in any part. */
+function linkedInto() {
+  const target = location.hash.slice(1);
+  return target !== "" && !document.getElementById(decodeURIComponent(target));
+}
+
+const isWanted = (view) => view.near || linkedInto();
+
+/** When the page changes, what is near is sent at once, and what is far waits again. */
+function tell() {
+  if (page && String(namesNear()) !== told) inTurn(() => page?.tell(takeNear()));
+}
+
+const namesNear = () => [...marks].filter(isWanted).map(({ name }) => name).sort();
+
+function takeNear() {
+  const near = namesNear();
+  told = String(near);
+  return near;
+}
+
+function inTurn(say) {
+  const now = performance.now();
+  turn = Math.max(now, turn + APART);
+  setTimeout(say, turn - now);
+}
+
+function wait(view, room) {
+  view.box.style.minHeight = `${heights.get(view.name) ?? room}px`;
+  view.asked = false;
+  ask(view);
+}
+
+function arrive(view) {
+  clearTimeout(view.timer);
+  view.timer = setTimeout(() => {
+    view.box.style.minHeight = "";
+    remember(view);
+  }, SETTLING);
+}
+
+/** How high it is: by the time that it waits again, it is gone already. */
+function remember({ box, name }) {
+  if (box.offsetHeight) heights.set(name, box.offsetHeight);
+}
+
+export default function (component) {
+  const { data, setTriggerValue, setStateValue } = component;
+  if (!data) return undefined;
+  const { view, unmount } = mountView(views, component, createView, closeView);
+  const { name, waits, room } = data;
+  if (view.box) {
+    Object.assign(view, { name, waits, ask: (near) => setTriggerValue("come", near) });
+    if (waits) wait(view, room);
+    else arrive(view);
+  } else {
+    page = view;
+    view.tell = (near) => setStateValue("near", near);
+  }
+  return unmount;
+}
