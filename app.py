@@ -7,10 +7,11 @@ from hosting.background import in_background
 
 
 def prepare() -> None:
-    """While the first page goes out, import what the next will need and load the model most of them use."""
-    from ui.warm import load_first
+    """While the first page goes out, import what the next will need, load the model most of them use; then the rest."""
+    from ui.warm import load_first, load_later
 
     load_first()
+    load_later()
 
 
 app = st.App("ui/door.py", routes=scripts.routes(), lifespan=in_background(prepare))

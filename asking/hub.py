@@ -9,9 +9,15 @@ from asking.model_spec import ModelAdapter, ModelSpec, Progress
 from asking.request import Picture, Request
 from hosting.settings import settings
 from viz_core.hub import HubError, HubModel, HubRun, HubVision, Sampling, find_folder, load_hub
+from viz_core.hub.load import import_transformers
 from viz_core.view.hub import hub_groups
 from viz_core.view.map_group import MapGroup
 from viz_core.view.runnable import Recipe
+
+
+def bring_libraries() -> None:
+    """Import what a first load would wait for."""
+    import_transformers()
 
 
 @dataclass(frozen=True)

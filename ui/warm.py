@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import ui.chapter  # noqa: F401  # with it come the libraries that every chapter needs
 from asking.model_spec import ShippedClassifier, ShippedTranslator
 from asking.pictures import PictureRequest
@@ -13,6 +15,8 @@ from ui.words import ENGLISH
 from viz_core.images.drawn import GARMENTS, SCENES
 from viz_core.pretrained import available
 from viz_core.pretrained.samples import sentences
+
+_QUIET = 20.0  # seconds
 
 
 def warm_up() -> None:
@@ -43,6 +47,18 @@ def load_first() -> None:
     Raises: as `warm_up` does.
     """
     runner().load(ShippedTranslator("transformer-en-fr"))
+
+
+def load_later() -> None:
+    """What the lab's first visitor would wait for, once the first pages have gone out.
+
+    It is the import of transformers: 7 s alone, and up to a minute while other processes begin as well. Whoever opens
+    the lab before reads meanwhile what is being loaded.
+    """
+    time.sleep(_QUIET)
+    from asking.hub import bring_libraries
+
+    bring_libraries()
 
 
 def _load_offered(names: tuple[str, ...]) -> None:

@@ -14,7 +14,7 @@ from hosting.once import forget
 from tests.viz_core.hub.tiny_models import build_all
 from ui.compute import results
 from ui.models import registry
-from ui.warm import warm_up
+from ui.warm import load_later, warm_up
 from viz_core.pretrained import available
 
 
@@ -39,3 +39,11 @@ def test_the_lab_models_that_are_offered_are_loaded_and_one_that_is_missing_stop
     for task, spec in (("translation", ShippedTranslator), ("classification", ShippedClassifier)):
         assert all(spec(card.name) in registry() for card in available(task=task))
     assert len(results()) >= len(available())
+
+
+def test_the_labs_library_comes_once_the_first_pages_have_gone_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[object] = []
+    monkeypatch.setattr("ui.warm.time.sleep", told.append)
+    monkeypatch.setattr("asking.hub.import_transformers", lambda: told.append("transformers"))
+    load_later()
+    assert told == [20.0, "transformers"]

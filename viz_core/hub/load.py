@@ -65,7 +65,7 @@ def load_hub(
         HubError: if there is no such model, it cannot be had or cannot be run here; the message is for a person.
         ValueError: if the device is not on this machine.
     """
-    _import_transformers()
+    import_transformers()
     where = best_device() if device is None else find_device(str(device))
     dtype = precision(where)
     name = name_or_path.name if isinstance(name_or_path, Path) else check_name(name_or_path)
@@ -80,10 +80,18 @@ def load_hub(
         return _build(place, files, where, dtype, memory_budget)
 
 
-def _import_transformers() -> None:
-    """As it is imported it puts another module in its place: a thread that asks meanwhile would get an empty one."""
+def import_transformers() -> None:
+    """transformers with what a first load needs of it: seconds, on a busy machine a minute; done once.
+
+    As it is imported it puts another module in its place: a thread that asks meanwhile would get an empty one.
+    """
     with _importing:
-        import transformers  # noqa: F401
+        import transformers
+
+        _ = (
+            transformers.PreTrainedModel,
+            transformers.AutoTokenizer,
+        )  # a name brings what it stands for
 
 
 def _find(
