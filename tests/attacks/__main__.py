@@ -16,7 +16,7 @@ CASES = "100"  # of messages in any order; continuous integration tries few
 
 def main() -> int:
     """What pytest says of the tries; the document is written where all came out well."""
-    command = [sys.executable, "-m", "pytest", "-q", "-m", "attack", "--attacks-to", str(DOCUMENT)]
+    command = [sys.executable, "-m", "pytest", "-q", "-m", "attack", f"--attacks-to={DOCUMENT}"]
     ended = subprocess.run([*command, *sys.argv[1:]], env=os.environ | {"ATTACK_CASES": CASES}, check=False).returncode
     if ended == 0:
         rows = soak.main()

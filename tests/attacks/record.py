@@ -1,6 +1,6 @@
 """A pytest plugin: docs/security.md is written by the run itself, one row a try.
 
-`make attacks` runs every test that is marked `attack(target)` with `--attacks-to docs/security.md`. What a try got is
+`make attacks` runs every test that is marked `attack(target)` with `--attacks-to=docs/security.md`. What a try got is
 what its test told by `record_property("got", ...)`; a test that says nothing was "held": what it expects came true.
 """
 

