@@ -13,10 +13,11 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from viz_core.trace.intervening import edits_at
+from viz_core.trace.intervening import edits_at, intervening, unheard
+from viz_core.trace.pooling import edited_output, pooled, pooled_in_blocks
 from viz_core.trace.recording import Trace, current_trace, unrecorded
 from viz_core.trace.shapes import check_scores, check_values
-from viz_core.trace.source import Direct, Projected, row_blocks
+from viz_core.trace.source import Direct, Projected
 from viz_core.trace.transforms import kept, refuse_transformed
 from viz_core.trace.weights import Bias, Mask, causal_mask
 
@@ -74,7 +75,7 @@ def attend(
         own = kept(queries), kept(keys), own_mask, own_bias, causal, scale, softcap, own_values, edits
         trace.add(Projected(*own), site)
     if softcap is not None:
-        output = _attend_in_blocks(Projected(queries, keys, mask, bias, causal, scale, softcap), values, dropout)
+        output = pooled_in_blocks(Projected(queries, keys, mask, bias, causal, scale, softcap), values, dropout)
     else:
         output = _attend_fused(queries, keys, values, mask, bias, causal, scale, dropout, trace is not None)
     if edits is None:
@@ -98,7 +99,8 @@ def _attend_fused(
     """By torch's kernel, with the one mask it takes."""
     square = queries.shape[2] == keys.shape[2]
     fused_causal = causal and square and mask is None and bias is None
-    with unrecorded() if recorded else nullcontext():  # who hears torch as well would hear this call twice
+    # Who hears torch as well would hear this call twice.
+    with unrecorded() if recorded else nullcontext(), unheard() if intervening() else nullcontext():
         return F.scaled_dot_product_attention(
             queries,
             keys,
@@ -121,42 +123,10 @@ def _attend_in_graph(
     if torch.is_grad_enabled() and not weights.requires_grad:
         weights.requires_grad_()
     trace.add(Direct(weights), site)
-    output = _pool(weights, values, dropout)
+    output = pooled(weights, values, dropout)
     if source.edits is None:
         return output
     return torch.stack([source.edits.written(part, head) for head, part in enumerate(output.unbind(dim=1))], dim=1)
-
-
-def _attend_in_blocks(source: Projected, values: Tensor, dropout: float) -> Float[Tensor, "batch heads queries v"]:
-    """Weights times values where no fused kernel can: never more weights at once than a block's."""
-    _, num_heads, num_queries, _ = source.shape
-    blocks = row_blocks(source, range(num_queries), num_heads)
-    return torch.cat([_pool(source.rows(slice(0, num_heads), block), values, dropout) for block in blocks], dim=2)
-
-
-def edited_output(
-    output: Float[Tensor, "batch heads queries v"], source: Projected, values: Tensor, dropout: float = 0.0
-) -> Float[Tensor, "batch heads queries v"]:
-    """The output with the edited heads made again, at their cost alone; the others are as they came, bit for bit."""
-    edits = source.edits
-    if edits is None:
-        return output
-    _, num_heads, num_queries, _ = source.shape
-    group = num_heads // values.shape[1]
-    found = list(output.unbind(dim=1))
-    for head in edits.named(num_heads):
-        if edits.reads_weights(head):
-            blocks, own = row_blocks(source, range(num_queries), 1), values[:, head // group :][:, :1]
-            parts = [_pool(source.rows(slice(head, head + 1), rows), own, dropout)[:, 0] for rows in blocks]
-            found[head] = torch.cat(parts, dim=1)
-        found[head] = edits.written(found[head], head)
-    return torch.stack(found, dim=1)
-
-
-def _pool(weights: Tensor, values: Tensor, dropout: float) -> Float[Tensor, "batch heads rows v"]:
-    """sum_j w_ij v_j, each head with its group's values."""
-    values = values.repeat_interleave(weights.shape[1] // values.shape[1], dim=1)
-    return F.dropout(weights, dropout).to(values.dtype) @ values
 
 
 def _combine(mask: Mask | None, bias: Bias | None, causal: bool, queries: Tensor, keys: Tensor) -> Tensor | None:

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
+from typing import Any
 
 import torch
+from torch import nn
 
 from viz_core.trace.compiling import breaks_graphs, uncompiled
 from viz_core.trace.interventions import Edit, Edits
+from viz_core.trace.torch_editing import EditedCalls
+from viz_core.trace.torch_layers import torch_edits
 
 
 @contextmanager
-def intervene(edits: Mapping[str, Edit | Sequence[Edit]]) -> Iterator[None]:
+def intervene(edits: Mapping[str, Edit | Sequence[Edit]], torch_calls: bool | nn.Module = False) -> Iterator[None]:
     """Edit heads of every attention call in this block, by this thread or task and nobody else's.
 
     with intervene({"decoder.2.cross": off(3), "encoder.0.self": [sharpen(1, 0.5), knock_out(2, query=4, key=0)]}):
@@ -28,17 +32,24 @@ def intervene(edits: Mapping[str, Edit | Sequence[Edit]]) -> Iterator[None]:
     or is written over (a sliding window, a static one) shifts them. A query of cross-attention stands where those of
     the self-attention before it stand.
 
+    Args:
+        torch_calls: edit plain PyTorch too (`F.scaled_dot_product_attention`, `nn.MultiheadAttention` and what is built
+            of it): the model, whose layers then have their names, or True. Torch's fast paths are left in this block,
+            so that what they round otherwise, or answer with zeros at padding, may differ. Gradients reach the values
+            of an edited head, not its queries and keys.
+
     Raises:
-        ValueError: if what is given is no edit, or a head is none of the site's; at the end of the block, if a site was
-            never met. It names those there are.
+        ValueError: if torch_calls is neither a truth value nor a model; if what is given is no edit, or a head is none
+            of the site's; at the end of the block, if a site was never met. It names those there are.
     """
-    block = _Block(edits)
+    block, hearing = _Block(edits), _hearing(torch_calls)
     outer = _blocks.get()
-    blocks, place = _blocks.set((*outer, block)), _first_query.set(0)
+    blocks, place, heard = _blocks.set((*outer, block)), _first_query.set(0), torch_edits.set(None)
     try:
-        with uncompiled():
+        with uncompiled(), hearing:
             yield
     finally:
+        torch_edits.reset(heard)
         _first_query.reset(place)
         _blocks.reset(blocks)
     block.check_met()
@@ -76,6 +87,34 @@ def refuse_edits(site: str | None) -> None:
         raise ValueError(f"site {site!r}: expected scaled dot-product attention, whose heads alone can be edited")
 
 
+def intervening() -> bool:
+    """Whether anything is edited around this call, whatever and wherever."""
+    return bool(_current())
+
+
+@contextmanager
+def unheard() -> Iterator[None]:
+    """What torch's kernel is asked for here is edited by who asks, and by nobody else."""
+    token = _asked_by_us.set(True)
+    try:
+        yield
+    finally:
+        _asked_by_us.reset(token)
+
+
+def _hearing(torch_calls: bool | nn.Module) -> AbstractContextManager[Any]:
+    """What edits plain PyTorch, where that is wanted and nobody around does."""
+    if torch_calls is False:
+        return nullcontext()
+    if torch_calls is not True and not isinstance(torch_calls, nn.Module):
+        raise ValueError(f"torch_calls: expected True, False or a model, got {type(torch_calls).__name__}")
+    return EditedCalls(
+        lambda source, site: edits_at(site, *source.shape[1:], source.causal),
+        lambda: not _asked_by_us.get(),
+        None if torch_calls is True else torch_calls,
+    )
+
+
 class _Block:
     """What one `intervene` block does, and where it has been."""
 
@@ -106,6 +145,7 @@ def _listed(site: str, given: Edit | Sequence[Edit]) -> tuple[Edit, ...]:
 
 
 _blocks: ContextVar[tuple[_Block, ...]] = ContextVar("interventions", default=())
+_asked_by_us: ContextVar[bool] = ContextVar("asked_by_us", default=False)
 _first_query: ContextVar[int] = ContextVar("first_query", default=0)  # of the self-attention last met
 
 

@@ -102,6 +102,30 @@ def from_multi_head(
     )
 
 
+def projected_values(
+    value: Float[Tensor, "keys *batch v"],
+    num_heads: int,
+    in_proj_weight: Tensor | None,
+    in_proj_bias: Tensor | None,
+    bias_v: Tensor | None,
+    add_zero_attn: bool,
+    use_separate_proj_weight: bool = False,
+    v_proj_weight: Any = None,
+    static_v: Tensor | None = None,
+    **_others: Any,
+) -> Float[Tensor, "a_batch heads all_keys d"]:
+    """The values of `F.multi_head_attention_forward`: one for each key that `from_multi_head` finds."""
+    value = value[:, None] if value.dim() == 2 else value
+    W_v = v_proj_weight if use_separate_proj_weight else _last_third(in_proj_weight)
+    values = F.linear(value, W_v, _last_third(in_proj_bias))
+    if bias_v is not None:
+        values = torch.cat([values, bias_v.expand(1, values.shape[1], -1)])
+    values = rearrange(values, "n b (h d) -> b h n d", h=num_heads)
+    if static_v is not None:
+        values = static_v.unflatten(0, (-1, num_heads))
+    return F.pad(values, (0, 0, 0, 1)) if add_zero_attn else values
+
+
 def from_fast_path(
     query: Tensor,
     key: Tensor,
@@ -213,6 +237,11 @@ def _thirds(packed: Tensor | None) -> tuple[Any, Any]:
     """The queries' and the keys' part of what is packed for queries, keys and values; None and None of nothing."""
     queries, keys, _ = (None, None, None) if packed is None else packed.chunk(3)
     return queries, keys
+
+
+def _last_third(packed: Tensor | None) -> Any:
+    """The values' part of the same."""
+    return None if packed is None else packed.chunk(3)[2]
 
 
 def _both(mask: Mask | None, other: Mask | None) -> Mask | None:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch.overrides import TorchFunctionMode, _get_current_function_mode, _pop_mode, _pop_mode_temporarily, _push_mode
 
-from viz_core.trace.sites import find_sites
 from viz_core.trace.source import Source
 from viz_core.trace.torch_calls import READERS, read_call
+from viz_core.trace.torch_layers import LayerFollower, torch_edits
 
 
 class TorchCalls(TorchFunctionMode):
@@ -33,8 +34,8 @@ class TorchCalls(TorchFunctionMode):
     ) -> None:
         super().__init__()
         self._listening, self._keep = listening, keep
-        self._weights = {} if model is None else _weights_of_layers(model)
-        self._here = threading.local()  # .site: whose weights this thread has just used
+        self._layers = LayerFollower(model)
+        self._here = threading.local()
 
     def __torch_function__(
         self,
@@ -47,7 +48,7 @@ class TorchCalls(TorchFunctionMode):
         kwargs = kwargs or {}
         if getattr(self._here, "busy", False) or not self._listening():
             return func(*args, **kwargs)
-        self._follow((*args, *kwargs.values()))
+        self._layers.follow((*args, *kwargs.values()))
         if func not in READERS:
             return func(*args, **kwargs)
         self._here.busy = True  # entered twice, it hears a call once
@@ -56,15 +57,8 @@ class TorchCalls(TorchFunctionMode):
         finally:
             self._here.busy = False
         with torch._C.DisableTorchFunction():  # no mode hears what is computed for the recorder alone
-            self._keep(read_call(func, args, kwargs), getattr(self._here, "site", None))
+            self._keep(replace(read_call(func, args, kwargs), edits=torch_edits.get()), self._layers.site)
         return result
-
-    def _follow(self, given: Iterable[Any]) -> None:
-        """Whose weights are used now; nobody's, where they are those of no attention layer."""
-        if self._weights:
-            known = [self._weights[id(each)][1] for each in given if id(each) in self._weights]
-            if known:
-                self._here.site = next((site for site in known if site is not None), None)
 
     def __enter__(self) -> TorchCalls:
         _fast_path.open()
@@ -78,15 +72,6 @@ class TorchCalls(TorchFunctionMode):
         for mode in reversed(above):
             _push_mode(mode)
         _fast_path.close()
-
-
-def _weights_of_layers(model: nn.Module) -> dict[int, tuple[Tensor, str | None]]:
-    """Every parameter of a model by its id, which is its own while it is kept here, and the site it belongs to."""
-    stack = "decoder" if isinstance(model, nn.TransformerDecoder) else None
-    found: dict[int, tuple[Tensor, str | None]] = {id(weight): (weight, None) for weight in model.parameters()}
-    for layer, site in find_sites(model, stack).items():
-        found |= {id(weight): (weight, site) for weight in layer.parameters()}
-    return found
 
 
 class _FastPath:
