@@ -5,6 +5,7 @@ from functools import cache
 import streamlit as st
 
 from pages.transformer.aligners import which_head_aligns
+from pages.transformer.contributions import contributions
 from pages.transformer.encoder import inside_the_encoder
 from pages.transformer.heads_off import ask_heads_off, maps_without, show_without, switches
 from pages.transformer.lens import lens
@@ -63,6 +64,7 @@ with chapter.claims():
 chapter.tabs(
     inside=lambda: inside_the_encoder(chapter, MODEL, request, result),
     worth=lambda: worth(chapter, MODEL, off),
+    contributions=lambda: contributions(chapter, MODEL, request, result, view),
     lens=lambda: lens(chapter, MODEL, request, result),
     mask=lambda: causal_mask(chapter, result, view),
     training=lambda: training(chapter, model),

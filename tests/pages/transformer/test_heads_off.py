@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests.pages.reading import badges, drawn, finding, number, stands, texts
+from viz_core.maps.contributions import contribution_norms
 from viz_core.pretrained import Translator, load_translator
 from viz_core.pretrained.bleu import corpus_bleu
 from viz_core.pretrained.bootstrap import Difference
 from viz_core.pretrained.head_importance import HeadImportance, HeadWorth
 from viz_core.pretrained.samples import held_out
-from viz_core.trace import intervene, off
+from viz_core.trace import intervene, off, record
 
 OpenPage = Callable[..., AppTest]
 TEXT = "The black cat is sleeping on my bed."
@@ -112,3 +114,28 @@ def test_a_model_that_nobody_measured_says_how(open_page: OpenPage, monkeypatch:
     monkeypatch.setattr("pages.transformer.worth.head_importance", lambda _: None)
     app = open_page("transformer", **{"t-text": "Go.", "t-section": "What heads are worth"})
     assert "head-importance transformer-en-fr" in texts(app)
+
+
+@pytest.mark.parametrize(
+    ("head", "site", "number_of_head", "mark"),
+    [("cross.2.5", "decoder.2.cross", 5, -1), ("decoder-self.1.0", "decoder.1.self", 0, 0)],
+)
+def test_weights_beside_what_they_carry(
+    open_page: OpenPage, translator: Translator, head: str, site: str, number_of_head: int, mark: int
+) -> None:
+    app = open_page("transformer", **{"t-text": TEXT, "head": head, "t-section": "Weights and what they carry"})
+    stands(app)
+    result = translator.translate(TEXT)
+    with record(values=True) as trace:
+        translator.model(*translator.teacher_forced(result.source_ids, result.target_ids))
+    block = translator.model.decoder.blocks[int(site[8])]
+    W_o = (block.attention2 if site.endswith("cross") else block.attention1).W_o
+    norms = contribution_norms(trace[site], W_o)[0, number_of_head]
+    weights = trace[site].weights(head=number_of_head)[0]
+    assert np.allclose(drawn(app, "contribution-norms")[0]["z"], norms, atol=1e-5)
+    assert np.allclose(drawn(app, "contribution-weights")[0]["z"], weights, atol=1e-6)
+    share = float((norms[:, mark] / norms.sum(dim=-1)).mean())
+    less = finding(app, "a place to look at when there is nothing", "no place to rest")
+    assert less == (share < float(weights[:, mark].mean()))
+    assert f"and {share:.0%} of the length" in texts(app)
+    assert badges(app)["the vectors of all heads and keys add up to the layer's output"]

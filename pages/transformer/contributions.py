@@ -1,0 +1,70 @@
+"""Weights beside contributions: a large weight on a short vector adds little."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+import streamlit as st
+from jaxtyping import Float
+
+from pages.transformer.heads_off import as_sites, name_of
+from ui.chapter import Chapter
+from ui.models import ask, sentence
+from ui.translation import Request
+from viz_core.figures.style import WEIGHTS_SCALE, escape_labels, lay_out
+from viz_core.lessons.transformer.contributions import contributions_of
+from viz_core.pretrained import Translation
+from viz_core.view.state import ViewState
+
+_ROUNDING = 1e-5
+
+
+def contributions(chapter: Chapter, name: str, request: Request, result: Translation, view: ViewState) -> None:
+    """The open head's weights and what they carry, and what the mark at the sentence's edge gets of both."""
+    labels, here = chapter.words.group("figure"), name_of(view)
+    ((site, head),) = as_sites([here])
+    found = ask(sentence(name, request.text, request.beam), contributions_of, site, head)
+    rows = result.source_tokens if site.startswith("encoder") else result.target_tokens
+    columns = result.decoder_tokens if site.startswith("decoder") and site.endswith("self") else result.source_tokens
+    mark = 0 if columns is result.decoder_tokens else len(columns) - 1
+    chapter.text("contributions", head=here)
+    for side, (kind, values) in zip(
+        st.columns(2), {"weights": found.weights, "norms": found.norms}.items(), strict=True
+    ):
+        with side:
+            figure = _map_figure(values, rows, columns, labels["weight" if kind == "weights" else "length-added"])
+            chapter.figure(f"contribution-{kind}", figure, head=here)
+    weight, norm = found.shares(mark)
+    chapter.finding("mark", norm < weight, mark=f"`{columns[mark]}`", weight=f"{weight:.0%}", norm=f"{norm:.0%}")
+    with st.container(horizontal=True, key="claims-contributions"):
+        chapter.claim("contributions", found.residual, _ROUNDING)
+
+
+def _map_figure(
+    values: Float[np.ndarray, "queries keys"], rows: Sequence[str], columns: Sequence[str], title: str
+) -> go.Figure:
+    figure = go.Figure(
+        go.Heatmap(
+            z=values.astype(np.float32),
+            colorscale=WEIGHTS_SCALE,
+            zmin=0,
+            xgap=1,
+            ygap=1,
+            hovertemplate="%{z:.3f}<extra></extra>",
+            colorbar={"title": title, "thickness": 12},
+        )
+    )
+    ticks = [
+        {"tickmode": "array", "tickvals": list(range(len(t))), "ticktext": escape_labels(list(t))}
+        for t in (columns, rows)
+    ]
+    return lay_out(
+        figure,
+        "",
+        "",
+        height=max(260, 110 + 26 * len(rows)),
+        xaxis={**ticks[0], "tickangle": -45},
+        yaxis={**ticks[1], "autorange": "reversed"},
+    )

@@ -1,0 +1,62 @@
+"""What each key adds to what a head writes, beside the weight it gets."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from einops import rearrange
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from viz_core.maps.contributions import contribution_norms, contribution_sum
+from viz_core.pretrained import Translation, Translator
+from viz_core.trace import AttentionCall, attend, record
+from viz_core.trace.source import Projected
+
+
+class Contributions(NamedTuple):
+    """One head's weights, and the lengths of the vectors that its keys add to the layer's output."""
+
+    weights: Float[np.ndarray, "queries keys"]
+    norms: Float[np.ndarray, "queries keys"]
+    residual: float  # max |all vectors of the layer added - its output without the bias|
+
+    def shares(self, key: int) -> tuple[float, float]:
+        """A key's part of the weight, and of the lengths, 0 to 1, on average over queries."""
+        part = self.norms[:, key] / self.norms.sum(axis=-1)
+        return float(self.weights[:, key].mean()), float(part.mean())
+
+
+@torch.inference_mode()
+def contributions_of(translator: Translator, translation: Translation, site: str, head: int) -> Contributions:
+    """Of one head in the pass over a finished translation.
+
+    Raises:
+        KeyError: if there is no such site.
+    """
+    with record(values=True) as trace:
+        translator.model(*translator.teacher_forced(translation.source_ids, translation.target_ids))
+    call, W_o = trace[site], _projection(translator, site)
+    norms = contribution_norms(call, W_o)[0, head]
+    residual = float((contribution_sum(call, W_o) - _output(call, W_o)).abs().max())
+    return Contributions(call.weights(head=head)[0].numpy(), norms.numpy(), residual)
+
+
+def _projection(translator: Translator, site: str) -> nn.Linear:
+    stack, layer, kind = site.split(".")
+    block = getattr(translator.model, stack).blocks[int(layer)]
+    part = "attention" if stack == "encoder" else "attention1" if kind == "self" else "attention2"
+    projection: nn.Linear = getattr(block, part).W_o
+    return projection
+
+
+def _output(call: AttentionCall, W_o: nn.Linear) -> Float[Tensor, "batch queries d"]:
+    """The layer's output without its bias, by the kernel that made it."""
+    source = call.source
+    if not isinstance(source, Projected):
+        raise TypeError(f"expected queries and keys, got {type(source).__name__}")
+    how = {"mask": source.mask, "bias": source.bias, "causal": source.causal, "scale": source.scale}
+    heads = attend(source.queries, source.keys, call.values, **how)  # type: ignore[arg-type]
+    return nn.functional.linear(rearrange(heads, "b h n d -> b n (h d)"), W_o.weight).cpu()
