@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Concatenate
+
+import numpy as np
 
 from asking.local_runner import LocalRunner
 from asking.model_registry import ModelRegistry
@@ -87,6 +89,11 @@ def ask_model(
 def map_groups(request: Request[Any, Any], words: str, language: str) -> tuple[MapGroup, ...]:
     """The maps of a run as an attention view shows them, named by these words; they keep their thumbnails."""
     return runner().groups(request, load_words(words, language).group("view"))
+
+
+def row_error(groups: Sequence[MapGroup]) -> float:
+    """By how much any row of these maps misses a sum of 1: what their thumbnails needed anyway, asked for in a slot."""
+    return in_a_slot(lambda: float(np.max([group.row_error for group in groups])), "rows")
 
 
 def translator(name: str) -> Translator:

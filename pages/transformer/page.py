@@ -13,7 +13,7 @@ from pages.transformer.mask import causal_mask
 from pages.transformer.training import parameters, training
 from pages.transformer.worth import worth
 from ui.chapter import Chapter
-from ui.models import ask, sentence, translation_maps, translator
+from ui.models import ask, row_error, sentence, translation_maps, translator
 from ui.translation import ask_second, ask_sentence, show_result, translate
 from ui.words import current_language
 from viz_core.attention import DotProductAttention, MultiHeadAttention
@@ -56,7 +56,7 @@ which_head_aligns(chapter, model)
 
 residuals = cache(lambda: ask(sentence(MODEL, request.text, request.beam), translation_residuals))
 with chapter.claims():
-    chapter.claim("rows", lambda: residuals()["rows"], ROUNDING, heads=sum(call.num_heads for call in result.trace))
+    chapter.claim("rows", lambda: row_error(groups), ROUNDING, heads=sum(call.num_heads for call in result.trace))
     chapter.claim("future", lambda: residuals()["future"], 0.0)
     chapter.claim("leak", lambda: residuals()["leak"], ROUNDING)
     chapter.claim("cache", lambda: residuals()["cache"], LOGIT_ROUNDING)

@@ -11,10 +11,10 @@ from pages.vision_transformer.prediction import seen_and_said
 from pages.vision_transformer.token_maps import depth, patch_lab
 from pages.vision_transformer.training import training
 from ui.chapter import Chapter
-from ui.models import ask
+from ui.models import ask, row_error
 from ui.pictures import picture_maps
 from ui.words import current_language
-from viz_core.lessons.vision_transformer.questions import row_error, token_over_patches
+from viz_core.lessons.vision_transformer.questions import token_over_patches
 from viz_core.maps.distance import mean_attention_distance
 from viz_core.maps.relevance import gradient_relevance
 from viz_core.maps.rollout import attention_rollout
@@ -35,7 +35,7 @@ token = token_read(view)
 
 with chapter.claims():
     count = sum(call.num_heads for call in asked.found.trace)
-    chapter.claim("rows", lambda: ask(asked.request, row_error), ROUNDING, heads=count)
+    chapter.claim("rows", lambda: row_error(groups), ROUNDING, heads=count)
 
 chapter.heading("further")
 chapter.tabs(

@@ -33,7 +33,6 @@ from viz_core.lessons.vision_transformer.questions import (
     label_relevance,
     patch_positions,
     patches_shuffled,
-    row_error,
     token_in_layer,
     token_over_patches,
     token_through_layers,
@@ -100,7 +99,6 @@ def test_the_view_is_byte_for_byte_the_same(local: LocalRunner, remote: RemoteRu
 @pytest.mark.parametrize(
     ("question", "arguments"),
     [
-        (row_error, ()),
         (heads_measured, ()),
         (patches_shuffled, (3,)),
         (token_in_layer, (2, 1, "max", 0.3)),

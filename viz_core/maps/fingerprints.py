@@ -13,6 +13,7 @@ from torch import Tensor
 
 from viz_core.maps.distance import check_tokens, patch_distances
 from viz_core.maps.measures import attention_entropy
+from viz_core.maps.residuals import row_error
 from viz_core.runtime.interruption import may_end
 from viz_core.runtime.side_by_side import side_by_side
 from viz_core.trace import AttentionCall
@@ -79,10 +80,12 @@ class LayerMeasures:
     Attributes:
         fingerprints: one for each head.
         overview: the largest weights, as in `AttentionCall.overview`.
+        row_error: by how much any row misses a sum of 1 (`viz_core.maps.residuals.row_error`).
     """
 
     fingerprints: tuple[Fingerprint, ...]
     overview: Float[Tensor, "heads rows columns"]
+    row_error: float
 
 
 def measure_layer(
@@ -141,7 +144,8 @@ def measure_layer(
         {name: None if value is None else float(value[head]) for name, value in measured.items()} for head in heads
     ]
     overview = torch.cat([each.overview for each in found])
-    return LayerMeasures(tuple(Fingerprint(**each) for each in numbers), overview)
+    worst = float(torch.stack([each.row_error for each in found]).max())
+    return LayerMeasures(tuple(Fingerprint(**each) for each in numbers), overview, worst)
 
 
 @dataclass
@@ -158,11 +162,13 @@ class _Reading:
     looking: Float[Tensor, " heads"]  # patches that look at any patch
     columns: Float[Tensor, "heads keys"]
     overview: Float[Tensor, "heads rows columns"] = field(init=False)
+    row_error: Float[Tensor, ""] = field(default_factory=lambda: torch.zeros(()))
 
     def add(self, weights: Float[Tensor, "heads some keys"], first: int, on_itself: bool) -> None:
         """Count these rows in, the first of which is query `first`."""
         self.entropy += attention_entropy(weights).sum(dim=-1)
         self.columns += weights.sum(dim=-2)
+        self.row_error = torch.maximum(self.row_error, row_error(weights))
         if on_itself:
             for sums, offset in ((self.diagonal, 0), (self.previous, -1), (self.next, 1)):
                 if -weights.shape[-2] < first + offset < weights.shape[-1]:

@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import torch
+from jaxtyping import Float
+from torch import Tensor
 
-from viz_core.trace import AttentionCall, Trace
+from viz_core.trace import AttentionCall
 
 
-def row_sum_error(trace: Trace, most: int | None = None) -> float:
+def row_sum_error(trace: Iterable[AttentionCall], most: int | None = None) -> float:
     """max |1 - sum_j a_ij| over every head of every call; a row that may see no key counts as 0.
 
     Args:
         most: only so many of the last queries, which see the most keys; all of them unless given.
     """
-    worst = 0.0
-    for call in trace:
-        first = 0 if most is None else max(0, call.num_queries - most)
-        sums = call.weights(queries=slice(first, None)).sum(dim=-1)
-        worst = max(worst, float(torch.where(sums == 0, 0.0, (sums - 1).abs()).max()))
-    return worst
+
+    def last(call: AttentionCall) -> slice:
+        return slice(0 if most is None else max(0, call.num_queries - most), None)
+
+    errors = [row_error(call.weights(queries=last(call))) for call in trace]
+    return float(torch.stack(errors).max()) if errors else 0.0
+
+
+def row_error(weights: Float[Tensor, "*maps queries keys"]) -> Float[Tensor, ""]:
+    """max |1 - sum_j a_ij| over all rows of these maps, NaN where one has it; a row that may see no key counts as 0."""
+    sums = weights.sum(dim=-1)
+    return torch.where(sums == 0, 0.0, (sums - 1).abs()).max()
 
 
 def future_weight(call: AttentionCall, most: int | None = None) -> float:

@@ -68,7 +68,7 @@ class ComputedMaps:
             patches=self.patches,
             size=self.thumbnail_size,
         )
-        return LayerPicture(in_bytes(measured.overview), measured.fingerprints)
+        return LayerPicture(in_bytes(measured.overview), measured.fingerprints, measured.row_error)
 
     def parts(self, requests: Sequence[WeightsRequest]) -> list[Part | PartError]:
         """Each by itself, but tiles side by side share the work on their rows."""

@@ -178,6 +178,11 @@ class MapGroup:
         known = tuple(replace(own, written=1 - written, read=1 - read) for own, (written, read) in prints)
         return replace(picture, fingerprints=known)
 
+    @property
+    def row_error(self) -> float:
+        """max |1 - sum_j a_ij| over all rows of all heads, from what the pictures read anyway; NaN where one has it."""
+        return float(np.max([self.picture(layer).row_error for layer in range(len(self.calls))]))
+
     def has_picture(self, layer: int) -> bool:
         """Whether the picture of this layer costs nothing any more."""
         return layer in self._pictures

@@ -35,10 +35,12 @@ class LayerPicture:
     Attributes:
         thumbnails: weights in 8 bits (`in_bytes`), max-pooled as in `AttentionCall.overview`.
         fingerprints: one for each head.
+        row_error: by how much any row of any head misses a sum of 1; whoever draws the maps has read them all.
     """
 
     thumbnails: UInt8[Tensor, "heads rows columns"]
     fingerprints: tuple[Fingerprint, ...]
+    row_error: float
 
 
 @runtime_checkable

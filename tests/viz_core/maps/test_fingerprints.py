@@ -15,6 +15,7 @@ from viz_core.maps.measures import (
     offset_mass,
     query_information,
 )
+from viz_core.maps.residuals import row_sum_error
 from viz_core.trace import AttentionCall, attend, record, record_weights
 
 
@@ -139,3 +140,24 @@ def test_wrong_arguments_are_refused_with_what_was_expected(shapes_unchecked: No
         combine_heads(torch.zeros(0, 2, 2), "mean")
     with pytest.raises(ValueError, match="'mean' or 'max', got 'sum'"):
         combine_heads(torch.zeros(1, 2, 2), "sum")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("queries", "keys"), [(1, 1), (7, 5), (600, 600), (1100, 300)])
+@pytest.mark.parametrize("head", [0, 2])
+def test_one_wrong_row_of_one_head_is_noticed_wherever_it_is(queries: int, keys: int, head: int) -> None:
+    weights = torch.rand(3, queries, keys).softmax(dim=-1)
+    sound = call_of(weights, "decoder.0.cross")
+    found = measure_layer(sound, on_itself=False).row_error
+    assert found == pytest.approx(row_sum_error([sound]), abs=1e-7)
+    assert found < 1e-5
+    for row in {0, queries // 2, queries - 1}:
+        broken = weights.clone()
+        broken[head, row] *= 0.75
+        assert measure_layer(call_of(broken, "decoder.0.cross"), on_itself=False).row_error == pytest.approx(0.25)
+        broken[head, row, -1] = torch.nan
+        assert math.isnan(row_sum_error([sound, call_of(broken), sound]))
+
+
+def test_a_row_that_may_see_no_key_is_no_error() -> None:
+    weights = torch.tensor([[[0.0, 0.0], [0.25, 0.75]], [[1.0, 0.0], [0.5, 0.5]]])
+    assert measure_layer(call_of(weights)).row_error == 0.0

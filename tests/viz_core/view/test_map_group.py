@@ -5,7 +5,7 @@ import torch
 
 from tests.viz_core.view.attention_groups import make_group
 from viz_core.maps.fingerprints import measure_layer
-from viz_core.trace import attend, record
+from viz_core.trace import attend, record, record_weights
 
 
 def test_thumbnails_are_the_overview_in_eight_bits():
@@ -101,3 +101,15 @@ def test_a_restarted_process_gives_no_stamp_again():
 def test_wrong_groups_are_refused_with_what_was_expected(changes, message):
     with pytest.raises(ValueError, match=message):
         make_group(5, 7, **({"name": "cross"} | changes))
+
+
+def test_rows_are_held_to_their_sum_in_every_layer():
+    sound = make_group(6, 6, "self", layers=3)
+    assert 0 <= sound.row_error < 1e-5
+    weights = torch.full((1, 3, 6, 6), 1 / 6)
+    weights[0, 1, 4] = 0.25
+    with record() as trace:
+        record_weights(weights, "decoder.3.self")
+    broken = make_group(6, 6, "self", calls=(*sound.calls, *trace))
+    assert broken.row_error == pytest.approx(0.5)
+    assert all(broken.has_picture(layer) for layer in range(4))  # what was read for it is the grid's

@@ -6,18 +6,17 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from viz_core.maps.residuals import future_weight, row_sum_error
+from viz_core.maps.residuals import future_weight
 from viz_core.models.anatomy import encoder_steps
 from viz_core.models.transformer import TransformerEncoder
 from viz_core.pretrained import Translation, Translator
 
 
 def translation_residuals(translator: Translator, translation: Translation) -> dict[str, float]:
-    """How far a translation is from what must be true of it: rows sum to 1, nothing looks ahead or leaks, one pass
-    equals cached steps. By the name of each claim."""
+    """How far a translation is from what must be true of it, by the name of each claim: nothing looks ahead or leaks,
+    one pass equals cached steps. That rows sum to 1 is known from the thumbnails, `MapGroup.row_error`."""
     decoder = [call for call in translation.trace if (call.stack, call.kind) == ("decoder", "self")]
     return {
-        "rows": row_sum_error(translation.trace),
         "future": max(future_weight(call) for call in decoder),
         "leak": future_leak(translator, translation, len(translation.target_ids) - 1),
         "cache": translation.cache_error,

@@ -8,7 +8,6 @@ from torch import Tensor
 from viz_core.lessons.vision_transformer.permutation import PermutationTest, permutation_test, random_order
 from viz_core.lessons.vision_transformer.token_maps import TokenRollout, heads_by_depth, token_by_depth, token_rollout
 from viz_core.maps.over_patches import token_attention
-from viz_core.maps.residuals import row_sum_error
 from viz_core.maps.rollout import HeadFusion
 from viz_core.pretrained import Classification
 from viz_core.pretrained.picture_model import PictureModel
@@ -17,11 +16,6 @@ from viz_core.pretrained.picture_model import PictureModel
 def patch_positions(model: PictureModel, grid: tuple[int, int]) -> Float[Tensor, "1 patches num_hiddens"] | None:
     """The learned positions of a grid of patches; None where the model has no such table."""
     return model.position_table(grid)
-
-
-def row_error(_model: PictureModel, run: Classification) -> float:
-    """max |1 - sum of a row| over all maps."""
-    return row_sum_error(run.trace)
 
 
 def label_relevance(model: PictureModel, run: Classification, label: str) -> Float[Tensor, "tokens tokens"]:

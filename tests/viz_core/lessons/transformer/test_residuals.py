@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from viz_core.attention import MultiHeadAttention
 from viz_core.lessons.transformer import residuals as claims
+from viz_core.maps.residuals import row_sum_error
 from viz_core.positional import PositionalEncoding
 from viz_core.pretrained import Translation, Translator
 from viz_core.trace import attend, record, record_weights
@@ -35,7 +36,7 @@ def look_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_all_hold_for_a_sound_model(translator: Translator, translation: Translation) -> None:
-    assert claims.row_sum_error(translation.trace) < 1e-5
+    assert row_sum_error(translation.trace) < 1e-5
     for call in translation.trace:
         if call.site.startswith("decoder") and call.kind == "self":
             assert claims.future_weight(call) == 0.0
@@ -52,14 +53,14 @@ def test_rows_that_do_not_sum_to_one_are_noticed() -> None:
     with record() as trace:
         record_weights(torch.full((1, 2, 3, 4), 0.25))
         record_weights(weights)
-    assert claims.row_sum_error(trace) == pytest.approx(0.25)
+    assert row_sum_error(trace) == pytest.approx(0.25)
 
 
 def test_a_row_that_may_see_no_key_is_no_error() -> None:
     X = torch.randn(1, 2, 3, 4)
     with record() as trace:
         attend(X, X, X, mask=torch.tensor([[[[True, False, True], [False] * 3, [True] * 3]]]))
-    assert claims.row_sum_error(trace) < 1e-6
+    assert row_sum_error(trace) < 1e-6
 
 
 def test_future_weight_is_the_largest_above_the_diagonal() -> None:
@@ -75,8 +76,8 @@ def test_long_maps_are_held_to_their_last_rows_and_to_the_first_ones_future() ->
     with record() as trace:
         record_weights(torch.tensor([[[[0.5, 0.25], [0.5, 0.5]]]]))
         record_weights(torch.tensor([[[[0.9, 0.1, 0.0], [0.1, 0.1, 0.8], [0.0, 0.0, 1.0]]]]))
-    assert claims.row_sum_error(trace) == pytest.approx(0.25)
-    assert claims.row_sum_error(trace, most=1) == 0.0
+    assert row_sum_error(trace) == pytest.approx(0.25)
+    assert row_sum_error(trace, most=1) == 0.0
     assert claims.future_weight(trace["attention.1"]) == pytest.approx(0.8)
     assert claims.future_weight(trace["attention.1"], most=1) == pytest.approx(0.1)
 
