@@ -11,6 +11,7 @@ from huggingface_hub import constants
 from streamlit import config
 from streamlit.testing.v1 import AppTest
 
+from hosting.once import forget
 from tests.pages.reading import follow_link
 from tests.tiny_vit import COLOUR, GREY, write_tiny_vit
 from viz_core import pretrained
@@ -22,9 +23,9 @@ ROOT = Path(__file__).resolve().parents[2]
 def no_checkpoints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """An empty folder where the shipped models should be; no cached model gets in its way."""
     monkeypatch.setattr(pretrained, "CHECKPOINTS", tmp_path)
-    st.cache_resource.clear()
+    forget()
     yield tmp_path
-    st.cache_resource.clear()
+    forget()
 
 
 @pytest.fixture
@@ -52,9 +53,9 @@ def vision_checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def small_vision_models(vision_checkpoints: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The two small models in place of those that ship."""
     monkeypatch.setattr(pretrained, "CHECKPOINTS", vision_checkpoints)
-    st.cache_resource.clear()
+    forget()
     yield
-    st.cache_resource.clear()
+    forget()
 
 
 @pytest.fixture(scope="session")
