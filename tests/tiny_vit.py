@@ -46,6 +46,14 @@ def write_tiny_vit(folder: Path, name: str) -> None:
     record = {
         "curve": [point, {**point, "epoch": 2.0, "validation_accuracy": 34.5}],
         "confusion": [[5, 1, 0], [0, 2, 7], [3, 0, 4]],
+        "calibration": {
+            "pictures": 22,
+            "error": 0.1,
+            "bins": [
+                {"start": 0.3, "stop": 0.4, "pictures": 12, "said": 0.35, "right": 0.4},
+                {"start": 0.9, "stop": 1.0, "pictures": 10, "said": 0.95, "right": 0.8},
+            ],
+        },
         "seconds": 120,
         "device": "CPU",
     }

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import streamlit as st
 from PIL import Image
 
-from asking.model_spec import ModelSpec
+from asking.model_spec import ModelSpec, ShippedClassifier
 from asking.pictures import PictureRequest
 from asking.request import Picture
 from pages.vision_transformer.drawing import drawing
@@ -19,7 +19,7 @@ from ui.pictures import LAB, classification, picture_model, read_picture, sample
 from ui.upload import picture_file
 from viz_core.images.drawn import GARMENTS, SCENES
 from viz_core.images.opening import PictureError
-from viz_core.pretrained import Classification, available
+from viz_core.pretrained import Classification, ModelCard, available
 from viz_core.pretrained.picture_model import PictureFacts, PictureModel, picture_facts
 
 _FIRST = "vit-fashion-mnist"
@@ -33,6 +33,11 @@ class Asked:
     facts: PictureFacts
     image: Image.Image
     found: Classification
+
+
+def shipped_card(asked: Asked) -> ModelCard | None:
+    """The card of the model, where it ships and is none of the lab's."""
+    return next((card for card in available() if asked.request.model == ShippedClassifier(card.name)), None)
 
 
 def ask_picture(chapter: Chapter) -> Asked | None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.vision_transformer.inputs import Asked
+from pages.vision_transformer.inputs import Asked, shipped_card
 from pages.vision_transformer.places import enlarged
 from ui.chapter import Chapter
 from ui.controls import escape
 from viz_core.figures.bars import bars_figure
 from viz_core.figures.raster import signed_image
 from viz_core.images.opening import preview
+from viz_core.pretrained.calibration import bin_of
 
 _SHOWN_LABELS = 10
 _THUMB = 156  # pixels; three side by side, two on a phone
@@ -49,6 +50,7 @@ def prediction(chapter: Chapter, asked: Asked) -> None:
     st.markdown(
         chapter.words("answer", label=escape(found.label), percent=f"{100 * found.probabilities[found.label]:.1f}")
     )
+    caution(chapter, asked)
     top = list(found.probabilities.items())[:_SHOWN_LABELS]
     chapter.figure(
         "labels",
@@ -56,3 +58,24 @@ def prediction(chapter: Chapter, asked: Asked) -> None:
         label=found.label,
         probability=f"{found.probabilities[found.label]:.2f}",
     )
+
+
+def caution(chapter: Chapter, asked: Asked) -> None:
+    """What the percentage is worth: how often it is right, and whether it was measured on pictures like this one."""
+    found, card = asked.found, shipped_card(asked)
+    record = card.training if card else {}
+    if "calibration" not in record or "familiarity" not in record or found.distance is None:
+        st.caption(chapter.words("unmeasured"))
+        return
+    values = {
+        "distance": f"{found.distance.value:.1f}",
+        "threshold": f"{found.distance.threshold:.1f}",
+        "known": f"{record['familiarity']['known']:.0%}",
+    }
+    if found.distance.strange:
+        st.warning(chapter.words("strange", **values), icon=":material/help:")
+    if said := bin_of(record["calibration"]["bins"], found.probabilities[found.label]):
+        shares = {"start": f"{said['start']:.0%}", "stop": f"{said['stop']:.0%}", "right": f"{said['right']:.1%}"}
+        st.caption(chapter.words("reliable", pictures=f"{said['pictures']:,}", **shares))
+    if not found.distance.strange:
+        st.caption(chapter.words("known", **values))

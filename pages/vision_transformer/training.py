@@ -7,17 +7,15 @@ from functools import partial
 import numpy as np
 import streamlit as st
 
-from asking.model_spec import ShippedClassifier
 from pages.vision_transformer import training_figures
-from pages.vision_transformer.inputs import Asked
+from pages.vision_transformer.inputs import Asked, shipped_card
 from ui.chapter import Chapter
 from ui.controls import escape
-from viz_core.pretrained import available
 
 
 def training(chapter: Chapter, asked: Asked) -> None:
     """Curves, scores and the card, all as the training script wrote them."""
-    card = next((card for card in available() if asked.request.model == ShippedClassifier(card.name)), None)
+    card = shipped_card(asked)
     if card is None:
         chapter.text("not-trained-here", model=escape(asked.facts.title))
         return
@@ -52,5 +50,16 @@ def training(chapter: Chapter, asked: Asked) -> None:
             said=asked.facts.labels[said],
             times=int(mistakes.max()),
         )
+    if calibration := record.get("calibration"):
+        bins = calibration["bins"]
+        chapter.figure(
+            "calibration",
+            training_figures.calibration_figure(bins, names),
+            pictures=f"{calibration['pictures']:,}",
+            error=f"{100 * calibration['error']:.1f}",
+            summary=", ".join(f"{each['said']:.0%}: {each['right']:.0%}" for each in bins),
+        )
+        sure = sum(each["pictures"] * (each["said"] - each["right"]) for each in bins) > 0
+        chapter.finding("too-sure", sure)
     with st.expander(chapter.words("card"), icon=":material/description:"):
         st.markdown(card.text)

@@ -48,6 +48,30 @@ def curve_figure(curve: Sequence[Mapping[str, float]], labels: Labels) -> go.Fig
     )
 
 
+def calibration_figure(bins: Sequence[Mapping[str, float]], labels: Labels) -> go.Figure:
+    """Share of pictures that are right by how sure the model was, beside the line of one that is right as often.
+
+    Args:
+        labels: names "sure", "right", "as-often", "measured" and "pictures".
+    """
+    said, right = (np.array([each[name] for each in bins], dtype=np.float32) for name in ("said", "right"))
+    figure = go.Figure()
+    line = {"color": "#9aa0a6", "dash": "dash"}
+    figure.add_scatter(x=[0, 1], y=[0, 1], mode="lines", line=line, name=labels["as-often"], hoverinfo="skip")
+    figure.add_scatter(
+        x=said,
+        y=right,
+        customdata=[each["pictures"] for each in bins],
+        name=labels["measured"],
+        mode="lines+markers",
+        line={"color": ACCENT, "width": 3},
+        marker={"size": 9},
+        hovertemplate=f"%{{x:.1%}}: %{{y:.1%}} · %{{customdata:,}} {labels['pictures']}<extra></extra>",
+    )
+    share = {"range": [0, 1.02], "tickformat": ".0%"}
+    return lay_out(figure, labels["sure"], labels["right"], 340, xaxis=share, yaxis=share)
+
+
 def confusion_figure(counts: Int[np.ndarray, "is said"], names: Sequence[str], labels: Labels) -> go.Figure:
     """Test pictures of each label (rows) by what the model said (columns); coloured by their root, so that few show.
 

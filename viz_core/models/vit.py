@@ -243,10 +243,25 @@ class ViT(nn.Module):
         Raises:
             ValueError: if patches do not divide the pictures, or they have other channels than the model.
         """
+        return self.head(self.tokens(X, positions, mask=mask, bias=bias)[:, 0])
+
+    def tokens(
+        self,
+        X: Float[Tensor, "batch channels height width"],
+        positions: bool = True,
+        *,
+        mask: Mask | None = None,
+        bias: Bias | None = None,
+    ) -> Float[Tensor, "batch tokens num_hiddens"]:
+        """What the last block makes of every token, the class token first: z_L (Dosovitskiy 2021, equation 3).
+
+        Raises:
+            ValueError: as `forward`.
+        """
         H = self.dropout(self.embed(X, positions))
         for blk in self.blks:
             H = blk(H, mask=mask, bias=bias)
-        return self.head(H[:, 0])
+        return H
 
 
 def _pair(name: str, size: Size) -> tuple[int, int]:

@@ -18,6 +18,7 @@ from viz_core.models.patch_grid import interpolate_positions
 from viz_core.models.vit import ViT
 from viz_core.pretrained.card import CheckpointError, ModelCard
 from viz_core.pretrained.checkpoint import load_weights
+from viz_core.pretrained.familiarity import Distance, Familiarity, read_familiarity
 from viz_core.runtime.provenance import UNKNOWN, Provenance
 from viz_core.trace import Trace, record
 
@@ -36,6 +37,7 @@ class Classification:
     trace: Trace
     prepared: Prepared  # what the model really saw, and what was done to the picture for it
     made: Provenance = UNKNOWN  # by which model
+    distance: Distance | None = None  # from the pictures the model was trained on, where that was measured
 
     def __repr__(self) -> str:
         """What is on the picture, and how much there is to look at, in a line."""
@@ -61,6 +63,7 @@ class ImageClassifier:
     labels: tuple[str, ...]
     preparation: Preparation
     device: torch.device
+    familiarity: tuple[Familiarity, float] | None = None  # and the distance 95% of held-out pictures keep within
 
     def __repr__(self) -> str:
         """Which model, and where it runs, in a line."""
@@ -115,13 +118,31 @@ class ImageClassifier:
         """
         X = prepared.pixels.to(self.device)
         with record() as trace:
-            logits = self.model(X, positions)
-        chances = logits[0].float().softmax(dim=-1).cpu()
+            tokens = self.model.tokens(X, positions)
+        chances = self._probabilities(tokens)[0]
         order = chances.argsort(descending=True, stable=True).tolist()
         probabilities = {self.labels[i]: float(chances[i]) for i in order}
         made = Provenance(self.card.name, self.card.revision)
         grid = self.model.patch_embedding.grid(X)
-        return Classification(self.labels[order[0]], probabilities, grid, trace, prepared, made)
+        distance = self._distance(tokens)
+        return Classification(self.labels[order[0]], probabilities, grid, trace, prepared, made, distance)
+
+    @torch.inference_mode()
+    def features_and_probabilities(
+        self, pixels: Float[Tensor, "batch channels height width"]
+    ) -> tuple[Float[Tensor, "batch d"], Float[Tensor, "batch classes"]]:
+        """The mean of each picture's patches after the last block, and the probabilities of every label."""
+        tokens = self.model.tokens(pixels)
+        return _patch_mean(tokens).cpu(), self._probabilities(tokens)
+
+    def _probabilities(self, tokens: Float[Tensor, "batch tokens d"]) -> Float[Tensor, "batch classes"]:
+        return self.model.head(tokens[:, 0]).float().softmax(dim=-1).cpu()
+
+    def _distance(self, tokens: Float[Tensor, "1 tokens d"]) -> Distance | None:
+        if self.familiarity is None:
+            return None
+        known, threshold = self.familiarity
+        return Distance(float(known.distances(_patch_mean(tokens))[0]), threshold)
 
     def relevance(self, prepared: Prepared, label: str) -> Float[Tensor, "tokens tokens"]:
         """Gradient-weighted relevance of each token (columns) to each (rows, the class token's first) for this label.
@@ -158,7 +179,12 @@ def read_classifier(card: ModelCard, folder: Path, device: torch.device) -> Imag
         )
     load_weights(model, folder / "model.safetensors", card.config.get("sha256"))
     frozen = model.to(device).eval().requires_grad_(False)
-    return ImageClassifier(card, frozen, tuple(map(str, labels)), preparation, device)
+    known = read_familiarity(card, folder, model.cls_token.shape[-1])
+    return ImageClassifier(card, frozen, tuple(map(str, labels)), preparation, device, known)
+
+
+def _patch_mean(tokens: Float[Tensor, "batch tokens d"]) -> Float[Tensor, "batch d"]:
+    return tokens[:, 1:].mean(dim=1).float()
 
 
 def build_classification_model(config: dict[str, Any]) -> ViT:

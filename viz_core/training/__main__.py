@@ -2,6 +2,7 @@
 
 What the heads of one that ships are worth: python -m viz_core.training head-importance NAME --data DIR.
 How well they align words: python -m viz_core.training alignments NAME.
+How often a classifier is right when it is sure: python -m viz_core.training calibration NAME --data DIR.
 """
 
 from __future__ import annotations
@@ -12,9 +13,13 @@ from functools import partial
 from pathlib import Path
 
 from viz_core.runtime.device import best_device, describe_device
-from viz_core.training import alignments, book, classifiers, head_importance, translators
+from viz_core.training import alignments, book, calibration, classifiers, head_importance, translators
 
-MEASURES = {"head-importance": head_importance.main, "alignments": alignments.main}
+MEASURES = {
+    "head-importance": head_importance.main,
+    "alignments": alignments.main,
+    "calibration": calibration.main,
+}
 RECIPES = {
     **{name: partial(translators.train, name) for name in translators.DESIGNS},
     **{name: partial(classifiers.train, name) for name in classifiers.DESIGNS},

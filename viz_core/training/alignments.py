@@ -41,7 +41,7 @@ def record_alignments(translator: Translator, folder: Path) -> None:
     """Measure, and write what was found beside the checkpoint; nothing where there is no attention."""
     measured = measure_alignments(translator)
     if measured is not None:
-        record(folder, "alignments", measured, alignment_section(measured))
+        record(folder, {"alignments": measured}, alignment_section(measured))
 
 
 def measure_alignments(translator: Translator) -> dict[str, Any] | None:

@@ -11,12 +11,15 @@ import torch
 
 from viz_core.images.preprocessing import Preparation
 from viz_core.models.vit import ViT
+from viz_core.pretrained.card import read_card
+from viz_core.pretrained.classifier import read_classifier
 from viz_core.runtime.device import describe_device
 from viz_core.training.classification import Recipe, accuracy, predict
 from viz_core.training.files import settings_table, ship_weights, write_json
 from viz_core.training.loop import State
 from viz_core.training.picture_sets import PictureSet, PictureSplit
 from viz_core.training.progress import format_seconds
+from viz_core.training.reliability import record_reliability
 
 
 def export_classifier(
@@ -45,6 +48,7 @@ def export_classifier(
     counts.index_put_((split.test.labels.cpu(), log_p.argmax(dim=-1)), torch.ones(len(log_p)).long(), accumulate=True)
     training = {
         "curve": state.curve,
+        "updates": state.updates,
         "confusion": counts.tolist(),  # rows: what it is; columns: what the model said
         "seconds": round(state.elapsed),
         "device": describe_device(device),
@@ -64,6 +68,7 @@ def export_classifier(
     write_json(out / "training.json", training)
     write_json(out / "config.json", published)
     (out / "card.md").write_text(_card(name, description, published, training, data, split), encoding="utf-8")
+    record_reliability(read_classifier(read_card(out), out, device), split, out)
     print(json.dumps(scores), flush=True)
     return scores
 

@@ -49,13 +49,13 @@ def write_json(path: Path, content: dict[str, Any]) -> None:
     path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def record(folder: Path, name: str, measured: dict[str, Any], section: str) -> None:
-    """Put what was measured of a checkpoint into its training.json under this name, and a section into its card.
+def record(folder: Path, measured: dict[str, Any], section: str) -> None:
+    """Put what was measured of a checkpoint into its training.json, and a section into its card.
 
     The section, which begins with its heading, takes the place of an older one, or stands before "## Data".
     """
     path, card = folder / "training.json", folder / "card.md"
-    write_json(path, json.loads(path.read_text(encoding="utf-8")) | {name: measured})
+    write_json(path, json.loads(path.read_text(encoding="utf-8")) | measured)
     heading = re.escape(section.splitlines()[0])
     text = re.sub(rf"^{heading}\n.*?(?=^## )", "", card.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
     card.write_text(text.replace("## Data\n", f"{section}\n## Data\n", 1), encoding="utf-8")

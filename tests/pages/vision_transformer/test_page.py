@@ -180,6 +180,10 @@ def test_training_is_as_the_script_wrote_it(open_page: OpenPage) -> None:
     assert "**33.25%** are named right" in texts(app)
     assert "to call “bag” a “<b>dress</b>”, 7 times" in texts(app)
     np.testing.assert_allclose(drawn(app)[2][0], np.sqrt([[5, 1, 0], [0, 2, 7], [3, 0, 4]]), atol=1e-6)
+    sure, right = (bars(app, 3, "measured"), np.array([0.4, 0.8]))
+    np.testing.assert_allclose(sure, right, atol=1e-6)
+    assert "Over all of them it is right less often than it says." in texts(app)  # 12 of 22 by -0.05, 10 by 0.15
+    assert "Nobody has measured here how often this model is right" in texts(app)
 
 
 @pytest.mark.parametrize("name", SCENES)

@@ -9,6 +9,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests.pages.reading import drawn, finding, number, one_line, stands
+from viz_core.images.drawn import GARMENTS, SCENES
+from viz_core.pretrained import ImageClassifier, load_classifier
 
 OpenPage = Callable[..., AppTest]
 
@@ -27,3 +29,18 @@ def test_of_what_a_patch_has_of_itself(open_page: OpenPage, model: str, token: i
     assert other == pytest.approx(np.delete(rollout, token - 1).max(), abs=6e-4)
     assert keeps == (rollout[token - 1] > np.delete(rollout, token - 1).max())
     assert own < 0.5
+    if token == 1:
+        caution(app, load_classifier("vit-fashion-mnist" if model == "Garments" else "vit-cifar10", "cpu"))
+
+
+def caution(app: AppTest, model: ImageClassifier) -> None:
+    """A percentage stood alone: it comes with how often it is right, and whether such pictures were met."""
+    draw = next(iter((GARMENTS if model.card.name == "vit-fashion-mnist" else SCENES).values()))
+    found = model.classify(draw())
+    assert found.distance is not None
+    assert ("**Unlike what it was trained on**" in one_line(app)) == found.distance.strange
+    assert f"{found.distance.value:.1f} from the mean of" in one_line(app)
+    said = found.probabilities[found.label]
+    bins = model.card.training["calibration"]["bins"]
+    own = next(each for each in bins if each["start"] <= said <= each["stop"])
+    assert f"it is right in {own['right']:.1%} of {own['pictures']:,} held-out pictures" in one_line(app)

@@ -17,6 +17,7 @@ from viz_core.maps.relevance import gradient_relevance
 from viz_core.maps.rollout import attention_rollout
 from viz_core.models import ViT
 from viz_core.pretrained import CheckpointError, build_classification_model, load, load_classifier, load_translator
+from viz_core.pretrained.calibration import calibration_bins
 from viz_core.trace import record
 from viz_core.training import classification as loop
 from viz_core.training.__main__ import main
@@ -159,7 +160,8 @@ def test_without_positions_the_answer_differs_and_nothing_is_kept(shipped: Shipp
 
 def test_files_and_card(shipped: Shipped) -> None:
     files = sorted(path.name for path in shipped.out.iterdir())
-    assert files == ["card.md", "config.json", "last.pt", "model.safetensors", "training.json"]
+    names = ["card.md", "config.json", "familiarity.safetensors", "last.pt", "model.safetensors", "training.json"]
+    assert files == names
     stored = load_tensors((shipped.out / "model.safetensors").read_bytes())
     assert all(tensor.dtype == torch.float16 for tensor in stored.values())
     config = read(shipped, "config.json")
@@ -177,6 +179,23 @@ def test_files_and_card(shipped: Shipped) -> None:
         "## Limits",
     ):
         assert said in card, said
+    assert card.count("## Calibration\n") == 1
+
+
+def test_how_sure_and_how_far_are_those_of_the_files_asked_as_a_visitor_asks(shipped: Shipped) -> None:
+    training = read(shipped, "training.json")
+    classifier = load_classifier(NAME, device="cpu", folder=shipped.out.parent)
+    found = [classifier.classify(Image.fromarray(pixels[0].numpy())) for pixels in shipped.split.test.pixels]
+    said = torch.tensor([each.probabilities[each.label] for each in found])
+    names = [classifier.labels[label] for label in shipped.split.test.labels]
+    right = torch.tensor([each.label == name for each, name in zip(found, names, strict=True)])
+    for told, expected in zip(training["calibration"]["bins"], calibration_bins(said, right), strict=True):
+        assert told == pytest.approx(expected, abs=1e-4)
+    assert training["calibration"]["pictures"] == 200
+    distances = [each.distance for each in found if each.distance is not None]
+    assert len(distances) == 200
+    assert sum(not each.strange for each in distances) == 190  # 95%
+    assert set(training["familiarity"]["strange"]) == {"noise", "one colour", "one red pixel"}
 
 
 def test_one_load_for_both_tasks_and_a_sentence_for_the_wrong_one(shipped: Shipped, checkpoints: Path) -> None:

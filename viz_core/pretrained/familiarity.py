@@ -1,0 +1,90 @@
+"""How far a picture is from those a vision transformer was trained on, by what its patches have become."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from jaxtyping import Float
+from safetensors import SafetensorError
+from safetensors.torch import load as load_tensors
+from safetensors.torch import save_file
+from torch import Tensor
+
+from viz_core.pretrained.card import CheckpointError, ModelCard, read_bytes
+
+FILE = "familiarity.safetensors"
+
+
+@dataclass(frozen=True)
+class Distance:
+    """How far a picture is, and the distance that 95% of held-out pictures keep within."""
+
+    value: float
+    threshold: float
+
+    @property
+    def strange(self) -> bool:
+        """Whether it is farther than nearly all of them."""
+        return self.value > self.threshold
+
+
+@dataclass(frozen=True)
+class Familiarity:
+    """Mean and spread of training pictures, each told by the mean of its patches after the last block."""
+
+    mean: Float[Tensor, "d"]
+    whitening: Float[Tensor, "d d"]
+
+    @classmethod
+    def fit(cls, features: Float[Tensor, "n d"], ridge: float = 1e-3) -> Familiarity:
+        """From the features of training pictures; `ridge` times the mean variance is added to every variance.
+
+        Raises:
+            ValueError: if there are fewer than two pictures.
+        """
+        if len(features) < 2:
+            raise ValueError(f"features: expected those of at least 2 pictures, got {len(features)}")
+        x = features.double()
+        mean = x.mean(dim=0)
+        covariance = (x - mean).T @ (x - mean) / len(x)
+        variance = covariance.diagonal().mean().clamp_min(torch.finfo(torch.float32).tiny)
+        covariance += ridge * variance * torch.eye(x.shape[1], dtype=x.dtype)
+        root = torch.linalg.cholesky(torch.linalg.inv(covariance))
+        return cls(mean.float(), root.float())
+
+    def distances(self, features: Float[Tensor, "n d"]) -> Float[Tensor, "n"]:
+        """Mahalanobis distances d(x) = sqrt((x - m)^T C^-1 (x - m)), for all classes together.
+
+        (Lee 2018, "A Simple Unified Framework for Detecting Out-of-Distribution Samples", equation 2; with one mean for
+        all classes, Kamoi and Kobayashi 2020, section 3.2.)
+        """
+        return ((features.float().cpu() - self.mean) @ self.whitening).norm(dim=-1)
+
+    def save(self, folder: Path) -> None:
+        """Write it beside a checkpoint."""
+        save_file({"mean": self.mean, "whitening": self.whitening.contiguous()}, folder / FILE)
+
+
+def read_familiarity(card: ModelCard, folder: Path, num_hiddens: int) -> tuple[Familiarity, float] | None:
+    """What was measured of a model, and the distance that 95% of held-out pictures keep within; or None.
+
+    Raises:
+        CheckpointError: if its file is missing, truncated or of another model.
+    """
+    if "familiarity" not in card.training:
+        return None
+    try:
+        tensors = load_tensors(read_bytes(folder / FILE))
+        known = Familiarity(tensors["mean"], tensors["whitening"])
+        threshold = float(card.training["familiarity"]["threshold"])
+    except (SafetensorError, KeyError, TypeError, ValueError) as error:
+        if isinstance(error, CheckpointError):
+            raise
+        raise CheckpointError(f"{FILE} cannot be read, it may be cut short: {error}") from None
+    if known.mean.shape != (num_hiddens,) or known.whitening.shape != (num_hiddens, num_hiddens):
+        raise CheckpointError(
+            f"{FILE} does not fit the model: expected a width of {num_hiddens}, got {known.mean.shape}"
+        )
+    return known, threshold
