@@ -66,8 +66,11 @@ def ask_second(chapter: Chapter, model: str, request: Request) -> tuple[tuple[Ma
     words = load_words("translation")
     with st.expander(words("second"), icon=":material/compare_arrows:"):
         text = chapter.controls.text("second", "", placeholder=words("placeholder"))
-        if not text.strip() or translate(chapter, model, Request(text, request.search)) is None:
-            return (), ("", "")
+        asked = Request(text, request.search)
+        result = translate(chapter, model, asked) if text.strip() else None
+    if result is None:
+        return (), ("", "")
+    show_result(asked, result)
     return translation_maps(model, text, request.beam, current_language()), (clean(request.text), clean(text))
 
 

@@ -25,7 +25,7 @@ _ALLOWED = {
     "how": "mean|max",
     "compare": "off|side|difference",
     "other": rf"[01]\.{_HEAD}|none",
-    "sort": "layer|" + "|".join(MEASURES),
+    "sort": "layer|changed|" + "|".join(MEASURES),
     "filter": r"[\w .<>=,-]{0,40}",
     "links": r"w[01](?:\.[0-9]{1,4})?|k[0-9]{1,2}",
     "patches": "exact|smooth|off",
@@ -47,7 +47,7 @@ class Look:
         how: several heads are combined by "mean" or "max".
         compare: "off", "side" by side or "difference", with `other`.
         other: input, layer and head compared with ("1.2.5"), or "none".
-        sort: order of the grid: "layer" or a measure.
+        sort: order of the grid: "layer", a measure, or "changed" between two inputs.
         filter: which heads the grid shows ("previous > 0.5").
         links: which links are drawn: those from a weight on ("w0.05") or the strongest of each query ("k3").
         patches: how attention lies over a picture: "exact" squares, "smooth", or "off".

@@ -1,6 +1,7 @@
 // What a plot shows as rows and columns of cells: exact where it is here, else the nearest that is.
 
 import { axesOf, makeSide } from "./axis.js";
+import { asFirst, joinSides, matchSides, subtractMatched } from "./matched.js";
 import { mapName, wholeMap } from "./matrix.js";
 import { chosenHeads, comparedWith } from "./state.js";
 import { groupOf, partOf, pictureOf } from "./store.js";
@@ -49,7 +50,7 @@ export function cellsOf(view, source, zoom) {
   const queries = makeSide(axes.query, shown.row, shown.rows, 2 ** levels[0], view.words);
   const keys = makeSide(axes.key, shown.column, shown.columns, 2 ** levels[1], view.words);
   const cells = {
-    rows: queries.count, columns: keys.count, queries, keys, signed: false,
+    rows: queries.count, columns: keys.count, queries, keys, signed: false, input: source.input,
     values: new Float32Array(queries.count * keys.count),
     grades: new Uint8Array(queries.count * keys.count),
   };
@@ -67,6 +68,7 @@ export function finishCells(view, cells) {
   cells.write = (row, column) => {
     const weight = cells.weight(row, column);
     const grade = grades[row * columns + column];
+    if (cells.alone?.has(row)) return view.words.text("one_text_alone");
     if (cells.signed) return view.words.signed(weight);
     if (grade === EXACT) return view.words.number(weight);
     // A byte was rounded to the nearest: half a step more bounds what it stands for.
@@ -135,10 +137,31 @@ function fillFromThumbnails(view, source, cells, group) {
   }
 }
 
-/** The first minus the second, cell by cell; null where they are not equally large. */
+/** The first minus the second, cell by cell; of two texts by tokens that match. Null where they are not equally large. */
 export function differenceOf(view, first, second) {
+  const sides = [first.queries, first.keys, second.queries, second.keys];
+  if (first.input !== second.input && sides.every((side) => side.size === 1)) return matchedDifference(view, first, second);
   if (first.rows !== second.rows || first.columns !== second.columns) return null;
   const values = first.values.map((value, i) => value - second.values[i]);
   const grades = first.grades.map((grade, i) => Math.min(grade, second.grades[i]));
   return finishCells(view, { ...first, values, grades, signed: true });
+}
+
+function matchedDifference(view, first, second) {
+  const rows = matchSides(first.queries, second.queries);
+  const columns = matchSides(first.keys, second.keys);
+  const sized = [first, second].map(({ values, columns: width }) => Object.assign(values.subarray(), { columns: width }));
+  const { values, alone } = subtractMatched(...sized, rows, columns);
+  const grade = first.exact && second.exact ? EXACT : ROUGH;
+  const matched = {
+    ...first, values, alone, grades: new Uint8Array(values.length).fill(grade), signed: true, rows: rows.length, columns: columns.length,
+    queries: joinSides(first.queries, second.queries, rows), keys: joinSides(first.keys, second.keys, columns),
+  };
+  return finishCells(view, matched);
+}
+
+/** The cells of a second text, whose tokens are known by their partners in the first. */
+export function asSecond(first, second) {
+  const side = (axis) => (first[axis].size === 1 && second[axis].size === 1 ? asFirst(first[axis], second[axis], matchSides(first[axis], second[axis])) : second[axis]);
+  return { ...second, queries: side("queries"), keys: side("keys") };
 }

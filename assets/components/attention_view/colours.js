@@ -43,10 +43,10 @@ const SCALES = {
 };
 export const TICKS = { linear: [0, 0.5, 1], sqrt: [0, 0.1, 0.5, 1], log: [0.0001, 0.01, 1] };
 
-/** Values to colours: {palette, step(value), css(step), ink(step)}. */
-export function makePaint(scaleName, paletteName, signed) {
+/** Values to colours: {palette, step(value), css(step), ink(step), most}; they end at `most`. */
+export function makePaint(scaleName, paletteName, signed, most = 1) {
   const palette = makePalette(signed ? "signed" : paletteName);
-  const grow = (weight) => Math.max(0, Math.min(1, SCALES[scaleName](Math.min(Math.abs(weight), 1))));
+  const grow = (weight) => Math.max(0, Math.min(1, SCALES[scaleName](Math.min(Math.abs(weight) / most, 1))));
   const step = signed
     ? (value) => Math.round((1 + Math.sign(value) * grow(value)) * 127.5)
     : (value) => Math.round(grow(Math.max(0, value)) * 255);
@@ -54,7 +54,7 @@ export function makePaint(scaleName, paletteName, signed) {
   const css = (at) => `#${Array.from(palette.subarray(3 * at, 3 * at + 3), (byte) => byte.toString(16).padStart(2, "0")).join("")}`;
   // White or near-black, whichever reads better (they tie at luminance 0.2).
   const ink = (at) => (luminance(palette.subarray(3 * at, 3 * at + 3)) > 0.2 ? "#14181a" : "#ffffff");
-  return { palette, step, css, ink, grow, signed };
+  return { palette, step, css, ink, grow, signed, most };
 }
 
 /** Give the style sheet what the theme holds as a list or does not say, and the canvas its colours. */

@@ -2,7 +2,7 @@
 
 import { sizeCanvas } from "../shared/canvas.js";
 import { element } from "../shared/elements.js";
-import { filterNames, orderedHeads, printOf, printText, readFilter, renderPrint } from "./measures.js";
+import { filterNames, measureOf, orderedHeads, printText, readFilter, renderPrint } from "./measures.js";
 import { openHead, setLook } from "./moves.js";
 import { paintOverThumbnail } from "./over_picture.js";
 import { byteSteps, rasterise } from "./raster.js";
@@ -61,7 +61,7 @@ export function buildGrid(view) {
   const heads = orderedHeads(view);
   const shown = new Set(heads.filter((head) => !lets || lets(head)).map(String));
   renderGridNote(view, Boolean(lets), shown.size, heads.length);
-  const order = sort === "layer" ? "" : String(heads);
+  const order = sort === "layer" ? "" : String(heads.map((head) => [head, measureOf(view, ...head, sort)]));
   const shape = JSON.stringify([store.stamp, state.group, sort, order, [...shown]]);
   if (grid.dataset.shape === shape) return;
   const focused = grid.contains(grid.getRootNode().activeElement);
@@ -98,9 +98,9 @@ export function buildGrid(view) {
     for (const [layer, head] of heads.filter((each) => shown.has(String(each)))) {
       const made = button([layer, head]);
       const caption = element("span", "caption");
-      const value = printOf(view, layer, head)?.[sort];
+      const value = measureOf(view, layer, head, sort);
       const short = `${words.text("layer_short", { layer: layers[layer].number })} ${words.text("head_short", { head: head + 1 })}`;
-      caption.append(short, element("br", ""), value === undefined || value === null ? "" : words.plain(value));
+      caption.append(short, element("br", ""), value === null ? "" : words.plain(value));
       made.append(caption);
       row.append(made);
     }

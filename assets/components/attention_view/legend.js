@@ -29,10 +29,10 @@ const endsOf = (words, paint, peak) => [
   { at: 1, text: paint.signed ? words.signed(peak) : words.number(peak) },
 ];
 
-/** As wide as weights from 0 to 1 lie in the palette, with a few of them named. */
+/** As wide as weights from 0 to 1 lie in the palette, with a few of them named; differences as far as there are any. */
 function ticksOf(words, paint, weights) {
-  const named = paint.signed ? [-1, 0, 1] : weights;
-  return named.map((weight) => ({ at: paint.step(weight) / 255, text: words.tick(weight) }));
+  if (paint.signed) return [-paint.most, 0, paint.most].map((value) => ({ at: paint.step(value) / 255, text: words.signed(value) }));
+  return weights.map((weight) => ({ at: paint.step(weight) / 255, text: words.tick(weight) }));
 }
 
 /** The legend. */

@@ -3,6 +3,7 @@
 import { mountView, partsOf, stopWatching, watchWidth } from "../shared/mount.js";
 import { isLargest } from "./about_file.js";
 import { axesOf, hasPieces } from "./axis.js";
+import { canChange } from "./change.js";
 import { makePaint, readTheme } from "./colours.js";
 import { deliverFile } from "./export.js";
 import { buildGrid, listenToGrid, markHeads, moveInTabs, paintGrid, renderTabs } from "./heads.js";
@@ -14,7 +15,7 @@ import { listenToPlot } from "./map_events.js";
 import { renderPlots } from "./plot.js";
 import { renderPointed } from "./pointed.js";
 import { buildSentence, listenToSentence } from "./sentence.js";
-import { PATIENCE, pinsOf } from "./state.js";
+import { comparedWith, PATIENCE, pinsOf } from "./state.js";
 import { allHeads, groupOf, hasHead, makeStore, openGroup, takeAnswer } from "./store.js";
 import { askForWanted, tell } from "./telling.js";
 import { listenToTools, renderLegendOfHeads, renderTools } from "./tools.js";
@@ -102,6 +103,7 @@ function render(view) {
   view.axes = axesOf(view);
   renderTabs(view);
   renderTools(view);
+  parts.plots.dataset.count = comparedWith(view) && state.look.compare === "side" ? 2 : 1;
   buildGrid(view);
   paintGrid(view);
   markHeads(view);
@@ -131,6 +133,9 @@ function renderMapNote(view, group) {
   const pooled = cells.queries.size > 1 || cells.keys.size > 1;
   const notes = [];
   if (view.unequal) notes.push("unequal");
+  if (cells.signed) notes.push("difference_scaled");
+  if (comparedWith(view)?.input) notes.push("matched");
+  if (state.look.sort === "changed" && canChange(view)) notes.push("about_changed");
   if (view.plots.some(isLargest)) notes.push("rows_not_one");
   if (state.look.unit === "words" && hasPieces(group)) notes.push("merged");
   if (view.plots.some((plot) => plot.links.length === MOST_LINKS)) notes.push("most_links");

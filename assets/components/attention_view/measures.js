@@ -3,6 +3,7 @@
 import { element } from "../shared/elements.js";
 import { axesOf, hasPieces } from "./axis.js";
 import { openSource } from "./cells.js";
+import { changeOf } from "./change.js";
 import { measureMap } from "./map_measures.js";
 import { wholeMap } from "./matrix.js";
 import { headName } from "./state.js";
@@ -19,6 +20,9 @@ export function measuresOf(view) {
 /** A head's measures, or null before they are here. */
 export const printOf = (view, layer, head) => pictureOf(view, 0, view.state.group, layer, false)?.measures[head] ?? null;
 
+/** One measure of a head, or how much it changes between two texts; null before it is known. */
+export const measureOf = (view, layer, head, name) => (name === "changed" ? changeOf(view, layer, head) : (printOf(view, layer, head)?.[name] ?? null));
+
 /** The largest a measure can be. */
 function mostOf(view, name) {
   const { query_tokens: queries, key_tokens: keys } = openGroup(view);
@@ -33,7 +37,7 @@ export function orderedHeads(view) {
   const heads = allHeads(openGroup(view));
   const { sort } = view.state.look;
   if (sort === "layer") return heads;
-  const value = ([layer, head]) => printOf(view, layer, head)?.[sort] ?? -1;
+  const value = ([layer, head]) => measureOf(view, layer, head, sort) ?? -1;
   return heads.sort((a, b) => value(b) - value(a));
 }
 

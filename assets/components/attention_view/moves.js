@@ -15,7 +15,7 @@ export function openHead(view, { group, layer, head }, delay = 0) {
     Object.assign(state.look, { zoom: "whole", heads: "one", other: "none", filter: "" });
     view.cursor = null;
     // What this kind of map is not measured by cannot order it.
-    if (!measuresOf(view).includes(state.look.sort)) state.look.sort = "layer";
+    if (state.look.sort !== "changed" && !measuresOf(view).includes(state.look.sort)) state.look.sort = "layer";
   }
   view.render();
   announce(view);
@@ -32,6 +32,7 @@ export function setLook(view, changes, delay = 0) {
 /** Pin a unit (token or word) of one side, or let it go; `more` adds it to those pinned already. */
 export function togglePin(view, axis, unit, more) {
   const side = view.axes[axis];
+  if (unit >= side.count) return; // only the text that it is compared with has it
   const letter = axis === "query" ? "q" : "k";
   const pin = `${letter}${side.first(unit)}`;
   const here = (each) => each[0] === letter && side.of(Number(each.slice(1))) === unit;

@@ -1,8 +1,8 @@
 // A plot: one map as cells or links, with its own canvases, tooltip and title. There are one or two side by side.
 
 import { sizeCanvas } from "../shared/canvas.js";
-import { cellsOf, differenceOf, openSource, otherSource } from "./cells.js";
-import { paintOf } from "./colours.js";
+import { asSecond, cellsOf, differenceOf, openSource, otherSource } from "./cells.js";
+import { makePaint, paintOf } from "./colours.js";
 import { drawLinkLabels, drawLinks, findLinks, hitLinks, layOutLinks } from "./links.js";
 import { drawCells, drawMarks } from "./map_draw.js";
 import { hitMap, layOutMap } from "./map_layout.js";
@@ -21,7 +21,10 @@ function whatToPlot(view) {
   view.unequal = false;
   if (!other) return [first];
   const second = { source: other, cells: cellsFor(other), title: sourceName(view, other) };
-  if (view.state.look.compare === "side") return [first, second];
+  if (view.state.look.compare === "side") {
+    if (other.input && !onPicture(view)) second.cells = asSecond(first.cells, second.cells);
+    return [first, second];
+  }
   const cells = differenceOf(view, first.cells, second.cells);
   view.unequal = !cells;
   if (!cells) return [first, second];
@@ -41,11 +44,17 @@ function sourceName(view, { input, group, heads, how }) {
   return groups.length > 1 && comparedWith(view)?.input ? words.text("of_input", { name, input: inputs[input] }) : name;
 }
 
+/** Where the colours of a difference end: at the largest there is. */
+const largestOf = ({ values }) => values.reduce((most, value) => Math.max(most, Math.abs(value)), 0) || 1;
+
 /** Lay out and paint all plots. */
 export function renderPlots(view) {
   const { parts, state } = view;
   const found = whatToPlot(view);
   parts.plots.dataset.count = found.length;
+  const { scale, palette } = state.look;
+  const [{ cells }] = found;
+  if (cells.signed && !onPicture(view)) view.paints.signed = makePaint(scale, palette, true, largestOf(cells));
   view.plots = found.map((plot, i) => {
     const own = view.stages[i];
     own.figure.hidden = false;

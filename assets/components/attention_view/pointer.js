@@ -36,7 +36,7 @@ export function describePointer(view, plot = view.plots[0]) {
     return [name, { count: view.words.tick(bins.length), [far_axis]: far.said(best), value }];
   }
   const [bin] = bins;
-  if (!values[best]) return [focus.axis === "query" ? "looks_at_nothing" : "looked_at_by_none", { [focus.axis]: own.said(bin) }];
+  if (!values[best] && !cells.signed) return [focus.axis === "query" ? "looks_at_nothing" : "looked_at_by_none", { [focus.axis]: own.said(bin) }];
   const where = focus.axis === "query" ? { row: bin, column: best } : { row: best, column: bin };
   if (cells.signed) return ["differs_most", pairWords(cells, where)];
   return [focus.axis === "query" ? "looks_most_at" : "looked_at_most_by", pairWords(cells, where)];

@@ -7,7 +7,7 @@ const ANSWER_VERSION = 2;
 const MOST_BYTES = 96 * 2 ** 20; // of parts held; the ones longest unused go first
 
 export function makeStore() {
-  return { base: null, stamp: null, parts: new Map(), bytes: 0, missing: new Set(), offline: false, offers: [], derived: new Map() };
+  return { base: null, stamp: null, parts: new Map(), bytes: 0, missing: new Set(), offline: false, offers: [], derived: new Map(), changes: { derived: new Map(), pairs: new Map() } };
 }
 
 /** Take an answer; its header, or null where it builds on a base that is not here. */

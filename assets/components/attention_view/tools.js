@@ -2,6 +2,7 @@
 
 import { element } from "../shared/elements.js";
 import { hasPieces } from "./axis.js";
+import { canChange } from "./change.js";
 import { exportAs } from "./export.js";
 import { filterExample, measuresOf, measureWord } from "./measures.js";
 import { letGo, setLook } from "./moves.js";
@@ -75,7 +76,8 @@ export function renderTools(view) {
   const { look } = state;
   writeLabels(view);
   const measures = measuresOf(view).map((name) => [name, measureWord(view, "measure", name)]);
-  selectLook(view, parts.sort, "sort", [["layer", words.text("sort_layer")], ...measures]);
+  const changed = canChange(view) ? [["changed", words.text("measure_changed")]] : [];
+  selectLook(view, parts.sort, "sort", [["layer", words.text("sort_layer")], ...measures, ...changed]);
   parts.filter.placeholder = filterExample(view);
   if (parts.filter !== parts.filter.getRootNode().activeElement) parts.filter.value = look.filter;
 

@@ -164,8 +164,47 @@ def test_two_inputs_are_compared(page: Page, cross: MapGroup) -> None:
     live.wait_until_exact()
     assert live.wants == ["map 1.cross:0.0:mean:tokens"]
     expect(page.locator("figcaption").nth(1)).to_have_text("Layer 1, head 1: two")
+    live.page.set_viewport_size({"width": 1280, "height": 900})
+    boxes = [figure.bounding_box() for figure in page.locator("figure").all()]
+    assert boxes[0]
+    assert boxes[1]
+    assert abs(boxes[0]["y"] - boxes[1]["y"]) < 2 < boxes[1]["x"] - boxes[0]["x"], (
+        "side by side, not one under the other"
+    )
+
+
+def test_two_texts_are_compared_token_by_token(page: Page) -> None:
+    """ "le chat noir dort" and "le chien dort": chat stands where chien does, noir is in one alone."""
+    first = make_group(4, 4, query_tokens=("le", "chat", "noir", "dort"), key_tokens=("the", "black", "cat", "sleeps"))
+    other = make_group(3, 3, query_tokens=("le", "chien", "dort"), key_tokens=("the", "dog", "sleeps"))
+    live = LiveView(page, View([first], view_words(), (other,), ("one", "two")), START)
     live.option("compare", "difference").click()
-    expect(live.part("mapNote")).to_contain_text("not equally large")
+    live.wait_until_exact()
+    saved = saved_npz(live)
+    assert [str(name) for name in saved["queries"]] == ["le", "chat | ∅", "noir | chien", "dort"]
+    assert [str(name) for name in saved["keys"]] == ["the", "black | ∅", "cat | dog", "sleeps"]
+    mine, theirs = weights_of(first, 0, 0), weights_of(other, 0, 0)
+    wide = np.insert(theirs, 1, 0, axis=1)  # a key that the second lacks has no weight there
+    expected = np.stack([mine[0] - wide[0], 0 * mine[1], mine[2] - wide[1], mine[3] - wide[2]])
+    np.testing.assert_allclose(saved["weights"], expected, atol=1e-6)
+    expect(live.part("mapNote")).to_contain_text("“cat | dog” stands where")
+    largest = np.abs(expected).max()
+    expect(live.part("scale")).to_contain_text(f"+{largest:.2f}")  # the colours end at what there is
+    point_at_cell(live, 1, 1)
+    expect(page.locator("[data-piece=tip]").first).to_contain_text("in one text alone")
+
+
+def test_heads_are_ranked_by_how_much_they_change(page: Page, cross: MapGroup) -> None:
+    other = replace(make_group(6, 7, heads=3), query_tokens=QUERIES, key_tokens=KEYS, calls=cross.calls[::-1])
+    live = LiveView(page, View([cross], view_words(), (other,), ("one", "two")), START)
+    live.page.get_by_label("Sort by").select_option("changed")
+    maps = {(layer, head): weights_of(cross, layer, head) for layer in range(2) for head in range(3)}
+    changes = {(la, h): float(np.abs(m - maps[1 - la, h]).sum(axis=1).mean()) / 2 for (la, h), m in maps.items()}
+    captions = live.page.locator(".head .caption")
+    wanted = sorted(f"{change:.2f}" for change in changes.values())[::-1]
+    for place, change in enumerate(wanted):
+        expect(captions.nth(place)).to_contain_text(change)
+    live.until(lambda: live.state.look.sort == "changed")
 
 
 def test_two_inputs_stand_as_a_signed_difference(page: Page, cross: MapGroup) -> None:
