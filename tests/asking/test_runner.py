@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -73,6 +74,22 @@ def test_the_view_of_maps_elsewhere_is_byte_for_byte_that_of_maps_here(
     assert one.header["parts"] == other.header["parts"]
     assert [question for question, _ in wire.crossed].count("parts") == 1, "what one message asks crosses at once"
     assert one.header["missing"] == other.header["missing"] == ["map 0.cross:9.9:mean:tokens"]
+
+
+def test_heads_switched_off_elsewhere_are_those_of_the_request(
+    local: LocalRunner, remote: RemoteRunner, translator: Translator
+) -> None:
+    without = replace(CALM, off=(("decoder.1.cross", 1), ("decoder.1.cross", 3), ("encoder.0.self", 0)))
+    near, far, plain = local.run(without), remote.run(without), local.run(CALM)
+    assert (far.text, far.log_probabilities) == (near.text, near.log_probabilities)
+    assert near.log_probability != plain.log_probability
+    assert torch.equal(far.trace["decoder.1.cross"].weights(), near.trace["decoder.1.cross"].weights())
+    assert [bool(near.trace["decoder.1.cross"].weights(head=h).any()) for h in range(4)] == [True, False, True, False]
+    unknown = replace(CALM, off=(("decoder.1.cross", 4),))
+    batch = SentenceRequest.run_all(translator, [CALM, unknown, without])
+    assert isinstance(batch[1], ValueError)
+    assert (batch[0].text, batch[2].text) == (plain.text, near.text)  # type: ignore[union-attr]
+    assert "with intervene({'decoder.1.cross': off(1, 3), 'encoder.0.self': off(0)}):" in without.recipe().code
 
 
 def test_a_second_input_elsewhere_is_asked_for_by_its_own_sentence(local: LocalRunner, remote: RemoteRunner) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
+
 import pytest
 
 from viz_core.pretrained import MAX_CHARACTERS
-from viz_core.pretrained.samples import sentence, sentences
+from viz_core.pretrained.samples import held_out, sentence, sentences
 from viz_core.pretrained.tokenization import clean
+from viz_core.training.sentence_pairs import HELD_OUT_PERCENT
 
 
 def test_the_books_sentences_come_first_with_its_references() -> None:
@@ -34,3 +37,11 @@ def test_a_sample_by_its_name() -> None:
     assert sentence("cat") == next(sample.english for sample in sentences() if sample.id == "cat")
     with pytest.raises(ValueError, match="expected one of .*cat.*, got 'dog'"):
         sentence("dog")
+
+
+def test_held_out_sentences_are_two_hundred_with_references() -> None:
+    samples = held_out()
+    assert len({sample.english for sample in samples}) == len(samples) == 200
+    assert all(sample.references and all(sample.references) for sample in samples)
+    percents = [int.from_bytes(sha256(s.english.casefold().encode()).digest()[:8], "big") % 100 for s in samples]
+    assert {HELD_OUT_PERCENT <= percent < 2 * HELD_OUT_PERCENT for percent in percents} == {True}, "of the test split"
