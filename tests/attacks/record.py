@@ -32,18 +32,17 @@ class Record:
     def __init__(self, document: Path) -> None:
         self._document = document
         self._tries: list[Try] = []
-        self._failed = 0
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         told = dict(report.user_properties)
         if "attack" not in told:
             return
-        self._failed += report.failed
-        if report.when == "call" and report.passed:
-            self._tries.append(Try(str(told["attack"]), how(report.nodeid), str(told.get("got", _HELD))))
+        if report.when == "call" or report.failed:
+            got = "FAILED: it got through, or the test is wrong" if report.failed else str(told.get("got", _HELD))
+            self._tries.append(Try(str(told["attack"]), how(report.nodeid), got))
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        if not hasattr(session.config, "workerinput") and self._tries and not self._failed:
+        if not hasattr(session.config, "workerinput") and self._tries:
             text = self._document.read_text(encoding="utf-8")
             before, after = text.split(START)[0], text.split(END)[1]
             written = f"{before}{START}\n{table(self._tries)}\n{END}{after}"

@@ -6,6 +6,7 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -102,16 +103,76 @@ def test_half_a_request_ends(sent: bytes) -> None:
     run(test)
 
 
-def test_who_goes_on_asking_stays() -> None:
-    async def test(server: uvicorn.Server, port: int) -> None:
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        for _ in range(12):
-            writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-            assert b"ok" in await reader.readuntil(b"ok")
-            await asyncio.sleep(0.05)
-        assert len(server.server_state.connections) == 1
+class Wire:
+    """A connection with so many bytes on their way, which tells whether it was given up."""
 
-    run(test)
+    def __init__(self) -> None:
+        self.left = 0
+        self.given_up = False
+        self.protocol: object = None
+
+    def get_write_buffer_size(self) -> int:
+        return self.left
+
+    def get_protocol(self) -> object:
+        return self.protocol
+
+    def is_closing(self) -> bool:
+        return self.given_up
+
+    def abort(self) -> None:
+        self.given_up = True
+
+
+def on_a_wire(kind: type) -> tuple[Any, Wire]:
+    """A protocol whose looks are taken by hand."""
+    protocol, wire = kind.__new__(kind), Wire()
+    protocol.transport = wire
+    wire.protocol = protocol
+    return protocol, wire
+
+
+def test_who_goes_on_asking_stays() -> None:
+    async def test() -> None:
+        protocol, wire = on_a_wire(PatientHttp)
+        for _ in range(100):
+            protocol.cycle = SimpleNamespace(response_complete=True, more_body=False)
+            protocol._look_what_comes()
+        assert not wire.given_up
+        for _ in range(5):
+            protocol._look_what_comes()
+        assert wire.given_up
+
+    asyncio.run(test())
+
+
+def test_a_long_answer_is_no_half_request() -> None:
+    async def test() -> None:
+        protocol, wire = on_a_wire(PatientHttp)
+        protocol.cycle = SimpleNamespace(response_complete=False, more_body=False)
+        for _ in range(100):
+            protocol._look_what_comes()
+        assert not wire.given_up
+
+    asyncio.run(test())
+
+
+@pytest.mark.parametrize("kind", [PatientHttp, PatientSocket])
+def test_who_reads_slowly_but_steadily_is_waited_for(kind: type, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Limits, "slow_seconds", 1000.0)
+
+    async def test() -> None:
+        protocol, wire = on_a_wire(kind)
+        protocol._left = wire.left = 10 * 2**20
+        for _ in range(5):
+            wire.left -= 1024 * 1000
+            protocol._look_who_reads()
+        assert not wire.given_up
+        wire.left -= 1024 * 1000 - 1
+        protocol._look_who_reads()
+        assert wire.given_up
+
+    asyncio.run(test())
 
 
 def slow_socket(port: int, sent: bytes) -> socket.socket:
@@ -142,19 +203,6 @@ def test_a_message_that_nobody_reads_is_given_up() -> None:
             await client.send(b"large")
             await asyncio.sleep(0.05)
             await ended(server)
-
-    run(test)
-
-
-def test_who_reads_slowly_but_steadily_is_waited_for() -> None:
-    async def test(_server: uvicorn.Server, port: int) -> None:
-        reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=2**16)
-        writer.write(b"GET /large HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
-        got = 0
-        while chunk := await reader.read(4 * 2**20):
-            got += len(chunk)
-            await asyncio.sleep(0.01)
-        assert got > len(LARGE)
 
     run(test)
 
