@@ -11,6 +11,7 @@ import pytest
 from tests.names_of_words import Code, Name, Said, labels_taken, said
 from ui.contents import CHAPTERS
 from ui.words import ENGLISH, TEXT, Words, languages, load_words
+from viz_core.maps.fingerprints import MEASURES
 from viz_core.view.words import WORD_NAMES
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -237,3 +238,8 @@ def _file(chapter: str, language: str) -> Words:
 def _placeholders(text: str) -> set[str]:
     without_formulas = re.sub(r"\$.*?\$", "", text, flags=re.DOTALL)
     return set(re.findall(r"\{(\w+)\}", without_formulas))
+
+
+def test_a_measure_has_one_name_everywhere() -> None:
+    view, lab = load_words(VIEW, ENGLISH), load_words("model-lab", ENGLISH)
+    assert {name: lab(f"option.{name}") for name in MEASURES} == {name: view(f"measure_{name}") for name in MEASURES}

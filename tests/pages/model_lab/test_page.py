@@ -98,7 +98,7 @@ def test_a_pair_is_read_together(open_page: OpenPage, folders: Path) -> None:
 
 
 def test_heads_at_a_glance(open_page: OpenPage) -> None:
-    link = {"ml-model": "bert", "ml-section": "All heads at a glance", "ml-measure": "one back"}
+    link = {"ml-model": "bert", "ml-section": "All heads at a glance", "ml-measure": "previous token"}
     app = open_page("model-lab", **link)
     assert "Weight on the token before" in texts(app)
     assert "in layer" in texts(app)
