@@ -46,6 +46,9 @@ def test_a_sentence_typed_is_translated(open_page: OpenPage, translator: pretrai
     app = open_page("transformer")
     app.text_input(key="t-text").set_value("I am happy.").run()
     assert f"### {translator.translate('I am happy.').text}" in texts(app)
+    app.text_input(key="t-second").set_value("She is happy.").run()  # to compare with: both translations are there
+    for text in ("I am happy.", "She is happy."):
+        assert f"### {translator.translate(text).text}" in texts(app)
 
 
 def test_beam_search_is_used_when_asked_for(open_page: OpenPage, translator: pretrained.Translator) -> None:
