@@ -108,16 +108,17 @@ def _add_to_card(path: Path, content: dict[str, Any]) -> None:
     sure = [entry for entry in heads if entry["without"][1] > 0 or entry["without"][2] < 0]
     better = [entry for entry in sure if entry["without"][0] > 0]
     rows = [
-        f"| {e['site']} | {e['head'] + 1} | {_said(e['without'])} | {_said(e['alone'])} | {e['gradient']:.3f} |"
+        f"| {e['site']} | {e['head']} | {_said(e['without'])} | {_said(e['alone'])} | {e['gradient']:.3f} |"
         for e in sorted(heads, key=lambda entry: entry["without"][0])[:10]
     ]
     section = f"""{_HEADING}
 What the {metric} of {content["base"]:.2f} on the {content["examples"]:,} examples of the test split changes by without
 each head, and with each alone in its layer, with 95% intervals of a paired bootstrap of 1,000 rounds; and the estimate
 E |dL/dxi| from gradients (Michel 2019, equation 2). Without {len(sure)} of {len(heads)} heads the interval does not
-hold 0, and without {len(better)} of these the score is better. The ten that cost most; all are in heads.json.
+hold 0, and without {len(better)} of these the score is better; by chance alone that would happen at about
+{round(len(heads) / 20)}. The ten that cost most, counted from 0 as in the library; all are in heads.json.
 
-| layer | head | without it | alone in its layer | gradient |
+| site | head | without it | alone in its layer | gradient |
 | --- | --- | --- | --- | --- |
 """
     text = path.read_text(encoding="utf-8").split(_HEADING)[0]
