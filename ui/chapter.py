@@ -43,7 +43,7 @@ class Chapter(Frame):
         with st.container(key="history"):
             _keep_history(key="history-mount")
             watch_page()
-        self.controls = Controls(self.words)
+        self.controls = Controls(self.words, self.say_unlinked)
         self._keys: Counter[str] = Counter()
         self._row: list[Claim] | None = None  # the claims of the row that is being filled
 

@@ -24,8 +24,13 @@ class Controls:
     The prefix is the chapter's initials, so that chapters do not answer to each other's parameters.
     """
 
-    def __init__(self, words: Words) -> None:
-        self.words = words
+    def __init__(self, words: Words, say_unlinked: Callable[[str], object] = lambda _: None) -> None:
+        """
+        Args:
+            words: with the labels.
+            say_unlinked: is told the label of a control whose text is too long for the address.
+        """
+        self.words, self._say_unlinked = words, say_unlinked
         self.prefix = "".join(word[0] for word in words.chapter.split("-"))
         self._notes: DeltaGenerator | None = None  # where notes about the address go, if not below their control
 
@@ -150,6 +155,7 @@ class Controls:
             del st.query_params[key]
         st.session_state[unlinked] = True
         (self._notes or st).caption(load_words("common")("unlinked", label=label))
+        self._say_unlinked(label)
         return text or ""
 
     def _option(self, option: object) -> str:

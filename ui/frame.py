@@ -66,7 +66,12 @@ class Frame:
         st.logo(_PARTS / "wordmark.svg", icon_image=_PARTS / "logo.svg", size="large")
         with st.sidebar, st.container(key="sidebar-foot"):
             self.device()
-            st.caption(self.common("share"))
+            self._share = st.empty()
+            self._share.caption(self.common("share"))
+
+    def say_unlinked(self, label: str) -> None:
+        """The line on sharing tells what no address can hold."""
+        self._share.caption(self.common("share-but", label=label))
 
 
 def _tell_device() -> None:

