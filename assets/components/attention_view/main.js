@@ -134,7 +134,7 @@ function renderMapNote(view, group) {
   const notes = [];
   if (view.unequal) notes.push("unequal");
   if (cells.signed) notes.push("difference_scaled");
-  if (comparedWith(view)?.input) notes.push("matched");
+  if (comparedWith(view)?.input) notes.push(cells.signed ? "matched" : "partners");
   if (state.look.sort === "changed" && canChange(view)) notes.push("about_changed");
   if (view.plots.some(isLargest)) notes.push("rows_not_one");
   if (state.look.unit === "words" && hasPieces(group)) notes.push("merged");

@@ -164,6 +164,7 @@ def test_two_inputs_are_compared(page: Page, cross: MapGroup) -> None:
     live.wait_until_exact()
     assert live.wants == ["map 1.cross:0.0:mean:tokens"]
     expect(page.locator("figcaption").nth(1)).to_have_text("Layer 1, head 1: two")
+    expect(live.part("mapNote")).to_contain_text("its partner in the other is marked too")
     live.page.set_viewport_size({"width": 1280, "height": 900})
     boxes = [figure.bounding_box() for figure in page.locator("figure").all()]
     assert boxes[0]
