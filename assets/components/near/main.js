@@ -16,7 +16,7 @@ const heights = new Map(); // of parts as they were last, by name
 let page = null; // the mark of the page itself, which tells what is near
 let told = ""; // what was told last
 let telling;
-let turn = 0; // when the last one has its turn
+const waiting = []; // what is to be said to Python
 
 function createView(parent) {
   const view = { parts: partsOf(parent), box: parent.closest('[class*="st-key-part-"]') };
@@ -84,10 +84,18 @@ function takeNear() {
   return near;
 }
 
+/** One after the other, each once what the last one said is sent. */
 function inTurn(say) {
-  const now = performance.now();
-  turn = Math.max(now, turn + APART);
-  setTimeout(say, turn - now);
+  waiting.push(say);
+  if (waiting.length === 1) sayNext();
+}
+
+function sayNext() {
+  setTimeout(() => {
+    waiting.shift();
+    if (waiting.length) sayNext();
+  }, APART);
+  waiting[0]();
 }
 
 function wait(view, room) {
