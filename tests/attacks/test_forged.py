@@ -24,7 +24,7 @@ from tests.attacks.forged import odd_runs, page_run, values, wrong_values
 pytestmark = pytest.mark.attack("forged messages")
 CHAPTERS = ("sinusoidal-encoding", "transformer", "vision-transformer")
 CASES = int(os.environ.get("ATTACK_CASES", "5"))  # `make attacks` tries more
-NAMED = list(wrong_values())[:: 1 if "ATTACK_CASES" in os.environ else 3]
+NAMED = list(wrong_values())[:: 1 if "ATTACK_CASES" in os.environ else 6]
 PATIENCE = 120.0
 
 
