@@ -177,6 +177,7 @@ TRUE_AT_ANY_SETTING = {
         "histogram": "the density of a product of two normal numbers",
         "spread": "half and nine in ten are the quantiles; the widths are numbers",
     },
+    "bahdanau": {"curves": "what a loss is"},
     "model-lab": {
         "t5": "how T5 makes its buckets",
         "waves": "two numbers; a pair that turns less than once tells no order apart",
