@@ -14,6 +14,7 @@ from ui.words import Words
 Number: TypeAlias = float | Callable[[], float]
 """A number, or what measures it once someone looks."""
 
+_UNKNOWN = "…".ljust(7, "\u2007")  # as wide as "1.2e-07": the row must not break elsewhere once it is measured
 _HOLDS = {"off-by": operator.le, "at-most": operator.le, "at-least": operator.ge}
 
 
@@ -47,13 +48,14 @@ class Claim:
         mark = ":green[:material/check:]" if holds else ":orange[:material/close:]"
         told = {"measured": f"{number:.2g}", "limit": f"{self.limit:.2g}"}
         verdict = f"{common('holds' if holds else 'fails')} {common(f'measured.{self.kind}', **told)}"
-        self._badge(f"{mark} {self.says} {common(f'badge.{self.kind}', **told)}", hint=verdict)
+        self._badge(f"{mark} {self.says} {common(f'badge.{self.kind}', **told)}", verdict)
 
     def say(self, common: Words) -> None:
         """The same before it is measured."""
-        told = {"measured": "…", "limit": f"{self.limit:.2g}"}
-        self._badge(f":gray[:material/more_horiz:] {self.says} {common(f'badge.{self.kind}', **told)}")
+        told = {"measured": _UNKNOWN, "limit": f"{self.limit:.2g}"}
+        hint = common(f"measured.{self.kind}", measured="…", limit=told["limit"])
+        self._badge(f":gray[:material/more_horiz:] {self.says} {common(f'badge.{self.kind}', **told)}", hint)
 
-    def _badge(self, text: str, hint: str | None = None) -> None:
+    def _badge(self, text: str, hint: str) -> None:
         with st.container(key=self.key, width="content"):
             st.markdown(text, help=hint)
