@@ -57,6 +57,7 @@ def test_back_goes_through_what_was_typed_and_stays_in_the_chapter(page: Page, a
     page.get_by_role("button", name="i'm home .").click()
     page.wait_for_url("**/bahdanau?b-text=I%27m+home*")
     for text in ("Go.", "I lost.", start):
+        expect(page.get_by_test_id("stApp")).to_have_attribute("data-test-script-state", "notRunning")
         page.go_back()
         expect(box).to_have_value(text)
     page.go_back()

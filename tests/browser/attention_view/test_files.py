@@ -38,7 +38,8 @@ from viz_core.view.words import view_words
 def test_numbers_are_saved(live: LiveView, cross: MapGroup) -> None:
     weights = weights_of(cross, 0, 0)
     table = list(csv.reader(io.StringIO(live.save("csv").decode())))
-    assert table[0] == ["Layer 1, head 1, weight: queries (French) down, keys (English) across", *KEYS]
+    names = ["'=1+1" if key == "=1+1" else key for key in KEYS]  # a spreadsheet would run it
+    assert table[0] == ["Layer 1, head 1, weight: queries (French) down, keys (English) across", *names]
     assert [row[0] for row in table[1:]] == list(QUERIES)
     np.testing.assert_array_equal(np.array([row[1:] for row in table[1:]], dtype=np.float32), weights)
 
