@@ -5,5 +5,7 @@ page discovery, and the first visitor of a fresh server who follows a link is to
 """
 
 from ui.contents import enter
+from ui.ending import may_stop
 
-enter().run()
+with may_stop():
+    enter().run()
