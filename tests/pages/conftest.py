@@ -19,13 +19,19 @@ from viz_core import pretrained
 ROOT = Path(__file__).resolve().parents[2]
 
 
+def forget_models() -> None:
+    """What the process and the pages keep of models that were there."""
+    forget()
+    st.cache_resource.clear()
+
+
 @pytest.fixture
 def no_checkpoints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """An empty folder where the shipped models should be; no cached model gets in its way."""
     monkeypatch.setattr(pretrained, "CHECKPOINTS", tmp_path)
-    forget()
+    forget_models()
     yield tmp_path
-    forget()
+    forget_models()
 
 
 @pytest.fixture
@@ -53,9 +59,9 @@ def vision_checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def small_vision_models(vision_checkpoints: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The two small models in place of those that ship."""
     monkeypatch.setattr(pretrained, "CHECKPOINTS", vision_checkpoints)
-    forget()
+    forget_models()
     yield
-    forget()
+    forget_models()
 
 
 @pytest.fixture(scope="session")
