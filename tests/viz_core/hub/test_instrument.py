@@ -2,13 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import copy
-import gc
-import sys
-import threading
-import weakref
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -16,71 +9,17 @@ import torch
 import transformers
 from torch import Tensor, nn
 
-from tests.viz_core.hub.test_parity import maps_of
-from tests.viz_core.hub.tiny_models import random_model
-from viz_core.hub import ATTENTION_IMPLEMENTATION, instrument, restore
-from viz_core.trace import Trace, intervene, knock_out, off, pattern, record, site_of
-
-FAMILIES = ["gpt2", "bert", "t5", "llama", "gemma2", "vit", "marian", "dinov2", "bart"]
-STACKS = {"gpt2": "decoder", "llama": "decoder", "gemma2": "decoder"}  # the others read, or have both stacks
-NO_DROPOUT = dict.fromkeys(
-    "resid_pdrop embd_pdrop attn_pdrop hidden_dropout_prob attention_probs_dropout_prob dropout dropout_rate "
-    "attention_dropout activation_dropout drop_path_rate".split(),
-    0.0,
+from tests.viz_core.hub.in_memory import (
+    FAMILIES,
+    assert_seen,
+    eager_twin,
+    implementations,
+    in_memory,
+    inputs_of,
+    output_of,
 )
-
-
-def in_memory(family: str, **options: Any) -> Any:
-    return random_model(family, **{**NO_DROPOUT, **options})
-
-
-def inputs_of(model: Any) -> dict[str, Tensor]:
-    """A batch with padding, or a batch of pictures."""
-    draw = torch.Generator().manual_seed(8)
-    if model.main_input_name == "pixel_values":
-        return {"pixel_values": torch.randn(2, 3, 16, 16, generator=draw)}
-    real = torch.arange(9) < torch.tensor([9, 5])[:, None]
-    inputs = {"input_ids": torch.randint(4, 390, (2, 9), generator=draw).where(real, 0), "attention_mask": real.long()}
-    if model.config.model_type == "bert":
-        inputs["input_ids"] %= 200
-    if model.config.is_encoder_decoder:
-        inputs["decoder_input_ids"] = torch.randint(4, 390, (2, 7), generator=draw)
-    return inputs
-
-
-def eager_twin(model: Any) -> Any:
-    """A copy of a model, weights and all, that gives whole maps."""
-    twin = copy.deepcopy(model)
-    twin.set_attn_implementation("eager")
-    return twin
-
-
-def output_of(result: Any) -> Tensor:
-    return result.logits if "logits" in result else result.last_hidden_state
-
-
-def assert_seen(model: Any, sites: tuple[str, ...], inputs: dict[str, Tensor]) -> None:
-    """Every map is what the same weights give eagerly, and so is the output."""
-    with record() as trace:
-        result = model(**inputs)
-    expected = eager_twin(model)(**inputs, output_attentions=True)
-    maps = maps_of(expected, STACKS.get(model.config.model_type, "encoder"))
-    assert set(trace.sites) == set(sites) == set(maps)
-    real = inputs["attention_mask"].bool() if "attention_mask" in inputs else None
-    for site, weights in maps.items():
-        assert weights.std() > 0.01, "maps that are all alike would prove nothing"
-        difference = (trace[site].weights() - weights.detach()).abs().amax(dim=(1, 3))
-        # Queries that are padding see what they like.
-        rows = real if real is not None and real.shape == difference.shape else torch.ones_like(difference).bool()
-        assert float(difference[rows].max()) < 1e-6, site
-    before, after = output_of(expected), output_of(result)
-    rows = real if real is not None and real.shape == after.shape[:2] else torch.ones(after.shape[:2]).bool()
-    torch.testing.assert_close(after[rows], before[rows], atol=1e-5, rtol=1e-5)
-
-
-def implementations(model: Any) -> list[str | None]:
-    configs = [module.config for module in model.modules() if hasattr(module, "config")]
-    return [config._attn_implementation for config in configs]
+from viz_core.hub import ATTENTION_IMPLEMENTATION, instrument, restore
+from viz_core.trace import record, site_of
 
 
 @pytest.mark.parametrize("training", [False, True])
@@ -294,171 +233,3 @@ def test_quantised_weights(family: str) -> None:
 def test_torchs_own_quantisation() -> None:
     model = torch.ao.quantization.quantize_dynamic(in_memory("bert"), {nn.Linear}, dtype=torch.qint8)
     assert_seen(model, instrument(model), inputs_of(model))
-
-
-def test_a_model_within_another() -> None:
-    """As adapters and wrappers for several devices hold it."""
-    inner = in_memory("gpt2")
-    model = nn.Sequential(nn.Identity(), nn.ModuleDict({"base": inner}))
-    sites = instrument(model)
-    assert sites == ("decoder.0.self", "decoder.1.self")
-    assert_seen(inner, sites, inputs_of(inner))
-    restore(model)
-    assert site_of(inner.transformer.h[0].attn) is None
-
-
-def test_instrumented_twice_and_restored_once() -> None:
-    model = in_memory("gpt2")
-    before = model.config._attn_implementation
-    assert instrument(model) == instrument(model) == ("decoder.0.self", "decoder.1.self")
-    restore(model)
-    assert model.config._attn_implementation == before
-    with pytest.raises(ValueError, match="restore: expected a model that was instrumented, got GPT2LMHeadModel"):
-        restore(model)
-
-
-def test_a_forgotten_model_is_not_kept_alive() -> None:
-    model = in_memory("gpt2")
-    instrument(model)
-    gone = weakref.ref(model)
-    del model
-    gc.collect()
-    assert gone() is None
-
-
-def sinking() -> Any:
-    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 1}
-    experts = {"head_dim": 8, "intermediate_size": 16, "num_local_experts": 2, "num_experts_per_tok": 1}
-    return transformers.GptOssForCausalLM(transformers.GptOssConfig(**sizes, **experts, vocab_size=50))
-
-
-def without_attention() -> Any:
-    sizes = {"embedding_size": 8, "hidden_sizes": [8, 8], "depths": [1, 1]}
-    return transformers.ResNetModel(transformers.ResNetConfig(**sizes))
-
-
-@pytest.mark.usefixtures("shapes_unchecked")
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: nn.Linear(2, 2), r"expected a model of transformers, got Linear; record\(torch_calls=True\) sees"),
-        (lambda: "gpt2", r"expected a model of transformers, got str; record\(torch_calls=True\) sees"),
-        (lambda: random_model("bloom"), "expected attention that can be set, got BloomForCausalLM"),
-        (sinking, r"got attention sinks in GptOssForCausalLM: model\.layers\.0\.self_attn"),
-        (without_attention, "expected a model with attention in layers, got ResNetModel"),
-    ],
-)
-def test_refused_and_left_as_it_was(make: Any, message: str) -> None:
-    model = make()
-    before = implementations(model) if isinstance(model, nn.Module) else []
-    with pytest.raises(ValueError, match=message):
-        instrument(model)
-    if isinstance(model, nn.Module):
-        assert implementations(model) == before
-        with pytest.raises(ValueError, match="restore: expected"):
-            restore(model)
-
-
-def test_an_error_leaves_nothing_behind() -> None:
-    model = in_memory("bert")
-    inputs = inputs_of(model)
-    plain = model(**inputs).last_hidden_state
-    sites = instrument(model)
-
-    def fail(*_: Any) -> None:
-        raise RuntimeError("of mine")
-
-    hook = model.encoder.layer[1].attention.register_forward_pre_hook(fail)
-    with pytest.raises(RuntimeError, match="of mine"), record() as broken:
-        model(**inputs)
-    hook.remove()
-    assert broken.sites == sites[:1]
-    with record() as trace:
-        assert torch.equal(model(**inputs).last_hidden_state, plain)
-    assert trace.sites == sites
-
-
-def test_threads_on_one_model() -> None:
-    """Each thread's recording is its own, also where its neighbour does not record."""
-    model = in_memory("llama")
-    instrument(model)
-    batches = [torch.randint(4, 390, (1, 4 + i)) for i in range(6)]
-
-    def run(i: int) -> tuple[Tensor, dict[str, Tensor]]:
-        listens = record() if i % 2 else contextlib.nullcontext(Trace())
-        with torch.no_grad(), listens as trace:
-            logits = model(batches[i % 6], use_cache=False).logits
-        return logits, {call.site: call.weights() for call in trace}
-
-    serial = [run(i) for i in range(6)]
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)
-    try:
-        with ThreadPoolExecutor(6) as threads:
-            parallel = list(threads.map(run, range(60)))
-    finally:
-        sys.setswitchinterval(interval)
-    for i, (logits, maps) in enumerate(parallel):
-        expected, expected_maps = serial[i % 6]
-        assert torch.equal(logits, expected)
-        assert list(maps) == list(expected_maps) == (["decoder.0.self", "decoder.1.self"] if i % 2 else [])
-        assert all(torch.equal(maps[site], expected_maps[site]) for site in maps)
-
-
-def test_a_thread_that_does_not_record_is_not_recorded() -> None:
-    model = in_memory("gpt2")
-    instrument(model)
-    with record() as trace:
-        thread = threading.Thread(target=lambda: model(torch.tensor([[5, 6]])))
-        thread.start()
-        thread.join()
-    assert trace.sites == ()
-
-
-def projection_of(model: Any, site: str) -> Any:
-    """The output projection of the layer at a site."""
-    layer = next(module for module in model.modules() if site_of(module) == site)
-    names = ("o_proj", "out_proj", "c_proj", "o", "dense")
-    inner = [module for name, module in layer.named_modules() if name.rsplit(".", 1)[-1] in names]
-    outer = [m for name, m in model.named_modules() if name.endswith(("attention.output.dense", "attention.o_proj"))]
-    return inner[0] if inner else outer[int(site.split(".")[1])]
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_a_head_that_is_off_is_its_columns_of_the_output_projection_at_zero(family: str) -> None:
-    model = in_memory(family)
-    sites, inputs = instrument(model), inputs_of(model)
-    site = next((each for each in sites if each.endswith("1.cross")), sites[1])
-    before = output_of(model(**inputs))
-    with intervene({site: off(2)}):
-        found = output_of(model(**inputs))
-    with torch.no_grad():
-        weight = projection_of(model, site).weight
-        columns = weight.T if type(projection_of(model, site)).__name__ == "Conv1D" else weight
-        width = columns.shape[1] // 4
-        columns[:, 2 * width : 3 * width] = 0
-    torch.testing.assert_close(found, output_of(model(**inputs)), atol=1e-6, rtol=0)
-    assert float((found - before).detach().abs().max()) > 1e-3
-
-
-@pytest.mark.parametrize("family", ["gpt2", "llama", "marian", "t5"])
-def test_places_are_counted_through_generation_with_a_cache(family: str) -> None:
-    model = in_memory(family)
-    sites = instrument(model)
-    last = sites[-1].rsplit(".", 1)[0]
-    edits = {f"{last}.self": knock_out(None, query=(4, 7), key=(1, 2))}
-    if f"{last}.cross" in sites:
-        edits[f"{last}.cross"] = [pattern(1, "diagonal"), knock_out(None, query=3, key=0)]
-    ids = torch.tensor([[7, 8, 9, 10, 11, 12]])
-    options = {"do_sample": False, "max_new_tokens": 6, "min_new_tokens": 6}
-
-    @torch.no_grad()
-    def logits(use_cache: bool) -> Tensor:
-        found = model.generate(ids, **options, use_cache=use_cache, output_logits=True, return_dict_in_generate=True)
-        return torch.stack(found.logits, dim=1)
-
-    plain = logits(use_cache=True)
-    with intervene(edits):
-        cached, whole = logits(use_cache=True), logits(use_cache=False)
-    torch.testing.assert_close(cached, whole, atol=1e-4, rtol=0)
-    assert float((cached - plain).abs().max()) > 1e-3, "an edit that changes nothing would prove nothing"

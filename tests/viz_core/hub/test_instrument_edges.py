@@ -1,0 +1,145 @@
+"""Models within models, models that are refused, errors and threads: `instrument` leaves nothing behind."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import sys
+import threading
+import weakref
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+import torch
+import transformers
+from torch import Tensor, nn
+
+from tests.viz_core.hub.in_memory import (
+    assert_seen,
+    implementations,
+    in_memory,
+    inputs_of,
+)
+from tests.viz_core.hub.tiny_models import random_model
+from viz_core.hub import instrument, restore
+from viz_core.trace import Trace, record, site_of
+
+
+def test_a_model_within_another() -> None:
+    """As adapters and wrappers for several devices hold it."""
+    inner = in_memory("gpt2")
+    model = nn.Sequential(nn.Identity(), nn.ModuleDict({"base": inner}))
+    sites = instrument(model)
+    assert sites == ("decoder.0.self", "decoder.1.self")
+    assert_seen(inner, sites, inputs_of(inner))
+    restore(model)
+    assert site_of(inner.transformer.h[0].attn) is None
+
+
+def test_instrumented_twice_and_restored_once() -> None:
+    model = in_memory("gpt2")
+    before = model.config._attn_implementation
+    assert instrument(model) == instrument(model) == ("decoder.0.self", "decoder.1.self")
+    restore(model)
+    assert model.config._attn_implementation == before
+    with pytest.raises(ValueError, match="restore: expected a model that was instrumented, got GPT2LMHeadModel"):
+        restore(model)
+
+
+def test_a_forgotten_model_is_not_kept_alive() -> None:
+    model = in_memory("gpt2")
+    instrument(model)
+    gone = weakref.ref(model)
+    del model
+    gc.collect()
+    assert gone() is None
+
+
+def sinking() -> Any:
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 1}
+    experts = {"head_dim": 8, "intermediate_size": 16, "num_local_experts": 2, "num_experts_per_tok": 1}
+    return transformers.GptOssForCausalLM(transformers.GptOssConfig(**sizes, **experts, vocab_size=50))
+
+
+def without_attention() -> Any:
+    sizes = {"embedding_size": 8, "hidden_sizes": [8, 8], "depths": [1, 1]}
+    return transformers.ResNetModel(transformers.ResNetConfig(**sizes))
+
+
+@pytest.mark.usefixtures("shapes_unchecked")
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: nn.Linear(2, 2), r"expected a model of transformers, got Linear; record\(torch_calls=True\) sees"),
+        (lambda: "gpt2", r"expected a model of transformers, got str; record\(torch_calls=True\) sees"),
+        (lambda: random_model("bloom"), "expected attention that can be set, got BloomForCausalLM"),
+        (sinking, r"got attention sinks in GptOssForCausalLM: model\.layers\.0\.self_attn"),
+        (without_attention, "expected a model with attention in layers, got ResNetModel"),
+    ],
+)
+def test_refused_and_left_as_it_was(make: Any, message: str) -> None:
+    model = make()
+    before = implementations(model) if isinstance(model, nn.Module) else []
+    with pytest.raises(ValueError, match=message):
+        instrument(model)
+    if isinstance(model, nn.Module):
+        assert implementations(model) == before
+        with pytest.raises(ValueError, match="restore: expected"):
+            restore(model)
+
+
+def test_an_error_leaves_nothing_behind() -> None:
+    model = in_memory("bert")
+    inputs = inputs_of(model)
+    plain = model(**inputs).last_hidden_state
+    sites = instrument(model)
+
+    def fail(*_: Any) -> None:
+        raise RuntimeError("of mine")
+
+    hook = model.encoder.layer[1].attention.register_forward_pre_hook(fail)
+    with pytest.raises(RuntimeError, match="of mine"), record() as broken:
+        model(**inputs)
+    hook.remove()
+    assert broken.sites == sites[:1]
+    with record() as trace:
+        assert torch.equal(model(**inputs).last_hidden_state, plain)
+    assert trace.sites == sites
+
+
+def test_threads_on_one_model() -> None:
+    """Each thread's recording is its own, also where its neighbour does not record."""
+    model = in_memory("llama")
+    instrument(model)
+    batches = [torch.randint(4, 390, (1, 4 + i)) for i in range(6)]
+
+    def run(i: int) -> tuple[Tensor, dict[str, Tensor]]:
+        listens = record() if i % 2 else contextlib.nullcontext(Trace())
+        with torch.no_grad(), listens as trace:
+            logits = model(batches[i % 6], use_cache=False).logits
+        return logits, {call.site: call.weights() for call in trace}
+
+    serial = [run(i) for i in range(6)]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        with ThreadPoolExecutor(6) as threads:
+            parallel = list(threads.map(run, range(60)))
+    finally:
+        sys.setswitchinterval(interval)
+    for i, (logits, maps) in enumerate(parallel):
+        expected, expected_maps = serial[i % 6]
+        assert torch.equal(logits, expected)
+        assert list(maps) == list(expected_maps) == (["decoder.0.self", "decoder.1.self"] if i % 2 else [])
+        assert all(torch.equal(maps[site], expected_maps[site]) for site in maps)
+
+
+def test_a_thread_that_does_not_record_is_not_recorded() -> None:
+    model = in_memory("gpt2")
+    instrument(model)
+    with record() as trace:
+        thread = threading.Thread(target=lambda: model(torch.tensor([[5, 6]])))
+        thread.start()
+        thread.join()
+    assert trace.sites == ()
