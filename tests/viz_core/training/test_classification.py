@@ -12,65 +12,19 @@ import torch
 from PIL import Image
 from safetensors.torch import load as load_tensors
 
+from tests.viz_core.training.bars import NAME, RECIPE, SMALL, bars
 from viz_core.maps.over_patches import token_attention
 from viz_core.maps.relevance import gradient_relevance
 from viz_core.maps.rollout import attention_rollout
-from viz_core.models import ViT
-from viz_core.pretrained import CheckpointError, build_classification_model, load, load_classifier, load_translator
+from viz_core.pretrained import CheckpointError, load, load_classifier, load_translator
 from viz_core.pretrained.calibration import calibration_bins
 from viz_core.trace import record
 from viz_core.training import classification as loop
 from viz_core.training.__main__ import main
-from viz_core.training.augmentation import Views
-from viz_core.training.classification import Recipe, accuracy, hold_out, predict, train_classifier
-from viz_core.training.classifiers import DESIGNS, measure
-from viz_core.training.loop import State
-from viz_core.training.picture_sets import FASHION_MNIST, Pictures, PictureSplit
+from viz_core.training.classifiers import DESIGNS
+from viz_core.training.picture_sets import FASHION_MNIST, PictureSplit
 
-CPU = torch.device("cpu")
-NAME = "vit-fashion-mnist"
-SMALL = {
-    "architecture": "vit",
-    "img_size": 8,
-    "patch_size": 2,
-    "num_hiddens": 24,
-    "mlp_num_hiddens": 32,
-    "num_heads": 2,
-    "num_blks": 2,
-    "emb_dropout": 0.0,
-    "blk_dropout": 0.0,
-    "num_classes": 10,
-    "num_channels": 1,
-}
-RECIPE = Recipe(
-    epochs=8,
-    batch_size=40,
-    sides=((0.0, 6), (0.5, 8)),
-    views=Views(shift=0.05, zoom=0.05, turn=3, mirror=False, cover=0.1),
-    adam_lr=1e-2,
-    label_smoothing=0.02,
-    average=0.9,
-    held_out=60,
-    mixed=0.1,
-)
-
-
-def bars(count: int, seed: int) -> Pictures:
-    """A bright bar on black: lying for labels 0 to 4, standing for 5 to 9, in one of five places."""
-    generator = torch.Generator().manual_seed(seed)
-    labels = torch.randint(10, (count,), generator=generator)
-    pixels = torch.randint(0, 40, (count, 1, 8, 8), generator=generator, dtype=torch.uint8)
-    for i, label in enumerate(labels.tolist()):
-        place = 1 + label % 5
-        bar = (slice(place, place + 2), slice(0, 8))
-        pixels[(i, 0, *(bar if label < 5 else bar[::-1]))] += 180
-    return Pictures(pixels, labels)
-
-
-@pytest.fixture(autouse=True)
-def on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ATLAS_DEVICE", "cpu")
-    monkeypatch.setattr(loop, "keep_freed_memory", lambda: None)
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 
 class Shipped(NamedTuple):
@@ -231,140 +185,3 @@ def test_a_broken_checkpoint_says_so(shipped: Shipped, tmp_path: Path, change: d
 
 
 # The loop
-
-
-def train(out: Path, recipe: Recipe, resume: bool = False) -> tuple[ViT, State]:
-    pictures = bars(160, 2)
-    preparation = measure(pictures, "garment")
-    return train_classifier(
-        lambda: build_classification_model(SMALL), pictures, preparation, out, recipe, CPU, resume=resume
-    )
-
-
-def test_a_resumed_run_ends_where_an_unbroken_one_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    recipe = replace(RECIPE, epochs=3, batch_size=25, save_minutes=0.0)
-    whole, state = train(tmp_path / "whole", recipe)
-
-    class KilledError(Exception):
-        pass
-
-    steps = iter(range(100))
-
-    def killed(*arguments: object) -> torch.Tensor:
-        if next(steps) == 5:  # within the second epoch of four batches
-            raise KilledError
-        return real(*arguments)  # type: ignore[arg-type]
-
-    real = loop.logits
-    monkeypatch.setattr(loop, "logits", killed)
-    with pytest.raises(KilledError):
-        train(tmp_path / "broken", recipe)
-    monkeypatch.setattr(loop, "logits", real)
-    again, resumed = train(tmp_path / "broken", recipe, resume=True)
-    # The loss of the broken epoch is the mean of the batches that were left.
-    kept = ("epoch", "validation_loss", "validation_accuracy")
-    assert [[p[k] for k in kept] for p in resumed.curve] == [[p[k] for k in kept] for p in state.curve]
-    for name, parameter in whole.named_parameters():
-        assert torch.equal(again.get_parameter(name), parameter), name
-
-
-def test_minutes_end_it_early_with_a_whole_curve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A clock that a step moves on by a second: of 1,000 epochs of four steps, a tenth of a minute is six steps."""
-    now = [0.0]
-    monkeypatch.setattr("viz_core.training.progress.time.monotonic", lambda: now[0])
-
-    def tick(*arguments: object) -> torch.Tensor:
-        now[0] += 1
-        return real(*arguments)  # type: ignore[arg-type]
-
-    real = loop.logits
-    monkeypatch.setattr(loop, "logits", tick)
-    pictures = bars(160, 2)
-    _, state = train_classifier(
-        lambda: build_classification_model(SMALL),
-        pictures,
-        measure(pictures, "garment"),
-        tmp_path,
-        replace(RECIPE, epochs=1000, batch_size=25),
-        CPU,
-        minutes=0.1,
-    )
-    assert [point["epoch"] for point in state.curve] == [1.0, 1.5]
-    assert state.elapsed == 6
-    assert json.loads(json.dumps(state.curve, allow_nan=False))
-
-
-def test_the_weights_are_an_average_that_lags_behind(tmp_path: Path) -> None:
-    model, _ = train(tmp_path, replace(RECIPE, epochs=1))
-    last = torch.load(tmp_path / "last.pt", weights_only=True)["model"]
-    assert any(not torch.equal(last[name], p) for name, p in model.named_parameters())
-    assert not model.training
-
-
-def test_resolution_grows_with_progress() -> None:
-    assert [RECIPE.side(p) for p in (0.0, 0.49, 0.5, 1.0)] == [6, 6, 8, 8]
-
-
-def test_what_is_held_out_is_not_trained_on() -> None:
-    n = 100
-    pictures = Pictures(torch.arange(n, dtype=torch.uint8).reshape(n, 1, 1, 1), torch.arange(n))
-    train_part, held_out = hold_out(pictures, replace(RECIPE, held_out=30))
-    assert len(held_out.labels) == 30
-    assert sorted([*train_part.labels.tolist(), *held_out.labels.tolist()]) == list(range(n))
-    assert torch.equal(train_part.pixels.flatten().long(), train_part.labels)
-    again = hold_out(pictures, replace(RECIPE, held_out=30, epochs=99))[1]
-    assert torch.equal(again.labels, held_out.labels)
-    with pytest.raises(ValueError, match="expected more than 100 pictures to train on and to hold out, got 100"):
-        hold_out(pictures, replace(RECIPE, held_out=100))
-
-
-def test_accuracy_by_hand() -> None:
-    log_p = torch.tensor([[0.7, 0.3], [0.2, 0.8], [0.6, 0.4], [0.9, 0.1]]).log()
-    assert accuracy(log_p, torch.tensor([0, 1, 1, 0])) == 75
-
-
-def test_predictions_do_not_depend_on_the_batch() -> None:
-    model, pictures = build_classification_model(SMALL), bars(7, 3)
-    preparation = measure(pictures, "garment")
-    torch.testing.assert_close(
-        predict(model, pictures, preparation, rows=2), predict(model, pictures, preparation), atol=1e-5, rtol=0
-    )
-
-
-# The designs
-
-
-@pytest.mark.parametrize("name", DESIGNS)
-def test_each_design_is_small_and_worth_looking_at(name: str) -> None:
-    design = DESIGNS[name]
-    with torch.device("meta"):
-        model = build_classification_model(design.architecture)
-    count = sum(p.numel() for p in model.parameters())
-    assert 1.2e6 < count < 2.7e6
-    assert 2 * count < 8 * 2**20
-    assert model.patch_embedding.num_patches >= 49
-    assert len(model.blocks) == 6
-    assert model.head[1].out_features == len(design.data.labels) == 10
-    for recipe in (design.recipe, design.cpu_recipe):
-        assert recipe.sides[0][0] == 0
-        assert recipe.sides[-1][1] == design.architecture["img_size"]  # ends at the size it is tested at
-        assert all(side % design.architecture["patch_size"] == 0 for _, side in recipe.sides)
-
-
-@pytest.mark.parametrize("name", DESIGNS)
-def test_no_data_and_no_network(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def no_network(*_: object, **__: object) -> None:
-        raise OSError("no network here")
-
-    monkeypatch.setattr("urllib.request.urlopen", no_network)
-    assert main([name, "--data", str(tmp_path / "none"), "--out", str(tmp_path / "out")]) == 1
-    assert capsys.readouterr().err == f"cannot train {name}: no network here\n"
-    assert not (tmp_path / "out").exists()
-
-
-def test_mean_and_deviation_are_of_the_training_pixels() -> None:
-    pixels = torch.tensor([0, 255, 255, 0], dtype=torch.uint8).reshape(1, 1, 2, 2)
-    found = measure(Pictures(pixels, torch.tensor([0])), "garment")
-    assert (found.mean, found.std, found.size) == ((0.5,), (0.5774,), (2, 2))
