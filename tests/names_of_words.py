@@ -26,8 +26,9 @@ SECTIONS = {
     "finding": ["finding.{}", "finding.{}-not"],
     "exercise": ["exercise.{}"],
     "look_for": ["look.{}"],
+    "book_says": ["book.{}"],
 }
-MAY_BE = {"figure": "look.{}", "heatmap": "look.{}"}  # shown where there is one
+MAY_BE = {"figure": "look.{}", "heatmap": "look.{}", "book_says": "erratum.{}"}  # shown where there is one
 CONTROLS = {"slider", "stops", "number", "choice", "select", "several", "toggle", "area", "text"}
 
 

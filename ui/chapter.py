@@ -19,6 +19,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from ui import downloads
 from ui.attention_view import MapGroup, ViewState, attention_view
+from ui.book import Ours, draw_card, find_printed
 from ui.chart import Point, draw_chart
 from ui.claims import Claim, Number
 from ui.component import component
@@ -208,6 +209,20 @@ class Chapter(Frame):
     def claim_at_least(self, name: str, measured: Number, least: float, **values: object) -> None:
         """A badge for what must differ: it holds where the number measured is at least this large."""
         self._claim(name, "at-least", measured, least, values)
+
+    def book_says(self, name: str, ours: Ours | Callable[[], Ours] = None, **values: object) -> None:
+        """A card: what a source printed, what comes out here, the erratum: `book.NAME`, `erratum.NAME` and the list.
+
+        What makes ours is called once the card comes near the window.
+
+        Raises:
+            KeyError: if the list (assets/book/printed.json) has no such row of this chapter.
+        """
+        row = find_printed(self.name, name)
+        if callable(ours):
+            self.near(f"book-{name}", lambda: draw_card(row, ours(), self.words, self.common, **values), room=96)
+        else:
+            draw_card(row, ours, self.words, self.common, **values)
 
     def _claim(self, name: str, kind: str, measured: Number, limit: float, values: dict[str, object]) -> None:
         says = self.words(f"claim.{name}", **values)

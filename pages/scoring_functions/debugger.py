@@ -12,6 +12,7 @@ from pages.scoring_functions.softmax import Masked, row_names
 from ui.chapter import Chapter
 from ui.controls import escape
 from viz_core.lessons.scoring_functions.mask_recipes import RECIPES, MaskRun, run_all
+from viz_core.lessons.scoring_functions.the_book import book_weights
 
 SCALES = {f"times-{factor}": factor for factor in (1, 10, 1_000, 100_000, 10_000_000)}
 
@@ -45,6 +46,7 @@ def debugger(chapter: Chapter, masked: Masked | None) -> dict[str, list[MaskRun]
                 for line in said:
                     st.markdown(line)
     chapter.look_for("masks")
+    chapter.book_says("masked-softmax", lambda: book_weights().tolist())
     return runs
 
 

@@ -88,6 +88,13 @@ def one_line(app: AppTest) -> str:
     return " ".join(texts(app).replace("−", "-").split())
 
 
+def printed(app: AppTest) -> list[tuple[str, str]]:
+    """The cards of what sources print: what each says is there, and whether ours agrees, differs or is another run."""
+    marks = {"check": "agrees", "difference": "differs", "casino": "run"}
+    said = (re.search(r"^printed `(.*)`  \n.*:material/(\w+):", markdown.value) for markdown in app.markdown)
+    return [(found[1], marks[found[2]]) for found in said if found]
+
+
 def number(app: AppTest, before: str) -> float:
     """The number that stands after these words."""
     found = re.search(re.escape(before) + r" ?(-?[\d.,]*\d(?:e[+-]?\d+)?)", one_line(app))
