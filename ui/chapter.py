@@ -22,7 +22,6 @@ from ui.attention_view import MapGroup, ViewState, attention_view
 from ui.book import Ours, draw_card, find_printed
 from ui.chart import Point, draw_chart
 from ui.claims import Claim, Number
-from ui.component import component
 from ui.controls import Controls, plain
 from ui.frame import Frame
 from ui.heatmap import draw_heatmap
@@ -31,7 +30,6 @@ from ui.words import Words, current_language
 from viz_core.figures.heatmap import Heatmap, encode_heatmap
 from viz_core.view.runnable import Recipe
 
-_keep_history = component("history")  # the Back button goes through what was typed
 Thing = TypeVar("Thing")
 _MOMENT = 0.1  # seconds
 
@@ -41,8 +39,7 @@ class Chapter(Frame):
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
-        with st.container(key="history"):
-            _keep_history(key="history-mount")
+        with self.unseen:
             watch_page()
         self.controls = Controls(self.words, self.say_unlinked)
         self._keys: Counter[str] = Counter()

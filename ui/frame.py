@@ -10,6 +10,7 @@ from itertools import count
 
 import streamlit as st
 
+from ui.component import component
 from ui.controls import escape
 from ui.garbage import spare_modules
 from ui.words import Words, load_words
@@ -17,6 +18,7 @@ from viz_core.runtime.assets import ASSETS
 
 _PARTS = ASSETS / "components"
 _LOOK = 0.5  # seconds
+_keep_history = component("history")  # the Back button goes through what was typed
 
 
 class Frame:
@@ -28,6 +30,9 @@ class Frame:
         self.words: Words = load_words(name)
         self.common: Words = load_words("common")
         st.html(_PARTS / "house.css")
+        self.unseen = st.container(key="unseen")  # for scripts that show nothing
+        with self.unseen:
+            _keep_history(key="history-mount")
         self._sidebar()
         st.title(self.words.title, anchor=False)
 

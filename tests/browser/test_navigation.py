@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import quote_plus
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from ui.contents import all_chapters
 from ui.words import load_words
@@ -45,8 +45,12 @@ def test_sidebar_and_title_agree() -> None:
     assert [name for name in EXISTING if load_words(name).menu != load_words(name).title] == []
 
 
+_LISTENS = "history[Symbol.for('atlas.history')]"
+
+
 def test_back_goes_through_what_was_typed_and_stays_in_the_chapter(page: Page, app_url: str) -> None:
     page.goto(app_url)
+    page.wait_for_function(_LISTENS)
     page.get_by_test_id("stSidebarNav").get_by_role("link", name="Bahdanau attention").click()
     box = page.get_by_label("An English sentence")
     start = box.input_value()
@@ -62,3 +66,23 @@ def test_back_goes_through_what_was_typed_and_stays_in_the_chapter(page: Page, a
         expect(box).to_have_value(text)
     page.go_back()
     expect(page).to_have_title("Attention Atlas")
+
+
+def test_back_returns_through_a_text_typed_before_the_script_that_listens_has_come(page: Page, app_url: str) -> None:
+    held: list[Route] = []
+    page.route("**/atlas/history-*", lambda route: held.append(route))
+    with page.expect_request("**/atlas/history-*"):
+        page.goto(f"{app_url}/bahdanau?b-search=beam+4")
+    box = page.get_by_label("An English sentence")
+    start = box.input_value()
+    box.fill("Go.")
+    box.press("Enter")
+    page.wait_for_url("**/bahdanau?b-search=beam+4&b-text=Go.")
+    held[0].continue_()
+    page.wait_for_function(_LISTENS)
+    expect(page.get_by_test_id("stApp")).to_have_attribute("data-test-script-state", "notRunning")
+    page.go_back()
+    expect(box).to_have_value(start)
+    expect(page.get_by_role("radio", name="beam 4")).to_be_checked()
+    page.go_forward()
+    expect(box).to_have_value("Go.")

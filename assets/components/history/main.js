@@ -15,6 +15,13 @@ function changesText(before, after) {
   return [...names].some((name) => before.searchParams.get(name) !== after.searchParams.get(name) && isTyped(name));
 }
 
+/** The address of this chapter before anything was typed: the one the browser opened, or its own, led to from another. */
+function opened() {
+  const { href, pathname } = window.location;
+  const first = new URL(performance.getEntriesByType("navigation")[0].name);
+  return first.pathname === pathname ? first : new URL(pathname, href);
+}
+
 export default function () {
   if (history[DONE]) return;
   history[DONE] = true;
@@ -24,4 +31,10 @@ export default function () {
     if (changesText(new URL(href), new URL(url ?? href, href))) history.pushState(state, unused, url);
     else replace(state, unused, url);
   };
+  const { href } = window.location;
+  if (changesText(opened(), new URL(href))) {
+    // Typed before this script was there: the first entry comes back, and the text has its own.
+    replace(history.state, "", opened());
+    history.pushState(history.state, "", href);
+  }
 }
