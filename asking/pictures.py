@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from asking.model_spec import ModelSpec
-from asking.request import Picture, Request
+from asking.request import Picture, Request, without
 from viz_core.pretrained import Classification
 from viz_core.pretrained.picture_model import PictureModel
+from viz_core.trace import HeadsOff, intervene, switched_off
 from viz_core.view.map_group import MapGroup
 from viz_core.view.picture import picture_groups
 from viz_core.view.runnable import Recipe
@@ -16,17 +17,20 @@ from viz_core.view.runnable import Recipe
 
 @dataclass(frozen=True)
 class PictureRequest(Request[PictureModel, Classification]):
-    """What a vision model is shown."""
+    """What a vision model is shown, and the heads that are switched off."""
 
     model: ModelSpec[PictureModel]
     picture: Picture
+    off: HeadsOff = ()
 
     @property
     def without_payload(self) -> PictureRequest:
-        return PictureRequest(self.model, self.picture.without_payload)
+        return replace(self, picture=self.picture.without_payload)
 
     def run(self, model: PictureModel) -> Classification:
-        return model.look(model.prepare(self.picture.open()))
+        prepared = model.prepare(self.picture.open())
+        with intervene(switched_off(self.off)):
+            return model.look(prepared)
 
     def groups(self, run: Classification, labels: Mapping[str, str]) -> tuple[MapGroup, ...]:
         return picture_groups(run, labels)
@@ -34,4 +38,5 @@ class PictureRequest(Request[PictureModel, Classification]):
     def recipe(self) -> Recipe:
         """How a notebook looks at it."""
         picture = self.picture.recipe()
-        return self.model.recipe().then(f"{picture.code}\nrun = model.look(model.prepare(image))", picture.needs)
+        call = without(self.off, "run = model.look(model.prepare(image))")
+        return self.model.recipe().then(f"{picture.code}\n{call}", picture.needs)

@@ -13,6 +13,7 @@ from PIL import Image
 
 from asking.model_spec import ModelSpec
 from viz_core.images.opening import as_rgb
+from viz_core.trace import HeadsOff
 from viz_core.view.map_group import MapGroup
 from viz_core.view.runnable import Recipe
 
@@ -108,3 +109,12 @@ class Request(ABC, Generic[Model, Run]):
 def run_key(request: Request[Any, Any]) -> tuple[str, Request[Any, Any]]:
     """Under which the run of a request is kept."""
     return ("run", request.without_payload)
+
+
+def without(off: HeadsOff, call: str) -> str:
+    """A line of a notebook, with these heads off."""
+    if not off:
+        return call
+    sites = {site: [str(head) for other, head in off if other == site] for site, _ in off}
+    edits = ", ".join(f"{site!r}: off({', '.join(heads)})" for site, heads in sites.items())
+    return f"from viz_core.trace import intervene, off\n\nwith intervene({{{edits}}}):\n    {call}"

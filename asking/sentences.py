@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Self
 
 from asking.model_spec import ModelSpec
-from asking.request import Request
+from asking.request import Request, without
 from viz_core.pretrained import TextError, Translation, Translator
-from viz_core.trace import intervene, switched_off
+from viz_core.trace import HeadsOff, intervene, switched_off
 from viz_core.view.map_group import MapGroup
 from viz_core.view.runnable import Recipe
 from viz_core.view.translation import translation_groups
@@ -22,7 +22,7 @@ class SentenceRequest(Request[Translator, Translation]):
     model: ModelSpec[Translator]
     text: str
     beam: int = 1
-    off: tuple[tuple[str, int], ...] = ()
+    off: HeadsOff = ()
     in_batches = True
 
     def run(self, model: Translator) -> Translation:
@@ -55,11 +55,6 @@ class SentenceRequest(Request[Translator, Translation]):
     def recipe(self) -> Recipe:
         """How a notebook translates it."""
         beam = "" if self.beam == 1 else f", beam={self.beam}"
-        call = f"run = model.translate({self.text!r}{beam})"
-        if self.off:
-            edits = ", ".join(
-                f"{site!r}: off({', '.join(str(head) for other, head in self.off if other == site)})"
-                for site in dict.fromkeys(site for site, _ in self.off)
-            )
-            call = f"from viz_core.trace import intervene, off\n\nwith intervene({{{edits}}}):\n    {call}"
-        return self.model.recipe().then(f"{call}\nprint(run.text)")
+        return self.model.recipe().then(
+            f"{without(self.off, f'run = model.translate({self.text!r}{beam})')}\nprint(run.text)"
+        )

@@ -19,9 +19,8 @@ from hosting.settings import settings
 from ui.compute import compute_once, computed, in_a_slot, results
 from ui.words import load_words
 from viz_core.pretrained import Translation, Translator
+from viz_core.trace import HeadsOff
 from viz_core.view.map_group import MapGroup
-
-HeadsOff = tuple[tuple[str, int], ...]  # of each head its site and its number
 
 
 @once

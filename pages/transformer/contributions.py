@@ -9,22 +9,20 @@ import plotly.graph_objects as go
 import streamlit as st
 from jaxtyping import Float
 
-from pages.transformer.heads_off import as_sites, name_of
 from ui.chapter import Chapter
 from ui.models import ask, sentence
 from ui.translation import Request
 from viz_core.figures.style import WEIGHTS_SCALE, escape_labels, lay_out
 from viz_core.lessons.transformer.contributions import contributions_of
 from viz_core.pretrained import Translation
-from viz_core.view.state import ViewState
+from viz_core.view.head_names import head_name
 
 _ROUNDING = 1e-5
 
 
-def contributions(chapter: Chapter, name: str, request: Request, result: Translation, view: ViewState) -> None:
+def contributions(chapter: Chapter, name: str, request: Request, result: Translation, site: str, head: int) -> None:
     """The open head's weights and what they carry, and what the mark at the sentence's edge gets of both."""
-    labels, here = chapter.words.group("figure"), name_of(view)
-    ((site, head),) = as_sites([here])
+    labels, here = chapter.words.group("figure"), head_name(site, head)
     found = ask(sentence(name, request.text, request.beam), contributions_of, site, head)
     rows = result.source_tokens if site.startswith("encoder") else result.target_tokens
     columns = result.decoder_tokens if site.startswith("decoder") and site.endswith("self") else result.source_tokens

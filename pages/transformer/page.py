@@ -7,15 +7,16 @@ import streamlit as st
 from pages.transformer.aligners import which_head_aligns
 from pages.transformer.contributions import contributions
 from pages.transformer.encoder import inside_the_encoder
-from pages.transformer.heads_off import ask_heads_off, maps_without, show_without, switches
+from pages.transformer.heads_off import maps_without, show_without
 from pages.transformer.lens import lens
 from pages.transformer.mask import causal_mask
 from pages.transformer.training import parameters, training
-from pages.transformer.worth import worth
 from ui.chapter import Chapter
+from ui.heads_off import ask_heads_off, open_head, switches
 from ui.models import ask, row_error, sentence, translation_maps, translator
 from ui.translation import ask_second, ask_sentence, show_result, translate
 from ui.words import current_language
+from ui.worth import worth
 from viz_core.attention import DotProductAttention, MultiHeadAttention
 from viz_core.lessons.transformer.residuals import translation_residuals
 from viz_core.models import (
@@ -26,7 +27,9 @@ from viz_core.models import (
     TransformerEncoder,
     TransformerEncoderBlock,
 )
+from viz_core.pretrained.head_importance import head_importance
 from viz_core.trace import attend, attention_weights
+from viz_core.view.head_names import HeadNames
 from viz_core.view.translation import aligning_head, open_map, open_tokens
 
 MODEL = "transformer-en-fr"
@@ -42,16 +45,18 @@ if result is None:
 show_result(request, result)
 
 model = translator(MODEL)
-off = ask_heads_off(chapter, model)
+heads = HeadNames.of(result.trace)
+off = ask_heads_off(chapter, heads)
+without = heads.read(off)
 if off:
-    show_without(chapter, MODEL, request, result, off)
+    show_without(chapter, MODEL, request, result, off, without)
 second, inputs = ask_second(chapter, MODEL, request)
 if off and not second:
-    second, inputs = maps_without(MODEL, request, off)
+    second, inputs = maps_without(MODEL, request, off, without)
 groups = translation_maps(MODEL, request.text, request.beam, current_language())
 recipe = sentence(MODEL, request.text, request.beam).recipe
 view = chapter.attention_view(groups, aligning_head(groups), second=second, inputs=inputs, recipe=recipe)
-switches(chapter, model, view, off)
+switches(chapter, heads, groups, view, off)
 which_head_aligns(chapter, model)
 
 residuals = cache(lambda: ask(sentence(MODEL, request.text, request.beam), translation_residuals))
@@ -63,8 +68,8 @@ with chapter.claims():
 
 chapter.tabs(
     inside=lambda: inside_the_encoder(chapter, MODEL, request, result),
-    worth=lambda: worth(chapter, MODEL, off),
-    contributions=lambda: contributions(chapter, MODEL, request, result, view),
+    worth=lambda: worth(chapter, MODEL, head_importance(MODEL), heads, off),
+    contributions=lambda: contributions(chapter, MODEL, request, result, *open_head(groups, view)),
     lens=lambda: lens(chapter, MODEL, request, result),
     mask=lambda: causal_mask(chapter, result, view),
     training=lambda: training(chapter, model),
@@ -72,6 +77,7 @@ chapter.tabs(
 )
 
 chapter.exercise("swap")
+chapter.exercise("aligner")
 chapter.code(
     TransformerEncoder,
     TransformerEncoderBlock,

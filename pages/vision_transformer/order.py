@@ -80,8 +80,8 @@ def _answers(chapter: Chapter, asked: Asked, seed: int) -> None:
     rows = {
         names["with"]: test.positions,
         names["with-shuffled"]: test.positions_shuffled,
-        names["without"]: test.no_positions,
-        names["without-shuffled"]: test.no_positions_shuffled,
+        names["no-positions"]: test.no_positions,
+        names["no-positions-shuffled"]: test.no_positions_shuffled,
     }
     labels = asked.facts.labels
     order = (test.positions + test.positions_shuffled + test.no_positions).argsort(descending=True)[:6].tolist()
@@ -94,9 +94,9 @@ def _answers(chapter: Chapter, asked: Asked, seed: int) -> None:
     with right:
         chapter.figure(
             "permutation",
-            patch_figures.permutation_figure(
-                {name: values[order].numpy() for name, values in rows.items()},
-                tuple(labels[i] for i in order),
+            patch_figures.probabilities_figure(
+                {name: values[order].tolist() for name, values in rows.items()},
+                [labels[i] for i in order],
                 names,
             ),
             before=labels[int(test.positions.argmax())],

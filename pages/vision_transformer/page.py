@@ -3,7 +3,8 @@
 import streamlit as st
 
 from pages.vision_transformer.heads import heads
-from pages.vision_transformer.inputs import ask_picture
+from pages.vision_transformer.heads_off import maps_without, show_without
+from pages.vision_transformer.inputs import ask_picture, shipped_card
 from pages.vision_transformer.order import permutation, positions
 from pages.vision_transformer.patches import patches
 from pages.vision_transformer.places import ROUNDING, token_read
@@ -11,14 +12,19 @@ from pages.vision_transformer.prediction import seen_and_said
 from pages.vision_transformer.token_maps import depth, patch_lab
 from pages.vision_transformer.training import training
 from ui.chapter import Chapter
+from ui.heads_off import ask_heads_off, switches
 from ui.models import ask, row_error
 from ui.pictures import picture_maps
 from ui.words import current_language
+from ui.worth import worth
+from viz_core import pretrained
 from viz_core.lessons.vision_transformer.questions import token_over_patches
 from viz_core.maps.distance import mean_attention_distance
 from viz_core.maps.relevance import gradient_relevance
 from viz_core.maps.rollout import attention_rollout
 from viz_core.models.vit import PatchEmbedding, ViT, ViTBlock, ViTMLP
+from viz_core.pretrained.head_importance import head_importance
+from viz_core.view.head_names import HeadNames
 from viz_core.view.picture import first_look
 from viz_core.view.translation import open_map, open_tokens
 
@@ -29,13 +35,23 @@ if asked is None:
     st.stop()
 seen_and_said(chapter, asked)
 
+names = HeadNames.of(asked.found.trace)
+off = ask_heads_off(chapter, names)
+without = names.read(off)
+if off:
+    show_without(chapter, asked, off, without)
+second, inputs = maps_without(chapter, asked, off, without) if off else ((), ("", ""))
 groups = picture_maps(asked.request, current_language())
-view = chapter.attention_view(groups, first_look(groups), recipe=asked.request.recipe)
+view = chapter.attention_view(groups, first_look(groups), second=second, inputs=inputs, recipe=asked.request.recipe)
+switches(chapter, names, groups, view, off)
 token = token_read(view)
 
 with chapter.claims():
     count = sum(call.num_heads for call in asked.found.trace)
     chapter.claim("rows", lambda: row_error(groups), ROUNDING, heads=count)
+
+card = shipped_card(asked)
+measured = head_importance(card.name, pretrained.CHECKPOINTS) if card else None
 
 chapter.heading("further")
 chapter.tabs(
@@ -43,12 +59,14 @@ chapter.tabs(
     depth=lambda: depth(chapter, asked, token),
     patches=lambda: patches(chapter, asked, token),
     heads=lambda: heads(chapter, asked, view),
+    worth=lambda: worth(chapter, asked.facts.title, measured, names, off),
     positions=lambda: positions(chapter, asked, token),
     order=lambda: permutation(chapter, asked),
     training=lambda: training(chapter, asked),
 )
 
 chapter.exercise("bag")
+chapter.exercise("layers")
 chapter.code(PatchEmbedding, ViTMLP, ViTBlock, ViT, attention_rollout, gradient_relevance, mean_attention_distance)
 chapter.downloads(
     **open_tokens(groups, view),

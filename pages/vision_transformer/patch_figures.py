@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import plotly.graph_objects as go
@@ -112,13 +112,11 @@ def likeness_figure(similarity: Float[np.ndarray, "rows columns"], labels: Label
     )
 
 
-def permutation_figure(
-    rows: Mapping[str, Float[np.ndarray, "classes"]], names: tuple[str, ...], labels: Labels
-) -> go.Figure:
-    """Probabilities of a few labels: as it is and shuffled, with positions and without; four bars each.
+def probabilities_figure(rows: Mapping[str, Sequence[float]], names: Sequence[str], labels: Labels) -> go.Figure:
+    """Probabilities of a few labels, several bars each: as it is, shuffled, without positions, without some heads.
 
     Args:
-        rows: the four, by their names.
+        rows: at most four, by their names.
         labels: names "class" and "probability".
     """
     colours = (ACCENT, "#7cc4bb", "#7f7f7f", "#c9c9c9")
@@ -126,12 +124,12 @@ def permutation_figure(
         [
             go.Bar(
                 x=list(names),
-                y=values.astype(np.float32),
+                y=np.array(values, dtype=np.float32),
                 name=name,
                 marker={"color": colour},
                 hovertemplate="%{x}: %{y:.4f}<extra>" + name + "</extra>",
             )
-            for (name, values), colour in zip(rows.items(), colours, strict=True)
+            for (name, values), colour in zip(rows.items(), colours, strict=False)
         ]
     )
     return lay_out(figure, labels["class"], labels["probability"], 340, yaxis={"range": [0, 1]}, barmode="group")

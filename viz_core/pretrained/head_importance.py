@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 from jaxtyping import Float
 from safetensors import SafetensorError
 from safetensors.torch import load as load_tensors
@@ -27,6 +28,11 @@ class HeadWorth:
     without: Difference | None
     alone: Difference | None
     gradient: float  # E_x |d L(x) / d xi_h| (Michel 2019, equation 2)
+
+    @property
+    def sure(self) -> bool:
+        """Whether the interval of the score without it does not hold 0."""
+        return self.without is not None and (self.without.low > 0 or self.without.high < 0)
 
 
 @dataclass(frozen=True)
@@ -56,6 +62,14 @@ def head_means(name: str, folder: Path | None = None) -> dict[str, Float[Tensor,
         CheckpointError: if they were not measured.
     """
     return read_means((folder or ASSETS / "checkpoints") / name)
+
+
+def gradient_agreement(measured: HeadImportance) -> float:
+    """Spearman's rank correlation of what the score loses without a head and what its gradient says, -1 to 1."""
+    both = [(-head.without.value, head.gradient) for head in measured.heads if head.without is not None]
+    ranks = np.argsort(np.argsort(np.array(both), axis=0), axis=0)
+    costs, gradients = ranks.T
+    return float(np.atleast_2d(np.corrcoef(costs, gradients))[0, 1])
 
 
 def read_importance(folder: Path, card: ModelCard) -> HeadImportance | None:

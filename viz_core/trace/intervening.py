@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from viz_core.trace.compiling import breaks_graphs, uncompiled
-from viz_core.trace.interventions import Edit, Edits
+from viz_core.trace.edits import Edit, Edits
 from viz_core.trace.torch_editing import EditedCalls
 from viz_core.trace.torch_layers import torch_edits
 

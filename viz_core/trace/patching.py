@@ -10,7 +10,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from viz_core.trace.call import AttentionCall
-from viz_core.trace.interventions import Edit, Heads, Replacement, Written, _heads, _Weights
+from viz_core.trace.edits import Edit, Heads, Replacement, Written, named_heads
+from viz_core.trace.weight_edits import GivenWeights
 
 
 @torch.no_grad()
@@ -28,11 +29,11 @@ def patch(heads: Heads, call: AttentionCall, what: str = "weights") -> Edit:
     Raises:
         ValueError: if it is neither, the call has no such head, or kept no values.
     """
-    chosen = _heads(heads)
+    chosen = named_heads(heads)
     if chosen is not None and max(chosen, default=0) >= call.num_heads:
         raise ValueError(f"heads: expected 0 to {call.num_heads - 1}, as {call.site!r} has, got {chosen}")
     if what == "weights":
-        return _Weights(chosen, call.weights())
+        return GivenWeights(chosen, call.weights())
     if what == "output":
         return _Output(chosen, head_outputs(call))
     raise ValueError(f"what: expected 'weights' or 'output', got {what!r}")

@@ -12,7 +12,7 @@ from einops import rearrange
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from viz_core.trace.interventions import Edits
+from viz_core.trace.edits import Edits
 from viz_core.trace.pooling import edited_output, pooled_in_blocks
 from viz_core.trace.source import Projected
 from viz_core.trace.torch_calls import READERS, projected_values, read_call

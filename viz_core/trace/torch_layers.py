@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from viz_core.trace.interventions import Edits
+from viz_core.trace.edits import Edits
 from viz_core.trace.sites import find_sites
 
 torch_edits: ContextVar[Edits | None] = ContextVar("torch_edits", default=None)

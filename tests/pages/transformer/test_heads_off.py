@@ -9,11 +9,13 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests.pages.reading import badges, drawn, finding, number, stands, texts
+from ui.words import ENGLISH, load_words
+from viz_core.maps.alignments import best_aligner
 from viz_core.maps.contributions import contribution_norms
 from viz_core.pretrained import Translator, load_translator
 from viz_core.pretrained.bleu import corpus_bleu
 from viz_core.pretrained.bootstrap import Difference
-from viz_core.pretrained.head_importance import HeadImportance, HeadWorth
+from viz_core.pretrained.head_importance import HeadImportance, HeadWorth, head_importance
 from viz_core.pretrained.samples import held_out
 from viz_core.trace import intervene, off, record
 
@@ -66,11 +68,30 @@ def test_the_open_head_is_switched_by_a_button_and_all_are_on_again(open_page: O
     assert "**Without decoder-1.5**" in texts(app)
     app.button(key="t-do-head-on").click().run()
     assert app.multiselect(key="t-without").value == []
-    app.button(key="t-do-only-this").click().run()
+    app.button(key="t-do-only-of-layer").click().run()
     assert app.multiselect(key="t-without").value == [f"decoder-1.{head}" for head in (1, 2, 3, 4, 6, 7, 8)]
+    app.button(key="t-do-only-this").click().run()
+    layers = [f"{kind}-{layer}" for kind in ("encoder", "decoder", "cross") for layer in (1, 2, 3)]
+    of_layer = [f"decoder-1.{head}" for head in (1, 2, 3, 4, 6, 7, 8)]
+    assert sorted(app.multiselect(key="t-without").value) == sorted([*of_layer, *layers[:3], *layers[4:]])
     app.button(key="t-do-all-on").click().run()
     assert app.multiselect(key="t-without").value == []
     stands(app)
+
+
+def test_what_the_exercise_says_of_the_aligning_head_is_so(translator: Translator) -> None:
+    _, layer, head = best_aligner(translator.alignment_errors, "written")
+    assert (layer, head) == (2, 2), "layer 3, head 3"
+    measured = head_importance("transformer-en-fr")
+    assert measured is not None
+    worth = next(each for each in measured.heads if (each.site, each.head) == ("decoder.2.cross", 2))
+    said = load_words("transformer", ENGLISH)("exercise.aligner").replace("−", "-")
+    assert worth.without is not None
+    assert worth.alone is not None
+    for value in worth.without:
+        assert f"{value:+.2f}" in said
+    assert f"{worth.alone.value:.2f}" in said
+    assert worth.without.low < 0 < worth.without.high
 
 
 @pytest.fixture
@@ -83,7 +104,7 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> HeadImportance:
             worth = Difference(value, value - 0.3, value + 0.3)
             heads.append(HeadWorth(site, head, worth, Difference(-5.0, -6.0, -4.0), 1.0 - value / 10))
     found = HeadImportance("bleu", 51.0, 2197, tuple(heads))
-    monkeypatch.setattr("pages.transformer.worth.head_importance", lambda _: found)
+    monkeypatch.setattr("viz_core.pretrained.head_importance.head_importance", lambda _: found)
     return found
 
 
@@ -111,7 +132,7 @@ def test_the_grid_of_what_heads_are_worth(open_page: OpenPage, measured: HeadImp
 
 
 def test_a_model_that_nobody_measured_says_how(open_page: OpenPage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pages.transformer.worth.head_importance", lambda _: None)
+    monkeypatch.setattr("viz_core.pretrained.head_importance.head_importance", lambda _: None)
     app = open_page("transformer", **{"t-text": "Go.", "t-section": "What heads are worth"})
     assert "head-importance transformer-en-fr" in texts(app)
 

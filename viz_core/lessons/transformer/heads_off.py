@@ -10,13 +10,9 @@ import numpy as np
 from jaxtyping import Float
 
 from viz_core.pretrained import Translation, Translator
-from viz_core.pretrained.bleu import bleu_of, bleu_statistics
-from viz_core.pretrained.bootstrap import Difference, paired_bootstrap
-from viz_core.pretrained.head_importance import HeadImportance
+from viz_core.pretrained.bleu import bleu_statistics
 from viz_core.pretrained.samples import held_out
-from viz_core.trace import intervene, switched_off
-
-HeadsOff = tuple[tuple[str, int], ...]
+from viz_core.trace import HeadsOff, intervene, switched_off
 
 
 class Word(NamedTuple):
@@ -63,18 +59,3 @@ def held_out_statistics(
     with intervene(switched_off(off)):
         texts = translator.translate_texts([sample.english for sample in some])
     return bleu_statistics(texts, [sample.references for sample in some])
-
-
-def held_out_difference(
-    base: Float[np.ndarray, "sentences 10"], other: Float[np.ndarray, "sentences 10"]
-) -> tuple[float, Difference]:
-    """BLEU of the first, and how far the second is from it."""
-    return bleu_of(base.sum(axis=0)), paired_bootstrap(bleu_of, base, other)
-
-
-def gradient_agreement(measured: HeadImportance) -> float:
-    """Spearman's rank correlation of what the score loses without a head and what its gradient says, -1 to 1."""
-    both = [(-head.without.value, head.gradient) for head in measured.heads if head.without is not None]
-    ranks = np.argsort(np.argsort(np.array(both), axis=0), axis=0)
-    costs, gradients = ranks.T
-    return float(np.atleast_2d(np.corrcoef(costs, gradients))[0, 1])

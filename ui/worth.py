@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import plotly.graph_objects as go
 
-from pages.transformer.figures import Labels
-from pages.transformer.heads_off import head_name, toggle
 from ui.chapter import Chapter
+from ui.heads_off import toggle
 from viz_core.figures.style import SIGNED_SCALE, WEIGHTS_SCALE, lay_out
-from viz_core.lessons.transformer.heads_off import gradient_agreement
-from viz_core.pretrained.head_importance import HeadImportance, HeadWorth, head_importance
+from viz_core.pretrained.head_importance import HeadImportance, HeadWorth, gradient_agreement
+from viz_core.view.head_names import HeadNames, head_name, layer_name
+
+Labels = Mapping[str, str]
 
 
-def worth(chapter: Chapter, name: str, off: Sequence[str]) -> None:
+def worth(chapter: Chapter, model: str, measured: HeadImportance | None, heads: HeadNames, off: Sequence[str]) -> None:
     """The grid, by the measure and in the order that the reader chooses."""
-    measured = head_importance(name)
     if measured is None:
-        chapter.text("worth-unmeasured", model=name)
+        chapter.text("worth-unmeasured", model=model)
         return
-    sure = [head for head in measured.heads if _sure(head)]
+    sure = [head for head in measured.heads if head.sure]
     better = [head for head in sure if head.without is not None and head.without.value > 0]
     numbers = {
         "sure": len(sure),
@@ -40,18 +40,13 @@ def worth(chapter: Chapter, name: str, off: Sequence[str]) -> None:
     lowest = min(values, key=lambda head: values[head])
     chapter.figure(
         "worth",
-        _worth_figure(measured, measure, ordered, only_sure, off, labels),
-        on_click=lambda point: toggle(chapter, point["customdata"][0]),
+        _worth_figure(measured, measure, ordered, only_sure, set(heads.read(off)), labels),
+        on_click=lambda point: toggle(chapter, heads, str(point["customdata"][2]), int(point["customdata"][3])),
         measure=chapter.words(f"option.{measure}"),
         lowest=head_name(lowest.site, lowest.head),
     )
     agreement = gradient_agreement(measured)
     chapter.finding("gradient-agrees", agreement > 0.5, correlation=f"{agreement:.2f}")
-
-
-def _sure(head: HeadWorth) -> bool:
-    """Whether the interval of the score without it does not hold 0."""
-    return head.without is not None and (head.without.low > 0 or head.without.high < 0)
 
 
 def _values(measured: HeadImportance, measure: str) -> dict[HeadWorth, float]:
@@ -61,7 +56,12 @@ def _values(measured: HeadImportance, measure: str) -> dict[HeadWorth, float]:
 
 
 def _worth_figure(
-    measured: HeadImportance, measure: str, ordered: bool, only_sure: bool, off: Sequence[str], labels: Labels
+    measured: HeadImportance,
+    measure: str,
+    ordered: bool,
+    only_sure: bool,
+    off: set[tuple[str, int]],
+    labels: Labels,
 ) -> go.Figure:
     """A row a layer, a cell a head, in their order or by what they are worth; those that are off are marked."""
     values = _values(measured, measure)
@@ -69,17 +69,17 @@ def _worth_figure(
     rows = [[head for head in values if head.site == site] for site in sites]
     if ordered:
         rows = [sorted(row, key=lambda head: values[head], reverse=measure == "gradient") for row in rows]
-    shown = [[values[head] if _sure(head) or not only_sure else np.nan for head in row] for row in rows]
+    shown = [[values[head] if head.sure or not only_sure else np.nan for head in row] for row in rows]
     limit = max(abs(value) for value in values.values())
     signed = measure != "gradient"
     figure = go.Figure(
         go.Heatmap(
             z=np.array(shown, dtype=np.float32),
-            y=[head_name(site, 0).split(".")[0] for site in sites],
+            y=[layer_name(site) for site in sites],
             x=list(range(1, len(rows[0]) + 1)),
-            text=[[_cell(head, off) for head in row] for row in rows],
+            text=[[f"{h.head + 1} ×" if (h.site, h.head) in off else str(h.head + 1) for h in row] for row in rows],
             texttemplate="%{text}",
-            customdata=[[[head_name(head.site, head.head), _interval(head, measure)] for head in row] for row in rows],
+            customdata=[[[head_name(h.site, h.head), _said(h, measure), h.site, h.head] for h in row] for row in rows],
             zmin=-limit if signed else 0,
             zmax=limit,
             xgap=2,
@@ -94,11 +94,8 @@ def _worth_figure(
     return lay_out(figure, title, labels["layer"], height=90 + 36 * len(sites), yaxis={"autorange": "reversed"})
 
 
-def _cell(head: HeadWorth, off: Sequence[str]) -> str:
-    return f"{head.head + 1} ×" if head_name(head.site, head.head) in off else str(head.head + 1)
-
-
-def _interval(head: HeadWorth, measure: str) -> str:
+def _said(head: HeadWorth, measure: str) -> str:
+    """What was measured, with its interval."""
     if measure == "gradient":
         return f"{head.gradient:.3f}"
     value, low, high = getattr(head, measure)

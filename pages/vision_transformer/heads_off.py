@@ -1,0 +1,83 @@
+"""Heads switched off: what the model says of the picture without them, and how often it is right."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from asking.model_spec import ShippedClassifier
+from pages.vision_transformer.inputs import Asked
+from pages.vision_transformer.patch_figures import probabilities_figure
+from ui.chapter import Chapter
+from ui.controls import escape
+from ui.heads_off import named, over_many
+from ui.models import ask_model
+from ui.pictures import classification, picture_maps
+from ui.words import current_language
+from viz_core.pretrained import Classification
+from viz_core.pretrained.bootstrap import percentage_right
+from viz_core.pretrained.picture_samples import count_samples, right_statistics
+from viz_core.trace import HeadsOff
+from viz_core.view.map_group import MapGroup
+
+_AT_ONCE = 100  # pictures between two steps of the progress
+_SHOWN_LABELS = 6
+
+
+def show_without(chapter: Chapter, asked: Asked, off: tuple[str, ...], heads: HeadsOff) -> None:
+    """The picture's probabilities with and without, and how often the model is right on demand."""
+    with chapter.card("off"):
+        if not asked.found.probabilities:
+            chapter.text("off-no-labels", model=escape(asked.facts.title))
+            return
+        _both_answers(chapter, asked.found, classification(replace(asked.request, off=heads)), off)
+        _over_samples(chapter, asked, heads)
+
+
+def maps_without(
+    chapter: Chapter, asked: Asked, off: tuple[str, ...], heads: HeadsOff
+) -> tuple[tuple[MapGroup, ...], tuple[str, str]]:
+    """The maps of the run without these heads, to compare with, and what both runs are."""
+    maps = picture_maps(replace(asked.request, off=heads), current_language())
+    return maps, (chapter.common("with-all"), f"− {named(off)}")
+
+
+def _both_answers(chapter: Chapter, found: Classification, without: Classification, off: tuple[str, ...]) -> None:
+    labels = chapter.words.group("figure")
+    before, after = found.probabilities, without.probabilities
+    shown = sorted(before, key=lambda label: -max(before[label], after[label]))[:_SHOWN_LABELS]
+    rows = {"with-heads": before, "without-heads": after}
+    chapter.text(
+        "off",
+        heads=named(off),
+        label=escape(found.label),
+        before=f"{before[found.label]:.1%}",
+        after=f"{after[found.label]:.1%}",
+    )
+    chapter.figure(
+        "off",
+        probabilities_figure(
+            {labels[name]: [chances[each] for each in shown] for name, chances in rows.items()}, shown, labels
+        ),
+        label=found.label,
+        before=f"{before[found.label]:.2f}",
+        after=f"{after[found.label]:.2f}",
+        said=without.label,
+    )
+    chapter.finding("same-answer", found.label == without.label, label=escape(found.label), said=escape(without.label))
+
+
+def _over_samples(chapter: Chapter, asked: Asked, heads: HeadsOff) -> None:
+    """How often it is right with and without, on pictures that may ship or on drawn ones, and which these are."""
+    model = asked.request.model
+    kind, count = count_samples(model.name, asked.facts.labels) if isinstance(model, ShippedClassifier) else ("", 0)
+    if not isinstance(model, ShippedClassifier) or not count:
+        chapter.text("held-out-none", model=escape(asked.facts.title))
+        return
+    chapter.text(f"held-out-{kind}", count=f"{count:,}")
+
+    def statistics(heads: HeadsOff, start: int, stop: int) -> np.ndarray:
+        return ask_model(model, right_statistics, heads, start, stop)
+
+    over_many(chapter, model, statistics, percentage_right, heads, count, _AT_ONCE)

@@ -1,0 +1,58 @@
+"""Heads switched off on the vision page: what the model says without them, and over many pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from tests.pages.reading import drawn, finding, number, stands, texts
+from tests.tiny_vit import GREY
+from viz_core.images.drawn import GARMENTS, SCENES
+from viz_core.pretrained import load_classifier
+from viz_core.trace import intervene, off
+
+OpenPage = Callable[..., AppTest]
+
+
+@pytest.mark.usefixtures("small_vision_models")
+def test_probabilities_before_and_after_and_the_switches(open_page: OpenPage, vision_checkpoints: str) -> None:
+    model = load_classifier(GREY, "cpu", vision_checkpoints)  # type: ignore[arg-type]
+    asks = {"vt-model": GREY, "vt-without": ["encoder-1", "encoder-3.2"], "head": "encoder-self.2.0"}
+    app = open_page("vision-transformer", **asks, **{"vt-section": "What heads are worth"})
+    stands(app)
+    plain = model.classify(GARMENTS["ankle-boot"]())
+    with intervene({"encoder.0.self": off(0, 1), "encoder.2.self": off(1)}):
+        without = model.classify(GARMENTS["ankle-boot"]())
+    before, after = drawn(app, "off")
+    shown = [label.replace("&lt;", "<").replace("&gt;", ">") for label in before["x"]]
+    np.testing.assert_allclose(before["y"], [plain.probabilities[label] for label in shown], atol=1e-6)
+    np.testing.assert_allclose(after["y"], [without.probabilities[label] for label in shown], atol=1e-6)
+    assert not np.allclose(before["y"], after["y"], atol=1e-3)
+    assert finding(app, "It still says", "Without these heads it says") == (plain.label == without.label)
+    assert f"What each head of **{GREY}** is worth was not measured" in texts(app)
+    assert "there are 1 pictures drawn" in texts(app)
+    app.button(key="vt-do-head-off").click().run()
+    assert app.multiselect(key="vt-without").value == ["encoder-1", "encoder-3"]
+    app.button(key="vt-do-all-on").click().run()
+    assert app.multiselect(key="vt-without").value == []
+    assert not drawn_names(app)
+
+
+def drawn_names(app: AppTest) -> bool:
+    return "With all heads** it gives" in texts(app)
+
+
+def test_accuracy_over_what_ships_or_was_drawn_and_which(open_page: OpenPage) -> None:
+    asks = {"vt-model": "Animals, vehicles", "vt-without": ["encoder-1"]}
+    app = open_page("vision-transformer", **asks)
+    assert "pictures drawn for this project" in texts(app)
+    app.button(key="vt-held-out-go").click().run()
+    model = load_classifier("vit-cifar10", "cpu")
+    with intervene({"encoder.0.self": off(*range(model.card.config["model"]["num_heads"]))}):
+        right = [model.classify(draw()).label == name for name, draw in SCENES.items()]
+    base = [model.classify(draw()).label == name for name, draw in SCENES.items()]
+    assert number(app, f"Of {len(SCENES)} pictures it names **") == pytest.approx(100 * np.mean(base), abs=0.05)
+    assert number(app, "rightly with all heads, **") == pytest.approx(100 * np.mean(right), abs=0.05)

@@ -1,0 +1,88 @@
+"""Heads that write something else: nothing, a part of it, or what they write on average."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from viz_core.trace.edits import Edit, Heads, Replacement, Written, named_heads
+
+HeadsOff: TypeAlias = tuple[tuple[str, int], ...]  # of each head its site and its number
+
+
+def off(*heads: int) -> Edit:
+    """Heads that write nothing: the gate of Michel 2019, equation 1, at 0. Their maps are zeros.
+
+    The same as zeroing their columns of the output projection.
+
+    Raises:
+        ValueError: if no head is named, or one is no number from 0 on.
+    """
+    return _Off(heads)
+
+
+def switched_off(heads: Iterable[tuple[str, int]]) -> dict[str, Edit]:
+    """For `intervene`: these heads off, each a site and a number.
+
+    Raises:
+        ValueError: if a number is below 0.
+    """
+    sites: dict[str, list[int]] = {}
+    for site, head in heads:
+        sites.setdefault(site, []).append(head)
+    return {site: off(*those) for site, those in sites.items()}
+
+
+def gate(heads: Heads, factor: float | Tensor) -> Edit:
+    """What heads write, times a factor: xi_h Att_h (Michel 2019, equation 1); maps stay what they are.
+
+    Args:
+        factor: a number, or a tensor (named heads,) or (batch, named heads); gradients reach it.
+
+    Raises:
+        ValueError: if a head is no number from 0 on.
+    """
+    return _Gate(named_heads(heads), torch.as_tensor(factor))
+
+
+def mean(heads: Heads, of: Float[Tensor, "all_heads v"]) -> Edit:
+    """Heads that write what they write on average, whatever they read. Their maps are zeros.
+
+    Args:
+        of: the mean of each head's output over a reference set, a row a head: `mean_outputs` of a recording.
+
+    Raises:
+        ValueError: if `of` has not a row for each head that is named.
+    """
+    chosen = named_heads(heads)
+    if of.dim() != 2 or (chosen is not None and max(chosen, default=0) >= len(of)):
+        raise ValueError(f"of: expected a row for each of heads {chosen}, got shape {tuple(of.shape)}")
+    return _Mean(chosen, of)
+
+
+class _Off(Replacement):
+    def output(self, output: Written, head: int, rows: Int[Tensor, "rows"]) -> Written:  # noqa: ARG002
+        return torch.zeros_like(output)
+
+
+@dataclass(frozen=True, eq=False)
+class _Mean(Replacement):
+    means: Float[Tensor, "heads v"]
+
+    def output(self, output: Written, head: int, rows: Int[Tensor, "rows"]) -> Written:  # noqa: ARG002
+        return self.means[head].to(output).expand_as(output)
+
+
+@dataclass(frozen=True, eq=False)
+class _Gate(Edit):
+    factor: Tensor
+
+    def output(self, output: Written, head: int, rows: Int[Tensor, "rows"]) -> Written:  # noqa: ARG002
+        place = head if self.heads is None else self.heads.index(head)
+        factor = self.factor[..., min(place, self.factor.shape[-1] - 1)] if self.factor.dim() else self.factor
+        return output * factor.to(output)[..., None, None]

@@ -1,0 +1,75 @@
+"""Heads by the names they have in an address: "cross-3.5" is the fifth head of the third layer, "cross-3" all of it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from viz_core.trace import AttentionCall, HeadsOff
+
+
+def layer_name(site: str) -> str:
+    """The name of a layer of attention that the library knows by its site: "decoder.2.cross" is "cross-3"."""
+    stack, layer, kind = site.split(".")
+    return f"{kind if kind == 'cross' else stack}-{int(layer) + 1}"
+
+
+def head_name(site: str, head: int) -> str:
+    """The name of a head that the library knows by its site and number."""
+    return f"{layer_name(site)}.{head + 1}"
+
+
+@dataclass(frozen=True)
+class HeadNames:
+    """All heads of a model by name.
+
+    Attributes:
+        sites: each with its number of heads, in the order of the model.
+    """
+
+    sites: tuple[tuple[str, int], ...]
+
+    @classmethod
+    def of(cls, calls: Iterable[AttentionCall]) -> HeadNames:
+        """Those that a recording has."""
+        return cls(tuple((call.site, call.num_heads) for call in calls))
+
+    @property
+    def every(self) -> tuple[str, ...]:
+        """The names of all heads, and before those of a layer that of the layer."""
+        names = []
+        for site, count in self.sites:
+            names += [layer_name(site), *(head_name(site, head) for head in range(count))]
+        return tuple(names)
+
+    def read(self, names: Iterable[str]) -> HeadsOff:
+        """The heads that these names mean, in the model's order, each once.
+
+        Raises:
+            KeyError: if there is no head or layer of that name.
+        """
+        known: dict[str, list[tuple[str, int]]] = {}
+        for site, count in self.sites:
+            known[layer_name(site)] = [(site, head) for head in range(count)]
+            known |= {head_name(site, head): [(site, head)] for head in range(count)}
+        return self._ordered({head for name in names for head in known[name]})
+
+    def write(self, heads: Collection[tuple[str, int]]) -> list[str]:
+        """The fewest names that mean these heads."""
+        names: list[str] = []
+        for site, count in self.sites:
+            here = [head for head in range(count) if (site, head) in heads]
+            names += [layer_name(site)] if len(here) == count else [head_name(site, head) for head in here]
+        return names
+
+    def toggled(self, names: Iterable[str], site: str, head: int) -> list[str]:
+        """The names of the heads that are off, once this one is switched off, or on again."""
+        return self.write(set(self.read(names)) ^ {(site, head)})
+
+    def but(self, site: str, head: int, of_layer: bool) -> list[str]:
+        """The names of all heads but this one, of its layer or of the whole model."""
+        others = {(other, h) for other, count in self.sites for h in range(count) if other == site or not of_layer}
+        return self.write(others - {(site, head)})
+
+    def _ordered(self, heads: Collection[tuple[str, int]]) -> HeadsOff:
+        return tuple((site, head) for site, count in self.sites for head in range(count) if (site, head) in heads)
