@@ -107,6 +107,11 @@ class Code:
             yield from ((self.own, "label", name, True) for name in self._first(call))
         elif owner is not None and _last(owner) == "chapter" and method == "tabs":
             yield from ((self.own, "section", f"option.{keyword.arg}", True) for keyword in call.keywords)
+        elif owner is not None and _last(owner) == "chapter" and method == "break_it":
+            yield self.own, "label", "break", True
+            yield self.own, "section", "option.nothing", True
+            for name in (name for argument in call.args for name in self.patterns(argument)):
+                yield from ((self.own, "section", made, True) for made in (f"option.{name}", f"break.{name}"))
         elif owner is not None and ast.unparse(owner) in ("chapter", "home") and method in SECTIONS:
             for name in self._first(call):
                 yield from ((self.own, "section", made.format(name), True) for made in SECTIONS[method])

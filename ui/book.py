@@ -88,8 +88,8 @@ def draw_card(row: Printed, ours: Ours, words: Words, common: Words, **values: o
     verdict = "run" if row.run else "agrees" if written == row.printed else "differs"
     mark = _MARKS[verdict]
     with st.container(key=f"book-{row.name}", gap=None):
-        st.caption(f":material/menu_book: **{common('book')}** {escape(row.source)}")
-        st.markdown(words(f"book.{row.name}", **values))
+        where = f":gray[:material/menu_book: **{common('book')}** {escape(row.source)}]"
+        st.markdown(f"{where}  \n{words(f'book.{row.name}', **values)}")
         lines = f"{common('book.printed')} `{row.printed}`"
         if ours is not None:
             lines += f"  \n{common('book.ours')} `{written}` {mark} {common(f'book.{verdict}')}"

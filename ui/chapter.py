@@ -185,6 +185,17 @@ class Chapter(Frame):
         """
         near_part(f"{self.name}-{name}", self._again(draw), lambda: None, room)
 
+    def break_it(self, *names: str) -> str:
+        """Settings each of which makes a claim of this page fail (`option.NAME`), and why (`break.NAME`).
+
+        The one that is set, or "" for none; whoever measures the claims obeys it, and the badges turn.
+        """
+        chosen = self.controls.choice("break", ("nothing", *names), "nothing")
+        if chosen == "nothing":
+            return ""
+        st.warning(self.words(f"break.{chosen}"), icon=":material/build_circle:")
+        return chosen
+
     def finding(self, name: str, holds: bool, **values: object) -> None:
         """What these very data show: `finding.NAME` where it holds, `finding.NAME-not` where it does not.
 

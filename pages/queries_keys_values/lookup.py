@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 import plotly.graph_objects as go
@@ -19,6 +20,8 @@ from viz_core.lessons.queries_keys_values.lookup import (
     first_weights,
     identity_error,
     soft_lookup,
+    top_lookup,
+    undivided,
     uniform_error,
 )
 
@@ -54,6 +57,9 @@ def _approximate(chapter: Chapter, database: Database, question: Question) -> No
         chapter.text("approximate.none", most=question.most_edits)
     for one in found:
         _answer(chapter, "approximate.answer", database, one.place, edits=one.edits)
+    chapter.text("top", most=question.top)
+    for place in top_lookup(question.query, database.keys, question.top):
+        _answer(chapter, "answer", database, place)
 
 
 def _answer(chapter: Chapter, name: str, database: Database, place: int, **values: object) -> None:
@@ -121,15 +127,21 @@ def identity(chapter: Chapter, database: Database, question: Question) -> None:
     )
 
 
-def lookup_claims(chapter: Chapter, database: Database, question: Question) -> None:
-    """What must be true of any lookup in this table."""
+def lookup_claims(chapter: Chapter, database: Database, question: Question, broken: str) -> None:
+    """What must be true of any lookup in this table, or fails where the reader broke it."""
     coldest, hottest = TEMPERATURES[0], TEMPERATURES[-1]
-    weights = soft_lookup([question.query], database.keys, question.temperature)
-    chapter.claim("sums", float((weights.sum(dim=-1) - 1).abs().max()), 1e-12)
-    chapter.claim("identity", identity_error(database.keys, coldest), 1e-6, temperature=f"{coldest:g}")
-    chapter.claim("average", uniform_error(question.query, database.keys, hottest), 0.01, temperature=f"{hottest:g}")
+    given = (undivided if broken == "undivided" else _weights)(question.query, database.keys, question.temperature)
+    chapter.claim("sums", abs(float(given.sum()) - 1), 1e-12)
+    keys = (*database.keys, database.keys[0].swapcase()) if broken == "twins" else database.keys
+    chapter.claim("identity", identity_error(keys, coldest), 1e-6, temperature=f"{coldest:g}")
+    warm = coldest if broken == "cold" else hottest
+    chapter.claim("average", uniform_error(question.query, database.keys, warm), 0.01, temperature=f"{warm:g}")
 
 
 def weights(database: Database, question: Question) -> torch.Tensor:
     """Of the reader's query on every key."""
-    return soft_lookup([question.query], database.keys, question.temperature)[0]
+    return _weights(question.query, database.keys, question.temperature)
+
+
+def _weights(query: str, keys: Sequence[str], temperature: float) -> torch.Tensor:
+    return soft_lookup([query], keys, temperature)[0]

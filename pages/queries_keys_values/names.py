@@ -41,6 +41,7 @@ class Question:
     most_edits: int
     compare: str
     temperature: float
+    top: int
 
 
 def ask_table(chapter: Chapter) -> Database:
@@ -73,10 +74,11 @@ def ask_question(chapter: Chapter) -> Question:
     with left:
         most_edits = int(controls.slider("edits", 0, 6, 1))
         compare = controls.choice("compare", tuple(DISTANCES), "beginning")
+        top = int(controls.slider("top", 1, 6, 2))
     with right:
         temperature = controls.stops("temperature", TEMPERATURES, 0.2)
         chapter.text("temperature")
-    return Question(query, most_edits, compare, float(temperature))
+    return Question(query, most_edits, compare, float(temperature), top)
 
 
 def is_answerable(chapter: Chapter, database: Database, question: Question) -> bool:

@@ -2,17 +2,25 @@
 
 import streamlit as st
 
-from pages.queries_keys_values import lookup, weights_plane
+from pages.queries_keys_values import book, lookup, weights_plane
 from pages.queries_keys_values.names import ask_question, ask_table, is_answerable
 from ui.chapter import Chapter
 from viz_core.lessons.queries_keys_values.edit_distance import edit_table
-from viz_core.lessons.queries_keys_values.lookup import approximate_lookup, exact_lookup, letter_features, soft_lookup
+from viz_core.lessons.queries_keys_values.hard_and_soft import identity_lookup, two_keys
+from viz_core.lessons.queries_keys_values.lookup import (
+    approximate_lookup,
+    exact_lookup,
+    letter_features,
+    soft_lookup,
+    top_lookup,
+)
 from viz_core.lessons.queries_keys_values.plane import cone_arcs, convex_hull, distance_to_hull
 from viz_core.lessons.queries_keys_values.weight_cases import weights_of_case
 from viz_core.trace import attend, attention_weights
 
 chapter = Chapter("queries-keys-values")
 chapter.question()
+chapter.text("motive")
 with chapter.card("lookup"):
     table, question_side = st.columns([2, 3], gap="large")
     with table:
@@ -23,7 +31,9 @@ with chapter.card("lookup"):
     if answerable:
         lookup.answers(chapter, database, question)
 
+book.lookups(chapter)
 if answerable:
+    chapter.text("properties")
     edits, identity = st.columns(2, gap="large")
     with edits:
         chapter.heading("edits")
@@ -32,6 +42,13 @@ if answerable:
         chapter.heading("identity")
         lookup.identity(chapter, database, question)
     chapter.text("mathematics")
+    book.diagram(chapter, database, question)
+    chapter.heading("hard")
+    hard, identities = st.columns(2, gap="large")
+    with hard:
+        book.gradient(chapter, database, question)
+    with identities:
+        book.identities(chapter)
 
 chapter.heading("plane")
 with chapter.card("plane"):
@@ -45,10 +62,11 @@ with chapter.card("plane"):
         figure = weights_plane.plane(chapter, mixture) if mixture is not None else None
 
 with chapter.claims():
+    broken = chapter.break_it("undivided", "twins", "cold", "negative")
     if answerable:
-        lookup.lookup_claims(chapter, database, question)
+        lookup.lookup_claims(chapter, database, question, broken)
     if mixture is not None:
-        weights_plane.plane_claims(chapter, mixture)
+        weights_plane.plane_claims(chapter, mixture, broken)
 
 chapter.exercise("temperature")
 chapter.code(
@@ -56,6 +74,9 @@ chapter.code(
     soft_lookup,
     exact_lookup,
     approximate_lookup,
+    top_lookup,
+    two_keys,
+    identity_lookup,
     edit_table,
     letter_features,
     weights_of_case,

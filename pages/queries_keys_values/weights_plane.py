@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import plotly.graph_objects as go
 import streamlit as st
@@ -103,8 +103,10 @@ def readout(chapter: Chapter, mixture: Mixture) -> None:
     chapter.text("readout", used=used, total=total, x=f"{x:.3f}", y=f"{y:.3f}", met=met)
 
 
-def plane_claims(chapter: Chapter, mixture: Mixture) -> None:
-    """What the case promises of the output, measured."""
+def plane_claims(chapter: Chapter, mixture: Mixture, broken: str) -> None:
+    """What the case promises of the output, measured, or fails where the reader broke it."""
+    if broken == "negative":
+        mixture = replace(mixture, weights=-mixture.weights)
     scale = 1e-9 * (1 + float(mixture.points.abs().max()) * float(mixture.weights.abs().sum()))
     if mixture.case in CASES[1:]:
         chapter.claim("cone", distance_to_cone(mixture.output, mixture.points), scale)

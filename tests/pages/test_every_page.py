@@ -61,7 +61,7 @@ STANDS: dict[str, Callable[[AppTest], bool]] = {
     "multi-head": lambda app: all_hold(app, 4),
     "position-embeddings": lambda app: len(figures(app)) > 0,
     "queries-keys-values": lambda app: (
-        len(figures(app)) == 4
+        len(figures(app)) == 7
         and app.dataframe[0].value.values.tolist() == [list(pair) for pair in BOOK_DATABASE]
         and "qkv-names" not in app.query_params
     ),

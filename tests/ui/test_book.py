@@ -55,7 +55,7 @@ def test_a_card_says_whether_the_two_agree() -> None:
     app = AppTest.from_function(_page).run()
     assert not app.exception
     said = [markdown.value for markdown in app.markdown]
-    assert said.count("of 6 names") == 3
+    assert said.count(":gray[:material/menu_book: **book** Some\\_Book]  \nof 6 names") == 3
     verdicts = [text for text in said if text.startswith("book.printed `2.0`")]
     assert [text.split()[-1] for text in verdicts] == ["agrees", "differs", "run"]
     assert "`3.0`" in verdicts[1]

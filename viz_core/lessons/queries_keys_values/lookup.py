@@ -82,6 +82,29 @@ def similarity(queries: Sequence[str], keys: Sequence[str]) -> Float[Tensor, "qu
     return vectors[: len(queries)] @ vectors[len(queries) :].T
 
 
+def check_temperature(temperature: float) -> None:
+    """Refuse what cannot divide scores.
+
+    Raises:
+        ValueError: if it is not a positive number.
+    """
+    if not (math.isfinite(temperature) and temperature > 0):
+        raise ValueError(f"temperature: expected a positive number, got {temperature}")
+
+
+def top_lookup(query: str, keys: Sequence[str], most: int) -> list[int]:
+    """The places of the `most` keys whose vectors score highest, the best first; equal scores in their order.
+
+    Raises:
+        ValueError: if most is negative.
+    """
+    if most < 0:
+        raise ValueError(f"most: expected at least 0, got {most}")
+    if not keys:
+        return []
+    return similarity([query], keys)[0].argsort(descending=True, stable=True)[:most].tolist()
+
+
 def soft_lookup(queries: Sequence[str], keys: Sequence[str], temperature: float) -> Float[Tensor, "queries keys"]:
     """The weight of every key for every query: a_ij = softmax_j(q_i . k_j / temperature).
 
@@ -94,12 +117,17 @@ def soft_lookup(queries: Sequence[str], keys: Sequence[str], temperature: float)
     """
     if not queries or not keys:
         raise ValueError(f"expected at least one query and one key, got {len(queries)} and {len(keys)}")
-    if not (math.isfinite(temperature) and temperature > 0):
-        raise ValueError(f"temperature: expected a positive number, got {temperature}")
+    check_temperature(temperature)
     vectors = embed_words([*queries, *keys])
     q, k = vectors[: len(queries)], vectors[len(queries) :]
     identity = torch.eye(len(keys), dtype=q.dtype)
     return attend(q[None, None], k[None, None], identity[None, None], scale=1 / temperature, site="names.lookup")[0, 0]
+
+
+def undivided(query: str, keys: Sequence[str], temperature: float) -> Float[Tensor, "keys"]:
+    """exp(q . k_j / temperature), not divided by their sum: positive, but no shares of anything."""
+    check_temperature(temperature)
+    return (similarity([query], keys)[0] / temperature).exp()
 
 
 def first_weights(wanted: Mapping[str, str], keys: Sequence[str], temperature: float) -> list[float] | None:

@@ -1,0 +1,99 @@
+"""What the book shows beside the lookup: its diagram, its identity matrices, and why the lookup is soft."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import streamlit as st
+import torch
+
+from pages.queries_keys_values import book_figures as figures
+from pages.queries_keys_values.names import Database, Question
+from ui.chapter import Chapter
+from ui.controls import escape
+from viz_core.figures.diagram import attention_diagram
+from viz_core.lessons.queries_keys_values.edit_distance import beginning_distance
+from viz_core.lessons.queries_keys_values.hard_and_soft import identity_lookup, smallest_gradient, two_keys
+from viz_core.lessons.queries_keys_values.lookup import BOOK_DATABASE, approximate_lookup, exact_lookup, soft_lookup
+
+SIZES = (10, 20)
+_SHOWN = 6  # keys in the diagram
+_COLD = 0.05  # where ten keys are told apart
+_GAPS = torch.linspace(-1, 1, 201, dtype=torch.float64)
+
+
+def cards() -> dict[str, str]:
+    """What the book's two queries answer here: "Li" among all names, and where Li is not there."""
+    keys, values = zip(*BOOK_DATABASE, strict=True)
+    others = [(key, value) for key, value in BOOK_DATABASE if key != "Li"]
+    nearest = approximate_lookup("Li", [key for key, _ in others], 0, beginning_distance)
+    return {
+        "exact": ", ".join(values[place] for place in exact_lookup("Li", keys)),
+        "approximate": ", ".join(others[found.place][1] for found in nearest),
+    }
+
+
+def lookups(chapter: Chapter) -> None:
+    """The book's two answers beside ours."""
+    answers = cards()
+    left, right = st.columns(2, gap="large")
+    with left:
+        chapter.book_says("exact", answers["exact"])
+    with right:
+        chapter.book_says("approximate", answers["approximate"])
+
+
+def diagram(chapter: Chapter, database: Database, question: Question) -> None:
+    """The book's figure of attention, with the reader's query and the keys that it weighs most."""
+    weights = soft_lookup([question.query], database.keys, question.temperature)[0]
+    first = sorted(weights.argsort(descending=True)[:_SHOWN].tolist())
+    keys, values = ([names[place] for place in first] for names in (database.keys, database.values))
+    names = chapter.words.group("figure")
+    shares = [float(weights[place]) for place in first]
+    summary = ", ".join(f"{escape(key)} {share:.2f}" for key, share in zip(keys, shares, strict=True))
+    chapter.figure(
+        "diagram",
+        lambda: attention_diagram(
+            _cut(question.query), [*map(_cut, keys)], shares, [*map(_cut, values)], names["diagram-sum"], names
+        ),
+        room=340,
+        query=escape(question.query),
+        summary=summary,
+    )
+
+
+def identities(chapter: Chapter) -> None:
+    """The identity of 10 and of 20: as many queries as keys, each of which shares nothing with the others."""
+    weights = [identity_lookup(size, _COLD).numpy() for size in SIZES]
+    names = chapter.words.group("figure")
+    least = min(float(each.diagonal().min()) for each in weights)
+    chapter.figure(
+        "identities",
+        partial(figures.identities_figure, weights, names),
+        room=330,
+        temperature=f"{_COLD:g}",
+        least=f"{least:.6f}",
+    )
+    ten = weights[0]
+    chapter.book_says("identity", [float(ten.diagonal().min()), float((ten - torch.eye(10).numpy()).max())])
+
+
+def gradient(chapter: Chapter, database: Database, question: Question) -> None:
+    """A hard lookup and a soft one: only of the second does a gradient pass."""
+    chapter.text("hard")
+    soft, hard, slope = two_keys(_GAPS, question.temperature)
+    smallest = smallest_gradient(question.query, database.keys, question.temperature)
+    names = chapter.words.group("figure")
+    chapter.figure(
+        "hard",
+        partial(figures.gradient_figure, _GAPS.numpy(), soft.numpy(), hard.numpy(), slope.numpy(), names),
+        room=320,
+        temperature=f"{question.temperature:g}",
+        steepest=f"{float(slope.max()):.3g}",
+    )
+    passes = smallest > 1e-16 or len(database.keys) == 1
+    chapter.finding("vanishes", passes, smallest=f"{smallest:.1e}", temperature=f"{question.temperature:g}")
+
+
+def _cut(word: str) -> str:
+    return word if len(word) <= 9 else f"{word[:8]}…"

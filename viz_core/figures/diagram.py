@@ -1,0 +1,155 @@
+"""Boxes and arrows: how an attention, an encoder and a decoder hang together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import plotly.graph_objects as go
+
+from viz_core.figures.style import ACCENT, KEYS, QUERIES, VALUES, Labels, escape_labels, lay_out
+
+PLAIN = "#7f8a90"
+_ARROW = "rgba(128,128,128,0.85)"
+_SMALLEST = 0.02  # a weight below this is drawn as thin as this
+
+
+class Box(NamedTuple):
+    """A box: its text, where its middle is (columns from the left, rows from the top), its colour.
+
+    Attributes:
+        fill: 0 to 1, how much of its colour it shows; a weight, say.
+    """
+
+    text: str
+    x: float
+    y: float
+    colour: str = PLAIN
+    fill: float = 0.2
+    width: float = 0.86
+    height: float = 0.62
+
+
+class Arrow(NamedTuple):
+    """From one box to another, by their names; the stronger the thicker."""
+
+    start: str
+    end: str
+    strength: float = 0.2
+
+
+def diagram(boxes: Mapping[str, Box], arrows: Iterable[Arrow], *, row: int = 52, size: int = 12) -> go.Figure:
+    """Boxes with their texts, and arrows between them.
+
+    Args:
+        row: height of a row in pixels.
+        size: of the letters.
+
+    Raises:
+        ValueError: if an arrow starts or ends at no box.
+    """
+    figure = go.Figure()
+    for arrow in arrows:
+        if missing := {arrow.start, arrow.end} - boxes.keys():
+            raise ValueError(f"arrows: expected names of boxes, got {', '.join(sorted(missing))}")
+        _draw_arrow(figure, boxes[arrow.start], boxes[arrow.end], arrow.strength)
+    for box in boxes.values():
+        corners = {"x0": box.x - box.width / 2, "x1": box.x + box.width / 2}
+        corners |= {"y0": box.y - box.height / 2, "y1": box.y + box.height / 2}
+        figure.add_shape(
+            type="rect", **corners, fillcolor=box.colour, opacity=0.08 + 0.6 * box.fill, line_width=0, layer="below"
+        )
+        figure.add_shape(type="rect", **corners, line={"color": box.colour, "width": 1.3})
+    drawn = list(boxes.values())
+    figure.add_scatter(
+        x=np.array([box.x for box in drawn], dtype=np.float32),
+        y=np.array([box.y for box in drawn], dtype=np.float32),
+        mode="text",
+        text=[box.text for box in drawn],
+        textfont={"size": size},
+        hoverinfo="skip",
+        showlegend=False,
+    )
+    left, right = (side([box.x + sign * box.width / 2 for box in drawn]) for side, sign in ((min, -1), (max, 1)))
+    top, bottom = (side([box.y + sign * box.height / 2 for box in drawn]) for side, sign in ((min, -1), (max, 1)))
+    axis = {"visible": False, "fixedrange": True}
+    return lay_out(
+        figure,
+        "",
+        "",
+        round(row * (bottom - top)) + 24,
+        xaxis={"range": [left - 0.06, right + 0.06], **axis},
+        yaxis={"range": [bottom + 0.08, top - 0.08], **axis},
+        margin={"l": 4, "r": 4, "t": 8, "b": 8},
+    )
+
+
+def attention_diagram(
+    query: str,
+    keys: Sequence[str],
+    weights: Sequence[float],
+    values: Sequence[str],
+    output: str,
+    labels: Labels,
+    scores: Sequence[str] = (),
+) -> go.Figure:
+    """One query meets every key; each weight takes its share of a value; the shares are added up.
+
+    (Dive into Deep Learning, the figures of sections 11.1 and 11.3: with `scores`, what comes before the softmax.)
+
+    Args:
+        labels: "diagram-query", "-keys", "-scores", "-weights", "-values" and "-output": what stands in each column.
+
+    Raises:
+        ValueError: if keys, weights and values differ in number.
+    """
+    if not len(keys) == len(weights) == len(values) or (scores and len(scores) != len(keys)):
+        raise ValueError(f"expected as many weights and values as keys, got {len(weights)}, {len(values)}, {len(keys)}")
+    columns = ["keys", *(["scores"] if scores else []), "weights", "values"]
+    middle, right = (len(keys) + 1) / 2, len(columns) + 1
+    written = [f"{weight:.2f}" for weight in weights]
+    shown = {
+        "keys": (escape_labels(list(keys)), KEYS),
+        "scores": (escape_labels(list(scores)), PLAIN),
+        "weights": (written, ACCENT),
+        "values": (escape_labels(list(values)), VALUES),
+    }
+    boxes = {"query": Box(escape_labels([query])[0], 0, middle, QUERIES)}
+    arrows = []
+    for i, weight in enumerate(weights):
+        before, strengths = "query", {"keys": 0.2, "scores": 0.2, "weights": weight, "values": weight}
+        for x, column in enumerate(columns, start=1):
+            texts, colour = shown[column]
+            fill = float(weight) if column in ("weights", "values") else 0.2
+            boxes[f"{column}-{i}"] = Box(texts[i], x, i + 1, colour, fill)
+            arrows.append(Arrow(before, f"{column}-{i}", strengths[column]))
+            before = f"{column}-{i}"
+        arrows.append(Arrow(before, "output", weight))
+    boxes["output"] = Box(escape_labels([output])[0], right, middle, VALUES, 0.5)
+    figure = diagram(boxes, arrows, row=44)
+    names = ["query", *columns, "output"]
+    for x, name in enumerate(names):
+        y = 0.35 if name in columns else middle - 0.65
+        text = labels[f"diagram-{name}"]
+        figure.add_annotation(x=x, y=y, text=f"<i>{text}</i>", showarrow=False, font={"size": 12})
+    return figure.update_layout(yaxis_range=[len(keys) + 0.5, min(0.0, middle - 0.9)], height=44 * (len(keys) + 1) + 24)
+
+
+def _draw_arrow(figure: go.Figure, start: Box, end: Box, strength: float) -> None:
+    """Between the sides that face each other: left and right where one box is beside the other, else top and bottom."""
+    if abs(start.x - end.x) >= (start.width + end.width) / 2:
+        way = 1 if end.x > start.x else -1
+        x, y = [start.x + way * start.width / 2, end.x - way * end.width / 2], [start.y, end.y]
+    else:
+        way = 1 if end.y > start.y else -1
+        x, y = [start.x, end.x], [start.y + way * start.height / 2, end.y - way * end.height / 2]
+    figure.add_scatter(
+        x=np.array(x, dtype=np.float32),
+        y=np.array(y, dtype=np.float32),
+        mode="lines+markers",
+        line={"color": _ARROW, "width": 0.8 + 4 * max(_SMALLEST, min(1.0, strength))},
+        marker={"size": [0, 9], "symbol": "arrow", "angleref": "previous", "color": _ARROW},
+        hoverinfo="skip",
+        showlegend=False,
+    )

@@ -1,0 +1,60 @@
+"""A lookup that picks one key and a lookup that weighs all, and what either tells about its scores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from viz_core.lessons.queries_keys_values.lookup import check_temperature, similarity
+from viz_core.trace import attend
+
+
+def two_keys(
+    gaps: Float[Tensor, "gaps"], temperature: float
+) -> tuple[Float[Tensor, "gaps"], Float[Tensor, "gaps"], Float[Tensor, "gaps"]]:
+    """The weight of one of two keys by how far its score s lies above the other's: soft, hard, and the soft slope.
+
+    soft a = 1 / (1 + e^(-s/T)), hard 1 for s > 0 else 0, slope da/ds = a (1 - a) / T. The hard one is flat wherever it
+    has a slope, so no gradient passes: it was trained by reinforcement (Mnih 2014, section 3).
+
+    Raises:
+        ValueError: if the temperature is not a positive number.
+    """
+    check_temperature(temperature)
+    soft = torch.sigmoid(gaps / temperature)
+    return soft, (gaps > 0).to(gaps.dtype), soft * torch.sigmoid(-gaps / temperature) / temperature
+
+
+def smallest_gradient(query: str, keys: Sequence[str], temperature: float) -> float:
+    """min_j da_j/ds_j = a_j (1 - a_j) / T over the keys, 1 - a_j added up from the others so that it is not rounded.
+
+    Above 0 by the formula wherever there are two keys; with one key nothing can change, and it is 0.
+
+    Raises:
+        ValueError: if there is no key, or the temperature is not a positive number.
+    """
+    if not keys:
+        raise ValueError("keys: expected at least one, got none")
+    check_temperature(temperature)
+    logs = (similarity([query], keys)[0] / temperature).log_softmax(dim=0)
+    others = logs.expand(len(keys), -1).masked_fill(torch.eye(len(keys), dtype=torch.bool), -torch.inf)
+    return float(((logs + others.logsumexp(dim=1)).exp() / temperature).min())
+
+
+def identity_lookup(num_keys: int, temperature: float) -> Float[Tensor, "keys keys"]:
+    """The weights where query i is key i and no two keys share anything: a softmax of the identity matrix over T.
+
+    e^(1/T) / (e^(1/T) + n - 1) on the diagonal: near the identity matrix at a low temperature (Dive into Deep
+    Learning, section "Visualization", shows the identity itself, for 10 keys).
+
+    Raises:
+        ValueError: if there is no key, or the temperature is not a positive number.
+    """
+    if num_keys < 1:
+        raise ValueError(f"num_keys: expected at least 1, got {num_keys}")
+    check_temperature(temperature)
+    identity = torch.eye(num_keys, dtype=torch.float64)[None, None]
+    return attend(identity, identity, identity, scale=1 / temperature, site="keys.identity")[0, 0]
