@@ -25,6 +25,7 @@ SECTIONS = {
     "claim_at_least": ["claim.{}"],
     "finding": ["finding.{}", "finding.{}-not"],
     "exercise": ["exercise.{}"],
+    "sketch": ["exercise.{}"],
     "look_for": ["look.{}"],
     "book_says": ["book.{}"],
 }

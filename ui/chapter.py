@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import inspect
-import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import plotly.graph_objects as go
@@ -17,7 +16,7 @@ import streamlit as st
 from streamlit import runtime
 from streamlit.delta_generator import DeltaGenerator
 
-from ui import downloads
+from ui import downloads, predictions
 from ui.attention_view import MapGroup, ViewState, attention_view
 from ui.book import Ours, draw_card, find_printed
 from ui.chart import Point, draw_chart
@@ -26,6 +25,8 @@ from ui.controls import Controls, plain
 from ui.frame import Frame
 from ui.heatmap import draw_heatmap
 from ui.near import near_part, watch_page
+from ui.predictions import Prediction, Truth, read_prediction
+from ui.sketch import Board
 from ui.words import Words, current_language
 from viz_core.figures.heatmap import Heatmap, encode_heatmap
 from viz_core.view.runnable import Recipe
@@ -246,15 +247,37 @@ class Chapter(Frame):
         return key if self._keys[key] == 1 else f"{key}-{self._keys[key]}"
 
     def exercise(self, name: str) -> None:
-        """Predict, then reveal: `exercise.NAME` has a question, choices `- [ ]`, the right one `- [x]`, and `>` why."""
-        st.subheader(self.common("exercise"), anchor=f"exercise-{name}")
-        question, choices, right, why = _parse_exercise(self.words(f"exercise.{name}"))
-        key = self.controls.key(f"guess-{name}")
+        """Predict, then reveal, by choosing: `exercise.NAME` has a question, answers with a reply to each, and why.
+
+        An answer is a line `- [ ]`, the right one `- [x]`; the reply to a wrong one stands under it, indented, after
+        `>`; why is said to everybody and stands at the end, after `>`.
+        """
+        with self._prediction(name) as prediction:
+            predictions.choose(self.common, prediction, self.controls.key(f"guess-{name}"))
+
+    def sketch(self, name: str, board: Board, truth: Callable[[], Truth]) -> None:
+        """Predict, then reveal, by drawing on a board: a curve, a row of weights, a star.
+
+        In `exercise.NAME`, `- [x]` is the reply to who came near, `- [MISTAKE]` to who came nearer to a known mistake,
+        and `- [ ]` to all others.
+
+        Args:
+            truth: what comes out, and the mistakes; called once the reader has drawn.
+        """
+
+        def ask() -> None:
+            with self._prediction(name) as prediction:
+                predictions.draw(self.common, prediction, self.controls.key(f"guess-{name}"), board, truth)
+
+        self.alone(ask)
+
+    @contextmanager
+    def _prediction(self, name: str) -> Iterator[Prediction]:
+        """The sheet a prediction stands on, with its question."""
+        prediction = read_prediction(self.words(f"exercise.{name}"))
         with st.container(border=True, key=f"exercise-{name}"):
-            st.markdown(question)
-            guess = st.radio(question, choices, None, key=key, bind="query-params", label_visibility="collapsed")
-            if guess is not None:
-                st.markdown(f"{self.common('right' if guess == right else 'wrong')} {why}")
+            st.markdown(f"**{self.common('exercise')}** {prediction.question}")
+            yield prediction
 
     def code(self, *functions: Callable[..., Any]) -> None:
         """The source of the library functions that drew the figures; sent once a reader opens it, for it is long."""
@@ -321,15 +344,6 @@ class Chapter(Frame):
             type="tertiary",
             on_click="ignore",
         )
-
-
-def _parse_exercise(text: str) -> tuple[str, list[str], str, str]:
-    choices = re.findall(r"^- \[([ x])\] (.+)$", text, flags=re.MULTILINE)
-    right = [choice for mark, choice in choices if mark == "x"]
-    if len(right) != 1:
-        raise ValueError(f"an exercise needs exactly one right choice, got {len(right)}")
-    why = "\n".join(re.findall(r"^> ?(.*)$", text, flags=re.MULTILINE))
-    return text.split("\n- [")[0].strip(), [choice for _, choice in choices], right[0], why
 
 
 def _made(thing: Thing | Callable[[], Thing]) -> Thing:

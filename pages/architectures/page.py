@@ -4,6 +4,7 @@ from functools import partial
 
 from pages.architectures.network_figure import connection_figure
 from pages.architectures.networks import WINDOWED, networks, reach_claims
+from pages.architectures.predictions import sketch_the_climb
 from pages.architectures.shuffle import shuffle
 from pages.architectures.sizes import ask
 from pages.architectures.stopwatch import timing
@@ -21,10 +22,12 @@ chapter.question()
 with chapter.card("networks"):
     asked = ask(chapter)
     networks(chapter, asked)
+chapter.exercise("cheapest")
 
 chapter.heading("table")
 table(chapter, asked)
 reach_claims(chapter, asked)
+sketch_the_climb(chapter)
 
 chapter.tabs(
     curves=lambda: curves(chapter, asked),

@@ -6,6 +6,7 @@ from pages.attention_pooling.fit import claims, data, picture, readout, weights_
 from pages.attention_pooling.kernels import every_kernel, kernels, widths
 from pages.attention_pooling.learn_width import learning
 from pages.attention_pooling.pooling import ask, ask_kernel
+from pages.attention_pooling.predictions import draw_the_fit
 from ui.chapter import Chapter
 from viz_core.attention import boxcar, constant, epanechnikov, gaussian, nadaraya_watson, triangular
 from viz_core.attention.kernel_pooling import kernel_weights
@@ -26,6 +27,7 @@ with chapter.card("fit"):
         st.stop()
     with left:
         figure, fit = picture(chapter, pooling)
+draw_the_fit(chapter)
 
 for_kernels, for_weights = st.columns(2, gap="large")
 with for_kernels:

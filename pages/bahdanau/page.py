@@ -26,6 +26,8 @@ if result is None:
     st.stop()
 show_result(request, result)
 
+chapter.exercise("bottleneck")
+
 step_through(chapter, request, result)
 
 chapter.heading("map")

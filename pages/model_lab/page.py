@@ -29,6 +29,7 @@ card = load(chapter, model) if model else None
 if model is None or card is None:
     st.stop()
 model_card(chapter, card)
+chapter.exercise("triangle")
 
 asked = ask_input(chapter, model, card)
 result = run(chapter, asked) if asked else None

@@ -31,6 +31,7 @@ if asked is None:
     st.stop()
 
 head = maps(chapter, asked)
+chapter.exercise("exchange")
 
 chapter.heading("flow")
 chapter.text("mathematics", d=asked.num_hiddens, h=asked.num_heads, w=asked.num_hiddens // asked.num_heads)

@@ -7,6 +7,7 @@ import streamlit as st
 from pages.position_embeddings.costs import costs
 from pages.position_embeddings.experiments import experiments
 from pages.position_embeddings.one_scheme import one_scheme
+from pages.position_embeddings.predictions import sketch_the_penalty
 from pages.position_embeddings.shuffle import shuffle
 from pages.position_embeddings.side_by_side import side_by_side
 from pages.position_embeddings.tokens import ask
@@ -32,6 +33,7 @@ chapter.question()
 asked = ask(chapter)
 if asked is None:
     st.stop()
+sketch_the_penalty(chapter)
 
 chapter.tabs(
     schemes=lambda: side_by_side(chapter, asked),

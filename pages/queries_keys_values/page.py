@@ -4,6 +4,7 @@ import streamlit as st
 
 from pages.queries_keys_values import book, lookup, weights_plane
 from pages.queries_keys_values.names import ask_question, ask_table, is_answerable
+from pages.queries_keys_values.predictions import place_the_star, shade_the_row
 from ui.chapter import Chapter
 from viz_core.lessons.queries_keys_values.edit_distance import edit_table
 from viz_core.lessons.queries_keys_values.hard_and_soft import identity_lookup, two_keys
@@ -30,6 +31,7 @@ with chapter.card("lookup"):
     answerable = is_answerable(chapter, database, question)
     if answerable:
         lookup.answers(chapter, database, question)
+shade_the_row(chapter)
 
 book.lookups(chapter)
 if answerable:
@@ -51,6 +53,7 @@ if answerable:
         book.identities(chapter)
 
 chapter.heading("plane")
+place_the_star(chapter)
 with chapter.card("plane"):
     case = weights_plane.ask_case(chapter)
     rows, picture = st.columns([5, 6], gap="large")

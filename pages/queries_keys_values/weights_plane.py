@@ -19,6 +19,7 @@ from viz_core.lessons.queries_keys_values.weight_cases import CASES, cases_met, 
 MOST_VALUES = 8
 LARGEST = 1e6
 _FIRST = (("0.5", "2", "0.2"), ("2.4", "2.4", "0.4"), ("3", "0.6", "0.3"), ("2", "1.6", "0.1"))
+FIRST_POINTS = tuple((float(x), float(y)) for x, y, _ in _FIRST)
 _COLUMNS = ("x", "y", "weight")
 
 

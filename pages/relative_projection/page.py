@@ -8,6 +8,7 @@ import torch
 from pages.relative_projection.learning import learning
 from pages.relative_projection.move import ask_move, readout
 from pages.relative_projection.number_types import number_types
+from pages.relative_projection.predictions import place_the_hand
 from pages.relative_projection.proof import STEPS, composed, proof, residuals
 from pages.relative_projection.rotation import all_pairs, matrix, rotation
 from ui.chapter import Chapter
@@ -33,6 +34,8 @@ with chapter.card("rotation"):
         readout(chapter, move)
     with picture:
         figure = rotation(chapter, move)
+
+place_the_hand(chapter)
 
 chapter.heading("all")
 for_pairs, for_matrix = st.columns(2)

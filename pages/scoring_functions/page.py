@@ -2,6 +2,7 @@
 
 from pages.scoring_functions.debugger import debugger
 from pages.scoring_functions.gaussian import gaussian
+from pages.scoring_functions.predictions import shade_the_row
 from pages.scoring_functions.scaling import scaling
 from pages.scoring_functions.scores import four_scores
 from pages.scoring_functions.shapes import shapes
@@ -19,6 +20,9 @@ chapter = Chapter("scoring-functions")
 chapter.question()
 masked = masked_softmax_card(chapter)
 
+shade_the_row(chapter)
+chapter.exercise("length-zero")
+
 chapter.heading("debugger")
 runs = debugger(chapter, masked)
 
@@ -32,7 +36,6 @@ chapter.tabs(
     shapes=lambda: shapes(chapter),
 )
 
-chapter.exercise("length-zero")
 chapter.code(
     attention_weights,
     masked_softmax,

@@ -5,6 +5,7 @@ import torch
 
 from pages.sinusoidal_encoding.columns import WIDEST, code, curves
 from pages.sinusoidal_encoding.figures import table_figure, table_heatmap
+from pages.sinusoidal_encoding.predictions import sketch_the_wave
 from pages.sinusoidal_encoding.properties import claims, similarity
 from pages.sinusoidal_encoding.sentence import sentence
 from ui.chapter import Chapter
@@ -39,6 +40,7 @@ with chapter.card("table"):
         change = largest_change(table[:, -2:])
         chapter.finding("still", change < 0.1, change=f"{change:.2g}", n=f"{n:,}")
 
+sketch_the_wave(chapter)
 chapter.text("mathematics")
 claims(chapter, table, base)
 chapter.let_paint()

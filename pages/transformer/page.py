@@ -43,6 +43,7 @@ result = translate(chapter, MODEL, request)
 if result is None:
     st.stop()
 show_result(request, result)
+chapter.exercise("shape")
 
 model = translator(MODEL)
 heads = HeadNames.of(result.trace)

@@ -34,6 +34,7 @@ asked = ask_picture(chapter)
 if asked is None:
     st.stop()
 seen_and_said(chapter, asked)
+chapter.exercise("tokens")
 
 names = HeadNames.of(asked.found.trace)
 off = ask_heads_off(chapter, names)

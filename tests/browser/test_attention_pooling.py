@@ -32,6 +32,27 @@ def test_move_the_width_learn_it_and_take_it(page: Page, app_url: str) -> None:
     expect(page).to_have_url(re.compile(r"ap-width=0\.31"))
 
 
+def test_draw_a_fit_by_mouse_and_keys_and_see_what_comes_out(page: Page, app_url: str) -> None:
+    """The truth is not on the page before; after, the drawing is in the address, and a link shows it."""
+    page.goto(f"{app_url}/attention-pooling")
+    card = page.locator(".st-key-exercise-wide")
+    paper, reveal = card.get_by_role("slider", name="Your curve"), card.get_by_role("button", name="Reveal")
+    expect(reveal).to_be_disabled()
+    paper.hover()
+    paper.click(position={"x": 300, "y": 100})
+    paper.press("ArrowRight")
+    expect(paper).to_have_attribute("aria-valuetext", re.compile(r"^1\.75: "))
+    paper.press("ArrowUp")
+    expect(paper).to_have_attribute("aria-valuenow", re.compile("^5"))
+    reveal.click()
+    expect(card.get_by_text("Not quite.")).to_be_visible()
+    expect(page).to_have_url(re.compile(r"ap-guess-wide=\d{42}$"))
+    page.reload()
+    expect(card.get_by_role("button", name="Draw again")).to_be_visible()
+    card.get_by_role("button", name="Draw again").click()
+    expect(card.get_by_text("Not quite.")).to_have_count(0)
+
+
 def test_a_width_of_zero_is_a_sentence_and_the_slider_stays(page: Page, app_url: str) -> None:
     page.goto(f"{app_url}/attention-pooling?ap-width=0")
     expect(page.get_by_text("A kernel of width 0 reaches nothing")).to_be_visible()

@@ -24,7 +24,7 @@ def first_picture(page: Page) -> None:
 
 
 def exercise(page: Page) -> None:
-    expect(page.get_by_text("Predict, then reveal")).to_be_visible()
+    expect(page.get_by_text("Predict, then reveal").first).to_be_visible()
 
 
 def stopwatch(page: Page) -> None:

@@ -1,0 +1,42 @@
+// Where everything stands on the board, in CSS pixels, and what is said of a place on it.
+
+const TOP = 99;
+const HEIGHTS = { curve: 250, weights: 190, star: 340 };
+const STRIP = 26; // a row of shaded cells
+
+/** Edges of the picture, the share of its width at which each level stands, and words for one of them. */
+export function layOut(data, width) {
+  const { kind, places, names, x, y, truth } = data;
+  const weights = kind === "weights";
+  const left = weights ? 62 : 46;
+  const right = kind === "star" ? Math.min(width - 12, left + 420) : width - 12;
+  const height = HEIGHTS[kind] + (weights && truth ? STRIP : 0);
+  const bottom = height - (weights ? 30 + STRIP * (truth ? 2 : 1) : 40);
+  const across = weights ? names.map((_, i) => (i + 0.5) / names.length) : places;
+  const format = (number) => String(Math.round(number * 100) / 100);
+  const value = (level, [low, high]) => format(low + (level / TOP) * (high - low));
+
+  const tell = (levels, at) => {
+    if (kind === "star") return `${value(levels[0], x)}, ${value(levels[1], y)}`;
+    if (!weights) return `${format(x[0] + places[at] * (x[1] - x[0]))}: ${value(levels[at], y)}`;
+    return `${names[at]}: ${percent(shares(levels)[at])}`;
+  };
+  return { width, height, left, right, top: 12, bottom, across, strip: STRIP, format, tell };
+}
+
+/** Round numbers from low to high, about five. */
+export function ticks(low, high) {
+  const rough = (high - low) / 5;
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = power * [1, 2, 5, 10].find((factor) => factor * power >= rough - 1e-9);
+  const first = Math.ceil(low / step - 1e-9);
+  return Array.from({ length: Math.floor(high / step + 1e-9) - first + 1 }, (_, i) => (first + i) * step);
+}
+
+/** Levels as parts of one whole. */
+export function shares(levels) {
+  const sum = levels.reduce((a, b) => a + b, 0);
+  return levels.map((level) => (sum ? level / sum : 0));
+}
+
+export const percent = (share) => `${Math.round(100 * share)}%`;

@@ -1,0 +1,31 @@
+"""What readers draw before they see it."""
+
+from __future__ import annotations
+
+import torch
+
+from pages.attention_pooling.pooling import Pooling
+from ui.chapter import Chapter
+from ui.predictions import Truth
+from ui.sketch import Board
+from viz_core.lessons.attention_pooling.noisy_points import SPAN, noisy_points
+
+# The points the page opens with, under a Gaussian twice as wide.
+_WIDE = Pooling("gaussian", 1.0, 2.5, 40, 1.0, 3)
+_PLACES = torch.linspace(0, SPAN, 21, dtype=torch.float64)
+
+
+def draw_the_fit(chapter: Chapter) -> None:
+    """The fit of a wide kernel, through the points the page opens with."""
+    x, y = noisy_points(_WIDE.n, _WIDE.noise, _WIDE.seed)
+    points = tuple(zip(x.tolist(), y.tolist(), strict=True))
+    names = chapter.words.group("figure")
+    board = Board("curve", tuple(_PLACES.tolist()), -1.0, 5.5, (), points, names["x"], names["y"])
+    chapter.sketch("wide", board, wide_fit)
+
+
+def wide_fit() -> Truth:
+    """What comes out; and the curve behind the points, and one height for all, for who draws those."""
+    fit = _WIDE.fit(_PLACES)
+    mistakes = {"truth": fit.truth.numpy(), "flat": fit.y_train.mean().expand(len(_PLACES)).numpy()}
+    return Truth(fit.y_hat.numpy(), mistakes)

@@ -1,0 +1,43 @@
+"""What readers draw before they see it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pages.queries_keys_values.weights_plane import FIRST_POINTS
+from ui.chapter import Chapter
+from ui.predictions import Truth
+from ui.sketch import Board
+from viz_core.lessons.queries_keys_values.lookup import BOOK_DATABASE, soft_lookup
+
+_KEYS = tuple(key for key, _ in BOOK_DATABASE)
+_QUERY, _COLD, _WARM = "Li", 0.2, 0.5
+_WEIGHTS = np.array([0.25, 0.0, 0.75, 0.0])
+
+
+def shade_the_row(chapter: Chapter) -> None:
+    """The weights of the book's names for one query, warmer than the page opens with."""
+    chapter.sketch("warm", Board("weights", names=_KEYS), warm_weights)
+
+
+def warm_weights() -> Truth:
+    """What comes out; and all on one, alike for all, or as cold as above, for who shades those."""
+    warm, cold = (soft_lookup([_QUERY], _KEYS, temperature)[0].numpy() for temperature in (_WARM, _COLD))
+    found = np.array([float(key == _QUERY) for key in _KEYS])
+    return Truth(warm, {"one": found, "alike": np.full(len(_KEYS), 1 / len(_KEYS)), "cold": cold})
+
+
+def place_the_star(chapter: Chapter) -> None:
+    """The weighted sum of two of the four values the page opens with."""
+    names = chapter.words.group("figure")
+    values = tuple(f"v{i + 1}" for i in range(len(FIRST_POINTS)))
+    board = Board("star", (0.0, 4.0), 0.0, 3.0, values, FIRST_POINTS, names["x"], names["y"])
+    chapter.sketch("star", board, weighted_sum)
+
+
+def weighted_sum() -> Truth:
+    """What comes out; and the mean of all, the middle of the two, the heavier value, and their plain sum."""
+    points = np.array(FIRST_POINTS)
+    first, second = points[_WEIGHTS > 0]
+    mistakes = {"mean": points.mean(axis=0), "middle": (first + second) / 2, "heavier": second, "sum": first + second}
+    return Truth(_WEIGHTS @ points, mistakes)

@@ -1,0 +1,124 @@
+"""Questions with answers: how they are written, and that every chapter asks before it tells."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from inspect import isfunction, signature
+from pathlib import Path
+
+import pytest
+
+from ui.contents import all_chapters, folder, page_file
+from ui.predictions import Truth, read_prediction
+from ui.sketch import TOP, Board
+from ui.words import ENGLISH, load_words
+
+WRITTEN = """How many?
+Count.
+- [ ] one
+  > One is
+  > too few.
+- [x] two
+> Two it is.
+> Always."""
+
+ASKED = [
+    (chapter, name)
+    for chapter in all_chapters()[1:]
+    for name in load_words(chapter, ENGLISH).sections
+    if name.startswith("exercise.")
+]
+
+
+def test_a_prediction_is_read_as_it_is_written() -> None:
+    read = read_prediction(WRITTEN)
+    assert read.question == "How many?\nCount."
+    assert [(each.mark, each.text, each.reply) for each in read.answers] == [
+        (" ", "one", "One is too few."),
+        ("x", "two", ""),
+    ]
+    assert read.why == "Two it is.\nAlways."
+
+
+@pytest.mark.parametrize("text", ["Why?\n- [ ] a\n> b", "Why?\n- [x] a\n- [x] b"])
+def test_just_one_answer_is_right(text: str) -> None:
+    with pytest.raises(ValueError, match="exactly one right answer"):
+        read_prediction(text)
+
+
+@pytest.mark.parametrize(("chapter", "name"), ASKED)
+def test_a_wrong_answer_has_a_reply_of_its_own(chapter: str, name: str) -> None:
+    read = read_prediction(load_words(chapter, ENGLISH)(name))
+    assert len(read.answers) > 1
+    if any(answer.reply for answer in read.answers):  # chosen: the answer, then the reply
+        replies = [answer.reply for answer in read.answers if answer.mark != "x"]
+    else:  # drawn: the reply alone, by the mistake
+        replies = [answer.text for answer in read.answers]
+        assert " " in {answer.mark for answer in read.answers}
+        assert len({answer.mark for answer in read.answers}) == len(read.answers)
+    assert all(replies)
+    assert len(set(replies)) == len(replies)
+
+
+@pytest.mark.parametrize("chapter", all_chapters()[1:])
+def test_every_chapter_asks_twice(chapter: str) -> None:
+    assert len(_asks(page_file(chapter).parent)) >= 2
+
+
+class Asking:
+    """Stands in for a chapter and notes what it is asked to draw."""
+
+    def __init__(self, chapter: str) -> None:
+        self.words = load_words(chapter, ENGLISH)
+        self.sketches: list[tuple[str, Board, Callable[[], Truth]]] = []
+
+    def sketch(self, name: str, board: Board, truth: Callable[[], Truth]) -> None:
+        self.sketches.append((name, board, truth))
+
+
+def _sketches() -> Iterator[tuple[str, str, Board, Callable[[], Truth]]]:
+    for chapter in all_chapters()[1:]:
+        if (page_file(chapter).parent / "predictions.py").is_file():
+            module, asking = import_module(f"pages.{folder(chapter)}.predictions"), Asking(chapter)
+            for draw in vars(module).values():
+                if isfunction(draw) and [*signature(draw).parameters] == ["chapter"]:
+                    inspect.unwrap(draw)(asking)
+            yield from ((chapter, *sketch) for sketch in asking.sketches)
+
+
+SKETCHES = list(_sketches())
+
+
+def test_chapters_ask_to_draw_curves_rows_and_stars() -> None:
+    assert {board.kind for _, _, board, _ in SKETCHES} == {"curve", "weights", "star"}
+
+
+@pytest.mark.parametrize(("chapter", "name", "board", "find"), SKETCHES, ids=[f"{s[0]}-{s[1]}" for s in SKETCHES])
+def test_who_draws_the_truth_is_right_and_each_mistake_is_known(
+    chapter: str, name: str, board: Board, find: Callable[[], Truth]
+) -> None:
+    """Drawn as a reader draws it: within the picture, in whole levels."""
+    truth = find()
+    replies = {answer.mark for answer in read_prediction(load_words(chapter, ENGLISH)(f"exercise.{name}")).answers}
+    assert replies == {"x", " ", *truth.mistakes}
+    for mark, values in {"x": truth.values, **truth.mistakes}.items():
+        levels = [TOP * value if board.kind == "weights" else value for value in board.levels(values)]
+        drawn = board.read("".join(f"{min(max(round(level), 0), TOP):02}" for level in levels))
+        assert drawn is not None
+        assert board.judge(drawn, truth.values, truth.mistakes) == mark
+
+
+def _asks(folder: Path) -> list[str]:
+    """The predictions that a chapter's code asks for, by name."""
+    calls = (node for path in sorted(folder.glob("*.py")) for node in ast.walk(ast.parse(path.read_text("utf-8"))))
+    return [
+        str(call.args[0].value)
+        for call in calls
+        if isinstance(call, ast.Call)
+        and isinstance(call.func, ast.Attribute)
+        and call.func.attr in ("exercise", "sketch")
+        and isinstance(call.args[0], ast.Constant)
+    ]

@@ -1,0 +1,90 @@
+"""What a reader draws before the answer shows: a curve, a row of weights or a star; and how near it came."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Float
+
+TOP = 99
+"""What is drawn is told in levels of two digits, 00 at the foot of the picture and 99 at its top: a short address."""
+
+# How far off still counts as right: a share of the picture's height, of the weight, of the picture's side.
+_NEAR = {"curve": 0.05, "weights": 0.12, "star": 0.06}
+
+Numbers = Float[np.ndarray, "numbers"]
+
+
+@dataclass(frozen=True)
+class Board:
+    """What a reader draws on.
+
+    Attributes:
+        kind: "curve", a height at each place; "weights", a share for each name; "star", one place in the plane.
+        places: of the curve's heights along x; of a star the ends of the x axis.
+        low, high: the ends of the y axis.
+        names: of the weights, or of the points.
+        points: what is there already, as (x, y).
+        x_title, y_title: of the axes.
+    """
+
+    kind: Literal["curve", "weights", "star"]
+    places: tuple[float, ...] = (0.0, 1.0)
+    low: float = 0.0
+    high: float = 1.0
+    names: tuple[str, ...] = ()
+    points: tuple[tuple[float, float], ...] = ()
+    x_title: str = ""
+    y_title: str = ""
+
+    @property
+    def count(self) -> int:
+        """How many numbers a reader gives."""
+        return {"curve": len(self.places), "weights": len(self.names), "star": 2}[self.kind]
+
+    @property
+    def _spans(self) -> tuple[tuple[float, float], tuple[float, float]]:
+        return (self.places[0], self.places[-1]), (self.low, self.high)
+
+    def levels(self, values: Numbers) -> list[float]:
+        """Values as levels, 0 to 99 within the picture; weights as shares."""
+        if self.kind == "weights":
+            return [float(share) for share in values]
+        spans = self._spans if self.kind == "star" else (self._spans[1],) * len(values)
+        return [round(TOP * (float(v) - low) / (high - low), 2) for v, (low, high) in zip(values, spans, strict=True)]
+
+    def read(self, text: str | None) -> Numbers | None:
+        """What was drawn, from the digits that tell it; None where they tell nothing of the kind."""
+        if text is None or not re.fullmatch(rf"[0-9]{{{2 * self.count}}}", text):
+            return None
+        levels = np.array([int(text[i : i + 2]) for i in range(0, len(text), 2)], dtype=np.float64)
+        if self.kind == "weights":
+            return levels / levels.sum() if levels.sum() else None
+        spans = np.array(self._spans if self.kind == "star" else (self._spans[1],) * self.count)
+        return spans[:, 0] + levels / TOP * (spans[:, 1] - spans[:, 0])
+
+    def distance(self, one: Numbers, other: Numbers) -> float:
+        """Of curves the mean of |a - b|; of weights what lies elsewhere, sum |a - b| / 2; of stars |a - b|."""
+        if self.kind == "curve":
+            return float(np.abs(one - other).mean())
+        return float(np.abs(one - other).sum() / 2 if self.kind == "weights" else np.linalg.norm(one - other))
+
+    def judge(self, guess: Numbers, truth: Numbers, mistakes: Mapping[str, Numbers]) -> str:
+        """Whether a guess is near the truth ("x"), or twice as near to a mistake (its name), or neither (" ")."""
+        (left, right), (low, high) = self._spans
+        size = {"curve": high - low, "weights": 1.0, "star": float(np.hypot(right - left, high - low))}[self.kind]
+        off = self.distance(guess, truth)
+        if off <= _NEAR[self.kind] * size:
+            return "x"
+        made = {name: self.distance(guess, values) for name, values in mistakes.items()}
+        nearest = min(made, key=lambda name: made[name], default=" ")
+        return nearest if made.get(nearest, off) < off / 2 else " "
+
+
+def fractions(values: Sequence[float], low: float, high: float) -> list[float]:
+    """Values as shares of the way from low to high."""
+    return [round((value - low) / (high - low), 4) for value in values]
