@@ -147,7 +147,13 @@ def test_a_tab_opens_from_a_link_and_its_claims_hold(
             "**Yes.** A whole number of wavelengths",
         ),
         ("scoring-functions", {}, "sf-guess-length-zero", 2, "**Yes.** Softmax sees differences only"),
-        ("transformer", {"t-text": "Go."}, "t-guess-swap", 0, "**Not quite.** Among what it may see. Earlier steps may not see the last word. Steps before it never see it"),
+        (
+            "transformer",
+            {"t-text": "Go."},
+            "t-guess-swap",
+            0,
+            "**Not quite.** Among what it may see. Earlier steps may not see the last word. Steps before it never see it",
+        ),
         (
             "vision-transformer",
             {"vt-model": GREY, "vt-section": "Patch lab"},
