@@ -42,7 +42,7 @@ class Chapter(Frame):
         super().__init__(name)
         with self.unseen:
             watch_page()
-        self.controls = Controls(self.words, self.say_unlinked)
+        self.controls = Controls(self.words, self.sharing)
         self._keys: Counter[str] = Counter()
         self._row: list[Claim] | None = None  # the claims of the row that is being filled
 

@@ -11,11 +11,11 @@ from typing import TypeVar
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from ui.page_file import MOST_IN_ADDRESS
+from ui.sharing import Sharing, opened_text
 from ui.words import Words, load_words
 
 Option = TypeVar("Option")
-
-_MOST_IN_ADDRESS = 4000  # characters; servers refuse addresses of a few times this length
 
 
 class Controls:
@@ -24,18 +24,17 @@ class Controls:
     The prefix is the chapter's initials, so that chapters do not answer to each other's parameters.
     """
 
-    def __init__(self, words: Words, say_unlinked: Callable[[str], object] = lambda _: None) -> None:
+    def __init__(self, words: Words, sharing: Sharing | None = None) -> None:
         """
         Args:
             words: with the labels.
-            say_unlinked: is told the label of a control whose text is too long for the address.
+            sharing: is told of a text that is too long for the address.
         """
-        self.words, self._say_unlinked = words, say_unlinked
-        self.prefix = "".join(word[0] for word in words.chapter.split("-"))
+        self.words, self._sharing = words, sharing
         self._notes: DeltaGenerator | None = None  # where notes about the address go, if not below their control
 
     def key(self, name: str) -> str:
-        return f"{self.prefix}-{name}"
+        return f"{self.words.prefix}-{name}"
 
     def slider(self, name: str, low: float, high: float, default: float, step: float | None = None) -> float:
         """A number on a slider; whole where low is whole."""
@@ -125,38 +124,36 @@ class Controls:
 
     def text(self, name: str, default: str, max_chars: int | None = None, placeholder: str | None = None) -> str:
         """One line of text. No max_chars means the page says itself what is too long, and loses none of it."""
-        return (
-            self._bound(
-                name,
-                lambda key, label: st.text_input(
-                    label, default, max_chars=max_chars, placeholder=placeholder, key=key, bind="query-params"
-                ),
-            )
-            or ""
+        return self._typed(
+            name,
+            lambda label, **bound: st.text_input(label, default, max_chars=max_chars, placeholder=placeholder, **bound),
         )
 
     def area(self, name: str, default: str, height: int = 160) -> str:
-        """Several lines of text; the page says itself what it cannot read, and loses none of it.
+        """Several lines of text; the page says itself what it cannot read, and loses none of it."""
+        if self._sharing is not None:
+            self._sharing.offer_to_open()
+        return self._typed(name, lambda label, **bound: st.text_area(label, default, height, **bound))
 
-        What is too long for an address stays out of it, and a note says so.
-        """
-
+    def _typed(self, name: str, widget: Callable[..., str | None]) -> str:
+        """What is too long for an address stays out of it, and a note says so; a file can hold it."""
         key, unlinked = self.key(name), f"{self.key(name)}-unlinked"
-        if len(st.session_state.get(key) or "") <= _MOST_IN_ADDRESS:
+        opened = opened_text(key)
+        if opened is not None:
+            st.session_state[key] = opened
+        if len(st.session_state.get(key) or "") <= MOST_IN_ADDRESS:
             if st.session_state.pop(unlinked, False):  # it was too long a moment ago
                 st.query_params[key] = st.session_state[key]
-            bound = self._bound(
-                name, lambda key, label: st.text_area(label, default, height, key=key, bind="query-params")
-            )
-            return bound or ""
+            return self._bound(name, lambda key, label: widget(label, key=key, bind="query-params")) or ""
         label = self.words.label(name)
-        text = st.text_area(label, default, height, key=key)  # no longer bound: Streamlit takes it out of the address
+        text = widget(label, key=key) or ""  # no longer bound: Streamlit takes it out of the address
         if key in st.query_params:  # where it was never bound
             del st.query_params[key]
         st.session_state[unlinked] = True
         (self._notes or st).caption(load_words("common")("unlinked", label=label))
-        self._say_unlinked(label)
-        return text or ""
+        if self._sharing is not None:
+            self._sharing.say_unlinked(key, label, text)
+        return text
 
     def _option(self, option: object) -> str:
         if isinstance(option, list):

@@ -13,6 +13,7 @@ import streamlit as st
 from ui.component import component
 from ui.controls import escape
 from ui.garbage import spare_modules
+from ui.sharing import Sharing
 from ui.words import Words, load_words
 from viz_core.runtime.assets import ASSETS
 
@@ -71,12 +72,7 @@ class Frame:
         st.logo(_PARTS / "wordmark.svg", icon_image=_PARTS / "logo.svg", size="large")
         with st.sidebar, st.container(key="sidebar-foot"):
             self.device()
-            self._share = st.empty()
-            self._share.caption(self.common("share"))
-
-    def say_unlinked(self, label: str) -> None:
-        """The line on sharing tells what no address can hold."""
-        self._share.caption(self.common("share-but", label=label))
+            self.sharing = Sharing(self.words)
 
 
 def _tell_device() -> None:

@@ -50,6 +50,11 @@ class Words:
         return str(labels[name])
 
     @property
+    def prefix(self) -> str:
+        """What the chapter's parameters in an address begin with: its initials."""
+        return "".join(word[0] for word in self.chapter.split("-"))
+
+    @property
     def title(self) -> str:
         return str(self.front["title"])
 
