@@ -13,8 +13,8 @@ from hosting.profile import profile
 from hosting.settings import checked
 from ui.compute import metrics, slots
 from ui.failure import tell
-from ui.sessions import forget_those_who_left, sessions
-from ui.strangers import guards
+from ui.sessions import session_bytes, sessions
+from ui.strangers import guards, tidying
 
 os.environ.setdefault("ATLAS_HOSTED", "1")
 
@@ -30,9 +30,9 @@ structured_logs()
 allowed = checked()
 be_impatient(allowed.max_message_kb * 2**10, allowed.slow_seconds)
 operations = Operations(
-    warm_up, slots, metrics, allowed.stop_seconds, metrics_address=allowed.metrics, tidy=forget_those_who_left
+    warm_up, slots, metrics, allowed.stop_seconds, metrics_address=allowed.metrics, tidy=tidying(allowed)
 )
-metrics().watch_sessions(sessions)
+metrics().watch_sessions(sessions, session_bytes)
 app = st.App(
     "ui/door.py",
     routes=[*operations.routes(), *scripts.routes()],

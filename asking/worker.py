@@ -105,11 +105,11 @@ class Desk:
         try:
             with interruptible(check):
                 found = work()
-        except Exception as error:
+        except BaseException as error:  # a library's panic is no Exception, and whoever asked waits for an answer
             found = [error] * len(questions)
         for one, value in zip(questions, found, strict=True):
             del self._taken_back[one.number]
-            self._send(Answer(one.number, value, isinstance(value, Exception)))
+            self._send(Answer(one.number, value, isinstance(value, BaseException)))
 
 
 def _packed(answer: Answer) -> bytes:

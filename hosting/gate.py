@@ -7,23 +7,22 @@ nothing: what waited is dropped.
 from __future__ import annotations
 
 import asyncio
-import html
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Protocol
+from functools import lru_cache
+from typing import Protocol
 
 from hosting.allowance import Allowance
+from hosting.refusals import App, Message, Receive, Refusals, Send
 
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-App = Callable[[Message, Receive, Send], Awaitable[None]]
-
-POLICY, PROTOCOL, TEXT, AGAIN = 1008, 1002, 1003, 1013  # why a socket is closed (RFC 6455, section 7.4.1)
+POLICY, PROTOCOL, TEXT, LARGE, AGAIN = 1008, 1002, 1003, 1009, 1013  # why a socket is closed (RFC 6455, section 7.4.1)
+_REASON = 123  # bytes of the sentence that a socket is closed with (section 5.5)
 _READ_AHEAD = 20  # messages are read so many times faster than they are handed on, so that who leaves is noticed
 _BLOCK = 4096  # bytes that cost as much to read as one small message
 _BURST = 2.0  # seconds of messages that may come at once
+_QUIET = 5.0  # seconds between two sentences to the same window
+_ADDRESSES = 4096  # whose pace is known, the last seen
 
 
 class Mail(Protocol):
@@ -42,6 +41,9 @@ class Mail(Protocol):
     def sent(self, message: bytes) -> None:
         """Look at what goes out."""
 
+    def notice(self, sentence: str) -> bytes:
+        """What shows a sentence in the visitor's window."""
+
     @property
     def asks(self) -> bool:
         """Whether a page was asked for yet."""
@@ -56,12 +58,14 @@ class Bounds:
         sockets_an_address: of these, for one address: a class behind one router has one.
         silent_seconds: for which a socket may stay open and ask for no page.
         messages: a second, handed on for one socket.
+        messages_an_address: a second, handed on for all sockets of one address.
     """
 
     sockets: int
     sockets_an_address: int
     silent_seconds: float
     messages: float
+    messages_an_address: float
 
 
 class Gate:
@@ -71,35 +75,27 @@ class Gate:
         app: what comes after.
         bounds: what visitors may have.
         mail: makes what keeps the messages of a socket.
-        say: a sentence by its name, for who is turned away.
-        turned_away: hears why, for the metrics.
+        refusals: how who is turned away is told.
     """
 
-    def __init__(
-        self,
-        app: App,
-        bounds: Bounds,
-        mail: Callable[[], Mail],
-        say: Callable[[str], str],
-        turned_away: Callable[[str], None],
-    ) -> None:
-        self._app, self.bounds, self._mail, self._say, self.turned_away = app, bounds, mail, say, turned_away
+    def __init__(self, app: App, bounds: Bounds, mail: Callable[[], Mail], refusals: Refusals) -> None:
+        self._app, self.bounds, self._mail, self.refusals = app, bounds, mail, refusals
         self.visits: dict[Visit, None] = {}  # the first to come first
+        rate = bounds.messages_an_address
+        self.pace_of = lru_cache(_ADDRESSES)(lambda _address: Allowance(rate, _BURST * rate))
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
             await self._visit(scope, receive, send)
         elif scope["type"] == "http" and _wants_a_page(scope) and (why := self._full(_address(scope))):
-            self.turned_away(why)
-            await _tell(send, "http.response", self._say(why), "text/html", _page)
+            await self.refusals.page(why)(scope, receive, send)
         else:
             await self._app(scope, receive, send)
 
     async def _visit(self, scope: Message, receive: Receive, send: Send) -> None:
         address = _address(scope)
         if why := self._full(address):
-            self.turned_away(why)
-            await _tell(send, "websocket.http.response", self._say(why), "text/plain", str)
+            await self.refusals.answer(why)(scope, receive, send)
             return
         self._make_room(address)
         visit = Visit(self, address, self._mail(), receive, send)
@@ -129,9 +125,10 @@ class Visit:
     def __init__(self, gate: Gate, address: str, mail: Mail, receive: Receive, send: Send) -> None:
         self.address = address
         self._gate, self._mail, self._receive, self._send = gate, mail, receive, send
-        self._pace = Allowance(gate.bounds.messages, _BURST * gate.bounds.messages)
+        self._paces = Allowance(gate.bounds.messages, _BURST * gate.bounds.messages), gate.pace_of(address)
         self._reading = Allowance(_READ_AHEAD * gate.bounds.messages, _READ_AHEAD * _BURST * gate.bounds.messages)
         self._next = 0.0  # when the next message may be handed on
+        self._quiet = 0.0  # until when no other sentence is sent
         self._sending = 0
         self._open = self._held = False
         self._over: Message | None = None  # the last that its server hears
@@ -164,7 +161,7 @@ class Visit:
             now = asyncio.get_running_loop().time()
             self._news.clear()
             if not self._sending and now >= self._next and (message := self._mail.take()) is not None:
-                self._next, self._held = now + self._pace.spend(), False
+                self._next, self._held = now + max(pace.spend() for pace in self._paces), False
                 return {"type": "websocket.receive", "bytes": message}
             await self._wait(self._next - now if now < self._next else None)
         return self._over
@@ -185,13 +182,13 @@ class Visit:
             self._news.set()
 
     def end(self, code: int, why: str) -> None:
-        """Close it, and say why in the metrics."""
+        """Close it, and say why."""
         if self._over is None:
-            self._gate.turned_away(why)
+            self._gate.refusals.count(why)
             self._over = {"type": "websocket.disconnect", "code": code}
             self._news.set()
             if self._open:
-                self._closing = asyncio.create_task(self._close(code))
+                self._closing = asyncio.create_task(self._close(code, why))
 
     async def _read(self) -> None:
         """Take in what comes, faster than it is handed on: so the end is seen, and what it makes pointless goes."""
@@ -200,6 +197,8 @@ class Visit:
             message = await self._receive()
             if message["type"] != "websocket.receive":
                 self._over = message
+                if message.get("code") == LARGE:  # its protocol has closed it already
+                    self._gate.refusals.count("too-large")
             elif message.get("bytes") is None:
                 self.end(TEXT, "text")
             else:
@@ -209,25 +208,36 @@ class Visit:
     async def _take_in(self, data: bytes) -> None:
         try:
             if why := self._mail.put(data):
-                self._gate.turned_away(why)
+                await self._refuse(why)
         except ValueError:
             self.end(PROTOCOL, "nonsense")
             return
         self._news.set()
         if pause := self._reading.spend(1 + len(data) / _BLOCK):
             if not self._held:
-                self._gate.turned_away("too-fast")
-            self._held = True
+                self._held = True
+                await self._refuse("too-fast")
             await asyncio.sleep(pause)
+
+    async def _refuse(self, why: str) -> None:
+        """Count it, and say it in the window, unless it was told something just now or does not read."""
+        self._gate.refusals.count(why)
+        now = asyncio.get_running_loop().time()
+        if self._open and not self._sending and now >= self._quiet:
+            self._quiet = now + _QUIET
+            with suppress(OSError):  # gone meanwhile
+                notice = self._mail.notice(self._gate.refusals.say(why))
+                await self.send({"type": "websocket.send", "bytes": notice})
 
     async def _wait(self, seconds: float | None) -> None:
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._news.wait()
 
-    async def _close(self, code: int) -> None:
+    async def _close(self, code: int, why: str) -> None:
+        reason = self._gate.refusals.say(why).encode()[:_REASON].decode(errors="ignore")
         with suppress(OSError):  # gone already
-            await self._send({"type": "websocket.close", "code": code})
+            await self._send({"type": "websocket.close", "code": code, "reason": reason})
 
     def _end_if_silent(self) -> None:
         if not self.asks:
@@ -243,21 +253,3 @@ def _address(scope: Message) -> str:
 def _wants_a_page(scope: Message) -> bool:
     accepted = dict(scope["headers"]).get(b"accept", b"")
     return scope["method"] == "GET" and b"text/html" in accepted and "." not in scope["path"].rpartition("/")[2]
-
-
-def _page(sentence: str) -> str:
-    """A page that asks again by itself."""
-    return (
-        f'<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="15"><p>{html.escape(sentence)}</p>'
-    )
-
-
-async def _tell(send: Send, kind: str, sentence: str, media: str, form: Callable[[str], str]) -> None:
-    body = form(sentence).encode()
-    headers = [
-        (b"content-type", f"{media}; charset=utf-8".encode()),
-        (b"content-length", str(len(body)).encode()),
-        (b"retry-after", b"15"),
-    ]
-    await send({"type": f"{kind}.start", "status": 503, "headers": headers})
-    await send({"type": f"{kind}.body", "body": body})

@@ -9,7 +9,7 @@ import re
 from starlette.datastructures import MutableHeaders
 from starlette.responses import PlainTextResponse
 
-from hosting.gate import App, Message, Receive, Send
+from hosting.refusals import App, Message, Receive, Send
 
 _SHUT = ("/_stcore/metrics", "/_stcore/script-health-check", "/_stcore/agent/")
 """Streamlit's own routes that tell or start more than a visitor needs."""

@@ -27,6 +27,7 @@ class Metrics:
         self._running = self._gauge("atlas_running", "Computations at work now")
         self._waiting = self._gauge("atlas_waiting", "Computations in the queue now")
         self._sessions = self._gauge("atlas_sessions", "Visitors now")
+        self._session_bytes = self._gauge("atlas_session_bytes", "Bytes of their uploads and of what they chose")
         self._kept = self._gauge("atlas_kept_results", "Results kept for whoever asks the same again")
         self._kept_bytes = self._gauge("atlas_kept_bytes", "Bytes of these results")
 
@@ -54,8 +55,10 @@ class Metrics:
         self._running.set_function(lambda: count()[0])
         self._waiting.set_function(lambda: count()[1])
 
-    def watch_sessions(self, count: Callable[[], int]) -> None:
+    def watch_sessions(self, count: Callable[[], int], nbytes: Callable[[], int]) -> None:
+        """`count` tells how many there are, `nbytes` what they hold."""
         self._sessions.set_function(count)
+        self._session_bytes.set_function(nbytes)
 
     def watch_kept(self, size: Callable[[], tuple[int, int]]) -> None:
         """`size` tells how many results there are, and their bytes."""

@@ -100,6 +100,9 @@ class Settings(BaseSettings):
     max_messages: float = Field(
         default=10, gt=0, le=1000, description="messages a second that one window may send; more wait, and become one"
     )
+    max_address_messages: float = Field(
+        default=200, gt=0, le=100_000, description="messages a second that all windows of one address may send"
+    )
     max_message_kb: int = Field(default=1024, ge=16, le=20_480, description="size of a message of a window")
     silent_seconds: float = Field(
         default=20, gt=0, description="how long a connection may stay open and ask for no page"
@@ -109,7 +112,10 @@ class Settings(BaseSettings):
     )
     max_downloads: int = Field(default=2, ge=1, description="files that are made for one window at once")
     session_mb: int = Field(
-        default=32, ge=1, description="uploads kept for one window where hosted; the oldest go first"
+        default=32,
+        ge=1,
+        description="what one window may keep where hosted: of uploads, the oldest go first; with more in its "
+        "controls, it begins anew",
     )
     uploads_mb: int = Field(default=512, ge=1, description="uploads kept for all windows; more are refused")
     frame_ancestors: str = Field(

@@ -6,24 +6,26 @@ import fcntl
 import json
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from benchmarks.serving import Server, start, wait_until_healthy
+from benchmarks.serving import NO_SETTINGS, Server, start, wait_until_healthy
 
 
 @contextmanager
-def shared_server(script: str, factory: pytest.TempPathFactory) -> Iterator[Server]:
+def shared_server(
+    script: str, factory: pytest.TempPathFactory, settings: Mapping[str, str] = NO_SETTINGS
+) -> Iterator[Server]:
     """`script` on a free port, for as long as any process of this run wants it."""
     folder = _run_folder(factory) / Path(script).stem
     folder.mkdir(exist_ok=True)
     with _state(folder) as state:
         if not state.get("visitors"):
-            process, url = start(folder, script)
+            process, url = start(folder, script, settings)
             wait_until_healthy(url, process, folder / "server.log")
             state.update(visitors=0, url=url, pid=process.pid)
         state["visitors"] += 1

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from streamlit.proto.RootContainer_pb2 import RootContainer
 from streamlit.proto.WidgetStates_pb2 import WidgetStates
 
 _OFFERED = ("rerun_script", "stop_script", "app_heartbeat", "file_urls_request")
@@ -94,6 +95,15 @@ class Mailbox:
             answer = ForwardMsg.FromString(message)
             if answer.WhichOneof("type") == "backend_operation_response":
                 self._making.discard(answer.backend_operation_response.request_id)
+
+    @staticmethod
+    def notice(sentence: str) -> bytes:
+        """A message that shows a sentence for a few seconds, beside whatever the page shows."""
+        message = ForwardMsg()
+        message.metadata.delta_path.extend([RootContainer.EVENT, 0])  # where st.toast puts its words
+        toast = message.delta.new_element.toast
+        toast.body, toast.icon = sentence, ":material/block:"
+        return message.SerializeToString()
 
     def _put_run(self, new: BackMsg, message: bytes) -> None:
         """A run of the whole page takes the place of all that wait, and one of a fragment that of the same fragment."""

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.runtime import get_instance
+from streamlit.runtime.state.common import is_element_id
+from streamlit.runtime.state.session_state import Serialized
+
+from hosting.cache import footprint
 
 if TYPE_CHECKING:
+    from streamlit.runtime.app_session import AppSession
     from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
+    from streamlit.runtime.state.session_state import SessionState
 
 _LEAST = 2**16  # bytes that a file counts for, however small: it has a name and a record too
 
@@ -33,6 +40,43 @@ def tidy_uploads(session: str, most: int) -> int:
         _uploads().remove_file(session, files.pop(0).file_id)
         gone += 1
     return gone
+
+
+def session_bytes() -> int:
+    """Of all that is kept for windows: uploads, what their controls are set to, and what pages keep beside them."""
+    return upload_bytes() + sum(_held(session.session_state) for session in _open_sessions())
+
+
+def hold_within(most: int, notice: bytes) -> int:
+    """Windows that hold more than so many bytes begin anew, and show the notice; how many."""
+    large = [session for session in _open_sessions() if _held(session.session_state) > most]
+    for session in large:
+        session.session_state.clear()
+        session._enqueue_forward_msg(ForwardMsg.FromString(notice))
+    return len(large)
+
+
+def forget_controls(state: SessionState) -> None:
+    """Let go of what a window's controls are set to: its next run begins with what browser and address say.
+
+    Streamlit reads what came for a control at the start of each run, until one goes through: what no page sends, and
+    nobody can read, would make all of them fail.
+    """
+    names = set(state._key_id_mapper.id_key_mapping.values())
+    state._new_widget_state.states = {}
+    state._old_state = {k: v for k, v in list(state._old_state.items()) if not is_element_id(k) and k not in names}
+
+
+def _held(state: SessionState) -> int:
+    came = list(state._new_widget_state.states.values())
+    return footprint(dict(state._old_state)) + sum(
+        one.value.ByteSize() if isinstance(one, Serialized) else footprint(one.value) for one in came
+    )
+
+
+def _open_sessions() -> list[AppSession]:
+    manager: Any = get_instance()._session_mgr
+    return [one.session for one in manager.list_active_sessions()]
 
 
 def forget_those_who_left() -> None:

@@ -6,15 +6,18 @@ import asyncio
 from collections import Counter, deque
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from hosting.allowance import Allowance
-from hosting.gate import Bounds, Gate, Message
+from hosting.gate import Bounds, Gate
+from hosting.refusals import Message, Refusals
 
 pytestmark = pytest.mark.attack("sockets")
-BOUNDS = Bounds(sockets=4, sockets_an_address=2, silent_seconds=60, messages=1000)
+BOUNDS = Bounds(sockets=4, sockets_an_address=2, silent_seconds=60, messages=1000, messages_an_address=10_000)
+SLOW = replace(BOUNDS, messages=5)
 GONE = {"type": "websocket.disconnect", "code": 1006}
 
 
@@ -41,6 +44,9 @@ class Letters:
     def sent(self, message: bytes) -> None:
         self.out.append(message)
 
+    def notice(self, sentence: str) -> bytes:
+        return sentence.encode()
+
 
 class Server:
     """A gate with an app behind it that takes down what each socket sends, and answers."""
@@ -49,7 +55,8 @@ class Server:
         self.away: Counter[str] = Counter()
         self.heard: dict[str, list[bytes]] = {}
         self.ended: list[str] = []
-        self.gate = Gate(self._app, bounds, Letters, lambda name: f"<{name}>", lambda why: self.away.update([why]))
+        refusals = Refusals("<{}>".format, lambda why: self.away.update([why]))
+        self.gate = Gate(self._app, bounds, Letters, refusals)
 
     async def _app(self, scope: Message, receive: Any, send: Any) -> None:
         if scope["type"] == "http":
@@ -183,12 +190,12 @@ def test_sockets_without_a_page_do_not_keep_a_newcomer_out() -> None:
 
 def test_a_socket_that_asks_for_no_page_is_closed_in_time() -> None:
     async def test() -> None:
-        server = Server(Bounds(4, 2, silent_seconds=0.02, messages=1000))
+        server = Server(replace(BOUNDS, silent_seconds=0.02))
         silent, speaking = Socket(server, "silent"), Socket(server, "speaking")
         silent.say(b"hello")
         speaking.say(b"page")
         await silent.task
-        assert silent.got[-1] == {"type": "websocket.close", "code": 1008}
+        assert silent.got[-1] == {"type": "websocket.close", "code": 1008, "reason": "<silent>"}
         assert not speaking.task.done()
 
     run(test)
@@ -204,7 +211,7 @@ def test_what_is_no_message_ends_its_socket_alone(message: Message, code: int, w
         other, socket = Socket(server, "other", "10.0.0.2"), Socket(server)
         socket.coming.put_nowait({"type": "websocket.receive", **message})
         await socket.task
-        assert socket.got[-1] == {"type": "websocket.close", "code": code}
+        assert socket.got[-1] == {"type": "websocket.close", "code": code, "reason": f"<{why}>"}
         assert server.away == {why: 1}
         other.say(b"page")
         await settled()
@@ -213,21 +220,35 @@ def test_what_is_no_message_ends_its_socket_alone(message: Message, code: int, w
     run(test)
 
 
-def test_what_goes_no_further_is_counted_and_the_rest_goes_on() -> None:
+def test_what_goes_no_further_is_counted_and_told_once_in_a_while() -> None:
     async def test() -> None:
         server = Server()
         socket = Socket(server)
+        await settled()
         socket.say(b"drop", b"page", b"drop")
         await settled()
         assert server.heard == {"a": [b"page"]}
         assert server.away == {"not-offered": 2}
+        sent = [message["bytes"] for message in socket.got if message["type"] == "websocket.send"]
+        assert sorted(sent) == [b"<not-offered>", b"seen"]
+
+    run(test)
+
+
+def test_a_message_that_its_protocol_cut_off_is_counted() -> None:
+    async def test() -> None:
+        server = Server()
+        socket = Socket(server)
+        socket.coming.put_nowait({"type": "websocket.disconnect", "code": 1009, "reason": "over size limit"})
+        await socket.task
+        assert server.away == {"too-large": 1}
 
     run(test)
 
 
 def test_too_fast_waits_alone() -> None:
     async def test() -> None:
-        server = Server(Bounds(4, 2, 60, messages=5))
+        server = Server(SLOW)
         fast, other = Socket(server, "fast"), Socket(server, "other")
         fast.say(*[b"page"] * 500)
         await settled()
@@ -236,13 +257,36 @@ def test_too_fast_waits_alone() -> None:
         await settled()
         assert server.heard["other"] == [b"page"]
         assert server.away == {"too-fast": 1}
+        assert {"type": "websocket.send", "bytes": b"<too-fast>"} in fast.got
+
+    run(test)
+
+
+def test_many_windows_of_one_address_share_what_it_may_send() -> None:
+    async def test() -> None:
+        server = Server(replace(BOUNDS, messages=1000, messages_an_address=5))
+        sockets = [Socket(server, name) for name in ("one", "two")]
+        for socket in sockets:
+            socket.say(*[b"page"] * 100)
+        elsewhere = Socket(server, "elsewhere", "10.0.0.2")
+        elsewhere.say(*[b"page"] * 10)
+        await settled()
+        assert sum(len(server.heard[name]) for name in ("one", "two")) <= 12, "a burst of two seconds, and credit"
+        assert len(server.heard["elsewhere"]) == 10
+        for socket in sockets:
+            socket.leave()
+            await socket.task
+        again = Socket(server, "again")
+        again.say(*[b"page"] * 10)
+        await settled()
+        assert len(server.heard["again"]) <= 1, "who comes back is not forgotten"
 
     run(test)
 
 
 def test_who_leaves_is_followed_by_nothing() -> None:
     async def test() -> None:
-        server = Server(Bounds(4, 2, 60, messages=5))
+        server = Server(SLOW)
         socket = Socket(server)
         socket.say(*[b"page"] * 100)
         socket.leave()
@@ -271,7 +315,7 @@ def test_who_does_not_read_gets_nothing_new_computed() -> None:
 
 def test_large_messages_are_read_more_slowly_than_small_ones() -> None:
     async def test() -> None:
-        server = Server(Bounds(4, 2, 60, messages=5))
+        server = Server(SLOW)
         socket = Socket(server)
         socket.say(*[bytes(2**20)] * 3)
         await settled()
@@ -286,7 +330,7 @@ def test_an_app_that_fails_leaves_no_socket_behind() -> None:
         async def failing(_scope: Message, _receive: Any, _send: Any) -> None:
             raise RuntimeError("at once")
 
-        gate = Gate(failing, BOUNDS, Letters, str, lambda _why: None)
+        gate = Gate(failing, BOUNDS, Letters, Refusals(str, str))
         for _ in range(5):
             with suppress(RuntimeError):
                 await gate({"type": "websocket", "client": None}, asyncio.Queue().get, asyncio.Queue().put)

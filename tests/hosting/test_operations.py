@@ -93,7 +93,7 @@ def test_metrics_are_what_prometheus_reads() -> None:
     metrics.watch_slots(slots.count)
     address = f"127.0.0.1:{free_port()}"
     operations = Operations(lambda: None, lambda: slots, lambda: metrics, PATIENCE, metrics_address=address)
-    metrics.watch_sessions(lambda: 7)
+    metrics.watch_sessions(lambda: 7, lambda: 2048)
     metrics.watch_kept(lambda: (3, 12_345))
     metrics.failed("KeyError")
     slots.submit("translation", lambda: None).result()
@@ -109,6 +109,7 @@ def test_metrics_are_what_prometheus_reads() -> None:
         for sample in family.samples
     }
     assert samples["atlas_sessions",] == 7
+    assert samples["atlas_session_bytes",] == 2048
     assert samples["atlas_turned_away_total", "too-fast"] == 1
     assert samples["atlas_kept_results",] == 3
     assert samples["atlas_kept_bytes",] == 12_345

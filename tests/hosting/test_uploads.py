@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 from collections import Counter
 from types import SimpleNamespace
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
 from streamlit.runtime.uploaded_file_manager import UploadedFileRec
 
-from hosting.gate import Message
+from hosting.refusals import Message, Refusals
 from hosting.uploads import Kept, Uploads
 from ui import sessions
 
@@ -34,12 +35,14 @@ class Host:
         self.files = files
         self.go = asyncio.Event()
         kept = Kept(sessions.upload_bytes, sessions.tidy_uploads)
-        say, away = "<{}>".format, lambda why: self.away.update([why])
-        self.app = Uploads(self._take, on_the_way, of_a_session, 8 * MB, kept, say, away)
+        refusals = Refusals("<{}>".format, lambda why: self.away.update([why]))
+        self.app = Uploads(self._take, on_the_way, of_a_session, 8 * MB, kept, refusals)
 
     async def _take(self, scope: Message, _receive: Any, send: Any) -> None:
         await self.go.wait()
         session, file = scope["path"].split("/")[-2:]
+        if file == "none-left":
+            raise OSError(errno.ENOSPC, "No space left on device")
         data = bytes(scope.get("size", MB))
         self.files.add_file(session, UploadedFileRec(file, "x.png", "image/png", data))
         await send({"type": "http.response.start", "status": 204})
@@ -98,6 +101,17 @@ def test_too_many_on_the_way_at_once(files: MemoryUploadedFileManager) -> None:
         statuses = [(await task)[0] for task in arriving]
         assert statuses == [204, 204, 503, 503]
         assert (await host.put("late", "f"))[0] == 204
+
+    asyncio.run(test())
+
+
+def test_a_full_disk_is_a_sentence(files: MemoryUploadedFileManager) -> None:
+    async def test() -> None:
+        host = Host(files, on_the_way=1)
+        host.go.set()
+        assert await host.put("a", "none-left") == (507, b"<no-space>")
+        assert (await host.put("a", "b"))[0] == 204, "nothing is held by what failed"
+        assert host.away == {"no-space": 1}
 
     asyncio.run(test())
 

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from streamlit.proto.RootContainer_pb2 import RootContainer
 
 from ui.messages import Mailbox
+from ui.strangers import refusals
 
 pytestmark = pytest.mark.attack("messages")
 MOST = 2**20
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def mailbox() -> Mailbox:
@@ -173,6 +179,22 @@ def test_what_nothing_was_added_to_passes_as_it_came() -> None:
     data = run("one", width="1").SerializeToString() + b"\xf8\x7f\x01"  # a field nobody knows
     box.put(data)
     assert box.take() == data
+
+
+def test_a_notice_is_shown_beside_what_the_page_shows() -> None:
+    message = ForwardMsg.FromString(Mailbox.notice("Not here."))
+    assert list(message.metadata.delta_path) == [RootContainer.EVENT, 0], "where st.toast puts its words"
+    assert message.delta.new_element.toast.body == "Not here."
+
+
+def test_there_is_a_sentence_for_every_reason_and_a_socket_can_be_closed_with_it() -> None:
+    said = refusals().say
+    sources = [ROOT / "hosting" / "gate.py", ROOT / "hosting" / "uploads.py", ROOT / "ui" / "messages.py"]
+    code = "".join(source.read_text(encoding="utf-8") for source in sources)
+    named = set(re.findall(r'"(too-[a-z-]+|no-space|not-offered)"', code))
+    assert len(named) == 8
+    assert all(said(why).endswith(".") for why in named)
+    assert all(len(said(why).encode()) <= 123 for why in ("silent", "nonsense", "text"))  # RFC 6455, section 5.5
 
 
 MESSAGES = st.one_of(

@@ -23,6 +23,7 @@ from viz_core.hub.local import LocalModel, folder_model, local_models
 from viz_core.hub.memory import check_budget, estimate_bytes, precision
 from viz_core.hub.model import HubModel
 from viz_core.hub.names import check_name, check_revision
+from viz_core.hub.patterns import costly, panics_in_words
 from viz_core.hub.pictures import PictureInput
 from viz_core.hub.positions import find_positions
 from viz_core.hub.text import TextInput
@@ -171,7 +172,11 @@ def _inputs(
             return None, PictureInput(processor, patch, has_registers)
         if not any(_VOCABULARY.fullmatch(file.name) for file in place.path.iterdir()):
             raise HubError(f"{place.name} lacks its tokenizer.")  # transformers would make up an empty one
-        tokenizer = AutoTokenizer.from_pretrained(place.path, **safe)
+        too_long = f"The tokenizer of {place.name} has a pattern that takes too long on some texts, so it is not used."
+        with panics_in_words(too_long):
+            tokenizer = AutoTokenizer.from_pretrained(place.path, **safe)
+        if costly(tokenizer):
+            raise HubError(too_long)
         return TextInput(tokenizer, model.get_input_embeddings().num_embeddings), None
     except HubError:
         raise

@@ -12,8 +12,10 @@ from jaxtyping import Int
 from torch import Tensor
 
 from viz_core.hub.errors import HubError
+from viz_core.hub.patterns import panics_in_words
 from viz_core.hub.reading import Reader, Token
 
+_GIVES_UP = "The model's tokenizer gives up on this text: one of its patterns takes too long. Try another text."
 _KEPT = {"\n", "\t"}
 
 
@@ -56,14 +58,15 @@ class TextInput:
             target: it is what an encoder-decoder is to write, not what it reads.
 
         Raises:
-            HubError: if there is nothing to encode, or the vocabulary does not belong to the model.
+            HubError: if there is nothing to encode, a pattern takes too long, or the vocabulary does not belong to the
+                model.
         """
         cleaned = [clean_text(t) for t in ([text] if pair is None else [text, pair])]
         if not all(t.strip() for t in cleaned):
             raise HubError(
                 "There is nothing to read yet: type a text." if pair is None else "Type both texts of the pair."
             )
-        with self._lock:
+        with self._lock, panics_in_words(_GIVES_UP):
             # Not padded and not cut: whoever calls says how much is too much.
             encoded = self._tokenizer(text_target=cleaned[0]) if target else self._tokenizer(*cleaned, verbose=False)
         ids = list(encoded["input_ids"])

@@ -9,14 +9,17 @@ import struct
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 from safetensors.torch import load_file
+from tokenizers import Regex, Tokenizer, models, pre_tokenizers
 
 from viz_core.hub import HubError, load_hub
 from viz_core.hub.files import check_config, read_folder
+from viz_core.hub.patterns import costly
 from viz_core.hub.sizes import check_sizes
 
 pytestmark = pytest.mark.attack("models")
@@ -237,6 +240,59 @@ def test_a_chat_template_is_text(copy: Tiny) -> None:
     (path / "tokenizer_config.json").write_text(json.dumps({**config, "chat_template": evil}))
     run = load_hub(path, device="cpu").run("hello", max_new_tokens=1)
     assert run.trace
+
+
+PATTERNS = {
+    "doubles with every letter": r"(a+)+$",
+    "doubles with every word": r"(?:\w+\s?)+$",
+    "doubles with what it names": r"(ß+)+$",
+    "grows with the cube": r"a*a*a*[^a][^a]",
+    "is no pattern": r"(",
+}
+
+
+def split_by(path: Path, part: str, pattern: str) -> Path:
+    """The same model with a pattern of its own in its tokenizer."""
+    tokenizer = json.loads((path / "tokenizer.json").read_text())
+    kind = {"type": "Split", "behavior": "Isolated", "invert": False}
+    if part == "normalizer":
+        kind = {"type": "Replace", "content": ""}
+    tokenizer[part] = kind | {"pattern": {"Regex": pattern}}
+    (path / "tokenizer.json").write_text(json.dumps(tokenizer))
+    return path
+
+
+@pytest.mark.parametrize("what", PATTERNS)
+def test_a_pattern_of_a_tokenizer(what: str, copy: Tiny, record_property: pytest.RecordProperty) -> None:
+    record_property("got", refused(split_by(copy("bert"), "pre_tokenizer", PATTERNS[what])))
+
+
+def test_a_pattern_by_which_it_normalizes(copy: Tiny) -> None:
+    assert "takes too long" in refused(split_by(copy("bert"), "normalizer", r"(\d+)+$"))
+
+
+def test_what_no_trial_found_is_a_sentence_all_the_same(copy: Tiny) -> None:
+    """Greek letters, and those alone; the library gives up, and every thread goes on."""
+    model = load_hub(split_by(copy("bert"), "pre_tokenizer", r"(\p{Greek}+)+$"), device="cpu")
+    assert model.run("hello").tokens
+    with pytest.raises(HubError, match="gives up on this text"):
+        model.run("λ" * 40 + "!")
+
+
+REAL = (
+    r"""'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+""",  # GPT-2
+    r"""(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"""  # Llama 3
+    r"""| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+""",
+    r"""[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?"""
+    r"""|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+""",  # o200k
+    r""" ?[^(\s|[.,!?…。，、।۔،])]+""",  # BLOOM
+)
+
+
+def test_patterns_of_real_tokenizers_pass() -> None:
+    backend = Tokenizer(models.BPE())
+    backend.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(p), "isolated") for p in REAL])
+    assert not costly(SimpleNamespace(backend_tokenizer=backend))
 
 
 def test_the_parameters_that_are_counted_are_those_of_the_file(tiny: Tiny) -> None:
