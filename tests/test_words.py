@@ -48,7 +48,7 @@ def said_anywhere() -> Said:
     """The same in a chapter: what code and data say."""
     models = {path.name for path in (ROOT / "assets" / "checkpoints").iterdir()}
     samples = sorted((ROOT / "assets" / "samples").rglob("*.json"))
-    found = said(_python("viz_core", "asking", "ui", "pages"), [], samples)
+    found = said(_python("viz_core", "asking", "hosting", "ui", "pages"), [], samples)
     return Said(found.whole | said([], _scripts(), []).whole | models, found.patterns)
 
 

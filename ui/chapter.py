@@ -21,6 +21,7 @@ from ui.attention_view import MapGroup, ViewState, attention_view
 from ui.book import Ours, draw_card, find_printed
 from ui.chart import Point, draw_chart
 from ui.claims import Claim, Number
+from ui.compute import in_a_slot
 from ui.controls import Controls, plain
 from ui.frame import Frame
 from ui.heatmap import draw_heatmap
@@ -336,7 +337,7 @@ class Chapter(Frame):
     def _download(self, suffix: str, make: Callable[[], bytes], mime: str) -> None:
         st.download_button(
             self.common(f"download.{suffix}"),
-            make,  # made only when someone asks
+            partial(in_a_slot, make, "download"),  # made only when someone asks, and in its turn
             file_name=f"{self.name}.{suffix}",
             mime=mime,
             key=f"download-{suffix}",

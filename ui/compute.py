@@ -127,10 +127,10 @@ def in_a_slot(
     """
     if inside():
         return work()
-    if get_script_run_ctx(suppress_warning=True) is None:  # nobody looks on: a server warms up
+    if get_script_run_ctx(suppress_warning=True) is None:  # nobody looks on: a server warms up, or makes a file
         job = slots().submit(kind, work, key)
         while not job.wait(_STEP):
-            pass
+            _may_go_on(job)
         return job.result()  # type: ignore[no-any-return]
     place = place or st.empty()  # at each call, so that what follows on the page stays where it is
     while True:
@@ -166,9 +166,13 @@ def _wait(job: Job, place: DeltaGenerator, what: str) -> None:
                 raise BusyError(job.kind)
             place.info(words("in-the-queue", what=what, place=number), icon=":material/groups:")
         else:
-            if job.seconds > 2 * allowed.max_seconds:  # it should have ended by itself
-                raise OutOfTimeError(job.kind)
+            _may_go_on(job)
             place.caption(words("at-work", what=what, seconds=f"{job.seconds:.0f}"))
+
+
+def _may_go_on(job: Job) -> None:
+    if job.seconds > 2 * settings().max_seconds:  # it should have ended by itself
+        raise OutOfTimeError(job.kind)
 
 
 def _give_up(place: DeltaGenerator, why: str) -> NoReturn:

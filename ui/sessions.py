@@ -51,6 +51,7 @@ def hold_within(most: int, notice: bytes) -> int:
     """Windows that hold more than so many bytes begin anew, and show the notice; how many."""
     large = [session for session in _open_sessions() if _held(session.session_state) > most]
     for session in large:
+        forget_controls(session.session_state)  # of what no page has, Streamlit's own clearing would let nothing go
         session.session_state.clear()
         session._enqueue_forward_msg(ForwardMsg.FromString(notice))
     return len(large)

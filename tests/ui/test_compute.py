@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 
 from asking.request import Picture
 from hosting.once import forget
-from hosting.slots import Job
+from hosting.slots import BusyError, Job, OutOfTimeError
 from ui import compute
 
 PATIENCE = 60.0
@@ -107,6 +107,23 @@ def test_work_past_its_time_ends_and_says_so(host: Callable[..., None]) -> None:
     app = AppTest.from_function(endless, default_timeout=PATIENCE).run()
     assert "longer than the 0.01 seconds" in app.warning[0].value
     assert compute.slots().count() == (0, 0)
+
+
+@pytest.mark.attack("downloads")
+def test_a_file_is_made_in_its_turn_and_in_time(host: Callable[..., None]) -> None:
+    """Streamlit makes a file that is asked for in a thread of its own, where no page runs."""
+    host(slots=1, queue=1, max_seconds=0.1)
+    go = threading.Event()
+    try:
+        with pytest.raises(OutOfTimeError):
+            compute.in_a_slot(lambda: go.wait(PATIENCE), "download")  # never looks at the time
+        waiting = compute.slots().submit("download", bytes)
+        with pytest.raises(BusyError):
+            compute.in_a_slot(bytes, "download")
+    finally:
+        go.set()
+    assert waiting.wait(PATIENCE)
+    assert 'atlas_refusals_total{kind="download"} 1.0' in compute.metrics().text().decode()
 
 
 def test_the_same_is_computed_once_for_everybody(host: Callable[..., None]) -> None:

@@ -1,0 +1,92 @@
+"""What is kept for a window, how much of it, and what goes where it is too much or cannot be read."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from streamlit.proto.WidgetStates_pb2 import WidgetState
+from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
+from streamlit.runtime.state.common import WidgetMetadata
+from streamlit.runtime.state.session_state import SessionState
+
+from tests.attacks.forged import wrong_values
+from ui import failure, sessions
+from ui.messages import Mailbox
+
+pytestmark = pytest.mark.attack("forged messages")
+WIDTH = "$$ID-0123-width"
+MB = 2**20
+
+
+def window() -> SessionState:
+    """A window with a slider, and something that a page keeps beside it."""
+    state = SessionState()
+    state["kept"] = "by the page"
+    metadata = WidgetMetadata(WIDTH, lambda value: 1.0 * value, lambda value: value, "double_value")
+    state._new_widget_state.set_widget_metadata(metadata)
+    state._set_key_widget_mapping(WIDTH, "width")
+    return state
+
+
+@pytest.fixture
+def there(monkeypatch: pytest.MonkeyPatch) -> dict[str, SimpleNamespace]:
+    """Windows that are open, by name; they write down what is sent to them."""
+    windows = {}
+    for name in ("small", "large"):
+        sent: list[ForwardMsg] = []
+        session = SimpleNamespace(session_state=window(), sent=sent, _enqueue_forward_msg=sent.append)
+        windows[name] = SimpleNamespace(session=session)
+    manager = SimpleNamespace(list_active_sessions=lambda: list(windows.values()))
+    runtime = SimpleNamespace(_session_mgr=manager, uploaded_file_mgr=MemoryUploadedFileManager("/upload"))
+    monkeypatch.setattr(sessions, "get_instance", lambda: runtime)
+    return {name: one.session for name, one in windows.items()}
+
+
+@pytest.mark.parametrize("what", ["the text ''", "the component value `{`", "the choices ''", "bytes", "a chat"])
+def test_what_cannot_be_read_fails_once(
+    what: str, monkeypatch: pytest.MonkeyPatch, record_property: pytest.RecordProperty
+) -> None:
+    """Streamlit reads it again before each run, and would fail each time."""
+    state = window()
+    state._new_widget_state.set_widget_from_proto(wrong_values()[what](WIDTH))
+    for _ in range(2):
+        with pytest.raises((TypeError, ValueError, AttributeError)) as failed:
+            state._compact_state()
+    context = SimpleNamespace(session_state=SimpleNamespace(_state=state))
+    monkeypatch.setattr(failure, "get_script_run_ctx", lambda: context)
+    assert failure.tell(failed.value)
+    state._compact_state()
+    assert (state["kept"], WIDTH in state) == ("by the page", False)
+    record_property("got", "the failure's sentence, and a run like any other after it")
+
+
+def test_a_value_that_can_be_read_and_breaks_the_page_is_not_kept_either() -> None:
+    state = window()
+    state._new_widget_state.set_widget_from_proto(WidgetState(id=WIDTH, double_value=1e308))
+    state._compact_state()
+    assert state["width"] == 1e308
+    sessions.forget_controls(state)
+    assert "width" not in state
+    assert state["kept"] == "by the page"
+
+
+def test_who_holds_too_much_begins_anew_and_reads_why(there: dict[str, SimpleNamespace]) -> None:
+    for number in range(40):
+        large = WidgetState(id=f"$$ID-{number}-text", string_value="x" * MB)
+        there["large"].session_state._new_widget_state.set_widget_from_proto(large)
+    assert 40 * MB < sessions.session_bytes() < 41 * MB
+    assert sessions.hold_within(32 * MB, Mailbox.notice("Too much.")) == 1
+    assert sessions.session_bytes() < MB
+    assert [one.delta.new_element.toast.body for one in there["large"].sent] == ["Too much."]
+    assert "kept" not in there["large"].session_state
+    assert there["small"].session_state["kept"] == "by the page", "nobody else notices"
+    assert there["small"].sent == []
+
+
+def test_what_was_read_counts_as_what_came(there: dict[str, SimpleNamespace]) -> None:
+    state = there["large"].session_state
+    state["text"] = "x" * MB
+    state._compact_state()
+    assert MB < sessions.session_bytes() < 1.1 * MB
