@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from asking.model_spec import ModelAdapter, ModelSpec, Progress
-from asking.request import Picture, Request
+from asking.request import Picture, Request, without
 from hosting.settings import settings
 from viz_core.hub import HubError, HubModel, HubRun, HubVision, Sampling, find_folder, load_hub
 from viz_core.hub.load import import_transformers
+from viz_core.trace import HeadsOff, intervene, switched_off
 from viz_core.view.hub import hub_groups
 from viz_core.view.map_group import MapGroup
 from viz_core.view.runnable import Recipe
@@ -87,7 +88,8 @@ class HubVisionSpec(ModelAdapter[HubVision]):
 
 @dataclass(frozen=True)
 class HubRequest(Request[HubModel, HubRun]):
-    """What a model of the lab is given: a text, with a second or a target where it takes one, or a picture."""
+    """What a model of the lab is given, a text, with a second or a target where it takes one, or a picture; and the
+    heads that are switched off."""
 
     model: HubModelSpec
     text: str = ""
@@ -96,6 +98,7 @@ class HubRequest(Request[HubModel, HubRun]):
     picture: Picture | None = None
     new_tokens: int = 0
     sampling: Sampling = Sampling()  # noqa: RUF009  # frozen
+    off: HeadsOff = ()
 
     @property
     def without_payload(self) -> HubRequest:
@@ -113,16 +116,18 @@ class HubRequest(Request[HubModel, HubRun]):
         if allowed.max_characters is not None and longest > allowed.max_characters:
             most = f"at most {allowed.max_characters:,} are allowed here"
             raise HubError(f"This text has {longest:,} characters; {most}. Shorten it.")
-        return model.run(
-            self.text if self.picture is None else None,
-            text_pair=self.pair or None,
-            target=self.target or None,
-            image=None if self.picture is None else self.picture.open(),
-            max_new_tokens=self.new_tokens,
-            sampling=self.sampling,
-            max_tokens=allowed.max_tokens,
-            max_seconds=allowed.max_seconds,
-        )
+        image = None if self.picture is None else self.picture.open()
+        with intervene(switched_off(self.off)):
+            return model.run(
+                self.text if image is None else None,
+                text_pair=self.pair or None,
+                target=self.target or None,
+                image=image,
+                max_new_tokens=self.new_tokens,
+                sampling=self.sampling,
+                max_tokens=allowed.max_tokens,
+                max_seconds=allowed.max_seconds,
+            )
 
     def groups(self, run: HubRun, labels: Mapping[str, str]) -> tuple[MapGroup, ...]:
         return hub_groups(run, labels)
@@ -131,7 +136,8 @@ class HubRequest(Request[HubModel, HubRun]):
         """How a notebook runs it."""
         if self.picture is not None:
             picture = self.picture.recipe()
-            return self.model.recipe().then(f"{picture.code}\nrun = model.run(image=image)", picture.needs)
+            call = without(self.off, "run = model.run(image=image)")
+            return self.model.recipe().then(f"{picture.code}\n{call}", picture.needs)
         given = {"text_pair": self.pair, "target": self.target}
         arguments = [repr(self.text), *(f"{name}={text!r}" for name, text in given.items() if text)]
         arguments.append(f"max_new_tokens={self.new_tokens}")
@@ -139,8 +145,9 @@ class HubRequest(Request[HubModel, HubRun]):
         if self.sampling != Sampling():
             lines.append("from viz_core.hub import Sampling\n")
             arguments.append(f"sampling={self.sampling}")
-        return self.model.recipe().then("\n".join([*lines, f"run = model.run({', '.join(arguments)})"]))
+        lines.append(without(self.off, f"run = model.run({', '.join(arguments)})"))
+        return self.model.recipe().then("\n".join(lines))
 
     def for_transfer(self, run: HubRun) -> HubRun:
-        """The logits of every token stay: their number alone is told."""
-        return replace(run, output=run.output.to("meta"))
+        """The logits of every token stay, their number alone is told; and so does what the pass was given."""
+        return replace(run, output=run.output.to("meta"), inputs={})

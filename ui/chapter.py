@@ -51,8 +51,9 @@ class Chapter(Frame):
         """A bordered sheet for a picture and its controls."""
         return st.container(border=True, key=f"card-{name}")
 
-    def tabs(self, **sections: Callable[[], None]) -> None:
-        """Tabs named by `option.NAME`. Only the open one's function is called: hidden tabs cost nothing."""
+    def tabs(self, **asked: Callable[[], None] | None) -> None:
+        """Tabs named by `option.NAME`; none where it is None. Only the open one is called: hidden tabs cost nothing."""
+        sections = {name: draw for name, draw in asked.items() if draw is not None}
         tabs = st.tabs(
             [self.words(f"option.{name}") for name in sections],
             key=self.controls.key("section"),

@@ -35,6 +35,9 @@ def switches(
 ) -> None:
     """Under the maps: the open head off or on, all others of its layer or of the model off, all on again."""
     site, head = open_head(groups, view)
+    if site not in dict(heads.sites):
+        st.caption(chapter.common("shared-layers"))
+        return
     is_off = (site, head) in heads.read(off)
     with st.container(horizontal=True, key="switches"):
         for name, chosen, icon in (

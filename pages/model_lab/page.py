@@ -6,7 +6,9 @@ import streamlit as st
 
 from asking.hub_offer import hub_offer
 from pages.model_lab.fingerprints import fingerprints
+from pages.model_lab.heads_off import ask_off, maps_without, show_without
 from pages.model_lab.inputs import ask_for_model, ask_input, ask_second, input_names, load, run
+from pages.model_lab.lens import lens, reads_words
 from pages.model_lab.model_card import model_card
 from pages.model_lab.models import hub_maps
 from pages.model_lab.next_words import next_words
@@ -14,6 +16,7 @@ from pages.model_lab.outcome import claims, link_to_vision, outcome
 from pages.model_lab.positions import positions
 from pages.model_lab.questions import map_residuals, position_schemes
 from ui.chapter import Chapter
+from ui.heads_off import switches
 from ui.models import ask, ask_model
 from ui.words import current_language
 from viz_core.hub.attention import attention_forward
@@ -41,30 +44,29 @@ if card.kind == "vision":
 
 language = current_language()
 groups = hub_maps(asked, language)
+heads, off = ask_off(chapter, asked)
+without = heads.read(off)
+if off:
+    show_without(chapter, card, asked, result, off, without)
 other = ask_second(chapter, asked)
-compared = run(chapter, other) if other else None
-view = chapter.attention_view(
-    groups,
-    first_look(groups),
-    second=hub_maps(other, language) if other and compared else (),
-    inputs=input_names(chapter, asked, other) if other and compared else ("", ""),
-    recipe=asked.recipe,
-)
+if other and run(chapter, other):
+    second, inputs = hub_maps(other, language), input_names(chapter, asked, other)
+else:
+    second, inputs = maps_without(chapter, asked, off, without) if off else ((), ("", ""))
+view = chapter.attention_view(groups, first_look(groups), second=second, inputs=inputs, recipe=asked.recipe)
+if heads.sites:
+    switches(chapter, heads, groups, view, off)
 claims(chapter, card, result, cache(lambda: ask(asked, map_residuals)))
 
 chapter.heading("further")
-if card.head == "words":
-    chapter.tabs(
-        words=lambda: next_words(chapter, asked, result),
-        positions=lambda: positions(chapter, card, ask_model(model, position_schemes)),
-        fingerprints=lambda: fingerprints(chapter, groups, view),
-    )
-else:
-    chapter.tabs(
-        positions=lambda: positions(chapter, card, ask_model(model, position_schemes)),
-        fingerprints=lambda: fingerprints(chapter, groups, view),
-    )
+chapter.tabs(
+    words=(lambda: next_words(chapter, asked, result)) if card.head == "words" else None,
+    lens=(lambda: lens(chapter, card, asked)) if reads_words(card) else None,
+    positions=lambda: positions(chapter, card, ask_model(model, position_schemes)),
+    fingerprints=lambda: fingerprints(chapter, groups, view),
+)
 
+chapter.exercise("same-layer")
 chapter.exercise("bytes")
 chapter.code(attention_forward, attention_weights, measure_layer, attend)
 chapter.downloads(**open_tokens(groups, view), weights=lambda: open_map(groups, view).numpy())

@@ -11,8 +11,9 @@ from ui.chapter import Chapter
 from ui.controls import escape
 from ui.models import ask, sentence
 from ui.translation import Request
-from viz_core.figures.style import SIGNED_SCALE, WEIGHTS_SCALE, escape_labels, lay_out
-from viz_core.lessons.transformer.lens import Lens, Split, split_of_the_logits, through_the_layers
+from viz_core.figures.lens import lens_figure
+from viz_core.figures.style import SIGNED_SCALE, lay_out
+from viz_core.lessons.transformer.lens import Split, split_of_the_logits, through_the_layers
 from viz_core.pretrained import Translation
 
 _ROUNDING = 1e-4
@@ -26,7 +27,8 @@ def lens(chapter: Chapter, name: str, request: Request, result: Translation) -> 
     chapter.text("lens")
     first = [next(i for i, row in enumerate(seen.tokens) if row[j] == t) for j, t in enumerate(result.target_tokens)]
     early = sum(layer < len(seen.tokens) - 1 for layer in first)
-    chapter.figure("lens", _lens_figure(seen, result, labels), steps=len(result.target_tokens), early=early)
+    figure = lens_figure(seen.tokens, seen.probabilities, seen.written, result.target_tokens, labels["said"], labels)
+    chapter.figure("lens", figure, steps=len(result.target_tokens), early=early)
     chapter.text("split")
     steps = [f"{i + 1} · {token}" for i, token in enumerate(result.target_tokens)]
     step = steps.index(chapter.controls.select("word", steps, steps[0]))
@@ -40,38 +42,6 @@ def lens(chapter: Chapter, name: str, request: Request, result: Translation) -> 
     with st.container(horizontal=True, key="claims-lens"):
         chapter.claim("lens", seen.residual, _ROUNDING)
         chapter.claim("split", split.residual, _ROUNDING)
-
-
-def _lens_figure(seen: Lens, result: Translation, labels: Labels) -> go.Figure:
-    """A row a layer, a column a step: the likeliest token in each cell, coloured by how likely it is."""
-    rows = [labels["input"], *(f"{labels['layer']} {i}" for i in range(1, len(seen.tokens)))]
-    columns = list(range(len(result.target_tokens)))
-    figure = go.Figure(
-        go.Heatmap(
-            z=seen.probabilities.astype(np.float32),
-            y=rows,
-            x=columns,
-            text=[escape_labels(list(row)) for row in seen.tokens],
-            texttemplate="%{text}",
-            customdata=seen.written.astype(np.float32),
-            zmin=0,
-            zmax=1,
-            xgap=1,
-            ygap=1,
-            colorscale=WEIGHTS_SCALE,
-            hovertemplate=f"%{{text}}: %{{z:.3f}}<br>{labels['said']}: %{{customdata:.3f}}<extra></extra>",
-            colorbar={"title": labels["probability"], "thickness": 12},
-        )
-    )
-    ticks = {"tickmode": "array", "tickvals": columns, "ticktext": escape_labels(list(result.target_tokens))}
-    return lay_out(
-        figure,
-        labels["said"],
-        labels["read-after"],
-        height=120 + 44 * len(rows),
-        xaxis={**ticks, "tickangle": -45},
-        yaxis={"autorange": "reversed"},
-    )
 
 
 def _split_figure(split: Split, step: int, labels: Labels) -> go.Figure:

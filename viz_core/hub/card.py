@@ -20,7 +20,8 @@ class HubCard:
         name: as it was asked for.
         source: "package", "folder" or "hub".
         revision: the commit, the package's version, or "" for a folder.
-        head: "labels" where it sorts its input into classes, "words" where it writes, "" else.
+        head: "labels" where it sorts its input into classes, "words" where it writes, "mask" where an encoder fills in
+            words that are masked, "" else.
         architecture: the class that runs it, like "BertModel".
         model_type: the family, like "bert".
         num_layers: by stack: {"encoder": 6, "decoder": 6}.
@@ -46,7 +47,7 @@ class HubCard:
     source: str
     revision: str
     kind: Kind
-    head: Literal["labels", "words", ""]
+    head: Literal["labels", "words", "mask", ""]
     architecture: str
     model_type: str
     num_layers: dict[str, int]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +17,7 @@ from viz_core.hub.memory import human_bytes
 from viz_core.hub.pictures import PictureInput
 from viz_core.hub.positions import Positions, room_for_tokens
 from viz_core.hub.text import TextInput
-from viz_core.trace import Trace, record, record_weights
+from viz_core.trace import Trace, record, record_weights, unrecorded
 
 _MAP_BYTES = 512 * 2**20  # of maps held at once, for models whose own code must be used
 
@@ -121,6 +122,18 @@ class Engine:
         if not len(trace):
             raise HubError(f"No attention of {self.name} could be seen: its code computes it in a way of its own.")
         return result, _layers_apart(trace)
+
+    def again(self, inputs: Mapping[str, Any]) -> Any:
+        """The model's output for what a recorded pass was given, without a recording.
+
+        Raises:
+            HubError: if the memory does not suffice.
+        """
+        try:
+            with unrecorded():
+                return self.model(**inputs)
+        except torch.OutOfMemoryError:
+            raise HubError("The memory does not suffice for an input as long as this. Shorten it.") from None
 
     def _check_maps(self, num_keys: int) -> None:
         config = self.model.config

@@ -17,12 +17,13 @@ class Family:
     Attributes:
         kind: what goes in and what comes out.
         auto_class: the class of transformers whose `from_pretrained` loads it.
-        head: "labels" where the model sorts its input into classes, "words" where it writes, "" else.
+        head: "labels" where the model sorts its input into classes, "words" where it writes, "mask" where an encoder
+            fills in words that are masked, "" else.
     """
 
     kind: Kind
     auto_class: Any
-    head: Literal["labels", "words", ""]
+    head: Literal["labels", "words", "mask", ""]
 
     @property
     def stack(self) -> str | None:
@@ -60,6 +61,8 @@ def family_of(config: Any, name: str, architecture: str | None = None) -> Family
         return Family("decoder", transformers.AutoModelForCausalLM, "words")
     elif reads and "ForSequenceClassification" in architecture:
         return Family("encoder", transformers.AutoModelForSequenceClassification, "labels")
+    elif fills and architecture.endswith("ForMaskedLM"):
+        return Family("encoder", transformers.AutoModelForMaskedLM, "mask")
     elif reads and model_type in auto.MODEL_MAPPING_NAMES:
         return Family("encoder", transformers.AutoModel, "")
     elif model_type in auto.MODEL_FOR_IMAGE_CLASSIFICATION_MAPPING_NAMES:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import torch
+from jaxtyping import Float
 from PIL import Image
+from torch import Tensor
 
 from viz_core.hub import passes
 from viz_core.hub.card import HubCard
@@ -84,6 +86,12 @@ class HubModel:
                 way = passes.continue_text if kind == "decoder" else passes.translate_text
                 found = way(self.engine, text or "", target, budget, sampling, max_tokens, max_seconds)
         return replace(found, made=self.made_of(" / ".join(part for part in (text, text_pair, target) if part)))
+
+    @torch.inference_mode()
+    def again(self, run: HubRun) -> Float[Tensor, "..."]:
+        """The output of the pass that a run recorded, done again: `run.output`, unless heads are edited meanwhile."""
+        with self.engine.serial:
+            return passes.output_again(self.engine, run)
 
     def made_of(self, text: str = "") -> Provenance:
         """What a file says of a run of this model on a text."""

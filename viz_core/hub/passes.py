@@ -28,9 +28,11 @@ def read_text(engine: Engine, text: str, pair: str | None, most: int | None) -> 
     """
     inputs = engine.encode(text, pair, most=most)
     ids = _ids(inputs)
-    result, trace = engine.recorded(inputs, len(ids))
+    states = {"output_hidden_states": True} if engine.family.head == "mask" else {}
+    result, trace = engine.recorded(inputs, len(ids), **states)
     output, labels = _output(engine, result)
-    return HubRun(engine.tokenizer.read(ids), trace, output, num_prompt_tokens=len(ids), labels=labels)
+    tokens, given = engine.tokenizer.read(ids), {**inputs, **states}
+    return HubRun(tokens, trace, output, num_prompt_tokens=len(ids), labels=labels, inputs=given)
 
 
 def look_at_picture(engine: Engine, image: Image.Image) -> HubRun:
@@ -50,7 +52,8 @@ def look_at_pixels(engine: Engine, pixels: Float[Tensor, "1 channels height widt
     """
     rows, columns = grid = engine.processor.grid(pixels)
     try:
-        result, trace = engine.recorded({"pixel_values": pixels.to(engine.device, engine.model.dtype)}, rows * columns)
+        inputs = {"pixel_values": pixels.to(engine.device, engine.model.dtype)}
+        result, trace = engine.recorded(inputs, rows * columns)
     except HubError:
         raise
     except ValueError as error:
@@ -61,7 +64,9 @@ def look_at_pixels(engine: Engine, pixels: Float[Tensor, "1 channels height widt
     tokens = engine.processor.tokens(next(iter(sizes))[2], grid)
     output, labels = _output(engine, result)
     seen = engine.processor.picture(pixels)
-    return HubRun(tokens, trace, output, num_prompt_tokens=len(tokens), labels=labels, grid=grid, image=seen)
+    return HubRun(
+        tokens, trace, output, num_prompt_tokens=len(tokens), labels=labels, grid=grid, image=seen, inputs=inputs
+    )
 
 
 def continue_text(
@@ -91,7 +96,8 @@ def continue_text(
     options: dict[str, Any] = {"use_cache": False}
     if "logits_to_keep" in inspect.signature(engine.model.forward).parameters:
         options["logits_to_keep"] = _num_kept(engine, len(ids))
-    result, trace = engine.recorded({"input_ids": torch.tensor([ids], device=engine.device)}, len(ids), **options)
+    inputs = {"input_ids": torch.tensor([ids], device=engine.device)}
+    result, trace = engine.recorded(inputs, len(ids), **options)
     return HubRun(
         engine.tokenizer.read(ids),
         trace,
@@ -99,6 +105,7 @@ def continue_text(
         num_prompt_tokens=len(prompt),
         text=engine.tokenizer.decode(ids[len(prompt) :]),
         complete=complete,
+        inputs={**inputs, **options},
     )
 
 
@@ -129,7 +136,8 @@ def translate_text(
         complete = target_ids[-1] in _ends(engine)
     decoder_ids = torch.tensor([read_ids], device=engine.device)
     longest = max(inputs["input_ids"].shape[1], len(read_ids))
-    result, trace = engine.recorded({**inputs, "decoder_input_ids": decoder_ids}, longest, use_cache=False)
+    given = {**inputs, "decoder_input_ids": decoder_ids}
+    result, trace = engine.recorded(given, longest, use_cache=False)
     tokens = engine.tokenizer.read(_ids(inputs))
     return HubRun(
         tokens,
@@ -140,7 +148,18 @@ def translate_text(
         target_tokens=engine.tokenizer.read(target_ids),
         text=engine.tokenizer.decode(target_ids),
         complete=complete,
+        inputs={**given, "use_cache": False},
     )
+
+
+def output_again(engine: Engine, run: HubRun) -> Float[Tensor, "..."]:
+    """What comes out of the pass that a run recorded, done again.
+
+    Raises:
+        HubError: if the memory does not suffice.
+    """
+    result = engine.again(run.inputs)
+    return _kept_logits(engine, result.logits) if engine.family.head == "words" else _output(engine, result)[0]
 
 
 def _prompt(engine: Engine, text: str, most: int | None) -> tuple[dict[str, Tensor], int | None]:
@@ -177,7 +196,8 @@ def _kept_logits(engine: Engine, logits: Tensor) -> Float[Tensor, "positions wor
 def _output(engine: Engine, result: Any) -> tuple[Float[Tensor, "..."], tuple[Label, ...]]:
     """Last hidden states, or the logits of classes and what they mean."""
     if engine.family.head != "labels":
-        return result.last_hidden_state[0].float().cpu(), ()
+        states = result.hidden_states[-1] if engine.family.head == "mask" else result.last_hidden_state
+        return states[0].float().cpu(), ()
     logits = result.logits[0].float().cpu()
     config = engine.model.config
     if getattr(config, "problem_type", None) == "regression" or len(logits) == 1:

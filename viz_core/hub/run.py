@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from jaxtyping import Float
@@ -73,6 +74,7 @@ class HubRun:
         image: the picture as the model saw it; None for text.
         trace: every attention call.
         made: by which model, of which text.
+        inputs: what the recorded pass was given, on the model's device: whoever has the model can do it again.
     """
 
     tokens: tuple[Token, ...]
@@ -87,6 +89,7 @@ class HubRun:
     grid: tuple[int, int] | None = None
     image: Image.Image | None = None
     made: Provenance = UNKNOWN
+    inputs: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def __repr__(self) -> str:
         """What was read and what came out, in a line."""

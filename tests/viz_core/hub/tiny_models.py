@@ -31,6 +31,8 @@ FAMILIES: dict[str, tuple[str, str, dict[str, Any], str]] = {
     "bert": ("BertConfig", "BertModel", {**SIZES, "max_position_embeddings": 64}, "wordpiece"),
     "roberta": ("RobertaConfig", "RobertaModel", {**SIZES, "max_position_embeddings": 64}, "bytes"),
     "albert": ("AlbertConfig", "AlbertModel", {**SIZES, "num_hidden_layers": 3, "embedding_size": 16}, "wordpiece"),
+    "bert-fills": ("BertConfig", "BertForMaskedLM", {**SIZES, "max_position_embeddings": 64}, "wordpiece"),
+    "roberta-fills": ("RobertaConfig", "RobertaForMaskedLM", {**SIZES, "max_position_embeddings": 64}, "bytes"),
     "sorter": ("BertConfig", "BertForSequenceClassification", {**SIZES, "num_labels": 3}, "wordpiece"),
     "gpt2": ("GPT2Config", "GPT2LMHeadModel", {"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 64}, "bytes"),
     "llama": ("LlamaConfig", "LlamaForCausalLM", {**SIZES, "num_key_value_heads": 2}, "bytes"),

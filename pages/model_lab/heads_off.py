@@ -1,0 +1,101 @@
+"""Heads switched off: next words and perplexity of the same text, or how far the output moves."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import streamlit as st
+
+from asking.hub import HubRequest
+from pages.model_lab.heads_off_figures import beside_figure, distances_figure
+from pages.model_lab.inputs import run
+from pages.model_lab.models import hub_maps
+from ui.chapter import Chapter
+from ui.controls import escape
+from ui.heads_off import ask_heads_off, named
+from ui.models import ask
+from ui.words import current_language
+from viz_core.hub import HubCard, HubRun
+from viz_core.hub.heads_off import Without, switchable, without_heads
+from viz_core.trace import HeadsOff
+from viz_core.view.head_names import HeadNames
+from viz_core.view.map_group import MapGroup
+
+
+def ask_off(chapter: Chapter, asked: HubRequest) -> tuple[HeadNames, tuple[str, ...]]:
+    """The heads that this model lets be switched off, and those that are."""
+    heads = HeadNames(ask(asked, switchable))
+    if not heads.sites:
+        st.caption(chapter.words("no-switches"))
+        return heads, ()
+    return heads, ask_heads_off(chapter, heads)
+
+
+def show_without(
+    chapter: Chapter, card: HubCard, asked: HubRequest, result: HubRun, off: tuple[str, ...], heads: HeadsOff
+) -> None:
+    """What changes in the same pass over the same tokens, and what a model that writes would write instead."""
+    with chapter.card("off"):
+        chapter.text("off", heads=named(off))
+        if card.head == "words":
+            _words(chapter, asked, result, heads)
+            if asked.new_tokens and not asked.target:
+                other = run(chapter, replace(asked, off=heads))
+                st.markdown(chapter.words("off-written", text=escape(other.text.strip() if other else "")))
+        else:
+            found = ask(asked, without_heads, heads)
+            if found.distances is None:
+                _beside(chapter, found, "classes")
+            else:
+                _distances(chapter, result, found.distances)
+
+
+def maps_without(
+    chapter: Chapter, asked: HubRequest, off: tuple[str, ...], heads: HeadsOff
+) -> tuple[tuple[MapGroup, ...], tuple[str, str]]:
+    """The maps of a run without these heads, to compare with, and what both runs are."""
+    maps = hub_maps(replace(asked, off=heads), current_language())
+    return maps, (chapter.common("with-all"), f"− {named(off)}")
+
+
+def _words(chapter: Chapter, asked: HubRequest, result: HubRun, heads: HeadsOff) -> None:
+    read = result.decoder_tokens or result.tokens
+    count = len(result.output)
+    first, place = len(read) - count, count - 1
+    if count > 1:
+        place = int(chapter.controls.slider("off-place", first + 1, first + count, first + count)) - first - 1
+    found = ask(asked, without_heads, heads, place)
+    _beside(chapter, found, "words", token=escape(read[first + place].label))
+    if found.perplexity is None:
+        return
+    before, after = found.perplexity
+    chapter.text("perplexity", before=f"{before:,.1f}", after=f"{after:,.1f}", count=f"{found.counted:,}")
+    chapter.finding("perplexity", after > before)
+
+
+def _beside(chapter: Chapter, found: Without, kind: str, token: str = "") -> None:
+    """Probabilities with all heads and without, side by side."""
+    labels = chapter.words.group("figure")
+    most = max(found.changes, key=lambda change: abs(change.after - change.before))
+    chapter.figure(
+        f"off-{kind}",
+        beside_figure(found.changes, labels["next" if kind == "words" else "class"], labels),
+        word=escape(most.label),
+        before=f"{most.before:.3f}",
+        after=f"{most.after:.3f}",
+        token=token,
+    )
+
+
+def _distances(chapter: Chapter, result: HubRun, distances: np.ndarray) -> None:
+    """How far each token's last state turned."""
+    names = [token.label for token in result.tokens]
+    most = int(distances.argmax())
+    chapter.figure(
+        "off-distance",
+        distances_figure(names, distances, chapter.words.group("figure")),
+        mean=f"{float(distances.mean()):.3f}",
+        token=escape(names[most]),
+        most=f"{float(distances[most]):.3f}",
+    )

@@ -1,0 +1,40 @@
+"""The prediction followed through the layers of a model of the lab."""
+
+from __future__ import annotations
+
+from asking.hub import HubRequest
+from ui.chapter import Chapter
+from ui.controls import escape
+from ui.models import ask
+from viz_core.figures.lens import lens_figure
+from viz_core.hub import HubCard
+from viz_core.hub.lens import through_the_layers
+
+_ROUNDING = {"float32": 1e-4}
+
+
+def reads_words(card: HubCard) -> bool:
+    """Whether its states can be read: it has one stack of layers, and an output layer over words."""
+    return card.head == "mask" or (card.head == "words" and card.kind == "decoder")
+
+
+def lens(chapter: Chapter, card: HubCard, asked: HubRequest) -> None:
+    """What each layer would have said, and that the last one says what the model says."""
+    labels = chapter.words.group("figure")
+    seen = ask(asked, through_the_layers)
+    chapter.text("lens-masked" if card.head == "mask" else "lens")
+    last = seen.tokens[-1]
+    early = sum(token in {row[place] for row in seen.tokens[:-1]} for place, token in enumerate(last))
+    first = next(i for i, row in enumerate(seen.tokens) if row[-1] == last[-1])
+    chapter.figure(
+        "lens",
+        lens_figure(seen.tokens, seen.probabilities, seen.said, seen.read, labels["token"], labels),
+        count=len(last),
+        early=early,
+        layers=len(seen.tokens) - 1,
+        token=escape(last[-1]),
+        read=escape(seen.read[-1]),
+        first=f"{labels['layer']} {first}" if first else labels["input"],
+    )
+    with chapter.claim_row("claims-lens"):
+        chapter.claim("lens", seen.residual, _ROUNDING.get(card.precision, 0.1))

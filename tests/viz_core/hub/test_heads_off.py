@@ -1,0 +1,106 @@
+"""A recorded pass again with heads off: against the model with those columns of its projections at zero."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from tests.viz_core.hub.test_intervene import projection_of
+from viz_core.hub import HubModel
+from viz_core.hub.heads_off import switchable, without_heads
+
+TEXT = "The cat sat on the mat."
+OFF = (("decoder.0.self", 1), ("decoder.1.self", 3))
+
+
+def cut(model: HubModel, *heads: tuple[str, int]) -> Any:
+    """A copy of the model with the columns of these heads at zero."""
+    whole = copy.deepcopy(model.engine.model)
+    for site, head in heads:
+        weight = projection_of(whole, site).weight
+        columns = weight.T if type(projection_of(whole, site)).__name__ == "Conv1D" else weight
+        width = columns.shape[1] // 4
+        with torch.no_grad():
+            columns[:, head * width : (head + 1) * width] = 0
+    return whole
+
+
+@pytest.mark.parametrize("family", ["gpt2", "llama"])
+def test_next_words_and_perplexity_of_the_same_text(family: str, tiny_model: Callable[[str], HubModel]) -> None:
+    model = tiny_model(family)
+    run = model.run(TEXT, max_new_tokens=4)
+    found = without_heads(model, run, OFF, position=2, count=5)
+    ids = torch.tensor([[token.id for token in run.tokens]])
+    with torch.inference_mode():
+        both = [each(input_ids=ids).logits[0] for each in (model.engine.model, cut(model, *OFF))]
+    perplexities = []
+    for logits in both:
+        log_p = logits.log_softmax(dim=-1)
+        nll = [-float(log_p[i, ids[0, i + 1]]) for i in range(len(log_p) - 1)]
+        perplexities.append(math.exp(np.mean(nll)))
+    assert found.perplexity == pytest.approx(perplexities, rel=1e-4)
+    assert found.perplexity is not None
+    assert abs(found.perplexity[0] - found.perplexity[1]) > 1e-3 * found.perplexity[0]
+    assert found.counted == len(run.tokens) - 1
+    before, after = (logits[2].softmax(dim=-1) for logits in both)
+    best = int(torch.maximum(before, after).argmax())
+    assert found.changes[0].label == model.engine.tokenizer.read([best])[0].label
+    assert (found.changes[0].before, found.changes[0].after) == pytest.approx(
+        (float(before[best]), float(after[best])), abs=1e-5
+    )
+    assert len(found.changes) == 5
+    same = without_heads(model, run, (), position=2)
+    assert all(change.before == change.after for change in same.changes)
+
+
+def test_a_translation_is_judged_by_what_was_written(tiny_model: Callable[[str], HubModel]) -> None:
+    model = tiny_model("t5")
+    run = model.run(TEXT, target="the dog")
+    found = without_heads(model, run, (("decoder.1.cross", 0),))
+    assert found.counted == len(run.target_tokens)
+    with torch.inference_mode():
+        log_p = model.again(run).log_softmax(dim=-1)
+    nll = -np.mean([float(log_p[i, token.id]) for i, token in enumerate(run.target_tokens)])
+    assert found.perplexity is not None
+    assert found.perplexity[0] == pytest.approx(math.exp(nll), rel=1e-4)
+    assert found.perplexity[1] != pytest.approx(found.perplexity[0], rel=1e-4)
+
+
+def test_an_encoders_output_turns_by_an_angle(tiny_model: Callable[[str], HubModel]) -> None:
+    model = tiny_model("bert")
+    run = model.run(TEXT, text_pair="A dog.")
+    off = (("encoder.0.self", 2),)
+    found = without_heads(model, run, off)
+    with torch.inference_mode():
+        after = cut(model, *off)(**run.inputs).last_hidden_state[0]
+    before = run.output
+    cos = (before * after).sum(-1) / (before.norm(dim=-1) * after.norm(dim=-1))
+    assert found.distances is not None
+    np.testing.assert_allclose(found.distances, 1 - cos, atol=1e-5)
+    assert float(found.distances.max()) > 1e-3
+    assert (found.changes, found.perplexity) == ((), None)
+
+
+def test_a_model_that_sorts_says_what_of_each_class(tiny_model: Callable[[str], HubModel]) -> None:
+    model = tiny_model("sorter")
+    run = model.run(TEXT)
+    found = without_heads(model, run, (("encoder.0.self", 0), ("encoder.1.self", 0)))
+    assert {change.label for change in found.changes} == {label.text for label in run.labels}
+    assert sum(change.before for change in found.changes) == pytest.approx(1)
+    assert sum(change.after for change in found.changes) == pytest.approx(1)
+
+
+def test_layers_that_share_weights_are_one_site(tiny_model: Callable[[str], HubModel]) -> None:
+    model = tiny_model("albert")
+    run = model.run(TEXT)
+    assert len(run.trace) == 3
+    assert switchable(model, run) == (("encoder.0.self", 4),)
+    engine = replace(model.engine, holds_maps=True)
+    assert switchable(replace(model, engine=engine), run) == ()

@@ -1,0 +1,104 @@
+"""A run of a model of the lab again, with heads switched off: the next words, perplexity, how far the output moves."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+
+from viz_core.hub.model import HubModel
+from viz_core.hub.run import HubRun
+from viz_core.trace import HeadsOff, intervene, site_of, switched_off
+
+_MOST_LABELS = 6
+
+
+@dataclass(frozen=True)
+class Change:
+    """A word or a class, and its probability with all heads and without some."""
+
+    label: str
+    before: float
+    after: float
+
+
+@dataclass(frozen=True, eq=False)
+class Without:
+    """What some heads switched off change in the same pass over the same tokens.
+
+    Attributes:
+        changes: the likeliest words after a token, or classes, of both passes together; () where there are none.
+        perplexity: of the text, with all heads and without: exp of the mean of -log p over its words, each given those
+            before it; None where the model does not write.
+        counted: the words it was taken over.
+        distances: 1 - cos of each token's last state in both passes, 0 to 2; None where the model writes or sorts.
+    """
+
+    changes: tuple[Change, ...] = ()
+    perplexity: tuple[float, float] | None = None
+    counted: int = 0
+    distances: Float[np.ndarray, "tokens"] | None = None
+
+
+def switchable(model: HubModel, run: HubRun) -> tuple[tuple[str, int], ...]:
+    """The sites whose heads can be switched off, each with their number; () where the model's own code attends.
+
+    Layers that share their weights are one site.
+    """
+    if model.engine.holds_maps:
+        return ()
+    known = {site_of(part) for part in model.engine.model.modules()}
+    return tuple((call.site, call.num_heads) for call in run.trace if call.site in known)
+
+
+@torch.inference_mode()
+def without_heads(model: HubModel, run: HubRun, off: HeadsOff, position: int = -1, count: int = 8) -> Without:
+    """The pass that a run recorded, again with these heads off, and what that changes.
+
+    Args:
+        position: of a model that writes, after which token words are compared: among those `run.output` has.
+        count: so many of the likeliest words of each pass.
+
+    Raises:
+        ValueError: if there is no such head.
+    """
+    with intervene(switched_off(off)):
+        after = model.again(run)
+    before, head = run.output, model.engine.family.head
+    if head == "labels":
+        names = model.engine.model.config.id2label
+        chances = before.softmax(dim=-1), after.softmax(dim=-1)
+        both = _likeliest(*chances, _MOST_LABELS)
+        return Without(tuple(Change(str(names.get(i, i)), *(float(p[i]) for p in chances)) for i in both))
+    if head != "words":
+        return Without(distances=(1 - F.cosine_similarity(before, after, dim=-1)).numpy())
+    chances = before[position].softmax(dim=-1), after[position].softmax(dim=-1)
+    words = _likeliest(*chances, count)
+    labels = [model.engine.tokenizer.read([i])[0].label for i in words]
+    changes = tuple(Change(label, *(float(p[i]) for p in chances)) for i, label in zip(words, labels, strict=True))
+    came = _came(run)
+    if not len(came):
+        return Without(changes)
+    return Without(changes, (_perplexity(before, came), _perplexity(after, came)), len(came))
+
+
+def _likeliest(before: Float[Tensor, "n"], after: Float[Tensor, "n"], count: int) -> list[int]:
+    """The likeliest of both, the one that has most in either first."""
+    top = torch.cat([each.topk(min(count, len(each))).indices for each in (before, after)]).unique()
+    return top[torch.maximum(before, after)[top].argsort(descending=True)][:count].tolist()
+
+
+def _came(run: HubRun) -> list[int]:
+    """What came after each token that there are logits for, as far as anything did."""
+    if run.target_tokens:
+        return [token.id for token in run.target_tokens][-len(run.output) :]
+    return [token.id for token in run.tokens[len(run.tokens) - len(run.output) + 1 :]]
+
+
+def _perplexity(logits: Float[Tensor, "places words"], came: list[int]) -> float:
+    return math.exp(float(F.cross_entropy(logits[: len(came)], torch.tensor(came))))

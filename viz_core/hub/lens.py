@@ -1,0 +1,126 @@
+"""What a model of the lab would say after each of its layers, read by its own last norm and output layer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from viz_core.hub.errors import HubError
+from viz_core.hub.model import HubModel
+from viz_core.hub.replacing import overheard, replaced
+from viz_core.hub.run import HubRun
+from viz_core.trace import site_of, unrecorded
+
+MOST_PLACES = 24
+"""So many of the last tokens are read."""
+
+_LAST_NORMS = {"norm", "ln_f", "final_layer_norm", "final_layernorm", "final_norm", "layer_norm"}
+
+
+@dataclass(frozen=True, eq=False)
+class LayerWords:
+    """What each layer would say: rows are what enters and the layers, columns the last tokens that were read.
+
+    Attributes:
+        read: the token of each column.
+        tokens: the likeliest one in each place.
+        probabilities: of the likeliest one.
+        said: of the token that the last row finds likeliest.
+        residual: max |logits of the last row - logits of the model|.
+    """
+
+    read: tuple[str, ...]
+    tokens: tuple[tuple[str, ...], ...]
+    probabilities: Float[np.ndarray, "layers places"]
+    said: Float[np.ndarray, "layers places"]
+    residual: float
+
+
+@torch.inference_mode()
+def through_the_layers(model: HubModel, run: HubRun) -> LayerWords:
+    """The pass of a run again, its states after each layer read as if they were the last (nostalgebraist 2020).
+
+    What follows the layers is the model's own: its last norm where it has one, then all that its head does. The model
+    is shared: what listens to its layers sits on copies of them that share their weights, for this pass alone.
+
+    Raises:
+        HubError: if it has no output layer over words, or not one stack of layers.
+    """
+    engine = model.engine
+    if engine.family.head not in ("words", "mask") or engine.family.stack is None:
+        raise HubError(f"{engine.name} has no output layer over words behind one stack of layers.")
+    whole, inputs = engine.model, {k: v for k, v in run.inputs.items() if k != "logits_to_keep"}
+    base = whole.base_model_prefix
+    states: list[Tensor] = []
+    with engine.serial, unrecorded():
+        listening = _listening(getattr(whole, base), states)
+        last = listening(**inputs)
+        norm = _last_norm(getattr(whole, base))
+        own = _of_places(whole(**inputs).logits)
+        rows, logits = [], own
+        for state in states:
+            following = type(last)(**{**last, "last_hidden_state": norm(_of_places(state)[None])})
+            logits = _of_places(replaced(whole, {base: _Says(following)})(**inputs).logits)
+            rows.append(logits.float().softmax(dim=-1))
+    best = [row.max(dim=-1) for row in rows]
+    said = best[-1].indices[:, None]
+    return LayerWords(
+        tuple(token.label for token in run.tokens[-len(own) :]),
+        tuple(tuple(token.label for token in engine.tokenizer.read(each.indices.tolist())) for each in best),
+        torch.stack([each.values for each in best]).cpu().numpy(),
+        torch.stack([row.gather(-1, said)[:, 0] for row in rows]).cpu().numpy(),
+        float((logits - own).float().abs().max()),
+    )
+
+
+class _Says(nn.Module):
+    """In place of a model's stack: says what it was told to."""
+
+    def __init__(self, output: Any) -> None:
+        super().__init__()
+        self._output = output
+
+    def forward(self, *_: Any, **__: Any) -> Any:
+        return self._output
+
+
+def _listening(base: nn.Module, states: list[Tensor]) -> Any:
+    """The stack, whose layers write down what they make: first what enters the first of them."""
+    path, layers = _layers(base)
+    heard = {
+        f"{path}.{i}": overheard(layer, states.append, states.append if i == 0 else None)
+        for i, layer in enumerate(layers)
+    }
+    return replaced(base, heard)
+
+
+def _layers(base: nn.Module) -> tuple[str, nn.ModuleList]:
+    """Where the layers are: the first list of which each member has attention."""
+    for path, part in base.named_modules():
+        if isinstance(part, nn.ModuleList) and len(part) and all(map(_attends, part)):
+            return path, part
+    raise HubError(f"{type(base).__name__} has no list of layers that each have attention.")
+
+
+def _attends(layer: nn.Module) -> bool:
+    return any(site_of(part) is not None for part in layer.modules())
+
+
+def _last_norm(base: nn.Module) -> nn.Module:
+    """What normalises the last layer's states; nothing where layers end in a norm of their own."""
+    layers, _ = _layers(base)
+    found = [
+        part
+        for path, part in base.named_modules()
+        if path.rsplit(".", 1)[-1] in _LAST_NORMS and not path.startswith(f"{layers}.") and "embed" not in path
+    ]
+    return found[-1] if found else nn.Identity()
+
+
+def _of_places(values: Float[Tensor, "1 n width"]) -> Float[Tensor, "places width"]:
+    return values[0, -MOST_PLACES:]

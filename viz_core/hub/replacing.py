@@ -1,0 +1,57 @@
+"""A model with other parts in some places that shares everything else, so that nobody who uses the model meets them."""
+
+from __future__ import annotations
+
+import copy
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from torch import Tensor, nn
+
+
+def replaced(model: nn.Module, parts: Mapping[str, nn.Module]) -> Any:
+    """The model with other parts at these paths, "transformer.h.0" say. The model itself stays as it is.
+
+    Raises:
+        KeyError: if there is nothing at a path.
+    """
+    found = twin(model)
+    own = {"": found}
+    for path, part in parts.items():
+        *above, name = path.split(".")
+        owner, place = found, ""
+        for step in above:
+            place = f"{place}.{step}"
+            if place not in own:
+                own[place] = owner._modules[step] = twin(owner._modules[step])  # type: ignore[arg-type]
+            owner = own[place]
+        if name not in owner._modules:
+            raise KeyError(path)
+        owner._modules[name] = part
+    return found
+
+
+def twin(module: nn.Module) -> Any:
+    """A module with the same parameters and parts, and tables of parts and hooks of its own."""
+    made = copy.copy(module)
+    for name, table in vars(module).items():
+        if name == "_modules":
+            made.__dict__[name] = dict(table)
+        elif isinstance(table, OrderedDict) and name.endswith(("hooks", "hooks_with_kwargs", "always_called")):
+            made.__dict__[name] = OrderedDict(table)
+    return made
+
+
+def overheard(module: nn.Module, hear: Callable[[Tensor], None], before: Callable[[Tensor], None] | None = None) -> Any:
+    """A twin of a layer that tells what comes out of it, and what goes in; the layer itself tells nobody."""
+    made = twin(module)
+    made.register_forward_hook(lambda _layer, _inputs, output: hear(output[0] if isinstance(output, tuple) else output))
+    if before is not None:
+        tell = before
+
+        def told(_layer: nn.Module, inputs: tuple[Any, ...], named: dict[str, Any]) -> None:
+            tell(inputs[0] if inputs else named["hidden_states"])
+
+        made.register_forward_pre_hook(told, with_kwargs=True)
+    return made
