@@ -152,7 +152,7 @@ def test_a_tab_opens_from_a_link_and_its_claims_hold(
             {"t-text": "Go."},
             "t-guess-swap",
             0,
-            "**Not quite.** Among what it may see. Earlier steps may not see the last word. Steps before it never see it",
+            "**Not quite.** Among what it may see. Earlier steps may not see the last word. Steps before it never",
         ),
         (
             "vision-transformer",
