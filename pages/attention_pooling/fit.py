@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import plotly.graph_objects as go
 import streamlit as st
@@ -10,9 +12,12 @@ import torch
 from pages.attention_pooling.fit_figures import Fit, fit_figure, map_figure
 from pages.attention_pooling.pooling import CURVE_QUERIES, MAP_QUERIES, Pooling, kernel_name, labels
 from ui.chapter import Chapter
+from viz_core.lessons.attention_pooling.broken import kept_error, signed_fit, unguarded_weights, without_key_term
 from viz_core.lessons.attention_pooling.kernel_width import shortcut_error
 from viz_core.lessons.attention_pooling.noisy_points import SPAN
 from viz_core.lessons.attention_pooling.pooling_as_attention import gaussian_pooling_as_attention
+
+_NARROW = 0.02  # of a boxcar that leaves gaps between most points
 
 
 def readout(chapter: Chapter, pooling: Pooling) -> None:
@@ -77,28 +82,37 @@ def weights_map(chapter: Chapter, pooling: Pooling) -> None:
 
 
 def claims(chapter: Chapter, pooling: Pooling, fit: Fit) -> None:
-    """What must be true of pooling, on this data."""
+    """What must be true of pooling, on this data, or fails where the reader broke it."""
     reached = ~fit.y_hat.isnan()
-    sums = fit.weights[reached].sum(dim=1)
     scale = 1 + float(fit.y_train.abs().max())
     x, y = pooling.points()
     with chapter.claims():
-        chapter.claim("sums", float((sums - 1).abs().max()) if len(sums) else 0.0, 1e-12, reached=int(reached.sum()))
-        inside = fit.y_hat[reached]
+        broken = chapter.break_it("unguarded", "signed", "kept", "no-bias")
+        chapter.claim("sums", _sum_error(fit, reached, broken), 1e-12, reached=int(reached.sum()))
+        inside = signed_fit(x, y, fit.x_val, pooling.width) if broken == "signed" else fit.y_hat[reached]
         outside = torch.cat([inside - y.max(), y.min() - inside]).clamp_min(0)
         chapter.claim("between", float(outside.max()) if len(inside) else 0.0, 1e-12 * scale)
-        chapter.claim("shortcut", lambda: shortcut_error(x, y, pooling.stretched()), 1e-10 * scale)
+        measure = kept_error if broken == "kept" else shortcut_error
+        chapter.claim("shortcut", lambda: measure(x, y, pooling.stretched()), 1e-10 * scale)
         if pooling.kernel == "gaussian":
             # q k / sigma^2 grows as the width shrinks, and its rounding with it.
             tolerance = 1e-14 * scale * (1 + (SPAN / pooling.width) ** 2)
-            chapter.claim("attention", lambda: _attention_error(pooling, fit), tolerance)
+            attention = without_key_term if broken == "no-bias" else gaussian_pooling_as_attention
+            chapter.claim("attention", lambda: _attention_error(pooling, fit, attention), tolerance)
 
 
-def _attention_error(pooling: Pooling, fit: Fit) -> float:
+def _sum_error(fit: Fit, reached: torch.Tensor, broken: str) -> float:
+    """max |sum of a query's weights - 1|, over the queries that reach a key; over all of them where nothing guards."""
+    weights = unguarded_weights(fit.x_train, fit.x_val, _NARROW) if broken == "unguarded" else fit.weights[reached]
+    return float((weights.sum(dim=1) - 1).abs().max()) if len(weights) else 0.0
+
+
+def _attention_error(
+    pooling: Pooling, fit: Fit, attention: Callable[[torch.Tensor, torch.Tensor, torch.Tensor, float], torch.Tensor]
+) -> float:
     """max |attention with the same keys and values - the pooled curve|."""
     x, y = pooling.points()
-    attended = gaussian_pooling_as_attention(x, y, fit.x_val, pooling.width)
-    return float((attended - fit.y_hat).abs().max())
+    return float((attention(x, y, fit.x_val, pooling.width) - fit.y_hat).abs().max())
 
 
 def data(fit: Fit) -> dict[str, np.ndarray]:

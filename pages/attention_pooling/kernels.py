@@ -8,12 +8,13 @@ from functools import partial
 from itertools import pairwise
 
 import streamlit as st
+import torch
 
 from pages.attention_pooling.fit_figures import Fit, panels_figure
 from pages.attention_pooling.kernel_figures import kernels_figure
 from pages.attention_pooling.pooling import CURVE_QUERIES, MAP_QUERIES, Pooling, kernel_name, labels
 from ui.chapter import Chapter
-from viz_core.attention.kernels import KERNELS
+from viz_core.attention.kernels import KERNELS, epanechnikov, triangular
 
 BOOK_WIDTHS = (0.1, 0.2, 0.5, 1.0)
 
@@ -28,6 +29,9 @@ def kernels(chapter: Chapter, pooling: Pooling) -> None:
     )
     reaching = [kernel_name(chapter, name) for name in KERNELS if _with(pooling, name).fit(CURVE_QUERIES).reaches_all]
     chapter.finding("reach", bool(reaching), kernels=", ".join(reaching), width=f"{pooling.width:g}")
+    chapter.book_says(
+        "kernel", float(triangular(torch.tensor(0.5))), own=f"{float(epanechnikov(torch.tensor(0.5))):.4f}"
+    )
 
 
 def widths(chapter: Chapter, pooling: Pooling) -> None:
@@ -43,6 +47,7 @@ def widths(chapter: Chapter, pooling: Pooling) -> None:
         kernel=kernel_name(chapter, pooling.kernel),
         errors=", ".join(_error(chapter, fit) for fit in fits),
     )
+    chapter.book_says("widths", BOOK_WIDTHS)
     largest = [fit.largest for fit in fits]
     falling = all(wide < narrow for narrow, wide in pairwise(largest))
     chapter.finding("spread", falling, largest=", ".join(f"{each:.3f}" for each in largest))

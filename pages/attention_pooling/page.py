@@ -1,17 +1,21 @@
 """Attention pooling: fit a curve by weighing points, with every kernel and any width, and learn the width."""
 
 import streamlit as st
+import torch
 
 from pages.attention_pooling.fit import claims, data, picture, readout, weights_map
 from pages.attention_pooling.kernels import every_kernel, kernels, widths
 from pages.attention_pooling.learn_width import learning
+from pages.attention_pooling.plane import in_the_plane, more_data
 from pages.attention_pooling.pooling import ask, ask_kernel
 from pages.attention_pooling.predictions import draw_the_fit
 from ui.chapter import Chapter
 from viz_core.attention import boxcar, constant, epanechnikov, gaussian, nadaraya_watson, triangular
 from viz_core.attention.kernel_pooling import kernel_weights
 from viz_core.attention.kernels import Gaussian
+from viz_core.lessons.attention_pooling.in_the_plane import shares
 from viz_core.lessons.attention_pooling.kernel_width import learn_width, leave_one_out, shortcut_error
+from viz_core.lessons.attention_pooling.noisy_points import book_curve
 from viz_core.lessons.attention_pooling.pooling_as_attention import gaussian_pooling_as_attention
 
 chapter = Chapter("attention-pooling")
@@ -39,12 +43,15 @@ with for_weights:
 
 chapter.heading("mathematics")
 chapter.text("mathematics")
+chapter.book_says("curve", book_curve(torch.arange(6, dtype=torch.float64)).tolist())
 claims(chapter, pooling, fit)
 
 chapter.tabs(
     widths=lambda: widths(chapter, pooling),
     kernels=lambda: every_kernel(chapter, pooling),
     learn=lambda: learning(chapter, pooling),
+    plane=lambda: in_the_plane(chapter),
+    consistent=lambda: more_data(chapter, pooling.noise),
 )
 
 chapter.exercise("narrow")
@@ -61,6 +68,7 @@ chapter.code(
     leave_one_out,
     shortcut_error,
     learn_width,
+    shares,
 )
 of_curve = [chapter.words(f"download.{name}") for name in ("query", "truth", "fit")]
 chapter.downloads(figure, columns=of_curve, **data(fit))

@@ -6,11 +6,13 @@ import json
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from viz_core.runtime.assets import ASSETS
 
 _SENTENCES = ASSETS / "samples" / "sentences.json"
 _HELD_OUT = ASSETS / "samples" / "held-out.json"
+BY_LENGTH = ASSETS / "samples" / "by-length.json"
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,17 @@ def sentences() -> tuple[Sample, ...]:
 def held_out() -> tuple[Sample, ...]:
     """200 sentences of the translators' test split, drawn by their hashes, with all references."""
     return _read(_HELD_OUT)
+
+
+@cache
+def by_length() -> dict[str, Any]:
+    """The translators on as many test sentences of every length, as `python -m viz_core.training by-length` wrote it.
+
+    "bins" and "balanced" have "sentences", "bleu" of each model and the "difference" attention makes, each as value,
+    low and high of a 95% interval; "opening" is the sentence that attention gets right and the plain model loses.
+    """
+    content: dict[str, Any] = json.loads(BY_LENGTH.read_text(encoding="utf-8"))
+    return content
 
 
 def _read(path: Path) -> tuple[Sample, ...]:

@@ -2,6 +2,7 @@
 
 What the heads of one that ships are worth: python -m viz_core.training head-importance NAME --data DIR.
 How well they align words: python -m viz_core.training alignments NAME.
+How well they do on test sentences of every length: python -m viz_core.training by-length --data DIR.
 How often a classifier is right when it is sure: python -m viz_core.training calibration NAME --data DIR.
 """
 
@@ -13,11 +14,12 @@ from functools import partial
 from pathlib import Path
 
 from viz_core.runtime.device import best_device, describe_device
-from viz_core.training import alignments, book, calibration, classifiers, head_importance, translators
+from viz_core.training import alignments, book, by_length, calibration, classifiers, head_importance, translators
 
 MEASURES = {
     "head-importance": head_importance.main,
     "alignments": alignments.main,
+    "by-length": by_length.main,
     "calibration": calibration.main,
 }
 RECIPES = {

@@ -1,0 +1,67 @@
+"""Pooling in the plane: labels for values, a width for each coordinate, and what turning and moving changes."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import streamlit as st
+import torch
+
+from pages.attention_pooling.plane_figures import consistency_figure, shares_figure
+from pages.attention_pooling.pooling import labels
+from ui.chapter import Chapter
+from ui.compute import computed
+from viz_core.lessons.attention_pooling.consistency import FIXED, errors_by_size
+from viz_core.lessons.attention_pooling.in_the_plane import labelled_points, left_out_right, moved_error, shares
+
+SIZES = (20, 50, 100, 200, 500, 1000, 2000)
+_SHIFT = (3.0, -1.0)
+_SIDE = 61  # queries along each axis
+_REACH = 3.0
+
+
+def in_the_plane(chapter: Chapter) -> None:
+    """A map of labels from labelled points, nothing trained; the widths of both coordinates are the reader's."""
+    controls = chapter.controls
+    chapter.text("plane")
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        across = controls.slider("width-x", 0.1, 2.0, 0.5, 0.1)
+        up = controls.slider("width-y", 0.1, 2.0, 0.5, 0.1)
+        degrees = int(controls.slider("turn", 0, 90, 30, 5))
+    points, given = labelled_points()
+    axis = torch.linspace(-_REACH, _REACH, _SIDE, dtype=torch.float64)
+    queries = torch.cartesian_prod(axis, axis).flip(1)  # row by row from below
+    found = shares(points, given, queries, (across, up)).reshape(_SIDE, _SIDE, -1)
+    right = left_out_right(points, given, (across, up))
+    widths: dict[str, Any] = {"across": f"{across:g}", "up": f"{up:g}"}
+    chapter.figure(
+        "plane",
+        partial(shares_figure, axis.numpy(), found.numpy(), points.numpy(), given.numpy(), labels(chapter)),
+        room=420,
+        count=len(points),
+        right=f"{right:.0%}",
+        **widths,
+    )
+    with chapter.claim_row("claims-plane"):
+        chapter.claim("shares", float((found.sum(dim=-1) - 1).abs().max()), 1e-12)
+        chapter.claim("shifted", moved_error(points, (across, up), 0, _SHIFT), 1e-9)
+        chapter.claim("turned", moved_error(points, (across, up), degrees, (0, 0)), 1e-9, degrees=degrees)
+    if across != up and degrees:
+        chapter.text("plane.turned", **widths)
+
+
+def more_data(chapter: Chapter, noise: float) -> None:
+    """The error by the number of points, the width shrinking with them or fixed."""
+    shrinking, fixed = (each.numpy() for each in _errors(noise))
+    chapter.text("consistent", fixed=f"{FIXED:g}")
+    names = labels(chapter)
+    told: dict[str, Any] = {"first": SIZES[0], "last": f"{SIZES[-1]:,}", "fixed": f"{FIXED:g}", "noise": f"{noise:g}"}
+    told |= {"start": f"{shrinking[0]:.4f}", "end": f"{shrinking[-1]:.4f}", "stays": f"{fixed[-1]:.4f}"}
+    chapter.figure("consistent", partial(consistency_figure, SIZES, shrinking, fixed, names), **told)
+    chapter.finding("consistent", shrinking[-1] < min(shrinking[0], fixed[-1]), **told)
+
+
+@computed(says="measuring")
+def _errors(noise: float) -> tuple[torch.Tensor, torch.Tensor]:
+    return errors_by_size(SIZES, noise)

@@ -1,0 +1,71 @@
+"""Labels pooled in the plane by hand, what moves change, more data, and pooling done wrong."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from viz_core.attention import boxcar, gaussian, nadaraya_watson
+from viz_core.attention.kernels import with_width
+from viz_core.lessons.attention_pooling.broken import kept_error, signed_fit, unguarded_weights, without_key_term
+from viz_core.lessons.attention_pooling.consistency import errors_by_size, shrinking_width
+from viz_core.lessons.attention_pooling.in_the_plane import labelled_points, left_out_right, moved_error, shares
+from viz_core.lessons.attention_pooling.kernel_width import leave_one_out
+from viz_core.lessons.attention_pooling.noisy_points import noisy_points
+
+
+def test_shares_of_two_points_by_hand() -> None:
+    points, labels = torch.tensor([[0.0, 0.0], [2.0, 0.0]], dtype=torch.float64), torch.tensor([0, 1])
+    queries = torch.tensor([[0.0, 0.0], [1.0, 5.0]], dtype=torch.float64)
+    near = 1 / (1 + math.exp(-0.5 * 4))
+    found = shares(points, labels, queries, (1.0, 3.0))
+    assert found.flatten().tolist() == pytest.approx([near, 1 - near, 0.5, 0.5])
+    assert float(shares(points, labels, queries, (2.0, 3.0))[0, 0]) == pytest.approx(1 / (1 + math.exp(-0.5)))
+
+
+def test_what_moves_change() -> None:
+    points, _ = labelled_points()
+    assert moved_error(points, (0.5, 0.5), 30, (3, -1)) < 1e-9
+    assert moved_error(points, (0.5, 0.2), 0, (3, -1)) < 1e-9
+    assert moved_error(points, (0.5, 0.2), 30, (0, 0)) > 0.1
+
+
+def test_points_left_out() -> None:
+    points, labels = labelled_points(4)
+    assert labels.bincount().tolist() == [4, 4, 4]
+    assert left_out_right(points, labels, (0.5, 0.5)) >= 0.75
+    far = torch.tensor([[0.0, 0.0], [9.0, 0.0], [9.1, 0.0]], dtype=torch.float64)
+    assert left_out_right(far, torch.tensor([0, 1, 1]), (1, 1)) == pytest.approx(2 / 3)
+
+
+def test_more_data_and_a_shrinking_width() -> None:
+    shrinking, fixed = errors_by_size((50, 2000), draws=3)
+    assert shrinking[1] < fixed[1] < fixed[0]
+    assert shrinking_width(32) == pytest.approx(0.5)
+
+
+def test_what_is_refused() -> None:
+    with pytest.raises(ValueError, match="per_label: expected at least 1"):
+        labelled_points(0)
+    with pytest.raises(ValueError, match="widths: expected positive numbers"):
+        shares(*labelled_points(), torch.zeros(1, 2, dtype=torch.float64), (0.5, 0.0))
+    with pytest.raises(ValueError, match="draws: expected at least 1"):
+        errors_by_size((20,), draws=0)
+
+
+def test_pooling_done_wrong_is_wrong() -> None:
+    x, y = noisy_points(40, 1.0, 3)
+    queries = torch.linspace(0, 5, 51, dtype=torch.float64)
+    assert unguarded_weights(x, queries, 0.02).isnan().any()
+    right = nadaraya_watson(x, y, queries, with_width(boxcar, 9.0))[1]
+    torch.testing.assert_close(unguarded_weights(x, queries, 9.0), right)
+    assert float(signed_fit(x, y, queries, 0.5).abs().max()) > float(y.abs().max())
+    kernel = gaussian(0.2)
+    residuals = y - nadaraya_watson(x, y, x, kernel)[0]
+    own = nadaraya_watson(x, y, x, kernel)[1].diagonal()
+    assert kept_error(x, y, kernel) == pytest.approx(float(((1 - own) * residuals - residuals).abs().max()))
+    torch.testing.assert_close((1 - own) * leave_one_out(x, y, kernel), residuals)
+    biased = without_key_term(x, y, queries, 0.5)
+    assert float((biased - nadaraya_watson(x, y, queries, gaussian(0.5))[0]).abs().max()) > 0.1

@@ -1,0 +1,41 @@
+"""Pooling done wrong on purpose: what each claim of the chapter guards against."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from viz_core.attention.kernel_pooling import kernel_weights
+from viz_core.attention.kernels import Kernel
+from viz_core.trace import attend
+
+Train: TypeAlias = Float[Tensor, "train"]
+Val: TypeAlias = Float[Tensor, "val"]
+
+
+def unguarded_weights(x_train: Train, x_val: Val, width: float) -> Float[Tensor, "val train"]:
+    """k / sum(k) of a boxcar with < in place of <=, as the book's code has it: 0/0, NaN, where no key is near."""
+    nearness = ((x_val[:, None] - x_train).abs() < width).to(x_val.dtype)
+    return nearness / nearness.sum(dim=1, keepdim=True)
+
+
+def signed_fit(x_train: Train, y_train: Train, x_val: Val, width: float) -> Val:
+    """A fit whose kernel (1 - u^2) e^(-u^2/2) is negative beyond its width: its weights sum to 1, and are no shares."""
+    u = (x_val[:, None] - x_train) / width
+    nearness = (1 - u.square()) * torch.exp(-0.5 * u.square())
+    return (nearness / nearness.sum(dim=1, keepdim=True)) @ y_train
+
+
+def kept_error(x_train: Train, y_train: Train, kernel: Kernel) -> float:
+    """max |(1 - a_ii) r_i - r_i| of the residuals r_i of a fit that has seen each point: nothing was left out."""
+    weights = kernel_weights((x_train[:, None] - x_train).abs(), kernel)
+    return float((weights.diagonal() * (y_train - weights @ y_train)).abs().max())
+
+
+def without_key_term(x_train: Train, y_train: Train, x_val: Val, sigma: float) -> Val:
+    """Dot-product attention with scores q k / sigma^2 alone: without -k^2 / (2 sigma^2) large keys win."""
+    queries, keys, values = (t[None, None, :, None] / s for t, s in ((x_val, sigma), (x_train, sigma), (y_train, 1)))
+    return attend(queries, keys, values, scale=1.0, site="pooling.broken")[0, 0, :, 0]
