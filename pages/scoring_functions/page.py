@@ -1,5 +1,6 @@
 """Scoring functions: masked softmax, mask debugger, why 1/sqrt(d), the Gaussian taken apart, four scores, shapes."""
 
+from pages.scoring_functions.book import output_diagram, sentences, toy
 from pages.scoring_functions.debugger import debugger
 from pages.scoring_functions.gaussian import gaussian
 from pages.scoring_functions.predictions import shade_the_row
@@ -14,6 +15,7 @@ from viz_core.lessons.scoring_functions.gaussian_terms import gaussian_terms
 from viz_core.lessons.scoring_functions.mask_recipes import in_place, run_recipe
 from viz_core.lessons.scoring_functions.scaling import dot_products, measure_width
 from viz_core.lessons.scoring_functions.softmax_gradient import weight_gradient, weight_gradient_by_formula
+from viz_core.lessons.scoring_functions.the_book import drop
 from viz_core.trace import attend, attention_weights
 
 chapter = Chapter("scoring-functions")
@@ -23,16 +25,22 @@ masked = masked_softmax_card(chapter)
 shade_the_row(chapter)
 chapter.exercise("length-zero")
 
+chapter.heading("sentences")
+sentences(chapter)
+
 chapter.heading("debugger")
 runs = debugger(chapter, masked)
 
 chapter.text("mathematics")
-claims(chapter, masked, runs)
+if masked is not None:
+    output_diagram(chapter, masked)
+broken = claims(chapter, masked, runs)
 
 chapter.tabs(
-    scaling=lambda: scaling(chapter),
+    scaling=lambda: scaling(chapter, broken),
     gaussian=lambda: gaussian(chapter),
     scores=lambda: four_scores(chapter),
+    toy=lambda: toy(chapter),
     shapes=lambda: shapes(chapter),
 )
 
@@ -51,6 +59,7 @@ chapter.code(
     dot_products,
     measure_width,
     gaussian_terms,
+    drop,
     batch_product,
     attend,
 )

@@ -18,7 +18,7 @@ WIDTHS = tuple(2**k for k in range(11))
 PAIRS = 4096
 
 
-def scaling(chapter: Chapter) -> None:
+def scaling(chapter: Chapter, broken: str) -> None:
     """The spread of q . k over d, and what softmax makes of it with and without the division."""
     controls = chapter.controls
     chapter.text("scaling")
@@ -37,7 +37,9 @@ def scaling(chapter: Chapter) -> None:
             d=d,
             pairs=f"{PAIRS:,}",
         )
-        chapter.claim_at_most("flat", lambda: _entropy_span(num_keys, seed), 0.1 * bits, bits=f"{bits:.3g}")
+        chapter.claim_at_most(
+            "flat", lambda: _entropy_span(num_keys, seed, broken != "no-root"), 0.1 * bits, bits=f"{bits:.3g}"
+        )
 
 
 def _pictures(chapter: Chapter, d: int, num_keys: int, seed: int) -> None:
@@ -97,9 +99,10 @@ def _width(d: int, num_keys: int, seed: int) -> Width:
     return _widths(num_keys, seed)[WIDTHS.index(d)]
 
 
-def _entropy_span(num_keys: int, seed: int) -> float:
-    """By how many bits the entropy of scaled scores differs over all widths."""
-    entropies = [width.scaled.entropy for width in _widths(num_keys, seed)]
+def _entropy_span(num_keys: int, seed: int, divided: bool) -> float:
+    """By how many bits the entropy of scores, divided by the root or not, differs over all widths."""
+    widths = _widths(num_keys, seed)
+    entropies = [(width.scaled if divided else width.plain).entropy for width in widths]
     return max(entropies) - min(entropies)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from pages.scoring_functions.book import costs
 from ui.chapter import Chapter
 from ui.compute import computed
 from viz_core.figures.number_grid import number_grid
@@ -64,6 +65,7 @@ def _contestants(chapter: Chapter, name: str, shown: str, hidden: int, steps: in
                     st.info(chapter.words("undefined", d_q=d_q, d_k=d_k), icon=":material/block:")
     _say_found(chapter, name, entries, steps)
     _costs(chapter, entries)
+    costs(chapter, batch * scene.queries.shape[1], scene.keys.shape[1], d_k, hidden)
 
 
 def _say_found(chapter: Chapter, scene: str, entries: dict[str, Entry], steps: int) -> None:

@@ -14,6 +14,7 @@ from ui.chapter import Chapter
 from ui.controls import escape
 from viz_core.attention import length_mask, masked_softmax
 from viz_core.figures.number_grid import number_grid
+from viz_core.lessons.scoring_functions.broken import gradient_without_delta, written_by_the_book
 from viz_core.lessons.scoring_functions.mask_recipes import MaskRun
 from viz_core.lessons.scoring_functions.softmax_gradient import weight_gradient, weight_gradient_by_formula
 from viz_core.lessons.scoring_functions.typed_numbers import TypedNumbersError, read_batches, read_lengths
@@ -25,6 +26,7 @@ EXAMPLES = {
     "each": (SCORES, "1 3; 2 4"),
     "blind": (SCORES, "0 4; 2 1"),
     "none": (SCORES, ""),
+    "sentences": ("0 0 0 0\n\n0 0 0 0\n\n0 0 0 0", "4 3 2"),
 }
 ROUNDING = 1e-6
 
@@ -159,20 +161,26 @@ def _counts(masked: Masked) -> dict[str, Any]:
     return {"hidden": int((~masked.allowed).sum()), "cells": masked.allowed.numel()}
 
 
-def claims(chapter: Chapter, masked: Masked | None, runs: dict[str, list[MaskRun]] | None) -> None:
-    """What must be true of the reader's own numbers."""
+def claims(chapter: Chapter, masked: Masked | None, runs: dict[str, list[MaskRun]] | None) -> str:
+    """What must be true of the reader's own numbers, or fails where the reader broke it; the setting that breaks it."""
     if masked is None:
-        return
+        return ""
     sums = masked.weights.sum(dim=-1)
     seeing = masked.allowed.any(dim=-1)
     hidden = masked.weights[~masked.allowed]
-    formula = weight_gradient_by_formula(masked.weights, masked.key)
     with chapter.claims():
+        broken = chapter.break_it("book-mask", "no-delta", "no-root")
+        formula = (gradient_without_delta if broken == "no-delta" else weight_gradient_by_formula)(
+            masked.weights, masked.key
+        )
+        gradient = formula if broken == "no-delta" else masked.gradient
+        wrote = written_by_the_book(masked.scores, masked.valid_lens) if broken == "book-mask" else masked.changed
         chapter.claim("sums", float((sums - seeing.float()).abs().max()), ROUNDING)
         chapter.claim("hidden", float(hidden.max()) if len(hidden) else 0.0, 0.0, count=len(hidden))
         chapter.claim("formula", float((masked.gradient - formula).abs().max()), ROUNDING)
-        chapter.claim("zero-sum", float(masked.gradient.sum(dim=-1).abs().max()), ROUNDING)
-        chapter.claim("unwritten", masked.changed, 0.0)
+        chapter.claim("zero-sum", float(gradient.sum(dim=-1).abs().max()), ROUNDING)
+        chapter.claim("unwritten", wrote, 0.0)
         if runs is not None:
-            leaks = [run.leak for run in runs["guarded-float32"]]
+            leaks = [run.leak for run in runs["book-float32" if broken == "book-mask" else "guarded-float32"]]
             chapter.claim("guarded", max(leaks), 0.0, last=len(leaks) - 1)
+    return broken

@@ -125,7 +125,11 @@ def soft_lookup(queries: Sequence[str], keys: Sequence[str], temperature: float)
 
 
 def undivided(query: str, keys: Sequence[str], temperature: float) -> Float[Tensor, "keys"]:
-    """exp(q . k_j / temperature), not divided by their sum: positive, but no shares of anything."""
+    """exp(q . k_j / temperature), not divided by their sum: positive, but no shares of anything.
+
+    Raises:
+        ValueError: if the temperature is not a positive number.
+    """
     check_temperature(temperature)
     return (similarity([query], keys)[0] / temperature).exp()
 

@@ -2,14 +2,124 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import NamedTuple
+
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
+from viz_core.attention.dot_product import DotProductAttention
 from viz_core.attention.masking import masked_softmax
+from viz_core.lessons.scoring_functions.functions import Widths, make_additive
+from viz_core.trace import record
+
+SENTENCES = (("Dive", "into", "Deep", "Learning"), ("Learn", "to", "code"), ("Hello", "world"))
+"""A batch of three sentences; the shorter ones are filled up with blanks that nobody may look at."""
+LENGTHS = (2, 6)
+"""Valid lengths of the toy's two batch rows."""
 
 
 def book_weights() -> Float[Tensor, "keys"]:
     """Masked softmax of the scores 0 and 1 and two more, of which the valid length 2 hides the last two."""
     scores = torch.tensor([[[0.0, 1.0, 5.0, 9.0]]])
     return masked_softmax(scores, torch.tensor([2]))[0, 0]
+
+
+def sentence_weights() -> Float[Tensor, "sentences tokens"]:
+    """Weights of equal scores over each sentence's own words: 1/4, 1/3 and 1/2, and exactly 0 on every blank."""
+    lengths = torch.tensor([len(words) for words in SENTENCES])
+    return masked_softmax(torch.zeros(len(SENTENCES), 1, int(lengths.max())), lengths)[:, 0]
+
+
+@dataclass(frozen=True, eq=False)
+class Toy:
+    """What dot-product attention makes of the book's toy.
+
+    Attributes:
+        weights: of the one query of each batch row on its ten keys.
+        dropped: the same as they reach the values while training: some are 0, the others larger.
+        output: the weighted sums, without dropout.
+    """
+
+    weights: Float[Tensor, "2 10"]
+    dropped: Float[Tensor, "2 10"]
+    output: Float[Tensor, "2 1 4"]
+
+
+def dot_product_toy(equal_keys: bool, dropout: float = 0.0, seed: int = 0) -> Toy:
+    """Queries (2, 1, 2), ten keys and values, lengths 2 and 6; keys are random or all ones, values are 0 to 39.
+
+    Raises:
+        ValueError: if dropout is not in [0, 1).
+    """
+    generator = torch.Generator().manual_seed(seed)
+    queries, keys = (torch.randn(2, n, 2, generator=generator) for n in (1, 10))
+    values = torch.arange(40.0).reshape(1, 10, 4).repeat(2, 1, 1)
+    with torch.no_grad(), record() as trace:
+        drawn = torch.ones_like(keys) if equal_keys else keys
+        output = DotProductAttention().eval()(queries, drawn, values, torch.tensor(LENGTHS))
+    weights = next(iter(trace)).weights()[:, 0, 0]
+    return Toy(weights, drop(weights, dropout, generator), output)
+
+
+def drop(
+    weights: Float[Tensor, "rows keys"], probability: float, generator: torch.Generator
+) -> Float[Tensor, "rows keys"]:
+    """Dropout on weights: each is 0 with this probability, else divided by 1 - p, so that its mean stays.
+
+    A row no longer sums to 1 (Srivastava 2014; `DotProductAttention(dropout)` does so while training).
+
+    Raises:
+        ValueError: if the probability is not in [0, 1).
+    """
+    if not 0 <= probability < 1:
+        raise ValueError(f"dropout: expected at least 0 and less than 1, got {probability}")
+    kept = torch.rand(weights.shape, generator=generator) >= probability
+    return weights * kept / (1 - probability)
+
+
+@torch.no_grad()
+def concatenation_error(query_size: int = 20, key_size: int = 2, num_hiddens: int = 8, seed: int = 0) -> float:
+    """max |additive score - MLP([q; k])| for the toy's sizes, an MLP with one hidden layer and no biases.
+
+    W_q q + W_k k is [W_q W_k] times q and k one above the other: additive attention is a small network on the
+    concatenation of query and key (Dive into Deep Learning, section 11.3.5).
+    """
+    layer = make_additive(Widths(query_size, key_size, num_hiddens), seed)
+    hidden = nn.Linear(query_size + key_size, num_hiddens, bias=False)
+    hidden.weight.copy_(torch.cat([layer.W_q.weight, layer.W_k.weight], dim=1))
+    network = nn.Sequential(hidden, nn.Tanh(), layer.w_v)
+    generator = torch.Generator().manual_seed(seed)
+    queries, keys = (torch.randn(2, n, size, generator=generator) for n, size in ((1, query_size), (10, key_size)))
+    together = torch.cat([queries.expand(-1, 10, -1), keys], dim=-1)
+    return float((layer.score(queries, layer.W_k(keys))[:, 0] - network(together)[..., 0]).abs().max())
+
+
+class PairCost(NamedTuple):
+    """What scoring every query against every key takes."""
+
+    multiplications: int
+    additions: int
+    functions: int  # tanh, which costs as much as many of the others
+
+
+def pair_costs(queries: int, keys: int, d: int, num_hiddens: int) -> dict[str, PairCost]:
+    """Of n queries and m keys of width d: a dot product, a squared distance directly and by norms, an additive score.
+
+    dot n m d products; distance directly as many, and d subtractions a pair more; by |q - k|^2 = |q|^2 - 2 q k + |k|^2
+    only the keys' norms are new, for a query's own cancels in the softmax; additive h products and h tanh a pair once
+    both are projected.
+    """
+    pairs = queries * keys
+    projections = (queries + keys) * d * num_hiddens
+    return {
+        "dot": PairCost(pairs * d, pairs * (d - 1), 0),
+        "distance": PairCost(pairs * d, pairs * (2 * d - 1), 0),
+        "norms": PairCost((pairs + keys) * d, (pairs + keys) * (d - 1) + pairs, 0),
+        "additive": PairCost(
+            pairs * num_hiddens + projections,
+            pairs * (2 * num_hiddens - 1) + (queries + keys) * (d - 1) * num_hiddens,
+            pairs * num_hiddens,
+        ),
+    }

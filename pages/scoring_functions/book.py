@@ -1,0 +1,96 @@
+"""What the book shows of scoring functions: its figure, its batch of sentences, its toy, and what a pair costs."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from pages.scoring_functions.book_figures import sentences_figure, toy_figure
+from pages.scoring_functions.softmax import Masked
+from ui.chapter import Chapter
+from viz_core.figures.diagram import attention_diagram
+from viz_core.lessons.scoring_functions.the_book import (
+    LENGTHS,
+    SENTENCES,
+    concatenation_error,
+    dot_product_toy,
+    pair_costs,
+    sentence_weights,
+)
+
+_SHOWN = 6  # keys in the diagram
+_DROPOUTS = (0.0, 0.1, 0.3, 0.5, 0.7)
+_ROUNDING = 1e-6
+
+
+def output_diagram(chapter: Chapter, masked: Masked) -> None:
+    """The reader's first row, from scores to the weighted sum of values."""
+    weights, scores = (masked.rows(each)[0, :_SHOWN].tolist() for each in (masked.weights, masked.scores))
+    allowed = masked.rows(masked.allowed)[0, :_SHOWN].tolist()
+    shown = [f"{score:.3g}" if seen else "−∞" for score, seen in zip(scores, allowed, strict=True)]
+    names = chapter.words.group("figure")
+    keys, values = ([f"{letter}{i + 1}" for i in range(len(weights))] for letter in "kv")
+    figure = partial(attention_diagram, "q", keys, weights, values, names["diagram-sum"], names, shown)
+    chapter.figure("output", figure, room=280, summary=", ".join(f"{weight:.2f}" for weight in weights))
+
+
+def sentences(chapter: Chapter) -> None:
+    """Three sentences of unequal length in one batch, and where their blanks go."""
+    words, weights = st.columns([2, 3], gap="large")
+    with words:
+        chapter.text("sentences")
+    with weights:
+        names = chapter.words.group("figure")
+        figure = partial(sentences_figure, sentence_weights().numpy(), SENTENCES, names)
+        said = "; ".join(" ".join(each) for each in SENTENCES)
+        chapter.figure("sentences", figure, room=230, sentences=said)
+
+
+def toy(chapter: Chapter) -> None:
+    """The book's toy: random keys beside equal ones, and dropout on the weights of both."""
+    chapter.text("toy")
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        dropout = float(chapter.controls.stops("dropout", _DROPOUTS, 0.0))
+        seed = int(chapter.controls.number("toy-draw", 0, 999, 0))
+    names = chapter.words.group("figure")
+    drawn = {kind: dot_product_toy(kind == "equal", dropout, seed) for kind in ("random", "equal")}
+    for column, (kind, each) in zip(st.columns(2), drawn.items(), strict=True):
+        with column:
+            chapter.text(f"toy.{kind}")
+            rows = np.stack([*each.weights.numpy(), *each.dropped.numpy()])
+            sums = ", ".join(f"{float(row.sum()):.3f}" for row in each.dropped)
+            first, second = LENGTHS
+            figure = partial(toy_figure, rows, LENGTHS, names)
+            chapter.figure("toy", figure, room=230, first=first, second=second, sums=sums, dropout=f"{dropout:g}")
+    equal = drawn["equal"]
+    left, right = st.columns(2, gap="large")
+    with left:
+        chapter.book_says("dot-shape", equal.output.shape)
+    with right:
+        chapter.book_says("equal-keys", equal.output.flatten().tolist())
+    with chapter.claim_row("claims-toy"):
+        chapter.claim("blanks", _beyond(drawn["random"].weights.numpy()), 0.0, first=LENGTHS[0], second=LENGTHS[1])
+        chapter.claim("concatenation", concatenation_error, _ROUNDING)
+
+
+def costs(chapter: Chapter, queries: int, keys: int, d: int, num_hiddens: int) -> None:
+    """A dot product, a distance in two ways, and an additive score, counted for the scene's sizes."""
+    chapter.text("distances", n=queries, m=keys, d=d, h=num_hiddens)
+    counted = pair_costs(queries, keys, d, num_hiddens)
+    columns = {name: chapter.words(f"column.{name}") for name in ("score", "multiplications", "additions", "functions")}
+    table = pd.DataFrame(
+        {
+            columns["score"]: [chapter.words(f"cost.{name}") for name in counted],
+            **{columns[field]: [getattr(cost, field) for cost in counted.values()] for field in list(columns)[1:]},
+        }
+    )
+    number = st.column_config.NumberColumn(format="localized")
+    st.dataframe(table, hide_index=True, column_config=dict.fromkeys(list(columns.values())[1:], number))
+
+
+def _beyond(weights: np.ndarray) -> float:
+    """The largest weight on a key beyond its row's length."""
+    return max(float(row[length:].max()) for row, length in zip(weights, LENGTHS, strict=True))

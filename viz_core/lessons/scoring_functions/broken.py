@@ -1,0 +1,24 @@
+"""Masking and its gradient done wrong on purpose: what the claims of the chapter guard against."""
+
+from __future__ import annotations
+
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from viz_core.attention.masking import length_mask
+from viz_core.lessons.scoring_functions.mask_recipes import THE_BOOKS
+
+Scores = Float[Tensor, "batch queries keys"]
+
+
+def written_by_the_book(scores: Scores, valid_lens: Int[Tensor, "..."] | None) -> float:
+    """max change of the caller's own scores when -1e6 is assigned where no key may be seen, as the book's code does."""
+    given = scores.clone()
+    if valid_lens is not None:
+        given[~length_mask(valid_lens, *given.shape).expand(given.shape)] = THE_BOOKS
+    return float((given - scores).abs().max())
+
+
+def gradient_without_delta(weights: Scores, key: int) -> Scores:
+    """-a_ij a_il, without the delta: a weight that only falls, whichever score rises."""
+    return -weights[..., key : key + 1] * weights
