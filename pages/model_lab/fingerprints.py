@@ -7,6 +7,7 @@ from functools import partial
 from pages.model_lab import figures
 from ui.chapter import Chapter
 from ui.compute import in_a_slot
+from ui.head_link import head_link
 from viz_core.view.map_group import MapGroup
 from viz_core.view.state import ViewState
 
@@ -28,6 +29,7 @@ def fingerprints(chapter: Chapter, groups: tuple[MapGroup, ...], view: ViewState
         heads=values.shape[1],
         layer=layer + 1,
         head=head + 1,
+        linked=head_link(group.id, layer, head),
         most=f"{values[layer, head]:.2f}",
         least=f"{values.min():.2f}",
     )

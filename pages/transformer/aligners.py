@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ui.chapter import Chapter
+from ui.head_link import head_link
 from viz_core.maps.alignments import best_aligner
 from viz_core.pretrained import Translator
 
@@ -17,5 +18,5 @@ def which_head_aligns(chapter: Chapter, model: Translator) -> None:
     written, *writer = best_aligner(errors, "written")
     read, *reader = best_aligner(errors, "read")
     for side, rate, (layer, head) in (("writer", written, writer), ("reader", read, reader)):
-        values |= {f"{side}_layer": layer + 1, f"{side}_head": head + 1, f"{side}_rate": f"{rate:.1%}"}
+        values |= {side: head_link("cross", layer, head), f"{side}_rate": f"{rate:.1%}"}
     chapter.finding("aligns", writer != reader, **values)

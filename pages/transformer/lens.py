@@ -9,6 +9,7 @@ import streamlit as st
 from pages.transformer.figures import Labels
 from ui.chapter import Chapter
 from ui.controls import escape
+from ui.head_link import head_link
 from ui.models import ask, sentence
 from ui.translation import Request
 from viz_core.figures.lens import lens_figure
@@ -32,12 +33,14 @@ def lens(chapter: Chapter, name: str, request: Request, result: Translation) -> 
     chapter.text("split")
     steps = [f"{i + 1} · {token}" for i, token in enumerate(result.target_tokens)]
     step = steps.index(chapter.controls.select("word", steps, steps[0]))
+    part, linked = _strongest(split, step, labels)
     chapter.figure(
         "split",
         _split_figure(split, step, labels),
         word=escape(steps[step]),
         logit=f"{split.logits[step]:.2f}",
-        part=_strongest(split, step, labels),
+        part=part,
+        linked=linked,
     )
     with st.container(horizontal=True, key="claims-lens"):
         chapter.claim("lens", seen.residual, _ROUNDING)
@@ -59,12 +62,15 @@ def _split_figure(split: Split, step: int, labels: Labels) -> go.Figure:
     return lay_out(figure, labels["part"], labels["added"], height=420, xaxis={"tickangle": -60})
 
 
-def _strongest(split: Split, step: int, labels: Labels) -> str:
-    """What adds most, biases apart."""
+def _strongest(split: Split, step: int, labels: Labels) -> tuple[str, str]:
+    """What adds most, biases apart: its name, and the same as a link where it is a head."""
     parts = [
         -np.inf if name[0] == "constant" else part for name, part in zip(split.names, split.parts[:, step], strict=True)
     ]
-    return _names(split, labels)[int(np.argmax(parts))]
+    most = int(np.argmax(parts))
+    (kind, layer, head), part = split.names[most], _names(split, labels)[most]
+    group = {"self": "decoder-self"}.get(kind, kind)
+    return part, part if layer is None or head is None else head_link(group, layer, head, part)
 
 
 def _names(split: Split, labels: Labels) -> list[str]:

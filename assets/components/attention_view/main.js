@@ -10,6 +10,7 @@ import { buildGrid, listenToGrid, markHeads, moveInTabs, paintGrid, renderTabs }
 import { listenToKeys } from "./keys.js";
 import { drawScale } from "./legend.js";
 import { MOST_LINKS } from "./links.js";
+import { listenToNames } from "./named.js";
 import { continueSaving } from "./numbers.js";
 import { listenToPlot } from "./map_events.js";
 import { renderPlots } from "./plot.js";
@@ -41,7 +42,7 @@ function createView(parent) {
   listenToSentence(view);
   listenToTools(view);
   parts.tabs.addEventListener("keydown", (event) => moveInTabs(view, event));
-  view.stopKeys = listenToKeys(view);
+  view.stops = [listenToKeys(view), listenToNames(view)];
   watchWidth(view, render);
   return view;
 }
@@ -53,7 +54,7 @@ function piecesOf(figure) {
 
 function closeView(view) {
   stopWatching(view);
-  view.stopKeys();
+  for (const stop of view.stops) stop();
   for (const timer of [view.sending, view.speaking, view.waiting, view.asking, view.retrying]) clearTimeout(timer);
   cancelAnimationFrame(view.zooming);
 }

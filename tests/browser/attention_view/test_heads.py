@@ -36,6 +36,15 @@ def test_another_head_is_drawn_from_what_is_here(live: LiveView) -> None:
     assert live.sent[1] < 700 < first
 
 
+def test_a_head_named_in_a_sentence_of_the_page_opens_like_its_thumbnail(live: LiveView) -> None:
+    said = "<p>See <a href='#head=cross.1.2'>layer 2, head 3</a>, not <a href='#head=cross.9.9'>this</a>.</p>"
+    live.page.evaluate("html => document.body.insertAdjacentHTML('beforeend', html)", said)
+    live.page.get_by_role("link", name="this").click()
+    live.page.get_by_role("link", name="layer 2, head 3").click()
+    live.until(lambda: (live.state.group, live.state.layer, live.state.head) == ("cross", 1, 2))
+    expect(live.head(1, 2)).to_have_attribute("aria-selected", "true")
+
+
 def test_a_head_that_is_not_here_is_asked_for_in_the_message_that_tells_of_it(page: Page) -> None:
     """A second message would run the page twice, and might arrive with an address of before the move."""
     live = LiveView(page, View([make_group(120, 120, "self")], view_words()))

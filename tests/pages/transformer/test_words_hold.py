@@ -45,7 +45,9 @@ def test_of_scores_by_length_and_of_heads_that_align(open_page: OpenPage) -> Non
         best[reading] = (int(layer) + 1, int(head) + 1, f"{rates.min():.1%}")
     two = finding(app, "does so for the word that a row has just **read**", "is the best at both")
     assert two == (best["written"][:2] != best["read"][:2])
-    writer, reader = ("layer {}, head {}".format(*best[reading]) for reading in best)
+    writer, reader = (
+        f"[layer {layer}, head {head}](#head=cross.{layer - 1}.{head - 1})" for layer, head, _ in best.values()
+    )
     assert f"{writer} pairs the word that a row **writes** with its source best" in one_line(app)
     assert f"an alignment error rate of {best['written'][2]}" in one_line(app)
     assert f"{reader} does so for the word that a row has just **read**" in one_line(app)

@@ -1,0 +1,22 @@
+// Heads named in the sentences of the page: a click opens them, as one on their thumbnail does (ui/head_link.py).
+
+import { openHead } from "./moves.js";
+import { groupOf, hasHead } from "./store.js";
+
+const NAMED = /^#head=([a-z0-9_-]+)\.(\d+)\.(\d+)$/;
+
+/** Listen to the whole page; what comes back stops that. */
+export function listenToNames(view) {
+  const open = (event) => {
+    const link = event.target.closest?.("a[href^='#head=']");
+    const named = link && NAMED.exec(link.getAttribute("href"));
+    const group = named && view.store.base && groupOf(view, 0, named[1]);
+    const [layer, head] = named ? named.slice(2).map(Number) : [];
+    if (!group || !hasHead(group, layer, head)) return;
+    event.preventDefault();
+    openHead(view, { group: group.id, layer, head });
+    view.parts.root.scrollIntoView({ block: "nearest" });
+  };
+  document.addEventListener("click", open);
+  return () => document.removeEventListener("click", open);
+}
