@@ -23,9 +23,10 @@ CHROMIUM_ARGUMENTS = (
 ).split()
 
 
-def find_chromium() -> str | None:
-    """The system's Chromium or Chrome, or None."""
-    return next((path for path in map(shutil.which, ("chromium", "chromium-browser", "google-chrome")) if path), None)
+def find_chromium(*first: str) -> str | None:
+    """The system's Chromium or Chrome, or None; one of `first` where there is one."""
+    names = (*first, "chromium", "chromium-browser", "google-chrome")
+    return next((path for path in map(shutil.which, names) if path), None)
 
 
 @dataclass(frozen=True)
