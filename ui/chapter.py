@@ -25,7 +25,7 @@ from ui.compute import in_a_slot
 from ui.controls import Controls, plain
 from ui.frame import Frame
 from ui.heatmap import draw_heatmap
-from ui.near import near_part, watch_page
+from ui.near import NearParts
 from ui.predictions import Prediction, Truth, read_prediction
 from ui.sketch import Board
 from ui.words import Words, current_language
@@ -42,7 +42,8 @@ class Chapter(Frame):
     def __init__(self, name: str) -> None:
         super().__init__(name)
         with self.unseen:
-            watch_page()
+            self._parts = NearParts(name)
+            self._parts.watch()
         self.controls = Controls(self.words, self.sharing)
         self._keys: Counter[str] = Counter()
         self._row: list[Claim] | None = None  # the claims of the row that is being filled
@@ -179,14 +180,14 @@ class Chapter(Frame):
         if measured == said:
             draw(measured)
         else:
-            near_part(f"{self.name}-{name}", lambda: draw(measured), lambda: draw(said), room=0)
+            self._parts.add(f"{self.name}-{name}", lambda: draw(measured), lambda: draw(said), room=0)
 
     def near(self, name: str, draw: Callable[[], None], room: int) -> None:
         """A part of the page that is computed and sent once its place, of `room` pixels, comes near the window.
 
         No control stands in it, and no figure to click: see `ui.near`.
         """
-        near_part(f"{self.name}-{name}", self._again(draw), lambda: None, room)
+        self._parts.add(f"{self.name}-{name}", self._again(draw), lambda: None, room)
 
     def break_it(self, *names: str) -> str:
         """Settings each of which makes a claim of this page fail (`option.NAME`), and why (`break.NAME`).

@@ -15,58 +15,70 @@ from ui.component import component
 
 _mount = component("near", in_page=True)
 
-_KEPT = "near"
+_KEPT = "near"  # what was near last, by page
 _MOST = 64  # parts of a page that are near at once
 
 
-def watch_page() -> None:
-    """Let the browser say which parts are near; once a page."""
-    if not _is_seen():
-        return
-
-    def told() -> None:
-        _keep(st.session_state["near-page"].near)
-
-    st.fragment(lambda: _mount(key="near-page", data={"name": "page"}, on_near_change=told))()
-
-
-def near_part(name: str, draw: Callable[[], None], meanwhile: Callable[[], None], room: int) -> None:
-    """A part of the page, drawn once it comes near the window; at once where nobody has a window, in a test say.
-
-    A link into it, printing, and a browser that cannot tell what is near ask for it at once. It holds no control: one
-    that is not drawn is not in the address. `draw` may be called again by itself, as `st.fragment` does.
+class NearParts:
+    """The parts of one page.
 
     Args:
-        name: unique among all parts of all chapters.
-        draw: draws it.
-        meanwhile: draws what can be said until then.
-        room: what is kept free for it, in pixels; the next time, as much as it took.
+        page: its name. Who goes back to it gets at once what was near when they left.
     """
-    if not _is_seen():
-        draw()
-        return
-    key = f"near-{name}"
 
-    def asked() -> None:
-        _keep(st.session_state[key].come)
+    def __init__(self, page: str) -> None:
+        self._page = page
 
-    def run() -> None:
-        place = st.container()
-        near = name in st.session_state.get(_KEPT, ())
-        with place:
-            (draw if near else meanwhile)()
-        _mount(key=key, data={"name": name, "waits": not near, "room": room}, on_come_change=asked)
+    def watch(self) -> None:
+        """Let the browser say which parts are near; once a page."""
+        if not _is_seen():
+            return
 
-    with st.container(key=f"part-{name}"):
-        st.fragment(run)()
+        def told() -> None:
+            self._keep(st.session_state["near-page"].near)
+
+        st.fragment(lambda: _mount(key="near-page", data={"name": "page"}, on_near_change=told))()
+
+    def add(self, name: str, draw: Callable[[], None], meanwhile: Callable[[], None], room: int) -> None:
+        """A part of the page, drawn once it comes near the window; at once where nobody has a window, in a test say.
+
+        A link into it, printing, and a browser that cannot tell what is near ask for it at once. It holds no control:
+        one that is not drawn is not in the address. `draw` may be called again by itself, as `st.fragment` does.
+
+        Args:
+            name: unique among all parts of all chapters.
+            draw: draws it.
+            meanwhile: draws what can be said until then.
+            room: what is kept free for it, in pixels; the next time, as much as it took.
+        """
+        if not _is_seen():
+            draw()
+            return
+        key = f"near-{name}"
+
+        def asked() -> None:
+            self._keep(st.session_state[key].come)
+
+        def run() -> None:
+            place = st.container()
+            near = name in self._kept().get(self._page, ())
+            with place:
+                (draw if near else meanwhile)()
+            _mount(key=key, data={"name": name, "waits": not near, "room": room}, on_come_change=asked)
+
+        with st.container(key=f"part-{name}"):
+            st.fragment(run)()
+
+    def _keep(self, names: Any) -> None:
+        """What is near now, of what the browser said, which may be anything."""
+        if isinstance(names, list):
+            near = frozenset(name for name in names[:_MOST] if isinstance(name, str))
+            st.session_state[_KEPT] = self._kept() | {self._page: near}
+
+    def _kept(self) -> dict[str, frozenset[str]]:
+        return st.session_state.get(_KEPT, {})
 
 
 def _is_seen() -> bool:
     """Whether a browser shows the page: each says where in the world it is."""
     return st.context.timezone is not None
-
-
-def _keep(names: Any) -> None:
-    """What is near now, of what the browser said, which may be anything."""
-    if isinstance(names, list):
-        st.session_state[_KEPT] = frozenset(name for name in names[:_MOST] if isinstance(name, str))

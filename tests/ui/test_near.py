@@ -13,14 +13,15 @@ A_WINDOW = {"timezone": "Europe/Paris"}
 
 
 def page() -> None:
-    """Two parts, each with words for the time until it comes."""
+    """Four parts, each with words for the time until it comes."""
     import streamlit as st
 
-    from ui.near import near_part, watch_page
+    from ui.near import NearParts
 
-    watch_page()
-    for name in ("a", "b"):
-        near_part(name, lambda name=name: st.write(f"{name} is here"), lambda name=name: st.write(f"{name} waits"), 300)
+    parts = NearParts("page")
+    parts.watch()
+    for name in "abcd":
+        parts.add(name, lambda name=name: st.write(f"{name} is here"), lambda name=name: st.write(f"{name} waits"), 300)
 
 
 def opened(near: Any = None, **context: str) -> AppTest:
@@ -38,17 +39,19 @@ def said(app: AppTest) -> list[str]:
 
 def test_where_nobody_has_a_window_all_is_drawn_at_once() -> None:
     app = opened()
-    assert said(app) == ["a is here", "b is here"]
+    assert said(app) == ["a is here", "b is here", "c is here", "d is here"]
     assert components(app, "near") == []
 
 
+def waiting(app: AppTest) -> list[bool]:
+    return ['"waits": true' in mark.json for mark in components(app, "near")[1:]]
+
+
 def test_a_browser_is_sent_what_is_near_and_no_more() -> None:
-    app = opened(**A_WINDOW)
-    assert said(app) == ["a waits", "b waits"]
-    app = opened(frozenset({"b"}), **A_WINDOW)
-    assert said(app) == ["a waits", "b is here"]
-    marks = [mark.json for mark in components(app, "near")]
-    assert ['"waits": true' in mark for mark in marks[1:]] == [True, False]
+    assert said(opened(**A_WINDOW)) == ["a waits", "b waits", "c waits", "d waits"]
+    app = opened({"page": frozenset("bd"), "another page": frozenset("a")}, **A_WINDOW)
+    assert said(app) == ["a waits", "b is here", "c waits", "d is here"]
+    assert waiting(app) == [True, False, True, False]
 
 
 @pytest.mark.parametrize(
@@ -67,11 +70,11 @@ def test_whatever_a_browser_says_is_near_is_kept_in_bounds(told: Any, kept: set[
     def telling(told: object) -> None:
         import streamlit as st
 
-        from ui.near import _keep
+        from ui.near import NearParts
 
-        st.session_state["near"] = frozenset({"before"})
-        _keep(told)
+        st.session_state["near"] = {"page": frozenset({"before"}), "other": frozenset({"x"})}
+        NearParts("page")._keep(told)
 
     app = AppTest.from_function(telling, args=(told,)).run()
     assert not app.exception
-    assert app.session_state["near"] == kept
+    assert app.session_state["near"] == {"page": kept, "other": {"x"}}

@@ -1,7 +1,7 @@
 // A mark in a part of the page that waits until it comes near the window (ui/near.py): keeps its place and asks for it.
 
 import { mountView, partsOf } from "../shared/mount.js";
-import { stopWatchingNear, watchNear } from "../shared/near.js";
+import { scrollerOf, stopWatchingNear, watchNear } from "../shared/near.js";
 import { atRest, atWork, STILL } from "./rest.js";
 
 const PATIENCE = 2000; // ms: a page that never rests is asked as it is
@@ -71,9 +71,13 @@ function linkedInto() {
 
 const isWanted = (view) => view.near || linkedInto();
 
-/** When the page changes, what is near is sent at once, and what is far waits again. */
+/**
+ * When the page changes, what is near is sent at once, and what is far waits again. It makes the server run: not for
+ * someone who has come and reads the top, where what is near has been asked for or has come with the page.
+ */
 function tell() {
-  if (page && String(namesNear()) !== told) inTurn(() => page?.tell(takeNear()));
+  if (!page || (told === "" && scrollerOf(page.parts.root)?.scrollTop === 0)) return;
+  if (String(namesNear()) !== told) inTurn(() => page?.tell(takeNear()));
 }
 
 const namesNear = () => [...marks].filter(isWanted).map(({ name }) => name).sort();
@@ -127,6 +131,7 @@ export default function (component) {
     if (waits) wait(view, room);
     else arrive(view);
   } else {
+    if (page !== view) told = "";
     page = view;
     view.tell = (near) => setStateValue("near", near);
   }

@@ -30,7 +30,7 @@ export function watchNear(view, onChange, element = view.parts.root) {
 export const stopWatchingNear = (view) => view.ending.abort();
 
 /** What scrolls this element; null for the window. A margin counts around this box alone. */
-function scrollerOf(element) {
+export function scrollerOf(element) {
   for (let box = element.parentElement; box; box = box.parentElement) {
     if (/auto|scroll/.test(getComputedStyle(box).overflowY)) return box;
   }
