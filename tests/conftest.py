@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ import hypothesis
 import jaxtyping
 import pytest
 import torch
+from streamlit.components.v2 import manifest_scanner
 
 # While tests run, every function of the library and of the chapters checks the shapes and types in its signature.
 # An int counts as a float, as it does for mypy. This must come before the library's first import.
@@ -24,6 +26,9 @@ from viz_core.training.export import export_translator  # noqa: E402
 from viz_core.training.sentence_pairs import Pair, Split  # noqa: E402
 from viz_core.training.translation import Recipe, State  # noqa: E402
 
+# AppTest looks through all installed packages for components at every run of a page: a third of what a page's test
+# took. None is installed while tests run.
+manifest_scanner.scan_component_manifests = functools.cache(manifest_scanner.scan_component_manifests)
 # The tests' tensors are small: a second thread costs more than it brings, and sums keep their order on any machine.
 torch.set_num_threads(1)
 os.environ["ATLAS_THREADS"] = "1"

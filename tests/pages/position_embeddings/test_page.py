@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from viz_core.lessons.position_embeddings.rotary_decay import rotary_products
 from viz_core.lessons.position_embeddings.schemes import BY_NAME, SCHEMES
 from viz_core.lessons.position_embeddings.setting import Setting, Sizes
 from viz_core.positional import alibi_slopes
-from viz_core.pretrained import load
+from viz_core.pretrained import Translator, load_translator
 from viz_core.pretrained.samples import sentences
 from viz_core.pretrained.token_vectors import sentence_tokens, shuffled_order
 
@@ -40,8 +41,13 @@ def array(numbers: Any) -> np.ndarray:
     return np.array(numbers, dtype=float)
 
 
+@functools.cache
+def translator() -> Translator:
+    return load_translator("transformer-en-fr")
+
+
 def setting(text: str = DEFAULT, heads: int = 8, **sizes: Any) -> Setting:
-    tokens = sentence_tokens(text, 64, 256, load("transformer-en-fr"))
+    tokens = sentence_tokens(text, 64, 256, translator())
     n = len(tokens.labels)
     return Setting(tokens.X, Sizes(n, 256, heads, 1, n, **sizes))
 
@@ -188,7 +194,7 @@ def test_costs_are_the_librarys(open_page: OpenPage) -> None:
 def test_shuffling_is_measured_for_every_scheme(open_page: OpenPage) -> None:
     app = open_at(open_page, section=SHUFFLE, order=3)
     s = setting()
-    order = shuffled_order(sentence_tokens(DEFAULT, 64, 256, load("transformer-en-fr")).labels, 3)
+    order = shuffled_order(sentence_tokens(DEFAULT, 64, 256, translator()).labels, 3)
     found = claims(app)
     assert len(found) == len(SCHEMES)
     for scheme, claim in zip(SCHEMES, found, strict=True):
