@@ -11,6 +11,8 @@ import streamlit as st
 from ui.component import component
 from ui.compute import in_a_slot
 from ui.words import current_language, load_words
+from viz_core.trace import HeadsOff
+from viz_core.view.head_names import head_at, places_of
 from viz_core.view.link import ViewLink, read_link, write_link
 from viz_core.view.map_group import MapGroup
 from viz_core.view.page import view_page
@@ -35,6 +37,8 @@ def attention_view(
     pin_param: str = "pin",
     look_param: str = "look",
     recipe: Callable[[], Recipe] | None = None,
+    off: HeadsOff | None = None,
+    on_switch: Callable[[str, int], None] | None = None,
 ) -> ViewState:
     """Draw the view and return what is open, pinned and how it is looked at. All of it stands in the address bar.
 
@@ -51,6 +55,8 @@ def attention_view(
         pin_param: query parameter of the pinned tokens ("q10" or "k3.k4").
         look_param: query parameter of all else ("mode-links~scale-log").
         recipe: how the maps were made, for a notebook that makes them again; none is offered without.
+        off: the heads that are off, if they can be switched.
+        on_switch: is told site and number of a head that the reader switches, before the page runs again.
 
     Raises:
         ValueError: if there are no groups, or the default is not among them.
@@ -72,10 +78,18 @@ def attention_view(
     def encode() -> bytes:
         files = {file: write() for file, write in writers.items() if file in wants}
         offers = [*map(str, writers), "link"]
-        return encode_view(view, state, turn=turn, known=known, wants=wants, files=files, offers=offers)
+        places = None if off is None else places_of(off, groups)
+        return encode_view(
+            view, state, turn=turn, known=known, wants=wants, files=files, offers=offers, switches=places
+        )
+
+    def switched() -> None:
+        head = head_at(_field(st.session_state.get(key), "switch"), groups)
+        if head and on_switch:
+            on_switch(*head)
 
     data = in_a_slot(encode, "view")
-    _mount(key=key, data=data, on_view_change=lambda: None)
+    _mount(key=key, data=data, on_view_change=lambda: None, on_switch_change=switched)
     return state
 
 

@@ -30,6 +30,7 @@ from ui.predictions import Prediction, Truth, read_prediction
 from ui.sketch import Board
 from ui.words import Words, current_language
 from viz_core.figures.heatmap import Heatmap, encode_heatmap
+from viz_core.trace import HeadsOff
 from viz_core.view.runnable import Recipe
 
 Thing = TypeVar("Thing")
@@ -126,6 +127,8 @@ class Chapter(Frame):
         second: Sequence[MapGroup] = (),
         inputs: tuple[str, str] = ("", ""),
         recipe: Callable[[], Recipe] | None = None,
+        off: HeadsOff | None = None,
+        on_switch: Callable[[str, int], None] | None = None,
         **params: str,
     ) -> ViewState:
         """Every head's map, what to look for in them (`look.maps`), and what the reader has open.
@@ -136,9 +139,13 @@ class Chapter(Frame):
             second: the same kinds of maps of another input, to compare with.
             inputs: what the two inputs are, for people; needed with `second`.
             recipe: how the maps were made, for a notebook that makes them again.
+            off: the heads that are off, if they can be switched.
+            on_switch: is told site and number of a head that the reader switches, before the page runs again.
             params: other names of the view's query parameters: `head_param`, `pin_param`, `look_param`.
         """
-        view = attention_view(groups, default, second=second, inputs=inputs, recipe=recipe, **params)
+        view = attention_view(
+            groups, default, second=second, inputs=inputs, recipe=recipe, off=off, on_switch=on_switch, **params
+        )
         self.look_for("maps")
         return view
 

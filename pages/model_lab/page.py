@@ -1,6 +1,6 @@
 """The model lab: any model of Hugging Face, your own text or picture, every head."""
 
-from functools import cache
+from functools import cache, partial
 
 import streamlit as st
 
@@ -16,7 +16,7 @@ from pages.model_lab.outcome import claims, link_to_vision, outcome
 from pages.model_lab.positions import positions
 from pages.model_lab.questions import map_residuals, position_schemes
 from ui.chapter import Chapter
-from ui.heads_off import switches
+from ui.heads_off import switches, toggle
 from ui.models import ask, ask_model
 from ui.words import current_language
 from viz_core.hub.attention import attention_forward
@@ -53,7 +53,15 @@ if other and run(chapter, other):
     second, inputs = hub_maps(other, language), input_names(chapter, asked, other)
 else:
     second, inputs = maps_without(chapter, asked, off, without) if off else ((), ("", ""))
-view = chapter.attention_view(groups, first_look(groups), second=second, inputs=inputs, recipe=asked.recipe)
+view = chapter.attention_view(
+    groups,
+    first_look(groups),
+    second=second,
+    inputs=inputs,
+    recipe=asked.recipe,
+    off=without if heads.sites else None,
+    on_switch=partial(toggle, chapter, heads),
+)
 if heads.sites:
     switches(chapter, heads, groups, view, off)
 claims(chapter, card, result, cache(lambda: ask(asked, map_residuals)))

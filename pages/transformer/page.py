@@ -1,6 +1,6 @@
 """The Transformer: type English, read French, open every head."""
 
-from functools import cache
+from functools import cache, partial
 
 import streamlit as st
 
@@ -12,7 +12,7 @@ from pages.transformer.lens import lens
 from pages.transformer.mask import causal_mask
 from pages.transformer.training import parameters, training
 from ui.chapter import Chapter
-from ui.heads_off import ask_heads_off, open_head, switches
+from ui.heads_off import ask_heads_off, open_head, switches, toggle
 from ui.models import ask, row_error, sentence, translation_maps, translator
 from ui.translation import ask_second, ask_sentence, show_result, translate
 from ui.words import current_language
@@ -56,7 +56,15 @@ if off and not second:
     second, inputs = maps_without(MODEL, request, off, without)
 groups = translation_maps(MODEL, request.text, request.beam, current_language())
 recipe = sentence(MODEL, request.text, request.beam).recipe
-view = chapter.attention_view(groups, aligning_head(groups), second=second, inputs=inputs, recipe=recipe)
+view = chapter.attention_view(
+    groups,
+    aligning_head(groups),
+    second=second,
+    inputs=inputs,
+    recipe=recipe,
+    off=without,
+    on_switch=partial(toggle, chapter, heads),
+)
 switches(chapter, heads, groups, view, off)
 which_head_aligns(chapter, model)
 

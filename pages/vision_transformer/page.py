@@ -1,5 +1,7 @@
 """Transformers for vision: a real ViT on any picture, every head over it."""
 
+from functools import partial
+
 import streamlit as st
 
 from pages.vision_transformer.heads import heads
@@ -12,7 +14,7 @@ from pages.vision_transformer.prediction import seen_and_said
 from pages.vision_transformer.token_maps import depth, patch_lab
 from pages.vision_transformer.training import training
 from ui.chapter import Chapter
-from ui.heads_off import ask_heads_off, switches
+from ui.heads_off import ask_heads_off, switches, toggle
 from ui.models import ask, row_error
 from ui.pictures import picture_maps
 from ui.words import current_language
@@ -43,7 +45,15 @@ if off:
     show_without(chapter, asked, off, without)
 second, inputs = maps_without(chapter, asked, off, without) if off else ((), ("", ""))
 groups = picture_maps(asked.request, current_language())
-view = chapter.attention_view(groups, first_look(groups), second=second, inputs=inputs, recipe=asked.request.recipe)
+view = chapter.attention_view(
+    groups,
+    first_look(groups),
+    second=second,
+    inputs=inputs,
+    recipe=asked.request.recipe,
+    off=without,
+    on_switch=partial(toggle, chapter, names),
+)
 switches(chapter, names, groups, view, off)
 token = token_read(view)
 

@@ -11,6 +11,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from viz_core.pretrained import Translator, load
+from viz_core.trace import intervene, off
 
 
 @pytest.fixture(scope="module")
@@ -47,6 +48,30 @@ def test_type_translate_open_a_head_and_read_its_weight(page: Page, app_url: str
     expect(page.get_by_test_id("stApp")).to_have_attribute("data-test-script-state", "notRunning")
     page.go_back()
     expect(page.locator('button[data-layer="1"][data-head="3"]')).to_have_attribute("aria-selected", "true")
+
+
+def test_the_aligning_head_is_switched_off_on_its_thumbnail_and_the_translation_changes(
+    page: Page, app_url: str, translator: Translator
+) -> None:
+    """Off by the thumbnail, in the address, with both translations to read; on again by the switch of the open head."""
+    with intervene({"decoder.2.cross": off(2)}):
+        without = translator.translate("I want proof.")
+    plain = translator.translate("I want proof.")
+    assert (plain.text, without.text) == ("Je veux une preuve.", "Je veux des preuves.")
+    page.goto(f"{app_url}/transformer?t-text=I+want+proof.")
+    head = page.locator('button.head[data-layer="2"][data-head="2"]')
+    expect(head).to_have_attribute("aria-selected", "true")  # the aligning head opens first
+    head.hover()
+    thumbnail = page.get_by_role("switch", name="Switch off Layer 3, head 3").first
+    thumbnail.click()
+    page.wait_for_url(re.compile(r"t-without=cross-3\.3"))
+    expect(page.locator(".st-key-translation-without")).to_contain_text("Without cross-3.3")
+    for name, word in (("with", "une"), ("without", "des")):
+        expect(page.locator(f".st-key-translation-{name}")).to_contain_text(word)
+    expect(head).to_have_class(re.compile(r"\boff\b"))
+    page.locator("[data-part=openSwitch]").click()
+    expect(page.locator(".st-key-translation-without")).to_have_count(0)
+    expect(head).not_to_have_class(re.compile(r"\boff\b"))
 
 
 def test_a_preset_fills_the_box(page: Page, app_url: str, translator: Translator) -> None:

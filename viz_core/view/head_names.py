@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from viz_core.trace import AttentionCall, HeadsOff
+from viz_core.view.map_group import MapGroup
 
 
 def layer_name(site: str) -> str:
@@ -17,6 +18,29 @@ def layer_name(site: str) -> str:
 def head_name(site: str, head: int) -> str:
     """The name of a head that the library knows by its site and number."""
     return f"{layer_name(site)}.{head + 1}"
+
+
+def places_of(heads: Collection[tuple[str, int]], groups: Iterable[MapGroup]) -> list[str]:
+    """These heads as the attention view has them: "cross.2.4" is group, layer and head from 0."""
+    return [
+        f"{group.id}.{layer}.{head}"
+        for group in groups
+        for layer, call in enumerate(group.calls)
+        for head in range(call.num_heads)
+        if (call.site, head) in heads
+    ]
+
+
+def head_at(place: object, groups: Iterable[MapGroup]) -> tuple[str, int] | None:
+    """Site and number of a head that the view names so; None where it is no such name, whoever sent it."""
+    if not isinstance(place, str):
+        return None
+    for group in groups:
+        for layer, call in enumerate(group.calls):
+            for head in range(call.num_heads):
+                if place == f"{group.id}.{layer}.{head}":
+                    return call.site, head
+    return None
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ and Python answers with one run of bytes (`framing.frame`): a JSON header, then 
     turn     how many of the reader's moves are in `state`
     state    {group, layer, head, pins: ["q3"], look: {name: word}}
     offline  true in a file without Python behind it: what is not here cannot be asked for
+    switches the heads that are off, "GROUP.LAYER.HEAD" each; null where none can be switched
     offers   what "Save" has that needs Python: "page", "notebook", and "link" where an address holds the state
     base     only where the browser does not hold it:
              {language, words, inputs: [label, ...], measures: [name, ...],
@@ -151,6 +152,7 @@ def encode_view(
     most_wants: int = MOST_WANTS,
     files: Mapping[FileRequest, bytes] | None = None,
     offers: Sequence[str] = (),
+    switches: Sequence[str] | None = None,
     offline: bool = False,
 ) -> bytes:
     """The next answer to the browser.
@@ -165,6 +167,7 @@ def encode_view(
         most_wants: so many of them are answered.
         files: what was written for the file requests among them.
         offers: what can be saved with Python behind it: "page", "notebook", "link".
+        switches: the heads that are off (`switch_names`); None where none can be switched.
         offline: whether nothing can be asked for later.
 
     Raises:
@@ -189,6 +192,7 @@ def encode_view(
         "state": write_state(state),
         "offline": offline,
         "offers": list(offers),
+        "switches": switches,
         "parts": parts,
         "missing": [str(request) for request in requests if request not in answers],
     }

@@ -8,6 +8,7 @@ import { paintOverThumbnail } from "./over_picture.js";
 import { byteSteps, rasterise } from "./raster.js";
 import { chosenHeads, comparedWith, headName, onPicture, PATIENCE, writeHeads } from "./state.js";
 import { hasHead, openGroup, pictureOf } from "./store.js";
+import { withSwitch } from "./switches.js";
 
 const LARGEST_THUMBNAIL = 56;
 const SMALLEST_THUMBNAIL = 18; // twelve heads fit on a phone
@@ -62,7 +63,7 @@ export function buildGrid(view) {
   const shown = new Set(heads.filter((head) => !lets || lets(head)).map(String));
   renderGridNote(view, Boolean(lets), shown.size, heads.length);
   const order = sort === "layer" ? "" : String(heads.map((head) => [head, measureOf(view, ...head, sort)]));
-  const shape = JSON.stringify([store.stamp, state.group, sort, order, [...shown]]);
+  const shape = JSON.stringify([store.stamp, state.group, sort, order, [...shown], Boolean(store.switches)]);
   if (grid.dataset.shape === shape) return;
   const focused = grid.contains(grid.getRootNode().activeElement);
   grid.dataset.shape = shape;
@@ -89,7 +90,7 @@ export function buildGrid(view) {
     const rows = layers.map(({ number, heads: count }, layer) => {
       const row = element("div", "row", { role: "row" });
       row.append(name("rowheader", words.text("layer_short", { layer: number })));
-      for (let head = 0; head < count; head += 1) row.append(button([layer, head]));
+      for (let head = 0; head < count; head += 1) row.append(withSwitch(view, button([layer, head])));
       return row;
     });
     grid.replaceChildren(top, ...rows);
@@ -102,7 +103,7 @@ export function buildGrid(view) {
       const short = `${words.text("layer_short", { layer: layers[layer].number })} ${words.text("head_short", { head: head + 1 })}`;
       caption.append(short, element("br", ""), value === null ? "" : words.plain(value));
       made.append(caption);
-      row.append(made);
+      row.append(withSwitch(view, made));
     }
     grid.replaceChildren(row);
   }

@@ -13,6 +13,7 @@ import { MOST_LINKS } from "./links.js";
 import { listenToNames } from "./named.js";
 import { continueSaving } from "./numbers.js";
 import { listenToPlot } from "./map_events.js";
+import { listenToSwitches, markSwitches } from "./switches.js";
 import { renderPlots } from "./plot.js";
 import { renderPointed } from "./pointed.js";
 import { buildSentence, listenToSentence } from "./sentence.js";
@@ -39,6 +40,7 @@ function createView(parent) {
     listenToZoom(view, index);
   });
   listenToGrid(view);
+  listenToSwitches(view);
   listenToSentence(view);
   listenToTools(view);
   parts.tabs.addEventListener("keydown", (event) => moveInTabs(view, event));
@@ -108,6 +110,7 @@ function render(view) {
   buildGrid(view);
   paintGrid(view);
   markHeads(view);
+  markSwitches(view);
 
   const group = openGroup(view);
   parts.root.dataset.mode = state.look.mode;
@@ -153,10 +156,10 @@ function renderMapNote(view, group) {
 }
 
 export default function (component) {
-  const { data, setStateValue } = component;
+  const { data, setStateValue, setTriggerValue } = component;
   if (!data) return undefined;
   const { view, unmount } = mountView(views, component, createView, closeView);
-  view.setStateValue = setStateValue;
+  Object.assign(view, { setStateValue, setTriggerValue });
   receive(view, data);
   return unmount;
 }

@@ -7,7 +7,7 @@ const ANSWER_VERSION = 2;
 const MOST_BYTES = 96 * 2 ** 20; // of parts held; the ones longest unused go first
 
 export function makeStore() {
-  return { base: null, stamp: null, parts: new Map(), bytes: 0, missing: new Set(), offline: false, offers: [], derived: new Map(), changes: { derived: new Map(), pairs: new Map() } };
+  return { base: null, stamp: null, parts: new Map(), bytes: 0, missing: new Set(), offline: false, offers: [], switches: null, derived: new Map(), changes: { derived: new Map(), pairs: new Map() } };
 }
 
 /** Take an answer; its header, or null where it builds on a base that is not here. */
@@ -18,7 +18,7 @@ export function takeAnswer(store, bytes) {
   if (header.base && header.stamp !== store.stamp) {
     Object.assign(store, makeStore(), { base: header.base, stamp: header.stamp });
   }
-  Object.assign(store, { offline: header.offline, offers: header.offers });
+  Object.assign(store, { offline: header.offline, offers: header.offers, switches: header.switches && new Set(header.switches) });
   for (const { name, kind, offset, shape, ...notes } of header.parts) {
     const count = shape.reduce((product, size) => product * size, 1);
     const Kind = kind === "exact" ? Float32Array : Uint8Array;

@@ -6,7 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from viz_core.view.head_names import HeadNames, head_name
+from tests.viz_core.view.attention_groups import make_group
+from viz_core.view.head_names import HeadNames, head_at, head_name, places_of
+from viz_core.view.payload import View, decode_view, encode_view
+from viz_core.view.state import ViewState
+from viz_core.view.words import view_words
 
 SITES = (("encoder.0.self", 2), ("encoder.1.self", 2), ("decoder.0.self", 1), ("decoder.0.cross", 3))
 NAMES = HeadNames(SITES)
@@ -25,6 +29,21 @@ def test_names_are_those_of_an_address() -> None:
     )
     with pytest.raises(KeyError, match="cross-2"):
         NAMES.read(["cross-2"])
+
+
+def test_the_view_names_a_head_by_its_place() -> None:
+    groups = [make_group(3, 3, "self"), make_group(3, 4, "cross")]
+    sites = [[call.site for call in group.calls] for group in groups]
+    off = {(sites[0][1], 2), (sites[1][0], 0)}
+    places = [f"{groups[0].id}.1.2", f"{groups[1].id}.0.0"]
+    assert places_of(off, groups) == places
+    assert head_at(places[0], groups) == (sites[0][1], 2)
+    for nonsense in (None, 3, "", "self", "self.1.99", f"{groups[0].id}.01.2", {"a": 1}):
+        assert head_at(nonsense, groups) is None
+    state = ViewState(groups[0].id, 0, 0)
+    view = View(groups, view_words())
+    assert decode_view(encode_view(view, state, switches=places)).header["switches"] == places
+    assert decode_view(encode_view(view, state)).header["switches"] is None
 
 
 @given(st.sets(st.sampled_from(EVERY)))
