@@ -24,7 +24,7 @@ export function markSwitches(view) {
     const said = words.text(off ? "switch_on" : "switch_off", { head: headName(view, { group: state.group, layer, head }) });
     made.setAttribute("aria-label", said);
     made.title = said;
-    if (text) made.textContent = said;
+    if (text) made.textContent = words.text(off ? "turn_on" : "turn_off");
     return off;
   };
   parts.openSwitch.hidden = !switches;
