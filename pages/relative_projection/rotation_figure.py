@@ -10,6 +10,7 @@ import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Float
 
+from viz_core.figures.chart import SQUARE
 from viz_core.figures.style import ACCENT, KEYS, QUERIES, Labels, lay_out
 
 Rows = Float[np.ndarray, "_ 2"]
@@ -70,7 +71,9 @@ def rotation_figure(
         text = f"<b>{labels['hand'].format(position=_minus(where))}</b>"
         figure.add_annotation(x=x, y=y, text=text, font={"color": colour, "size": 17}, showarrow=False)
     sine, cosine = labels["sine"].format(dimension=2 * pair), labels["cosine"].format(dimension=2 * pair + 1)
-    return lay_out(figure, sine, cosine, 500, **_equal_axes((-1.42, 1.42), (-1.42, 1.42), tickvals=[-1, 0, 1]))
+    return lay_out(
+        figure, sine, cosine, 500, meta=SQUARE, **_equal_axes((-1.42, 1.42), (-1.42, 1.42), tickvals=[-1, 0, 1])
+    )
 
 
 def in_turns(angle: float) -> str:

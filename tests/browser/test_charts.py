@@ -233,6 +233,8 @@ def test_a_chart_is_as_wide_as_its_place(page: Page, app_url: str, width: int) -
     place = rotation(page).get_by_role("figure")
     drawing = rotation(page).locator(".main-svg").first
     expect(drawing).to_have_attribute("width", str(place.evaluate("place => place.clientWidth")))
+    expect(drawing).to_have_attribute("height", str(place.evaluate("place => place.clientHeight")))
+    assert place.evaluate("place => place.clientHeight") == (500 if width > 500 else place.bounding_box()["width"] + 70)
 
 
 def test_on_a_phone_two_buttons_and_a_finger_scrolls(browser: Browser, app_url: str) -> None:

@@ -23,6 +23,9 @@ from viz_core.figures.framing import Sections, frame, unframe
 DEFAULT_HEIGHT = 450
 """Pixels of a figure that asks for no height, as plotly has it."""
 
+SQUARE = "square"
+"""A layout's `meta`: one square with what stands around it, which in a narrow window is no higher than it can use."""
+
 # What plotly.js wants as a list of its own, for it reads no typed array there.
 _LISTS = frozenset({"range"})
 # JavaScript has no whole numbers of 64 bits as plain numbers, and no halves.
@@ -39,7 +42,8 @@ def encode_chart(figure: go.Figure, **about: Any) -> bytes:
         "frames": [each.to_plotly_json() for each in figure.frames],
     }
     header["layout"].pop("template", None)
-    return frame({"about": {"height": height_of(figure), **about}, **_written(header, sections)}, sections)
+    shape = {"square": True} if figure.layout.meta == SQUARE else {}
+    return frame({"about": {"height": height_of(figure), **shape, **about}, **_written(header, sections)}, sections)
 
 
 def decode_chart(data: bytes) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import { stopWatchingNear, watchNear } from "../shared/near.js";
 import { readChart } from "./payload.js";
 import { saveButton } from "./picture.js";
 import { inTheme, templateOf, themeOf } from "./theme.js";
-import { listenWhole, roomOf, wholeButton } from "./whole.js";
+import { listenWhole, placeHeight, roomOf, wholeButton } from "./whole.js";
 
 const views = new WeakMap();
 const TOUCH = matchMedia("(hover: none)").matches;
@@ -34,7 +34,7 @@ function receive(view, bytes) {
   Object.assign(view, { bytes, about });
   root.setAttribute("aria-label", about.alt);
   root.classList.toggle("clickable", about.clickable);
-  root.style.height = `${about.height}px`;
+  root.style.height = `${placeHeight(view)}px`;
   fetchEarly(about.plotly);
   return render(view);
 }
@@ -48,6 +48,7 @@ async function render(view) {
   if (!plotly || !wanted(view)) return; // without an answer its place and its words stay
   const theme = themeOf(root);
   const room = roomOf(view);
+  root.style.height = `${placeHeight(view)}px`;
   const look = JSON.stringify([theme, room]);
   if (view.drawn?.look === look && same(view.drawn.bytes, view.bytes)) return;
   view.drawn = { bytes: view.bytes, look };

@@ -1,6 +1,7 @@
 // Full screen: the drawing moves into a dialog over the page and back, and is never made anew.
 
 const LEAST = 100; // pixels: a narrower chart has nothing but its axes
+const AROUND = 70; // of a square: legend and titles
 const CORNERS = {
   width: 24,
   height: 24,
@@ -39,10 +40,15 @@ async function show(view) {
   view.parts.plot.querySelector(`.modebar-btn[data-title="${CSS.escape(view.about.words.whole)}"]`)?.focus();
 }
 
+const widthOf = (root) => Math.max(root.clientWidth, LEAST);
+
+/** How high its place in the page is, in pixels. */
+export const placeHeight = ({ parts, about }) => (about.square ? Math.min(about.height, widthOf(parts.root) + AROUND) : about.height);
+
 /** How large to draw, in pixels. */
 export function roomOf({ parts, about }) {
   const { root, whole } = parts;
-  if (!whole.open) return { width: Math.max(root.clientWidth, LEAST), height: about.height };
+  if (!whole.open) return { width: widthOf(root), height: placeHeight({ parts, about }) };
   const { paddingLeft, paddingTop } = getComputedStyle(whole);
   const inside = (length, padding) => Math.floor(length - 2 * parseFloat(padding));
   return { width: inside(whole.clientWidth, paddingLeft), height: inside(whole.clientHeight, paddingTop) };
