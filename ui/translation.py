@@ -15,7 +15,7 @@ from ui.words import ENGLISH, Words, current_language, load_words
 from viz_core.figures.raster import weights_image
 from viz_core.pretrained import Translation
 from viz_core.pretrained.bleu import book_sentence_bleu, sentence_bleu
-from viz_core.pretrained.samples import Sample, sentence, sentences
+from viz_core.pretrained.samples import Sample, opening, sentence, sentences
 from viz_core.pretrained.tokenization import clean
 from viz_core.view.map_group import MapGroup
 from viz_core.view.translation import aligning_head
@@ -35,16 +35,22 @@ class Request:
         return BEAMS[self.search]
 
 
-def ask_sentence(chapter: Chapter, default: str = "cat") -> Request:
-    """A line to type in, sentences to start from, and the search; all of it in the URL."""
+def ask_sentence(chapter: Chapter, first: Sample | None = None) -> Request:
+    """A line to type in, sentences to start from, and the search; all of it in the URL.
+
+    Args:
+        first: the sentence the page opens on, offered beside the others.
+    """
     words = load_words("translation")
     key = chapter.controls.key("text")
     with st.container(key="ask", gap="small"):
         with st.container(horizontal=True, vertical_alignment="bottom"):
-            text = chapter.controls.text("text", sentence(default), placeholder=words("placeholder"))
+            text = chapter.controls.text(
+                "text", first.english if first else sentence("cat"), placeholder=words("placeholder")
+            )
             st.button(words("translate"), type="primary", key=chapter.controls.key("go"))
         with st.container(horizontal=True, vertical_alignment="bottom", key="presets"):
-            for sample in sentences():
+            for sample in (*([first] if first else []), *sentences()):
                 st.button(
                     words(f"preset.{sample.id}"),
                     key=chapter.controls.key(f"preset-{sample.id}"),
@@ -118,7 +124,7 @@ def _judge(words: Words, result: Translation, sample: Sample) -> str:
 
 
 def _sample(text: str) -> Sample | None:
-    return next((sample for sample in sentences() if sample.english == clean(text)), None)
+    return next((sample for sample in (*sentences(), opening()) if sample.english == clean(text)), None)
 
 
 def _type_for_the_reader(key: str, text: str) -> None:

@@ -12,7 +12,7 @@ from ui.models import translation, translator
 from ui.translation import Request
 from viz_core.lessons.bahdanau.length_bins import bleu_gaps, keeps_rising
 from viz_core.lessons.bahdanau.training_compared import Trained, meet
-from viz_core.pretrained import CheckpointError
+from viz_core.pretrained import CheckpointError, samples
 
 
 def side_by_side(chapter: Chapter, request: Request) -> None:
@@ -96,6 +96,29 @@ def by_length(chapter: Chapter) -> None:
         ratios = [mine["bleu"] / theirs["bleu"] for mine, theirs in zip(better, plain, strict=True)]
         told = {"gaps": ", ".join(f"{g:.1f}" for g in gaps), "ratios": ", ".join(f"{r:.1f}" for r in ratios)}
         chapter.finding("gap", keeps_rising(gaps), **told)
+
+
+def as_many_of_each(chapter: Chapter) -> None:
+    """BLEU with intervals on as many test sentences of every length, and what attention adds on the same ones."""
+    measured = samples.by_length()
+    there = list(cards_there())
+    models = {
+        chapter.words(f"model.{name}"): [(each["from"], each["to"], *each["bleu"][name]) for each in measured["bins"]]
+        for name in there
+    }
+    names = chapter.words.group("figure")
+    over_all = measured["balanced"]
+    summary = "; ".join(
+        f"{chapter.words(f'model.{name}')}: {value:.1f} ({low:.1f}–{high:.1f})"
+        for name, (value, low, high) in over_all["bleu"].items()
+        if name in there
+    )
+    told = {"each": measured["bins"][0]["sentences"], "all": over_all["sentences"], "summary": summary}
+    chapter.text("balanced", **told)
+    chapter.figure("balanced", lambda: figures.balanced_figure(models, names), **told)
+    value, low, high = over_all["difference"]
+    sure = all(each["difference"][1] > 0 for each in measured["bins"])
+    chapter.finding("balanced", sure, value=f"{value:.1f}", low=f"{low:.1f}", high=f"{high:.1f}")
 
 
 def how_trained(chapter: Chapter) -> None:

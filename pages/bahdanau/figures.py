@@ -116,6 +116,33 @@ def lengths_figure(models: Mapping[str, Bins], labels: Labels) -> go.Figure:
     return lay_out(figure, labels["length"], labels["bleu"], height=400, yaxis={"rangemode": "tozero"})
 
 
+def balanced_figure(models: Mapping[str, Sequence[tuple[int, int, float, float, float]]], labels: Labels) -> go.Figure:
+    """BLEU by length of the source with 95% intervals, one line a model: (from, to, BLEU, low, high) for each bin."""
+    figure = go.Figure()
+    looks = zip((CATEGORIES[7], KEYS, QUERIES), _SYMBOLS, (-0.08, 0.0, 0.08), strict=True)
+    for (name, bins), (colour, symbol, aside) in zip(models.items(), looks, strict=False):
+        _, _, value, low, high = np.array(bins, dtype=np.float32).T
+        figure.add_scatter(
+            x=np.arange(len(bins), dtype=np.float32) + np.float32(aside),
+            y=value,
+            error_y={"type": "data", "symmetric": False, "array": high - value, "arrayminus": value - low},
+            name=name,
+            mode="lines+markers",
+            line={"color": colour, "width": 2.5},
+            marker={"size": 9, "symbol": symbol},
+            hovertemplate=f"%{{y:.1f}}<extra>{name}</extra>",
+        )
+    ends = [f"{low}–{high}" for low, high, *_ in next(iter(models.values()))]
+    return lay_out(
+        figure,
+        labels["length"],
+        labels["bleu"],
+        height=380,
+        xaxis={"tickvals": list(range(len(ends))), "ticktext": ends},
+        yaxis={"rangemode": "tozero"},
+    )
+
+
 def curves_figure(models: Mapping[str, Sequence[Mapping[str, float]]], labels: Labels) -> go.Figure:
     """Validation loss by epoch, one line a model."""
     figure = go.Figure()

@@ -4,7 +4,15 @@ from functools import cache
 
 import streamlit as st
 
-from pages.bahdanau.comparison import by_length, how_far_trained, how_trained, how_well_aligned, side_by_side
+from pages.bahdanau.book import chosen_by_rule, diagrams, printed
+from pages.bahdanau.comparison import (
+    as_many_of_each,
+    by_length,
+    how_far_trained,
+    how_trained,
+    how_well_aligned,
+    side_by_side,
+)
 from pages.bahdanau.models import ATTENTION, PLAIN
 from pages.bahdanau.stepping import step_through
 from ui.chapter import Chapter
@@ -12,23 +20,29 @@ from ui.models import ask, sentence, translation_maps
 from ui.translation import ask_sentence, show_result, translate
 from ui.words import current_language
 from viz_core.attention import AdditiveAttention
+from viz_core.lessons.bahdanau.broken import erased_error, undivided, without_tanh
 from viz_core.lessons.bahdanau.decoder_steps import bottleneck_error, step_residuals
 from viz_core.models import Decoder, Seq2SeqAttentionDecoder, Seq2SeqDecoder, Seq2SeqEncoder, TokenReader
+from viz_core.pretrained.samples import opening
 from viz_core.view.translation import aligning_head, open_map, open_tokens
 
 ROUNDING = 1e-5  # what float32 may lose in sums of a few hundred terms
 
 chapter = Chapter("bahdanau")
 chapter.question()
-request = ask_sentence(chapter)
+request = ask_sentence(chapter, opening())
 result = translate(chapter, ATTENTION, request)
 if result is None:
     st.stop()
 show_result(request, result)
+chosen_by_rule(chapter, request)
 
 chapter.exercise("bottleneck")
 
 step_through(chapter, request, result)
+
+chapter.heading("models")
+diagrams(chapter)
 
 chapter.heading("map")
 groups = translation_maps(ATTENTION, request.text, request.beam, current_language())
@@ -42,13 +56,24 @@ chapter.near("side-by-side", lambda: side_by_side(chapter, request), 155)
 chapter.text("unequal")
 how_far_trained(chapter)
 by_length(chapter)
+as_many_of_each(chapter)
 
 chapter.text("formula")
-residuals = cache(lambda: ask(sentence(ATTENTION, request.text, request.beam), step_residuals))
+with_attention = sentence(ATTENTION, request.text, request.beam)
+residuals = cache(lambda: ask(with_attention, step_residuals))
 with chapter.claims():
-    chapter.claim("rows", lambda: residuals()["rows"], ROUNDING)
-    chapter.claim("formula", lambda: residuals()["formula"], ROUNDING)
-    chapter.claim("bottleneck", lambda: ask(sentence(PLAIN, request.text), bottleneck_error), 0.0)
+    broken = chapter.break_it("undivided", "no-tanh", "attended")
+    rows = (lambda: ask(with_attention, undivided)) if broken == "undivided" else lambda: residuals()["rows"]
+    formula = (lambda: ask(with_attention, without_tanh)) if broken == "no-tanh" else lambda: residuals()["formula"]
+    erased = (
+        (with_attention, erased_error) if broken == "attended" else (sentence(PLAIN, request.text), bottleneck_error)
+    )
+    chapter.claim("rows", rows, ROUNDING)
+    chapter.claim("formula", formula, ROUNDING)
+    chapter.claim("bottleneck", lambda: ask(*erased), 0.0)
+
+chapter.heading("book")
+printed(chapter)
 
 chapter.heading("training")
 how_trained(chapter)

@@ -20,6 +20,11 @@ BREAKS: dict[str, dict[str, list[str]]] = {
         "kept": ["knows all refits"],
         "no-bias": ["draws the same curve"],
     },
+    "bahdanau": {
+        "undivided": ["every step's weights sum to one"],
+        "no-tanh": ["recorded weights are the formula's"],
+        "attended": ["does not change when all source states"],
+    },
     "queries-keys-values": {
         "undivided": ["sum to 1"],
         "twins": ["finds itself alone"],

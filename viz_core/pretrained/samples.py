@@ -46,6 +46,12 @@ def by_length() -> dict[str, Any]:
     return content
 
 
+def opening() -> Sample:
+    """The longest test sentence that the GRU with attention gets right and the plain one loses."""
+    found = by_length()["opening"]
+    return Sample("opening", found["english"], tuple(found["references"]))
+
+
 def _read(path: Path) -> tuple[Sample, ...]:
     content = json.loads(path.read_text(encoding="utf-8"))
     return tuple(Sample(s["id"], s["english"], tuple(s["references"])) for s in content["sentences"])

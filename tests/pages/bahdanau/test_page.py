@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from tests.pages.reading import texts
+from tests.pages.reading import findings, printed, texts
 from viz_core.lessons.bahdanau.decoder_steps import decoder_steps
 from viz_core.pretrained import Translation, Translator, load
+from viz_core.pretrained.samples import opening
 
 OpenPage = Callable[..., AppTest]
-SAMPLE = "The black cat is sleeping on my bed."
+SAMPLE = opening().english
 
 
 @pytest.fixture(scope="module")
@@ -34,6 +35,20 @@ def test_the_sample_is_translated_by_all_three_models(open_page: OpenPage) -> No
         model = load(name)
         assert model.translate(SAMPLE).text in shown
         assert f"| {model.card.scores['bleu_greedy']:.1f} | {model.card.scores['bleu_beam_4']:.1f} |" in shown
+
+
+def test_it_opens_on_what_attention_gets_right_and_the_plain_model_loses(open_page: OpenPage) -> None:
+    """Chosen by `python -m viz_core.training by-length`; here both models are asked anew."""
+    sample = opening()
+    assert load("bahdanau-en-fr").translate(sample.english).text in sample.references
+    plain = load("seq2seq-en-fr").translate(sample.english).text
+    assert plain not in sample.references
+    app = open_page("bahdanau")
+    said = [each for each in findings(app) if "longest that the model with attention gets right" in each]
+    assert [plain in each for each in said] == [True]
+    agree = {"(4, 7, 10)", "(4, 7, 16)", "(4, 16)", "0.658"}
+    assert {what for what, verdict in printed(app) if verdict == "agrees"} == agree
+    assert sum(verdict == "run" for _, verdict in printed(app)) == 2
 
 
 def test_each_step_says_where_it_looks(open_page: OpenPage, translator: Translator, sample: Translation) -> None:

@@ -1,0 +1,73 @@
+"""What the book shows of this model: two diagrams, the state of its decoder, what it printed, its settings."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from pages.bahdanau.book_figures import attention_model, plain_model
+from pages.bahdanau.models import ATTENTION, PLAIN
+from ui.chapter import Chapter
+from ui.controls import escape
+from ui.models import translation, translator
+from ui.translation import Request
+from viz_core.lessons.bahdanau.the_book import decoder_shapes
+from viz_core.pretrained.bleu import book_bleu, book_sentence_bleu
+from viz_core.pretrained.samples import opening, sentences
+
+_BOOKS = ("go", "lost", "calm", "home")  # the four sentences it translates
+
+
+def chosen_by_rule(chapter: Chapter, request: Request) -> None:
+    """Where the page is at its first sentence: what the plain model makes of it, and how the sentence was chosen."""
+    sample = opening()
+    if request.text != sample.english:
+        return
+
+    def draw() -> None:
+        with_attention, without = (translation(name, sample.english, 1).text for name in (ATTENTION, PLAIN))
+        right = with_attention in sample.references and without not in sample.references
+        chapter.finding("opening", right, attention=escape(with_attention), plain=escape(without))
+
+    chapter.near("opening", draw, 60)
+
+
+def diagrams(chapter: Chapter) -> None:
+    """Both networks: one state between encoder and decoder, or all of them."""
+    names = chapter.words.group("figure")
+    plain, attention = st.columns(2, gap="large")
+    with plain:
+        chapter.figure("plain-model", lambda: plain_model(names), room=260)
+    with attention:
+        chapter.figure("attention-model", lambda: attention_model(names), room=260)
+    chapter.text("state")
+
+
+def printed(chapter: Chapter) -> None:
+    """The shapes the book checks, what its model said, and with what settings."""
+    chapter.near("book", lambda: _printed(chapter), 520)
+
+
+def _printed(chapter: Chapter) -> None:
+    shapes = decoder_shapes()
+    card = translator(ATTENTION).card
+    sizes, recipe = card.config["model"], card.training["recipe"]
+    left, right = st.columns(2, gap="large")
+    with left:
+        chapter.book_says("output-shape", shapes["output"])
+        chapter.book_says("keys-shape", shapes["keys"])
+        chapter.book_says("hidden-shape", shapes["hidden"])
+    with right:
+        chapter.book_says("translations", _ours())
+        chapter.book_says("mouille", book_bleu("il est mouillé .".split(), "il est calme .".split()))
+        settings = [sizes[name] for name in ("embed_size", "num_hiddens", "num_layers", "dropout")]
+        chapter.book_says("settings", [*settings, recipe["adam_lr"]], vocabulary=f"{sizes['vocab_size']:,}")
+
+
+def _ours() -> str:
+    """Our translations of the book's four sentences, each with its BLEU as the book counts it."""
+    found = []
+    for sample in sentences():
+        if sample.id in _BOOKS:
+            text = translation(ATTENTION, sample.english, 1).text
+            found.append(f"{text} {book_sentence_bleu(text, sample.references):.3f}")
+    return "; ".join(found)
