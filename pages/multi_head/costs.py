@@ -44,6 +44,7 @@ def cost(chapter: Chapter, asked: Asked) -> None:
     bleu = partial(figures.published_figure, PUBLISHED_BLEU, asked.num_heads, names)
     summary = ", ".join(f"{h}: {value}" for h, value in PUBLISHED_BLEU.items())
     chapter.figure("published", bleu, summary=summary)
+    chapter.book_says("heads", list(PUBLISHED_BLEU.values()))
 
 
 def _cost_table(chapter: Chapter, d: int, heads: list[int], costs: list[MultiHeadCost]) -> pd.DataFrame:

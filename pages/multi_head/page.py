@@ -5,11 +5,13 @@ from functools import cache
 import streamlit as st
 
 from pages.multi_head.batching import batch
+from pages.multi_head.book import ranges, toy
 from pages.multi_head.costs import cost
 from pages.multi_head.flow import flow, maps
 from pages.multi_head.inputs import ask
 from ui.chapter import Chapter
 from viz_core.attention import DotProductAttention, MultiHeadAttention
+from viz_core.lessons.multi_head.broken import dealt_out, undivided, wrong_root
 from viz_core.lessons.multi_head.costs import multi_head_cost
 from viz_core.lessons.multi_head.steps import (
     multi_head_steps,
@@ -19,6 +21,7 @@ from viz_core.lessons.multi_head.steps import (
     torch_residuals,
     walk_residual,
 )
+from viz_core.lessons.multi_head.the_book import book_toy
 from viz_core.maps.residuals import row_sum_error
 from viz_core.trace import attend, attention_weights
 
@@ -31,21 +34,31 @@ if asked is None:
     st.stop()
 
 head = maps(chapter, asked)
+ranges(chapter, asked, head)
 chapter.exercise("exchange")
 
 chapter.heading("flow")
 chapter.text("mathematics", d=asked.num_hiddens, h=asked.num_heads, w=asked.num_hiddens // asked.num_heads)
 flow(chapter, asked, head)
 
-theirs = cache(lambda: torch_residuals(asked.layer, asked.inputs))
 rounding = rounding_bound(asked.steps)
 with chapter.claims():
+    broken = chapter.break_it("wrong-root", "dealt-out", "undivided")
+    theirs = cache(
+        lambda: (
+            wrong_root(asked.layer, asked.steps)
+            if broken == "wrong-root"
+            else torch_residuals(asked.layer, asked.inputs)
+        )
+    )
+    walk = dealt_out if broken == "dealt-out" else walk_residual
+    rows = (lambda: undivided(asked.steps)) if broken == "undivided" else lambda: row_sum_error(asked.steps.trace)
     chapter.claim("torch", lambda: theirs()[0], rounding)
     chapter.claim("torch-weights", lambda: theirs()[1], rounding, heads=asked.num_heads)
-    chapter.claim("walk", lambda: walk_residual(asked.layer, asked.steps), rounding)
-    chapter.claim("rows", lambda: row_sum_error(asked.steps.trace), ROUNDING)
+    chapter.claim("walk", lambda: walk(asked.layer, asked.steps), rounding)
+    chapter.claim("rows", rows, ROUNDING)
 
-chapter.tabs(cost=lambda: cost(chapter, asked), batch=lambda: batch(chapter, asked))
+chapter.tabs(cost=lambda: cost(chapter, asked), batch=lambda: batch(chapter, asked), toy=lambda: toy(chapter))
 
 chapter.exercise("double")
 chapter.code(
@@ -57,6 +70,7 @@ chapter.code(
     torch_multi_head,
     torch_residuals,
     multi_head_cost,
+    book_toy,
     attend,
 )
 chapter.downloads(

@@ -25,6 +25,11 @@ BREAKS: dict[str, dict[str, list[str]]] = {
         "no-tanh": ["recorded weights are the formula's"],
         "attended": ["does not change when all source states"],
     },
+    "multi-head": {
+        "wrong-root": ["the output is that of", "so are the maps"],
+        "dealt-out": ["end where the layer does"],
+        "undivided": ["every row of every map sums to 1"],
+    },
     "queries-keys-values": {
         "undivided": ["sum to 1"],
         "twins": ["finds itself alone"],

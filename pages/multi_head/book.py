@@ -1,0 +1,52 @@
+"""What the book shows of multi-head attention: keys other than queries, two sentences, widths, short and long range."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import streamlit as st
+
+from pages.multi_head.book_figures import ranges_figure, toy_figure
+from pages.multi_head.inputs import Asked
+from ui.chapter import Chapter
+from viz_core.lessons.multi_head.the_book import LENGTHS, book_toy, mean_ranges, uniform_range
+
+_WIDEST = 400
+
+
+def ranges(chapter: Chapter, asked: Asked, head: int) -> None:
+    """How far each head looks along the sentence: some near, some far."""
+    weights = asked.steps.weights[0]
+    found = mean_ranges(weights)
+    even = uniform_range(weights.shape[-1])
+    nearest, farthest = int(found.argmin()), int(found.argmax())
+    names = chapter.words.group("figure")
+    chapter.figure(
+        "ranges",
+        partial(ranges_figure, found.numpy(), even, head, names),
+        room=260,
+        nearest=nearest + 1,
+        farthest=farthest + 1,
+        least=f"{float(found[nearest]):.2f}",
+        most=f"{float(found[farthest]):.2f}",
+        even=f"{even:.2f}",
+    )
+
+
+def toy(chapter: Chapter) -> None:
+    """The book's toy, with inputs of ones or random ones, and a width for each of the three."""
+    controls = chapter.controls
+    chapter.text("toy")
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        content = controls.choice("content", ("ones", "drawn"), "ones")
+        q, k, v = (int(controls.number(name, 1, _WIDEST, 100)) for name in ("query-size", "key-size", "value-size"))
+    made = book_toy(q, k, v, ones=content == "ones")
+    first, second = LENGTHS
+    beyond = max(float(made.weights[row, ..., length:].max()) for row, length in enumerate(LENGTHS))
+    labels = chapter.words.group("figure")
+    figure = partial(toy_figure, made.weights.numpy(), labels)
+    count = f"{made.parameters:,}"
+    chapter.figure("toy", figure, room=330, first=first, second=second, parameters=count, q=q, k=k, v=v)
+    chapter.book_says("shape", made.output.shape)
+    with chapter.claim_row("claims-toy"):
+        chapter.claim("beyond", beyond, 0.0, first=first, second=second)

@@ -1,0 +1,73 @@
+"""The book's toy of multi-head attention: keys that are not the queries, two sentences of unequal length."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from viz_core.attention.multi_head import MultiHeadAttention
+from viz_core.trace import record
+
+NUM_HIDDENS, NUM_HEADS = 100, 5
+NUM_QUERIES, NUM_KEYS = 4, 6
+LENGTHS = (3, 2)
+
+
+@dataclass(frozen=True, eq=False)
+class CrossAttention:
+    """What the layer made of queries and of other keys.
+
+    Attributes:
+        parameters: numbers in its four matrices.
+    """
+
+    weights: Float[Tensor, "2 5 4 6"]
+    output: Float[Tensor, "2 4 100"]
+    parameters: int
+
+
+def book_toy(
+    query_size: int = NUM_HIDDENS,
+    key_size: int = NUM_HIDDENS,
+    value_size: int = NUM_HIDDENS,
+    ones: bool = True,
+    seed: int = 0,
+) -> CrossAttention:
+    """W_o [head_1; ...; head_5] for 4 queries and 6 keys in two rows, of which 3 and 2 may be seen.
+
+    Each input has its own width: W_q, W_k and W_v bring all three to 100 (Dive into Deep Learning, section 11.5.2,
+    whose queries, keys and values are ones).
+
+    Raises:
+        ValueError: if a width is below 1.
+    """
+    if min(query_size, key_size, value_size) < 1:
+        raise ValueError(f"widths: expected at least 1, got {query_size}, {key_size} and {value_size}")
+    generator = torch.Generator().manual_seed(seed)
+    sizes = (query_size, key_size, value_size)
+    layer = MultiHeadAttention(
+        NUM_HIDDENS, NUM_HEADS, query_size=query_size, key_size=key_size, value_size=value_size
+    ).eval()
+    with torch.no_grad(), record() as trace:
+        for linear in (layer.W_q, layer.W_k, layer.W_v, layer.W_o):
+            linear.weight.normal_(std=linear.in_features**-0.5, generator=generator)
+        counts = (NUM_QUERIES, NUM_KEYS, NUM_KEYS)
+        shapes = [(2, n, size) for n, size in zip(counts, sizes, strict=True)]
+        inputs = [torch.ones(shape) if ones else torch.randn(shape, generator=generator) for shape in shapes]
+        output = layer(*inputs, torch.tensor(LENGTHS))
+    parameters = sum(parameter.numel() for parameter in layer.parameters())
+    return CrossAttention(next(iter(trace)).weights(), output, parameters)
+
+
+def mean_ranges(weights: Float[Tensor, "heads n n"]) -> Float[Tensor, "heads"]:
+    """mean_i sum_j a_ij |i - j|: how many tokens away each head looks, on average over the queries."""
+    places = torch.arange(weights.shape[-1], dtype=weights.dtype)
+    return (weights * (places[:, None] - places).abs()).sum(dim=-1).mean(dim=-1)
+
+
+def uniform_range(num_tokens: int) -> float:
+    """The same for a head that looks at all n tokens alike: (n^2 - 1) / (3 n)."""
+    return (num_tokens**2 - 1) / (3 * num_tokens)
