@@ -58,6 +58,11 @@ def seconds_allowed() -> float:
     return settings().max_seconds
 
 
+def for_strangers() -> bool:
+    """Whether strangers visit, so that long work has to be small."""
+    return settings().hosted
+
+
 def computed(says: str = "computing") -> Callable[[Callable[Arguments, Result]], Callable[Arguments, Result]]:
     """A function whose results are computed in a slot and kept for all sessions: of small values, and of nothing else.
 

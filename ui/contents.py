@@ -25,7 +25,7 @@ CHAPTERS = {
         "multi-head",
         "architectures",
     ),
-    "positions": ("sinusoidal-encoding", "relative-projection", "position-embeddings"),
+    "positions": ("sinusoidal-encoding", "relative-projection", "position-embeddings", "learning"),
     "models": ("transformer", "vision-transformer", "model-lab"),
 }
 

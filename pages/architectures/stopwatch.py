@@ -43,7 +43,7 @@ def timing(chapter: Chapter, asked: Asked) -> None:
     )
 
 
-def _begin(sizes: LayerSizes, lengths: list[int], device: torch.device) -> Run:
+def _begin(sizes: LayerSizes, lengths: list[int], device: torch.device) -> Run[Measurement]:
     def prepare(name: str, n: int) -> Callable[[], object]:
         layer = build_layer(name, sizes, num_heads=_TIMED_HEADS).eval().to(device)
         X = torch.randn(1, n, sizes.d, device=device)
@@ -53,7 +53,7 @@ def _begin(sizes: LayerSizes, lengths: list[int], device: torch.device) -> Run:
     return Run(measure(ARCHITECTURES, lengths, prepare, device=device), settings, len(ARCHITECTURES) * len(lengths))
 
 
-def _draw_times(chapter: Chapter, run: Run) -> None:
+def _draw_times(chapter: Chapter, run: Run[Measurement]) -> None:
     names = chapter.words.group("figure")
     sizes = LayerSizes(run.settings["most"], run.settings["d"], run.settings["k"], run.settings["r"])
     lengths = [2**power for power in range(4, sizes.n.bit_length())]

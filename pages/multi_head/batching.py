@@ -10,7 +10,7 @@ from ui.chapter import Chapter
 from ui.stopwatch import Run, stopwatch
 from viz_core.lessons.multi_head.inputs import fresh_layer, random_tokens
 from viz_core.lessons.multi_head.steps import one_head_at_a_time, rounding_bound
-from viz_core.runtime.stopwatch import measure
+from viz_core.runtime.stopwatch import Measurement, measure
 
 _TIMED_TOKENS = 128
 _MORE_HEADS = (1, 2, 4, 8, 16, 32, 64)
@@ -30,7 +30,7 @@ def _loop_error(asked: Asked) -> float:
     return float((one_head_at_a_time(asked.layer, asked.inputs) - asked.steps.output).abs().max())
 
 
-def _race(width: int) -> Run:
+def _race(width: int) -> Run[Measurement]:
     """Time both ways for every number of heads; to the stopwatch, the length is the number of heads."""
     heads = [h for h in _MORE_HEADS if width % h == 0]
     X = random_tokens(_TIMED_TOKENS, width).X[None]
@@ -43,7 +43,7 @@ def _race(width: int) -> Run:
     return Run(series, {"n": _TIMED_TOKENS, "d": width}, 2 * len(heads))
 
 
-def _draw_race(chapter: Chapter, run: Run) -> None:
+def _draw_race(chapter: Chapter, run: Run[Measurement]) -> None:
     figure = figures.batch_figure(run.measurements, chapter.words.group("figure"))
     chapter.figure("race", figure, done=len(run.measurements), n=run.settings["n"], d=run.settings["d"])
     seconds = {(m.name, m.n): m.seconds for m in run.measurements if m.seconds}

@@ -52,6 +52,16 @@ HOSTILE: dict[str, list[Row]] = {
     "bahdanau": _rows(
         b_step=[(asked, "Step of the decoder") for asked in ("0", "-3", "999", "nan", "1e999", "<script>", "")]
     ),
+    "learning": [
+        *_rows(
+            l_run=[("<script>", "Recorded run"), ("../../etc/passwd", "Recorded run")],
+            l_beside=[("everything", "Beside it")],
+            l_step=[("-10", "After so many updates"), ("1e99", "After so many updates")],
+            l_measure=[("99", "What heads do")],
+        ),
+        ({"l-source": "nowhere", "l-section": "nowhere"}, ["What to watch = nowhere"]),
+        ({"head": "self.9.9", "pin": "q99"}, [NOT_HERE]),
+    ],
     "model-lab": [
         ({"ml-source": "<script>", "ml-section": "nowhere", "ml-new": "99999999"}, ["Where from = <script>"]),
         (

@@ -57,6 +57,7 @@ STANDS: dict[str, Callable[[AppTest], bool]] = {
     "architectures": lambda app: all_hold(app, 6),
     "attention-pooling": lambda app: len(figures(app)) == 4,
     "bahdanau": lambda app: app.slider(key="b-step").value == 1,
+    "learning": lambda app: all_hold(app, 10),
     "model-lab": lambda app: bool(claims(app)),
     "multi-head": lambda app: all_hold(app, 4),
     "position-embeddings": lambda app: len(figures(app)) > 0,
@@ -124,6 +125,7 @@ def test_a_tab_opens_from_a_link_and_its_claims_hold(
     [
         ("architectures", {}, "a-guess-twice", "4, since each layer adds only two tokens", "**Yes.**"),
         ("attention-pooling", {}, "ap-guess-narrow", 2, "**Yes.** However far the keys are"),
+        ("learning", {}, "l-guess-one-layer", 2, "**Yes.** A key is made of its own token alone"),
         ("multi-head", {}, "mh-guess-double", "Nothing: 16,384 before and after", "**Yes.**"),
         (
             "position-embeddings",

@@ -75,3 +75,15 @@ def test_who_leaves_has_stopped_it(monkeypatch: pytest.MonkeyPatch) -> None:
     assert run.state == "left"
     run.step()
     assert len(run.measurements) == 1
+
+
+def test_what_was_stopped_can_be_taken_up_again_and_what_is_finished_cannot() -> None:
+    run = Run(series(3), {}, 3)
+    run.step()
+    run.stop()
+    run.go_on()
+    run.step()
+    run.step()
+    assert ([m.n for m in run.measurements], run.state) == ([1, 2, 3], "finished")
+    run.go_on()
+    assert run.state == "finished"

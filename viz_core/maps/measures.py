@@ -75,6 +75,25 @@ def key_mass(weights: Float[Tensor, "*batch queries keys"], keys: Sequence[int])
     return weights[..., list(keys)].sum(dim=-1).mean(dim=-1)
 
 
+def induction_mass(weights: Float[Tensor, "*batch n n"], tokens: Sequence[object]) -> Float[Tensor, "*batch"]:
+    """Attention to what came after the same token earlier on, mean over tokens that were there before: 0 to 1.
+
+    M = mean_i sum_(j < i, t_j = t_i) w_(i, j+1): the prefix matching of induction heads (Olsson 2022, section
+    "Induction heads", and Elhage 2021), which say again what followed the last time.
+
+    Raises:
+        ValueError: if queries, keys and tokens are not equally many, or no token comes twice.
+    """
+    n = len(tokens)
+    if weights.shape[-2:] != (n, n):
+        raise ValueError(f"weights: expected {n} queries and keys, as there are tokens, got {tuple(weights.shape)}")
+    after = torch.tensor([[0 < k <= q and tokens[k - 1] == tokens[q] for k in range(n)] for q in range(n)])
+    asked = after.any(dim=-1) if n else after
+    if not asked.any():
+        raise ValueError(f"tokens: expected one that comes twice, got {n} that all differ")
+    return (weights * after).sum(dim=-1)[..., asked].mean(dim=-1)
+
+
 def combine_heads(
     weights: Float[Tensor, "heads queries keys"], how: Literal["mean", "max"]
 ) -> Float[Tensor, "queries keys"]:

@@ -4,6 +4,7 @@ What the heads of one that ships are worth: python -m viz_core.training head-imp
 How well they align words: python -m viz_core.training alignments NAME.
 How well they do on test sentences of every length: python -m viz_core.training by-length --data DIR.
 How often a classifier is right when it is sure: python -m viz_core.training calibration NAME --data DIR.
+The small runs that the learning chapter shows: python -m viz_core.training learning --out DIR.
 """
 
 from __future__ import annotations
@@ -14,13 +15,23 @@ from functools import partial
 from pathlib import Path
 
 from viz_core.runtime.device import best_device, describe_device
-from viz_core.training import alignments, book, by_length, calibration, classifiers, head_importance, translators
+from viz_core.training import (
+    alignments,
+    book,
+    by_length,
+    calibration,
+    classifiers,
+    head_importance,
+    task_recording,
+    translators,
+)
 
 MEASURES = {
     "head-importance": head_importance.main,
     "alignments": alignments.main,
     "by-length": by_length.main,
     "calibration": calibration.main,
+    "learning": task_recording.main,
 }
 RECIPES = {
     **{name: partial(translators.train, name) for name in translators.DESIGNS},

@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from viz_core.maps.measures import attention_entropy, diagonal_mass
+from viz_core.maps.measures import attention_entropy, diagonal_mass, induction_mass
 
 
 def test_entropy_of_rows_worked_by_hand():
@@ -53,3 +53,23 @@ def test_diagonal_mass_worked_by_hand():
 def test_diagonal_mass_needs_as_many_queries_as_keys(shape, shapes_unchecked):
     with pytest.raises(ValueError, match="as many queries as keys"):
         diagonal_mass(torch.zeros(shape))
+
+
+def test_induction_is_the_weight_on_what_followed_the_same_token():
+    weights = torch.tensor(
+        [
+            [1.0, 0.0, 0.0, 0.0, 0.0],
+            [0.5, 0.5, 0.0, 0.0, 0.0],
+            [0.1, 0.6, 0.3, 0.0, 0.0],  # a again: after the first a came b, at 1
+            [0.0, 0.2, 0.3, 0.5, 0.0],  # b again: after the first b came a, at 2
+            [0.0, 0.4, 0.1, 0.2, 0.3],  # a for the third time: b at 1 and at 3
+        ]
+    )
+    found = induction_mass(torch.stack([weights, torch.eye(5)]), "ababa")
+    torch.testing.assert_close(found, torch.tensor([(0.6 + 0.3 + 0.6) / 3, 0.0]))
+
+
+@pytest.mark.parametrize(("tokens", "says"), [("abc", "that all differ"), ("ab", "expected 2 queries and keys")])
+def test_induction_needs_a_token_that_comes_twice(tokens, says):
+    with pytest.raises(ValueError, match=says):
+        induction_mass(torch.eye(3), tokens)

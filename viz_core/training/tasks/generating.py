@@ -20,10 +20,10 @@ Rows = Int[Tensor, "count n"]
 DIGITS = tuple("0123456789")
 LETTERS = tuple("abcdefghijklmnopqrstuvwxyz")
 EQUALS, PLUS, OPEN, CLOSE, YES, NO = "=", "+", "(", ")", "yes", "no"
-MODULUS = 113
-"""The prime of Nanda 2023."""
-TRAINED_SHARE = 0.3
-"""Of all pairs, in modular addition: the rest are for testing (Nanda 2023)."""
+MODULUS = 59
+"""A prime, as in Nanda 2023, whose 113 takes far longer to understand."""
+TRAINED_SHARE = 0.5
+"""Of all pairs, in modular addition: the rest are for testing (0.3 in Nanda 2023)."""
 
 
 class Examples(NamedTuple):
@@ -40,7 +40,7 @@ class Task:
     Attributes:
         name: as in the address and in files.
         tokens: what each id stands for.
-        shortest: the least length it can be asked for.
+        shortest, longest: the lengths it can be asked for.
         in_order: each token is decided by those before it, so that it must be written from left to right.
         make: (generator, count, length, held_out) -> examples. What is held out is never trained on; where examples
             are without end there is nothing to hold out.
@@ -53,15 +53,17 @@ class Task:
     make: Callable[[Generator, int, int, bool], Examples]
     in_order: bool = False
     finite: bool = False
+    longest: int = 128
 
     def draw(self, generator: Generator, count: int, length: int, held_out: bool = False) -> Examples:
         """So many examples of this length: letters to copy, pairs to look up, digits to add.
 
         Raises:
-            ValueError: if there shall be none, or the length is below the shortest.
+            ValueError: if there shall be none, or there is no such length.
         """
-        if count < 1 or length < self.shortest:
-            raise ValueError(f"{self.name}: expected a length from {self.shortest} on, got {count} of length {length}")
+        if count < 1 or not self.shortest <= length <= self.longest:
+            lengths = f"{self.shortest} to {self.longest}"
+            raise ValueError(f"{self.name}: expected a length from {lengths}, got {count} of length {length}")
         return self.make(generator, count, length, held_out)
 
     def ids(self, *tokens: str) -> list[int]:
@@ -152,11 +154,16 @@ def _depth(opened: Bool[Tensor, "count n"]) -> Int[Tensor, "count n"]:
 
 def _modular(generator: Generator, count: int, _length: int, held_out: bool) -> Examples:
     """a, b and (a + b) mod p, for the pairs that are trained on or for the others."""
-    trained = int(TRAINED_SHARE * MODULUS**2)
-    pairs = _pairs()[trained:] if held_out else _pairs()[:trained]
-    chosen = pairs[torch.randint(len(pairs), (count,), generator=generator)]
-    prompt = torch.stack([chosen // MODULUS, chosen % MODULUS], dim=1)
+    pairs = modular_pairs(held_out)
+    prompt = pairs[torch.randint(len(pairs), (count,), generator=generator)]
     return _answered(prompt, MODULUS, prompt.sum(dim=1, keepdim=True) % MODULUS)
+
+
+def modular_pairs(held_out: bool) -> Int[Tensor, "pairs 2"]:
+    """All a and b that are trained on in modular addition, or all others; always the same."""
+    trained = int(TRAINED_SHARE * MODULUS**2)
+    numbers = _pairs()[trained:] if held_out else _pairs()[:trained]
+    return torch.stack([numbers // MODULUS, numbers % MODULUS], dim=1)
 
 
 @lru_cache(maxsize=1)
@@ -173,7 +180,7 @@ TASKS = {
         Task("reverse", _WORDS, 1, _of_letters(lambda letters: letters.flip(1))),
         Task("sort", _WORDS, 1, _of_letters(lambda letters: letters.sort(dim=1).values)),
         Task("repeat", LETTERS, 2, _repeat, in_order=True),
-        Task("look-up", (*LETTERS, *DIGITS, EQUALS), 1, _look_up),
+        Task("look-up", (*LETTERS, *DIGITS, EQUALS), 1, _look_up, longest=len(LETTERS)),
         Task("add", (*DIGITS, PLUS, EQUALS), 1, _add),
         Task("brackets", (OPEN, CLOSE, EQUALS, YES, NO), 1, _brackets),
         Task("modular-addition", (*map(str, range(MODULUS)), EQUALS), 1, _modular, finite=True),

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from viz_core.attention import MultiHeadAttention
@@ -136,15 +136,19 @@ class TaskTransformer(nn.Module):
             X = layer(X, self.shape.causal)
         return self.head(self.norm(X))
 
+    def reads(self, tokens: Int[Tensor, "batch n"], decided: Bool[Tensor, "batch n"]) -> Int[Tensor, "batch m"]:
+        """What it is given of a row: all but the last token where it is causal, else all but what it shall find out."""
+        return tokens[:, :-1] if self.shape.causal else torch.where(decided, self.unknown, tokens)
+
     def predictions(
-        self, tokens: Int[Tensor, "batch n"], decided: Tensor
+        self, tokens: Int[Tensor, "batch n"], decided: Bool[Tensor, "batch n"]
     ) -> tuple[Float[Tensor, "decided vocab"], Int[Tensor, " decided"]]:
         """Scores for each token that the rule decides, and these tokens.
 
         A causal model reads the row and is asked for the token after each; another reads the row with what it shall
         find out blanked, all at once.
         """
+        scores = self(self.reads(tokens, decided))
         if self.shape.causal:
-            return self(tokens[:, :-1])[decided[:, 1:]], tokens[:, 1:][decided[:, 1:]]
-        blanked = torch.where(decided, self.unknown, tokens)
-        return self(blanked)[decided], tokens[decided]
+            return scores[decided[:, 1:]], tokens[:, 1:][decided[:, 1:]]
+        return scores[decided], tokens[decided]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,10 +14,12 @@ from torch import Generator, Tensor
 
 from viz_core.runtime.interruption import may_end
 from viz_core.trace import Trace, record
-from viz_core.training.tasks.generating import TASKS, Examples, Task
+from viz_core.training.tasks.frequencies import embedding_spectrum
+from viz_core.training.tasks.generating import MODULUS, TASKS, Examples, Task
 from viz_core.training.tasks.model import Shape, TaskTransformer
 
 _TRAIN, _TEST, _PROBE = range(3)  # what numbers are drawn for: each has a stream of its own
+_seeding = threading.Lock()  # first weights are drawn from torch's one stream, which threads share
 
 
 @dataclass(frozen=True)
@@ -56,9 +59,10 @@ class Plan:
         for name in ("steps", "batch_size", "warm_up", "every"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name}: expected at least 1, got {getattr(self, name)}")
-        if not TASKS[self.task].shortest <= self.shortest <= self.longest:
-            least = TASKS[self.task].shortest
-            raise ValueError(f"lengths: expected {least} <= shortest <= longest, got {self.shortest}, {self.longest}")
+        least, most = TASKS[self.task].shortest, TASKS[self.task].longest
+        if not least <= self.shortest <= self.longest <= most:
+            got = f"{self.shortest}, {self.longest}"
+            raise ValueError(f"lengths: expected {least} <= shortest <= longest <= {most}, got {got}")
         if TASKS[self.task].in_order and not self.shape.causal:
             raise ValueError(f"{self.task}: expected a causal model, as each token is decided by those before it")
 
@@ -74,11 +78,20 @@ class Point:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The weights after so many updates, in float16, and what they get right of examples never trained on."""
+    """How it stood after so many updates; numbers in float16.
+
+    Attributes:
+        accuracy: share of decided tokens that are right in examples never trained on.
+        maps: every head's map of the probe, whose rows sum to 1 up to rounding.
+        spectrum: of the embedding of numbers (`embedding_spectrum`), where the task is to add them in a circle.
+        weights: of the model by name; none unless the run keeps them.
+    """
 
     step: int
-    weights: dict[str, Tensor]
     accuracy: float
+    maps: Float[Tensor, "layers heads n n"]
+    spectrum: Float[Tensor, " frequencies"] | None
+    weights: dict[str, Tensor]
 
 
 class TaskRun:
@@ -86,12 +99,17 @@ class TaskRun:
 
     Weights, examples and order depend on the plan alone: two runs of one plan are the same to the last bit on one
     machine, and one that was stopped and resumed is the same as one that was not.
+
+    Args:
+        keep_weights: of every snapshot, so that its model can be asked anything (`at`); maps of the probe are kept
+            anyway.
     """
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, keep_weights: bool = True) -> None:
         self.plan = plan
+        self.keep_weights = keep_weights
         self.task: Task = TASKS[plan.task]
-        with torch.random.fork_rng(devices=[]):
+        with _seeding, torch.random.fork_rng(devices=[]):
             torch.manual_seed(plan.seed)
             self.model = TaskTransformer(len(self.task.tokens), plan.shape)
         matrices = [weight for weight in self.model.parameters() if weight.dim() > 1]
@@ -143,14 +161,18 @@ class TaskRun:
         examples = self.task.draw(self._generator(_TEST, length), count, length, held_out=True)
         return _share_right(*self.model.predictions(*examples))
 
+    @property
+    def probed(self) -> Examples:
+        """The one example whose maps are recorded at each snapshot, never trained on."""
+        return self.task.draw(self._generator(_PROBE, 0), 1, self.plan.longest, held_out=True)
+
     def probe(self, step: int | None = None) -> tuple[Examples, Trace]:
         """One example, always the same, and what every head does with it: now, or after the snapshot of this step.
 
         Raises:
             ValueError: if there is no snapshot of this step.
         """
-        model = self.model if step is None else self.at(step)
-        example = self.task.draw(self._generator(_PROBE, 0), 1, self.plan.longest, held_out=True)
+        model, example = self.model if step is None else self.at(step), self.probed
         with record() as trace, torch.no_grad():
             model.predictions(*example)
         return example, trace
@@ -159,9 +181,9 @@ class TaskRun:
         """The model as it was at a snapshot.
 
         Raises:
-            ValueError: if there is none of this step.
+            ValueError: if there is none of this step, or weights are not kept.
         """
-        found = {snapshot.step: snapshot for snapshot in self.snapshots}
+        found = {snapshot.step: snapshot for snapshot in self.snapshots if snapshot.weights}
         if step not in found:
             raise ValueError(f"step: expected one of {', '.join(map(str, found))}, got {step}")
         model = TaskTransformer(len(self.task.tokens), self.plan.shape)
@@ -180,10 +202,13 @@ class TaskRun:
         self.step, self.curve, self.snapshots = state["step"], list(state["curve"]), list(state["snapshots"])
 
     def _snapshot(self) -> Snapshot:
-        weights = {
-            name: weight.detach().to(torch.float16, copy=True) for name, weight in self.model.state_dict().items()
-        }
-        return Snapshot(self.step, weights, self.accuracy())
+        half = {name: weight.detach().to(torch.float16, copy=True) for name, weight in self.model.state_dict().items()}
+        _, trace = self.probe()
+        maps = torch.stack([call.weights()[0] for call in trace]).half()
+        spectrum = None
+        if self.task.finite:
+            spectrum = embedding_spectrum(self.model.embedding.weight[:MODULUS].detach()).half()
+        return Snapshot(self.step, self.accuracy(), maps, spectrum, half if self.keep_weights else {})
 
     def _generator(self, purpose: int, number: int) -> Generator:
         """Numbers of their own for each update, each test and the probe: nothing need be kept to go on."""

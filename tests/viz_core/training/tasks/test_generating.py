@@ -55,7 +55,7 @@ RULES: dict[str, Callable[[list[str]], list[str]]] = {
     "look-up": look_up,
     "add": add,
     "brackets": lambda given: ["yes" if balanced(given) else "no"],
-    "modular-addition": lambda given: [str((int(given[0]) + int(given[1])) % 113)],
+    "modular-addition": lambda given: [str((int(given[0]) + int(given[1])) % 59)],
 }
 
 
@@ -106,8 +106,8 @@ def test_pairs_of_modular_addition_that_are_held_out_are_never_trained_on() -> N
         for held_out in (False, True)
     )
     assert not trained & held_out
-    assert len(trained) <= int(0.3 * 113**2) == 3830
-    assert len(trained) > 3700
+    assert len(trained) <= int(0.5 * 59**2) == 1740
+    assert len(trained) > 1700
 
 
 @pytest.mark.parametrize("name", TASKS)

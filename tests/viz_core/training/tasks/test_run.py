@@ -68,8 +68,11 @@ def test_the_probe_is_one_example_and_its_maps_are_those_of_the_snapshot() -> No
     assert now.sites == ("decoder.0.self", "decoder.1.self")
     torch.testing.assert_close(now["decoder.1.self"].weights(), last["decoder.1.self"].weights(), atol=1e-3, rtol=0)
     assert (now["decoder.1.self"].weights() - first["decoder.1.self"].weights()).abs().max() > 1e-3
+    torch.testing.assert_close(run.snapshots[-1].maps[1], now["decoder.1.self"].weights()[0].half())
     with pytest.raises(ValueError, match="expected one of 0, 2, 4, got 3"):
         run.probe(3)
+    with pytest.raises(ValueError, match="expected one of , got 0"):
+        TaskRun(run.plan, keep_weights=False).probe(0)
 
 
 @pytest.mark.parametrize("causal", [True, False])
@@ -99,7 +102,8 @@ def test_who_writes_all_at_once_is_not_shown_what_it_shall_find() -> None:
     [
         ({"task": "chess"}, "task: expected one of copy"),
         ({"steps": 0}, "steps: expected at least 1, got 0"),
-        ({"shortest": 9, "longest": 4}, "expected 1 <= shortest <= longest, got 9, 4"),
+        ({"shortest": 9, "longest": 4}, "expected 1 <= shortest <= longest <= 128, got 9, 4"),
+        ({"task": "look-up", "longest": 27}, "longest <= 26, got 3, 27"),
         ({"task": "repeat", "shape": Shape(causal=False)}, "repeat: expected a causal model"),
     ],
 )
@@ -135,3 +139,22 @@ def test_two_layers_learn_to_repeat_and_one_does_not(induction: dict[int, TaskRu
     """Olsson 2022: an induction head reads what a head of the layer before wrote, so it takes two."""
     assert induction[1].accuracy() < 0.4
     assert induction[2].accuracy() > 0.7
+
+
+LEARNED = {"copy": (120, 3, 0.95), "reverse": (120, 3, 0.95), "sort": (120, 3, 0.9), "brackets": (80, 2, 0.95)}
+LEARNED |= {"add": (250, 1, 0.7), "look-up": (120, 2, 0.45)}  # one of the two digits there
+
+
+@pytest.mark.parametrize(("task", "steps", "length", "bar"), [(task, *sizes) for task, sizes in LEARNED.items()])
+def test_each_task_is_learned_to_its_bar(task: str, steps: int, length: int, bar: float) -> None:
+    """By a small model, at one short length; `repeat` and modular addition have tests of their own."""
+    shape = Shape(num_layers=2, num_heads=2, num_hiddens=32, positions="learned")
+    sizes = {"shortest": length, "longest": length, "steps": steps, "every": steps}
+    run = finished(Plan(task, shape, learning_rate=1e-2, warm_up=20, **sizes))
+    assert run.accuracy() >= bar
+
+
+def test_modular_addition_is_known_by_heart_first() -> None:
+    shape = Shape(num_layers=1, num_hiddens=64, positions="learned")
+    run = finished(Plan("modular-addition", shape, steps=120, every=120, batch_size=512, learning_rate=1e-2))
+    assert run.curve[-1].accuracy > run.accuracy() + 0.2

@@ -1,0 +1,70 @@
+"""What must be true of the recorded runs, measured on all three seeds; and of any encoder without positions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+
+from pages.learning.recorded_run import whole_set
+from pages.learning.reels import Reel
+from ui.chapter import Chapter
+from viz_core.lessons.learning.blanks import blank_spread
+from viz_core.lessons.learning.by_heart import known_by_heart, waves_in_use
+
+ROUNDING = 1e-5  # what float32 may lose in sums of a few hundred terms
+SOLVED, UNSOLVED = 0.85, 0.4
+LOOKS_THERE = 0.5
+ABOVE_CHANCE = 0.45
+FEW_WAVES = 15.0
+
+
+def claims(chapter: Chapter) -> None:
+    """Badges, each measured once someone looks."""
+    with chapter.claims():
+        chapter.claim_at_least("two-layers", _worst("repeat-two-layers", _right), SOLVED)
+        chapter.claim_at_most("one-layer", _best("repeat-one-layer", _right), UNSOLVED)
+        chapter.claim_at_least("induction", _worst("repeat-two-layers", _most_induction), LOOKS_THERE)
+        chapter.claim("blanks", lambda: blank_spread("none"), ROUNDING)
+        chapter.claim_at_most("encoder-blind", _best("reverse-none-encoder", _right), UNSOLVED)
+        chapter.claim_at_least("decoder-counts", _worst("reverse-none-decoder", _right), ABOVE_CHANCE)
+        chapter.claim_at_least("reversed", _worst("reverse-sinusoidal", _right), SOLVED)
+        chapter.claim_at_most("by-heart", _best("modular-addition", _while_by_heart), 0.6)
+        chapter.claim_at_least("understood", _worst("modular-addition", _right), 0.95)
+        chapter.claim_at_most("sparse", _best("modular-addition", _waves), FEW_WAVES)
+    chapter.text("claims")
+
+
+def _worst(name: str, measure: Callable[[Reel], float]) -> Callable[[], float]:
+    """The lowest of the three seeds."""
+    return lambda: _of_all(name, measure, min)
+
+
+def _best(name: str, measure: Callable[[Reel], float]) -> Callable[[], float]:
+    """The highest of the three seeds."""
+    return lambda: _of_all(name, measure, max)
+
+
+def _of_all(name: str, measure: Callable[[Reel], float], which: Callable[[Iterable[float]], float]) -> float:
+    """NaN, which holds nowhere, where a recorded run is lost."""
+    try:
+        return which([measure(reel) for reel in whole_set(name)])
+    except ValueError:
+        return math.nan
+
+
+def _right(reel: Reel) -> float:
+    return float(reel.film.held_out[-1])
+
+
+def _most_induction(reel: Reel) -> float:
+    return float(reel.measures["induction"][-1].max())
+
+
+def _while_by_heart(reel: Reel) -> float:
+    """What it gets right of what it was never trained on, at the moment at which it knows the rest by heart."""
+    shot = known_by_heart(reel.film)
+    return 1.0 if shot is None else float(reel.film.held_out[shot])
+
+
+def _waves(reel: Reel) -> float:
+    return waves_in_use(reel.film, -1)

@@ -1,0 +1,153 @@
+"""Pictures of learning: curves, heads over time, accuracy by length, the waves of an embedding."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+from jaxtyping import Float
+from plotly.colors import hex_to_rgb
+from plotly.subplots import make_subplots
+
+from viz_core.figures.style import ACCENT, CATEGORIES, Labels, lay_out
+from viz_core.lessons.learning.heads_over_time import Jump
+from viz_core.lessons.learning.past_length import Reach
+from viz_core.training.tasks.film import Film
+
+_GREY = "rgba(128,128,128,0.8)"
+_DASHES = ("solid", "dash", "dot", "dashdot")
+_SYMBOLS = ("circle", "square", "diamond", "cross", "x", "triangle-up", "star")
+_MOST_POINTS = 400  # of a curve: more are too close to be told apart
+
+
+def curve_figure(films: Mapping[str, Film], step: int, jump: Jump | None, labels: Labels) -> go.Figure:
+    """Loss of each batch above, accuracy below: on the batch in grey, on what was never trained on in colour.
+
+    Args:
+        films: one or two, by their names, which stand in the legend where there are two.
+        step: of the shot that is looked at, a line.
+        jump: of the first film, a band.
+    """
+    figure = make_subplots(rows=2, cols=1, shared_xaxes=True, vertical_spacing=0.08)
+    several = len(films) > 1
+    for place, (name, film) in enumerate(films.items()):
+        colour = CATEGORIES[place]
+        shown = _thinned(len(film.loss))
+        said = {"mode": "lines", "x": shown + 1, "legendgroup": name}
+        line = {"color": colour, "width": 1.5}
+        figure.add_scatter(y=film.loss[shown], name=name, line=line, showlegend=several, row=1, col=1, **said)
+        line = {"color": colour, "width": 1, "dash": "dot"}
+        trained = f"{name}, {labels['on-batch']}" if several else labels["on-batch"]
+        figure.add_scatter(
+            y=film.accuracy[shown], name=trained, opacity=0.5, line=line, showlegend=not several, row=2, col=1, **said
+        )
+        figure.add_scatter(
+            x=np.array(film.shots),
+            y=film.held_out,
+            name=f"{name}, {labels['held-out']}" if several else labels["held-out"],
+            legendgroup=name,
+            showlegend=not several,
+            mode="lines+markers",
+            line={"color": colour},
+            marker={"size": 5, "symbol": _SYMBOLS[place]},
+            row=2,
+            col=1,
+        )
+    _mark(figure, step, jump)
+    last = max(film.shots[-1] for film in films.values())
+    lay_out(figure, "", "", 380, xaxis={"range": [0, max(1, last)]}, yaxis={"rangemode": "tozero"})
+    figure.update_xaxes(title=labels["updates"], row=2, col=1)
+    figure.update_yaxes(title=labels["loss"], row=1, col=1)
+    return figure.update_yaxes(title=labels["accuracy"], range=[0, 1.03], row=2, col=1)
+
+
+def heads_figure(
+    shots: Sequence[int],
+    measured: Float[np.ndarray, "shots layers heads"],
+    step: int,
+    jump: Jump | None,
+    y: str,
+    labels: Labels,
+) -> go.Figure:
+    """One measure of every head at every shot: a colour a layer, a dash a head."""
+    figure = go.Figure()
+    for layer in range(measured.shape[1]):
+        for head in range(measured.shape[2]):
+            figure.add_scatter(
+                x=np.array(shots),
+                y=measured[:, layer, head].astype(np.float32),
+                name=f"{labels['layer']} {layer + 1}, {labels['head']} {head + 1}",
+                mode="lines",
+                line={"color": CATEGORIES[layer], "dash": _DASHES[head % len(_DASHES)], "width": 1.8},
+            )
+    _mark(figure, step, jump)
+    return lay_out(
+        figure, labels["updates"], y, 380, xaxis={"range": [0, max(1, shots[-1])]}, yaxis={"rangemode": "tozero"}
+    )
+
+
+def reach_figure(reaches: Mapping[str, Reach], yours: Sequence[tuple[int, float]], labels: Labels) -> go.Figure:
+    """Accuracy by length, a line and a band from the lowest to the highest seed for each scheme.
+
+    Args:
+        yours: length and accuracy of the reader's own run; or none.
+    """
+    figure = go.Figure()
+    for place, (scheme, reach) in enumerate(reaches.items()):
+        colour, x = CATEGORIES[place], np.array(reach.lengths)
+        red, green, blue = hex_to_rgb(colour)
+        figure.add_scatter(
+            x=np.concatenate([x, x[::-1]]),
+            y=np.concatenate([reach.high, reach.low[::-1]]).astype(np.float32),
+            fill="toself",
+            fillcolor=f"rgba({red},{green},{blue},0.13)",
+            line={"width": 0},
+            hoverinfo="skip",
+            showlegend=False,
+            legendgroup=scheme,
+        )
+        figure.add_scatter(
+            x=x,
+            y=reach.mean.astype(np.float32),
+            name=labels[f"scheme-{scheme}"],
+            legendgroup=scheme,
+            mode="lines+markers",
+            line={"color": colour},
+            marker={"size": 5, "symbol": _SYMBOLS[place]},
+        )
+    if yours:
+        figure.add_scatter(
+            x=[length for length, _ in yours],
+            y=np.array([accuracy for _, accuracy in yours], np.float32),
+            name=labels["yours"],
+            mode="lines+markers",
+            line={"color": ACCENT, "width": 4},
+        )
+    longest = max((reach.longest for reach in reaches.values()), default=0)
+    figure.add_vline(x=longest, line={"color": _GREY, "dash": "dot"})
+    figure.add_annotation(
+        x=longest, y=1.02, yref="paper", text=labels["trained-to"], showarrow=False, xanchor="left", xshift=4
+    )
+    return lay_out(figure, labels["length"], labels["accuracy"], 440, yaxis={"range": [0, 1.03]}, legend={"y": 1.08})
+
+
+def spectrum_figure(spectra: Float[np.ndarray, "shots frequencies"], shot: int, labels: Labels) -> go.Figure:
+    """The share of each frequency in the embedding: before the first update in grey, at a shot in the accent colour."""
+    waves = np.arange(1, spectra.shape[1] + 1)
+    figure = go.Figure()
+    for place, name, colour in ((0, labels["at-first"], "#9aa0a6"), (shot, labels["now"], ACCENT)):
+        figure.add_bar(x=waves, y=spectra[place].astype(np.float32), name=name, marker={"color": colour})
+    return lay_out(figure, labels["frequency"], labels["share"], 320, xaxis={"dtick": 2}, yaxis={"rangemode": "tozero"})
+
+
+def _thinned(count: int) -> np.ndarray:
+    """Places of at most so many points, the last among them."""
+    return np.unique(np.linspace(0, count - 1, min(count, _MOST_POINTS)).round().astype(int)) if count else np.arange(0)
+
+
+def _mark(figure: go.Figure, step: int, jump: Jump | None) -> None:
+    """The step that is looked at, and where most changes."""
+    figure.add_vline(x=step, line={"color": ACCENT, "width": 2})
+    if jump is not None:
+        figure.add_vrect(x0=jump.before, x1=jump.after, fillcolor="#e69f00", opacity=0.3, line_width=0)

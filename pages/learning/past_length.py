@@ -1,0 +1,101 @@
+"""Past the length that was trained: every scheme on three seeds, what others published, and the reader's own run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import streamlit as st
+
+from pages.learning import figures
+from pages.learning.own_run import OwnRun, kept_run
+from pages.learning.reels import RECORDED
+from ui.chapter import Chapter
+from ui.compute import in_a_slot
+from viz_core.lessons.learning.own_run import right_by_length
+from viz_core.lessons.learning.past_length import PUBLISHED, Reach, published_order, read_reaches, turned_round
+
+OWN_LENGTHS = (2, 4, 6, 8, 10, 12, 16, 20, 25, 30, 40, 50, 60)
+
+
+@st.cache_resource(max_entries=1, show_spinner=False)
+def measured() -> dict[str, Any]:
+    """What the recording command wrote."""
+    content: dict[str, Any] = json.loads((RECORDED / "extrapolation.json").read_text(encoding="utf-8"))
+    return content
+
+
+def past_length(chapter: Chapter) -> None:
+    """The figure, the table, and where it differs from what was published."""
+    recorded = measured()
+    reaches = read_reaches(recorded)
+    plan, lengths = recorded["plan"], recorded["lengths"]
+    sizes = {"layers": plan["shape"]["num_layers"], "heads": plan["shape"]["num_heads"]}
+    told = {"steps": f"{plan['steps']:,}", "longest": plan["longest"], "last": lengths[-1]}
+    chapter.text("past", width=plan["shape"]["num_hiddens"], **sizes, **told)
+    chapter.alone(partial(_figure, chapter, reaches))
+    _table(chapter, reaches)
+    for paper in PUBLISHED:
+        pairs = turned_round(reaches, paper)
+        names = chapter.words.group("figure")
+        said = "; ".join(
+            chapter.words("ahead-of", ahead=names[f"scheme-{ahead}"], behind=names[f"scheme-{behind}"])
+            for ahead, behind in pairs
+        )
+        chapter.finding(f"agrees-{paper}", not pairs, pairs=said)
+
+
+def _figure(chapter: Chapter, reaches: Mapping[str, Reach]) -> None:
+    """The curves, and the reader's own once it is tested."""
+    run, names = kept_run(chapter), chapter.words.group("figure")
+    yours = _own(chapter, run) if run is not None else []
+    summary = "; ".join(f"{names[f'scheme-{name}']} {reach.past.mean():.0%}" for name, reach in reaches.items())
+    chapter.figure("reach", figures.reach_figure(reaches, yours, names), summary=summary)
+    if run is None:
+        chapter.text("no-own-run")
+
+
+def _own(chapter: Chapter, run: OwnRun) -> list[tuple[int, float]]:
+    """A button that tests the reader's run as it stands, and what came of it."""
+    first = run.first
+    if first.task.finite:
+        chapter.text("no-lengths")
+        return []
+    step = first.step
+    asked = st.button(
+        chapter.words("test-own"),
+        key=chapter.controls.key("test-own"),
+        icon=":material/straighten:",
+        disabled=run.state == "running",
+    )
+    if asked and run.state != "running" and step not in run.tested:
+        run.tested = {step: in_a_slot(lambda: right_by_length(first, OWN_LENGTHS), "learning")}
+    if step in run.tested:
+        scheme = chapter.words(f"figure.scheme-{first.plan.shape.positions}")
+        task = chapter.words(f"option.{first.plan.task}")
+        chapter.text("own-tested", step=f"{step:,}", task=task, scheme=scheme, longest=first.plan.longest)
+    return run.tested.get(step, [])
+
+
+def _table(chapter: Chapter, reaches: Mapping[str, Reach]) -> None:
+    """Our order beside those of the papers."""
+    orders = {paper: published_order(paper) for paper in PUBLISHED}
+    rows = [chapter.words("orders.head")]
+    for place, (name, reach) in enumerate(reaches.items(), start=1):
+        ranks = {paper: str(order.index(name) + 1) if name in order else "–" for paper, order in orders.items()}
+        rows.append(
+            chapter.words(
+                "orders.row",
+                scheme=chapter.words(f"figure.scheme-{name}"),
+                place=place,
+                within=f"{reach.within.mean():.0%}",
+                past=f"{reach.past.mean():.0%}",
+                low=f"{reach.past.min():.0%}",
+                high=f"{reach.past.max():.0%}",
+                **ranks,
+            )
+        )
+    st.markdown("\n".join(rows))
+    chapter.look_for("orders")

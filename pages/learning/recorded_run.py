@@ -1,0 +1,56 @@
+"""What a reader opens on: a run that ships, alone or beside another."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from pages.learning.reels import Reel, recorded
+from pages.learning.stage import stage
+from ui.chapter import Chapter
+from ui.controls import escape
+from viz_core.training.task_recording import FILMS, SEEDS
+
+ALONE = "alone"
+
+
+def recorded_run(chapter: Chapter) -> Reel | None:
+    """Choose one or two of them, and look; the first, if it is there."""
+    controls = chapter.controls
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        first = controls.select("run", tuple(FILMS), "repeat-two-layers")
+        beside = controls.select("beside", (ALONE, *FILMS), ALONE)
+    with controls.more():
+        seed = controls.choice("seed", SEEDS, 0)
+        other_seed = seed if beside == ALONE else controls.choice("other-seed", SEEDS, 0)
+    chapter.text(f"task-{FILMS[first].task}")
+    chosen = (
+        [(first, seed)]
+        if beside == ALONE or (beside, other_seed) == (first, seed)
+        else [
+            (first, seed),
+            (beside, other_seed),
+        ]
+    )
+    try:
+        reels = {_name(chapter, run, seed, chosen): recorded(run, seed) for run, seed in chosen}
+    except ValueError as error:
+        st.error(escape(str(error)), icon=":material/movie:")
+        return None
+    chapter.alone(lambda: stage(chapter, reels))
+    return next(iter(reels.values()))
+
+
+def _name(chapter: Chapter, run: str, seed: int, chosen: list[tuple[str, int]]) -> str:
+    """As it stands in legends; with the seed where both have one name."""
+    name = chapter.words(f"option.{run}")
+    alike = len({each for each, _ in chosen}) < len(chosen)
+    return chapter.words("seeded", run=name, seed=seed) if alike else name
+
+
+def whole_set(name: str) -> list[Reel]:
+    """All seeds of a recorded run.
+
+    Raises:
+        ValueError: if one is not there.
+    """
+    return [recorded(name, seed) for seed in SEEDS]

@@ -1,0 +1,26 @@
+"""A reader's journey: train, stop, drag the time line back, read a measure of a head there."""
+
+from __future__ import annotations
+
+import re
+
+from playwright.sync_api import Page, expect
+
+OWN = "learning?l-source=Train+one+here+and+now&l-steps=800&l-width=32&l-longest=5"
+
+
+def test_train_stop_and_look_back(page: Page, app_url: str) -> None:
+    page.goto(f"{app_url}/{OWN}")
+    page.get_by_role("button", name="Train from the start").click()
+    # Two snapshots are there after 40 of 800 updates; the page answers all the while.
+    expect(page.get_by_text(re.compile(r"after (2\d|[3-9]\d|\d{3}) updates"))).to_be_visible()
+    page.locator(".st-key-l-train-stop button").click()
+    expect(page.get_by_text(re.compile(r"Stopped after \d+ of 800 updates"))).to_be_visible()
+    slider = page.get_by_role("slider", name="After so many updates")
+    slider.focus()
+    slider.press("Home")
+    expect(page.get_by_text("seed 0, after 0 updates")).to_be_visible()
+    expect(page).to_have_url(re.compile(r"l-step=0\b"))
+    expect(page.locator("[data-part=printName]")).to_have_text(re.compile(r"Layer \d, head \d"))
+    expect(page.locator("[data-part=prints]")).to_contain_text("entropy")
+    expect(page.get_by_role("button", name="Go on")).to_be_visible()

@@ -1,0 +1,131 @@
+"""The learning chapter through AppTest: recorded runs and one's own, looked back at, and tested past their length."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from pages.learning.own_run import OwnRun
+from pages.learning.reels import RECORDED
+from tests.pages.reading import badges, components, drawn, figures, one_line, texts
+from viz_core.training.task_recording import FILMS, SEEDS
+from viz_core.training.tasks import Plan, Shape, TaskRun
+from viz_core.training.tasks.film import load_film
+from viz_core.view.payload import decode_view
+
+OpenPage = Callable[..., AppTest]
+CHAPTER = "learning"
+OWN = {"l-source": "Train one here and now"}
+
+
+def maps(app: AppTest, place: int = 0) -> np.ndarray:
+    """Every head's exact map in an attention view of the page, as it was sent."""
+    view = decode_view(components(app, "attention_view")[place].bytes)
+    return np.stack([part for name, part in sorted(view.parts.items()) if name.startswith("map")])
+
+
+def test_it_opens_on_a_recorded_run_and_every_head_of_its_last_step(open_page: OpenPage) -> None:
+    app = open_page(CHAPTER)
+    film = load_film(RECORDED / "repeat-two-layers-0.npz")
+    assert f"after **{film.shots[-1]}** updates: **{film.held_out[-1]:.0%}**" in texts(app)
+    weights = film.maps[-1].astype(np.float32)
+    np.testing.assert_allclose(maps(app).reshape(weights.shape), weights / weights.sum(-1, keepdims=True), atol=1e-6)
+    assert all(badges(app).values())
+    lines = {trace["name"]: trace for trace in drawn(app, "curve")}
+    np.testing.assert_allclose(lines["never trained on"]["y"], film.held_out, atol=1e-6)
+    assert len(drawn(app, "heads")) == 8
+
+
+def test_the_time_line_goes_back_to_any_shot(open_page: OpenPage) -> None:
+    app = open_page(CHAPTER, **{"l-run": "repeat, one layer", "l-step": "30", "l-measure": "entropy (bits)"})
+    film = load_film(RECORDED / "repeat-one-layer-0.npz")
+    assert "after **30** updates" in texts(app)
+    first = maps(app)
+    app.slider(key="l-step").set_value(0).run()
+    assert f"after **0** updates: **{film.held_out[0]:.0%}**" in texts(app)
+    np.testing.assert_allclose(maps(app).reshape(film.maps.shape[1:]), film.maps[0], atol=2e-3)
+    assert np.abs(maps(app) - first).max() > 0.1
+    assert len(drawn(app, "heads")) == 4
+
+
+def test_two_runs_side_by_side_are_at_the_same_step(open_page: OpenPage) -> None:
+    app = open_page(CHAPTER, **{"l-beside": "repeat, two layers", "l-other-seed": "2", "l-step": "100"})
+    assert "**repeat, two layers, seed 0**, seed 0, after **100**" in texts(app)
+    other = load_film(RECORDED / "repeat-two-layers-2.npz")
+    shot = other.shots.index(100)
+    np.testing.assert_allclose(maps(app, 1).reshape(other.maps.shape[1:]), other.maps[shot], atol=2e-3)
+    assert len(drawn(app, "curve")) == 6
+
+
+def test_every_recorded_run_is_there_small_and_of_the_plan_in_the_code() -> None:
+    for name, plan in FILMS.items():
+        for seed in SEEDS:
+            film = load_film(RECORDED / f"{name}-{seed}.npz")
+            assert film.plan == Plan(**{**vars(plan), "seed": seed})
+            assert film.shots[-1] == plan.steps == len(film.loss)
+    assert sum(path.stat().st_size for path in RECORDED.iterdir()) < 6e6
+
+
+@pytest.fixture
+def kept(open_page: OpenPage) -> AppTest:
+    """A run of the reader's own that was stopped half way."""
+    plan = Plan("copy", Shape(1, 2, 32), steps=8, every=2, batch_size=4, longest=4)
+    run = TaskRun(plan, keep_weights=False)
+    list(run.advance(4))
+    app = open_page(CHAPTER, **OWN, **{"l-task": "copy"})
+    app.session_state["l-train"] = OwnRun(run.advance(), {}, 8, state="stopped", runs={"your run": run})
+    return app.run()
+
+
+def test_training_begins_with_a_click_and_shows_what_it_has(open_page: OpenPage) -> None:
+    app = open_page(CHAPTER, **OWN, **{"l-steps": "100", "l-width": "32", "l-differs": "layers"})
+    assert "One click draws first weights" in texts(app)
+    assert not figures(app, "curve")
+    app.button(key="l-train-start").click().run()
+    assert not app.exception
+    run: OwnRun = app.session_state["l-train"]
+    assert [r.plan.shape.num_layers for r in run.runs.values()] == [2, 1]
+    assert run.done > 0
+    assert len(components(app, "attention_view")) == 2
+    assert {"layers: 2", "layers: 1"} <= {trace["name"] for trace in figures(app)[0]["data"]}
+    app.button(key="l-train-stop").click().run()
+    assert re.search(r"Stopped after \d+ of 100 updates", texts(app))
+
+
+def test_a_stopped_run_is_looked_back_at_and_goes_on(kept: AppTest) -> None:
+    assert "Stopped after 4 of 8 updates" in texts(kept)
+    assert kept.slider(key="l-step").max == 4
+    kept.slider(key="l-step").set_value(2).run()
+    assert "after **2** updates" in texts(kept)
+    kept.button(key="l-train-resume").click().run()
+    kept.run()
+    assert kept.session_state["l-train"].done > 4
+
+
+def test_a_run_of_ones_own_is_drawn_past_its_length(kept: AppTest) -> None:
+    kept.button(key="l-test-own").click().run()
+    assert not kept.exception
+    assert "Your run after 4 updates: *copy*, rotary, trained up to length 4" in one_line(kept)
+    (yours,) = (trace for trace in drawn(kept, "reach") if trace.get("name") == "your run")
+    run = kept.session_state["l-train"].first
+    assert yours["y"][3] == pytest.approx(run.accuracy(int(yours["x"][3]), 64), abs=1e-3)
+
+
+def test_strangers_get_small_models(open_page: OpenPage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ATLAS_HOSTED", "1")
+    app = open_page(CHAPTER, **OWN, **{"l-layers": "4", "l-width": "256"})
+    said = [caption.value for caption in app.caption if "The address asks for" in caption.value]
+    assert ["Layers = 4" in said[0], "Width = 256" in said[1]] == [True, True]
+
+
+def test_a_recorded_run_that_is_lost_is_a_sentence(
+    open_page: OpenPage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("pages.learning.recorded_run.recorded", lambda *_: load_film(tmp_path / "lost.npz"))
+    app = open_page(CHAPTER)
+    assert ["lost" in error.value for error in app.error] == [True]

@@ -1,0 +1,65 @@
+"""What each head does at each shot of a recorded run, in one number, and where that changes most."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from viz_core.maps.measures import attention_entropy, diagonal_mass, induction_mass, key_mass, offset_mass
+from viz_core.training.tasks.film import BLANK, Film
+
+HEAD_MEASURES = ("induction", "previous", "diagonal", "first", "entropy")
+
+
+def head_measures(film: Film, since: int = 0) -> dict[str, Float[np.ndarray, "shots layers heads"]]:
+    """Every measure of every head of the probe at every shot from one on; no induction where no token comes twice.
+
+    Weights on the token that followed the same token before, on the token before, on itself and on the first token, 0
+    to 1, and the entropy in bits, all as means over queries.
+    """
+    weights = shot_weights(film, slice(since, None))
+    # What is blank is the same everywhere, and no place that was seen before.
+    tokens = [token if token != BLANK else place for place, token in enumerate(film.read)]
+    found = {
+        "induction": induction_mass(weights, tokens) if len(set(tokens)) < len(tokens) else None,
+        "previous": offset_mass(weights, -1),
+        "diagonal": diagonal_mass(weights),
+        "first": key_mass(weights, [0]),
+        "entropy": attention_entropy(weights).mean(dim=-1),
+    }
+    return {name: measured.numpy() for name, measured in found.items() if measured is not None}
+
+
+def shot_weights(film: Film, shots: int | slice) -> Float[Tensor, "*shots layers heads n n"]:
+    """The maps of a shot, or of several, in float32; every row sums to 1 again."""
+    weights = torch.from_numpy(film.maps[shots].astype(np.float32))
+    return weights / weights.sum(dim=-1, keepdim=True)
+
+
+@dataclass(frozen=True)
+class Jump:
+    """Where a number changes most from one shot to the next: after update `before`, until `after`, by `change`."""
+
+    before: int
+    after: int
+    change: float
+
+
+def largest_jump(shots: Sequence[int], values: Float[np.ndarray, " shots"]) -> Jump | None:
+    """The largest change of a number between two shots; the earlier of two as large; None with fewer than two."""
+    if len(shots) < 2:
+        return None
+    changes = np.diff(values.astype(np.float64))
+    place = int(np.abs(changes).argmax())
+    return Jump(shots[place], shots[place + 1], float(changes[place]))
+
+
+def strongest_head(measured: Float[np.ndarray, "shots layers heads"]) -> tuple[int, int]:
+    """Layer and head with the most of a measure at the last shot."""
+    layer, head = np.unravel_index(int(measured[-1].argmax()), measured.shape[1:])
+    return int(layer), int(head)

@@ -1,0 +1,35 @@
+"""Which waves the embedding of numbers in a circle is made of."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+
+def embedding_spectrum(embedding: Float[Tensor, "p d"]) -> Float[Tensor, " frequencies"]:
+    """The share of each frequency k = 1 to floor(p/2) in the rows of an embedding, in all dimensions together.
+
+    s_k = sum_d |F_kd|^2 / sum_k' sum_d |F_k'd|^2, with F_kd = sum_a E_ad e^(-2 pi i k a / p); what is the same for all
+    numbers, k = 0, is left out. They sum to 1 (Nanda 2023, section 4.2).
+
+    Raises:
+        ValueError: if there are fewer than three numbers.
+    """
+    if len(embedding) < 3:
+        raise ValueError(f"embedding: expected at least 3 rows, got {len(embedding)}")
+    power = torch.fft.rfft(embedding.double(), dim=0).abs().square().sum(dim=1)[1:]
+    return (power / power.sum()).to(embedding.dtype)
+
+
+def effective_number(shares: Float[Tensor, " frequencies"]) -> float:
+    """Of how many equal shares these are worth: 1 / sum_k s_k^2, from 1 to as many as there are.
+
+    The inverse participation ratio; where few frequencies carry all, it is small.
+
+    Raises:
+        ValueError: if they do not sum to 1.
+    """
+    if abs(float(shares.double().sum()) - 1) > 1e-2:
+        raise ValueError(f"shares: expected a sum of 1, got {float(shares.sum()):.3g}")
+    return float(1 / shares.double().square().sum())
