@@ -11,6 +11,7 @@ from itertools import count
 import streamlit as st
 
 from ui.component import component
+from ui.contents import all_chapters, page
 from ui.controls import escape
 from ui.garbage import spare_modules
 from ui.sharing import Sharing
@@ -33,7 +34,7 @@ class Frame:
         st.html(_PARTS / "house.css")
         self.unseen = st.container(key="unseen")  # for scripts that show nothing
         with self.unseen:
-            _keep_history(key="history-mount")
+            _keep_history(key="history-mount", data=b"" if name == "home" else name.encode())
         self._sidebar()
         st.title(self.words.title, anchor=False)
 
@@ -48,6 +49,15 @@ class Frame:
     def text(self, name: str, **values: object) -> None:
         """A section of prose or mathematics."""
         st.markdown(self.words(name, **values))
+
+    def next(self) -> None:
+        """The chapter that follows, and why it does; after the last one, home."""
+        order = all_chapters()
+        after = order[(order.index(self.name) + 1) % len(order)]
+        with st.container(border=True, key="next"):
+            st.markdown(load_words("home")(f"next.{after}"))
+            link = page(after)
+            st.page_link(link, label=self.common("next", title=link.title), icon=":material/arrow_forward:")
 
     def device(self) -> None:
         """What the models run on. Only torch can say: on a fresh server the page comes first, and then the device."""

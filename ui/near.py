@@ -6,7 +6,7 @@ the page runs again, for another sentence say, what is being read is drawn at on
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import streamlit as st
@@ -35,7 +35,7 @@ class NearParts:
             return
 
         def told() -> None:
-            self._keep(st.session_state["near-page"].near)
+            self._keep(_said("near-page").get("near"))
 
         st.fragment(lambda: _mount(key="near-page", data={"name": "page"}, on_near_change=told))()
 
@@ -57,7 +57,7 @@ class NearParts:
         key = f"near-{name}"
 
         def asked() -> None:
-            self._keep(st.session_state[key].come)
+            self._keep(_said(key).get("come"))
 
         def run() -> None:
             place = st.container()
@@ -82,3 +82,8 @@ class NearParts:
 def _is_seen() -> bool:
     """Whether a browser shows the page: each says where in the world it is."""
     return st.context.timezone is not None
+
+
+def _said(key: str) -> Mapping[str, Any]:
+    """What the browser said by this mark; nothing where the reader has left its chapter meanwhile."""
+    return st.session_state.get(key) or {}

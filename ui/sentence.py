@@ -9,6 +9,7 @@ import streamlit as st
 
 from ui.chapter import Chapter
 from ui.controls import escape
+from ui.thread import ask_thread
 from viz_core.pretrained import CheckpointError, TextError
 from viz_core.pretrained.samples import sentence
 
@@ -17,7 +18,7 @@ Answer = TypeVar("Answer")
 
 def type_sentence(chapter: Chapter, sample: str = "cat") -> str:
     """A line to type in that begins with a sample sentence; it is in the URL."""
-    return chapter.controls.text("text", sentence(sample), placeholder=chapter.words("placeholder"))
+    return ask_thread(chapter.controls, "text", sentence(sample), chapter.words("placeholder"))
 
 
 def or_say_why(chapter: Chapter, ask: Callable[[], Answer]) -> Answer | None:

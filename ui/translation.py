@@ -11,6 +11,7 @@ from ui.chapter import Chapter
 from ui.controls import escape
 from ui.models import translation, translation_maps
 from ui.sentence import or_say_why
+from ui.thread import ask_thread
 from ui.words import ENGLISH, Words, current_language, load_words
 from viz_core.figures.raster import weights_image
 from viz_core.pretrained import Translation
@@ -45,9 +46,8 @@ def ask_sentence(chapter: Chapter, first: Sample | None = None) -> Request:
     key = chapter.controls.key("text")
     with st.container(key="ask", gap="small"):
         with st.container(horizontal=True, vertical_alignment="bottom"):
-            text = chapter.controls.text(
-                "text", first.english if first else sentence("cat"), placeholder=words("placeholder")
-            )
+            start = first.english if first else sentence("cat")
+            text = ask_thread(chapter.controls, "text", start, words("placeholder"))
             st.button(words("translate"), type="primary", key=chapter.controls.key("go"))
         with st.container(horizontal=True, vertical_alignment="bottom", key="presets"):
             for sample in (*([first] if first else []), *sentences()):

@@ -2,6 +2,8 @@
 
 from functools import partial
 
+import streamlit as st
+
 from pages.architectures.network_figure import connection_figure
 from pages.architectures.networks import WINDOWED, networks, reach_claims
 from pages.architectures.predictions import sketch_the_climb
@@ -20,8 +22,10 @@ from viz_core.runtime.stopwatch import measure
 chapter = Chapter("architectures")
 chapter.question()
 with chapter.card("networks"):
+    pictures = st.container()  # above what moves them
     asked = ask(chapter)
-    networks(chapter, asked)
+    with pictures:
+        networks(chapter, asked)
 chapter.exercise("cheapest")
 
 chapter.heading("table")
@@ -55,3 +59,4 @@ chapter.downloads(
     lambda: connection_figure("dilated", asked.first, asked.last, asked.drawn, names),
     **{f"path_{name}": partial(path_matrix, name, asked.drawn) for name in WINDOWED},
 )
+chapter.next()

@@ -29,19 +29,15 @@ class Asked:
 
 
 def ask(chapter: Chapter) -> Asked:
-    """Four sizes and two tokens."""
+    """Two tokens and the kernel; the other sizes for who wants them."""
     controls = chapter.controls
-    for_n, for_k = st.columns(2, gap="large")
-    for_d, for_r = st.columns(2, gap="large")
-    for_one, for_other = st.columns(2, gap="large")
-    with for_n:
+    for_one, for_other, for_k = st.columns(3, gap="large")
+    with controls.more():
         n = controls.stops("n", _LENGTHS, 12)
+        d = controls.stops("d", (8, 16, 32, 64, 128, 256, 512, 1024, 2048), 512)
+        r = controls.stops("r", (1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 32, 64, 128, 256, 512), 4)
     with for_k:
         k = int(controls.slider("k", 1, 9, 3))
-    with for_d:
-        d = controls.stops("d", (8, 16, 32, 64, 128, 256, 512, 1024, 2048), 512)
-    with for_r:
-        r = controls.stops("r", (1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 32, 64, 128, 256, 512), 4)
     most = min(n, MOST_DRAWN)
     with for_one:
         one = int(controls.slider("from", 1, most, 1)) - 1

@@ -72,3 +72,4 @@ chapter.code(
 )
 of_curve = [chapter.words(f"download.{name}") for name in ("query", "truth", "fit")]
 chapter.downloads(figure, columns=of_curve, **data(fit))
+chapter.next()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import streamlit as st
 
-from ui.contents import page
+from ui.component import component
+from ui.contents import all_chapters, page
 from ui.frame import Frame
 from viz_core.pretrained import available
 from viz_core.runtime.assets import ASSETS
@@ -13,11 +16,26 @@ PICTURES = ASSETS / "gallery"
 """What each chapter draws, kept: `python -m pages.home.draw`. On a fresh server nobody waits for torch to draw it."""
 
 
+_mount_seen = component("seen", in_page=True)
+
+
+def whereabouts(home: Frame) -> None:
+    """Which chapters a reader has been to, and where last: their browser knows, and marks the cards."""
+    titles = {name: page(name).title for name in all_chapters()[1:]}
+    # As bytes: for a dictionary Streamlit imports pandas.
+    data = json.dumps({"titles": titles, "words": home.words.group("seen")})
+    _mount_seen(key="seen", data=data.encode())
+
+
 def chapter_card(home: Frame, name: str) -> None:
     """A chapter's picture, its name as a link and a line about it."""
     with st.container(border=True, width=300, key=f"card-{name}"):
         st.image(PICTURES / f"{name}.png", width="stretch", alt=home.words(f"alt.{name}"))
-        st.page_link(page(name), icon=":material/arrow_forward:")
+        link = page(name)
+        number = all_chapters().index(name)
+        st.page_link(
+            link, label=home.words("numbered", number=number, title=link.title), icon=":material/arrow_forward:"
+        )
         st.caption(home.words(f"teaser.{name}"))
 
 

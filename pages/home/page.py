@@ -2,13 +2,15 @@
 
 import streamlit as st
 
-from pages.home.gallery import chapter_card, model_list
+from pages.home.gallery import chapter_card, model_list, whereabouts
 from ui.contents import CHAPTERS, chapters
 from ui.frame import Frame
 
 home = Frame("home")
 home.question()
 home.text("intro")
+home.next()
+whereabouts(home)
 for section in CHAPTERS:
     names = chapters(section)
     if names:

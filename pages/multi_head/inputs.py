@@ -10,13 +10,13 @@ from torch import Tensor
 from asking.model_spec import ShippedTranslator
 from ui.chapter import Chapter
 from ui.controls import escape
-from ui.models import ask_model, translator
+from ui.models import ask_model, translator, translator_if_any
+from ui.sentence import type_sentence
 from viz_core.attention import MultiHeadAttention
 from viz_core.lessons.multi_head.costs import divisors
 from viz_core.lessons.multi_head.inputs import fresh_layer, random_tokens, resize_width, trained_input, trained_layer
 from viz_core.lessons.multi_head.steps import MultiHeadSteps, multi_head_steps
 from viz_core.pretrained import CheckpointError, TextError, Translator
-from viz_core.pretrained.samples import sentences
 from viz_core.pretrained.token_vectors import Tokens, sentence_tokens
 
 MODEL = "transformer-en-fr"
@@ -50,13 +50,13 @@ def ask(chapter: Chapter) -> Asked | None:
     with chapter.card("ask"):
         first, second = st.columns([4, 5], gap="medium", vertical_alignment="bottom")
         with first:
-            source = controls.choice("source", ("sentence", "random", "trained"), "sentence")
+            first_look = "sentence" if translator_if_any(MODEL) is None else "trained"
+            source = controls.choice("source", ("trained", "sentence", "random"), first_look)
         with second:
             if source == "random":
                 count = int(controls.slider("tokens", 1, MOST_TOKENS, 12))
             else:
-                start = next(sample.english for sample in sentences() if sample.id == "cat")
-                text = controls.text("text", start, placeholder=chapter.words("placeholder"))
+                text = type_sentence(chapter)
         with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
             width = 0
             if source == "trained":

@@ -80,3 +80,4 @@ chapter.downloads(
     all_weights=asked.steps.weights[0].numpy(),
     output=asked.steps.output[0].numpy(),
 )
+chapter.next()

@@ -39,8 +39,8 @@ chapter.tabs(
     schemes=lambda: side_by_side(chapter, asked),
     closer=lambda: one_scheme(chapter, asked),
     costs=lambda: costs(chapter, asked),
-    shuffle=lambda: shuffle(chapter, asked),
-    experiments=lambda: experiments(chapter, asked),
+    shuffle=lambda: shuffle(chapter, asked.as_typed),
+    experiments=lambda: experiments(chapter, asked.as_typed),
 )
 
 chapter.exercise("echo")
@@ -62,3 +62,4 @@ chapter.code(
 chapter.downloads(
     **{scheme.name.replace("-", "_"): partial(scheme.position_scores, asked.setting) for scheme in SCHEMES[1:]}
 )
+chapter.next()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import streamlit as st
@@ -39,6 +39,7 @@ class Asked:
     """The tokens and the layer the reader asks to see, the opened head, and what of it is shown.
 
     Attributes:
+        typed: the tokens before one of them was put at every place.
         trained: what of all this some shipped model has learned: the "words", the "table" of positions, or "nothing".
         model: what that model is called.
     """
@@ -49,6 +50,12 @@ class Asked:
     shown: str
     trained: str
     model: str
+    typed: Tokens
+
+    @property
+    def as_typed(self) -> Asked:
+        """The same with the tokens as they were typed: for what needs words that differ."""
+        return replace(self, tokens=self.typed, setting=replace(self.setting, X=self.typed.X))
 
     def shown_map(self, scheme: Scheme) -> np.ndarray:
         """What is shown of a scheme, for the opened head."""
@@ -62,7 +69,7 @@ def ask(chapter: Chapter) -> Asked | None:
     with chapter.card("ask"):
         first, second = st.columns([2, 3], gap="medium")
         with first:
-            source = controls.choice("source", ("sentence", "one-word", "picture"), "sentence")
+            source = controls.choice("source", ("one-word", "sentence", "picture"), "one-word")
         with second:
             model = None if source == "picture" else translator_if_any(MODEL)
             tokens = _picture(chapter) if source == "picture" else _sentence(chapter, model)
@@ -78,17 +85,16 @@ def ask(chapter: Chapter) -> Asked | None:
         return None
     if tokens.total > len(tokens.labels):
         st.warning(chapter.words("cut", total=f"{tokens.total:,}", most=MOST_TOKENS), icon=":material/content_cut:")
-    if source == "one-word":
-        tokens = tokens.one_word()
+    typed, tokens = tokens, tokens.one_word() if source == "one-word" else tokens
     n, d = tokens.X.shape
     sizes = Sizes(n, d, heads, tokens.height, tokens.width, per_head=per_head)
     learned = shipped_table() if source == "picture" else None
     if learned is not None:
         side = math.isqrt(len(learned.positions))
         table = resize_grid(learned.positions, (side, side), (tokens.height, tokens.width))
-        return Asked(tokens, Setting(tokens.X, sizes, table, seed), head, shown, "table", learned.model)
+        return Asked(tokens, Setting(tokens.X, sizes, table, seed), head, shown, "table", learned.model, typed)
     trained = ("nothing", "") if model is None else ("words", model.card.title)
-    return Asked(tokens, Setting(tokens.X, sizes, seed=seed), head, shown, *trained)
+    return Asked(tokens, Setting(tokens.X, sizes, seed=seed), head, shown, *trained, typed)
 
 
 def _sentence(chapter: Chapter, model: Translator | None) -> Tokens:

@@ -97,3 +97,4 @@ if data:
         chapter.downloads(figure, rows=database.keys, columns=weight, corner="lookup", **data)
     else:
         chapter.downloads(figure, corner="values", **data)
+chapter.next()

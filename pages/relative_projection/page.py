@@ -72,3 +72,4 @@ chapter.code(
     rounding_bound,
 )
 chapter.downloads(figure, matrix=lambda: move.matrix().double().numpy(), residual=lambda: residual().numpy())
+chapter.next()

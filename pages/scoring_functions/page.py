@@ -8,6 +8,7 @@ from pages.scoring_functions.scaling import scaling
 from pages.scoring_functions.scores import four_scores
 from pages.scoring_functions.shapes import shapes
 from pages.scoring_functions.softmax import claims, masked_softmax_card, weights_picture
+from pages.scoring_functions.words import from_words
 from ui.chapter import Chapter
 from viz_core.attention import AdditiveAttention, DotProductAttention, masked_softmax
 from viz_core.attention.scoring import batch_product, dot_scores, general_scores, scaled_dot_scores
@@ -16,10 +17,14 @@ from viz_core.lessons.scoring_functions.mask_recipes import in_place, run_recipe
 from viz_core.lessons.scoring_functions.scaling import dot_products, measure_width
 from viz_core.lessons.scoring_functions.softmax_gradient import weight_gradient, weight_gradient_by_formula
 from viz_core.lessons.scoring_functions.the_book import drop
+from viz_core.lessons.scoring_functions.word_scores import word_scores
 from viz_core.trace import attend, attention_weights
 
 chapter = Chapter("scoring-functions")
 chapter.question()
+from_words(chapter)
+
+chapter.heading("mask")
 masked = masked_softmax_card(chapter)
 
 shade_the_row(chapter)
@@ -45,6 +50,7 @@ chapter.tabs(
 )
 
 chapter.code(
+    word_scores,
     attention_weights,
     masked_softmax,
     DotProductAttention,
@@ -70,3 +76,4 @@ if masked is not None:
         scores=masked.scores.numpy(),
         gradient=masked.gradient.numpy(),
     )
+chapter.next()

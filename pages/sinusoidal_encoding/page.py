@@ -68,3 +68,4 @@ chapter.downloads(
     wavelengths=lengths.numpy(),
     similarity=lambda: similarity_by_offset(table).numpy(),
 )
+chapter.next()

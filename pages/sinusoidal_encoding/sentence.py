@@ -11,6 +11,7 @@ from ui.chapter import Chapter
 from ui.controls import escape
 from ui.models import translator
 from ui.sentence import or_say_why
+from ui.thread import ask_thread
 from viz_core.figures.heatmap import signed_heatmap
 from viz_core.lessons.sinusoidal_encoding.added import add_positions, find_twins
 from viz_core.pretrained import Translator
@@ -22,7 +23,7 @@ MOST_TOKENS = 64  # more rows than this are too thin to carry their words
 def sentence(chapter: Chapter) -> None:
     """Embedding, position and their sum for what the reader types."""
     start = chapter.words("sentence.start")
-    text = chapter.controls.text("sentence", start, placeholder=chapter.words("placeholder"))
+    text = ask_thread(chapter.controls, "sentence", start, chapter.words("placeholder"))
     if not text.strip():
         st.info(chapter.words("sentence.empty"), icon=":material/edit:")
         return

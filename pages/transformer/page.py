@@ -100,3 +100,4 @@ chapter.code(
     attend,
 )
 chapter.downloads(**open_tokens(groups, view), weights=lambda: open_map(groups, view).numpy())
+chapter.next()

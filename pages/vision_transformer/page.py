@@ -84,3 +84,4 @@ chapter.downloads(
     weights=lambda: open_map(groups, view).numpy(),
     token_attention=lambda: ask(asked.request, token_over_patches, token).numpy(),
 )
+chapter.next()

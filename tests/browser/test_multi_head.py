@@ -12,6 +12,7 @@ from tests.browser.charts import chart
 def test_heads_that_do_not_fit_and_the_nearest_that_do(page: Page, app_url: str) -> None:
     page.goto(app_url)
     page.get_by_test_id("stSidebarNav").get_by_role("link", name="Multi-head attention", exact=True).click()
+    page.get_by_role("radio", name="Fresh weights").click()
     expect(page.get_by_text("so are the maps of all heads (8)")).to_be_visible()
     heads = page.get_by_label("Heads h")
     heads.fill("6")

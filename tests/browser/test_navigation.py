@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from urllib.parse import quote_plus
 
 from playwright.sync_api import Page, Route, expect
@@ -32,13 +33,34 @@ def test_the_gallery_leads_to_every_chapter_by_its_picture_and_each_has_a_title(
     page.goto(app_url)
     main = page.get_by_test_id("stMain")
     for name in EXISTING:
-        expect(main.get_by_role("link", name=load_words(name).menu)).to_be_visible()
+        expect(main.locator(f".st-key-card-{name}").get_by_role("link", name=load_words(name).menu)).to_be_visible()
     expect(page).to_have_title("Attention Atlas")
     expect(page.get_by_test_id("stStatusWidget")).to_have_count(0)  # the run has ended: nothing moves any more
     page.locator(".st-key-card-transformer img").click(force=True)  # the link lies over it
     page.wait_for_url("**/transformer")
     expect(page.get_by_role("heading", level=1, name=load_words("transformer").title)).to_be_visible()
     expect(page).to_have_title("The Transformer · Attention Atlas")
+
+
+def test_a_newcomer_walks_from_home_to_the_model_lab_by_the_links_at_the_foot(page: Page, app_url: str) -> None:
+    """A sentence typed on the way comes along, and home knows where one has been."""
+    app, box = page.get_by_test_id("stApp"), page.get_by_label("An English sentence")
+    page.goto(app_url)
+    for name in EXISTING:
+        expect(app).to_have_attribute("data-test-script-state", "notRunning")
+        page.locator(".st-key-next").get_by_role("link").click()
+        expect(page.get_by_role("heading", level=1, name=load_words(name).title, exact=True)).to_be_visible()
+        if name == "bahdanau":
+            box.fill("I lost.")
+            box.press("Enter")
+            page.wait_for_url("**/bahdanau?b-text=I+lost*")
+        if name == "transformer":
+            expect(box).to_have_value("I lost.")
+            expect(page).to_have_url(re.compile("t-text=I(%20|[+])lost"))
+    expect(app).to_have_attribute("data-test-script-state", "notRunning")
+    page.locator(".st-key-next").get_by_role("link").click()
+    expect(page.get_by_text(f"You have been to {len(EXISTING)} of {len(EXISTING)} chapters")).to_be_visible()
+    expect(page.locator("[data-last]")).to_have_count(1)
 
 
 def test_sidebar_and_title_agree() -> None:
@@ -53,6 +75,7 @@ def test_back_goes_through_what_was_typed_and_stays_in_the_chapter(page: Page, a
     page.wait_for_function(_LISTENS)
     page.get_by_test_id("stSidebarNav").get_by_role("link", name="Bahdanau attention").click()
     box = page.get_by_label("An English sentence")
+    expect(box).not_to_have_value("")
     start = box.input_value()
     for text in ("I lost.", "Go."):
         box.fill(text)
@@ -74,6 +97,7 @@ def test_back_returns_through_a_text_typed_before_the_script_that_listens_has_co
     with page.expect_request("**/atlas/history-*"):
         page.goto(f"{app_url}/bahdanau?b-search=beam+4")
     box = page.get_by_label("An English sentence")
+    expect(box).not_to_have_value("")
     start = box.input_value()
     box.fill("Go.")
     box.press("Enter")

@@ -75,14 +75,19 @@ HOSTILE: dict[str, list[Row]] = {
         ({"head": "cross.99.99", "pin": "q99", "look": "mode-<b>"}, [NOT_HERE]),
     ],
     "multi-head": [
+        *_within(
+            {"mh-source": "Fresh weights"},
+            _rows(
+                mh_width=[("513", "Width d"), ("-1", "Width d"), ("inf", "Width d")],
+                mh_seed=[("1e9", "Seed")],
+                mh_sharpness=[("nan", "Sharpness of fresh weights")],
+            ),
+        ),
         *_rows(
-            mh_width=[("513", "Width d"), ("-1", "Width d"), ("inf", "Width d")],
             mh_heads=[("65", "Heads h"), ("many", "Heads h")],
             mh_source=[("<script>", "Tokens and weights")],
             mh_stage=[("masks", "Tensor to look into")],
             mh_count=[("7", "What to count")],
-            mh_seed=[("1e9", "Seed")],
-            mh_sharpness=[("nan", "Sharpness of fresh weights")],
         ),
         ({"mh-head": "cross.9.99", "mh-pin": "q999"}, [NOT_HERE]),
     ],

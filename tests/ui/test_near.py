@@ -8,6 +8,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests.pages.reading import components
+from ui.near import _said
 
 A_WINDOW = {"timezone": "Europe/Paris"}
 
@@ -78,3 +79,8 @@ def test_whatever_a_browser_says_is_near_is_kept_in_bounds(told: Any, kept: set[
     app = AppTest.from_function(telling, args=(told,)).run()
     assert not app.exception
     assert app.session_state["near"] == {"page": kept, "other": {"x"}}
+
+
+def test_who_has_left_meanwhile_says_nothing() -> None:
+    """A browser may still send what a mark of the last chapter said."""
+    assert _said("near-of-another-chapter") == {}

@@ -4,6 +4,8 @@
 // only for what Python changes, as for a sample's button. So Back went past typed sentences and out of the chapter. Here a
 // changed text makes an entry; sliders and choices, which pass through many values, still do not.
 
+import { noteSeen } from "../shared/seen.js";
+
 const DONE = Symbol.for("atlas.history");
 
 /** Whether the control with this name in the address is one to type in: its element has that key as a class. */
@@ -22,7 +24,8 @@ function opened() {
   return first.pathname === pathname ? first : new URL(pathname, href);
 }
 
-export default function () {
+export default function ({ data }) {
+  if (data?.length) noteSeen(new TextDecoder().decode(data));
   if (history[DONE]) return;
   history[DONE] = true;
   const replace = history.replaceState.bind(history);

@@ -2,6 +2,7 @@
 
 import { mountView, partsOf } from "../shared/mount.js";
 import { scrollerOf, stopWatchingNear, watchNear } from "../shared/near.js";
+import { leaving } from "./leaving.js";
 import { atRest, atWork, STILL } from "./rest.js";
 
 const PATIENCE = 2000; // ms: a page that never rests is asked as it is
@@ -19,7 +20,7 @@ let telling;
 const waiting = []; // what is to be said to Python
 
 function createView(parent) {
-  const view = { parts: partsOf(parent), box: parent.closest('[class*="st-key-part-"]') };
+  const view = { parts: partsOf(parent), box: parent.closest('[class*="st-key-part-"]'), path: location.pathname };
   if (!view.box) return view;
   marks.add(view);
   watchNear(view, look, view.box);
@@ -58,7 +59,7 @@ function ask(view) {
   }
   if (!view.asked || !atWork()) {
     view.asked = true;
-    inTurn(() => view.ask([...takeNear(), view.name]));
+    inTurn(() => leaving(view.path) || view.ask([...takeNear(), view.name]));
   }
   view.timer = setTimeout(ask, AGAIN, view);
 }
@@ -69,14 +70,14 @@ function linkedInto() {
   return target !== "" && !document.getElementById(decodeURIComponent(target));
 }
 
-const isWanted = (view) => view.near || linkedInto();
+const isWanted = (view) => !leaving(view.path) && (view.near || linkedInto());
 
 /**
  * When the page changes, what is near is sent at once, and what is far waits again. It makes the server run: not for
  * someone who has come and reads the top, where what is near has been asked for or has come with the page.
  */
 function tell() {
-  if (!page || (told === "" && scrollerOf(page.parts.root)?.scrollTop === 0)) return;
+  if (!page || leaving(page.path) || (told === "" && scrollerOf(page.parts.root)?.scrollTop === 0)) return;
   if (String(namesNear()) !== told) inTurn(() => page?.tell(takeNear()));
 }
 

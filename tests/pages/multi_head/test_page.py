@@ -13,10 +13,18 @@ from viz_core.lessons.multi_head.costs import multi_head_cost
 OpenPage = Callable[..., AppTest]
 CHAPTER = "multi-head"
 BATCH = "One batch or one by one"
+FRESH = {"mh-source": "Fresh weights"}  # it opens on a trained layer, whose width is as it is
 
 
-def test_opens_on_a_sentence_with_its_claims(open_page: OpenPage) -> None:
+def test_opens_on_a_trained_layer(open_page: OpenPage) -> None:
     app = open_page(CHAPTER)
+    assert app.segmented_control(key="mh-source").value == "trained"
+    assert "self-attention of encoder block 3" in texts(app)
+    assert all(badges(app).values())
+
+
+def test_a_sentence_through_fresh_weights_with_its_claims(open_page: OpenPage) -> None:
+    app = open_page(CHAPTER, **FRESH)
     found = badges(app)
     assert len(found) == 4
     assert all(found.values())
@@ -30,7 +38,7 @@ def test_opens_on_a_sentence_with_its_claims(open_page: OpenPage) -> None:
 
 @pytest.mark.parametrize(("width", "heads"), [(1, 1), (100, 5), (512, 64), (37, 37)])
 def test_width_and_heads_move_everything(open_page: OpenPage, width: int, heads: int) -> None:
-    app = open_page(CHAPTER)
+    app = open_page(CHAPTER, **FRESH)
     app.number_input(key="mh-width").set_value(width)
     app.number_input(key="mh-heads").set_value(heads).run()
     assert not app.exception
@@ -43,13 +51,13 @@ def test_width_and_heads_move_everything(open_page: OpenPage, width: int, heads:
 
 @pytest.mark.parametrize("stage", ["Q in heads", "Scores", "Attention weights", "Y: the output", "X: the input"])
 def test_every_tensor_can_be_looked_into(open_page: OpenPage, stage: str) -> None:
-    app = open_page(CHAPTER, **{"mh-stage": stage, "mh-head": "heads.0.2"})
+    app = open_page(CHAPTER, **FRESH | {"mh-stage": stage, "mh-head": "heads.0.2"})
     in_heads = stage in {"Q in heads", "Scores", "Attention weights"}
     assert any("Head 3 of 8" in caption.value for caption in app.caption) is in_heads
 
 
 def test_heads_that_do_not_divide_the_width_are_a_sentence(open_page: OpenPage) -> None:
-    app = open_page(CHAPTER, **{"mh-text": "I lost my keys.", "mh-heads": "5"})
+    app = open_page(CHAPTER, **FRESH | {"mh-text": "I lost my keys.", "mh-heads": "5"})
     assert "5 heads cannot share a width of 64 evenly" in app.warning[0].value
     assert "A width of 64 can be cut into 1, 2, 4, 8, 16, 32, 64." in " ".join(app.warning[0].value.split())
     assert app.number_input(key="mh-heads").value == 5  # nothing typed is lost
@@ -64,7 +72,7 @@ def test_heads_that_do_not_divide_the_width_are_a_sentence(open_page: OpenPage) 
 
 
 def test_every_number_of_heads_a_width_can_be_cut_into_is_named(open_page: OpenPage) -> None:
-    app = open_page(CHAPTER, **{"mh-width": "256", "mh-heads": "5"})
+    app = open_page(CHAPTER, **FRESH | {"mh-width": "256", "mh-heads": "5"})
     said = " ".join(app.warning[0].value.split())
     assert "can be cut into 1, 2, 4, 8, 16, 32, 64, 128, 256. Of these, up to 64 can be shown." in said
 
@@ -74,7 +82,7 @@ def test_every_number_of_heads_a_width_can_be_cut_into_is_named(open_page: OpenP
     [({"mh-width": "0"}, "A width of 0 leaves no numbers"), ({"mh-heads": "0"}, "With 0 heads nobody looks")],
 )
 def test_zeros_are_a_sentence(open_page: OpenPage, typed: dict[str, str], said: str) -> None:
-    app = open_page(CHAPTER, **typed)
+    app = open_page(CHAPTER, **FRESH | typed)
     assert said in app.warning[0].value
     assert not badges(app)
 
@@ -97,7 +105,7 @@ def test_random_vectors_need_no_words(open_page: OpenPage) -> None:
     assert all(badges(app).values())
 
 
-@pytest.mark.parametrize("source", ["Sentence", "Trained layer"])
+@pytest.mark.parametrize("source", ["Fresh weights", "Trained layer"])
 @pytest.mark.parametrize("text", ["", "   ", "\u200b"])
 def test_no_words_are_a_sentence(open_page: OpenPage, source: str, text: str) -> None:
     app = open_page(CHAPTER, **{"mh-source": source})
@@ -107,7 +115,7 @@ def test_no_words_are_a_sentence(open_page: OpenPage, source: str, text: str) ->
     assert not badges(app)
 
 
-@pytest.mark.parametrize("source", ["Sentence", "Trained layer"])
+@pytest.mark.parametrize("source", ["Fresh weights", "Trained layer"])
 def test_long_texts_are_cut_and_say_so(open_page: OpenPage, source: str) -> None:
     app = open_page(CHAPTER, **{"mh-source": source})
     app.text_input(key="mh-text").set_value("the cat <b>$x$</b> " * 20).run()
@@ -117,7 +125,7 @@ def test_long_texts_are_cut_and_say_so(open_page: OpenPage, source: str) -> None
 
 
 def test_one_batch_or_one_by_one_measured_step_by_step(open_page: OpenPage) -> None:
-    app = open_page(CHAPTER, **{"mh-section": BATCH, "mh-width": "12"})
+    app = open_page(CHAPTER, **FRESH | {"mh-section": BATCH, "mh-width": "12"})
     app.number_input(key="mh-heads").set_value(4).run()
     assert badges(app)["one head after the other (4) gives what one batch gives"]
     app.button(key="mh-race-start").click().run()

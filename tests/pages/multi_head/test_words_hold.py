@@ -27,7 +27,9 @@ def test_a_trained_layer_has_the_number_of_its_block(open_page: OpenPage, block:
 @pytest.mark.parametrize("width", [12, 37])
 def test_of_costs(open_page: OpenPage, count: str, width: int) -> None:
     """With the width shared only weights grow; where each head has all of it, everything grows with the heads."""
-    app = open_page(CHAPTER, **{"mh-width": str(width), "mh-heads": "1", "mh-count": count})
+    app = open_page(
+        CHAPTER, **{"mh-source": "Fresh weights", "mh-width": str(width), "mh-heads": "1", "mh-count": count}
+    )
     stands(app)
     shared, whole = drawn(app, "cost")
     expected = shared["x"] if count == "Attention weights" else shared["x"] ** 0
@@ -36,7 +38,10 @@ def test_of_costs(open_page: OpenPage, count: str, width: int) -> None:
 
 
 def test_of_the_race(open_page: OpenPage) -> None:
-    app = open_page(CHAPTER, **{"mh-section": "One batch or one by one", "mh-width": "4", "mh-heads": "2"})
+    app = open_page(
+        CHAPTER,
+        **{"mh-source": "Fresh weights", "mh-section": "One batch or one by one", "mh-width": "4", "mh-heads": "2"},
+    )
     app.button(key="mh-race-start").click().run()
     for _ in range(8):
         app.run()

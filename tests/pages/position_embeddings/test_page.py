@@ -33,6 +33,7 @@ OpenPage = Callable[..., AppTest]
 
 def open_at(open_page: OpenPage, **parameters: object) -> AppTest:
     """open_at(open_page, skew_n=4): with pe-skew-n=4 in the address."""
+    parameters = {"source": "sentence"} | parameters  # it opens on one word
     return open_page(CHAPTER, **{f"pe-{name.replace('_', '-')}": str(value) for name, value in parameters.items()})
 
 

@@ -23,6 +23,7 @@ CLOSER, EXPERIMENTS = "One scheme, closer", "Three experiments"
 
 
 def opened(open_page: OpenPage, **asked: object) -> AppTest:
+    asked = {"source": "sentence"} | asked  # it opens on one word
     app = open_page("position-embeddings", **{f"pe-{name.replace('_', '-')}": str(v) for name, v in asked.items()})
     stands(app)
     return app

@@ -1,0 +1,111 @@
+"""The way from two words to one number, and from the numbers of a row to its weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+import streamlit as st
+from plotly.subplots import make_subplots
+
+from ui.chapter import Chapter
+from ui.controls import escape
+from ui.models import translator
+from ui.sentence import or_say_why, type_sentence
+from viz_core.figures.style import ACCENT, KEYS, QUERIES, lay_out
+from viz_core.lessons.scoring_functions.word_scores import WordScores, word_scores
+from viz_core.pretrained import Translator
+from viz_core.pretrained.token_vectors import Tokens, sentence_tokens
+
+MODEL = "transformer-en-fr"
+MOST_TOKENS = 24
+ROUNDING = 1e-5
+
+
+def from_words(chapter: Chapter) -> None:
+    """A word that asks, a word that answers: their vectors, the terms of their product, and where that score stands."""
+    with chapter.card("words"):
+        text, model = type_sentence(chapter), or_say_why(chapter, lambda: translator(MODEL))
+        if model is None:
+            return
+        tokens = sentence_tokens(text, MOST_TOKENS, model.model.encoder.blocks[0].attention.W_q.in_features, model)
+        if not tokens.labels:
+            st.info(chapter.words("words.empty"), icon=":material/edit:")
+            return
+        picture = st.container()  # the controls stand under it
+        query, key, head = _ask(chapter, model, tokens)
+        made = word_scores(model.model.encoder.blocks[0].attention, tokens.X, head)
+        with picture:
+            _picture(chapter, tokens, made, query, key)
+
+
+def _ask(chapter: Chapter, model: Translator, tokens: Tokens) -> tuple[int, int, int]:
+    controls, n = chapter.controls, len(tokens.labels)
+    heads = model.model.encoder.blocks[0].attention.num_heads
+    one, other, which = st.columns(3, gap="medium")
+    for name in ("asks", "answers"):
+        controls.keep_inside(name, n)
+    with one:
+        query = int(controls.number("asks", 1, n, min(3, n))) - 1
+    with other:
+        key = int(controls.number("answers", 1, n, min(2, n))) - 1
+    with which:
+        head = int(controls.number("which", 1, heads, 1)) - 1
+    return query, key, head
+
+
+def _picture(chapter: Chapter, tokens: Tokens, made: WordScores, query: int, key: int) -> None:
+    terms, scores, weights = (
+        part.double().numpy() for part in (made.terms(query, key), made.scores(query), made.weights(query))
+    )
+    width = len(terms)
+    told: dict[str, Any] = {
+        "query": escape(tokens.labels[query]),
+        "key": escape(tokens.labels[key]),
+        "w": width,
+        "sum": f"{terms.sum():.2f}",
+        "score": f"{scores[key]:.2f}",
+        "weight": f"{weights[key]:.3f}",
+    }
+    figure = words_figure(made, tokens.labels, query, key, chapter.words.group("words"))
+    chapter.figure("words", figure, **told)
+    chapter.text("words", **told)
+
+
+def words_figure(
+    made: WordScores, labels: tuple[str, ...], query: int, key: int, names: Mapping[str, str]
+) -> go.Figure:
+    """Above, query and key; below them the terms of their product; beside, the weights of the whole row."""
+    q, k, terms = (part.numpy() for part in (made.queries[query], made.keys[key], made.terms(query, key)))
+    places = np.arange(1, len(q) + 1, dtype=np.float32)
+    figure = make_subplots(
+        rows=2,
+        cols=2,
+        specs=[[{}, {"rowspan": 2}], [{}, None]],
+        column_widths=[0.62, 0.38],
+        vertical_spacing=0.16,
+        horizontal_spacing=0.1,
+    )
+    for part, colour, name in ((q, QUERIES, names["query"]), (k, KEYS, names["key"])):
+        figure.add_bar(x=places, y=part, marker={"color": colour}, name=name, row=1, col=1)
+    figure.add_bar(x=places, y=terms, marker={"color": ACCENT}, name=names["term"], row=2, col=1)
+    weights = made.weights(query).numpy()
+    colours = [KEYS if i == key else "rgba(128,128,128,0.5)" for i in range(len(labels))]
+    ticks = [f"{label} {i + 1}" for i, label in enumerate(labels)]
+    figure.add_bar(
+        x=weights,
+        y=ticks,
+        orientation="h",
+        marker={"color": colours},
+        showlegend=False,
+        name=names["weight"],
+        row=1,
+        col=2,
+    )
+    lay_out(figure, names["component"], "", height=400, showlegend=True, barmode="group")
+    figure.update_xaxes(title=names["weight"], row=1, col=2)
+    figure.update_xaxes(title="", row=1, col=1)
+    figure.update_yaxes(autorange="reversed", row=1, col=2)
+    return figure

@@ -1,0 +1,50 @@
+"""A sentence that goes along: what the next chapter begins with."""
+
+from __future__ import annotations
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+
+def page() -> None:
+    """Two chapters' lines, one after the other; the second begins with what the first one holds."""
+    import streamlit as st
+
+    from ui.controls import Controls
+    from ui.thread import ask_thread
+    from ui.words import Words
+
+    for chapter in ("bahdanau", "transformer"):
+        words = Words(chapter, {"controls": {"text": "A sentence"}}, {})
+        st.write(f"{chapter}: {ask_thread(Controls(words), 'text', 'Go.', '')}")
+
+
+def opened(**asked: str) -> AppTest:
+    app = AppTest.from_function(page)
+    for name, value in asked.items():
+        app.query_params[name.replace("_", "-")] = value
+    app.run()
+    assert not app.exception
+    return app
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({}, ["Go.", "Go."]),
+        ({"b_text": "I lost."}, ["I lost.", "I lost."]),
+        ({"b_text": "I lost.", "t_text": "Run!"}, ["I lost.", "Run!"]),
+        ({"b_text": "x" * 301}, ["x" * 301, "Go."]),
+        ({"b_text": "  "}, ["", "Go."]),
+    ],
+)
+def test_the_next_chapter_begins_with_what_was_typed_unless_its_address_says_otherwise(
+    asked: dict[str, str], said: list[str]
+) -> None:
+    app = opened(**asked)
+    assert [element.value for element in app.markdown] == [f"bahdanau: {said[0]}".strip(), f"transformer: {said[1]}"]
+
+
+def test_a_sentence_that_came_along_is_in_the_address() -> None:
+    app = opened(b_text="I lost.")
+    assert app.query_params["t-text"] in ("I lost.", ["I lost."])

@@ -1,0 +1,22 @@
+"""One sentence of the reader's goes with them: what is typed in one chapter is there in the next that takes one."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from ui.controls import Controls
+
+_KEPT = "thread"
+_MOST = 300  # characters; a longer text is for the chapter it was typed in
+
+
+def ask_thread(controls: Controls, name: str, default: str, placeholder: str) -> str:
+    """A line to type in; it begins with what was typed last in any chapter, unless the address says otherwise."""
+    key = controls.key(name)
+    kept = st.session_state.get(_KEPT)
+    if kept is not None and key not in st.session_state and key not in st.query_params:
+        st.session_state[key] = st.query_params[key] = kept  # a copied link shows the same
+    text = controls.text(name, default, placeholder=placeholder)
+    if text.strip() and len(text) <= _MOST and (kept is not None or text != default):
+        st.session_state[_KEPT] = text
+    return text

@@ -1,0 +1,54 @@
+"""How two words become one number: the query of one, the key of the other, and their product, term by term."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from viz_core.attention import MultiHeadAttention
+from viz_core.positional import sinusoidal_table
+from viz_core.trace import attention_weights
+
+
+class WordScores(NamedTuple):
+    """One head on one sentence.
+
+    Attributes:
+        queries, keys: what the head's slices of W_q and W_k make of each word.
+    """
+
+    queries: Float[Tensor, "n w"]
+    keys: Float[Tensor, "n w"]
+
+    def terms(self, query: int, key: int) -> Float[Tensor, "w"]:
+        """q_t k_t for every component t: their sum is the score."""
+        return self.queries[query] * self.keys[key]
+
+    def scores(self, query: int) -> Float[Tensor, "n"]:
+        """q . k / sqrt(w) with every word's key (Vaswani 2017, equation 1)."""
+        return self.keys @ self.queries[query] / self.keys.shape[1] ** 0.5
+
+    def weights(self, query: int) -> Float[Tensor, "n"]:
+        """softmax of the scores, as the layer computes them."""
+        rows = attention_weights(self.queries[None, None, query : query + 1], self.keys[None, None])
+        return rows[0, 0, 0]
+
+
+@torch.inference_mode()
+def word_scores(layer: MultiHeadAttention, X: Float[Tensor, "n d"], head: int) -> WordScores:
+    """Queries and keys of one head for words whose vectors, without positions, are the rows of X.
+
+    Positions are added first, as a Transformer's encoder does.
+
+    Raises:
+        ValueError: if the layer has no such head.
+    """
+    if not 0 <= head < layer.num_heads:
+        raise ValueError(f"head: expected 0 to {layer.num_heads - 1}, got {head}")
+    here = layer.W_q.weight
+    seen = (X + sinusoidal_table(*X.shape, dtype=X.dtype)).to(here.device, here.dtype)
+    slices = slice(head * layer.head_dim, (head + 1) * layer.head_dim)
+    return WordScores(layer.W_q(seen)[:, slices].float().cpu(), layer.W_k(seen)[:, slices].float().cpu())
