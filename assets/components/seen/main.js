@@ -3,6 +3,8 @@
 import { mountView, partsOf } from "../shared/mount.js";
 import { forgetSeen, readSeen } from "../shared/seen.js";
 
+const AGAIN = 250; // ms
+
 const views = new WeakMap();
 
 function createView(parent) {
@@ -14,12 +16,17 @@ function createView(parent) {
   return view;
 }
 
-function render({ parts, data }) {
+function render(view) {
+  const { parts, data } = view;
   const seen = readSeen().filter((name) => name in data.titles);
   const last = seen.at(-1);
+  clearTimeout(view.timer);
   for (const name of Object.keys(data.titles)) {
     const card = document.querySelector(`.st-key-card-${CSS.escape(name)}`);
-    if (!card) continue;
+    if (!card) {
+      view.timer = setTimeout(render, AGAIN, view); // it is on its way
+      continue;
+    }
     card.toggleAttribute("data-seen", seen.includes(name));
     card.toggleAttribute("data-last", name === last);
   }
@@ -33,7 +40,7 @@ function render({ parts, data }) {
 export default function (component) {
   const { data } = component;
   if (!data) return undefined;
-  const { view, unmount } = mountView(views, component, createView, () => {});
+  const { view, unmount } = mountView(views, component, createView, ({ timer }) => clearTimeout(timer));
   view.data = JSON.parse(new TextDecoder().decode(data));
   render(view);
   return unmount;
