@@ -243,6 +243,21 @@ class Chapter(Frame):
         else:
             draw_card(row, ours, self.words, self.common, **values)
 
+    def papers(self, *names: str) -> None:
+        """What papers report of what this page shows, a card each, behind one button: their numbers, not ours."""
+
+        def show() -> None:
+            key = self.controls.key("papers")
+            label = self.common("papers")
+            with st.expander(
+                label, icon=":material/menu_book:", key=key, on_change="rerun", bind="query-params"
+            ) as sheet:
+                if sheet.open:
+                    for name in names:
+                        self.book_says(name)
+
+        self.alone(show)
+
     def _claim(self, name: str, kind: str, measured: Number, limit: float, values: dict[str, object]) -> None:
         says = self.words(f"claim.{name}", **values)
         claim = Claim(self._unique(f"claim-{name}"), says, kind, measured, limit)

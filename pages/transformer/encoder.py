@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
+import streamlit as st
 import torch
 
 from pages.transformer import figures
@@ -12,6 +13,7 @@ from ui.chapter import Chapter
 from ui.models import ask, sentence, translator
 from ui.translation import Request
 from viz_core.lessons.transformer.encoder_walk import encoder_walk
+from viz_core.lessons.transformer.the_book import encoder_shapes
 from viz_core.models import anatomy
 from viz_core.pretrained import Translation
 
@@ -40,6 +42,18 @@ def inside_the_encoder(chapter: Chapter, name: str, request: Request, result: Tr
     layer, batch = anatomy.layer_norm(_BOOK_EXAMPLES), anatomy.batch_norm(_BOOK_EXAMPLES)
     rows = {"layer_1": layer[0], "layer_2": layer[1], "batch_1": batch[0], "batch_2": batch[1]}
     chapter.text("norms", **{name: ", ".join(f"{v:+.2f}" for v in row.tolist()) for name, row in rows.items()})
+    chapter.book_says("norms", torch.cat([layer, batch]).flatten().tolist())
+    chapter.near("shapes", lambda: _shapes(chapter), 110)
+
+
+def _shapes(chapter: Chapter) -> None:
+    """The shapes that the book checks."""
+    shapes = encoder_shapes()
+    left, right = st.columns(2, gap="large")
+    with left:
+        chapter.book_says("block", shapes["block"])
+    with right:
+        chapter.book_says("encoder", shapes["encoder"])
 
 
 def _depth(chapter: Chapter, steps: tuple[anatomy.Step, ...], names: dict[str, str]) -> None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import plotly.graph_objects as go
+import streamlit as st
 
 from pages.transformer import figures
 from ui.chapter import Chapter
-from viz_core.pretrained import Translation
+from viz_core.lessons.transformer.broken import kept_tensors
+from viz_core.maps.residuals import future_weight
+from viz_core.pretrained import Translation, Translator
 from viz_core.view.state import ViewState
 
 
-def causal_mask(chapter: Chapter, result: Translation, view: ViewState) -> None:
+def causal_mask(chapter: Chapter, model: Translator, result: Translation, view: ViewState) -> None:
     """One decoder self-attention map: the head opened above where it is one, else the first."""
     layer, head = (view.layer, view.head) if view.group == "decoder-self" else (0, 0)
     names = chapter.words.group("figure")
@@ -21,3 +24,9 @@ def causal_mask(chapter: Chapter, result: Translation, view: ViewState) -> None:
 
     chapter.text("mask")
     chapter.figure("mask", draw, layer=layer + 1, head=head + 1)
+    selfs = [call for call in result.trace if (call.stack, call.kind) == ("decoder", "self")]
+    left, right = st.columns(2, gap="large")
+    with left:
+        chapter.book_says("causal", lambda: max(future_weight(call) for call in selfs))
+    with right:
+        chapter.book_says("kept", kept_tensors(model.model))

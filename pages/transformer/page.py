@@ -18,6 +18,7 @@ from ui.translation import ask_second, ask_sentence, show_result, translate
 from ui.words import current_language
 from ui.worth import worth
 from viz_core.attention import DotProductAttention, MultiHeadAttention
+from viz_core.lessons.transformer.broken import unmasked_residuals
 from viz_core.lessons.transformer.residuals import translation_residuals
 from viz_core.models import (
     AddNorm,
@@ -68,8 +69,9 @@ view = chapter.attention_view(
 switches(chapter, heads, groups, view, off)
 which_head_aligns(chapter, model)
 
-residuals = cache(lambda: ask(sentence(MODEL, request.text, request.beam), translation_residuals))
 with chapter.claims():
+    measured = unmasked_residuals if chapter.break_it("no-mask") else translation_residuals
+    residuals = cache(lambda: ask(sentence(MODEL, request.text, request.beam), measured))
     chapter.claim("rows", lambda: row_error(groups), ROUNDING, heads=sum(call.num_heads for call in result.trace))
     chapter.claim("future", lambda: residuals()["future"], 0.0)
     chapter.claim("leak", lambda: residuals()["leak"], ROUNDING)
@@ -80,13 +82,14 @@ chapter.tabs(
     worth=lambda: worth(chapter, MODEL, head_importance(MODEL), heads, off),
     contributions=lambda: contributions(chapter, MODEL, request, result, *open_head(groups, view)),
     lens=lambda: lens(chapter, MODEL, request, result),
-    mask=lambda: causal_mask(chapter, result, view),
+    mask=lambda: causal_mask(chapter, model, result, view),
     training=lambda: training(chapter, model),
     parameters=lambda: parameters(chapter, model),
 )
 
 chapter.exercise("swap")
 chapter.exercise("aligner")
+chapter.papers("voita", "michel", "kobayashi", "clark")
 chapter.code(
     TransformerEncoder,
     TransformerEncoderBlock,

@@ -10,6 +10,8 @@ from pages.transformer import figures
 from ui.chapter import Chapter
 from viz_core.models import anatomy
 from viz_core.pretrained import Translator
+from viz_core.pretrained.bleu import book_sentence_bleu
+from viz_core.pretrained.samples import sentences
 
 ATTENTIONS = (".attention", ".self", ".cross")  # how the names of their parts end
 
@@ -28,6 +30,11 @@ def training(chapter: Chapter, model: Translator) -> None:
     )
     rows = "\n".join(f"| {english} | {french} |" for english, french in record["book_strings"].items())
     chapter.text("lower", lower=f"{scores['bleu_lower_case']:.1f}", rows=rows)
+    told = [
+        f"{french} {book_sentence_bleu(french, sample.references):.3f}"
+        for french, sample in zip(record["book_strings"].values(), sentences(), strict=False)
+    ]
+    chapter.book_says("translations", "; ".join(told))
     last = curve[-1]
     chapter.figure(
         "curve",

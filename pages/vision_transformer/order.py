@@ -60,7 +60,7 @@ def _likenesses(chapter: Chapter, found: Classification, table: Tensor, token: i
         )
 
 
-def permutation(chapter: Chapter, asked: Asked) -> None:
+def permutation(chapter: Chapter, asked: Asked, broken: str) -> None:
     """The patches in another order: what the model says with its positions and without."""
     found = asked.found
     if not found.probabilities:
@@ -70,7 +70,13 @@ def permutation(chapter: Chapter, asked: Asked) -> None:
     chapter.text("permutation")
     chapter.near("permutation", lambda: _answers(chapter, asked, seed), 480)
     with chapter.claim_row("claims-permutation"):
-        chapter.claim("bag", lambda: ask(asked.request, patches_shuffled, seed).residual, ROUNDING)
+        chapter.claim("bag", lambda: _changed(asked, seed, broken), ROUNDING)
+
+
+def _changed(asked: Asked, seed: int, broken: str) -> float:
+    """By how much shuffling changes a probability: without positions, or with them where the reader broke it."""
+    test = ask(asked.request, patches_shuffled, seed)
+    return test.change if broken == "with-positions" else test.residual
 
 
 def _answers(chapter: Chapter, asked: Asked, seed: int) -> None:

@@ -58,6 +58,7 @@ switches(chapter, names, groups, view, off)
 token = token_read(view)
 
 with chapter.claims():
+    broken = chapter.break_it("columns", "with-positions")
     count = sum(call.num_heads for call in asked.found.trace)
     chapter.claim("rows", lambda: row_error(groups), ROUNDING, heads=count)
 
@@ -66,18 +67,19 @@ measured = head_importance(card.name, pretrained.CHECKPOINTS) if card else None
 
 chapter.heading("further")
 chapter.tabs(
-    lab=lambda: patch_lab(chapter, asked, view, token),
+    lab=lambda: patch_lab(chapter, asked, view, token, broken),
     depth=lambda: depth(chapter, asked, token),
     patches=lambda: patches(chapter, asked, token),
     heads=lambda: heads(chapter, asked, view),
     worth=lambda: worth(chapter, asked.facts.title, measured, names, off),
     positions=lambda: positions(chapter, asked, token),
-    order=lambda: permutation(chapter, asked),
+    order=lambda: permutation(chapter, asked, broken),
     training=lambda: training(chapter, asked),
 )
 
 chapter.exercise("bag")
 chapter.exercise("layers")
+chapter.papers("positions", "abnar", "darcet", "settings")
 chapter.code(PatchEmbedding, ViTMLP, ViTBlock, ViT, attention_rollout, gradient_relevance, mean_attention_distance)
 chapter.downloads(
     **open_tokens(groups, view),

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 import streamlit as st
+import torch
 import torch.nn.functional as F
 
 from pages.vision_transformer import map_figures, patch_figures
@@ -14,6 +15,7 @@ from pages.vision_transformer.places import ROUNDING, pin_of, place_of
 from ui.chapter import Chapter
 from ui.chart import Point
 from viz_core.lessons.vision_transformer.patches import patchify, principal_filters
+from viz_core.models.vit import PatchEmbedding
 from viz_core.pretrained import Classification
 
 _FILTERS = 28  # as in the paper's figure 7
@@ -53,6 +55,7 @@ def patches(chapter: Chapter, asked: Asked, token: int) -> None:
     with chapter.claim_row("claims-patches"):
         scale = float(convolved.abs().max())
         chapter.claim("convolution", float((tokens - convolved).abs().max()) / max(scale, 1e-12), ROUNDING)
+    chapter.book_says("patches", lambda: PatchEmbedding(96, 16, 512)(torch.ones(4, 3, 96, 96)).shape)
     kind = chapter.controls.choice("filters", ("principal", "first"), "principal")
     count = min(_FILTERS, *matrix.shape)
     shown = principal_filters(weight, count) if kind == "principal" else weight[:count].float()

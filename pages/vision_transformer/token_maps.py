@@ -12,13 +12,14 @@ from pages.vision_transformer.places import ROUNDING, name_of, over_grid, place_
 from ui.chapter import Chapter
 from ui.models import ask
 from viz_core.figures.style import escape_labels
+from viz_core.lessons.vision_transformer.broken import columns_divided
 from viz_core.lessons.vision_transformer.questions import label_relevance, token_in_layer, token_through_layers
 from viz_core.lessons.vision_transformer.token_maps import own_and_largest_other
 from viz_core.maps.rollout import HeadFusion
 from viz_core.view.state import ViewState
 
 
-def patch_lab(chapter: Chapter, asked: Asked, view: ViewState, token: int) -> None:
+def patch_lab(chapter: Chapter, asked: Asked, view: ViewState, token: int, broken: str) -> None:
     """Raw attention, rollout and gradient-weighted relevance of the token that is read, side by side."""
     found, controls = asked.found, chapter.controls
     with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -28,11 +29,18 @@ def patch_lab(chapter: Chapter, asked: Asked, view: ViewState, token: int) -> No
         if found.probabilities:
             label = str(controls.select("label", tuple(found.probabilities), found.label))
     chapter.text("lab", who=name_of(chapter, place_of(found, token)))
-    chapter.near("lab", lambda: _lab(chapter, asked, view, token, fusion, discard, label), 410)
+    chapter.near("lab", lambda: _lab(chapter, asked, view, token, fusion, discard, label, broken), 410)
 
 
 def _lab(
-    chapter: Chapter, asked: Asked, view: ViewState, token: int, fusion: HeadFusion, discard: float, label: str
+    chapter: Chapter,
+    asked: Asked,
+    view: ViewState,
+    token: int,
+    fusion: HeadFusion,
+    discard: float,
+    label: str,
+    broken: str,
 ) -> None:
     found, names = asked.found, chapter.words.group("figure")
     read = ask(asked.request, token_in_layer, token, view.layer, fusion, discard)
@@ -55,7 +63,10 @@ def _lab(
     if not label:
         chapter.text("no-relevance")
     with chapter.claim_row("claims-lab"):
-        chapter.claim("rollout", read.row_error, ROUNDING)
+        wrong = broken == "columns"
+        error = ask(asked.request, columns_divided, "max", discard) if wrong else read.row_error
+        chapter.claim("rollout", error, ROUNDING)
+    chapter.book_says("rollout", 1 + read.row_error)
 
 
 def depth(chapter: Chapter, asked: Asked, token: int) -> None:

@@ -8,6 +8,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests.pages.reading import badges
+from tests.tiny_vit import GREY
 from ui.words import load_words
 
 OpenPage = Callable[..., AppTest]
@@ -41,11 +42,25 @@ BREAKS: dict[str, dict[str, list[str]]] = {
         "no-delta": ["gives the formula", "sums to zero"],
         "no-root": ["the mean entropy moves"],
     },
+    "transformer": {"no-mask": ["sees its future", "changing the last word", "cached decoding"]},
+    "vision-transformer": {"columns": ["rollout sums to one"], "with-positions": []},  # in another tab
 }
-OPENED_AT: dict[str, dict[str, str]] = {"scoring-functions": {"sf-section": "Why 1/√d"}}
+OPENED_AT: dict[str, dict[str, str]] = {
+    "scoring-functions": {"sf-section": "Why 1/√d"},
+    "transformer": {"t-text": "I lost."},
+    "vision-transformer": {"vt-section": "Patch lab", "vt-model": GREY},
+}
+
+
+@pytest.fixture
+def around(request: pytest.FixtureRequest, chapter: str) -> None:
+    """Small models where those that ship are large."""
+    if chapter == "vision-transformer":
+        request.getfixturevalue("small_vision_models")
 
 
 @pytest.mark.parametrize("chapter", BREAKS)
+@pytest.mark.usefixtures("around")
 def test_a_broken_setting_turns_its_badges_and_says_why(open_page: OpenPage, chapter: str) -> None:
     words = load_words(chapter, "en")
     prefix = "".join(part[0] for part in chapter.split("-"))
