@@ -20,6 +20,7 @@ from viz_core.view.payload import View, encode_view
 from viz_core.view.requests import FileRequest, Request, wanted
 from viz_core.view.runnable import Recipe, write_notebook
 from viz_core.view.state import ViewState, read_message
+from viz_core.view.words import words_of_shares
 
 __all__ = ["MapGroup", "ViewState", "attention_view"]
 
@@ -39,6 +40,7 @@ def attention_view(
     recipe: Callable[[], Recipe] | None = None,
     off: HeadsOff | None = None,
     on_switch: Callable[[str, int], None] | None = None,
+    carried: bool = False,
 ) -> ViewState:
     """Draw the view and return what is open, pinned and how it is looked at. All of it stands in the address bar.
 
@@ -57,11 +59,13 @@ def attention_view(
         recipe: how the maps were made, for a notebook that makes them again; none is offered without.
         off: the heads that are off, if they can be switched.
         on_switch: is told site and number of a head that the reader switches, before the page runs again.
+        carried: whether the maps' numbers are shares of what a head adds, in place of weights.
 
     Raises:
         ValueError: if there are no groups, or the default is not among them.
     """
-    view = View(groups, load_words("attention-view").sections, second, inputs, current_language())
+    words = load_words("attention-view").sections
+    view = View(groups, words_of_shares(words) if carried else words, second, inputs, current_language())
     default = default or ViewState(groups[0].id, 0, 0)
     names = {"head": head_param, "pin": pin_param, "look": look_param}
     message = (st.session_state.get(key) or {}).get("view")

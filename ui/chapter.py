@@ -129,6 +129,7 @@ class Chapter(Frame):
         recipe: Callable[[], Recipe] | None = None,
         off: HeadsOff | None = None,
         on_switch: Callable[[str, int], None] | None = None,
+        carried: bool = False,
         **params: str,
     ) -> ViewState:
         """Every head's map, what to look for in them (`look.maps`), and what the reader has open.
@@ -141,13 +142,28 @@ class Chapter(Frame):
             recipe: how the maps were made, for a notebook that makes them again.
             off: the heads that are off, if they can be switched.
             on_switch: is told site and number of a head that the reader switches, before the page runs again.
+            carried: whether the maps' numbers are shares of what a head adds, in place of weights.
             params: other names of the view's query parameters: `head_param`, `pin_param`, `look_param`.
         """
         view = attention_view(
-            groups, default, second=second, inputs=inputs, recipe=recipe, off=off, on_switch=on_switch, **params
+            groups,
+            default,
+            second=second,
+            inputs=inputs,
+            recipe=recipe,
+            off=off,
+            on_switch=on_switch,
+            carried=carried,
+            **params,
         )
+        if carried:
+            st.caption(self.common("about-carried"))
         self.look_for("maps")
         return view
+
+    def ask_carried(self) -> bool:
+        """Whether the maps shall show what keys bring, their share of what a head adds, in place of their weights."""
+        return self.controls.choice("quantity", ("weights", "carried"), "weights") == "carried"
 
     def let_paint(self) -> None:
         """Let the browser paint what it was sent before the charts further down keep it busy.

@@ -7,6 +7,7 @@ from typing import Any, Concatenate
 
 import numpy as np
 
+from asking.contributions import ContributionRequest
 from asking.local_runner import LocalRunner
 from asking.model_registry import ModelRegistry
 from asking.model_spec import ModelSpec, ShippedTranslator
@@ -85,9 +86,14 @@ def ask_model(
 
 
 @computed()
-def map_groups(request: Request[Any, Any], words: str, language: str) -> tuple[MapGroup, ...]:
-    """The maps of a run as an attention view shows them, named by these words; they keep their thumbnails."""
-    return runner().groups(request, load_words(words, language).group("view"))
+def map_groups(request: Request[Any, Any], words: str, language: str, carried: bool = False) -> tuple[MapGroup, ...]:
+    """The maps of a run as an attention view shows them, named by these words; they keep their thumbnails.
+
+    Args:
+        carried: of each key's share of what a head adds, in place of its weight.
+    """
+    asked = ContributionRequest(request) if carried else request
+    return runner().groups(asked, load_words(words, language).group("view"))
 
 
 def row_error(groups: Sequence[MapGroup]) -> float:
@@ -118,6 +124,8 @@ def translation(name: str, text: str, beam: int, off: HeadsOff = ()) -> Translat
     return run(sentence(name, text, beam, off), "translation", "translating")
 
 
-def translation_maps(name: str, text: str, beam: int, language: str, off: HeadsOff = ()) -> tuple[MapGroup, ...]:
+def translation_maps(
+    name: str, text: str, beam: int, language: str, off: HeadsOff = (), carried: bool = False
+) -> tuple[MapGroup, ...]:
     """The maps of a translation as an attention view shows them."""
-    return map_groups(sentence(name, text, beam, off), "translation", language)
+    return map_groups(sentence(name, text, beam, off), "translation", language, carried)

@@ -50,6 +50,6 @@ def classification(request: PictureRequest) -> Classification:
     return run(request, "classification")
 
 
-def picture_maps(request: PictureRequest, language: str) -> tuple[MapGroup, ...]:
+def picture_maps(request: PictureRequest, language: str, carried: bool = False) -> tuple[MapGroup, ...]:
     """The maps of a picture as the attention view shows them."""
-    return map_groups(request, "vision-transformer", language)
+    return map_groups(request, "vision-transformer", language, carried)

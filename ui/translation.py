@@ -67,7 +67,9 @@ def translate(chapter: Chapter, model: str, request: Request) -> Translation | N
     return or_say_why(chapter, lambda: translation(model, request.text, request.beam))
 
 
-def ask_second(chapter: Chapter, model: str, request: Request) -> tuple[tuple[MapGroup, ...], tuple[str, str]]:
+def ask_second(
+    chapter: Chapter, model: str, request: Request, carried: bool = False
+) -> tuple[tuple[MapGroup, ...], tuple[str, str]]:
     """The maps of another sentence to compare with, or none, and what both sentences are."""
     words = load_words("translation")
     with st.expander(words("second"), icon=":material/compare_arrows:"):
@@ -77,7 +79,8 @@ def ask_second(chapter: Chapter, model: str, request: Request) -> tuple[tuple[Ma
     if result is None:
         return (), ("", "")
     show_result(asked, result)
-    return translation_maps(model, text, request.beam, current_language()), (clean(request.text), clean(text))
+    maps = translation_maps(model, text, request.beam, current_language(), carried=carried)
+    return maps, (clean(request.text), clean(text))
 
 
 def show_result(request: Request, result: Translation) -> None:

@@ -52,10 +52,10 @@ def show_without(
 
 
 def maps_without(
-    chapter: Chapter, asked: HubRequest, off: tuple[str, ...], heads: HeadsOff
+    chapter: Chapter, asked: HubRequest, off: tuple[str, ...], heads: HeadsOff, carried: bool
 ) -> tuple[tuple[MapGroup, ...], tuple[str, str]]:
     """The maps of a run without these heads, to compare with, and what both runs are."""
-    maps = hub_maps(replace(asked, off=heads), current_language())
+    maps = hub_maps(replace(asked, off=heads), current_language(), carried)
     return maps, (chapter.common("with-all"), f"− {named(off)}")
 
 

@@ -14,7 +14,7 @@ from pages.model_lab.models import hub_maps
 from pages.model_lab.next_words import next_words
 from pages.model_lab.outcome import claims, link_to_vision, outcome
 from pages.model_lab.positions import positions
-from pages.model_lab.questions import map_residuals, position_schemes
+from pages.model_lab.questions import map_residuals, position_schemes, shows_contributions
 from ui.chapter import Chapter
 from ui.heads_off import switches, toggle
 from ui.models import ask, ask_model
@@ -48,19 +48,21 @@ heads, off = ask_off(chapter, asked)
 without = heads.read(off)
 if off:
     show_without(chapter, card, asked, result, off, without)
+carried = ask(asked, shows_contributions) and chapter.ask_carried()
 other = ask_second(chapter, asked)
 if other and run(chapter, other):
-    second, inputs = hub_maps(other, language), input_names(chapter, asked, other)
+    second, inputs = hub_maps(other, language, carried), input_names(chapter, asked, other)
 else:
-    second, inputs = maps_without(chapter, asked, off, without) if off else ((), ("", ""))
+    second, inputs = maps_without(chapter, asked, off, without, carried) if off else ((), ("", ""))
 view = chapter.attention_view(
-    groups,
+    hub_maps(asked, language, carried),
     first_look(groups),
     second=second,
     inputs=inputs,
     recipe=asked.recipe,
     off=without if heads.sites else None,
     on_switch=partial(toggle, chapter, heads),
+    carried=carried,
 )
 if heads.sites:
     switches(chapter, heads, groups, view, off)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from viz_core.hub import HubCard, HubModel, HubRun, NextWord, Positions
 from viz_core.maps.residuals import future_weight, row_sum_error
+from viz_core.models.projections import output_projection
 
 CLAIMED_ROWS = 256
 """So many rows of each map are held to the claims."""
@@ -38,3 +39,15 @@ def likeliest_words(
 ) -> tuple[NextWord, ...]:
     """What the model would say after one of its last tokens, the likeliest first."""
     return model.next_words(run, position, count, temperature)
+
+
+def shows_contributions(model: HubModel, run: HubRun) -> bool:
+    """Whether each of its layers lets tell what keys bring: its values pass our door, its projection is found."""
+    if model.engine.holds_maps:
+        return False
+    try:
+        for call in run.trace:
+            output_projection(model.engine.model, call.site)
+    except ValueError:
+        return False
+    return True

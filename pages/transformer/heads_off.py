@@ -43,10 +43,10 @@ def show_without(
 
 
 def maps_without(
-    model: str, request: Request, off: tuple[str, ...], heads: HeadsOff
+    model: str, request: Request, off: tuple[str, ...], heads: HeadsOff, carried: bool
 ) -> tuple[tuple[MapGroup, ...], tuple[str, str]]:
     """The maps of the run without these heads, to compare with, and what both runs are."""
-    maps = translation_maps(model, request.text, request.beam, current_language(), heads)
+    maps = translation_maps(model, request.text, request.beam, current_language(), heads, carried)
     return maps, (clean(request.text), f"{clean(request.text)} − {named(off)}")
 
 

@@ -52,19 +52,22 @@ off = ask_heads_off(chapter, heads)
 without = heads.read(off)
 if off:
     show_without(chapter, MODEL, request, result, off, without)
-second, inputs = ask_second(chapter, MODEL, request)
+carried = chapter.ask_carried()
+second, inputs = ask_second(chapter, MODEL, request, carried)
 if off and not second:
-    second, inputs = maps_without(MODEL, request, off, without)
+    second, inputs = maps_without(MODEL, request, off, without, carried)
 groups = translation_maps(MODEL, request.text, request.beam, current_language())
+shown = translation_maps(MODEL, request.text, request.beam, current_language(), carried=True) if carried else groups
 recipe = sentence(MODEL, request.text, request.beam).recipe
 view = chapter.attention_view(
-    groups,
+    shown,
     aligning_head(groups),
     second=second,
     inputs=inputs,
     recipe=recipe,
     off=without,
     on_switch=partial(toggle, chapter, heads),
+    carried=carried,
 )
 switches(chapter, heads, groups, view, off)
 which_head_aligns(chapter, model)

@@ -36,10 +36,10 @@ def show_without(chapter: Chapter, asked: Asked, off: tuple[str, ...], heads: He
 
 
 def maps_without(
-    chapter: Chapter, asked: Asked, off: tuple[str, ...], heads: HeadsOff
+    chapter: Chapter, asked: Asked, off: tuple[str, ...], heads: HeadsOff, carried: bool
 ) -> tuple[tuple[MapGroup, ...], tuple[str, str]]:
     """The maps of the run without these heads, to compare with, and what both runs are."""
-    maps = picture_maps(replace(asked.request, off=heads), current_language())
+    maps = picture_maps(replace(asked.request, off=heads), current_language(), carried)
     return maps, (chapter.common("with-all"), f"− {named(off)}")
 
 

@@ -43,16 +43,19 @@ off = ask_heads_off(chapter, names)
 without = names.read(off)
 if off:
     show_without(chapter, asked, off, without)
-second, inputs = maps_without(chapter, asked, off, without) if off else ((), ("", ""))
+carried = chapter.ask_carried()
+second, inputs = maps_without(chapter, asked, off, without, carried) if off else ((), ("", ""))
 groups = picture_maps(asked.request, current_language())
+shown = picture_maps(asked.request, current_language(), carried=True) if carried else groups
 view = chapter.attention_view(
-    groups,
+    shown,
     first_look(groups),
     second=second,
     inputs=inputs,
     recipe=asked.request.recipe,
     off=without,
     on_switch=partial(toggle, chapter, names),
+    carried=carried,
 )
 switches(chapter, names, groups, view, off)
 token = token_read(view)

@@ -12,6 +12,7 @@ import pytest
 import torch
 from PIL import Image
 
+from asking.contributions import ContributionRequest
 from asking.hub import HubModelSpec, HubVisionSpec
 from asking.local_runner import LocalRunner
 from asking.model_registry import ModelRegistry
@@ -116,6 +117,19 @@ def test_questions_are_answered_beside_the_model(
     near, far = local.ask(asked, question, *arguments), remote.ask(asked, question, *arguments)
     assert numbers(far) == numbers(near)
     assert len(numbers(near)) > 0
+
+
+def test_contributions_are_asked_like_weights(local: LocalRunner, remote: RemoteRunner, asked: PictureRequest) -> None:
+    carried = ContributionRequest(asked)
+    near, far, plain = local.run(carried), remote.run(carried), local.run(asked)
+    assert near.probabilities == far.probabilities == plain.probabilities
+    for site in near.trace.sites:
+        shares = near.trace[site].weights(head=1)
+        assert torch.equal(far.trace[site].weights(head=1), shares)
+        torch.testing.assert_close(shares.sum(dim=-1), torch.ones(shares.shape[:-1]))
+        assert not torch.allclose(shares, plain.trace[site].weights(head=1), atol=1e-3)
+    groups = remote.groups(carried, LABELS)
+    assert torch.equal(groups[0].picture(0).thumbnails, local.groups(carried, LABELS)[0].picture(0).thumbnails)
 
 
 def test_relevance_of_the_answer(local: LocalRunner, remote: RemoteRunner, asked: PictureRequest) -> None:

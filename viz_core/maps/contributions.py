@@ -26,8 +26,17 @@ def contribution_norms(call: AttentionCall, W_o: nn.Linear) -> Float[Tensor, "ba
     Raises:
         ValueError: if the call kept no values, or W_o is not as wide as its heads together.
     """
-    lengths = torch.stack([(v @ W.T).norm(dim=-1) for v, W in _heads(call, W_o)], dim=1)
-    return call.weights() * lengths[:, :, None]
+    return call.weights() * value_lengths(call, W_o)[:, :, None]
+
+
+@torch.no_grad()
+def value_lengths(call: AttentionCall, W_o: nn.Linear) -> Float[Tensor, "batch heads keys"]:
+    """|W_o^h v_j|: how long the vector is that a key would add if it had all the weight, a head at a time.
+
+    Raises:
+        ValueError: as `contribution_norms`.
+    """
+    return torch.stack([(v @ W.T).norm(dim=-1) for v, W in _heads(call, W_o)], dim=1)
 
 
 @torch.no_grad()

@@ -7,7 +7,7 @@ from viz_core.trace.files import load_trace, save_trace
 from viz_core.trace.intervening import intervene
 from viz_core.trace.output_edits import HeadsOff, gate, mean, off, switched_off
 from viz_core.trace.patching import head_outputs, mean_outputs, patch
-from viz_core.trace.recording import Trace, record, record_weights, unrecorded
+from viz_core.trace.recording import Trace, keeping_values, record, record_weights, unrecorded
 from viz_core.trace.sites import find_sites, name_site, name_sites, site_of
 from viz_core.trace.source import Source
 from viz_core.trace.weight_edits import knock_out, pattern, sharpen, uniform
@@ -25,6 +25,7 @@ __all__ = [
     "gate",
     "head_outputs",
     "intervene",
+    "keeping_values",
     "knock_out",
     "load_trace",
     "mean",

@@ -62,7 +62,7 @@ def record(
         ValueError: if torch_calls is neither a truth value nor a model, or comes with differentiable: torch's own
             kernels keep no weights in the graph; if values come with differentiable.
     """
-    trace = Trace(differentiable, values)
+    trace = Trace(differentiable, values or (_keeps_values.get() and not differentiable))
     trace._hearing = _hearing(trace, torch_calls)
     try:
         with trace.adopt():
@@ -91,6 +91,16 @@ def unrecorded() -> Iterator[None]:
         yield
     finally:
         _recorder.reset(token)
+
+
+@contextmanager
+def keeping_values() -> Iterator[None]:
+    """Have every `record()` in this block keep values too, but those that keep weights in the graph."""
+    token = _keeps_values.set(True)
+    try:
+        yield
+    finally:
+        _keeps_values.reset(token)
 
 
 _adding = threading.Lock()  # of all traces: it is held for a moment, and a trace must cross to other processes
@@ -228,6 +238,7 @@ class Trace:
         return sum(storages.values())
 
 
+_keeps_values: ContextVar[bool] = ContextVar("keeps_values", default=False)
 _recorder: ContextVar[Trace | None] = ContextVar("recorder", default=None)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from tests.pages.reading import badges, drawn, finding, number, stands, texts
+from tests.pages.reading import badges, components, drawn, finding, number, stands, texts
 from ui.words import ENGLISH, load_words
 from viz_core.maps.alignments import best_aligner
 from viz_core.maps.contributions import contribution_norms
@@ -18,6 +18,7 @@ from viz_core.pretrained.bootstrap import Difference
 from viz_core.pretrained.head_importance import HeadImportance, HeadWorth, head_importance
 from viz_core.pretrained.samples import held_out
 from viz_core.trace import intervene, off, record
+from viz_core.view.payload import decode_view
 
 OpenPage = Callable[..., AppTest]
 TEXT = "The black cat is sleeping on my bed."
@@ -160,3 +161,18 @@ def test_weights_beside_what_they_carry(
     assert less == (share < float(weights[:, mark].mean()))
     assert f"and {share:.0%} of the length" in texts(app)
     assert badges(app)["the vectors of all heads and keys add up to the layer's output"]
+
+
+def test_the_view_shows_what_keys_bring_in_place_of_weights(open_page: OpenPage, translator: Translator) -> None:
+    app = open_page("transformer", **{"t-text": "Go.", "head": "cross.2.2", "t-quantity": "contributions"})
+    stands(app)
+    result = translator.translate("Go.")
+    with record(values=True) as trace:
+        translator.model(*translator.teacher_forced(result.source_ids, result.target_ids))
+    norms = contribution_norms(trace["decoder.2.cross"], translator.model.decoder.blocks[2].attention2.W_o)[0, 2]
+    shown = decode_view(components(app, "attention_view")[0].bytes)
+    names = [name for name in shown.parts if name.startswith("map") and "2.2" in name]
+    found = shown.parts[names[0]]
+    np.testing.assert_allclose(found, norms / norms.sum(dim=-1, keepdim=True), atol=1e-5)
+    assert shown.header["base"]["words"]["bar_weight_linear"] == "share"
+    assert "that its head adds to a query" in texts(app)

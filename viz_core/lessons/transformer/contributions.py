@@ -11,6 +11,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from viz_core.maps.contributions import contribution_norms, contribution_sum
+from viz_core.models.projections import output_projection
 from viz_core.pretrained import Translation, Translator
 from viz_core.trace import AttentionCall, attend, record
 from viz_core.trace.source import Projected
@@ -38,18 +39,10 @@ def contributions_of(translator: Translator, translation: Translation, site: str
     """
     with record(values=True) as trace:
         translator.model(*translator.teacher_forced(translation.source_ids, translation.target_ids))
-    call, W_o = trace[site], _projection(translator, site)
+    call, W_o = trace[site], output_projection(translator.model, site)
     norms = contribution_norms(call, W_o)[0, head]
     residual = float((contribution_sum(call, W_o) - _output(call, W_o)).abs().max())
     return Contributions(call.weights(head=head)[0].numpy(), norms.numpy(), residual)
-
-
-def _projection(translator: Translator, site: str) -> nn.Linear:
-    stack, layer, kind = site.split(".")
-    block = getattr(translator.model, stack).blocks[int(layer)]
-    part = "attention" if stack == "encoder" else "attention1" if kind == "self" else "attention2"
-    projection: nn.Linear = getattr(block, part).W_o
-    return projection
 
 
 def _output(call: AttentionCall, W_o: nn.Linear) -> Float[Tensor, "batch queries d"]:
