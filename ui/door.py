@@ -6,6 +6,10 @@ page discovery, and the first visitor of a fresh server who follows a link is to
 
 from ui.contents import enter
 from ui.ending import may_stop
+from ui.garbage import collect_at_times
 
-with may_stop():
-    enter().run()
+try:
+    with may_stop():
+        enter().run()
+finally:
+    collect_at_times()
