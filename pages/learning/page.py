@@ -49,3 +49,4 @@ if reel is not None:
         held_out=film.held_out,
         maps=film.maps,
     )
+chapter.next()
