@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
+from urllib.parse import urlencode
 
 import streamlit as st
 
@@ -72,8 +73,9 @@ def attention_view(
     state = _state(view, message, names, default, key)
     wants = _wants(message, f"{key}-ask")
     turn, known = st.session_state.get(f"{key}-taken", Taken()).turn, _field(message, "have") == view.stamp
+    address = _address()
     writers: dict[FileRequest, Callable[[], bytes]] = {
-        FileRequest("page"): lambda: view_page(view, state, "Attention Atlas").encode()
+        FileRequest("page"): lambda: view_page(view, state, "Attention Atlas", link=address).encode()
     }
     if recipe is not None:
         made = recipe
@@ -146,6 +148,15 @@ def _wants(message: Any, ask_key: str) -> list[Request]:
 
 def _field(message: Any, name: str) -> Any:
     return message.get(name) if isinstance(message, Mapping) else None
+
+
+def _address() -> str:
+    """Where this page opens as it is, as far as the browser says; "" where none does."""
+    url = (st.context.url or "").split("?")[0]
+    asked = urlencode({name: st.query_params.get_all(name) for name in st.query_params}, doseq=True)
+    if not url.startswith(("https://", "http://")):
+        return ""
+    return f"{url}?{asked}" if asked else url
 
 
 def _write_address(link: Mapping[str, str | None]) -> None:

@@ -71,17 +71,21 @@ class Shown:
         """The view as one HTML page that needs nothing else."""
         return view_page(self.view, self.state)
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | Path, *, grid: bool = False, link: str = "") -> None:
         """Write the view to a file, by the ending of its name.
 
         ".html" is the whole view as a page that needs no Python; ".svg", ".pdf" and ".png" are the open map as a figure
         for a paper, with its tokens, in the colours it is looked at (the extra "notebook").
 
+        Args:
+            grid: the figure shows every head of the open kind, each a thumbnail.
+            link: where the same view opens, for who has only the file: the address the app has for it, say.
+
         Raises:
             ValueError: if nothing is written with this ending; the message names what is.
             ImportError: if figures are not installed.
         """
-        write_view(self.view, self.state, Path(path))
+        write_view(self.view, self.state, Path(path), grid, link)
 
     def __repr__(self) -> str:
         """What is open and how much there is, in a line."""

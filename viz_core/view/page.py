@@ -17,6 +17,8 @@ _THEME = f"""
 :root {{ color-scheme: light dark; {LIGHT}}}
 @media (prefers-color-scheme: dark) {{ :root {{ {DARK}}} }}
 body {{ margin: 0; padding: 1rem; background: var(--st-background-color); }}
+footer {{ margin-top: 1rem; font: 0.8rem sans-serif; overflow-wrap: anywhere; }}
+footer a {{ color: var(--st-primary-color); }}
 """
 
 _PAGE = """<!doctype html>
@@ -24,11 +26,11 @@ _PAGE = """<!doctype html>
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
+<title>{title}</title>{canonical}
 <style>{theme}{style}</style>
 </head>
 <body>
-<main id="here">{markup}</main>
+<main id="here">{markup}</main>{foot}
 <script type="application/octet-stream" id="data">{data}</script>
 <script type="module">
 const show = {show};
@@ -42,7 +44,9 @@ matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
 """
 
 
-def view_page(view: View, state: ViewState, title: str = "Attention", most_bytes: int = PAGE_BYTES) -> str:
+def view_page(
+    view: View, state: ViewState, title: str = "Attention", most_bytes: int = PAGE_BYTES, link: str = ""
+) -> str:
     """A page that shows the view from a file, a notebook or an e-mail; nothing in it is loaded from anywhere.
 
     Args:
@@ -50,13 +54,22 @@ def view_page(view: View, state: ViewState, title: str = "Attention", most_bytes
         state: what it opens with.
         title: of the page.
         most_bytes: so many bytes of exact maps go in; the other heads stay thumbnails.
+        link: where the same view opens, if it does; told at the foot and by what is saved from the page.
+
+    Raises:
+        ValueError: if the link is none of the web.
     """
+    if link and not link.startswith(("https://", "http://")):
+        raise ValueError(f"link: expected an address that begins with https:// or http://, got {link[:80]!r}")
+    address = html.escape(link, quote=True)
     wants = every_part(view, most_bytes)
     data = encode_view(view, state, wants=wants, most_wants=len(wants), offline=True)
     component = read_component("attention_view")
     return _PAGE.format(
         language=html.escape(view.language, quote=True),
         title=html.escape(title),
+        canonical=f'<link rel="canonical" href="{address}">' if link else "",
+        foot=f'<footer><a href="{address}">{address}</a></footer>' if link else "",
         theme=_THEME,
         style=component.style,
         markup=component.markup,

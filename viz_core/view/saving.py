@@ -11,8 +11,8 @@ from viz_core.view.payload import View
 from viz_core.view.state import ViewState
 
 
-def write_view(view: View, state: ViewState, path: Path) -> None:
-    """Write a view: the whole as a page that opens without a server, or the open map as a figure.
+def write_view(view: View, state: ViewState, path: Path, grid: bool = False, link: str = "") -> None:
+    """Write a view: the whole as a page that opens without a server, or the open map, or every head, as a figure.
 
     Raises:
         ValueError: if nothing is written with this ending.
@@ -21,22 +21,24 @@ def write_view(view: View, state: ViewState, path: Path) -> None:
     writer = WRITERS.get(path.suffix.lower())
     if writer is None:
         raise ValueError(f"path: expected a name that ends in {', '.join(WRITERS)}, got {path.name!r}")
-    writer(view, state, path)
+    if grid and writer is not _write_figure:
+        raise ValueError(f"grid: a page holds every head as it is; expected a figure, got {path.name!r}")
+    writer(view, state, path, grid, link)
 
 
-def _write_page(view: View, state: ViewState, path: Path) -> None:
-    path.write_text(view_page(view, state), encoding="utf-8", errors="surrogatepass")
+def _write_page(view: View, state: ViewState, path: Path, _grid: bool, link: str) -> None:
+    path.write_text(view_page(view, state, link=link), encoding="utf-8", errors="surrogatepass")
 
 
-def _write_figure(view: View, state: ViewState, path: Path) -> None:
+def _write_figure(view: View, state: ViewState, path: Path, grid: bool, link: str) -> None:
     if find_spec("matplotlib") is None:
         raise ImportError("figures are drawn by matplotlib: pip install 'attention-atlas[notebook]'")
     from viz_core.view.drawn import write_figure  # the extra "notebook"
 
-    write_figure(view, state, path)
+    write_figure(view, state, path, grid, link)
 
 
-WRITERS: dict[str, Callable[[View, ViewState, Path], None]] = {
+WRITERS: dict[str, Callable[[View, ViewState, Path, bool, str], None]] = {
     ".html": _write_page,
     ".svg": _write_figure,
     ".pdf": _write_figure,

@@ -90,4 +90,7 @@ function madeLines(view, inputs = [...new Set(view.plots.map((plot) => plot.sour
 }
 
 /** Where the same view opens; "" for a file without an address. */
-const linkOf = (view) => (view.store.offers.includes("link") ? window.location.href : "");
+function linkOf({ store }) {
+  if (store.offers.includes("link")) return window.location.href;
+  return (store.offline && document.querySelector("link[rel=canonical]")?.href) || ""; // a page that was saved knows it
+}

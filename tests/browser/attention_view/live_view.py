@@ -16,6 +16,7 @@ from viz_core.view.payload import View, encode_view
 from viz_core.view.requests import FileRequest
 from viz_core.view.state import ViewState, read_message
 
+LINK = "https://atlas.example/t?head=self.0.0"
 _STYLE = """
 :root { --st-font: sans-serif; --st-heading-font: serif; --st-heading-font-size-3: 1.1rem; --st-base-radius: 0.6rem;
   --st-button-radius: 0.6rem; --st-text-color: #1d2125; --st-heading-color: #1d2125; --st-primary-color: #0b6e66;
@@ -101,7 +102,7 @@ class LiveView:
             if message["ask"] != self._ask:
                 self._ask, wants = message["ask"], message["wants"]
         self.wants += wants
-        files = {FileRequest("page"): view_page(self.view, self.state).encode()} if "page" in wants else {}
+        files = {FileRequest("page"): view_page(self.view, self.state, link=LINK).encode()} if "page" in wants else {}
         offers = ("page", "link")
         data = encode_view(self.view, self.state, turn=turn, known=known, wants=ask(*wants), files=files, offers=offers)
         self.sent.append(len(data))

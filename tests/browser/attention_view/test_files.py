@@ -16,7 +16,7 @@ import pytest
 from PIL import Image
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.attention_view.live_view import LiveView
+from tests.browser.attention_view.live_view import LINK, LiveView
 from tests.browser.attention_view.reading import (
     KEYS,
     QUERIES,
@@ -198,4 +198,8 @@ def test_the_saved_page_opens_without_a_server(
     with np.load(download.value.path()) as saved:
         np.testing.assert_array_equal(saved["weights"], weights_of(cross, 0, 2))
     expect(opened.locator("[data-export=page]")).to_be_hidden()
+    opened.locator("[data-part=exports] summary").click()
+    with opened.expect_download() as download:
+        opened.locator("[data-export=svg]").click()
+    assert LINK in download.value.path().read_text("utf-8")
     context.close()

@@ -17,7 +17,7 @@ from PIL import Image
 from tests.viz_core.view.attention_groups import make_group
 from viz_core import view
 from viz_core.runtime.provenance import Provenance
-from viz_core.view.drawn import _norm, map_figure
+from viz_core.view.drawn import _norm, grid_figure, map_figure
 from viz_core.view.map_shown import shown_map
 from viz_core.view.notebook import AttentionView
 from viz_core.view.payload import View
@@ -86,8 +86,9 @@ def test_a_file_says_what_it_shows(ending: str, tmp_path: Path) -> None:
     made = Provenance("some-model", "1a2b", "$x$ & <b>")
     shown = AttentionView([make_group(5, 7, made=made)], replace(START, look=Look(heads="all", how="max")))
     path = tmp_path / f"map.{ending}"
-    shown.save(path)
+    shown.save(path, link="https://atlas.example/t?head=cross.1.2")
     wanted = [
+        "https://atlas.example/t?head=cross.1.2",
         "Cross · Largest of 6 heads",
         "a row no longer sums to one",
         "Model: some-model, revision 1a2b.",
@@ -122,9 +123,51 @@ def test_side_by_side_draws_both_and_a_difference_is_one() -> None:
     ((title, difference),) = drawn(compare="difference", other="0.0.1", scale="log")
     assert title == "Cross · Layer 2, head 3 − Layer 1, head 2"
     np.testing.assert_array_equal(difference, maps[1][2] - maps[0][1])
-    unequal = drawn(compare="difference", other="1.0.1")
-    assert [title for title, _ in unequal] == ["Cross · Layer 2, head 3: A", "Cross · Layer 1, head 2: B"]
-    assert unequal[1][1].shape == (4, 7)
+
+
+def test_a_difference_of_two_texts_is_over_tokens_that_stand_for_each_other(tmp_path: Path) -> None:
+    """And its colours end at the largest there is."""
+    group = make_group(3, 4, query_tokens=("a", "b", "c"))
+    second = make_group(4, 4, query_tokens=("a", "x", "c", "d"))
+    one, other = (each.calls[0].weights(head=0)[0].numpy() for each in (group, second))
+    state = ViewState("cross", 0, 0, look=Look(compare="difference", other="1.0.0"))
+    shown = AttentionView([group], state, [second], ("A", "B"))
+    axes = map_figure(shown.view, state).axes[0]
+    found = np.ma.filled(axes.collections[0].get_array(), np.nan)
+    np.testing.assert_array_equal(found[:3], one - other[:3])
+    assert np.isnan(found[3]).all()
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["a", "b | x", "c", "∅ | d"]
+    largest = np.abs(one - other[:3]).max()
+    assert axes.collections[0].norm.vmax == pytest.approx(largest)
+    shown.save(tmp_path / "map.svg")
+    said = " ".join("".join(ET.parse(tmp_path / "map.svg").getroot().itertext()).split())
+    wanted = [f"{largest:.3g}", "end at the largest there is here", "matched by the fewest insertions"]
+    assert [text for text in wanted if text not in said] == []
+
+
+def test_every_head_is_drawn_as_one_figure(tmp_path: Path) -> None:
+    group = make_group(5, 7, made=Provenance("some-model", "1a2b", "Hi."))
+    (mosaic,) = grid_figure(View([group], view_words()), START).axes[0].images
+    pixels = np.ma.filled(mosaic.get_array(), np.nan)
+    for layer, call in enumerate(group.calls):
+        for head in range(call.num_heads):
+            top, left = layer * (5 + 2), head * (7 + 2)
+            np.testing.assert_array_equal(pixels[top : top + 5, left : left + 7], call.weights(head=head)[0])
+    path = tmp_path / "heads.svg"
+    AttentionView([group], START).save(path, grid=True)
+    cairosvg.svg2png(path.read_bytes())
+    said = " ".join("".join(ET.parse(path).getroot().itertext()).split())
+    wanted = [
+        "Cross · All heads",
+        "L1",
+        "L2",
+        "h3",
+        "Model: some-model, revision 1a2b.",
+        "colour grows with its square root",
+    ]
+    assert [text for text in wanted if text not in said] == []
+    with pytest.raises(ValueError, match="grid: a page holds every head as it is"):
+        AttentionView([group], START).save(tmp_path / "heads.html", grid=True)
 
 
 @pytest.mark.parametrize("scale", ["linear", "sqrt", "log"])

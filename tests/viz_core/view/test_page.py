@@ -45,6 +45,17 @@ def test_hostile_titles_and_tokens_stay_text():
     assert "<script>alert" not in page
 
 
+@pytest.mark.attack("exports")
+def test_where_the_same_view_opens_is_told_and_is_an_address_of_the_web():
+    view, state = View([make_group(2, 2, "self")], view_words()), ViewState("self", 0, 0)
+    page = view_page(view, state, link='https://atlas.example/t?head=a&pin="><img>')
+    assert page.count("https://atlas.example/t?head=a&amp;pin=&quot;&gt;&lt;img&gt;") == 3  # head and foot
+    assert "<img>" not in page
+    assert "<footer>" not in view_page(view, state)
+    with pytest.raises(ValueError, match="link: expected an address that begins with https"):
+        view_page(view, state, link="javascript:alert(1)")
+
+
 def test_maps_that_do_not_fit_stay_thumbnails():
     page = view_page(View([make_group(5, 7)], view_words()), ViewState("cross", 0, 0), most_bytes=4 * 35)
     parts = decode_view(bytes_in(page)).parts
