@@ -23,6 +23,7 @@ from viz_core.training import (
     classifiers,
     head_importance,
     task_recording,
+    text_models,
     translators,
 )
 
@@ -36,6 +37,7 @@ MEASURES = {
 RECIPES = {
     **{name: partial(translators.train, name) for name in translators.DESIGNS},
     **{name: partial(classifiers.train, name) for name in classifiers.DESIGNS},
+    **{name: partial(text_models.train, name) for name in text_models.DESIGNS},
 }
 
 
