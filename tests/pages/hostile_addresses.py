@@ -63,10 +63,13 @@ HOSTILE: dict[str, list[Row]] = {
         ({"head": "self.9.9", "pin": "q99"}, [NOT_HERE]),
     ],
     "model-lab": [
-        ({"ml-source": "<script>", "ml-section": "nowhere", "ml-new": "99999999"}, ["Where from = <script>"]),
+        (
+            {"ml-source": "<script>", "ml-section": "nowhere", "ml-new": "99999999"},
+            ["Where from = <script>", "Words to write, at most = 99999999"],
+        ),
         (
             {"ml-model": "../../etc/passwd", "ml-measure": "99", "ml-temperature": "nan"},
-            ["Model = ../../etc/passwd"],
+            ["Model = ../../etc/passwd", "Temperature while writing = nan"],
         ),
         (
             {"ml-model": "gpt2", "ml-seed": "inf", "ml-place": "-5", "ml-topp": "0"},

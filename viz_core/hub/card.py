@@ -8,7 +8,7 @@ from typing import Any, Literal
 from viz_core.hub.engine import Engine
 from viz_core.hub.families import Kind
 from viz_core.hub.files import ModelFiles
-from viz_core.hub.local import LocalModel
+from viz_core.hub.local import SHIPPED_FOLDER, LocalModel
 from viz_core.runtime.device import describe_device
 
 
@@ -18,7 +18,7 @@ class HubCard:
 
     Attributes:
         name: as it was asked for.
-        source: "package", "folder" or "hub".
+        source: "shipped", "package", "folder" or "hub".
         revision: the commit, the package's version, or "" for a folder.
         head: "labels" where it sorts its input into classes, "words" where it writes, "mask" where an encoder fills in
             words that are masked, "" else.
@@ -41,6 +41,7 @@ class HubCard:
         memory: bytes its parameters and buffers take.
         recording: "queries and keys" where maps are recomputed on demand; "maps" where the model's own code
             gives whole maps, which are held, so that inputs must be shorter.
+        picture_channels: 1 for a model that sees in grey.
     """
 
     name: str
@@ -67,6 +68,7 @@ class HubCard:
     precision: str
     memory: int
     recording: Literal["queries and keys", "maps"]
+    picture_channels: int = 3
 
 
 def describe(place: LocalModel, files: ModelFiles, engine: Engine, sites: tuple[str, ...]) -> HubCard:
@@ -76,7 +78,7 @@ def describe(place: LocalModel, files: ModelFiles, engine: Engine, sites: tuple[
     tensors = {t.untyped_storage().data_ptr(): t for t in (*model.parameters(), *model.buffers())}
     return HubCard(
         name=place.name,
-        source="hub" if place.source == "cache" else place.source,
+        source=_source(place),
         revision=place.revision,
         kind=engine.family.kind,
         head=engine.family.head,
@@ -99,7 +101,14 @@ def describe(place: LocalModel, files: ModelFiles, engine: Engine, sites: tuple[
         precision=str(model.dtype).removeprefix("torch."),
         memory=sum(t.untyped_storage().nbytes() for t in tensors.values()),
         recording="maps" if engine.holds_maps else "queries and keys",
+        picture_channels=getattr(config, "num_channels", 3),
     )
+
+
+def _source(place: LocalModel) -> str:
+    if place.path.parent == SHIPPED_FOLDER:
+        return "shipped"
+    return "hub" if place.source == "cache" else place.source
 
 
 def _count_layers(config: Any, sites: tuple[str, ...]) -> dict[str, int]:

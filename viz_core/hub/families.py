@@ -54,6 +54,8 @@ def family_of(config: Any, name: str, architecture: str | None = None) -> Family
         if model_type in auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES:
             return Family("encoder-decoder", transformers.AutoModelForSeq2SeqLM, "words")
     elif hasattr(config, "patch_size") and model_type in auto.MODEL_FOR_IMAGE_CLASSIFICATION_MAPPING_NAMES:
+        if hasattr(config, "depths") and hasattr(config, "num_heads"):  # stages of attention, as in Swin
+            raise HubError(f"{name} windows or joins its patches from layer to layer: there is no one grid to show.")
         if "ForImageClassification" in architecture:
             return Family("vision", transformers.AutoModelForImageClassification, "labels")
         return Family("vision", transformers.AutoModel, "")
@@ -65,6 +67,11 @@ def family_of(config: Any, name: str, architecture: str | None = None) -> Family
         return Family("encoder", transformers.AutoModelForMaskedLM, "mask")
     elif reads and model_type in auto.MODEL_MAPPING_NAMES:
         return Family("encoder", transformers.AutoModel, "")
+    elif hasattr(config, "vision_config"):
+        raise HubError(
+            f"{name} ({model_type}) takes a picture and a text together, which the lab does not show. "
+            "Choose a model that takes one of them."
+        )
     elif model_type in auto.MODEL_FOR_IMAGE_CLASSIFICATION_MAPPING_NAMES:
         raise HubError(f"{name} ({model_type}) has no attention over patches: there is nothing to look at here.")
     raise HubError(

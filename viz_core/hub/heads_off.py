@@ -71,15 +71,15 @@ def without_heads(model: HubModel, run: HubRun, off: HeadsOff, position: int = -
         after = model.again(run)
     before, head = run.output, model.engine.family.head
     if head == "labels":
-        names = model.engine.model.config.id2label
+        names = model.class_names
         chances = before.softmax(dim=-1), after.softmax(dim=-1)
         both = _likeliest(*chances, _MOST_LABELS)
-        return Without(tuple(Change(str(names.get(i, i)), *(float(p[i]) for p in chances)) for i in both))
+        return Without(tuple(Change(names.get(i, str(i)), *(float(p[i]) for p in chances)) for i in both))
     if head != "words":
         return Without(distances=(1 - F.cosine_similarity(before, after, dim=-1)).numpy())
     chances = before[position].softmax(dim=-1), after[position].softmax(dim=-1)
     words = _likeliest(*chances, count)
-    labels = [model.engine.tokenizer.read([i])[0].label for i in words]
+    labels = [model.read([i])[0].label for i in words]
     changes = tuple(Change(label, *(float(p[i]) for p in chances)) for i, label in zip(words, labels, strict=True))
     came = _came(run)
     if not len(came):

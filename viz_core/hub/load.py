@@ -26,6 +26,7 @@ from viz_core.hub.names import check_name, check_revision
 from viz_core.hub.patterns import costly, panics_in_words
 from viz_core.hub.pictures import PictureInput
 from viz_core.hub.positions import find_positions
+from viz_core.hub.shipped import load_shipped, shipped_names
 from viz_core.hub.text import TextInput
 from viz_core.runtime.device import best_device, find_device
 from viz_core.trace import name_sites
@@ -52,8 +53,8 @@ def load_hub(
     Only safetensors are read and no code of the repository is run. float32 on a CPU, bfloat16 on a GPU that has it.
 
     Args:
-        name_or_path: a name is looked up among installed packages, in `folders`, and on the Hub. A folder
-            is given as a Path: no string, wherever it came from, ever leads to a place on the disk.
+        name_or_path: a name is looked up among the models that ship, installed packages, in `folders`, and on the
+            Hub. A folder is given as a Path: no string, wherever it came from, ever leads to a place on the disk.
         revision: branch, tag or commit on the Hub; the newest unless given. The card tells the commit.
         device: the best there is unless given.
         folders: whose models may be named; each a model, or a folder of models.
@@ -66,10 +67,12 @@ def load_hub(
         HubError: if there is no such model, it cannot be had or cannot be run here; the message is for a person.
         ValueError: if the device is not on this machine.
     """
-    import_transformers()
     where = best_device() if device is None else find_device(str(device))
-    dtype = precision(where)
     name = name_or_path.name if isinstance(name_or_path, Path) else check_name(name_or_path)
+    if isinstance(name_or_path, str) and name in shipped_names():
+        return load_shipped(name, where)
+    import_transformers()
+    dtype = precision(where)
 
     def check_size(nbytes: int) -> None:  # of weights not yet here: at most four bytes a parameter
         check_budget(name, estimate_bytes(nbytes // 4, dtype), memory_budget, where)

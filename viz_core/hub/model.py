@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -14,6 +15,7 @@ from viz_core.hub.card import HubCard
 from viz_core.hub.engine import Engine
 from viz_core.hub.errors import HubError
 from viz_core.hub.positions import Positions
+from viz_core.hub.reading import Token
 from viz_core.hub.run import HubRun, NextWord
 from viz_core.hub.writing import GREEDY, Sampling
 from viz_core.runtime.provenance import Provenance
@@ -78,13 +80,7 @@ class HubModel:
         kind = self.card.kind
         budget = DEFAULT_NEW_TOKENS.get(kind, 0) if max_new_tokens is None else max_new_tokens
         with self.engine.serial, torch.inference_mode():
-            if image is not None:
-                found = passes.look_at_picture(self.engine, image)
-            elif kind == "encoder":
-                found = passes.read_text(self.engine, text or "", text_pair, max_tokens)
-            else:
-                way = passes.continue_text if kind == "decoder" else passes.translate_text
-                found = way(self.engine, text or "", target, budget, sampling, max_tokens, max_seconds)
+            found = self._pass(text or "", text_pair, target, image, budget, sampling, max_tokens, max_seconds)
         return replace(found, made=self.made_of(" / ".join(part for part in (text, text_pair, target) if part)))
 
     @torch.inference_mode()
@@ -92,6 +88,19 @@ class HubModel:
         """The output of the pass that a run recorded, done again: `run.output`, unless heads are edited meanwhile."""
         with self.engine.serial:
             return passes.output_again(self.engine, run)
+
+    def read(self, ids: Sequence[int]) -> tuple[Token, ...]:
+        """Tokens of its vocabulary as people read them.
+
+        Raises:
+            HubError: if it takes pictures.
+        """
+        return self.engine.tokenizer.read(ids)
+
+    @property
+    def class_names(self) -> Mapping[int, str]:
+        """The classes of a model that sorts, by their number."""
+        return {int(number): str(name) for number, name in self.engine.model.config.id2label.items()}
 
     def made_of(self, text: str = "") -> Provenance:
         """What a file says of a run of this model on a text."""
@@ -118,9 +127,28 @@ class HubModel:
         logits = run.output[position]
         probabilities = (logits / temperature).softmax(dim=-1)
         top = probabilities.topk(min(count, len(probabilities)))
-        words = [self.engine.tokenizer.read([number])[0] for number in top.indices.tolist()]
+        words = [self.read([number])[0] for number in top.indices.tolist()]
         values = zip(words, top.values.tolist(), logits[top.indices].tolist(), strict=True)
         return tuple(NextWord(*value) for value in values)
+
+    def _pass(
+        self,
+        text: str,
+        pair: str | None,
+        target: str | None,
+        image: Image.Image | None,
+        budget: int,
+        sampling: Sampling,
+        max_tokens: int | None,
+        max_seconds: float | None,
+    ) -> HubRun:
+        """One recorded run on inputs that were checked."""
+        if image is not None:
+            return passes.look_at_picture(self.engine, image)
+        if self.card.kind == "encoder":
+            return passes.read_text(self.engine, text, pair, max_tokens)
+        way = passes.continue_text if self.card.kind == "decoder" else passes.translate_text
+        return way(self.engine, text, target, budget, sampling, max_tokens, max_seconds)
 
     def _check_inputs(self, text: str | None, pair: str | None, target: str | None, image: Image.Image | None) -> None:
         name, kind = self.card.name, self.card.kind

@@ -31,8 +31,16 @@ def read_text(engine: Engine, text: str, pair: str | None, most: int | None) -> 
     states = {"output_hidden_states": True} if engine.family.head == "mask" else {}
     result, trace = engine.recorded(inputs, len(ids), **states)
     output, labels = _output(engine, result)
-    tokens, given = engine.tokenizer.read(ids), {**inputs, **states}
-    return HubRun(tokens, trace, output, num_prompt_tokens=len(ids), labels=labels, inputs=given)
+    given = {**inputs, **states}
+    return HubRun(
+        engine.tokenizer.read(ids),
+        trace,
+        output,
+        num_prompt_tokens=len(ids),
+        labels=labels,
+        inputs=given,
+        num_unknown=engine.tokenizer.num_unknown(ids),
+    )
 
 
 def look_at_picture(engine: Engine, image: Image.Image) -> HubRun:
@@ -106,6 +114,7 @@ def continue_text(
         text=engine.tokenizer.decode(ids[len(prompt) :]),
         complete=complete,
         inputs={**inputs, **options},
+        num_unknown=engine.tokenizer.num_unknown(prompt),
     )
 
 
@@ -149,6 +158,7 @@ def translate_text(
         text=engine.tokenizer.decode(target_ids),
         complete=complete,
         inputs={**given, "use_cache": False},
+        num_unknown=engine.tokenizer.num_unknown(_ids(inputs)),
     )
 
 

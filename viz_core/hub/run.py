@@ -75,6 +75,7 @@ class HubRun:
         trace: every attention call.
         made: by which model, of which text.
         inputs: what the recorded pass was given, on the model's device: whoever has the model can do it again.
+        num_unknown: tokens read that stand for what the vocabulary does not have.
     """
 
     tokens: tuple[Token, ...]
@@ -90,6 +91,7 @@ class HubRun:
     image: Image.Image | None = None
     made: Provenance = UNKNOWN
     inputs: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    num_unknown: int = 0
 
     def __repr__(self) -> str:
         """What was read and what came out, in a line."""

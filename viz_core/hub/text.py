@@ -45,6 +45,12 @@ class TextInput:
         """Number of token ids."""
         return len(self._tokenizer)
 
+    def num_unknown(self, ids: Sequence[int]) -> int:
+        """How many of these ids stand for what the vocabulary does not have; 0 where nothing is unknown to it."""
+        unknown = self._tokenizer.unk_token_id
+        others = {self._tokenizer.bos_token_id, self._tokenizer.eos_token_id, self._tokenizer.pad_token_id}
+        return 0 if unknown is None or unknown in others else list(ids).count(unknown)
+
     @property
     def max_tokens(self) -> int | None:
         """What the tokenizer says the model takes; None where it says nothing."""

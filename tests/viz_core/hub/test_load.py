@@ -173,6 +173,8 @@ def test_a_config_that_cannot_be_read(content: str, copy: Tiny) -> None:
         ({"hidden_size": -1}, "cannot be loaded"),
         ({"model_type": "mamba", "architectures": ["MambaForCausalLM"]}, "no attention|cannot be loaded"),
         ({"model_type": "resnet"}, "no attention"),
+        ({"model_type": "swin"}, "windows or joins its patches"),
+        ({"model_type": "clip"}, "takes a picture and a text together"),
         ({"model_type": "whisper", "is_encoder_decoder": True}, "neither a text nor a picture"),
     ],
 )

@@ -1,0 +1,99 @@
+"""The project's own models in the lab: the same words and the same maps as behind their own face."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from asking.hub import HubModelSpec, HubVisionSpec
+from viz_core.hub import HubError, HubModel, HubVision, Sampling, load_hub
+from viz_core.hub.heads_off import switchable, without_heads
+from viz_core.hub.shipped import shipped_names
+from viz_core.images.drawn import GARMENTS
+from viz_core.pretrained import load_classifier, load_translator
+from viz_core.trace import intervene, switched_off
+
+TEXT = "He is calm."
+
+
+@pytest.fixture(scope="module")
+def translating() -> HubModel:
+    return load_hub("transformer-en-fr", device="cpu")
+
+
+def test_a_translator_comes_first() -> None:
+    assert shipped_names()[0] == "transformer-en-fr"
+    assert set(shipped_names()) == {"transformer-en-fr", "vit-cifar10", "vit-fashion-mnist"}
+
+
+def test_a_translation_is_the_translators(translating: HubModel) -> None:
+    run = translating.run(TEXT)
+    own = load_translator("transformer-en-fr", "cpu").translate(TEXT)
+    assert run.text == own.text
+    assert run.trace.sites == own.trace.sites
+    for site in own.trace.sites:
+        assert torch.equal(run.trace[site].weights(), own.trace[site].weights())
+    assert [token.id for token in run.tokens] == list(own.source_ids)
+    assert [token.id for token in run.target_tokens] == list(own.target_ids)
+    assert [token.label for token in run.tokens] == ["·He", "·is", "·calm", ".", "<eos>"]
+    assert [token.special for token in run.tokens] == [False] * 4 + [True]
+    assert {maps.id for maps in run.maps} == {"encoder-self", "decoder-self", "decoder-cross"}
+    assert run.complete
+    for step, log_p in enumerate(own.log_probabilities):
+        word = translating.next_words(run, step, 1)[0]
+        assert word.token.id == own.target_ids[step]
+        assert word.probability == pytest.approx(torch.tensor(log_p).exp().item(), rel=1e-4)
+
+
+def test_its_heads_are_switched_off_as_those_of_any_model(translating: HubModel) -> None:
+    run = translating.run(TEXT)
+    torch.testing.assert_close(translating.again(run), run.output)
+    assert dict(switchable(translating, run)) == dict.fromkeys(run.trace.sites, 8)
+    off = (("decoder.2.cross", 0),)
+    found = without_heads(translating, run, off, 0)
+    with intervene(switched_off(off)):
+        after = load_translator("transformer-en-fr", "cpu").model(*run.inputs.values())[0, 0].softmax(dim=-1)
+    assert {change.label: change.after for change in found.changes}["·Il"] == pytest.approx(float(after[195]), rel=1e-4)
+    assert found.perplexity is not None
+    image = GARMENTS["ankle-boot"]()
+    looking = load_hub("vit-fashion-mnist", device="cpu")
+    seen = looking.run(image=image)
+    torch.testing.assert_close(looking.again(seen), seen.output, atol=1e-5, rtol=1e-5)
+    assert seen.labels[0].text in [
+        change.label for change in without_heads(looking, seen, (("encoder.0.self", 1),)).changes
+    ]
+
+
+def test_what_it_shall_write_and_what_it_cannot(translating: HubModel) -> None:
+    run = translating.run(TEXT, target="Elle est calme.")
+    assert run.text == "Elle est calme."
+    assert not translating.run(TEXT, max_new_tokens=2).complete
+    assert translating.run("He is 東.").num_unknown == 1
+    for given, why in (
+        ({"text": " "}, "nothing to translate"),
+        ({"text": TEXT, "max_tokens": 3}, "at most 3 are allowed"),
+        ({"text": TEXT, "sampling": Sampling(1.0)}, "set the temperature to 0"),
+        ({"text": TEXT, "text_pair": TEXT}, "only encoders take a pair"),
+    ):
+        with pytest.raises(HubError, match=why):
+            translating.run(**given)  # type: ignore[arg-type]
+
+
+def test_a_picture_is_the_classifiers() -> None:
+    image = GARMENTS["ankle-boot"]()
+    model = load_hub("vit-fashion-mnist", device="cpu")
+    run, own = model.run(image=image), load_classifier("vit-fashion-mnist", "cpu").classify(image)
+    assert {label.text: label.probability for label in run.labels} == own.probabilities
+    assert run.labels[0].text == own.label
+    assert torch.equal(run.trace["encoder.5.self"].weights(), own.trace["encoder.5.self"].weights())
+    assert (run.grid, len(run.tokens), run.tokens[0].label) == (own.grid, 50, "[CLS]")
+    assert run.output.softmax(dim=-1).max() == pytest.approx(own.probabilities[own.label], rel=1e-5)
+    assert (model.card.picture_channels, model.positions[0].num_special) == (1, 1)
+
+
+def test_the_vision_chapter_gets_the_classifier_itself() -> None:
+    shown = HubVisionSpec(HubModelSpec("vit-fashion-mnist")).load(None)
+    assert not isinstance(shown, HubVision)
+    assert shown.labels[:1] == ("T-shirt/top",)
+    with pytest.raises(HubError, match="takes a text, not a picture"):
+        HubVisionSpec(HubModelSpec("transformer-en-fr")).load(None)
