@@ -124,7 +124,7 @@ def test_heads_at_a_glance(open_page: OpenPage) -> None:
     link = {"ml-model": "bert", "ml-section": "All heads at a glance", "ml-measure": "previous token"}
     app = open_page("model-lab", **link)
     assert "Weight on the token before" in texts(app)
-    assert "in layer" in texts(app)
+    assert "The most is" in texts(app)
 
 
 def test_two_inputs_are_compared(open_page: OpenPage) -> None:
