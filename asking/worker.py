@@ -20,6 +20,7 @@ import torch
 
 from asking.model_registry import ModelRegistry
 from asking.model_server import ModelServer
+from asking.packing import pack
 from hosting.cache import LRUCache
 from hosting.settings import settings
 from hosting.slots import AbandonedError
@@ -115,7 +116,7 @@ class Desk:
 def _packed(answer: Answer) -> bytes:
     """An answer as it crosses; what cannot cross is said in words."""
     try:
-        packed = pickle.dumps(answer)
+        packed = pack(answer)
         if answer.raised:
             pickle.loads(packed)  # an error of one's own may forget what it is made of
         return packed

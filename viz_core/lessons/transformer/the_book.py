@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import torch
 
 from viz_core.models.transformer import TransformerEncoder, TransformerEncoderBlock
@@ -9,6 +11,7 @@ from viz_core.models.transformer import TransformerEncoder, TransformerEncoderBl
 _BATCH, _STEPS, _HIDDENS, _FFN, _HEADS = 2, 100, 24, 48, 8
 
 
+@cache
 @torch.no_grad()
 def encoder_shapes() -> dict[str, tuple[int, ...]]:
     """Shapes after one encoder block, and after an encoder of 200 words and two blocks: 24 wide, 48 within, 8 heads."""
