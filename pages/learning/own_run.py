@@ -77,6 +77,11 @@ def kept_run(chapter: Chapter) -> OwnRun | None:
 
 
 def _draw(chapter: Chapter, run: OwnRun) -> None:
+    """What was trained, for the controls may have moved since, and what there is of it."""
+    plan = run.first.plan
+    told = {"task": chapter.words(f"option.{plan.task}"), "positions": chapter.words(f"option.{plan.shape.positions}")}
+    sizes = {"layers": plan.shape.num_layers, "heads": plan.shape.num_heads, "width": plan.shape.num_hiddens}
+    chapter.text("own-run", **told, **sizes, seconds=f"{run.measurements[-1]:.0f}" if run.measurements else "0")
     stage(chapter, run.reels(), follow=run.state == "running")
 
 

@@ -107,6 +107,20 @@ def test_a_stopped_run_is_looked_back_at_and_goes_on(kept: AppTest) -> None:
     assert kept.session_state["l-train"].done > 4
 
 
+def test_a_run_says_what_it_was_whatever_the_controls_say_now(kept: AppTest) -> None:
+    kept.selectbox(key="l-task").set_value("sort").run()
+    assert "*copy*, positions: rotary, layers: 1, heads in each: 2, width: 32" in texts(kept)
+
+
+@pytest.mark.parametrize(("done", "says"), [(2, "spent"), (8, "finished")])
+def test_training_that_ends_early_ran_out_of_its_time(done: int, says: str) -> None:
+    run = TaskRun(Plan("copy", Shape(1, 2, 32), steps=8, every=2, batch_size=4, longest=4), keep_weights=False)
+    list(run.advance(done))
+    own = OwnRun(iter(()), {}, 8, runs={"your run": run})
+    own.step()
+    assert own.state == says
+
+
 def test_a_run_of_ones_own_is_drawn_past_its_length(kept: AppTest) -> None:
     kept.button(key="l-test-own").click().run()
     assert not kept.exception
