@@ -108,9 +108,10 @@ class Code:
             yield from ((self.own, "label", name, True) for name in self._first(call))
         elif owner is not None and _last(owner) == "chapter" and method == "tabs":
             yield from ((self.own, "section", f"option.{keyword.arg}", True) for keyword in call.keywords)
-        elif owner is not None and _last(owner) == "chapter" and method == "papers":
-            said = [name for argument in call.args for name in self.patterns(argument)]
-            yield from ((self.own, "section", f"book.{name}", True) for name in said)
+        elif owner is not None and _last(owner) == "chapter" and method == "sources":
+            for name in (name for element in self._elements(call.args[0]) for name in self.patterns(element)):
+                yield self.own, "section", f"book.{name}", True
+                yield self.own, "section", f"erratum.{name}", False
         elif owner is not None and _last(owner) == "chapter" and method == "break_it":
             yield self.own, "label", "break", True
             yield self.own, "section", "option.nothing", True

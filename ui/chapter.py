@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeVar
@@ -259,18 +259,18 @@ class Chapter(Frame):
         else:
             draw_card(row, ours, self.words, self.common, **values)
 
-    def papers(self, *names: str) -> None:
-        """What papers report of what this page shows, a card each, behind one button: their numbers, not ours."""
+    def sources(self, cards: Mapping[str, Ours | Callable[[], Ours]]) -> None:
+        """What else the sources print of what this page shows, a card each behind one button; None: theirs alone."""
 
         def show() -> None:
-            key = self.controls.key("papers")
-            label = self.common("papers")
+            key = self.controls.key("sources")
+            label = self.common("sources")
             with st.expander(
                 label, icon=":material/menu_book:", key=key, on_change="rerun", bind="query-params"
             ) as sheet:
                 if sheet.open:
-                    for name in names:
-                        self.book_says(name)
+                    for name, ours in cards.items():
+                        self.book_says(name, ours)
 
         self.alone(show)
 

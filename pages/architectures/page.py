@@ -41,6 +41,7 @@ chapter.tabs(
 )
 
 chapter.exercise("twice")
+chapter.sources({"table": None, "paths": None})
 chapter.code(
     MultiHeadAttention,
     SelfAttention,

@@ -79,7 +79,7 @@ chapter.heading("training")
 how_trained(chapter)
 
 chapter.exercise("order")
-chapter.papers("chen")
+chapter.sources({"chen": None})
 chapter.code(AdditiveAttention, Seq2SeqAttentionDecoder, Seq2SeqEncoder, Seq2SeqDecoder, TokenReader, Decoder)
 chapter.downloads(**open_tokens(groups, view), weights=lambda: open_map(groups, view).numpy())
 chapter.next()

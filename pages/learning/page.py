@@ -27,6 +27,7 @@ chapter.tabs(past=lambda: past_length(chapter), circle=lambda: circle(chapter))
 chapter.exercise("step")
 chapter.exercise("scheme")
 chapter.exercise("one-layer")
+chapter.sources({"grokking": None})
 chapter.code(
     MultiHeadAttention,
     Task,

@@ -78,6 +78,7 @@ chapter.tabs(
 
 chapter.exercise("same-layer")
 chapter.exercise("bytes")
+chapter.sources({"window": None, "sinks": None, "induction": None, "aligning": None, "sink-logit": None})
 chapter.code(attention_forward, attention_weights, measure_layer, attend)
 chapter.downloads(**open_tokens(groups, view), weights=lambda: open_map(groups, view).numpy())
 chapter.next()

@@ -10,6 +10,7 @@ from pages.position_embeddings.one_scheme import one_scheme
 from pages.position_embeddings.predictions import sketch_the_penalty
 from pages.position_embeddings.shuffle import shuffle
 from pages.position_embeddings.side_by_side import side_by_side
+from pages.position_embeddings.sources import sources
 from pages.position_embeddings.tokens import ask
 from ui.chapter import Chapter
 from viz_core.lessons.position_embeddings.order import order_residual
@@ -44,6 +45,7 @@ chapter.tabs(
 )
 
 chapter.exercise("echo")
+sources(chapter)
 chapter.code(
     LearnedPositionalEmbedding,
     AbsolutePositionEmbedding1d,

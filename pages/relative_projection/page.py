@@ -11,6 +11,7 @@ from pages.relative_projection.number_types import number_types
 from pages.relative_projection.predictions import place_the_hand
 from pages.relative_projection.proof import STEPS, composed, proof, residuals
 from pages.relative_projection.rotation import all_pairs, matrix, rotation
+from pages.relative_projection.sources import sources
 from ui.chapter import Chapter
 from viz_core.lessons.relative_projection.fitted_projection import fitted_projection
 from viz_core.lessons.relative_projection.precision import naive_residual
@@ -61,6 +62,7 @@ chapter.near("residuals", lambda: residuals(chapter, move, residual(), bound), 4
 chapter.tabs(types=lambda: number_types(chapter, move), learn=lambda: learning(chapter, move))
 
 chapter.exercise("wavelength")
+sources(chapter)
 chapter.code(
     relative_projection,
     sinusoidal_rows,

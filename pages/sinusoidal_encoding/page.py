@@ -8,6 +8,7 @@ from pages.sinusoidal_encoding.figures import table_figure, table_heatmap
 from pages.sinusoidal_encoding.predictions import sketch_the_wave
 from pages.sinusoidal_encoding.properties import claims, similarity
 from pages.sinusoidal_encoding.sentence import sentence
+from pages.sinusoidal_encoding.sources import sources
 from ui.chapter import Chapter
 from viz_core.lessons.sinusoidal_encoding.added import add_positions
 from viz_core.lessons.sinusoidal_encoding.properties import (
@@ -53,6 +54,7 @@ chapter.tabs(
 )
 
 chapter.exercise("similar")
+sources(chapter)
 chapter.code(
     PositionalEncoding,
     sinusoidal_table,

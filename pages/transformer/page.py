@@ -92,7 +92,7 @@ chapter.tabs(
 
 chapter.exercise("swap")
 chapter.exercise("aligner")
-chapter.papers("voita", "michel", "kobayashi", "clark")
+chapter.sources({"voita": None, "michel": None, "kobayashi": None, "clark": None})
 chapter.code(
     TransformerEncoder,
     TransformerEncoderBlock,

@@ -82,7 +82,7 @@ chapter.tabs(
 
 chapter.exercise("bag")
 chapter.exercise("layers")
-chapter.papers("positions", "abnar", "darcet", "settings")
+chapter.sources({"positions": None, "abnar": None, "darcet": None, "settings": None})
 chapter.code(PatchEmbedding, ViTMLP, ViTBlock, ViT, attention_rollout, gradient_relevance, mean_attention_distance)
 chapter.downloads(
     **open_tokens(groups, view),
