@@ -203,6 +203,13 @@ def test_a_caption_compares_only_what_no_control_moves(chapter: str) -> None:
     assert comparing == set(TRUE_AT_ANY_SETTING[chapter]), "make it a finding, or say here why it is always so"
 
 
+def test_each_chapter_is_walked_through_settings_where_its_words_must_hold() -> None:
+    chapters = [name for names in CHAPTERS.values() for name in names]
+    assert set(TRUE_AT_ANY_SETTING) == set(chapters)
+    pages = Path(__file__).parent / "pages"
+    assert [name for name in chapters if not (pages / name.replace("-", "_") / "test_words_hold.py").is_file()] == []
+
+
 def test_every_chapter_has_its_front_matter_and_question() -> None:
     for chapter in CHAPTER_FILES:
         words = load_words(chapter, ENGLISH)

@@ -120,13 +120,6 @@ def test_a_pair_is_read_together(open_page: OpenPage, folders: Path) -> None:
     assert f"{len(run.tokens)} tokens" in texts(app)
 
 
-def test_heads_at_a_glance(open_page: OpenPage) -> None:
-    link = {"ml-model": "bert", "ml-section": "All heads at a glance", "ml-measure": "previous token"}
-    app = open_page("model-lab", **link)
-    assert "Weight on the token before" in texts(app)
-    assert "The most is" in texts(app)
-
-
 def test_two_inputs_are_compared(open_page: OpenPage) -> None:
     app = open_page("model-lab", **{"ml-model": "bert", "ml-second": "the dog looks at the cat"})
     assert not app.warning

@@ -1,0 +1,46 @@
+"""Sentences of the lab that name a head, decided again on the figure beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from tests.pages.reading import drawn, number, one_line, stands
+from tests.viz_core.hub.tiny_models import build_all
+from ui.words import load_words
+from viz_core.positional import alibi_slopes
+
+OpenPage = Callable[..., AppTest]
+pytestmark = pytest.mark.usefixtures("offline_lab")
+
+
+@pytest.fixture(scope="session")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_all(("bert", "bloom"), tmp_path_factory.mktemp("models"))
+
+
+@pytest.mark.parametrize(
+    ("model", "kind", "measure"), [("bert", "encoder-self", "previous"), ("bloom", "decoder-self", "entropy")]
+)
+def test_of_the_brightest_head(open_page: OpenPage, model: str, kind: str, measure: str) -> None:
+    """And its name is a link that opens it."""
+    asks = {"ml-section": "All heads at a glance", "ml-measure": load_words("model-lab")(f"option.{measure}")}
+    app = open_page("model-lab", **{"ml-model": model, "ml-new": "2"}, **asks)
+    stands(app)
+    values = np.asarray(drawn(app, "fingerprints")[0]["z"])
+    layer, head = np.unravel_index(values.argmax(), values.shape)
+    link = f"[layer {layer + 1}, head {head + 1}](#head={kind}.{layer}.{head})"
+    said = f"The most is **{values.max():.2f}**, in {link}; the least is {values.min():.2f}."
+    assert said in one_line(app)
+
+
+@pytest.mark.parametrize("head", [1, 4])
+def test_of_slopes(open_page: OpenPage, head: int) -> None:
+    asks = {"ml-model": "bloom", "ml-new": "1", "ml-section": "How it knows positions", "ml-head": str(head)}
+    app = open_page("model-lab", **asks)
+    stands(app)
+    assert number(app, f"Head {head} takes ") == pytest.approx(float(alibi_slopes(4)[head - 1]), rel=1e-2)
