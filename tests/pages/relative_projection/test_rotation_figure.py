@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from pages.relative_projection.rotation_figure import arc, pairs_figure, rotation_figure, shown_pairs
+from pages.relative_projection.rotation_figure import arc, in_turns, pairs_figure, rotation_figure, shown_pairs
 from ui.words import load_words
 from viz_core.figures.style import KEYS, QUERIES
 from viz_core.positional import angular_frequencies, relative_projection, sinusoidal_table
@@ -85,3 +85,9 @@ def test_at_most_36_pairs_with_the_fastest_the_slowest_and_the_chosen() -> None:
         assert chosen in shown
         assert shown[0] <= 1
         assert shown[-1] >= 254
+
+
+def test_nearly_seven_turns_are_told_from_seven() -> None:
+    assert in_turns(44.0) == "7.003"  # the first pair, at offset 44
+    assert in_turns(14 * math.pi) == "7.000"
+    assert in_turns(-0.25 * math.pi) == "−0.125"
