@@ -18,6 +18,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 OWN = {"viz_core", "attention_atlas", "asking", "hosting", "ui", "pages"}
 FRAMING = "viz_core/figures/framing.py"
 IN_A_NOTEBOOK = {"viz_core/view/widget.py", "viz_core/view/drawn.py"}  # imported where the extra is installed
+FOR_THE_HUB = {"viz_core/training/text_models.py", "viz_core/training/text_tokenizer.py"}  # models of its kind
 BROUGHT_ALONG = {"app": {"starlette", "anyio", "uvicorn", "protobuf"}, "serve": {"starlette", "anyio"}}  # by streamlit
 
 
@@ -51,6 +52,8 @@ def extra_of(path: Path) -> str | None:
         return None
     if "/".join(parts) in IN_A_NOTEBOOK:
         return "notebook"
+    if "/".join(parts) in FOR_THE_HUB:
+        return "hub"
     if parts[0] == "viz_core":
         return {"hub": "hub", "figures": "notebook"}.get(parts[1])
     return "serve" if path.name == "ray_serve.py" else "app"

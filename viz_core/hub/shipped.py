@@ -89,17 +89,24 @@ class ShippedModel(HubModel):
 
     @torch.inference_mode()
     def again(self, run: HubRun) -> Float[Tensor, "..."]:
+        """Logits (log-probabilities of a classifier) of the run's inputs, with whatever edits are in force."""
         with unrecorded():
             logits = self.shipped.model(*run.inputs.values())[0].float().cpu()
         return logits if self.card.head == "words" else logits.log_softmax(dim=-1)
 
     def read(self, ids: Sequence[int]) -> tuple[Token, ...]:
+        """Tokens by their numbers.
+
+        Raises:
+            HubError: if the model reads no text.
+        """
         if isinstance(self.shipped, ImageClassifier):
             raise HubError(f"{self.card.name} takes a picture, not a text.")
         return _tokens(self.shipped, ids)
 
     @property
     def class_names(self) -> Mapping[int, str]:
+        """Labels by number, of a classifier; of a translator none."""
         return dict(enumerate(self.shipped.labels)) if isinstance(self.shipped, ImageClassifier) else {}
 
 

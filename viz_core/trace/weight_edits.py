@@ -103,10 +103,17 @@ class _Look(Edit):
 
 @dataclass(frozen=True, eq=False)
 class GivenWeights(Edit):
+    """Heads whose weights are given: their logarithms as scores, and -inf where a mask hides.
+
+    Attributes:
+        weights: a matrix for each head and batch row, or one for all. Queries past its last row look where they did.
+    """
+
     weighs: ClassVar[bool] = True
     weights: Float[Tensor, "#batch #heads queries keys"]
 
     def scores(self, scores: Scores, head: int, rows: Int[Tensor, "rows"]) -> Scores:
+        """Scores whose softmax is the weights given, scaled to sum to 1 over the keys that may be seen."""
         given = self.weights[:, head if self.weights.shape[1] > 1 else 0].to(scores)
         known = rows < given.shape[1]
         told = torch.full_like(scores, -torch.inf)
