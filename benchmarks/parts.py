@@ -15,6 +15,7 @@ PARTS = (
     "long_inputs",
     "sinusoid_heatmap",
     "translating",
+    "heads_off",
     "starting",
     "visiting",
 )

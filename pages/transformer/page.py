@@ -10,6 +10,7 @@ from pages.transformer.encoder import inside_the_encoder
 from pages.transformer.heads_off import maps_without, show_without
 from pages.transformer.lens import lens
 from pages.transformer.mask import causal_mask
+from pages.transformer.score_parts import terms_of_scores
 from pages.transformer.training import parameters, training
 from ui.chapter import Chapter
 from ui.heads_off import ask_heads_off, open_head, switches, toggle
@@ -85,6 +86,7 @@ chapter.tabs(
     worth=lambda: worth(chapter, MODEL, head_importance(MODEL), heads, off),
     contributions=lambda: contributions(chapter, MODEL, request, result, *open_head(groups, view)),
     lens=lambda: lens(chapter, MODEL, request, result),
+    terms=lambda: terms_of_scores(chapter, MODEL, request, result),
     mask=lambda: causal_mask(chapter, model, result, view),
     training=lambda: training(chapter, model),
     parameters=lambda: parameters(chapter, model),

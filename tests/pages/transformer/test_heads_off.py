@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from tests.pages.reading import badges, components, drawn, finding, number, stands, texts
+from tests.pages.reading import badges, charts, components, drawn, finding, number, stands, texts
 from ui.words import ENGLISH, load_words
+from viz_core.lessons.transformer.score_parts import score_parts
 from viz_core.maps.alignments import best_aligner
 from viz_core.maps.contributions import contribution_norms
 from viz_core.pretrained import Translator, load_translator
@@ -176,3 +177,14 @@ def test_the_view_shows_what_keys_bring_in_place_of_weights(open_page: OpenPage,
     np.testing.assert_allclose(found, norms / norms.sum(dim=-1, keepdim=True), atol=1e-5)
     assert shown.header["base"]["words"]["bar_weight_linear"] == "share"
     assert "that its head adds to a query" in texts(app)
+
+
+def test_the_four_terms_of_a_score(open_page: OpenPage, translator: Translator) -> None:
+    app = open_page("transformer", **{"t-text": "Go.", "t-section": "What scores are made of", "t-terms-head": "3"})
+    stands(app)
+    assert badges(app)["the four terms add up to the score of the first layer, in parts of the largest score"]
+    found = score_parts(translator, translator.translate("Go."), 2)
+    shown = [data[0]["z"] for _, data in charts(app, "term")]
+    np.testing.assert_allclose(np.array(shown), found.terms, atol=1e-5)
+    looks_by_place = found.spreads["place_place"] > found.spreads["word_word"]
+    assert finding(app, "looks by place rather than by word", "looks by word rather than by place") == looks_by_place

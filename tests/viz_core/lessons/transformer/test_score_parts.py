@@ -1,0 +1,30 @@
+"""The four terms of a real translation's scores: each against queries and keys made by hand, and their sum."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from viz_core.lessons.transformer.score_parts import TERMS, score_parts
+from viz_core.positional import sinusoidal_table
+from viz_core.pretrained import Translator
+
+
+def test_each_term_is_the_product_of_its_two_parts(translator: Translator) -> None:
+    made = translator.translate("Go.", max_new_tokens=2)
+    found = score_parts(translator, made, 1)
+    encoder = translator.model.encoder
+    attention, d = encoder.blocks[0].attention, encoder.num_hiddens
+    words = (encoder.embedding.weight[torch.tensor(made.source_ids)] * d**0.5).detach()
+    parts = {"word": words, "place": sinusoidal_table(len(words), d)}
+    h = attention.head_dim
+    W_q, W_k = (W.weight.detach()[h : 2 * h] for W in (attention.W_q, attention.W_k))
+    biases = [0 if W.bias is None else W.bias.detach()[h : 2 * h] for W in (attention.W_q, attention.W_k)]
+    for term, scores in zip(TERMS, found.terms, strict=True):
+        asks, asked = term.split("_")
+        Q = parts[asks] @ W_q.T + (biases[0] if asks == "word" else 0)
+        K = parts[asked] @ W_k.T + (biases[1] if asked == "word" else 0)
+        np.testing.assert_allclose(scores, (Q @ K.T / h**0.5).numpy(), atol=1e-4, rtol=1e-3)
+        assert found.spreads[term] == np.std(scores, axis=-1).mean()
+    assert found.residual < 1e-5
+    assert found.later > 1e-2, "a later layer reads no sum of word and place"
