@@ -3,13 +3,15 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 PORT ?= 8501
+ADDRESS ?= localhost
 # Python compiles what it imports; compiling all that torch and plotly bring takes longer than fetching it.
 PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile
 
 .PHONY: run host test bench load attacks serve-test clean
 
+# For yourself: heard by this machine alone, unless ADDRESS says more. Strangers are for `make host`.
 run: $(VENV)/.app
-	$(BIN)/streamlit run app.py --server.port $(PORT)
+	$(BIN)/streamlit run app.py --server.port $(PORT) --server.address $(ADDRESS)
 
 # The same under the hosted profile, for strangers.
 host: $(VENV)/.app

@@ -26,11 +26,17 @@ def warm_up() -> None:
     warm_up()
 
 
+def end() -> None:
+    from ui.models import end_workers
+
+    end_workers()
+
+
 structured_logs()
 allowed = checked()
 be_impatient(allowed.max_message_kb * 2**10, allowed.slow_seconds)
 operations = Operations(
-    warm_up, slots, metrics, allowed.stop_seconds, metrics_address=allowed.metrics, tidy=tidying(allowed)
+    warm_up, slots, metrics, allowed.stop_seconds, metrics_address=allowed.metrics, tidy=tidying(allowed), end=end
 )
 metrics().watch_sessions(sessions, session_bytes)
 app = st.App(

@@ -65,7 +65,7 @@ class WorkerPool:
         return worker.ask(question, subject, *args, **kwargs)
 
     def close(self) -> None:
-        """End all workers."""
+        """End all workers: one that is stuck does not hear that nobody is left to ask it."""
         for worker in self.workers:
             worker.close()
 

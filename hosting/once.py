@@ -30,6 +30,11 @@ def once(make: Callable[[], Made]) -> Callable[[], Made]:
     return get
 
 
+def made(get: Callable[[], Made]) -> Made | None:
+    """What such a function has made; None where nobody has asked for it yet."""
+    return _made.get(f"{get.__module__}.{get.__qualname__}")
+
+
 def forget() -> None:
     """Make everything anew when it is asked for again: for tests, and for nobody else."""
     _made.clear()

@@ -34,6 +34,7 @@ class Operations:
         first_pause: seconds before what could not be loaded is tried again; then twice as long each time.
         metrics_address: where the metrics are told, as HOST:PORT; nowhere where empty.
         tidy: called every so many seconds.
+        end: called last of all, whatever is still at work.
     """
 
     def __init__(
@@ -45,10 +46,11 @@ class Operations:
         first_pause: float = _FIRST_PAUSE,
         metrics_address: str = "",
         tidy: Callable[[], object] = lambda: None,
+        end: Callable[[], object] = lambda: None,
     ) -> None:
         self._warm, self._slots, self._metrics = warm, slots, metrics
         self._stop_seconds, self._first_pause = stop_seconds, first_pause
-        self._metrics_address, self._tidy = metrics_address, tidy
+        self._metrics_address, self._tidy, self._end = metrics_address, tidy, end
         self._state = {"ready": False, "stopping": False}
 
     @property
@@ -81,6 +83,7 @@ class Operations:
             for task in tasks:
                 task.cancel()
             finished = await to_thread.run_sync(self._slots().close, self._stop_seconds)
+            self._end()
             log.info("stopped", {"finished": finished})
 
     async def _load(self) -> None:

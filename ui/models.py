@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Concatenate
+from typing import TYPE_CHECKING, Any, Concatenate
 
 import numpy as np
 
@@ -15,13 +15,16 @@ from asking.remote_runner import RemoteRunner
 from asking.request import Request, run_key
 from asking.runner import Answer, Arguments, Model, Run, Runner
 from asking.sentences import SentenceRequest
-from hosting.once import once
+from hosting.once import made, once
 from hosting.settings import settings
 from ui.compute import compute_once, computed, in_a_slot, results
 from ui.words import load_words
 from viz_core.pretrained import Translation, Translator
 from viz_core.trace import HeadsOff
 from viz_core.view.map_group import MapGroup
+
+if TYPE_CHECKING:
+    from asking.worker_pool import WorkerPool
 
 
 @once
@@ -38,10 +41,22 @@ def runner() -> Runner:
 
         return on_serve(settings().ray_address, results())
     if settings().workers:
-        from asking.worker_pool import WorkerPool
-
-        return RemoteRunner(WorkerPool(settings().workers).ask, results())
+        return RemoteRunner(workers().ask, results())
     return LocalRunner(registry(), results())
+
+
+@once
+def workers() -> WorkerPool:
+    """The processes that models run in, where they run in any."""
+    from asking.worker_pool import WorkerPool
+
+    return WorkerPool(settings().workers)
+
+
+def end_workers() -> None:
+    """Leave no process behind."""
+    if (pool := made(workers)) is not None:
+        pool.close()
 
 
 def run(request: Request[Model, Run], kind: str, says: str = "computing") -> Run:

@@ -19,11 +19,12 @@ _HELD = "held"
 
 @dataclass(frozen=True)
 class Try:
-    """One row: what is attacked, how, and what it got."""
+    """One row: what is attacked, how, what it got, and for a file what judging it took."""
 
     target: str
     how: str
     got: str
+    took: str = ""
 
 
 class Record:
@@ -39,7 +40,7 @@ class Record:
             return
         if report.when == "call" or report.failed:
             got = "FAILED: it got through, or the test is wrong" if report.failed else str(told.get("got", _HELD))
-            self._tries.append(Try(str(told["attack"]), how(report.nodeid), got))
+            self._tries.append(Try(str(told["attack"]), how(report.nodeid), got, str(told.get("took", ""))))
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         if not hasattr(session.config, "workerinput") and self._tries:
@@ -66,8 +67,8 @@ def table(tries: list[Try]) -> str:
     """How many there were of each kind, then every one."""
     counts = Counter(one.target for one in tries)
     head = f"{len(tries):,} tries: " + ", ".join(f"{count} on {target}" for target, count in sorted(counts.items()))
-    rows = sorted({f"| {one.target} | {_cell(one.how)} | {_cell(one.got)} |" for one in tries})
-    return "\n".join([f"{head}.", "", "| target | try | what it got |", "| --- | --- | --- |", *rows])
+    rows = sorted({f"| {one.target} | {_cell(one.how)} | {_cell(one.got)} | {one.took} |" for one in tries})
+    return "\n".join([f"{head}.", "", "| target | try | what it got | took |", "| --- | --- | --- | --- |", *rows])
 
 
 def _cell(text: str) -> str:

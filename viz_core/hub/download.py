@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from typing import Any
 from viz_core.hub.errors import HubError
 from viz_core.hub.files import check_config, check_weight_names, read_json
 
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 Progress = Callable[[int, int], None]
 """Called with the bytes that have come and the bytes there are, from several threads."""
 
@@ -81,7 +83,9 @@ def fetch(
         raise HubError(
             f"There is no model {name} on the Hub, or it is private. Is it spelled as on its page?"
         ) from None
-    except (OSError, HTTPError, hub_errors.EntryNotFoundError):  # no network, or a Hub that is ill
+    except (OSError, HTTPError, hub_errors.EntryNotFoundError) as error:  # no network, or a Hub that is ill
+        if getattr(error, "errno", None) in _NO_SPACE:
+            raise HubError(f"The disk of this machine is full, so {name} cannot be downloaded.") from None
         return _from_cache(name, revision, "The Hub cannot be reached now")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -37,14 +38,14 @@ def read_card(folder: Path) -> ModelCard:
     """The card of the model in `folder`.
 
     Raises:
-        CheckpointError: if config.json is missing or does not hold what a card needs.
+        CheckpointError: if config.json is missing or does not hold what a card needs, or a file is damaged.
     """
     path = folder / "config.json"
     try:
-        config = json.loads(read_bytes(path))
-        text = (folder / "card.md").read_text(encoding="utf-8") if (folder / "card.md").is_file() else ""
-        record = folder / "training.json"
-        training = json.loads(read_bytes(record)) if record.is_file() else {}
+        config = _parsed(path, json.loads)
+        card, record = folder / "card.md", folder / "training.json"
+        text = _parsed(card, str) if card.is_file() else ""
+        training = _parsed(record, json.loads) if record.is_file() else {}
         return ModelCard(
             folder.name,
             config["title"],
@@ -55,8 +56,18 @@ def read_card(folder: Path) -> ModelCard:
             text,
             training,
         )
-    except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
-        raise CheckpointError(f"{path.name} of model {folder.name!r} cannot be read: {error!r}") from None
+    except (KeyError, TypeError) as error:
+        raise CheckpointError(f"{path.name} of model {folder.name!r} cannot be read: {error!r}.") from None
+
+
+def _parsed(path: Path, parse: Callable[[str], Any]) -> Any:
+    try:
+        return parse(read_bytes(path).decode())
+    except ValueError as error:
+        if isinstance(error, CheckpointError):
+            raise
+        name = f"{path.name} of model {path.parent.name!r}"
+        raise CheckpointError(f"{name} cannot be read: it may be cut short or altered. Fetch it again.") from None
 
 
 def read_bytes(path: Path) -> bytes:

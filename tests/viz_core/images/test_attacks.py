@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
+from tests.attacks.measured import bounded
 from tests.viz_core.images.hostile_pictures import GOOD, encode, png_header, quarters
 from viz_core.images.opening import FORMATS, PictureError, as_rgb, open_picture
 
@@ -51,15 +52,18 @@ def not_offered() -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("form", not_offered())
-def test_a_format_that_is_not_offered_is_refused_before_it_is_read(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_format_that_is_not_offered_is_refused_before_it_is_read(
+    form: str, monkeypatch: pytest.MonkeyPatch, record_property: pytest.RecordProperty
+) -> None:
     def never(*_args: Any) -> None:
         raise AssertionError("Pillow began to read it")
 
     for name, (_, accepts) in list(Image.OPEN.items()):
         if name not in FORMATS:
             monkeypatch.setitem(Image.OPEN, name, (never, accepts))
-    with pytest.raises(PictureError) as refused:
+    with bounded(record_property), pytest.raises(PictureError) as refused:
         open_picture(not_offered()[form])
+    record_property("got", str(refused.value))
     assert str(refused.value).endswith(".")
 
 
@@ -97,9 +101,10 @@ CLAIMS = {
 
 
 @pytest.mark.parametrize("claim", CLAIMS)
-def test_what_claims_much_is_judged_by_its_header(claim: str) -> None:
-    with pytest.raises(PictureError):
+def test_what_claims_much_is_judged_by_its_header(claim: str, record_property: pytest.RecordProperty) -> None:
+    with bounded(record_property), pytest.raises(PictureError) as refused:
         open_picture(CLAIMS[claim])
+    record_property("got", str(refused.value))
 
 
 def test_an_animation_of_many_frames_is_its_first() -> None:

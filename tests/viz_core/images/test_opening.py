@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from tests.attacks.measured import bounded
 from tests.viz_core.images.hostile_pictures import (
     BAD,
     BLUE,
@@ -42,11 +43,12 @@ def test_what_opens(name: str) -> None:
 
 @pytest.mark.attack("pictures")
 @pytest.mark.parametrize("name", BAD)
-def test_what_is_refused(name: str) -> None:
+def test_what_is_refused(name: str, record_property: pytest.RecordProperty) -> None:
     content, words = BAD[name]
-    with pytest.raises(PictureError) as refused:
+    with bounded(record_property), pytest.raises(PictureError) as refused:
         open_picture(content)
     said = str(refused.value)
+    record_property("got", said)
     assert words in said
     assert said.endswith(".")
     assert "Error" not in said
