@@ -6,10 +6,13 @@ from functools import lru_cache
 from typing import Any
 
 import torch
+import torch.nn.functional as F
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from viz_core.runtime.interruption import may_end
 from viz_core.trace import attend, site_of
+from viz_core.trace.weights import Bias, Mask
 
 ATTENTION_IMPLEMENTATION = "attention-atlas"
 """The name under which transformers finds our attention: `attn_implementation=ATTENTION_IMPLEMENTATION`."""
@@ -36,7 +39,8 @@ def attention_forward(
     is_causal: bool | None = None,
     position_bias: Tensor | None = None,
     softcap: float | None = None,
-    **others: Any,
+    s_aux: Tensor | None = None,
+    **_: Any,
 ) -> tuple[Tensor, None]:
     """What transformers calls in place of its own attention; the same result, by `attend`.
 
@@ -45,16 +49,12 @@ def attention_forward(
         attention_mask: boolean (True: may look) or additive; None together with a causal module means causal.
         position_bias: added to the scaled scores, as T5 does.
         softcap: the largest scaled score, as in Gemma 2.
+        s_aux: the score of each head's learned sink, as in gpt-oss: the first key of all, for those who record.
 
     Returns:
         (batch, queries, heads, d), and None where transformers may put weights.
-
-    Raises:
-        ValueError: if the model wants attention sinks: their weights would not sum to 1.
     """
     may_end()  # between two layers of any model
-    if others.get("s_aux") is not None:
-        raise ValueError("attention sinks (s_aux): expected none, got some; their weights do not sum to 1")
     mask, bias = (attention_mask, None) if _is_boolean(attention_mask) else (None, attention_mask)
     if position_bias is not None:
         bias = position_bias if bias is None else bias + position_bias
@@ -63,6 +63,8 @@ def attention_forward(
     if causal and 1 < num_queries < key.shape[2]:  # a first pass over a cache whose end is still empty
         key, value = key[:, :, :num_queries], value[:, :, :num_queries]
         bias = bias if bias is None else bias[..., :num_queries]
+    if s_aux is not None:
+        key, value, mask, bias = with_sink(key, value, mask, bias, s_aux)
     output = attend(
         query,
         key,
@@ -76,6 +78,28 @@ def attention_forward(
         site=site_of(module),
     )
     return output.transpose(1, 2).contiguous(), None
+
+
+def with_sink(
+    key: Float[Tensor, "batch key_heads keys d"],
+    value: Float[Tensor, "batch key_heads keys v"],
+    mask: Mask | None,
+    bias: Bias | None,
+    sinks: Float[Tensor, "heads"],
+) -> tuple[Tensor, Tensor, Tensor | None, Tensor]:
+    """A learned sink as a key before all others, which any query may look at and which has nothing to say.
+
+    Its key and value are zeros and its bias is the learned score s: exp(s) / (exp(s) + sum_j exp(q k_j)) is its weight,
+    and what is left of a row sums to 1 minus that (gpt-oss; Xiao 2024, section 3.3). Before the others, so that a
+    query still sees its own place and those before it.
+    """
+    key, value = (F.pad(tensor, (0, 0, 1, 0)) for tensor in (key, value))
+    mask = None if mask is None else F.pad(mask, (1, 0), value=True)
+    column = sinks[None, :, None, None].to(key.dtype)
+    if bias is None:
+        return key, value, mask, F.pad(column, (0, key.shape[2] - 1))
+    shape = (bias.shape[0], len(sinks), bias.shape[2])
+    return key, value, mask, torch.cat((column.expand(*shape, 1), bias.expand(*shape, -1)), dim=-1)
 
 
 def _is_boolean(mask: Tensor | None) -> bool:

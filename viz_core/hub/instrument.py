@@ -29,8 +29,8 @@ def instrument(model: nn.Module) -> tuple[str, ...]:
         The sites that a recording of it may have, named as by `load_hub`; the same for a model instrumented before.
 
     Raises:
-        ValueError: if it is no transformers model, has no attention, computes it in code of its own, or has attention
-            sinks; nothing is changed then.
+        ValueError: if it is no transformers model, has no attention, or computes it in code of its own; nothing is
+            changed then.
     """
     parts = _transformers_parts(model)
     for part in parts:
@@ -122,15 +122,11 @@ def _check(part: Any) -> None:
     """
     from transformers import PreTrainedModel
 
-    for path, module in part.named_modules():
+    for module in part.modules():
         if isinstance(module, PreTrainedModel) and find_sites(module) and not module._can_set_attn_implementation():
             raise ValueError(
                 f"instrument: expected attention that can be set, got {type(module).__name__}, which computes it in "
                 "code of its own; set_attn_implementation('eager') and output_attentions=True give its maps"
-            )
-        if getattr(module, "sinks", None) is not None:
-            raise ValueError(
-                f"instrument: expected weights that sum to 1, got attention sinks in {type(part).__name__}: {path}"
             )
 
 

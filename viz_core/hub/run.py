@@ -15,6 +15,9 @@ from viz_core.hub.reading import Token
 from viz_core.runtime.provenance import UNKNOWN, Provenance
 from viz_core.trace import AttentionCall, Trace
 
+SINK = Token(-1, "sink", "sink", special=True)
+"""The key that a model with learned sinks has before all tokens (`viz_core.hub.attention.with_sink`)."""
+
 
 @dataclass(frozen=True)
 class Label:
@@ -40,7 +43,7 @@ class Maps:
     Attributes:
         id: "encoder-self", "decoder-self" or "decoder-cross".
         query_tokens: one for each row. Row i of a decoder that translates is the step that writes its token.
-        key_tokens: one for each column.
+        key_tokens: one for each column; the first is SINK where the model has learned sinks.
         calls: first layer to last.
     """
 
@@ -115,7 +118,10 @@ class HubRun:
             "decoder-cross": (self.target_tokens, self.tokens),
             "decoder-self": (self.target_tokens, self.decoder_tokens) if two_stacks else (self.tokens, self.tokens),
         }
-        return tuple(
-            Maps(id_, *sides.get(id_, (self.tokens, self.tokens)), tuple(sorted(calls, key=lambda call: call.layer)))
-            for id_, calls in kinds.items()
-        )
+        found = []
+        for id_, calls in kinds.items():
+            queries, keys = sides.get(id_, (self.tokens, self.tokens))
+            if all(call.num_keys == len(keys) + 1 for call in calls):
+                keys = (SINK, *keys)
+            found.append(Maps(id_, queries, keys, tuple(sorted(calls, key=lambda call: call.layer))))
+        return tuple(found)

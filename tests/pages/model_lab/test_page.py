@@ -33,7 +33,7 @@ pytestmark = pytest.mark.usefixtures("offline_lab")
 @pytest.fixture(scope="session")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A host's folder with a tiny model of each kind; none of them knows any language."""
-    return build_all(("bert", "gpt2", "llama", "t5", "bloom", "vit"), tmp_path_factory.mktemp("models"))
+    return build_all(("bert", "gpt2", "llama", "gpt-oss", "t5", "bloom", "vit"), tmp_path_factory.mktemp("models"))
 
 
 def test_the_lab_opens_on_a_model_that_ships_and_has_said_something(open_page: OpenPage) -> None:
@@ -66,7 +66,7 @@ def test_the_installed_encoder(open_page: OpenPage) -> None:
     assert "material/check" in claims(app)[0]
 
 
-@pytest.mark.parametrize("family", ["bert", "gpt2", "llama", "t5", "bloom"])
+@pytest.mark.parametrize("family", ["bert", "gpt2", "llama", "gpt-oss", "t5", "bloom"])
 def test_every_kind_shows_its_card_its_maps_and_its_positions(open_page: OpenPage, family: str, folders: Path) -> None:
     app = open_page("model-lab", **{"ml-model": family, "ml-section": "How it knows positions"})
     model = load_hub(folders / family, device="cpu")
@@ -78,7 +78,7 @@ def test_every_kind_shows_its_card_its_maps_and_its_positions(open_page: OpenPag
     assert all("material/check" in claim for claim in claims(app))
     assert len(claims(app)) == (1 if family == "bert" else 2)
     shown = {"bert": "learned table", "gpt2": "learned table", "llama": "Rotary positions turn 4 pairs"}
-    shown |= {"t5": "8 buckets of offsets", "bloom": "one slope for each of 4 heads"}
+    shown |= {"t5": "8 buckets of offsets", "bloom": "one slope for each of 4 heads", "gpt-oss": "turn 4 pairs"}
     assert shown[family] in said
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,10 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from viz_core.hub import ATTENTION_IMPLEMENTATION, HubModel
-from viz_core.trace import Trace, record
+from viz_core.hub import ATTENTION_IMPLEMENTATION, HubModel, instrument
+from viz_core.hub.attention import with_sink
+from viz_core.maps.residuals import future_weight
+from viz_core.trace import Trace, attention_weights, record
 
 Tiny = Callable[[str], Path]
 TinyModel = Callable[[str], HubModel]
@@ -80,6 +83,38 @@ def test_decoders(family: str, tiny: Tiny, tiny_model: TinyModel) -> None:
     torch.testing.assert_close(run.output, expected.logits[0], atol=1e-5, rtol=1e-5)
     future = torch.ones(len(run.tokens), len(run.tokens), dtype=torch.bool).triu(diagonal=1)
     assert all(bool((call.weights()[0, :, future] == 0).all()) for call in run.trace)
+
+
+def test_learned_sinks_are_one_more_column(tiny: Tiny, tiny_model: TinyModel) -> None:
+    """transformers' own maps leave the sink out, so that their rows do not sum to 1; with its column they do."""
+    model, plain = tiny_model("gpt-oss"), eager(tiny_model("gpt-oss"), tiny("gpt-oss"))
+    run = model.run(TEXT, max_new_tokens=3)
+    ids = torch.tensor([[token.id for token in run.tokens]])
+    with torch.no_grad():
+        expected = plain(ids, output_attentions=True)
+    torch.testing.assert_close(run.output, expected.logits[0], atol=1e-5, rtol=1e-5)
+    for site, weights in maps_of(expected, "decoder").items():
+        got = run.trace[site].weights()
+        assert float((got[..., 1:] - weights).abs().max()) < 1e-6
+        torch.testing.assert_close(got[..., 0], 1 - weights.sum(dim=-1))
+        assert float(got[..., 0].min()) > 0
+    (maps,) = run.maps
+    assert [token.label for token in maps.key_tokens] == ["sink", *(token.label for token in run.tokens)]
+    assert all(future_weight(call) == 0 for call in run.trace)
+    assert instrument(plain) == run.trace.sites
+    with record() as again, torch.no_grad():
+        plain(ids)
+    assert torch.equal(again["decoder.0.self"].weights(), run.trace["decoder.0.self"].weights())
+
+
+def test_a_sink_beside_a_bias_by_hand() -> None:
+    """Scores 0 (the sink's is ln 3) and 0, ln 2 by their bias: of 3 + 1 + 2 parts the sink has 3."""
+    key, value = torch.zeros(2, 1, 1, 2, 4)
+    bias = torch.tensor([0.0, math.log(2)]).reshape(1, 1, 1, 2)
+    key, value, mask, bias = with_sink(key, value, None, bias, torch.tensor([math.log(3)]))
+    assert mask is None
+    weights = attention_weights(torch.ones(1, 1, 1, 4), key, bias=bias)
+    assert weights.flatten().tolist() == pytest.approx([1 / 2, 1 / 6, 1 / 3])
 
 
 @pytest.mark.parametrize("family", TRANSLATORS)

@@ -50,6 +50,13 @@ FAMILIES: dict[str, tuple[str, str, dict[str, Any], str]] = {
         {**SIZES, "num_key_value_heads": 2, "head_dim": 8, "sliding_window": 5, "attn_logit_softcapping": 0.7},
         "metaspace",
     ),
+    "gpt-oss": (
+        "GptOssConfig",
+        "GptOssForCausalLM",
+        {**SIZES, "num_key_value_heads": 2, "head_dim": 8, "sliding_window": 5}
+        | {"num_local_experts": 2, "num_experts_per_tok": 1},
+        "bytes",
+    ),
     "bloom": ("BloomConfig", "BloomForCausalLM", {"hidden_size": 32, "n_layer": 2, "n_head": 4}, "bytes"),
     "marian": ("MarianConfig", "MarianMTModel", CODER, "metaspace"),
     "bart": ("BartConfig", "BartForConditionalGeneration", CODER, "bytes"),
