@@ -58,8 +58,8 @@ def _approximate(chapter: Chapter, database: Database, question: Question) -> No
     for one in found:
         _answer(chapter, "approximate.answer", database, one.place, edits=one.edits)
     chapter.text("top", most=question.top)
-    for place in top_lookup(question.query, database.keys, question.top):
-        _answer(chapter, "answer", database, place)
+    for place, score in top_lookup(question.query, database.keys, question.top):
+        _answer(chapter, "top.answer", database, place, score=f"{score:.2f}")
 
 
 def _answer(chapter: Chapter, name: str, database: Database, place: int, **values: object) -> None:

@@ -92,8 +92,8 @@ def check_temperature(temperature: float) -> None:
         raise ValueError(f"temperature: expected a positive number, got {temperature}")
 
 
-def top_lookup(query: str, keys: Sequence[str], most: int) -> list[int]:
-    """The places of the `most` keys whose vectors score highest, the best first; equal scores in their order.
+def top_lookup(query: str, keys: Sequence[str], most: int) -> list[tuple[int, float]]:
+    """Places and scores q . k of the `most` keys that score highest, the best first; equal scores in their order.
 
     Raises:
         ValueError: if most is negative.
@@ -102,7 +102,8 @@ def top_lookup(query: str, keys: Sequence[str], most: int) -> list[int]:
         raise ValueError(f"most: expected at least 0, got {most}")
     if not keys:
         return []
-    return similarity([query], keys)[0].argsort(descending=True, stable=True)[:most].tolist()
+    scores = similarity([query], keys)[0]
+    return [(place, float(scores[place])) for place in scores.argsort(descending=True, stable=True)[:most].tolist()]
 
 
 def soft_lookup(queries: Sequence[str], keys: Sequence[str], temperature: float) -> Float[Tensor, "queries keys"]:

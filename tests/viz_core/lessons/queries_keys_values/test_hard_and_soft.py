@@ -48,8 +48,9 @@ def test_keys_that_share_nothing_find_themselves(size: int) -> None:
 
 def test_the_best_keys_first() -> None:
     keys = ["Hu", "Lipton", "Li", "Li"]
-    assert top_lookup("Li", keys, 3) == [2, 3, 1]
-    assert top_lookup("Li", keys, 9) == [2, 3, 1, 0]
+    assert [place for place, _ in top_lookup("Li", keys, 3)] == [2, 3, 1]
+    assert [place for place, _ in top_lookup("Li", keys, 9)] == [2, 3, 1, 0]
+    assert top_lookup("Li", keys, 1)[0][1] == pytest.approx(1)
     assert top_lookup("Li", [], 2) == []
     with pytest.raises(ValueError, match="most: expected at least 0, got -1"):
         top_lookup("Li", keys, -1)
