@@ -10,6 +10,7 @@ from pages.multi_head import figures
 from pages.multi_head.inputs import Asked
 from ui.chapter import Chapter
 from viz_core.figures.heatmap import signed_heatmap
+from viz_core.maps.contribution_shares import shares_of_call
 from viz_core.view.map_group import MapGroup
 from viz_core.view.runnable import recording_recipe
 
@@ -18,10 +19,13 @@ def maps(chapter: Chapter, asked: Asked) -> int:
     """Every head's map, one of them open; the number of the one that is."""
     labels = chapter.words.group("view")
     names = asked.tokens.labels
-    group = MapGroup("heads", labels["heads"], labels["tokens"], labels["tokens"], names, names, (asked.steps.call,))
+    carried = chapter.ask_carried()
+    call = shares_of_call(asked.steps.call, asked.layer.W_o) if carried else asked.steps.call
+    group = MapGroup("heads", labels["heads"], labels["tokens"], labels["tokens"], names, names, (call,))
     view = chapter.attention_view(
         (group,),
-        recipe=lambda: recording_recipe(group),
+        recipe=None if carried else lambda: recording_recipe(group),
+        carried=carried,
         head_param=chapter.controls.key("head"),
         pin_param=chapter.controls.key("pin"),
     )

@@ -53,10 +53,16 @@ def contribution_shares(trace: Trace, model: nn.Module) -> Trace:
     """
     found = Trace()
     for call in trace:
-        found.add(_shares(call, output_projection(model, call.site)), call.site)
+        found.add(shares_of_call(call, output_projection(model, call.site)).source, call.site)
     return found
 
 
-def _shares(call: AttentionCall, W_o: nn.Linear) -> ContributionShares:
+@torch.no_grad()
+def shares_of_call(call: AttentionCall, W_o: nn.Linear) -> AttentionCall:
+    """One call with its maps as shares, by its layer's output projection.
+
+    Raises:
+        ValueError: as `viz_core.maps.contributions.contribution_norms`.
+    """
     device = next(iter(call.source.tensors())).device
-    return ContributionShares(call.source, value_lengths(call, W_o).to(device))
+    return AttentionCall(call.site, ContributionShares(call.source, value_lengths(call, W_o).to(device)))

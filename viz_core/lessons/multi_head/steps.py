@@ -60,7 +60,7 @@ def multi_head_steps(layer: MultiHeadAttention, X: Float[Tensor, "batch n d"], c
     Raises:
         ValueError: if X is not (batch, n, d) of the layer's width.
     """
-    with record() as trace:
+    with record(values=True) as trace:
         layer(X, X, X, causal=causal)
     queries, keys, values = layer.W_q(X), layer.W_k(X), layer.W_v(X)
     Q, K, V = (rearrange(t, "b n (h w) -> b h n w", h=layer.num_heads) for t in (queries, keys, values))
