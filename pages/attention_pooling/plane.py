@@ -58,7 +58,7 @@ def more_data(chapter: Chapter, noise: float) -> None:
     names = labels(chapter)
     told: dict[str, Any] = {"first": SIZES[0], "last": f"{SIZES[-1]:,}", "fixed": f"{FIXED:g}", "noise": f"{noise:g}"}
     told |= {"start": f"{shrinking[0]:.4f}", "end": f"{shrinking[-1]:.4f}", "stays": f"{fixed[-1]:.4f}"}
-    chapter.figure("consistent", partial(consistency_figure, SIZES, shrinking, fixed, names), **told)
+    chapter.figure("consistent", partial(consistency_figure, SIZES, shrinking, fixed, names), room=340, **told)
     chapter.finding("consistent", shrinking[-1] < min(shrinking[0], fixed[-1]), **told)
 
 

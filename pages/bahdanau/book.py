@@ -36,9 +36,9 @@ def diagrams(chapter: Chapter) -> None:
     names = chapter.words.group("figure")
     plain, attention = st.columns(2, gap="large")
     with plain:
-        chapter.figure("plain-model", lambda: plain_model(names), room=260)
+        chapter.figure("plain-model", lambda: plain_model(names), room=108)
     with attention:
-        chapter.figure("attention-model", lambda: attention_model(names), room=260)
+        chapter.figure("attention-model", lambda: attention_model(names), room=171)
     chapter.text("state")
 
 

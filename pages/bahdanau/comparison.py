@@ -115,7 +115,7 @@ def as_many_of_each(chapter: Chapter) -> None:
     )
     told = {"each": measured["bins"][0]["sentences"], "all": over_all["sentences"], "summary": summary}
     chapter.text("balanced", **told)
-    chapter.figure("balanced", lambda: figures.balanced_figure(models, names), **told)
+    chapter.figure("balanced", lambda: figures.balanced_figure(models, names), room=380, **told)
     value, low, high = over_all["difference"]
     sure = all(each["difference"][1] > 0 for each in measured["bins"])
     chapter.finding("balanced", sure, value=f"{value:.1f}", low=f"{low:.1f}", high=f"{high:.1f}")

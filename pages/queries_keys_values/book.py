@@ -11,7 +11,7 @@ from pages.queries_keys_values import book_figures as figures
 from pages.queries_keys_values.names import Database, Question
 from ui.chapter import Chapter
 from ui.controls import escape
-from viz_core.figures.diagram import attention_diagram
+from viz_core.figures.diagram import attention_diagram, attention_height
 from viz_core.lessons.queries_keys_values.edit_distance import beginning_distance
 from viz_core.lessons.queries_keys_values.hard_and_soft import identity_lookup, smallest_gradient, two_keys
 from viz_core.lessons.queries_keys_values.lookup import BOOK_DATABASE, approximate_lookup, exact_lookup, soft_lookup
@@ -56,7 +56,7 @@ def diagram(chapter: Chapter, database: Database, question: Question) -> None:
         lambda: attention_diagram(
             _cut(question.query), [*map(_cut, keys)], shares, [*map(_cut, values)], names["diagram-sum"], names
         ),
-        room=340,
+        room=attention_height(len(first)),
         query=escape(question.query),
         summary=summary,
     )
@@ -87,7 +87,7 @@ def gradient(chapter: Chapter, database: Database, question: Question) -> None:
     chapter.figure(
         "hard",
         partial(figures.gradient_figure, _GAPS.numpy(), soft.numpy(), hard.numpy(), slope.numpy(), names),
-        room=320,
+        room=360,
         temperature=f"{question.temperature:g}",
         steepest=f"{float(slope.max()):.3g}",
     )

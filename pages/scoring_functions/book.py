@@ -11,7 +11,7 @@ import streamlit as st
 from pages.scoring_functions.book_figures import sentences_figure, toy_figure
 from pages.scoring_functions.softmax import Masked
 from ui.chapter import Chapter
-from viz_core.figures.diagram import attention_diagram
+from viz_core.figures.diagram import attention_diagram, attention_height
 from viz_core.lessons.scoring_functions.the_book import (
     LENGTHS,
     SENTENCES,
@@ -34,7 +34,9 @@ def output_diagram(chapter: Chapter, masked: Masked) -> None:
     names = chapter.words.group("figure")
     keys, values = ([f"{letter}{i + 1}" for i in range(len(weights))] for letter in "kv")
     figure = partial(attention_diagram, "q", keys, weights, values, names["diagram-sum"], names, shown)
-    chapter.figure("output", figure, room=280, summary=", ".join(f"{weight:.2f}" for weight in weights))
+    chapter.figure(
+        "output", figure, room=attention_height(len(weights)), summary=", ".join(f"{weight:.2f}" for weight in weights)
+    )
 
 
 def sentences(chapter: Chapter) -> None:
@@ -46,7 +48,7 @@ def sentences(chapter: Chapter) -> None:
         names = chapter.words.group("figure")
         figure = partial(sentences_figure, sentence_weights().numpy(), SENTENCES, names)
         said = "; ".join(" ".join(each) for each in SENTENCES)
-        chapter.figure("sentences", figure, room=230, sentences=said)
+        chapter.figure("sentences", figure, room=210, sentences=said)
 
 
 def toy(chapter: Chapter) -> None:
@@ -64,7 +66,7 @@ def toy(chapter: Chapter) -> None:
             sums = ", ".join(f"{float(row.sum()):.3f}" for row in each.dropped)
             first, second = LENGTHS
             figure = partial(toy_figure, rows, LENGTHS, names)
-            chapter.figure("toy", figure, room=230, first=first, second=second, sums=sums, dropout=f"{dropout:g}")
+            chapter.figure("toy", figure, room=226, first=first, second=second, sums=sums, dropout=f"{dropout:g}")
     equal = drawn["equal"]
     left, right = st.columns(2, gap="large")
     with left:

@@ -12,6 +12,7 @@ from viz_core.figures.style import ACCENT, KEYS, QUERIES, VALUES, Labels, escape
 
 PLAIN = "#7f8a90"
 _ARROW = "rgba(128,128,128,0.85)"
+_ROW = 44  # pixels, of an attention
 _SMALLEST = 0.02  # a weight below this is drawn as thin as this
 
 
@@ -127,13 +128,19 @@ def attention_diagram(
             before = f"{column}-{i}"
         arrows.append(Arrow(before, "output", weight))
     boxes["output"] = Box(escape_labels([output])[0], right, middle, VALUES, 0.5)
-    figure = diagram(boxes, arrows, row=44)
+    figure = diagram(boxes, arrows, row=_ROW)
     names = ["query", *columns, "output"]
     for x, name in enumerate(names):
         y = 0.35 if name in columns else middle - 0.65
         text = labels[f"diagram-{name}"]
         figure.add_annotation(x=x, y=y, text=f"<i>{text}</i>", showarrow=False, font={"size": 12})
-    return figure.update_layout(yaxis_range=[len(keys) + 0.5, min(0.0, middle - 0.9)], height=44 * (len(keys) + 1) + 24)
+    top = min(0.0, middle - 0.9)
+    return figure.update_layout(yaxis_range=[len(keys) + 0.5, top], height=attention_height(len(keys)))
+
+
+def attention_height(num_keys: int) -> int:
+    """How high `attention_diagram` is with so many keys, in pixels."""
+    return _ROW * (num_keys + 1) + 24
 
 
 def _draw_arrow(figure: go.Figure, start: Box, end: Box, strength: float) -> None:
