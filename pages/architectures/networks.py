@@ -60,6 +60,7 @@ def reach_claims(chapter: Chapter, asked: Asked) -> None:
     sizes = LayerSizes(asked.drawn.n, 8, asked.sizes.k, asked.sizes.r)
     pair = {"first": asked.first + 1, "last": asked.last + 1}
     with chapter.claims():
+        broken = chapter.break_it("shallow", "deep")
         for name in WINDOWED:
             length = path_length(name, asked.first, asked.last, sizes)
             reach = partial(partial, _signal, name, asked.first, asked.last, sizes)
@@ -70,9 +71,9 @@ def reach_claims(chapter: Chapter, asked: Asked) -> None:
                 chapter.claim("never", reach(layers), 0.0, **told, layers=layers)
                 continue
             if length > 1:
-                chapter.claim("too-early", reach(int(length) - 1), 0.0, **told)
+                chapter.claim("too-early", reach(int(length) - (broken != "deep")), 0.0, **told)
             if length > 0:
-                chapter.claim_at_least("in-time", reach(int(length)), 1e-300, **told)
+                chapter.claim_at_least("in-time", reach(int(length) - (broken == "shallow")), 1e-300, **told)
     if asked.first == asked.last:
         chapter.text("same-token")
 

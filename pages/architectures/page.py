@@ -11,6 +11,7 @@ from pages.architectures.shuffle import shuffle
 from pages.architectures.sizes import ask
 from pages.architectures.stopwatch import timing
 from pages.architectures.table import curves, pairs, table
+from pages.architectures.the_book import the_book
 from ui.chapter import Chapter
 from viz_core.attention import MultiHeadAttention
 from viz_core.lessons.architectures import layer_cost, path_length
@@ -27,6 +28,10 @@ with chapter.card("networks"):
     with pictures:
         networks(chapter, asked)
 chapter.exercise("cheapest")
+
+chapter.heading("self")
+chapter.text("self")
+the_book(chapter)
 
 chapter.heading("table")
 table(chapter, asked)

@@ -46,6 +46,8 @@ def costs(chapter: Chapter, asked: Asked) -> None:
         column_config={**columns, chapter.words("column.formula"): wide},
     )
     chapter.look_for("cost-table")
+    one = n**2 * WIDTH // h
+    chapter.text("shared-cost", n=f"{n:,}", h=h, own=f"{h * one:,}", shared=f"{one:,}")
     sizes = _square(n, h, per_head)
     relative, learned = (BY_NAME[name].cost(sizes).parameters for name in ("relative", "learned"))
     chapter.finding("cheap", relative < learned, relative=f"{relative:,}", learned=f"{learned:,}", heads=h)

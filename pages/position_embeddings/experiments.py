@@ -59,6 +59,8 @@ def deep_stacks(chapter: Chapter, asked: Asked) -> None:
     summary = ", ".join(f"{names[f'stack-{name}']} {float(curve[-1]):.1e}" for name, curve in curves.items())
     figure = figures.collapse_figure({k: v.numpy() for k, v in curves.items()}, names)
     chapter.figure("collapse", figure, summary=summary, depth=depth, **ends)
+    numbers = depth * asked.setting.sizes.num_heads * 4096**2
+    chapter.text("deep-more", depth=depth, heads=asked.setting.sizes.num_heads, numbers=f"{numbers:,}")
     layers = layers_until_alike(curves["attention"])
     chapter.finding("collapsed", layers is not None, layers=layers, depth=depth)
     with chapter.claims():

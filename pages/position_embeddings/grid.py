@@ -8,6 +8,7 @@ from pages.position_embeddings.grid_figures import grid_figure
 from pages.position_embeddings.tokens import ROUNDING, WIDTH, Asked
 from ui.chapter import Chapter
 from ui.chart import Point
+from viz_core.lessons.position_embeddings.article import column_major_total
 from viz_core.lessons.position_embeddings.grid_terms import grid_terms
 from viz_core.lessons.position_embeddings.picture_tokens import picture_tokens
 from viz_core.lessons.position_embeddings.schemes import BY_NAME, relative_2d_module
@@ -44,7 +45,8 @@ def relative_2d(chapter: Chapter, asked: Asked) -> None:
     )
     with chapter.claims():
         from_module = bias[0, asked.head, row * width + column].reshape(height, width)
-        chapter.claim("sum", float((terms.total - from_module).abs().max()), ROUNDING)
+        total = column_major_total(terms) if chapter.break_it("column-major") else terms.total
+        chapter.claim("sum", float((total - from_module).abs().max()), ROUNDING)
     chapter.text(
         "factored",
         height=height,

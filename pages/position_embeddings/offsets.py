@@ -29,6 +29,7 @@ def relative(chapter: Chapter, _asked: Asked) -> None:
     chapter.alone(lambda: _skew(chapter, n, slideshow), every=slideshow.every)
     with chapter.claims():
         chapter.claim("skew", skew_error(n), 0.0, n=n)
+    chapter.text("graph")
     chapter.heading("index")
     chapter.figure("table", partial(table_figure, n, names), room=124, last=2 * n - 2, reach=n - 1)
     chapter.figure("index", partial(index_figure, n, None, names), n=n, last=2 * n - 2)

@@ -4,6 +4,7 @@ from functools import partial
 
 import streamlit as st
 
+from pages.position_embeddings.across import across_models
 from pages.position_embeddings.costs import costs
 from pages.position_embeddings.experiments import experiments
 from pages.position_embeddings.one_scheme import one_scheme
@@ -41,6 +42,7 @@ chapter.tabs(
     closer=lambda: one_scheme(chapter, asked),
     costs=lambda: costs(chapter, asked),
     shuffle=lambda: shuffle(chapter, asked.as_typed),
+    across=lambda: across_models(chapter),
     experiments=lambda: experiments(chapter, asked.as_typed),
 )
 

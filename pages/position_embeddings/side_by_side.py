@@ -41,6 +41,7 @@ def side_by_side(chapter: Chapter, asked: Asked) -> None:
     if len(asked.tokens.labels) > 1:
         striped = [chapter.words(f"option.{name}") for name, values in maps.items() if is_striped(values)]
         chapter.finding("stripes", bool(striped), striped=", ".join(striped))
+    chapter.text("two-words")
 
 
 def _open(chapter: Chapter, name: str) -> None:

@@ -13,6 +13,7 @@ from pages.relative_projection.proof import STEPS, composed, proof, residuals
 from pages.relative_projection.rotation import all_pairs, matrix, rotation
 from pages.relative_projection.sources import sources
 from ui.chapter import Chapter
+from viz_core.lessons.relative_projection.broken import mirrored_residual
 from viz_core.lessons.relative_projection.fitted_projection import fitted_projection
 from viz_core.lessons.relative_projection.precision import naive_residual
 from viz_core.lessons.relative_projection.proof import (
@@ -52,7 +53,8 @@ shape = move.num_hiddens, POSITIONS, move.base, move.dtype
 bound = rounding_bound(len(POSITIONS) + abs(move.offset), move.dtype)
 residual = cache(lambda: projection_residual(move.offset, *shape))
 with chapter.claims():
-    chapter.claim("moves", lambda: float(residual().max()), bound, count=f"{len(POSITIONS):,}")
+    moves = (lambda: mirrored_residual(move.offset, *shape)) if chapter.break_it("mirrored") else residual
+    chapter.claim("moves", lambda: float(moves().max()), bound, count=f"{len(POSITIONS):,}")
     chapter.claim("constant", lambda: rotation_spread(move.offset, *shape), bound, count=f"{len(POSITIONS):,}")
     chapter.claim("compose", lambda: composed(move), bound, steps=", ".join(map(str, STEPS)))
     chapter.claim("transpose", lambda: transpose_residual(move.offset, move.num_hiddens, move.base, move.dtype), bound)

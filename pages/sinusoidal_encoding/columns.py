@@ -38,6 +38,7 @@ def code(chapter: Chapter, table: Table, base: float) -> None:
     bits = properties.binary_code(shown).shape[1]
     columns = properties.doubling_columns(bits, table.shape[1], base)
     chapter.text("code")
+    chapter.text("space")
     names = ", ".join(str(column) for column in columns if column is not None)
     figure = partial(binary_figure, table, base, chapter.words.group("figure"))
     step = properties.largest_step(table[:shown], [column for column in columns if column is not None])

@@ -9,6 +9,7 @@ import streamlit as st
 from pages.sinusoidal_encoding.figures import MAP_POSITIONS, Table, offset_figure, similarity_heatmap
 from ui.chapter import Chapter
 from viz_core.lessons.sinusoidal_encoding import properties
+from viz_core.lessons.sinusoidal_encoding.broken import lone_sine, single_precision
 
 PUBLISHED_OFFSETS = (1, 2, 5, 10, 20, 59)
 
@@ -17,6 +18,11 @@ def claims(chapter: Chapter, table: Table, base: float) -> None:
     """What must be true of the table, each with its residual; what an odd width or a single position changes."""
     n, d = table.shape
     with chapter.claims():
+        broken = chapter.break_it("odd", "single")
+        if broken == "odd":
+            return _odd_claims(chapter, lone_sine(n, d, base))
+        if broken == "single":
+            table = single_precision(n, d, base)
         if d % 2:
             chapter.claim("norm-odd", lambda: properties.norm_error(table, base), 1e-10, pairs=d // 2)
         else:
@@ -34,6 +40,15 @@ def claims(chapter: Chapter, table: Table, base: float) -> None:
         chapter.text("odd", paired=d - 1, difference=f"{properties.offset_error(table):.2g}")
     if n == 1:
         chapter.text("one")
+
+
+def _odd_claims(chapter: Chapter, table: Table) -> None:
+    """What is claimed of whole pairs, measured on a table that ends on half a pair."""
+    n, d = table.shape
+    pairs = (table.square().sum(dim=1) - d // 2).abs().max()
+    chapter.claim("norm", float(pairs), 1e-10, norm=d // 2)
+    count = len(properties.start_positions(n))
+    chapter.claim("offset", lambda: properties.offset_error(table), 1e-10, count=count)
 
 
 def similarity(chapter: Chapter, table: Table) -> None:

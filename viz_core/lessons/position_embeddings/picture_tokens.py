@@ -55,16 +55,21 @@ class LearnedTable(NamedTuple):
 
 
 def shipped_position_table(folder: Path | None = None) -> LearnedTable | None:
-    """The table of the first picture model that ships; None where none ships.
+    """The table of the first picture model that ships; None where none ships."""
+    return next(iter(shipped_position_tables(folder)), None)
+
+
+def shipped_position_tables(folder: Path | None = None) -> list[LearnedTable]:
+    """The tables of all picture models that ship.
 
     A checkpoint that cannot be read counts as none: whoever opens that model is told so there.
     """
-    root = folder or pretrained.CHECKPOINTS
+    root, found = folder or pretrained.CHECKPOINTS, []
     for card in pretrained.available(root):
         try:
             with safe_open(root / card.name / "model.safetensors", framework="pt") as tensors:
                 if "pos_embedding" in tensors.keys():  # noqa: SIM118  not a dict
-                    return LearnedTable(card.title, tensors.get_tensor("pos_embedding")[0, 1:].float())
+                    found.append(LearnedTable(card.title, tensors.get_tensor("pos_embedding")[0, 1:].float()))
         except (OSError, SafetensorError):
             continue
-    return None
+    return found
