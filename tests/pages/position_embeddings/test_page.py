@@ -57,9 +57,10 @@ def small_maps(app: AppTest) -> dict[str, np.ndarray]:
     return dict(zip(BY_NAME, (array(f["data"][0]["z"]) for f in figures(app)[1:]), strict=True))
 
 
-def test_it_opens_with_every_scheme_on_one_sentence(open_page: OpenPage) -> None:
+def test_it_opens_with_every_scheme_on_one_word(open_page: OpenPage) -> None:
+    """The first of the sentence, at every place: stripes."""
     app = open_page(CHAPTER)
-    s = setting()
+    s = setting().one_word()
     for name, values in small_maps(app).items():
         np.testing.assert_allclose(values, BY_NAME[name].position_scores(s)[0].numpy(), atol=1e-5)
     assert not small_maps(app)["none"].any()
@@ -82,7 +83,7 @@ def test_it_opens_with_every_scheme_on_one_sentence(open_page: OpenPage) -> None
 def test_each_control_moves_the_maps(
     open_page: OpenPage, name: str, value: object, expected: Callable[[], list[torch.Tensor]]
 ) -> None:
-    app = open_page(CHAPTER)
+    app = open_at(open_page)
     key = f"pe-{name}"
     widget = {"head": app.number_input, "text": app.text_input, "per-head": app.toggle}.get(name, app.segmented_control)
     widget(key=key).set_value(value).run()

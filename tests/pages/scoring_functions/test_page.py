@@ -23,7 +23,7 @@ from viz_core.lessons.scoring_functions.score_scenes import SCENES
 OpenPage = Callable[..., AppTest]
 CHAPTER = "scoring-functions"
 TABS = ("Why 1/√d", "The Gaussian, taken apart", "Four scores", "Shapes")
-FIGURES = 11  # weights, gradient, three sentences, six recipes, the way to the output
+FIGURES = 11  # two words, weights, gradient, three sentences, six recipes, the way to the output
 BOOK = torch.tensor([[[0.0, 1, 7, -3], [-2, 0.5, 1, 0]], [[1, 1, 1, 1], [0, 3, 0.5, -2]]])
 
 
