@@ -70,7 +70,7 @@ def _words(chapter: Chapter, asked: HubRequest, result: HubRun, heads: HeadsOff)
     if found.perplexity is None:
         return
     before, after = found.perplexity
-    chapter.text("perplexity", before=f"{before:,.1f}", after=f"{after:,.1f}", count=f"{found.counted:,}")
+    chapter.text("perplexity", before=f"{before:,.2f}", after=f"{after:,.2f}", count=f"{found.counted:,}")
     chapter.finding("perplexity", after > before)
 
 

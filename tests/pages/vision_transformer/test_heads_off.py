@@ -12,6 +12,7 @@ from tests.pages.reading import drawn, finding, number, stands, texts
 from tests.tiny_vit import GREY
 from viz_core.images.drawn import GARMENTS, SCENES
 from viz_core.pretrained import load_classifier
+from viz_core.pretrained.head_importance import head_importance
 from viz_core.trace import intervene, off
 
 OpenPage = Callable[..., AppTest]
@@ -56,3 +57,26 @@ def test_accuracy_over_what_ships_or_was_drawn_and_which(open_page: OpenPage) ->
     base = [model.classify(draw()).label == name for name, draw in SCENES.items()]
     assert number(app, f"Of {len(SCENES)} pictures it names **") == pytest.approx(100 * np.mean(base), abs=0.05)
     assert number(app, "rightly with all heads, **") == pytest.approx(100 * np.mean(right), abs=0.05)
+
+
+def test_what_the_exercise_says_of_layers_is_so() -> None:
+    measured = head_importance("vit-fashion-mnist")
+    assert measured is not None
+    costs = {(head.site, head.head): -head.without.value for head in measured.heads if head.without is not None}
+    assert len(costs) == 36
+    most = sorted(costs, key=lambda head: -costs[head])[:4]
+    assert {site for site, _ in most} <= {"encoder.0.self", "encoder.1.self"}
+    last = max(cost for (site, _), cost in costs.items() if site == "encoder.5.self")
+    assert last < costs[most[3]] / 5
+
+
+def test_the_grid_of_what_heads_are_worth(open_page: OpenPage) -> None:
+    measured = head_importance("vit-fashion-mnist")
+    assert measured is not None
+    app = open_page("vision-transformer", **{"vt-section": "What heads are worth", "vt-without": ["encoder-2.3"]})
+    stands(app)
+    grid = drawn(app, "worth")[0]
+    assert list(grid["y"]) == [f"encoder-{layer}" for layer in range(1, 7)]
+    assert grid["text"][1][2] == "3 ×"
+    assert grid["z"][0][0] == pytest.approx(measured.heads[0].without[0], abs=1e-5)
+    assert f"of the {measured.examples:,} pictures of its test split rightly" in texts(app)
