@@ -50,7 +50,7 @@ def _ask(chapter: Chapter, model: Translator, tokens: Tokens) -> tuple[int, int,
     with one:
         query = int(controls.number("asks", 1, n, min(3, n))) - 1
     with other:
-        key = int(controls.number("answers", 1, n, min(2, n))) - 1
+        key = int(controls.number("answers", 1, n, min(5, n))) - 1
     with which:
         head = int(controls.number("which", 1, heads, 1)) - 1
     return query, key, head
