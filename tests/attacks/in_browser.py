@@ -72,7 +72,7 @@ def _no_chapter(page: Page, url: str) -> str:
 
 def _sentence(page: Page, url: str) -> str:
     page.goto(f"{url}/transformer")
-    box = page.get_by_label("An English sentence")
+    box = page.get_by_role("textbox", name="An English sentence")
     box.fill(f"I lost {SCRIPT} my bag.")
     box.press("Enter")
     expect(page.get_by_role("application").first).to_be_visible(timeout=SLOW)

@@ -118,10 +118,10 @@ def test_a_visitor_stays_with_one_server_and_moves_on_when_it_is_lost(page: Page
     assert sessions(proxied.counts[there]) == 0
 
     os.kill(proxied.servers[here].pid, signal.SIGKILL)
-    page.get_by_label(LINE).fill("I lost my way.")  # whoever types while it dies
-    page.get_by_label(LINE).press("Enter")
+    page.get_by_role("textbox", name=LINE).fill("I lost my way.")  # whoever types while it dies
+    page.get_by_role("textbox", name=LINE).press("Enter")
     page.reload()
-    expect(page.get_by_label(LINE)).to_have_value(re.compile(r"I lost my (bag|way)\."), timeout=SLOW)
+    expect(page.get_by_role("textbox", name=LINE)).to_have_value(re.compile(r"I lost my (bag|way)\."), timeout=SLOW)
     expect(page.get_by_role("application").first).to_be_visible(timeout=SLOW)
     assert "head=cross.1.3" in page.url
     assert cookie(page) != mine
