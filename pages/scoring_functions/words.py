@@ -15,8 +15,7 @@ from ui.controls import escape
 from ui.models import translator
 from ui.sentence import or_say_why, type_sentence
 from viz_core.figures.style import ACCENT, KEYS, QUERIES, lay_out
-from viz_core.lessons.scoring_functions.word_scores import WordScores, word_scores
-from viz_core.pretrained import Translator
+from viz_core.lessons.scoring_functions.word_scores import WordScores, last_layer_input, word_scores
 from viz_core.pretrained.token_vectors import Tokens, sentence_tokens
 
 MODEL = "transformer-en-fr"
@@ -30,29 +29,30 @@ def from_words(chapter: Chapter) -> None:
         text, model = type_sentence(chapter), or_say_why(chapter, lambda: translator(MODEL))
         if model is None:
             return
-        tokens = sentence_tokens(text, MOST_TOKENS, model.model.encoder.blocks[0].attention.W_q.in_features, model)
+        encoder = model.model.encoder
+        tokens = sentence_tokens(text, MOST_TOKENS, encoder.embedding.embedding_dim, model, ended=True)
         if not tokens.labels:
             st.info(chapter.words("words.empty"), icon=":material/edit:")
             return
         picture = st.container()  # the controls stand under it
-        query, key, head = _ask(chapter, model, tokens)
-        made = word_scores(model.model.encoder.blocks[0].attention, tokens.X, head)
+        attention = encoder.blocks[-1].attention
+        query, key, head = _ask(chapter, attention.num_heads, len(tokens.labels))
+        made = word_scores(attention, last_layer_input(encoder, tokens.X), head)
         with picture:
             _picture(chapter, tokens, made, query, key)
 
 
-def _ask(chapter: Chapter, model: Translator, tokens: Tokens) -> tuple[int, int, int]:
-    controls, n = chapter.controls, len(tokens.labels)
-    heads = model.model.encoder.blocks[0].attention.num_heads
+def _ask(chapter: Chapter, heads: int, n: int) -> tuple[int, int, int]:
+    controls = chapter.controls
     one, other, which = st.columns(3, gap="medium")
     for name in ("asks", "answers"):
         controls.keep_inside(name, n)
     with one:
-        query = int(controls.number("asks", 1, n, min(3, n))) - 1
+        query = int(controls.number("asks", 1, n, min(4, n))) - 1
     with other:
         key = int(controls.number("answers", 1, n, min(5, n))) - 1
     with which:
-        head = int(controls.number("which", 1, heads, 1)) - 1
+        head = int(controls.number("which", 1, heads, min(6, heads))) - 1
     return query, key, head
 
 

@@ -35,11 +35,16 @@ class Tokens:
         return replace(self, labels=self.labels[:1] * len(self.labels), X=self.X[:1].expand_as(self.X))
 
 
-def sentence_tokens(text: str, max_tokens: int, num_hiddens: int, translator: Translator | None = None) -> Tokens:
+def sentence_tokens(
+    text: str, max_tokens: int, num_hiddens: int, translator: Translator | None = None, *, ended: bool = False
+) -> Tokens:
     """The tokens of a text, at most the first `max_tokens` of them.
 
     With a translator: its tokens and its embeddings, times sqrt(d) as in its encoder. Without one:
     the words, each with a random vector that depends on the word alone.
+
+    Args:
+        ended: whether the translator's end mark follows, as in what its encoder reads.
 
     Raises:
         ValueError: if max_tokens or num_hiddens is below 1.
@@ -54,6 +59,8 @@ def sentence_tokens(text: str, max_tokens: int, num_hiddens: int, translator: Tr
         return Tokens(labels, X, 1, len(labels), len(words))
     ids = translator.tokenizer.encode(cleaned).ids if cleaned else []
     kept = ids[:max_tokens]
+    if ended and kept:
+        kept.append(translator.special.eos)
     X = _embed(translator, kept)
     return Tokens(translator.readable_tokens(kept), X, 1, len(kept), len(ids))
 

@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from viz_core.attention import MultiHeadAttention
-from viz_core.positional import sinusoidal_table
+from viz_core.models import TransformerEncoder
 from viz_core.trace import attention_weights
 
 
@@ -38,17 +38,26 @@ class WordScores(NamedTuple):
 
 
 @torch.inference_mode()
-def word_scores(layer: MultiHeadAttention, X: Float[Tensor, "n d"], head: int) -> WordScores:
-    """Queries and keys of one head for words whose vectors, without positions, are the rows of X.
+def last_layer_input(encoder: TransformerEncoder, X: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
+    """What the last attention of an encoder is given, for words whose embeddings are the rows of X.
 
-    Positions are added first, as a Transformer's encoder does.
+    Positions are added, and all blocks but the last one follow: each word knows of the others by then.
+    """
+    seen = encoder.pos_encoding(X[None].to(encoder.embedding.weight))
+    for block in list(encoder.blocks)[:-1]:
+        seen = block(seen)
+    return seen[0]
+
+
+@torch.inference_mode()
+def word_scores(layer: MultiHeadAttention, X: Float[Tensor, "n d"], head: int) -> WordScores:
+    """Queries and keys of one head for words whose vectors, as they come to the layer, are the rows of X.
 
     Raises:
         ValueError: if the layer has no such head.
     """
     if not 0 <= head < layer.num_heads:
         raise ValueError(f"head: expected 0 to {layer.num_heads - 1}, got {head}")
-    here = layer.W_q.weight
-    seen = (X + sinusoidal_table(*X.shape, dtype=X.dtype)).to(here.device, here.dtype)
+    seen = X.to(layer.W_q.weight)
     slices = slice(head * layer.head_dim, (head + 1) * layer.head_dim)
     return WordScores(layer.W_q(seen)[:, slices].float().cpu(), layer.W_k(seen)[:, slices].float().cpu())
