@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeVar
@@ -18,17 +17,14 @@ from streamlit.delta_generator import DeltaGenerator
 
 from ui import downloads, predictions
 from ui.attention_view import MapGroup, ViewState, attention_view
-from ui.book import Ours, draw_card, find_printed
 from ui.chart import Point, draw_chart
-from ui.claims import Claim, Number
 from ui.compute import in_a_slot
-from ui.controls import Controls, plain
-from ui.frame import Frame
+from ui.controls import plain
 from ui.heatmap import draw_heatmap
-from ui.near import NearParts
 from ui.predictions import Prediction, Truth, read_prediction
+from ui.proving import ProvingFrame
 from ui.sketch import Board
-from ui.words import Words, current_language
+from ui.words import current_language
 from viz_core.figures.heatmap import Heatmap, encode_heatmap
 from viz_core.trace import HeadsOff
 from viz_core.view.runnable import Recipe
@@ -37,17 +33,8 @@ Thing = TypeVar("Thing")
 _MOMENT = 0.1  # seconds
 
 
-class Chapter(Frame):
+class Chapter(ProvingFrame):
     """One chapter, from its question to its downloads. Each method draws one part of the page, in reading order."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__(name)
-        with self.unseen:
-            self._parts = NearParts(name)
-            self._parts.watch()
-        self.controls = Controls(self.words, self.sharing)
-        self._keys: Counter[str] = Counter()
-        self._row: list[Claim] | None = None  # the claims of the row that is being filled
 
     def card(self, name: str) -> DeltaGenerator:
         """A bordered sheet for a picture and its controls."""
@@ -177,116 +164,6 @@ class Chapter(Frame):
         if self.words.has(f"look.{name}"):
             st.caption(f"**{self.common('look-for')}** {self.words(f'look.{name}', **values)}")
 
-    @contextmanager
-    def claims(self) -> Iterator[None]:
-        """The heading and the row in which claims stand."""
-        st.subheader(self.common("claims"), anchor="claims")
-        with self.claim_row("claims"):
-            yield
-
-    @contextmanager
-    def claim_row(self, name: str) -> Iterator[None]:
-        """Claims side by side, all said at once; what measures them is called once they come near the window."""
-        row: list[Claim] = []
-        self._row = row
-        try:
-            yield
-        finally:
-            self._row = None
-
-        def draw(claims: Iterable[Callable[[Words], None]]) -> None:
-            with st.container(horizontal=True, key=name):
-                for claim in claims:
-                    claim(self.common)
-
-        measured, said = [claim.draw for claim in row], [claim.say if claim.waits else claim.draw for claim in row]
-        if measured == said:
-            draw(measured)
-        else:
-            self._parts.add(f"{self.name}-{name}", lambda: draw(measured), lambda: draw(said), room=0)
-
-    def near(self, name: str, draw: Callable[[], None], room: int) -> None:
-        """A part of the page that is computed and sent once its place, of `room` pixels, comes near the window.
-
-        No control stands in it, and no figure to click: see `ui.near`.
-        """
-        self._parts.add(f"{self.name}-{name}", self._again(draw), lambda: None, room)
-
-    def break_it(self, *names: str) -> str:
-        """Settings each of which makes a claim of this page fail (`option.NAME`), and why (`break.NAME`).
-
-        The one that is set, or "" for none; whoever measures the claims obeys it, and the badges turn.
-        """
-        chosen = self.controls.choice("break", ("nothing", *names), "nothing")
-        if chosen == "nothing":
-            return ""
-        st.warning(self.words(f"break.{chosen}"), icon=":material/build_circle:")
-        return chosen
-
-    def finding(self, name: str, holds: bool, **values: object) -> None:
-        """What these very data show: `finding.NAME` where it holds, `finding.NAME-not` where it does not.
-
-        A sentence that compares ("wider", "half as fast") stands here, with a function of a lesson to decide it, so
-        that it is true at any setting of the controls.
-        """
-        st.caption(
-            f":material/fact_check: {self.words(f'finding.{name}' if holds else f'finding.{name}-not', **values)}"
-        )
-
-    def claim(self, name: str, residual: Number, tolerance: float, **values: object) -> None:
-        """A badge: what must be true (`claim.NAME`), by how much it is missed, and whether that is little enough."""
-        self._claim(name, "off-by", residual, tolerance, values)
-
-    def claim_at_most(self, name: str, measured: Number, most: float, **values: object) -> None:
-        """A badge for a number that is no error, a ratio say: it holds where it is at most this large."""
-        self._claim(name, "at-most", measured, most, values)
-
-    def claim_at_least(self, name: str, measured: Number, least: float, **values: object) -> None:
-        """A badge for what must differ: it holds where the number measured is at least this large."""
-        self._claim(name, "at-least", measured, least, values)
-
-    def book_says(self, name: str, ours: Ours | Callable[[], Ours] = None, **values: object) -> None:
-        """A card: what a source printed, what comes out here, the erratum: `book.NAME`, `erratum.NAME` and the list.
-
-        What makes ours is called once the card comes near the window.
-
-        Raises:
-            KeyError: if the list (assets/book/printed.json) has no such row of this chapter.
-        """
-        row = find_printed(self.name, name)
-        if callable(ours):
-            self.near(f"book-{name}", lambda: draw_card(row, ours(), self.words, self.common, **values), room=96)
-        else:
-            draw_card(row, ours, self.words, self.common, **values)
-
-    def sources(self, cards: Mapping[str, Ours | Callable[[], Ours]]) -> None:
-        """What else the sources print of what this page shows, a card each behind one button; None: theirs alone."""
-
-        def show() -> None:
-            key = self.controls.key("sources")
-            label = self.common("sources")
-            with st.expander(
-                label, icon=":material/menu_book:", key=key, on_change="rerun", bind="query-params"
-            ) as sheet:
-                if sheet.open:
-                    for name, ours in cards.items():
-                        self.book_says(name, ours)
-
-        self.alone(show)
-
-    def _claim(self, name: str, kind: str, measured: Number, limit: float, values: dict[str, object]) -> None:
-        says = self.words(f"claim.{name}", **values)
-        claim = Claim(self._unique(f"claim-{name}"), says, kind, measured, limit)
-        if self._row is None:
-            claim.draw(self.common)
-        else:
-            self._row.append(claim)
-
-    def _unique(self, key: str) -> str:
-        """The key, with a number where this page has used it before: several badges or figures may share words."""
-        self._keys[key] += 1
-        return key if self._keys[key] == 1 else f"{key}-{self._keys[key]}"
-
     def exercise(self, name: str) -> None:
         """Predict, then reveal, by choosing: `exercise.NAME` has a question, answers with a reply to each, and why.
 
@@ -333,20 +210,6 @@ class Chapter(Frame):
                         st.code(inspect.getsource(function), language="python")
 
         self.alone(show)
-
-    def alone(self, draw: Callable[[], None], every: float | None = None) -> None:
-        """A part of the page that runs alone when only its own controls move, and every so many seconds if asked."""
-        st.fragment(self._again(draw), run_every=every)()
-
-    def _again(self, draw: Callable[[], None]) -> Callable[[], None]:
-        """The same, for it runs more than once: its figures and badges keep their keys."""
-        used = self._keys.copy()
-
-        def run() -> None:
-            self._keys = used.copy()
-            draw()
-
-        return run
 
     def downloads(
         self,
