@@ -10,11 +10,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from ui.component import component
 
 _mount = component("near", in_page=True)
 
+_MARK = "near-"  # the keys of marks begin so
 _KEPT = "near"  # what was near last, by page
 _MOST = 64  # parts of a page that are near at once
 
@@ -35,7 +37,7 @@ class NearParts:
             return
 
         def told() -> None:
-            self._keep(_said("near-page").get("near"))
+            self._heard("near-page", "near")
 
         st.fragment(lambda: _mount(key="near-page", data={"name": "page"}, on_near_change=told))()
 
@@ -54,10 +56,10 @@ class NearParts:
         if not _is_seen():
             draw()
             return
-        key = f"near-{name}"
+        key = f"{_MARK}{name}"
 
         def asked() -> None:
-            self._keep(_said(key).get("come"))
+            self._heard(key, "come")
 
         def run() -> None:
             place = st.container()
@@ -68,6 +70,12 @@ class NearParts:
 
         with st.container(key=f"part-{name}"):
             st.fragment(run)()
+
+    def _heard(self, key: str, event: str) -> None:
+        """What a mark said."""
+        self._keep(_said(key).get(event))
+        if _somebody_else_spoke():
+            st.rerun()  # the whole page: one part alone would leave the other unheard
 
     def _keep(self, names: Any) -> None:
         """What is near now, of what the browser said, which may be anything."""
@@ -82,6 +90,19 @@ class NearParts:
 def _is_seen() -> bool:
     """Whether a browser shows the page: each says where in the world it is."""
     return st.context.timezone is not None
+
+
+def _somebody_else_spoke() -> bool:
+    """Whether the message that asks for a part also brings what a control says.
+
+    Of what is said within a few milliseconds Streamlit's page makes one message, and has it answered by the part that
+    spoke last: what a reader types while a part asks for itself would be known, and nowhere shown.
+    """
+    run = get_script_run_ctx()
+    if run is None:
+        return False
+    state = run.session_state._state  # which widget spoke is told nowhere else
+    return any(state._widget_changed(each) for each in state._new_widget_state if f"-{_MARK}" not in each)
 
 
 def _said(key: str) -> Mapping[str, Any]:

@@ -50,7 +50,6 @@ chapter.tabs(
 )
 
 chapter.code(
-    word_scores,
     attention_weights,
     masked_softmax,
     DotProductAttention,
@@ -58,6 +57,7 @@ chapter.code(
     scaled_dot_scores,
     general_scores,
     AdditiveAttention,
+    word_scores,
     weight_gradient,
     weight_gradient_by_formula,
     in_place,

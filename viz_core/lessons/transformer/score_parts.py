@@ -31,7 +31,11 @@ class ScoreParts(NamedTuple):
 
 @torch.inference_mode()
 def score_parts(translator: Translator, translation: Translation, head: int) -> ScoreParts:
-    """Of one head of the encoder's first layer, against the queries and keys that the layer really had."""
+    """Of one head of the encoder's first layer, against the queries and keys that the layer really had.
+
+    Raises:
+        ValueError: if the model's attention has no queries and keys to multiply.
+    """
     encoder = translator.model.encoder
     source = torch.tensor([translation.source_ids], device=translator.device)
     with record() as trace:
@@ -43,7 +47,7 @@ def score_parts(translator: Translator, translation: Translation, head: int) -> 
         terms = score_terms(block.attention, words, places)
         recorded = trace[f"encoder.{layer}.self"].source
         if not isinstance(recorded, Projected):
-            raise TypeError(f"expected queries and keys, got {type(recorded).__name__}")
+            raise ValueError(f"expected a Transformer of projected queries and keys, got {type(recorded).__name__}")
         scores = recorded.scale * recorded.queries @ recorded.keys.mT
         residuals.append(float((terms.total - scores).abs().max() / scores.abs().max()))
         if not layer:
