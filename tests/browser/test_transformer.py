@@ -41,6 +41,14 @@ def test_type_translate_open_a_head_and_read_its_weight(page: Page, app_url: str
     row, column = result.target_tokens.index(query), result.source_tokens.index(key)
     assert value == pytest.approx(float(weights[row, column]), abs=0.006)
 
+    reader = page.get_by_role("link", name="layer 1, head 5")  # named in the sentence under the maps
+    reader.click()
+    page.wait_for_url(re.compile(r"head=cross\.0\.4"))
+    expect(page.locator('button[data-layer="0"][data-head="4"]')).to_have_attribute("aria-selected", "true")
+    expect(page.get_by_test_id("stApp")).to_have_attribute("data-test-script-state", "notRunning")
+    page.go_back()
+    expect(page.locator('button[data-layer="1"][data-head="3"]')).to_have_attribute("aria-selected", "true")
+
 
 def test_the_aligning_head_is_switched_off_on_its_thumbnail_and_the_translation_changes(
     page: Page, app_url: str, translator: Translator

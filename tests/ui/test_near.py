@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from streamlit.runtime.state import SessionState
 from streamlit.testing.v1 import AppTest
 
 from tests.pages.reading import components
+from ui import near
 from ui.near import _said
 
 A_WINDOW = {"timezone": "Europe/Paris"}
@@ -84,3 +87,26 @@ def test_whatever_a_browser_says_is_near_is_kept_in_bounds(told: Any, kept: set[
 def test_who_has_left_meanwhile_says_nothing() -> None:
     """A browser may still send what a mark of the last chapter said."""
     assert _said("near-of-another-chapter") == {}
+
+
+@pytest.mark.parametrize(
+    ("spoke", "all_runs"),
+    [
+        (["near-a"], False),
+        (["near-a", "near-page"], False),
+        (["near-a", "t-text"], True),
+        (["near-page", "t-text"], True),
+    ],
+)
+def test_what_a_control_says_in_the_same_message_is_not_left_unheard(
+    monkeypatch: pytest.MonkeyPatch, spoke: list[str], all_runs: bool
+) -> None:
+    state = SessionState()
+    for key in ("near-a", "near-page", "t-text", "t-quiet"):
+        state._old_state[f"$$ID-0123-{key}"] = "before"
+        state._new_widget_state.set_from_value(f"$$ID-0123-{key}", "before")
+    for key in spoke:
+        state._new_widget_state.set_from_value(f"$$ID-0123-{key}", "now")
+    run = SimpleNamespace(session_state=SimpleNamespace(_state=state))
+    monkeypatch.setattr(near, "get_script_run_ctx", lambda: run)
+    assert near._somebody_else_spoke() is all_runs
