@@ -201,15 +201,11 @@ class Chapter(ProvingFrame):
         """The source of the library functions that drew the figures; sent once a reader opens it, for it is long."""
 
         def show() -> None:
-            key = self.controls.key("code")
-            label = self.common("code")
-            with st.expander(label, icon=":material/code:", key=key, on_change="rerun", bind="query-params") as sheet:
-                if sheet.open:
-                    for function in functions:
-                        st.caption(f"`{function.__module__}`")
-                        st.code(inspect.getsource(function), language="python")
+            for function in functions:
+                st.caption(f"`{function.__module__}`")
+                st.code(inspect.getsource(function), language="python")
 
-        self.alone(show)
+        self.folded("code", self.common("code"), ":material/code:", show)
 
     def downloads(
         self,

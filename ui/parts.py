@@ -30,6 +30,17 @@ class PartedFrame(Frame):
         """
         self._parts.add(f"{self.name}-{name}", self._again(draw), lambda: None, room)
 
+    def folded(self, name: str, label: str, icon: str, draw: Callable[[], None]) -> None:
+        """A part behind a button; drawn once a reader opens it, and in the URL."""
+
+        def show() -> None:
+            key = self.controls.key(name)
+            with st.expander(label, icon=icon, key=key, on_change="rerun", bind="query-params") as sheet:
+                if sheet.open:
+                    draw()
+
+        self.alone(show)
+
     def alone(self, draw: Callable[[], None], every: float | None = None) -> None:
         """A part of the page that runs alone when only its own controls move, and every so many seconds if asked."""
         st.fragment(self._again(draw), run_every=every)()

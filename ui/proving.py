@@ -99,16 +99,10 @@ class ProvingFrame(PartedFrame):
         """What else the sources print of what this page shows, a card each behind one button; None: theirs alone."""
 
         def show() -> None:
-            key = self.controls.key("sources")
-            label = self.common("sources")
-            with st.expander(
-                label, icon=":material/menu_book:", key=key, on_change="rerun", bind="query-params"
-            ) as sheet:
-                if sheet.open:
-                    for name, ours in cards.items():
-                        self.book_says(name, ours)
+            for name, ours in cards.items():
+                self.book_says(name, ours)
 
-        self.alone(show)
+        self.folded("sources", self.common("sources"), ":material/menu_book:", show)
 
     def _claim(self, name: str, kind: str, measured: Number, limit: float, values: dict[str, object]) -> None:
         says = self.words(f"claim.{name}", **values)

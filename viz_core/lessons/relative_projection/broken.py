@@ -6,8 +6,8 @@ import torch
 from jaxtyping import Float, Real
 from torch import Tensor
 
+from viz_core.lessons.relative_projection.proof import arrival_residual
 from viz_core.positional.relative_projection import relative_projection
-from viz_core.positional.sinusoidal import sinusoidal_rows
 
 
 def mirrored_residual(
@@ -22,7 +22,4 @@ def mirrored_residual(
     Raises:
         ValueError: as in `relative_projection`.
     """
-    M = relative_projection(offset, num_hiddens, base).to(dtype)
-    moved = sinusoidal_rows(positions, num_hiddens, base, dtype) @ M
-    arrived = sinusoidal_rows(positions + offset, num_hiddens, base, dtype)
-    return (moved.double() - arrived.double()).abs().amax(dim=1)
+    return arrival_residual(relative_projection(offset, num_hiddens, base).T, offset, positions, base, dtype)

@@ -91,9 +91,19 @@ def projection_residual(
     Raises:
         ValueError: as in `relative_projection`.
     """
-    M = relative_projection(offset, num_hiddens, base).to(dtype)
-    moved = sinusoidal_rows(positions, num_hiddens, base, dtype) @ M.T
-    arrived = sinusoidal_rows(positions + offset, num_hiddens, base, dtype)
+    return arrival_residual(relative_projection(offset, num_hiddens, base), offset, positions, base, dtype)
+
+
+def arrival_residual(
+    M: Float[Tensor, "d d"],
+    offset: int,
+    positions: Real[Tensor, "positions"],
+    base: float = 10000.0,
+    dtype: torch.dtype = torch.float64,
+) -> Float[Tensor, "positions"]:
+    """max over dimensions of |M p_i - p_(i + offset)| for any matrix M: how far from its aim it takes each position."""
+    moved = sinusoidal_rows(positions, len(M), base, dtype) @ M.to(dtype).T
+    arrived = sinusoidal_rows(positions + offset, len(M), base, dtype)
     return (moved.double() - arrived.double()).abs().amax(dim=1)
 
 
