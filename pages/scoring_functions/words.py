@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 import streamlit as st
+from jaxtyping import Float
 from plotly.subplots import make_subplots
 
 from ui.chapter import Chapter
 from ui.controls import escape
 from ui.models import translator
 from ui.sentence import or_say_why, type_sentence
-from viz_core.figures.style import ACCENT, KEYS, QUERIES, lay_out
+from viz_core.figures.style import ACCENT, KEYS, QUERIES, escape_labels, lay_out
 from viz_core.lessons.scoring_functions.word_scores import WordScores, last_layer_input, word_scores
 from viz_core.pretrained.token_vectors import Tokens, sentence_tokens
 
@@ -69,43 +70,32 @@ def _picture(chapter: Chapter, tokens: Tokens, made: WordScores, query: int, key
         "score": f"{scores[key]:.2f}",
         "weight": f"{weights[key]:.3f}",
     }
-    figure = words_figure(made, tokens.labels, query, key, chapter.words.group("words"))
-    chapter.figure("words", figure, **told)
+    names = chapter.words.group("words")
+    wide, narrow = st.columns([0.62, 0.38], gap="medium")
+    with wide:
+        chapter.figure("words", words_figure(made, query, key, names), **told)
+    with narrow:
+        chapter.figure("row", row_figure(weights, tokens.labels, key, names), **told)
     chapter.text("words", **told)
 
 
-def words_figure(
-    made: WordScores, labels: tuple[str, ...], query: int, key: int, names: Mapping[str, str]
-) -> go.Figure:
-    """Above, query and key; below them the terms of their product; beside, the weights of the whole row."""
+def words_figure(made: WordScores, query: int, key: int, names: Mapping[str, str]) -> go.Figure:
+    """Above, query and key; below them the terms of their product."""
     q, k, terms = (part.numpy() for part in (made.queries[query], made.keys[key], made.terms(query, key)))
     places = np.arange(1, len(q) + 1, dtype=np.float32)
-    figure = make_subplots(
-        rows=2,
-        cols=2,
-        specs=[[{}, {"rowspan": 2}], [{}, None]],
-        column_widths=[0.62, 0.38],
-        vertical_spacing=0.16,
-        horizontal_spacing=0.1,
-    )
+    figure = make_subplots(rows=2, cols=1, shared_xaxes=True, vertical_spacing=0.08)
     for part, colour, name in ((q, QUERIES, names["query"]), (k, KEYS, names["key"])):
         figure.add_bar(x=places, y=part, marker={"color": colour}, name=name, row=1, col=1)
     figure.add_bar(x=places, y=terms, marker={"color": ACCENT}, name=names["term"], row=2, col=1)
-    weights = made.weights(query).numpy()
+    lay_out(figure, "", "", height=400, showlegend=True, barmode="group")
+    return figure.update_xaxes(title=names["component"], row=2, col=1)
+
+
+def row_figure(
+    weights: Float[np.ndarray, "n"], labels: tuple[str, ...], key: int, names: Mapping[str, str]
+) -> go.Figure:
+    """The weights of the whole row, one bar a word; the word that answers in the colour of keys."""
     colours = [KEYS if i == key else "rgba(128,128,128,0.5)" for i in range(len(labels))]
-    ticks = [f"{label} {i + 1}" for i, label in enumerate(labels)]
-    figure.add_bar(
-        x=weights,
-        y=ticks,
-        orientation="h",
-        marker={"color": colours},
-        showlegend=False,
-        name=names["weight"],
-        row=1,
-        col=2,
-    )
-    lay_out(figure, names["component"], "", height=400, showlegend=True, barmode="group")
-    figure.update_xaxes(title=names["weight"], row=1, col=2)
-    figure.update_xaxes(title="", row=1, col=1)
-    figure.update_yaxes(autorange="reversed", row=1, col=2)
-    return figure
+    ticks = [f"{label} {i + 1}" for i, label in enumerate(escape_labels(labels))]
+    bars = go.Bar(x=weights.astype(np.float32), y=ticks, orientation="h", marker={"color": colours})
+    return lay_out(go.Figure(bars), names["weight"], "", height=400, yaxis={"autorange": "reversed"})

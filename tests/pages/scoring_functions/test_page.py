@@ -23,7 +23,7 @@ from viz_core.lessons.scoring_functions.score_scenes import SCENES
 OpenPage = Callable[..., AppTest]
 CHAPTER = "scoring-functions"
 TABS = ("Why 1/√d", "The Gaussian, taken apart", "Four scores", "Shapes")
-FIGURES = 11  # two words, weights, gradient, three sentences, six recipes, the way to the output
+FIGURES = 12  # two words, their row, weights, gradient, three sentences, six recipes, the way to the output
 BOOK = torch.tensor([[[0.0, 1, 7, -3], [-2, 0.5, 1, 0]], [[1, 1, 1, 1], [0, 3, 0.5, -2]]])
 
 
@@ -121,7 +121,7 @@ def test_what_cannot_be_read_is_a_sentence_and_nothing_typed_is_lost(open_page: 
         assert app.text_area(key="sf-scores").value == scores
         assert app.text_input(key="sf-lengths").value == lengths
         assert "as soon as they can be read" in texts(app)  # the debugger waits, the tabs work
-        assert len(figures(app)) == 3
+        assert len(figures(app)) == 4
 
 
 @pytest.mark.parametrize("key", [1, 4])
