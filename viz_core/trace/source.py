@@ -120,6 +120,26 @@ class Projected(Held):
         Raises:
             ValueError: if one of the tensors has been changed in place since it was recorded.
         """
+        return self._weighed(heads, queries, self._edit(range(self.shape[1])[heads], queries))
+
+    def scores(self, heads: slice, queries: slice) -> Float[Tensor, "batch some_heads rows keys"]:
+        """What `rows` is the softmax of: scale Q K^T, capped, with its bias and edits; -inf for a key that is hidden.
+
+        Raises:
+            ValueError: if one of the tensors has been changed in place since it was recorded.
+        """
+        found: list[Tensor] = []
+        edit = self._edit(range(self.shape[1])[heads], queries)
+
+        def hear(scores: Tensor) -> Tensor:
+            found.append(scores if edit is None else edit(scores))
+            return found[-1]
+
+        self._weighed(heads, queries, hear)
+        return F.pad(found[0], (0, self.shape[3] - found[0].shape[3]), value=-torch.inf)
+
+    def _weighed(self, heads: slice, queries: slice, edit: Callable[[Tensor], Tensor] | None) -> Tensor:
+        """`attention_weights` of these heads and queries, with what is done to their scores."""
         self.check_unchanged()
         group = self.queries.shape[1] // self.keys.shape[1]
         key_heads = torch.arange(heads.start, heads.stop, device=self.keys.device) // group
@@ -135,7 +155,7 @@ class Projected(Held):
             None if self.bias is None else _crop(self.bias, heads, queries)[..., :seen],
             scale=self.scale,
             softcap=self.softcap,
-            edit=self._edit(range(self.shape[1])[heads], queries),
+            edit=edit,
         )
         return F.pad(weights, (0, self.shape[3] - seen)) if seen < self.shape[3] else weights
 

@@ -1,0 +1,117 @@
+"""A score taken apart: query times key, dimension by dimension, and what else is added before the softmax."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from viz_core.trace import AttentionCall
+from viz_core.trace.indexing import picked
+from viz_core.trace.source import Projected
+
+_HIDDEN = -6e4  # additive masks hide by the least number of a type: half precision's is -65,504
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreProducts:
+    """A score and what adds up to it.
+
+    Attributes:
+        query, key: as they meet: after projection, and after rotation where positions rotate them.
+        scale: what their product is multiplied by.
+        products: scale q_c k_c of every dimension c.
+        cap: what a softcap changes, c tanh(s / c) - s of the sum s; 0 without one.
+        bias: what is added after that: a position bias, the score of a learned sink; 0 where there is none.
+        score: what the softmax is given for this pair; -inf where the key is hidden from the query.
+        weight: what the softmax makes of it, 0 to 1.
+    """
+
+    query: Float[np.ndarray, "d"]
+    key: Float[np.ndarray, "d"]
+    scale: float
+    products: Float[np.ndarray, "d"]
+    cap: float
+    bias: float
+    score: float
+    weight: float
+
+    @property
+    def total(self) -> float:
+        """sum_c scale q_c k_c, plus what the cap changes and the bias adds."""
+        return float(self.products.sum()) + self.cap + self.bias
+
+    @property
+    def hidden(self) -> bool:
+        """Whether a mask keeps the key from the query, so that there is no score."""
+        return self.score <= _HIDDEN
+
+    @property
+    def residual(self) -> float:
+        """|total - score|: what float32 lost in one of the two; 0 where the key is hidden."""
+        return 0.0 if self.hidden else abs(self.total - self.score)
+
+
+@torch.no_grad()
+def score_products(call: AttentionCall, head: int, query: int, key: int, row: int = 0) -> ScoreProducts:
+    """s_ij = cap(sum_c scale q_ic k_jc) + b_ij, term by term (Vaswani 2017, equation 1; the view is Vig's neuron view,
+    "A Multiscale Visualization of Attention in the Transformer Model", 2019, section 2.3).
+
+    The score it is held against is the one that the weights of the recording are the softmax of; the terms are added in
+    float64.
+
+    Args:
+        head, query, key: numbers from 0.
+        row: which row of the batch.
+
+    Raises:
+        IndexError: if there is no such row, head, query or key.
+        ValueError: if the call kept whole maps in place of queries and keys, if this head's scores are edited by an
+            intervention, or if what was recorded has been changed in place since.
+    """
+    source = call.source
+    if not isinstance(source, Projected):
+        raise ValueError(f"site {call.site!r}: expected queries and keys, got {type(source).__name__}")
+    places = zip((row, head, query, key), source.shape, ("row", "head", "query", "key"), strict=True)
+    row, head, query, key = (picked(place, size, name)[0] for place, size, name in places)
+    if source.edits is not None and source.edits.of(head):
+        raise ValueError(f"site {call.site!r}: expected a head without interventions, got one that is edited")
+    group = source.queries.shape[1] // source.keys.shape[1]
+    q, k = source.queries[row, head, query].double().cpu(), source.keys[row, head // group, key].double().cpu()
+    products = source.scale * q * k
+    capped = _capped(float(products.sum()), source.softcap)
+    score = source.scores(slice(head, head + 1), slice(query, query + 1))[row, 0, 0, key]
+    return ScoreProducts(
+        q.numpy(),
+        k.numpy(),
+        source.scale,
+        products.numpy(),
+        capped - float(products.sum()),
+        0.0 if source.bias is None else _at(source.bias, row, head, query, key),
+        float(score),
+        float(call.weights(head=head, queries=query, keys=key)[row]),
+    )
+
+
+def products_of_pair(_model: Any, run: Any, site: str, head: int, query: int, key: int, row: int = 0) -> ScoreProducts:
+    """The same of a run that recorded its attention: a question that another machine can be asked.
+
+    Raises:
+        KeyError: if the run has no such site.
+        IndexError, ValueError: as `score_products`.
+    """
+    return score_products(run.trace[site], head, query, key, row)
+
+
+def _capped(total: float, softcap: float | None) -> float:
+    return total if softcap is None else softcap * float(np.tanh(total / softcap))
+
+
+def _at(tensor: Tensor, *places: int) -> float:
+    """A number of a tensor that broadcasts to (batch, heads, queries, keys)."""
+    tensor = tensor.reshape((1,) * (4 - tensor.dim()) + tensor.shape)
+    return float(tensor[tuple(min(place, size - 1) for place, size in zip(places, tensor.shape, strict=True))])
