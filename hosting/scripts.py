@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from viz_core.runtime.assets import ASSETS
+from viz_core.runtime.assets import ASSETS, reading
 from viz_core.view.components import COMPONENTS, read_component
 
 PLOTLY = "plotly"
@@ -44,12 +44,13 @@ def script(name: str) -> Script:
 
     Raises:
         ValueError: if there is no script of this name.
-        ModuleError: if the component's scripts do not fit together.
+        AssetError: if a file is missing, or the component's scripts do not fit together.
     """
     known = {PLOTLY, *(path.parent.name for path in COMPONENTS.glob("*/main.js"))}
     if name not in known:
         raise ValueError(f"script: expected one of {', '.join(sorted(known))}, got {name!r}")
-    code = PLOTLY_FILE.read_bytes() if name == PLOTLY else _module(name).encode()
+    with reading(PLOTLY_FILE):
+        code = PLOTLY_FILE.read_bytes() if name == PLOTLY else _module(name).encode()
     digest = hashlib.sha256(code).hexdigest()[:16]
     return Script(f"{_FOLDER}/{name}-{digest}.js", code)
 

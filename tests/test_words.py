@@ -12,6 +12,7 @@ from tests.names_of_words import Code, Name, Said, labels_taken, said
 from ui.contents import CHAPTERS
 from ui.words import ENGLISH, TEXT, Words, languages, load_words
 from viz_core.maps.fingerprints import MEASURES
+from viz_core.runtime.assets import AssetError
 from viz_core.view.words import WORD_NAMES
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -223,7 +224,7 @@ def test_the_attention_view_finds_all_its_words() -> None:
 
 
 def test_a_missing_section_names_its_file() -> None:
-    with pytest.raises(KeyError, match="home.md has no section 'nothing'"):
+    with pytest.raises(AssetError, match="home.md has no section 'nothing'"):
         load_words("home", ENGLISH)("nothing")
 
 

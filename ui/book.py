@@ -13,7 +13,7 @@ import streamlit as st
 
 from ui.controls import escape
 from ui.words import Words
-from viz_core.runtime.assets import ASSETS
+from viz_core.runtime.assets import ASSETS, reading
 
 Ours: TypeAlias = str | float | Sequence[float] | None
 """What comes out here: text, or the numbers in the order in which they were printed; None where nothing is ours."""
@@ -49,7 +49,8 @@ class Printed:
 @cache
 def everything_printed() -> tuple[Printed, ...]:
     """The list: assets/book/printed.json."""
-    return tuple(Printed(**row) for row in json.loads(PRINTED.read_text(encoding="utf-8")))
+    with reading(PRINTED):
+        return tuple(Printed(**row) for row in json.loads(PRINTED.read_text(encoding="utf-8")))
 
 
 def find_printed(chapter: str, name: str) -> Printed:

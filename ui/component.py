@@ -13,15 +13,22 @@ from typing import Any
 import streamlit as st
 
 from hosting.scripts import script
+from ui.words import ENGLISH, languages, load_words
 
-# Data that comes while the script is on its way waits for it, in turn.
+# Data that comes while the script is on its way waits for it, in turn. One that never comes leaves a sentence.
 _STUB = """
 let script;
 export default async function (component) {{
-  script ??= await import(new URL({address}, document.baseURI));
-  const here = component.parentElement.querySelector(".here");
-  if (!here) return undefined;
-  if (!here.firstChild) here.innerHTML = script.markup;
+  const here = () => component.parentElement.querySelector(".here");
+  try {{
+    script ??= await import(new URL({address}, document.baseURI));
+  }} catch {{
+    const said = {sentences}, language = navigator.language;
+    if (here()) here().textContent = said[language] ?? said[language.split("-")[0]] ?? said.{english};
+    return undefined;
+  }}
+  if (!here()) return undefined;
+  if (!here().firstElementChild) here().innerHTML = script.markup;
   return script.show(component);
 }}
 """
@@ -34,8 +41,10 @@ def component(name: str, *, in_page: bool = False) -> Callable[..., Any]:
         in_page: it stands in the page itself, and not in a shadow that keeps styles of the page out and its own in.
 
     Raises:
-        ModuleError: if its scripts do not fit together.
+        AssetError: if a file of it is missing, or its scripts do not fit together.
     """
-    address = json.dumps(script(name).address)
-    html = '<div class="here"></div>'
-    return st.components.v2.component(name, html=html, js=_STUB.format(address=address), isolate_styles=not in_page)
+    said = {language: load_words("common", language)("no-script") for language in languages()}
+    js = _STUB.format(
+        address=json.dumps(script(name).address), sentences=json.dumps(said, ensure_ascii=False), english=ENGLISH
+    )
+    return st.components.v2.component(name, html='<div class="here"></div>', js=js, isolate_styles=not in_page)

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd  # here, before any page runs: plotly fails in a thread that meets it half imported in another
 import plotly.graph_objects as go
 
-from viz_core.runtime.assets import ASSETS
+from viz_core.runtime.assets import ASSETS, reading
 
 _PLOTLY = ASSETS / "vendor" / "plotly" / "plotly-cartesian.min.js"  # a third of plotly.js, and all that figures need
 
@@ -46,5 +46,6 @@ def archive(arrays: Mapping[str, np.ndarray]) -> bytes:
 def page(figure: go.Figure, title: str) -> bytes:
     """A figure as a page that opens without a network, dark on white."""
     drawn = go.Figure(figure).update_layout(template="plotly_white").to_html(include_plotlyjs=False)
-    head = f"<head><title>{html.escape(title)}</title><script>{_PLOTLY.read_text('utf-8')}</script>"
+    with reading(_PLOTLY):
+        head = f"<head><title>{html.escape(title)}</title><script>{_PLOTLY.read_text('utf-8')}</script>"
     return drawn.replace("<head>", head, 1).encode()

@@ -13,6 +13,7 @@ import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from ui.component import component
+from ui.damage import tell_damage
 
 _mount = component("near", in_page=True)
 
@@ -64,7 +65,7 @@ class NearParts:
         def run() -> None:
             place = st.container()
             near = name in self._kept().get(self._page, ())
-            with place:
+            with place, tell_damage():
                 (draw if near else meanwhile)()
             _mount(key=key, data={"name": name, "waits": not near, "room": room}, on_come_change=asked)
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import streamlit as st
 
 from ui.controls import Controls
+from ui.damage import tell_damage
 from ui.frame import Frame
 from ui.near import NearParts
 
@@ -51,7 +52,8 @@ class PartedFrame(Frame):
 
         def run() -> None:
             self._keys = used.copy()
-            draw()
+            with tell_damage():
+                draw()
 
         return run
 

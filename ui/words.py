@@ -11,7 +11,7 @@ from typing import Any
 import frontmatter
 import streamlit as st
 
-from viz_core.runtime.assets import ASSETS
+from viz_core.runtime.assets import ASSETS, AssetError, reading
 
 TEXT = ASSETS / "text"
 ENGLISH = "en"
@@ -31,7 +31,7 @@ class Words:
         Only keys that are given are replaced, so formulas keep their braces.
         """
         if name not in self.sections:
-            raise KeyError(f"{self.chapter}.md has no section {name!r}")
+            raise AssetError(f"{self.chapter}.md has no section {name!r}")
         return fill(self.sections[name], values)
 
     def group(self, prefix: str) -> dict[str, str]:
@@ -46,7 +46,7 @@ class Words:
         """The label of a control."""
         labels = self.front.get("controls", {})
         if name not in labels:
-            raise KeyError(f"{self.chapter}.md has no label for the control {name!r}")
+            raise AssetError(f"{self.chapter}.md has no label for the control {name!r}")
         return str(labels[name])
 
     @property
@@ -56,6 +56,8 @@ class Words:
 
     @property
     def title(self) -> str:
+        if "title" not in self.front:
+            raise AssetError(f"{self.chapter}.md has no title")
         return str(self.front["title"])
 
     @property
@@ -95,9 +97,10 @@ def current_language() -> str:
 
 def _read(chapter: str, language: str) -> Words:
     path = TEXT / language / f"{chapter}.md"
-    if not path.is_file():
+    if not path.is_file() and language != ENGLISH:
         return Words(chapter, {}, {})
-    return _parse(path, path.stat().st_mtime_ns)
+    with reading(path):
+        return _parse(path, path.stat().st_mtime_ns)
 
 
 @lru_cache(maxsize=64)

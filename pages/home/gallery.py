@@ -10,7 +10,7 @@ from ui.component import component
 from ui.contents import all_chapters, page
 from ui.frame import Frame
 from viz_core.pretrained import available
-from viz_core.runtime.assets import ASSETS
+from viz_core.runtime.assets import ASSETS, reading
 
 PICTURES = ASSETS / "gallery"
 """What each chapter draws, kept: `python -m pages.home.draw`. On a fresh server nobody waits for torch to draw it."""
@@ -30,7 +30,9 @@ def whereabouts(home: Frame) -> None:
 def chapter_card(home: Frame, name: str) -> None:
     """A chapter's picture, its name as a link and a line about it."""
     with st.container(border=True, width=300, key=f"card-{name}"):
-        st.image(PICTURES / f"{name}.png", width="stretch", alt=home.words(f"alt.{name}"))
+        path = PICTURES / f"{name}.png"
+        with reading(path):
+            st.image(path, width="stretch", alt=home.words(f"alt.{name}"))
         link = page(name)
         number = all_chapters().index(name)
         st.page_link(

@@ -16,6 +16,7 @@ from ui.chapter import Chapter
 from ui.compute import in_a_slot
 from viz_core.lessons.learning.own_run import right_by_length
 from viz_core.lessons.learning.past_length import PUBLISHED, Reach, published_order, read_reaches, turned_round
+from viz_core.runtime.assets import reading
 
 OWN_LENGTHS = (2, 4, 6, 8, 10, 12, 16, 20, 25, 30, 40, 50, 60)
 
@@ -23,8 +24,10 @@ OWN_LENGTHS = (2, 4, 6, 8, 10, 12, 16, 20, 25, 30, 40, 50, 60)
 @st.cache_resource(max_entries=1, show_spinner=False)
 def measured() -> dict[str, Any]:
     """What the recording command wrote."""
-    content: dict[str, Any] = json.loads((RECORDED / "extrapolation.json").read_text(encoding="utf-8"))
-    return content
+    with reading(path := RECORDED / "extrapolation.json"):
+        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        read_reaches(content)
+        return content
 
 
 def past_length(chapter: Chapter) -> None:

@@ -11,7 +11,7 @@ from jaxtyping import Float
 
 from ui.words import Words
 from viz_core.lessons.learning.heads_over_time import head_measures, shot_weights, strongest_head
-from viz_core.runtime.assets import ASSETS
+from viz_core.runtime.assets import ASSETS, reading
 from viz_core.trace import AttentionCall
 from viz_core.trace.source import Direct
 from viz_core.training.tasks.film import Film, load_film
@@ -71,6 +71,8 @@ def recorded(name: str, seed: int) -> Reel:
     """A recorded run that ships.
 
     Raises:
-        ValueError: if it is not there.
+        AssetError: if it is not there.
     """
-    return Reel(load_film(RECORDED / f"{name}-{seed}.npz"))
+    path = RECORDED / f"{name}-{seed}.npz"
+    with reading(path):
+        return Reel(load_film(path))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from viz_core.runtime.assets import ASSETS
+from viz_core.runtime.assets import ASSETS, reading
 
 _PAIRS = ASSETS / "samples" / "alignments-en-fr.tsv"
 _WORDS = {
@@ -37,8 +37,9 @@ class AlignedPair:
 
 def aligned_samples() -> tuple[AlignedPair, ...]:
     """All of them, in the order of the file, which says where they come from and how their words are cut."""
-    lines = _PAIRS.read_text(encoding="utf-8").splitlines()
-    return tuple(_read(line) for line in lines if not line.startswith("#"))
+    with reading(_PAIRS):
+        lines = _PAIRS.read_text(encoding="utf-8").splitlines()
+        return tuple(_read(line) for line in lines if not line.startswith("#"))
 
 
 def _read(line: str) -> AlignedPair:

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from viz_core.images.drawn import GARMENTS, SCENES
 from viz_core.pretrained.classifier import ImageClassifier
-from viz_core.runtime.assets import ASSETS
+from viz_core.runtime.assets import ASSETS, reading
 from viz_core.trace import HeadsOff, intervene, switched_off
 
 _SHEET = ASSETS / "samples" / "fashion-mnist-test"
@@ -77,8 +77,11 @@ def _drawn(labels: tuple[str, ...]) -> tuple[str, ...]:
 @cache
 def _shipped() -> tuple[UInt8[Tensor, "n 1 side side"], tuple[int, ...]]:
     """The pictures of the sheet, row by row, and their labels."""
-    about = json.loads(_SHEET.with_suffix(".json").read_text(encoding="utf-8"))
-    sheet = torch.from_numpy(np.array(Image.open(_SHEET.with_suffix(".png"))))
-    side = about["side"]
-    pictures = sheet.unfold(0, side, side).unfold(1, side, side).flatten(0, 1)
-    return pictures[:, None].contiguous(), tuple(map(int, about["labels"]))
+    told, drawn = _SHEET.with_suffix(".json"), _SHEET.with_suffix(".png")
+    with reading(told):
+        about = json.loads(told.read_text(encoding="utf-8"))
+        side, labels = int(about["side"]), tuple(map(int, about["labels"]))
+    with reading(drawn):
+        sheet = torch.from_numpy(np.array(Image.open(drawn)))
+        pictures = sheet.unfold(0, side, side).unfold(1, side, side).flatten(0, 1)
+        return pictures[:, None].contiguous(), labels

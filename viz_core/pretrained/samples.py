@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from viz_core.runtime.assets import ASSETS
+from viz_core.runtime.assets import ASSETS, reading
 
 _SENTENCES = ASSETS / "samples" / "sentences.json"
 _HELD_OUT = ASSETS / "samples" / "held-out.json"
@@ -42,8 +42,10 @@ def by_length() -> dict[str, Any]:
     "bins" and "balanced" have "sentences", "bleu" of each model and the "difference" attention makes, each as value,
     low and high of a 95% interval; "opening" is the sentence that attention gets right and the plain model loses.
     """
-    content: dict[str, Any] = json.loads(BY_LENGTH.read_text(encoding="utf-8"))
-    return content
+    with reading(BY_LENGTH):
+        content: dict[str, Any] = json.loads(BY_LENGTH.read_text(encoding="utf-8"))
+        _ = content["bins"], content["balanced"], content["opening"]["english"]
+        return content
 
 
 def opening() -> Sample:
@@ -53,8 +55,9 @@ def opening() -> Sample:
 
 
 def _read(path: Path) -> tuple[Sample, ...]:
-    content = json.loads(path.read_text(encoding="utf-8"))
-    return tuple(Sample(s["id"], s["english"], tuple(s["references"])) for s in content["sentences"])
+    with reading(path):
+        content = json.loads(path.read_text(encoding="utf-8"))
+        return tuple(Sample(s["id"], s["english"], tuple(s["references"])) for s in content["sentences"])
 
 
 def sentence(sample_id: str) -> str:

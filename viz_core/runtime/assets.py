@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 _LIBRARY = Path(__file__).resolve().parents[1]
@@ -9,3 +11,23 @@ _WITHIN = _LIBRARY / "assets"
 
 ASSETS = _WITHIN if _WITHIN.is_dir() else _LIBRARY.parent / "assets"
 """A wheel carries them within the library; a checkout has them beside it."""
+
+
+class AssetError(Exception):
+    """A file that comes with the code is missing or damaged; the message is for a person."""
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """While a file that ships is read and made sense of: whatever goes wrong in here is the file's fault.
+
+    Raises:
+        AssetError: in place of any other error, naming the file.
+    """
+    try:
+        yield
+    except AssetError:
+        raise
+    except Exception as error:  # each reader has errors of its own for a file that is not what it was
+        name = path.relative_to(ASSETS).as_posix() if path.is_relative_to(ASSETS) else path.name
+        raise AssetError(f"The file {name} of the Atlas is missing or damaged. Install the Atlas again.") from error

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from viz_core.runtime.assets import ASSETS
+from viz_core.runtime.assets import ASSETS, reading
 from viz_core.view.modules import as_expression
 
 COMPONENTS = ASSETS / "components"
@@ -33,9 +33,10 @@ def read_component(name: str, entry: str = "main.js") -> Component:
     """The component of this name, by the script that is its way in.
 
     Raises:
-        ModuleError: if its scripts do not fit together.
+        AssetError: if a file of it is missing, or its scripts do not fit together.
     """
     folder = COMPONENTS / name
-    markup, style = ((folder / file).read_text(encoding="utf-8") for file in ("view.html", "style.css"))
-    style = _IMPORT.sub(lambda found: (folder / found[1]).read_text(encoding="utf-8"), style)
-    return Component(markup, style, as_expression(folder / entry))
+    with reading(folder):
+        markup, style = ((folder / file).read_text(encoding="utf-8") for file in ("view.html", "style.css"))
+        style = _IMPORT.sub(lambda found: (folder / found[1]).read_text(encoding="utf-8"), style)
+        return Component(markup, style, as_expression(folder / entry))

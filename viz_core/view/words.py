@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from functools import lru_cache
 
-from viz_core.runtime.assets import ASSETS
+from viz_core.runtime.assets import ASSETS, reading
 
 TEXT = ASSETS / "text"
 ENGLISH = "en"
@@ -26,7 +26,10 @@ def group_labels(file: str, language: str = ENGLISH) -> dict[str, str]:
 @lru_cache(maxsize=16)
 def _words(file: str, language: str) -> dict[str, str]:
     path = TEXT / language / f"{file}.md"
-    own = _sections(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    own = {}
+    if path.is_file() or language == ENGLISH:
+        with reading(path):
+            own = _sections(path.read_text(encoding="utf-8"))
     return own if language == ENGLISH else _words(file, ENGLISH) | own
 
 
