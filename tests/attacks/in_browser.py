@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from urllib.parse import urlencode, urlsplit
 
-from playwright.sync_api import Page, Request, expect
+from playwright.sync_api import Page, Request, Route, expect
 
 from tests.attacks.over_http import BOUNDARY, FOREIGN, Attack, ask, multipart
 from tests.viz_core.images.hostile_pictures import GOOD
@@ -37,6 +37,7 @@ def attacks() -> Iterator[Attack]:
     yield Attack("texts", "script in a sentence to translate", _sentence)
     yield Attack("uploads", "a picture whose name is a script", _file_name)
     yield Attack("uploads", "a file of 12 MB", _too_large)
+    yield Attack("shipped files", "a script that comes cut short", _cut_short)
     yield Attack("uploads", "a good upload sent again, with less or with more", _replays)
 
 
@@ -98,6 +99,19 @@ def _too_large(page: Page, url: str) -> str:
     said = page.get_by_text(re.compile("File must be .* or smaller"))
     expect(said).to_be_visible(timeout=SLOW)
     return f"a sentence: {said.inner_text()}"
+
+
+def _cut_short(page: Page, url: str) -> str:
+    def half(route: Route) -> None:
+        code = route.fetch().text()
+        route.fulfill(body=code[: len(code) // 2], content_type="text/javascript")
+
+    page.route("**/atlas/heatmap-*.js", half)
+    page.goto(f"{url}/sinusoidal-encoding")
+    said = load_words("common", ENGLISH)("no-script")
+    expect(page.get_by_text(said.split(":")[0]).first).to_be_visible(timeout=SLOW)
+    _settled(page)
+    return "a sentence where it would draw"
 
 
 def _replays(page: Page, url: str) -> str:
