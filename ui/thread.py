@@ -10,13 +10,17 @@ _KEPT = "thread"
 _MOST = 300  # characters; a longer text is for the chapter it was typed in
 
 
-def ask_thread(controls: Controls, name: str, default: str, placeholder: str) -> str:
-    """A line to type in; it begins with what was typed last in any chapter, unless the address says otherwise."""
+def ask_thread(controls: Controls, name: str, default: str, placeholder: str = "", *, height: int = 0) -> str:
+    """Text to type; it begins with what was typed last in any chapter, unless the address says otherwise.
+
+    Args:
+        height: of a field of several lines, in pixels; one line unless given.
+    """
     key = controls.key(name)
     kept = st.session_state.get(_KEPT)
     if kept is not None and key not in st.session_state and key not in st.query_params:
         st.session_state[key] = st.query_params[key] = kept  # a copied link shows the same
-    text = controls.text(name, default, placeholder=placeholder)
+    text = controls.area(name, default, height) if height else controls.text(name, default, placeholder=placeholder)
     if text.strip() and len(text) <= _MOST and (kept is not None or text != default):
         st.session_state[_KEPT] = text
     return text

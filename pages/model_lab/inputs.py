@@ -16,6 +16,7 @@ from ui.compute import unless_busy
 from ui.controls import escape
 from ui.lab_models import local_models
 from ui.pictures import read_picture, sample
+from ui.thread import ask_thread
 from ui.upload import picture_file
 from viz_core.hub import HubCard, HubError, HubRun, Sampling, check_name, check_revision
 from viz_core.images.drawn import GARMENTS, SCENES
@@ -79,14 +80,14 @@ def ask_input(chapter: Chapter, model: HubModelSpec, card: HubCard) -> HubReques
     if kind == "vision":
         return _picture(chapter, model, "picture", lambda: _drawn(chapter, model, card))
     if kind == "encoder":
-        text = controls.area("text", chapter.words("start.encoder"), height=90)
+        text = ask_thread(controls, "text", chapter.words("start.encoder"), height=90)
         pair = controls.text("pair", "", placeholder=chapter.words("placeholder.pair"))
         return HubRequest(model, text, pair=pair)
     if kind == "decoder":
-        text = controls.area("start", chapter.words("start.decoder"), height=90)
+        text = ask_thread(controls, "start", chapter.words("start.decoder"), height=90)
         target = ""
     else:
-        text = controls.area("text", chapter.words("start.encoder"), height=90)
+        text = ask_thread(controls, "text", chapter.words("start.encoder"), height=90)
         target = controls.text("target", "", placeholder=chapter.words("placeholder.target"))
     with controls.more():
         lowest, default = (0, 12) if kind == "decoder" else (1, 48)

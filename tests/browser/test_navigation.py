@@ -57,6 +57,8 @@ def test_a_newcomer_walks_from_home_to_the_model_lab_by_the_links_at_the_foot(pa
         if name == "transformer":
             expect(box).to_have_value("I lost.")
             expect(page).to_have_url(re.compile("t-text=I(%20|[+])lost"))
+        if name == "model-lab":
+            expect(page.locator(".st-key-ml-start textarea")).to_have_value("I lost.")
     expect(app).to_have_attribute("data-test-script-state", "notRunning")
     page.locator(".st-key-next").get_by_role("link").click()
     expect(page.get_by_text(f"You have been to {len(EXISTING)} of {len(EXISTING)} chapters")).to_be_visible()
@@ -82,6 +84,12 @@ def test_back_goes_through_what_was_typed_and_stays_in_the_chapter(page: Page, a
         box.press("Enter")
         page.wait_for_url(f"**/bahdanau?b-text={quote_plus(text)}*")
     page.get_by_role("button", name="i'm home .").click()
+    page.wait_for_url("**/bahdanau?b-text=I%27m+home*")
+    page.get_by_test_id("stSidebarNav").get_by_role("link", name="The Transformer").click()
+    page.wait_for_url("**/transformer?t-text=*")  # the sentence came along, and one press goes back
+    expect(box).to_have_value("I'm home.")
+    expect(page.get_by_test_id("stApp")).to_have_attribute("data-test-script-state", "notRunning")
+    page.go_back()
     page.wait_for_url("**/bahdanau?b-text=I%27m+home*")
     for text in ("Go.", "I lost.", start):
         expect(page.get_by_test_id("stApp")).to_have_attribute("data-test-script-state", "notRunning")

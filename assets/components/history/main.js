@@ -3,10 +3,14 @@
 // Streamlit puts what a control says into the address in place of what it said before, and makes an entry in the history
 // only for what Python changes, as for a sample's button. So Back went past typed sentences and out of the chapter. Here a
 // changed text makes an entry; sliders and choices, which pass through many values, still do not.
+//
+// On the way to another chapter Streamlit makes entries too: this chapter without what it says, then with what the next
+// one says. Back would stop at each. Here a link makes one entry, and the one before it stays as it was.
 
 import { noteSeen } from "../shared/seen.js";
 
 const DONE = Symbol.for("atlas.history");
+const address = (url) => new URL(url ?? window.location.href, window.location.href);
 
 /** Whether the control with this name in the address is one to type in: its element has that key as a class. */
 const isTyped = (name) => document.querySelector(`.st-key-${CSS.escape(name)} :is(.stTextInput, .stTextArea)`) !== null;
@@ -28,16 +32,32 @@ export default function ({ data }) {
   if (data?.length) noteSeen(new TextDecoder().decode(data));
   if (history[DONE]) return;
   history[DONE] = true;
-  const replace = history.replaceState.bind(history);
+  const [replace, push] = [history.replaceState.bind(history), history.pushState.bind(history)];
+  let left = null; // the address that a link is leading away from
+  let fresh = false; // whether a link has just led here, and nobody has touched anything since
+  const followed = ({ target }) => {
+    const link = target.closest?.("a[href]");
+    if (link && address(link.href).pathname !== window.location.pathname) left = window.location.href;
+  };
+  const touched = () => (fresh = false);
+  addEventListener("click", followed, { capture: true });
+  for (const name of ["pointerdown", "keydown"]) addEventListener(name, touched, { capture: true });
+  addEventListener("popstate", () => (left = null), { capture: true });
+  history.pushState = (state, unused, url) => {
+    const leaves = address(url).pathname !== window.location.pathname;
+    if (!leaves && (left || fresh)) return replace(state, unused, url);
+    if (leaves && left) replace(history.state, "", left);
+    if (leaves) [left, fresh] = [null, true];
+    return push(state, unused, url);
+  };
   history.replaceState = (state, unused, url) => {
-    const { href } = window.location;
-    if (changesText(new URL(href), new URL(url ?? href, href))) history.pushState(state, unused, url);
-    else replace(state, unused, url);
+    const typed = !left && !fresh && changesText(address(), address(url));
+    (typed ? push : replace)(state, unused, url);
   };
   const { href } = window.location;
   if (changesText(opened(), new URL(href))) {
     // Typed before this script was there: the first entry comes back, and the text has its own.
     replace(history.state, "", opened());
-    history.pushState(history.state, "", href);
+    push(history.state, "", href);
   }
 }
