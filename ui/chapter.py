@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import numpy as np
+import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 from streamlit import runtime
@@ -214,11 +216,15 @@ class Chapter(ProvingFrame):
         rows: Sequence[str] | None = None,
         columns: Sequence[str] | None = None,
         corner: str = "corner",
+        tables: Mapping[str, Callable[[], pd.DataFrame]] = MappingProxyType({}),
         **arrays: np.ndarray | Callable[[], np.ndarray],
     ) -> None:
         """The data, or what makes it, as NPZ, its first array as CSV, and the figure as a page that opens by itself.
 
         `download.CORNER` says what is down, across and in the table; `rows` and `columns` are names, or places from 0.
+
+        Args:
+            tables: what makes other tables, each a CSV of its own whose button says `download-table.NAME`.
         """
         first = next(iter(arrays.values()))
         said = plain(self.words(f"download.{corner}"))
@@ -230,20 +236,27 @@ class Chapter(ProvingFrame):
                 lambda: downloads.archive({name: make() for name, make in made.items()}),
                 "application/octet-stream",
             )
+            for name, make_table in tables.items():
+                self._download("csv", partial(_csv, make_table), "text/csv", name)
             if figure is not None:
                 self._download("html", lambda: downloads.page(_made(figure), self.words.title), "text/html")
 
-    def _download(self, suffix: str, make: Callable[[], bytes], mime: str) -> None:
+    def _download(self, suffix: str, make: Callable[[], bytes], mime: str, part: str = "") -> None:
+        name = f"{part}.{suffix}" if part else suffix
         st.download_button(
-            self.common(f"download.{suffix}"),
+            self.words(f"download-table.{part}") if part else self.common(f"download.{suffix}"),
             partial(in_a_slot, make, "download"),  # made only when someone asks, and in its turn
-            file_name=f"{self.name}.{suffix}",
+            file_name=f"{self.name}.{name}",
             mime=mime,
-            key=f"download-{suffix}",
+            key=f"download-{name}",
             icon=":material/download:",
             type="tertiary",
             on_click="ignore",
         )
+
+
+def _csv(make: Callable[[], pd.DataFrame]) -> bytes:
+    return make().to_csv(index=False).encode()
 
 
 def _made(thing: Thing | Callable[[], Thing]) -> Thing:

@@ -6,13 +6,13 @@ import numpy as np
 import streamlit as st
 
 from asking.model_spec import ShippedTranslator
+from pages.transformer.said import show_words
 from ui.chapter import Chapter
-from ui.controls import escape
 from ui.heads_off import named, over_many
 from ui.models import ask_model, translation, translation_maps
 from ui.translation import Request
 from ui.words import current_language
-from viz_core.lessons.transformer.heads_off import Word, held_out_statistics, words_beside
+from viz_core.lessons.transformer.heads_off import held_out_statistics, words_changed
 from viz_core.pretrained import Translation
 from viz_core.pretrained.bleu import bleu_of
 from viz_core.pretrained.samples import held_out
@@ -29,10 +29,11 @@ def show_without(
     """Both translations, changed words marked, and BLEU with and without on demand."""
     without = translation(model, request.text, request.beam, heads)
     with chapter.card("off"):
-        for name, one, words in zip(("with", "without"), (result, without), words_beside(result, without), strict=True):
+        both = zip(("with", "without"), (result, without), words_changed(result, without), strict=True)
+        for name, one, changed in both:
             with st.container(key=f"translation-{name}"):
                 chapter.text(f"off-{name}", heads=named(off), score=f"{one.log_probability:.2f}")
-                st.markdown(" ".join(_marked(word) for word in words))
+                show_words(chapter, f"said-{name}", one.words, changed)
         chapter.finding("same-translation", result.target_ids == without.target_ids)
         shipped = ShippedTranslator(model)
 
@@ -48,9 +49,3 @@ def maps_without(
     """The maps of the run without these heads, to compare with, and what both runs are."""
     maps = translation_maps(model, request.text, request.beam, current_language(), heads, carried)
     return maps, (clean(request.text), f"{clean(request.text)} − {named(off)}")
-
-
-def _marked(word: Word) -> str:
-    text = escape(word.text)
-    shown = f":orange-background[{text}]" if word.changed else text
-    return f"{shown} :small[:gray[{word.probability:.0%}]]"

@@ -10,6 +10,7 @@ from pages.transformer.encoder import inside_the_encoder
 from pages.transformer.heads_off import maps_without, show_without
 from pages.transformer.lens import lens
 from pages.transformer.mask import causal_mask
+from pages.transformer.said import table_of_words, words_said
 from pages.transformer.score_parts import terms_of_scores
 from pages.transformer.training import parameters, training
 from ui.chapter import Chapter
@@ -45,6 +46,7 @@ result = translate(chapter, MODEL, request)
 if result is None:
     st.stop()
 show_result(request, result)
+words_said(chapter, MODEL, request, result)
 chapter.exercise("shape")
 
 model = translator(MODEL)
@@ -107,5 +109,9 @@ chapter.code(
     PositionWiseFFN,
     attend,
 )
-chapter.downloads(**open_tokens(groups, view), weights=lambda: open_map(groups, view).numpy())
+chapter.downloads(
+    **open_tokens(groups, view),
+    tables={"words": lambda: table_of_words(result.words)},
+    weights=lambda: open_map(groups, view).numpy(),
+)
 chapter.next()

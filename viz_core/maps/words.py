@@ -11,7 +11,7 @@ from torch import Tensor
 
 _STARTS = ("\u2581", "\u0120", " ")  # SentencePiece, byte-level BPE, plain
 _CONTINUES = "##"  # WordPiece
-_SPECIAL = re.compile(r"<[^<>\s]+>|\[[A-Z]+\d*\]")
+_SPECIAL = re.compile(r"<(?!0x[0-9A-F]{2}>)[^<>\s]+>|\[[A-Z]+\d*\]")  # a byte, as <0xE2>, is a piece like any other
 
 
 def word_numbers(pieces: Sequence[str]) -> tuple[int, ...]:

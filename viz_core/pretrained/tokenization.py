@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
@@ -14,6 +14,8 @@ WORD_START = "\u2581"  # what a metaspace tokenizer puts where a word begins
 
 # Unicode's names for what nobody sees: zero-width characters, soft hyphens, marks of direction; halves of a pair.
 _INVISIBLE = {"Cf", "Cs"}
+# A run of bytes that stand for letters the vocabulary lacks, as byte fallback names them.
+_BYTES = re.compile(r"(?:<0x[0-9A-F]{2}>)+")
 # Pieces a reader sees as words of their own: elided French words (j', qu'), English
 # contractions ('s, n't), single digits and punctuation.
 _PIECES = (
@@ -85,3 +87,13 @@ def book_tokens(text: str) -> list[str]:
 def readable(token: str) -> str:
     """A token as people read it: without the mark of a word's start."""
     return token.removeprefix(WORD_START) or "\u00b7"
+
+
+def join_pieces(pieces: Sequence[str]) -> str:
+    """Pieces as people read them together: blanks where words start, bytes as the letters they make up."""
+    text = _BYTES.sub(_letters, "".join(pieces)).replace(WORD_START, " ").strip()
+    return text or "\u00b7"
+
+
+def _letters(found: re.Match[str]) -> str:
+    return bytes.fromhex(found[0].replace("<0x", "").replace(">", "")).decode("utf-8", errors="replace")

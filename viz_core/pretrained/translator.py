@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from tokenizers import Tokenizer
 from torch import Tensor
 
@@ -23,6 +23,7 @@ from viz_core.pretrained.card import CheckpointError, ModelCard, read_bytes
 from viz_core.pretrained.checkpoint import load_weights
 from viz_core.pretrained.decoding import Logits, beam_search, greedy_search
 from viz_core.pretrained.tokenization import UNK, SpecialTokens, clean, readable, special_tokens, token_id
+from viz_core.pretrained.word_probabilities import WordProbability, likeliest_others, word_probabilities
 from viz_core.runtime.provenance import UNKNOWN, Provenance
 from viz_core.trace import Trace, record
 
@@ -56,6 +57,7 @@ class Translation:
     target_ids: tuple[int, ...]
     log_probability: float  # natural logarithm of p(target | source)
     log_probabilities: tuple[float, ...]  # of each target token, given those before it: the terms of that sum
+    words: tuple[WordProbability, ...]  # those written, each with its rivals
     cache_error: float  # max |logits of the recorded pass - logits of the cached steps that wrote it|
     num_unknown: int  # source tokens the vocabulary does not have
     complete: bool  # False where max_new_tokens cut it short
@@ -203,7 +205,9 @@ class Translator:
         decoder_ids = target[0].tolist()
         with record() as trace:
             logits = self.model(source, target, valid_lens)
-        log_p = logits[0].float().log_softmax(dim=-1)[range(len(target_ids)), target_ids]
+        every = logits[0].float().log_softmax(dim=-1)
+        log_p = every[range(len(target_ids)), target_ids]
+        target_words = self.word_numbers(target_ids)
         return Translation(
             text=self.tokenizer.decode(target_ids),
             source_tokens=self.readable_tokens(source_ids),
@@ -213,24 +217,41 @@ class Translator:
             target_ids=tuple(target_ids),
             log_probability=float(log_p.sum()),
             log_probabilities=tuple(log_p.tolist()),
+            words=self._words(target_ids, target_words, every),
             cache_error=float((logits[0] - cached[: len(target_ids)]).abs().max()),
             num_unknown=source_ids.count(token_id(self.tokenizer, UNK)),
             complete=target_ids[-1] == self.special.eos,
             trace=trace,
             source_words=self.word_numbers(source_ids),
-            target_words=self.word_numbers(target_ids),
+            target_words=target_words,
             decoder_words=self.word_numbers(decoder_ids),
             alignment_errors=self.alignment_errors,
             made=Provenance(self.card.name, self.card.revision, self.tokenizer.decode(source_ids)),
         )
 
+    def _words(
+        self, target_ids: Sequence[int], target_words: Sequence[int], log_p: Float[Tensor, "steps vocab"]
+    ) -> tuple[WordProbability, ...]:
+        """The words that were written, with what the recorded pass says of each, and of others in its place."""
+        others = likeliest_others(log_p, target_ids, never=(self.special.pad, self.special.bos))
+        return word_probabilities(
+            self._pieces(target_ids),
+            target_words,
+            log_p[range(len(target_ids)), list(target_ids)].tolist(),
+            [[(self._pieces([token])[0], p) for token, p in step] for step in others],
+        )
+
     def word_numbers(self, ids: Sequence[int]) -> tuple[int, ...]:
         """For each token the number of the word it is a piece of, counted from 0."""
-        return word_numbers([self.tokenizer.id_to_token(i) or UNK for i in ids])
+        return word_numbers(self._pieces(ids))
 
     def readable_tokens(self, ids: Sequence[int]) -> tuple[str, ...]:
         """Each token as people read it."""
-        return tuple(readable(self.tokenizer.id_to_token(i) or UNK) for i in ids)
+        return tuple(readable(piece) for piece in self._pieces(ids))
+
+    def _pieces(self, ids: Sequence[int]) -> list[str]:
+        """Each token as the vocabulary has it."""
+        return [self.tokenizer.id_to_token(i) or UNK for i in ids]
 
 
 def _limits(sources: Sequence[list[int]], most: int) -> list[int]:

@@ -4,6 +4,7 @@ What the heads of one that ships are worth: python -m viz_core.training head-imp
 How well they align words: python -m viz_core.training alignments NAME.
 How well they do on test sentences of every length: python -m viz_core.training by-length --data DIR.
 How often a classifier is right when it is sure: python -m viz_core.training calibration NAME --data DIR.
+In how many training sentences each word stood: python -m viz_core.training word-counts NAME --data DIR.
 The small runs that the learning chapter shows: python -m viz_core.training learning --out DIR.
 """
 
@@ -25,6 +26,7 @@ from viz_core.training import (
     task_recording,
     text_models,
     translators,
+    word_counts,
 )
 
 MEASURES = {
@@ -33,6 +35,7 @@ MEASURES = {
     "by-length": by_length.main,
     "calibration": calibration.main,
     "learning": task_recording.main,
+    "word-counts": word_counts.main,
 }
 RECIPES = {
     **{name: partial(translators.train, name) for name in translators.DESIGNS},

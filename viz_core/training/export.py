@@ -23,6 +23,7 @@ from viz_core.training.files import settings_table, ship_weights, write_json
 from viz_core.training.progress import format_seconds
 from viz_core.training.sentence_pairs import ARCHIVE_URL, LICENCE, SOURCE, Split, group_references
 from viz_core.training.translation import Recipe, State
+from viz_core.training.word_counts import record_word_counts
 
 BOOK_SENTENCES = ("Go.", "I lost.", "He's calm.", "I'm home.")
 BOOK_STRINGS = ("go .", "i lost .", "he's calm .", "i'm home .")  # the same as the book gives them to its model
@@ -42,7 +43,7 @@ def export_translator(
     out: Path,
     device: torch.device,
 ) -> dict[str, Any]:
-    """Round to float16, score what ships on the test split, and write the five files of a checkpoint.
+    """Round to float16, score what ships on the test split, and write the files of a checkpoint.
 
     Returns:
         The scores: BLEU with all references, greedy, with beam 4, and greedy where the English is in lower case.
@@ -86,6 +87,7 @@ def export_translator(
     card = translation_card(name, title, description, published, training, split)
     (out / "card.md").write_text(card, encoding="utf-8")
     record_alignments(read_translator(read_card(out), out, device), out)
+    record_word_counts(split.train, out)
     print(json.dumps(scores), flush=True)
     return scores
 

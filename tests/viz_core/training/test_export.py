@@ -1,4 +1,4 @@
-"""What ships: five files that say what the model is, how well it does, and hold every parameter once."""
+"""What ships: files that say what the model is, how well it does, and hold every parameter once."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from viz_core.pretrained import build_translation_model, load
 from viz_core.pretrained.bleu import corpus_bleu
 from viz_core.pretrained.decoding import beam_search, greedy_search
 from viz_core.pretrained.tokenization import train_tokenizer
+from viz_core.pretrained.word_counts import word_counts
 from viz_core.training.evaluation import translate_all
 from viz_core.training.export import BOOK_SENTENCES, BOOK_STRINGS, LENGTH_EDGES, export_translator
 from viz_core.training.sentence_pairs import Pair, Split
@@ -72,9 +73,17 @@ def exported(pairs: list[Pair], tmp_path_factory: pytest.TempPathFactory) -> Exp
     return Exported(out, scores, before, model, split)
 
 
-def test_five_files(exported: Exported) -> None:
+def test_six_files(exported: Exported) -> None:
     files = sorted(path.name for path in exported.out.iterdir())
-    assert files == ["card.md", "config.json", "model.safetensors", "tokenizer.json", "training.json"]
+    assert files == ["card.md", "config.json", "model.safetensors", "tokenizer.json", "training.json", "words.json"]
+
+
+def test_the_words_of_the_training_half_are_counted(exported: Exported) -> None:
+    counts = word_counts(NAME, exported.out.parent)
+    assert counts is not None
+    assert counts.sentences == len(exported.split.train)
+    assert counts.hardly_seen("dinosaur, here!") == (("dinosaur", 0), ("here", 1))
+    assert f"hold {len(counts.counts)} different words" in (exported.out / "card.md").read_text(encoding="utf-8")
 
 
 def test_every_parameter_once_in_float16(exported: Exported) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from difflib import SequenceMatcher
-from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -15,36 +13,13 @@ from viz_core.pretrained.samples import held_out
 from viz_core.trace import HeadsOff, intervene, switched_off
 
 
-class Word(NamedTuple):
-    """A word of a translation, how likely it was after those before it, and whether the other one has it not."""
-
-    text: str
-    probability: float
-    changed: bool
-
-
-def words_beside(one: Translation, other: Translation) -> tuple[tuple[Word, ...], tuple[Word, ...]]:
-    """The words of two translations, each with the product of its pieces' probabilities.
-
-    Those that no longest common subsequence of the two pairs are changed.
-    """
-    first, second = _words(one), _words(other)
-    matcher = SequenceMatcher(None, [text for text, _ in first], [text for text, _ in second], autojunk=False)
+def words_changed(one: Translation, other: Translation) -> tuple[frozenset[int], frozenset[int]]:
+    """Places of the words of two translations that no longest common subsequence of the two pairs."""
+    first, second = ([word.text for word in each.words] for each in (one, other))
+    matcher = SequenceMatcher(None, first, second, autojunk=False)
     same = [(block.a + i, block.b + i) for block in matcher.get_matching_blocks() for i in range(block.size)]
     kept = [{pair[side] for pair in same} for side in (0, 1)]
-    return tuple(
-        tuple(Word(text, p, i not in found) for i, (text, p) in enumerate(words))
-        for words, found in zip((first, second), kept, strict=True)
-    )  # type: ignore[return-value]
-
-
-def _words(translation: Translation) -> list[tuple[str, float]]:
-    found: dict[int, tuple[str, float]] = {}
-    pieces = zip(translation.target_words, translation.target_tokens, translation.log_probabilities, strict=True)
-    for number, token, log_p in pieces:
-        text, p = found.get(number, ("", 1.0))
-        found[number] = (text + token, p * math.exp(log_p))
-    return list(found.values())
+    return frozenset(range(len(first))) - kept[0], frozenset(range(len(second))) - kept[1]
 
 
 def held_out_statistics(

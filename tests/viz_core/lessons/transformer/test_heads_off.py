@@ -1,32 +1,21 @@
-"""Translations beside each other: words from pieces, what is marked, and the difference of two scores."""
+"""Translations beside each other: which words only one of them has."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
-import pytest
-
-from viz_core.lessons.transformer.heads_off import words_beside
+from viz_core.lessons.transformer.heads_off import words_changed
 from viz_core.pretrained import Translation, Translator
+from viz_core.pretrained.word_probabilities import WordProbability
 
 
-def said(made: Translation, pieces: str, words: tuple[int, ...], chances: tuple[float, ...]) -> Translation:
-    logs = tuple(map(math.log, chances))
-    return replace(made, target_tokens=tuple(pieces.split()), target_words=words, log_probabilities=logs)
+def said(made: Translation, words: str) -> Translation:
+    return replace(made, words=tuple(WordProbability(word, 0.5, (), ()) for word in words.split()))
 
 
-def test_words_are_put_together_and_what_only_one_says_is_marked(translator: Translator) -> None:
+def test_what_only_one_says_is_changed(translator: Translator) -> None:
     made = translator.translate("Go.", max_new_tokens=2)
-    one = said(made, "le ch at dort .", (0, 1, 1, 2, 3), (0.5, 0.5, 0.5, 0.25, 1.0))
-    other = said(made, "le chien dort ici .", (0, 1, 2, 3, 4), (0.5, 0.1, 0.2, 0.3, 0.9))
-    first, second = words_beside(one, other)
-    assert [(word.text, word.changed) for word in first] == [
-        ("le", False),
-        ("chat", True),
-        ("dort", False),
-        (".", False),
-    ]
-    assert [word.probability for word in first] == pytest.approx([0.5, 0.25, 0.25, 1.0])
-    assert [word.text for word in second if word.changed] == ["chien", "ici"]
-    assert not any(word.changed for word in words_beside(one, one)[0])
+    one, other = said(made, "le chat dort ."), said(made, "le chien dort ici .")
+    assert words_changed(one, other) == ({1}, {1, 3})
+    assert words_changed(one, one) == (frozenset(), frozenset())
+    assert words_changed(said(made, ""), other) == (frozenset(), frozenset(range(5)))

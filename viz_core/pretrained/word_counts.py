@@ -1,0 +1,91 @@
+"""What a translator hardly saw in training: in how many of its sentences each word and number stood."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from viz_core.pretrained.card import CheckpointError, read_bytes
+from viz_core.pretrained.tokenization import clean
+from viz_core.runtime.assets import ASSETS
+
+COUNTS = "words.json"
+FEW = 5  # sentences: a word that stood in fewer is hardly seen
+_WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
+
+
+@dataclass(frozen=True)
+class WordCounts:
+    """In how many training sentences each word stood; from `FEW` on no count is kept.
+
+    Words are counted as they are written, for that is how the model reads them: "cat" and "Cat" are two.
+    """
+
+    sentences: int
+    counts: Mapping[str, int]  # 1 to FEW, which stands for any larger number
+
+    @classmethod
+    def of(cls, sentences: Iterable[str]) -> WordCounts:
+        """Counted over sentences; one that holds a word twice counts once."""
+        counts, number = Counter[str](), 0
+        for sentence in sentences:
+            counts.update(set(words_of(sentence)))
+            number += 1
+        return cls(number, {word: min(FEW, count) for word, count in counts.items()})
+
+    def hardly_seen(self, text: str) -> tuple[tuple[str, int], ...]:
+        """The words of a text that stood in fewer than `FEW` sentences, each once, in reading order, with how many."""
+        found = {word: self.counts.get(word, 0) for word in words_of(text)}
+        return tuple((word, count) for word, count in found.items() if count < FEW)
+
+    def to_json(self) -> str:
+        """Words by their count, so that a file of all of them stays small."""
+        by_count = {
+            str(count): " ".join(sorted(word for word, own in self.counts.items() if own == count))
+            for count in range(1, FEW + 1)
+        }
+        return json.dumps({"sentences": self.sentences, "words": by_count}, indent=1, ensure_ascii=False) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str) -> WordCounts:
+        """What `to_json` wrote.
+
+        Raises:
+            ValueError: if it is no such text.
+        """
+        try:
+            content = json.loads(text)
+            counts = {word: int(count) for count, words in content["words"].items() for word in words.split()}
+            return cls(int(content["sentences"]), counts)
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise ValueError(f"expected counts of words, got {error!r}") from None
+
+
+def words_of(text: str) -> list[str]:
+    """The words and numbers of a text, without signs; apostrophes within a word belong to it."""
+    return _WORD.findall(clean(text))
+
+
+def word_counts(name: str, folder: Path | None = None) -> WordCounts | None:
+    """What stood in the training sentences of a shipped translator; None where nobody counted.
+
+    Raises:
+        CheckpointError: if the counts cannot be read.
+    """
+    path = (folder or ASSETS / "checkpoints") / name / COUNTS
+    return _read(path, path.stat().st_mtime_ns) if path.is_file() else None
+
+
+@lru_cache(maxsize=4)
+def _read(path: Path, _modified: int) -> WordCounts:
+    try:
+        return WordCounts.from_json(read_bytes(path).decode("utf-8"))
+    except ValueError as error:
+        if isinstance(error, CheckpointError):
+            raise
+        raise CheckpointError(f"{path.name} of model {path.parent.name!r} cannot be read: {error}") from None
