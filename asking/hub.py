@@ -95,8 +95,8 @@ class HubVisionSpec(ModelAdapter[PictureModel]):
 
 @dataclass(frozen=True)
 class HubRequest(Request[HubModel, HubRun]):
-    """What a model of the lab is given, a text, with a second or a target where it takes one, or a picture; and the
-    heads that are switched off."""
+    """What a model of the lab is given, a text, with a second or a target where it takes one, a picture, or both; and
+    the heads that are switched off."""
 
     model: HubModelSpec
     text: str = ""
@@ -126,7 +126,7 @@ class HubRequest(Request[HubModel, HubRun]):
         image = None if self.picture is None else self.picture.open()
         with intervene(switched_off(self.off)):
             return model.run(
-                self.text if image is None else None,
+                self.text if image is None else self.text or None,
                 text_pair=self.pair or None,
                 target=self.target or None,
                 image=image,
@@ -141,19 +141,20 @@ class HubRequest(Request[HubModel, HubRun]):
 
     def recipe(self) -> Recipe:
         """How a notebook runs it."""
-        if self.picture is not None:
-            picture = self.picture.recipe()
+        picture = Recipe("") if self.picture is None else self.picture.recipe()
+        if self.picture is not None and not self.text:
             call = without(self.off, "run = model.run(image=image)")
             return self.model.recipe().then(f"{picture.code}\n{call}", picture.needs)
         given = {"text_pair": self.pair, "target": self.target}
         arguments = [repr(self.text), *(f"{name}={text!r}" for name, text in given.items() if text)]
+        arguments += [] if self.picture is None else ["image=image"]
         arguments.append(f"max_new_tokens={self.new_tokens}")
-        lines = []
+        lines = [] if self.picture is None else [picture.code]
         if self.sampling != Sampling():
             lines.append("from viz_core.hub import Sampling\n")
             arguments.append(f"sampling={self.sampling}")
         lines.append(without(self.off, f"run = model.run({', '.join(arguments)})"))
-        return self.model.recipe().then("\n".join(lines))
+        return self.model.recipe().then("\n".join(lines), picture.needs)
 
     def for_transfer(self, run: HubRun) -> HubRun:
         """The logits of every token stay, their number alone is told; and so does what the pass was given."""

@@ -16,7 +16,6 @@ PARTS = (
     "sinusoid_heatmap",
     "translating",
     "heads_off",
-    "corpus",
     "starting",
     "visiting",
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TypeVar
 
 import streamlit as st
@@ -19,6 +20,7 @@ from ui.pictures import read_picture, sample
 from ui.thread import ask_thread
 from ui.upload import picture_file
 from viz_core.hub import HubCard, HubError, HubRun, Sampling, check_name, check_revision
+from viz_core.hub.layouts import MARK
 from viz_core.images.drawn import GARMENTS, SCENES
 from viz_core.images.opening import PictureError
 
@@ -79,6 +81,8 @@ def ask_input(chapter: Chapter, model: HubModelSpec, card: HubCard) -> HubReques
     controls, kind = chapter.controls, card.kind
     if kind == "vision":
         return _picture(chapter, model, "picture", lambda: _drawn(chapter, model, card))
+    if kind == "vision-language":
+        return _both(chapter, model, card)
     if kind == "encoder":
         text = ask_thread(controls, "text", chapter.words("start.encoder"), height=90)
         pair = controls.text("pair", "", placeholder=chapter.words("placeholder.pair"))
@@ -89,23 +93,16 @@ def ask_input(chapter: Chapter, model: HubModelSpec, card: HubCard) -> HubReques
     else:
         text = ask_thread(controls, "text", chapter.words("start.encoder"), height=90)
         target = controls.text("target", "", placeholder=chapter.words("placeholder.target"))
-    with controls.more():
-        lowest, default = (0, 12) if kind == "decoder" else (1, 48)
-        new_tokens = int(controls.slider("new", lowest, _MOST_NEW, default))
-        temperature = controls.slider("temperature", 0.0, 2.0, 0.0, 0.05)
-        top_k = int(controls.slider("topk", 0, 200, 0))
-        top_p = controls.slider("topp", 0.05, 1.0, 1.0, 0.05)
-        seed = int(controls.number("seed", 0, 9999, 0))
-    return HubRequest(
-        model, text, target=target, new_tokens=new_tokens, sampling=Sampling(temperature, top_k, top_p, seed)
-    )
+    new_tokens, sampling = _writing(chapter, *((0, 12) if kind == "decoder" else (1, 48)))
+    return HubRequest(model, text, target=target, new_tokens=new_tokens, sampling=sampling)
 
 
 def ask_second(chapter: Chapter, first: HubRequest) -> HubRequest | None:
     """Another input of the same kind to compare with; None where there is none."""
     with st.expander(chapter.words("second"), icon=":material/compare_arrows:"):
         if first.picture is not None:
-            return _picture(chapter, first.model, "picture-2", lambda: None)
+            second = _picture(chapter, first.model, "picture-2", lambda: None)
+            return second and replace(first, picture=second.picture)
         text = chapter.controls.text("second", "", placeholder=chapter.words("placeholder.second"))
     if not text.strip():
         return None
@@ -115,7 +112,9 @@ def ask_second(chapter: Chapter, first: HubRequest) -> HubRequest | None:
 def input_names(chapter: Chapter, first: HubRequest, second: HubRequest) -> tuple[str, str]:
     """What two inputs are called side by side: their texts, or which picture it is."""
     words = chapter.words
-    return first.text or words("first-picture"), second.text or words("second-picture")
+    if first.picture is not None:
+        return words("first-picture"), words("second-picture")
+    return first.text, second.text
 
 
 def run(chapter: Chapter, asked: HubRequest) -> HubRun | None:
@@ -147,6 +146,30 @@ def _go_ahead(chapter: Chapter, model: HubModelSpec) -> bool:
         button.empty()
         st.session_state[key] = True
     return True
+
+
+def _writing(chapter: Chapter, lowest: int, default: int) -> tuple[int, Sampling]:
+    """How much a model writes, and how it chooses its words."""
+    controls = chapter.controls
+    with controls.more():
+        new_tokens = int(controls.slider("new", lowest, _MOST_NEW, default))
+        temperature = controls.slider("temperature", 0.0, 2.0, 0.0, 0.05)
+        top_k = int(controls.slider("topk", 0, 200, 0))
+        top_p = controls.slider("topp", 0.05, 1.0, 1.0, 0.05)
+        seed = int(controls.number("seed", 0, 9999, 0))
+    return new_tokens, Sampling(temperature, top_k, top_p, seed)
+
+
+def _both(chapter: Chapter, model: HubModelSpec, card: HubCard) -> HubRequest | None:
+    """A picture and what is asked of it, in the form of the model's family unless the reader wrote a prompt."""
+    shown = _picture(chapter, model, "picture", lambda: _drawn(chapter, model, card))
+    text = chapter.controls.area("asked", chapter.words("start.vision-language"), height=70)
+    st.caption(chapter.words("own-prompt"))
+    new_tokens, sampling = _writing(chapter, 0, 12)
+    if shown is None:
+        return None
+    prompt = text if MARK in text or not text.strip() else card.prompt.replace("{text}", text)
+    return replace(shown, text=prompt, new_tokens=new_tokens, sampling=sampling)
 
 
 def _drawn(chapter: Chapter, model: HubModelSpec, card: HubCard) -> HubRequest:

@@ -22,7 +22,11 @@ def model_card(chapter: Chapter, card: HubCard) -> None:
     reads = (
         words("reads-pictures", size=_times(card.picture_size), patch=_times(card.patch_size))
         if vision
-        else words("reads-text", tokenizer=escape(card.tokenizer), size=f"{card.vocabulary_size:,}")
+        else words(
+            "reads-both" if card.kind == "vision-language" else "reads-text",
+            tokenizer=escape(card.tokenizer),
+            size=f"{card.vocabulary_size:,}",
+        )
     )
     with st.expander(
         words(

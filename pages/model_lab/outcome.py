@@ -21,7 +21,9 @@ def outcome(chapter: Chapter, card: HubCard, asked: HubRequest, run: HubRun) -> 
     """What the model made of its input, and what the recording holds."""
     words = chapter.words
     if run.image is not None:
-        st.image(run.image, width=260, caption=words("seen"))
+        st.image(run.image, width=260, caption=words("given" if run.patches else "seen"))
+    if run.prompt:
+        _prompted(chapter, card, run)
     if card.head == "words":
         st.markdown(_written(words, run))
     notes = [_measured(words, run, ask(asked, recorded_bytes))]
@@ -41,6 +43,17 @@ def outcome(chapter: Chapter, card: HubCard, asked: HubRequest, run: HubRun) -> 
             first=escape(names[0]),
             probability=f"{top[0].probability:.2f}",
         )
+
+
+def _prompted(chapter: Chapter, card: HubCard, run: HubRun) -> None:
+    """How the prompt was built, and what of the picture became tokens."""
+    words = chapter.words
+    with st.expander(words("prompted"), icon=":material/chat:"):
+        st.code(run.prompt, language=None, wrap_lines=True)
+        shapes = " + ".join(f"{grid.shape[0]} × {grid.shape[1]}" for grid in run.patches)
+        chapter.text("patches-read", patches=shapes, count=f"{sum(grid.places.size for grid in run.patches):,}")
+        if not card.tower:
+            chapter.text("no-tower")
 
 
 def _written(words: Words, run: HubRun) -> str:
@@ -69,8 +82,9 @@ def claims(chapter: Chapter, card: HubCard, run: HubRun, residuals: Callable[[],
         tolerance = 1e-5 if card.precision == "float32" else 1e-3
         heads = sum(call.num_heads for call in run.trace)
         chapter.claim("rows", lambda: residuals()["rows"], tolerance, heads=f"{heads:,}", rows=rows)
-        if card.kind in ("decoder", "encoder-decoder"):
-            chapter.claim("future", lambda: residuals()["future"], 0.0)
+        if card.kind in ("decoder", "encoder-decoder", "vision-language"):
+            name = "future-written" if card.both_ways else "future"
+            chapter.claim(name, lambda: residuals()["future"], 0.0)
 
 
 def link_to_vision(chapter: Chapter, card: HubCard) -> None:

@@ -7,6 +7,7 @@ import streamlit as st
 from asking.hub_offer import hub_offer
 from pages.model_lab.fingerprints import fingerprints
 from pages.model_lab.heads_off import ask_off, maps_without, show_without
+from pages.model_lab.in_picture import in_picture
 from pages.model_lab.inputs import ask_for_model, ask_input, ask_second, input_names, load, run
 from pages.model_lab.lens import lens, reads_words
 from pages.model_lab.model_card import model_card
@@ -18,7 +19,6 @@ from pages.model_lab.questions import map_residuals, position_schemes, shows_con
 from ui.chapter import Chapter
 from ui.heads_off import switches, toggle
 from ui.models import ask, ask_model
-from ui.score_products import open_pair, score_products
 from ui.words import current_language
 from viz_core.hub.attention import attention_forward
 from viz_core.maps.fingerprints import measure_layer
@@ -63,18 +63,18 @@ view = chapter.attention_view(
     recipe=asked.recipe,
     off=without if heads.sites else None,
     on_switch=partial(toggle, chapter, heads),
-    on_cell=partial(open_pair, groups),
     carried=carried,
 )
 if heads.sites:
     switches(chapter, heads, groups, view, off)
+if result.patches:
+    in_picture(chapter, asked, result, view)
 claims(chapter, card, result, cache(lambda: ask(asked, map_residuals)))
 
 chapter.heading("further")
 chapter.tabs(
     words=(lambda: next_words(chapter, asked, result)) if card.head == "words" else None,
     lens=(lambda: lens(chapter, card, asked)) if reads_words(card) else None,
-    products=lambda: score_products(chapter, asked, groups, view, rotated="rotary" in card.positions),
     positions=lambda: positions(chapter, card, ask_model(model, position_schemes)),
     fingerprints=lambda: fingerprints(chapter, groups, view),
 )

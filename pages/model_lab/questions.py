@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
+from jaxtyping import Float
+
 from viz_core.hub import HubCard, HubModel, HubRun, NextWord, Positions
 from viz_core.maps.residuals import future_weight, row_sum_error
 from viz_core.models.projections import output_projection
@@ -25,12 +28,13 @@ def recorded_bytes(_model: HubModel, run: HubRun) -> int:
     return run.trace.nbytes
 
 
-def map_residuals(_model: HubModel, run: HubRun) -> dict[str, float]:
+def map_residuals(model: HubModel, run: HubRun) -> dict[str, float]:
     """How far the maps are from what must be true of them, by the name of each claim."""
     decoder = [call for call in run.trace if (call.stack, call.kind) == ("decoder", "self")]
+    first = run.num_prompt_tokens if model.card.both_ways else 0
     return {
         "rows": row_sum_error(run.trace, CLAIMED_ROWS),
-        "future": max((future_weight(call, CLAIMED_ROWS) for call in decoder), default=0.0),
+        "future": max((future_weight(call, CLAIMED_ROWS, first) for call in decoder), default=0.0),
     }
 
 
@@ -39,6 +43,19 @@ def likeliest_words(
 ) -> tuple[NextWord, ...]:
     """What the model would say after one of its last tokens, the likeliest first."""
     return model.next_words(run, position, count, temperature)
+
+
+def row_of_heads(_model: HubModel, run: HubRun, site: str, token: int) -> Float[np.ndarray, "heads tokens"]:
+    """What a token of a text with a picture in it looks at, by every head of a layer."""
+    row = run.trace[site].weights(queries=slice(token, token + 1))[0, :, 0]
+    return row[:, -len(run.tokens) :].numpy()  # a learned sink stands before them
+
+
+def picture_shares(_model: HubModel, run: HubRun, token: int) -> Float[np.ndarray, "layers heads"]:
+    """How much of a token's attention goes to the picture, by every head of the language model."""
+    places = np.concatenate([grid.places.ravel() for grid in run.patches])
+    layers = [call.site for call in run.trace if call.stack == "decoder"]
+    return np.stack([row_of_heads(_model, run, site, token)[:, places].sum(axis=1) for site in layers])
 
 
 def shows_contributions(model: HubModel, run: HubRun) -> bool:

@@ -11,6 +11,7 @@ from pages.vision_transformer.inputs import Asked
 from pages.vision_transformer.places import ROUNDING, name_of, over_grid, place_of
 from ui.chapter import Chapter
 from ui.models import ask
+from viz_core.figures.over_picture import over_picture_figure
 from viz_core.figures.style import escape_labels
 from viz_core.lessons.vision_transformer.broken import columns_divided
 from viz_core.lessons.vision_transformer.questions import label_relevance, token_in_layer, token_through_layers
@@ -53,7 +54,7 @@ def _lab(
         rows[chapter.words("title.relevance", label=escape_labels([label])[0])] = relevance[token]
     maps = {title: over_grid(found, row) for title, row in rows.items()}
     patch = place_of(found, token)
-    figure = map_figures.over_picture_figure(found.prepared.seen, maps, patch, names)
+    figure = over_picture_figure(found.prepared.seen, maps, patch, names)
     most = "; ".join(f"{title}: {_strongest(chapter, values)}" for title, values in maps.items())
     chapter.figure("lab", figure, who=name_of(chapter, patch), most=most)
     if patch is not None:

@@ -17,14 +17,16 @@ from viz_core.hub.local import LocalModel, local_models
 from viz_core.hub.memory import human_bytes
 from viz_core.hub.model import HubModel
 from viz_core.hub.names import check_name, check_revision, find_folder
+from viz_core.hub.patch_grid import PatchGrid
 from viz_core.hub.positions import Positions
 from viz_core.hub.reading import Token
-from viz_core.hub.run import HubRun, Label, Maps, NextWord
+from viz_core.hub.run import Frame, HubRun, Label, Maps, NextWord
 from viz_core.hub.vision import HubVision
 from viz_core.hub.writing import Sampling
 
 __all__ = [
     "ATTENTION_IMPLEMENTATION",
+    "Frame",
     "HubCard",
     "HubError",
     "HubModel",
@@ -34,6 +36,7 @@ __all__ = [
     "LocalModel",
     "Maps",
     "NextWord",
+    "PatchGrid",
     "Positions",
     "Sampling",
     "Token",

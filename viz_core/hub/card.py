@@ -42,6 +42,10 @@ class HubCard:
         recording: "queries and keys" where maps are recomputed on demand; "maps" where the model's own code
             gives whole maps, which are held, so that inputs must be shorter.
         picture_channels: 1 for a model that sees in grey.
+        prompt: how a prompt of a vision-language model looked in its training, "{text}" for what is asked and "<image>"
+            for the picture; "" for the others. It is written down here: a template of the repository is never run.
+        both_ways: whether a decoder reads its prompt in both directions, and only what it writes sees no future.
+        tower: whether the maps of a vision tower beside a text are recorded.
     """
 
     name: str
@@ -69,6 +73,9 @@ class HubCard:
     memory: int
     recording: Literal["queries and keys", "maps"]
     picture_channels: int = 3
+    prompt: str = ""
+    both_ways: bool = False
+    tower: bool = False
 
 
 def describe(place: LocalModel, files: ModelFiles, engine: Engine, sites: tuple[str, ...]) -> HubCard:
@@ -83,7 +90,7 @@ def describe(place: LocalModel, files: ModelFiles, engine: Engine, sites: tuple[
         kind=engine.family.kind,
         head=engine.family.head,
         architecture=type(model).__name__,
-        model_type=config.model_type,
+        model_type=model.config.model_type,
         num_layers=_count_layers(config, sites),
         num_heads=config.num_attention_heads,
         num_key_heads=getattr(config, "num_key_value_heads", None) or config.num_attention_heads,
@@ -102,6 +109,9 @@ def describe(place: LocalModel, files: ModelFiles, engine: Engine, sites: tuple[
         memory=sum(t.untyped_storage().nbytes() for t in tensors.values()),
         recording="maps" if engine.holds_maps else "queries and keys",
         picture_channels=getattr(config, "num_channels", 3),
+        prompt=engine.both.layout.form if engine.both else "",
+        both_ways=engine.both is not None and engine.both.layout.both_ways,
+        tower=engine.both is not None and engine.both.layout.tower,
     )
 
 

@@ -14,6 +14,7 @@ from torch import Tensor
 from viz_core.hub.errors import HubError
 from viz_core.hub.families import Family
 from viz_core.hub.memory import human_bytes
+from viz_core.hub.picture_prompt import PicturePrompt
 from viz_core.hub.pictures import PictureInput
 from viz_core.hub.positions import Positions, room_for_tokens
 from viz_core.hub.text import TextInput
@@ -30,6 +31,7 @@ class Engine:
         name: for messages.
         holds_maps: the model's own attention code is used, and gives whole maps.
         serial: a lock where the model's own code keeps state between calls; else a context that does nothing.
+        both: puts a picture into a text, where the model takes both.
     """
 
     name: str
@@ -41,6 +43,7 @@ class Engine:
     picture: PictureInput | None
     holds_maps: bool
     serial: contextlib.AbstractContextManager[Any]
+    both: PicturePrompt | None = None
 
     @property
     def tokenizer(self) -> TextInput:
@@ -61,8 +64,20 @@ class Engine:
             HubError: if it takes texts.
         """
         if self.picture is None:
-            raise HubError(f"{self.name} takes a text, not a picture.")
+            takes = "a text, not a picture" if self.both is None else "a picture and a text together"
+            raise HubError(f"{self.name} takes {takes}.")
         return self.picture
+
+    @property
+    def prompt(self) -> PicturePrompt:
+        """What puts a picture into a text, for a model that takes both.
+
+        Raises:
+            HubError: if it takes one of them.
+        """
+        if self.both is None:
+            raise HubError(f"{self.name} does not take a picture and a text together.")
+        return self.both
 
     def room(self, stack: str) -> int | None:
         """The most tokens a stack takes; None where nothing limits it.
@@ -91,20 +106,32 @@ class Engine:
             HubError: if it is empty, or longer than the model or the host allows.
         """
         inputs = self.tokenizer.encode(text, pair, target=target)
-        count = inputs["input_ids"].shape[1]
         stack = "decoder" if target or self.family.kind == "decoder" else "encoder"
-        room = self.room(stack)
-        if room is not None and count > room:
-            raise HubError(f"This text has {count:,} tokens; the model takes at most {room:,}. Shorten it.")
-        if most is not None and count > most:
-            raise HubError(f"This text has {count:,} tokens; at most {most:,} are allowed here. Shorten it.")
+        self.check_length(inputs["input_ids"].shape[1], self.room(stack), most)
         return {name: ids.to(self.device) for name, ids in inputs.items()}
 
-    def recorded(self, inputs: dict[str, Tensor], num_keys: int, **options: Any) -> tuple[Any, Trace]:
+    def check_length(self, count: int, room: int | None, most: int | None) -> None:
+        """Refuse more tokens than the model takes (`room`), or a host allows (`most`).
+
+        Raises:
+            HubError: with both numbers.
+        """
+        what, less = ("This text has", "Shorten it.")
+        if self.both is not None:
+            what, less = "The picture and the text together have", "Shorten the text, or bring a smaller picture."
+        if room is not None and count > room:
+            raise HubError(f"{what} {count:,} tokens; the model takes at most {room:,}. {less}")
+        if most is not None and count > most:
+            raise HubError(f"{what} {count:,} tokens; at most {most:,} are allowed here. {less}")
+
+    def recorded(
+        self, inputs: dict[str, Tensor], num_keys: int, *, only: str | None = None, **options: Any
+    ) -> tuple[Any, Trace]:
         """The model's output and its trace, whole inputs at once and without a cache.
 
         Args:
             num_keys: about how many tokens there are, to judge whether maps that must be held would fit.
+            only: keep the calls of this stack alone.
 
         Raises:
             HubError: if the maps would not fit, the memory does not suffice, or no attention was seen.
@@ -119,6 +146,8 @@ class Engine:
             raise HubError("The memory does not suffice for an input as long as this. Shorten it.") from None
         if self.holds_maps:
             trace = _trace_of_maps(result, self.family.stack)
+        if only is not None:
+            trace = _of_stack(trace, only)
         if not len(trace):
             raise HubError(f"No attention of {self.name} could be seen: its code computes it in a way of its own.")
         return result, _layers_apart(trace)
@@ -160,6 +189,14 @@ def _trace_of_maps(result: Any, stack: str | None) -> Trace:
             for layer, weights in enumerate(weights for weights in maps if weights is not None):
                 record_weights(weights.float(), f"{where}.{layer}.{kind}")
     return trace
+
+
+def _of_stack(trace: Trace, stack: str) -> Trace:
+    found = Trace()
+    for call in trace:
+        if call.stack == stack:
+            found.add(call.source, call.site)
+    return found
 
 
 def _layers_apart(trace: Trace) -> Trace:

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from viz_core.hub.errors import HubError
+from viz_core.hub.layouts import LAYOUTS
 
-Kind = Literal["encoder", "decoder", "encoder-decoder", "vision"]
+Kind = Literal["encoder", "decoder", "encoder-decoder", "vision", "vision-language"]
 
 
 @dataclass(frozen=True)
@@ -27,8 +28,10 @@ class Family:
 
     @property
     def stack(self) -> str | None:
-        """What the sites of its one stack begin with; None where there are two."""
-        return None if self.kind == "encoder-decoder" else "decoder" if self.kind == "decoder" else "encoder"
+        """What the sites of its one stack, or the one beside a vision tower, begin with; None where there are two."""
+        if self.kind == "encoder-decoder":
+            return None
+        return "decoder" if self.kind in ("decoder", "vision-language") else "encoder"
 
 
 def family_of(config: Any, name: str, architecture: str | None = None) -> Family:
@@ -39,7 +42,7 @@ def family_of(config: Any, name: str, architecture: str | None = None) -> Family
         architecture: the class of the model, where there is one; the first that the config names unless given.
 
     Raises:
-        HubError: if it is of none that take a text or a picture: speech, video, several inputs at once.
+        HubError: if it is of none that take a text, a picture, or both: speech, video, other inputs at once.
     """
     import transformers
     from transformers.models.auto import modeling_auto as auto
@@ -68,9 +71,12 @@ def family_of(config: Any, name: str, architecture: str | None = None) -> Family
     elif reads and model_type in auto.MODEL_MAPPING_NAMES:
         return Family("encoder", transformers.AutoModel, "")
     elif hasattr(config, "vision_config"):
+        own_sizes = getattr(config.vision_config, "model_type", "") == "pixtral"  # of pictures, in a LLaVA's clothes
+        if model_type in LAYOUTS and not own_sizes:
+            return Family("vision-language", transformers.AutoModelForImageTextToText, "words")
         raise HubError(
-            f"{name} ({model_type}) takes a picture and a text together, which the lab does not show. "
-            "Choose a model that takes one of them."
+            f"{name} ({model_type}) takes a picture and a text together in a way that the lab does not know. "
+            f"Those it knows are {', '.join(LAYOUTS)}."
         )
     elif model_type in auto.MODEL_FOR_IMAGE_CLASSIFICATION_MAPPING_NAMES:
         raise HubError(f"{name} ({model_type}) has no attention over patches: there is nothing to look at here.")

@@ -52,7 +52,7 @@ def through_the_layers(model: HubModel, run: HubRun) -> LayerWords:
         HubError: if it has no output layer over words, or not one stack of layers.
     """
     engine = model.engine
-    if engine.family.head not in ("words", "mask") or engine.family.stack is None:
+    if engine.family.head not in ("words", "mask") or engine.family.stack is None or engine.both is not None:
         raise HubError(f"{engine.name} has no output layer over words behind one stack of layers.")
     whole, inputs = engine.model, {k: v for k, v in run.inputs.items() if k != "logits_to_keep"}
     base = whole.base_model_prefix

@@ -19,11 +19,13 @@ from viz_core.hub.engine import Engine
 from viz_core.hub.errors import HubError
 from viz_core.hub.families import Family, family_of
 from viz_core.hub.files import ModelFiles, read_folder
+from viz_core.hub.layouts import LAYOUTS
 from viz_core.hub.local import LocalModel, folder_model, local_models
 from viz_core.hub.memory import check_budget, estimate_bytes, precision
 from viz_core.hub.model import HubModel
 from viz_core.hub.names import check_name, check_revision
 from viz_core.hub.patterns import costly, panics_in_words
+from viz_core.hub.picture_prompt import PicturePrompt
 from viz_core.hub.pictures import PictureInput
 from viz_core.hub.positions import find_positions
 from viz_core.hub.shipped import load_shipped, shipped_names
@@ -156,14 +158,14 @@ def _build(
     model = model.to(device).eval().requires_grad_(False)
     name_sites(model, family.stack)
     positions = find_positions(model, family.stack, family.kind == "vision")
-    text, picture = _inputs(place, family, model, safe)
-    engine = Engine(place.name, family, model, device, positions, text, picture, own_code, _serial(config))
+    text, picture, both = _inputs(place, family, model, safe)
+    engine = Engine(place.name, family, model, device, positions, text, picture, own_code, _serial(model), both)
     return HubModel(describe(place, files, engine, sites), engine)
 
 
 def _inputs(
     place: LocalModel, family: Family, model: Any, safe: dict[str, bool]
-) -> tuple[TextInput | None, PictureInput | None]:
+) -> tuple[TextInput | None, PictureInput | None, PicturePrompt | None]:
     from transformers import AutoImageProcessor, AutoTokenizer
 
     try:
@@ -172,7 +174,7 @@ def _inputs(
             patch = tuple(size) if isinstance(size, (list, tuple)) else (size, size)
             has_registers = "register" in model.config.model_type or hasattr(model.config, "num_register_tokens")
             processor = AutoImageProcessor.from_pretrained(place.path, backend="pil", **safe)
-            return None, PictureInput(processor, patch, has_registers)
+            return None, PictureInput(processor, patch, has_registers), None
         if not any(_VOCABULARY.fullmatch(file.name) for file in place.path.iterdir()):
             raise HubError(f"{place.name} lacks its tokenizer.")  # transformers would make up an empty one
         too_long = f"The tokenizer of {place.name} has a pattern that takes too long on some texts, so it is not used."
@@ -180,18 +182,25 @@ def _inputs(
             tokenizer = AutoTokenizer.from_pretrained(place.path, **safe)
         if costly(tokenizer):
             raise HubError(too_long)
-        return TextInput(tokenizer, model.get_input_embeddings().num_embeddings), None
+        text = TextInput(tokenizer, model.get_input_embeddings().num_embeddings)
+        if family.kind != "vision-language":
+            return text, None, None
+        processor = AutoImageProcessor.from_pretrained(place.path, backend="pil", **safe)
+        layout = LAYOUTS[model.config.model_type]
+        return text, None, PicturePrompt.of(layout, model, processor, tokenizer, text, place.name)
     except HubError:
         raise
     except Exception as error:  # tokenizers raises bare Exception for a broken file
-        what = "image processor" if family.kind == "vision" else "tokenizer"
+        what = {"vision": "image processor", "vision-language": "processor"}.get(family.kind, "tokenizer")
         raise HubError(f"The {what} of {place.name} cannot be loaded: {_first_line(error, place)}") from None
 
 
-def _serial(config: Any) -> contextlib.AbstractContextManager[Any]:
-    """A lock for models that change their rotary frequencies with the length of the input, on the module itself."""
-    rope = str(getattr(config.get_text_config(decoder=True), "rope_parameters", None) or "")
-    return threading.Lock() if "dynamic" in rope or "longrope" in rope else contextlib.nullcontext()
+def _serial(model: Any) -> contextlib.AbstractContextManager[Any]:
+    """A lock for models that keep on the module itself what belongs to a call: rotary frequencies that change with the
+    length of the input (dynamic), how far a picture shifts the positions after it (Qwen2-VL)."""
+    rope = str(getattr(model.config.get_text_config(decoder=True), "rope_parameters", None) or "")
+    keeps = "dynamic" in rope or "longrope" in rope or any(hasattr(part, "rope_deltas") for part in model.modules())
+    return threading.Lock() if keeps else contextlib.nullcontext()
 
 
 @contextlib.contextmanager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -20,7 +20,7 @@ from viz_core.hub.run import HubRun, NextWord
 from viz_core.hub.writing import GREEDY, Sampling
 from viz_core.runtime.provenance import Provenance
 
-DEFAULT_NEW_TOKENS = {"decoder": 20, "encoder-decoder": 64}
+DEFAULT_NEW_TOKENS = {"decoder": 20, "vision-language": 20, "encoder-decoder": 64}
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +63,8 @@ class HubModel:
             text: what it reads: an encoder, a decoder (the beginning) or an encoder-decoder (the source).
             text_pair: a second text, for encoders.
             target: what it shall write, instead of what it would: a decoder's continuation, a translation.
-            image: a picture of any mode and size, for vision models.
+            image: a picture of any mode and size, for vision models and vision-language models; the latter put it where
+                the text says "<image>", or before the text.
             max_new_tokens: most it writes: 20 for decoders, 64 for encoder-decoders unless given; 0 lets a
                 decoder only read.
             sampling: how it chooses words.
@@ -82,24 +83,6 @@ class HubModel:
         with self.engine.serial, torch.inference_mode():
             found = self._pass(text or "", text_pair, target, image, budget, sampling, max_tokens, max_seconds)
         return replace(found, made=self.made_of(" / ".join(part for part in (text, text_pair, target) if part)))
-
-    def run_each(
-        self, texts: Sequence[str], *, max_new_tokens: int | None = None, max_tokens: int | None = None
-    ) -> Iterator[HubRun | HubError]:
-        """The run of each text, one after another, or what is wrong with it: nothing of a run is kept meanwhile.
-
-        Args:
-            max_new_tokens: as in `run`.
-            max_tokens: as in `run`.
-
-        Raises:
-            ValueError: if max_new_tokens is negative.
-        """
-        for text in texts:
-            try:
-                yield self.run(text, max_new_tokens=max_new_tokens, max_tokens=max_tokens)
-            except HubError as error:
-                yield error
 
     @torch.inference_mode()
     def again(self, run: HubRun) -> Float[Tensor, "..."]:
@@ -161,6 +144,8 @@ class HubModel:
         max_seconds: float | None,
     ) -> HubRun:
         """One recorded run on inputs that were checked."""
+        if image is not None and self.card.kind == "vision-language":
+            return passes.tell_of_picture(self.engine, text, image, target, budget, sampling, max_tokens, max_seconds)
         if image is not None:
             return passes.look_at_picture(self.engine, image)
         if self.card.kind == "encoder":
@@ -174,7 +159,9 @@ class HubModel:
             if image is None or any(given is not None for given in (text, pair, target)):
                 raise HubError(f"{name} takes a picture, and no text.")
             return
-        if image is not None:
+        if kind == "vision-language" and image is None:
+            raise HubError(f"{name} takes a picture and a text together: bring a picture.")
+        if image is not None and kind != "vision-language":
             raise HubError(f"{name} takes a text, not a picture.")
         if text is None:
             raise HubError("There is nothing to read yet: type a text.")

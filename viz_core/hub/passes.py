@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -13,8 +14,10 @@ from torch import Tensor
 
 from viz_core.hub.engine import Engine
 from viz_core.hub.errors import HubError
+from viz_core.hub.picture_prompt import with_patches
 from viz_core.hub.run import HubRun, Label
 from viz_core.hub.writing import Sampling, write
+from viz_core.images.opening import as_rgb
 
 _LOGIT_BYTES = 64 * 2**20  # of logits that a run keeps
 _MAX_LABELS = 20
@@ -28,7 +31,7 @@ def read_text(engine: Engine, text: str, pair: str | None, most: int | None) -> 
     """
     inputs = engine.encode(text, pair, most=most)
     ids = _ids(inputs)
-    states = {"output_hidden_states": True} if engine.family.head == "mask" else {}
+    states: dict[str, Any] = {"output_hidden_states": True} if engine.family.head == "mask" else {}
     result, trace = engine.recorded(inputs, len(ids), **states)
     output, labels = _output(engine, result)
     given = {**inputs, **states}
@@ -92,20 +95,71 @@ def continue_text(
         HubError: if the text is empty or too long, or leaves no room to write.
     """
     inputs, room = _prompt(engine, text, most)
+    whole = None if target is None else _ids(engine.encode(text + target, most=most))
+    return _continued(engine, inputs, whole, room, max_new_tokens, sampling, max_seconds)
+
+
+def tell_of_picture(
+    engine: Engine,
+    text: str,
+    image: Image.Image,
+    target: str | None,
+    max_new_tokens: int,
+    sampling: Sampling,
+    most: int | None,
+    max_seconds: float | None,
+) -> HubRun:
+    """A vision-language model continues a text with a picture in it, and then reads all of it once.
+
+    Raises:
+        HubError: if the text is empty, the picture cannot be prepared, or both together are too long.
+    """
+    prompt = engine.prompt.prepare(text, image, target)
+    room = _room(engine, most)
+    count = len(prompt.whole or prompt.inputs["input_ids"][0])
+    engine.check_length(count, engine.room("decoder"), most)
+    inputs = {name: _on_device(engine, value) for name, value in prompt.inputs.items()}
+    only = None if engine.prompt.layout.tower else "decoder"
+    run = _continued(engine, inputs, prompt.whole, room, max_new_tokens, sampling, max_seconds, only)
+    if not any(call.stack == "decoder" for call in run.trace):
+        raise HubError(f"No attention of {engine.name} could be seen: its code computes it in a way of its own.")
+    return replace(
+        run,
+        tokens=with_patches(run.tokens, prompt.grids),
+        image=as_rgb(image),
+        prompt=prompt.text,
+        patches=prompt.grids,
+        frames=prompt.frames,
+    )
+
+
+def _continued(
+    engine: Engine,
+    inputs: dict[str, Tensor],
+    whole: list[int] | None,
+    room: int | None,
+    max_new_tokens: int,
+    sampling: Sampling,
+    max_seconds: float | None,
+    only: str | None = None,
+) -> HubRun:
+    """What a model writes after a prompt, or `whole`, read once with all that the prompt gives it beside the ids."""
     prompt = _ids(inputs)
     complete = True
-    if target is not None:
-        ids = _ids(engine.encode(text + target, most=most))
+    if whole is not None:
+        ids = whole
         prompt = prompt[: _num_shared(prompt, ids)]
     else:
         budget = max_new_tokens if room is None else min(max_new_tokens, room - len(prompt))
-        ids = write(engine.model, inputs, budget, sampling, max_seconds) if budget > 0 else prompt
+        never = () if engine.both is None else (engine.both.patch_id,)
+        ids = write(engine.model, inputs, budget, sampling, max_seconds, never) if budget > 0 else prompt
         complete = max_new_tokens == 0 or ids[-1] in _ends(engine)
     options: dict[str, Any] = {"use_cache": False}
     if "logits_to_keep" in inspect.signature(engine.model.forward).parameters:
         options["logits_to_keep"] = _num_kept(engine, len(ids))
-    inputs = {"input_ids": torch.tensor([ids], device=engine.device)}
-    result, trace = engine.recorded(inputs, len(ids), **options)
+    beside = {} if engine.both is None else engine.both.with_more(inputs, len(ids))
+    inputs = {"input_ids": torch.tensor([ids], device=engine.device), **beside}
+    result, trace = engine.recorded(inputs, len(ids), only=only, **options)
     return HubRun(
         engine.tokenizer.read(ids),
         trace,
@@ -175,8 +229,17 @@ def output_again(engine: Engine, run: HubRun) -> Float[Tensor, "..."]:
 def _prompt(engine: Engine, text: str, most: int | None) -> tuple[dict[str, Tensor], int | None]:
     """A text as ids that may all be looked at, and how many tokens a decoder has room for; None for any number."""
     ids = engine.encode(text, most=most)["input_ids"]
-    limits = [limit for limit in (engine.room("decoder"), most) if limit is not None]
-    return {"input_ids": ids, "attention_mask": torch.ones_like(ids)}, min(limits, default=None)
+    return {"input_ids": ids, "attention_mask": torch.ones_like(ids)}, _room(engine, most)
+
+
+def _room(engine: Engine, most: int | None) -> int | None:
+    """How many tokens a decoder has room for, where a host allows `most`; None for any number."""
+    return min((limit for limit in (engine.room("decoder"), most) if limit is not None), default=None)
+
+
+def _on_device(engine: Engine, value: Tensor) -> Tensor:
+    """What a model is given, on its device; pixels in its precision."""
+    return value.to(engine.device, engine.model.dtype) if value.is_floating_point() else value.to(engine.device)
 
 
 def _ids(inputs: dict[str, Tensor]) -> list[int]:

@@ -12,6 +12,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from viz_core.trace import stack_of
+
 Scheme = Literal["learned", "sinusoidal", "rotary", "t5", "alibi"]
 
 
@@ -22,7 +24,7 @@ class Positions:
     Attributes:
         scheme: which one.
         where: the place in the model, like "encoder.block.0.layer.0.SelfAttention.relative_attention_bias".
-        stack: "encoder" or "decoder".
+        stack: "encoder" or "decoder"; "vision" where a tower for pictures stands beside.
         values: float32 on the CPU.
             learned, sinusoidal: the table (positions, width), first position first;
             rotary: radians per token of each pair (pairs,), the fastest first;
@@ -49,7 +51,7 @@ def find_positions(model: nn.Module, only_stack: str | None, is_picture: bool) -
     """
     found: list[Positions] = []
     for path, module in model.named_modules():
-        stack = only_stack or ("decoder" if "decoder" in path.split(".") else "encoder")
+        stack = stack_of(path, only_stack)
         for positions in _of_module(path, module, stack, is_picture):
             if not any(_is_same(positions, other) for other in found):
                 found.append(positions)

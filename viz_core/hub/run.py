@@ -11,6 +11,7 @@ from PIL import Image
 from torch import Tensor
 
 import viz_core
+from viz_core.hub.patch_grid import PatchGrid
 from viz_core.hub.reading import Token
 from viz_core.runtime.provenance import UNKNOWN, Provenance
 from viz_core.trace import AttentionCall, Trace
@@ -36,21 +37,41 @@ class NextWord:
     logit: float
 
 
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """A picture as a vision tower sees it: the whole of what it was given, or a tile.
+
+    Attributes:
+        image: as the tower saw it.
+        grid: rows and columns of patches.
+        tokens: special ones first, then patches row by row.
+    """
+
+    image: Image.Image
+    grid: tuple[int, int]
+    tokens: tuple[Token, ...]
+
+
 @dataclass(frozen=True)
 class Maps:
     """The attention maps of one kind: one call a layer, the same tokens in all.
 
     Attributes:
-        id: "encoder-self", "decoder-self" or "decoder-cross".
+        id: "encoder-self", "decoder-self", "decoder-cross", or "vision-self"; of a picture in tiles that is the last
+            frame, and those before it are "vision-self-1", "vision-self-2", ...
         query_tokens: one for each row. Row i of a decoder that translates is the step that writes its token.
         key_tokens: one for each column; the first is SINK where the model has learned sinks.
         calls: first layer to last.
+        row: of their batch.
+        frame: the picture whose patches the tokens are, of a vision tower beside a text.
     """
 
     id: str
     query_tokens: tuple[Token, ...]
     key_tokens: tuple[Token, ...]
     calls: tuple[AttentionCall, ...]
+    row: int = 0
+    frame: Frame | None = None
 
     def __repr__(self) -> str:
         """Their kind and size, in a line."""
@@ -63,7 +84,8 @@ class HubRun:
     """One run, recorded.
 
     Attributes:
-        tokens: what the model read: the text (with what a decoder wrote), or the picture's patches.
+        tokens: what the model read: the text (with what a decoder wrote), or the picture's patches. Where a text has a
+            picture in it, its patches stand among the words, as "r3c5": row 3, column 5 of their grid.
         decoder_tokens: what the decoder of an encoder-decoder read, step by step; else ().
         target_tokens: what it wrote at these steps; else ().
         num_prompt_tokens: how many of `tokens` were given; a decoder wrote the rest.
@@ -74,11 +96,14 @@ class HubRun:
             after each token (positions, words), for as many of the last positions as fit 64 MB.
         labels: classes by falling probability, where the model sorts.
         grid: rows and columns of patches; None for text.
-        image: the picture as the model saw it; None for text.
+        image: the picture as the model saw it, or beside a text as it was given; None for text.
         trace: every attention call.
         made: by which model, of which text.
         inputs: what the recorded pass was given, on the model's device: whoever has the model can do it again.
         num_unknown: tokens read that stand for what the vocabulary does not have.
+        prompt: the text as the model was given it, "<image>" where the picture stands; "" without a picture in a text.
+        patches: where the picture's patches are among `tokens`, and on the picture.
+        frames: what the vision tower saw, where its maps are recorded: one for each row of their batch.
     """
 
     tokens: tuple[Token, ...]
@@ -95,6 +120,9 @@ class HubRun:
     made: Provenance = UNKNOWN
     inputs: Mapping[str, Any] = field(default_factory=dict, repr=False)
     num_unknown: int = 0
+    prompt: str = ""
+    patches: tuple[PatchGrid, ...] = ()
+    frames: tuple[Frame, ...] = ()
 
     def __repr__(self) -> str:
         """What was read and what came out, in a line."""
@@ -120,8 +148,26 @@ class HubRun:
         }
         found = []
         for id_, calls in kinds.items():
+            if id_ == "vision-self":
+                found += self._towers(calls)
+                continue
             queries, keys = sides.get(id_, (self.tokens, self.tokens))
             if all(call.num_keys == len(keys) + 1 for call in calls):
                 keys = (SINK, *keys)
             found.append(Maps(id_, queries, keys, tuple(sorted(calls, key=lambda call: call.layer))))
         return tuple(found)
+
+    def _towers(self, calls: list[AttentionCall]) -> list[Maps]:
+        """The maps of the vision tower, for each frame it saw."""
+        last, layers = len(self.frames) - 1, tuple(sorted(calls, key=lambda call: call.layer))
+        return [
+            Maps(
+                "vision-self" if row == last else f"vision-self-{row + 1}",
+                frame.tokens,
+                frame.tokens,
+                layers,
+                row,
+                frame,
+            )
+            for row, frame in enumerate(self.frames)
+        ]

@@ -57,11 +57,14 @@ class TextInput:
         limit = getattr(self._tokenizer, "model_max_length", None)
         return int(limit) if limit and limit < 10**6 else None
 
-    def encode(self, text: str, pair: str | None = None, *, target: bool = False) -> dict[str, Int[Tensor, "1 tokens"]]:
+    def encode(
+        self, text: str, pair: str | None = None, *, target: bool = False, bare: bool = False
+    ) -> dict[str, Int[Tensor, "1 tokens"]]:
         """What a model takes for a text, or for two of them: input_ids, and token_type_ids where there are any.
 
         Args:
             target: it is what an encoder-decoder is to write, not what it reads.
+            bare: the tokenizer puts no special tokens around it.
 
         Raises:
             HubError: if there is nothing to encode, a pattern takes too long, or the vocabulary does not belong to the
@@ -74,7 +77,8 @@ class TextInput:
             )
         with self._lock, panics_in_words(_GIVES_UP):
             # Not padded and not cut: whoever calls says how much is too much.
-            encoded = self._tokenizer(text_target=cleaned[0]) if target else self._tokenizer(*cleaned, verbose=False)
+            options = {"verbose": False, "add_special_tokens": not bare}
+            encoded = self._tokenizer(text_target=cleaned[0]) if target else self._tokenizer(*cleaned, **options)
         ids = list(encoded["input_ids"])
         if not ids:
             raise HubError("The model's tokenizer finds nothing to read in this text.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,6 +68,7 @@ def write(
     max_new_tokens: int,
     sampling: Sampling = GREEDY,
     max_seconds: float | None = None,
+    never: Collection[int] = (),
 ) -> list[int]:
     """Ids as `generate` returns them, by greedy search or by drawing, with a cache and without a recorder.
 
@@ -74,6 +76,7 @@ def write(
 
     Args:
         max_seconds: write no more words after so long.
+        never: tokens that are not written, whatever their probability: those that stand for patches of a picture.
     """
     from transformers import LogitsProcessorList, TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper
 
@@ -82,6 +85,8 @@ def write(
     limits = {"max_new_tokens": max_new_tokens, "min_length": 0, "min_new_tokens": None, "max_time": max_seconds}
     search = {"length_penalty": None, "early_stopping": False, "num_return_sequences": 1, "use_cache": True}
     config.update(**plain, **limits, **search)
+    if never:
+        config.suppress_tokens = [*(config.suppress_tokens or ()), *never]
     if config.pad_token_id is None:  # one text, so never used; but generate warns at every call
         end = config.eos_token_id
         config.pad_token_id = end[0] if isinstance(end, list) else end

@@ -31,10 +31,14 @@ def row_error(weights: Float[Tensor, "*maps queries keys"]) -> Float[Tensor, ""]
     return torch.where(sums == 0, 0.0, (sums - 1).abs()).max()
 
 
-def future_weight(call: AttentionCall, most: int | None = None) -> float:
+def future_weight(call: AttentionCall, most: int | None = None, first: int = 0) -> float:
     """max w_ij over j > i, 0 to 1: the most that a step gives to a key that comes after it.
 
     Args:
         most: only so many of the first queries, which have the most future; all of them unless given.
+        first: from this query on, of those that may not look ahead: a prompt may be read in both directions.
     """
-    return float(call.weights(queries=slice(0, most)).triu(diagonal=1 + call.num_keys - call.num_queries).max())
+    rows = call.weights(queries=slice(first, None if most is None else first + most))
+    if not rows.numel():
+        return 0.0
+    return float(rows.triu(diagonal=1 + first + call.num_keys - call.num_queries).max())

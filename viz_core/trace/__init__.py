@@ -8,7 +8,7 @@ from viz_core.trace.intervening import intervene
 from viz_core.trace.output_edits import HeadsOff, gate, mean, off, switched_off
 from viz_core.trace.patching import head_outputs, mean_outputs, patch
 from viz_core.trace.recording import Trace, keeping_values, record, record_weights, unrecorded
-from viz_core.trace.sites import find_sites, name_site, name_sites, site_of
+from viz_core.trace.sites import find_sites, name_site, name_sites, site_of, stack_of
 from viz_core.trace.source import Source
 from viz_core.trace.weight_edits import knock_out, pattern, sharpen, uniform
 from viz_core.trace.weights import attention_weights
@@ -40,6 +40,7 @@ __all__ = [
     "save_trace",
     "sharpen",
     "site_of",
+    "stack_of",
     "switched_off",
     "uniform",
     "unrecorded",

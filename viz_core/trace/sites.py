@@ -43,7 +43,7 @@ def find_sites(model: nn.Module, stack: str | None = None) -> dict[nn.Module, st
         layer = _LAYER.search(path + ".")
         if layer is None or "attention" not in type(module).__name__.lower():
             continue
-        sites[module] = f"{_stack(path, stack)}.{layer[1]}.{'cross' if _CROSS.search(path) else 'self'}"
+        sites[module] = f"{stack_of(path, stack)}.{layer[1]}.{'cross' if _CROSS.search(path) else 'self'}"
     return sites
 
 
@@ -57,9 +57,15 @@ def site_of(layer: nn.Module) -> str | None:
     return getattr(layer, "attention_site", None)
 
 
-def _stack(path: str, stack: str | None) -> str:
-    if "vision" in path:  # the eyes of a model that also reads pictures
+def stack_of(path: str, stack: str | None = None) -> str:
+    """The stack that a part of a model belongs to, by its place: "encoder", "decoder" or "vision".
+
+    Args:
+        stack: what a model's one stack is called, beside a vision tower; None for an encoder and a decoder.
+    """
+    parts = path.split(".")
+    if "vision" in path or "visual" in parts:  # the eyes of a model that also reads pictures
         return "vision"
-    parts = path.split(".")  # a language model within another writes, unless it has an encoder of its own
+    # A language model within another writes, unless it has an encoder of its own.
     writes = "decoder" in parts or ("language_model" in parts and "encoder" not in parts)
     return stack or ("decoder" if writes else "encoder")

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from viz_core.hub import HubRun, Token
-from viz_core.hub.reading import token_words
+from viz_core.hub import HubRun, Maps, Token
 from viz_core.view.map_group import MapGroup, MapPicture
 from viz_core.view.state import Look, ViewState
 from viz_core.view.words import group_labels
@@ -17,24 +16,29 @@ _SIDES = {
     "encoder-self": ("text", "text"),
     "decoder-self": ("text", "text"),
     "decoder-cross": ("written", "source"),
+    "vision-self": ("patches", "patches"),
 }
 
 
 def hub_groups(run: HubRun, labels: Mapping[str, str]) -> tuple[MapGroup, ...]:
-    """One group for each kind of maps.
+    """One group for each kind of maps; of a vision tower that sees a picture in tiles, those of the whole picture.
 
     Args:
-        labels: names "encoder-self", "decoder-self", "decoder-cross", "text", "patches", "source", "written"
-            and "read".
+        labels: names "encoder-self", "decoder-self", "decoder-cross", "vision-self", "text", "patches", "source",
+            "written", "read" and "text-and-patches".
     """
     groups = []
-    seen = _seen(run)
     for maps in run.maps:
+        if maps.id.startswith("vision-self-"):
+            continue
+        seen = _seen(run, maps)
         rows, columns = _SIDES.get(maps.id, ("text", "text"))
         if maps.id == "decoder-self" and run.decoder_tokens:
             rows, columns = "written", "read"
         if run.grid is not None:
             rows = columns = "patches"
+        elif run.patches and maps.frame is None:
+            rows = columns = "text-and-patches"
         groups.append(
             MapGroup(
                 maps.id,
@@ -44,8 +48,9 @@ def hub_groups(run: HubRun, labels: Mapping[str, str]) -> tuple[MapGroup, ...]:
                 tuple(token.label for token in maps.query_tokens),
                 tuple(token.label for token in maps.key_tokens),
                 maps.calls,
-                query_words=_words(run, maps.query_tokens),
-                key_words=_words(run, maps.key_tokens),
+                maps.row,
+                query_words=None if seen else token_words(maps.query_tokens),
+                key_words=None if seen else token_words(maps.key_tokens),
                 seen=seen,
                 made=run.made,
             )
@@ -72,12 +77,21 @@ def first_look(groups: Sequence[MapGroup]) -> ViewState:
     return ViewState(group.id, len(group.calls) // 2, 0, look=look)
 
 
-def _seen(run: HubRun) -> MapPicture | None:
-    if run.grid is None or run.image is None:
+def token_words(tokens: Sequence[Token]) -> tuple[int, ...]:
+    """The number of the word each token is a piece of; a special token is a word of its own."""
+    numbers: list[int] = []
+    after_special = True
+    for token in tokens:
+        starts = token.starts_word or token.special or after_special
+        numbers.append(numbers[-1] + starts if numbers else 0)
+        after_special = token.special
+    return tuple(numbers)
+
+
+def _seen(run: HubRun, maps: Maps) -> MapPicture | None:
+    """The picture whose patches all these tokens are."""
+    grid, image = (run.grid, run.image) if maps.frame is None else (maps.frame.grid, maps.frame.image)
+    if grid is None or image is None:
         return None
-    num_special = len(run.tokens) - run.grid[0] * run.grid[1]
-    return MapPicture(np.asarray(run.image.convert("RGB")), run.grid, num_special)
-
-
-def _words(run: HubRun, tokens: Sequence[Token]) -> tuple[int, ...] | None:
-    return None if run.grid is not None else token_words(tokens)
+    num_special = len(maps.key_tokens) - grid[0] * grid[1]
+    return MapPicture(np.asarray(image.convert("RGB")), grid, num_special)

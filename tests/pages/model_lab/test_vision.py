@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import base64
+import io
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
+from PIL import Image
 from streamlit.testing.v1 import AppTest
 
+from pages.model_lab.in_picture import over_patches_figure
 from tests.pages.reading import alts, claims, texts
 from tests.viz_core.hub.tiny_models import build_all
 from tests.viz_core.images.hostile_pictures import BAD, GOOD, encode, quarters
-from viz_core.hub import HubVision, load_hub
+from viz_core.hub import HubRun, HubVision, PatchGrid, load_hub
 from viz_core.images.drawn import SCENES
 from viz_core.images.opening import open_picture
+from viz_core.trace import Trace
 
 PICTURE = encode(quarters(), "PNG")
 OpenPage = Callable[..., AppTest]
@@ -25,7 +32,8 @@ pytestmark = pytest.mark.usefixtures("offline_lab")
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A host's folder with tiny models that look at pictures, and one that reads."""
-    return build_all(("vit", "dinov2", "registers", "bert"), tmp_path_factory.mktemp("models"))
+    families = ("vit", "dinov2", "registers", "bert", "llava", "smolvlm", "paligemma", "qwen2_vl")
+    return build_all(families, tmp_path_factory.mktemp("models"))
 
 
 def upload(app: AppTest, key: str, content: bytes) -> AppTest:
@@ -130,3 +138,55 @@ def test_a_link_asks_for_its_picture_again_by_name(open_page: OpenPage, chapter:
     again.file_uploader(key=key).clear().run()
     assert "made with the picture" not in texts(again), "the reader has taken it away"
     assert f"{key}-file" not in again.query_params
+
+
+@pytest.mark.parametrize("family", ["llava", "smolvlm", "paligemma", "qwen2_vl"])
+def test_a_picture_and_a_question_in_the_lab(open_page: OpenPage, folders: Path, family: str) -> None:
+    app = open_page("model-lab", **{"ml-model": family, "ml-asked": "Where is the cat?", "ml-new": "4"})
+    app = upload(app, "ml-picture", PICTURE)
+    model = load_hub(folders / family, device="cpu")
+    prompt = model.card.prompt.replace("{text}", "Where is the cat?")
+    run = model.run(prompt, image=open_picture(PICTURE), max_new_tokens=4)
+    said = texts(app)
+    assert f"{len(run.tokens)} tokens" in said
+    assert run.prompt.strip() in [code.value for code in app.code]
+    assert f"**{sum(grid.places.size for grid in run.patches)}** patches" in said
+    assert ("are not recorded" in said) == (family == "qwen2_vl")
+    assert any("read in both directions" in claim for claim in claims(app)) == (family == "paligemma")
+    assert len(claims(app)) == 2
+    assert all(claim.startswith(":green[") for claim in claims(app))
+    token = run.num_prompt_tokens - 1
+    row = run.trace["decoder.1.self"].weights(head=0, queries=slice(token, token + 1))[0, 0].flatten().numpy()
+    places = np.concatenate([grid.places.ravel() for grid in run.patches])
+    best = int(places[row[places].argmax()])
+    assert f"**{row[places].sum():.1%}** of what" in said
+    assert f"Most goes to `{run.tokens[best].label}`, {row[best]:.3f}" in said
+    told = f"most to {run.tokens[best].label} with {row[best]:.3f}"
+    assert [alt for alt in alts(app) if told in alt]
+
+
+def test_a_prompt_of_ones_own_is_taken_as_it_is(open_page: OpenPage) -> None:
+    app = open_page("model-lab", **{"ml-model": "llava", "ml-asked": "The cat <image> sat", "ml-looking": "21"})
+    assert next(code.value for code in app.code) == "The cat <image> sat"
+    assert not app.warning
+    app = open_page("model-lab", **{"ml-model": "llava", "ml-asked": "<image> and <image>"})
+    assert "more than once" in texts(app)
+    assert not claims(app)
+
+
+def test_maps_lie_over_the_part_that_the_model_was_shown() -> None:
+    """A middle square of 8 x 6 patches of 3 x 4 pixels, of a picture whose edges the model does not see."""
+    image = open_picture(PICTURE).resize((40, 24))
+    grid = PatchGrid((8, 0, 32, 24), np.arange(48).reshape(6, 8))
+    run = HubRun((), Trace(), torch.zeros(1), image=image, patches=(grid,))
+    labels = {"row": "row", "column": "column", "weight": "weight"}
+    figure = over_patches_figure(run, {"one": grid.over(np.eye(48)[11])}, labels)
+    (field,) = figure.data
+    assert np.argwhere(field.z).tolist() == [[1, 3]]
+    assert figure.layout.yaxis.scaleratio == pytest.approx(4 / 3)
+    (below,) = figure.layout.images
+    assert (below.sizex, below.sizey) == (8, 6)
+    shown = Image.open(io.BytesIO(base64.b64decode(below.source.split(",")[1])))
+    larger = shown.width // 24
+    assert shown.size == (24 * larger, 24 * larger)
+    assert shown.getpixel((0, 0)) == image.convert("RGB").getpixel((8, 0))

@@ -10,9 +10,10 @@ import pytest
 import torch
 from PIL import Image
 
-from pages.vision_transformer.map_figures import depth_figure, grid_figure, over_picture_figure, shuffled_picture
+from pages.vision_transformer.map_figures import depth_figure, grid_figure, shuffled_picture
 from pages.vision_transformer.patch_figures import filters_image, similarity_image
 from tests.viz_core.view.attention_groups import ask, make_group
+from viz_core.figures.over_picture import over_picture_figure
 from viz_core.view.link import ViewLink, read_link
 from viz_core.view.map_group import MapGroup, MapPicture
 from viz_core.view.payload import View, decode_view, encode_view, every_part

@@ -1,0 +1,265 @@
+"""Models that read a picture and a text together: the maps of eager, and each patch where it lies on the picture."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import transformers
+from PIL import Image, ImageDraw
+from torch import Tensor
+
+from tests.viz_core.hub.test_parity import assert_same_maps, eager, maps_of
+from tests.viz_core.hub.tiny_talkers import FAMILIES
+from viz_core.hub import HubError, HubModel, HubVision, PatchGrid, load_hub
+from viz_core.hub.families import family_of
+from viz_core.hub.heads_off import switchable, without_heads
+from viz_core.hub.lens import through_the_layers
+from viz_core.hub.patch_grid import box_seen
+
+Tiny = Callable[[str], Path]
+TinyModel = Callable[[str], HubModel]
+TOWERS = ["llava", "idefics3", "smolvlm", "paligemma"]
+TEXT = "The cat <image> sat on the mat"
+
+
+@pytest.fixture
+def picture() -> Image.Image:
+    """Not square, so that any step the processor takes shows."""
+    pixels = torch.randint(0, 256, (30, 20, 3), generator=torch.Generator().manual_seed(2), dtype=torch.uint8)
+    return Image.fromarray(pixels.numpy())
+
+
+def features(model: Any, inputs: dict[str, Tensor]) -> Tensor:
+    """What the language model is given of a picture, a row a token, by the model's own code."""
+    names = ("pixel_values", "pixel_attention_mask", "image_grid_thw")
+    with torch.no_grad():
+        found = model.model.get_image_features(**{n: inputs[n] for n in names if n in inputs} | strategy(model))
+    parts = found.pooler_output
+    return torch.cat([part.reshape(-1, part.shape[-1]) for part in parts])
+
+
+def strategy(model: Any) -> dict[str, Any]:
+    config = model.config
+    if config.model_type != "llava":
+        return {}
+    return {
+        "vision_feature_layer": config.vision_feature_layer,
+        "vision_feature_select_strategy": config.vision_feature_select_strategy,
+    }
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_maps_are_those_of_eager(family: str, tiny: Tiny, tiny_model: TinyModel, picture: Image.Image) -> None:
+    model = tiny_model(family)
+    run = model.run(TEXT, image=picture, max_new_tokens=5)
+    prompt = model.engine.prompt.prepare(TEXT, picture)
+    plain = eager(model, tiny(family))
+    with torch.no_grad():
+        ids = plain.generate(
+            **prompt.inputs, max_new_tokens=5, do_sample=False, suppress_tokens=[model.engine.prompt.patch_id]
+        )
+        beside = {name: value for name, value in run.inputs.items() if name not in ("input_ids", "logits_to_keep")}
+        expected = plain(ids, **beside, output_attentions=True)
+    assert [token.id for token in run.tokens] == ids[0].tolist()
+    assert run.num_prompt_tokens == prompt.inputs["input_ids"].shape[1]
+    maps = maps_of(SimpleNamespace(attentions=expected.attentions), "decoder")
+    if family in TOWERS:
+        tower = getattr(plain.model, "vision_tower", None) or plain.model.vision_model
+        pixels = prompt.inputs["pixel_values"]
+        with torch.no_grad():
+            seen = tower(pixels.reshape(-1, *pixels.shape[-3:]), output_attentions=True)
+        maps |= maps_of(SimpleNamespace(attentions=seen.attentions), "vision")
+    assert_same_maps(run.trace, maps)
+    torch.testing.assert_close(run.output, expected.logits[0], atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(model.again(run), run.output)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_each_patch_lies_where_it_is_said_to(family: str, tiny_model: TinyModel) -> None:
+    """A patch's own box painted over changes its own token most, of all tokens of its grid."""
+    model = tiny_model(family)
+    grey = Image.new("RGB", (32, 48), (120, 120, 120))
+    plain = model.engine.prompt.prepare(TEXT, grey)
+    is_patch = plain.inputs["input_ids"][0] == model.engine.prompt.patch_id
+    before = features(model.engine.model, plain.inputs)
+    assert len(before) == int(is_patch.sum())
+    numbers = (is_patch.cumsum(0) - 1).numpy()
+    for grid in plain.grids:
+        rows, columns = grid.shape
+        for row, column in ((0, 0), (rows - 1, 0), (rows // 2, columns - 1)):
+            painted = grey.copy()
+            left, top, right, bottom = grid.box_of(row, column)
+            ImageDraw.Draw(painted).rectangle((left, top, right - 1, bottom - 1), fill=(255, 0, 40))
+            after = features(model.engine.model, model.engine.prompt.prepare(TEXT, painted).inputs)
+            changed = grid.over((after - before).norm(dim=-1).numpy()[numbers.clip(0)])
+            assert np.unravel_index(changed.argmax(), changed.shape) == (row, column)
+
+
+def test_patches_are_named_and_the_rest_is_text(tiny_model: TinyModel, picture: Image.Image) -> None:
+    run = tiny_model("llava").run(TEXT, image=picture, max_new_tokens=0)
+    labels = [token.label for token in run.tokens]
+    (grid,) = run.patches
+    assert grid.places.tolist() == [[3, 4, 5, 6], [7, 8, 9, 10], [11, 12, 13, 14], [15, 16, 17, 18]]
+    assert labels[:4] == ["The", "·cat", "·", "r1c1"]
+    assert labels[13] == "r3c3"
+    assert labels[18:20] == ["r4c4", "·sat"]
+    assert run.prompt == TEXT
+    assert run.image is not None
+    assert run.image.size == (20, 30)
+    assert [maps.id for maps in run.maps] == ["vision-self", "decoder-self"]
+    before = tiny_model("llava").run("sat on the mat", image=picture, max_new_tokens=0)
+    assert before.prompt == "<image>sat on the mat"
+
+
+def test_tiles_are_one_grid_and_the_whole_picture_another(tiny_model: TinyModel, picture: Image.Image) -> None:
+    """30 rows and 20 columns become 48 x 32 pixels: 3 x 2 tiles of 2 x 2 merged patches; then all of it in 2 x 2."""
+    run = tiny_model("smolvlm").run(TEXT, image=picture, max_new_tokens=0)
+    tiles, whole = run.patches
+    assert (tiles.shape, whole.shape) == ((6, 4), (2, 2))
+    assert tiles.box == whole.box == (0, 0, 20, 30)
+    assert tiles.box_of(2, 3) == (15, 10, 20, 15)
+    labels = [token.label for token in run.tokens]
+    at = labels.index("<row_2_col_1>")
+    assert labels[at + 1 : at + 5] == ["r3c1", "r3c2", "r4c1", "r4c2"]
+    at = labels.index("<global-img>")
+    assert labels[at + 1 : at + 5] == ["r1c1 (2)", "r1c2 (2)", "r2c1 (2)", "r2c2 (2)"]
+    assert [frame.grid for frame in run.frames] == [(4, 4)] * 7
+    assert [maps.row for maps in run.maps if maps.frame] == list(range(7))
+    assert [maps.id for maps in run.maps][-3:] == ["vision-self-6", "vision-self", "decoder-self"]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("family", ["llava", "idefics3", "paligemma"])
+def test_prompts_are_those_of_transformers_own_processors(
+    family: str, tiny: Tiny, tiny_model: TinyModel, picture: Image.Image
+) -> None:
+    """Those of the other families need libraries for video."""
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tiny(family))
+    images = transformers.AutoImageProcessor.from_pretrained(tiny(family), backend="pil")
+    if family == "llava":
+        processor: Any = transformers.LlavaProcessor(images, tokenizer, 4, "default", num_additional_image_tokens=1)
+    elif family == "idefics3":
+        processor = transformers.Idefics3Processor(images, tokenizer, image_seq_len=4)
+    else:
+        images.image_seq_length = 16
+        processor = transformers.PaliGemmaProcessor(images, tokenizer)
+    expected = processor(images=picture, text=TEXT, return_tensors="pt")
+    ours = tiny_model(family).engine.prompt.prepare(TEXT, picture).inputs
+    assert ours["input_ids"].tolist() == expected["input_ids"].tolist()
+    assert torch.equal(ours["pixel_values"], expected["pixel_values"])
+
+
+def test_prompts_of_the_families_whose_processors_need_more(tiny_model: TinyModel, picture: Image.Image) -> None:
+    """Their own functions for the text, on what the image processor made."""
+    from transformers.models.qwen2_vl.processing_qwen2_vl import Qwen2VLProcessor
+    from transformers.models.smolvlm.processing_smolvlm import get_image_prompt_string
+
+    model = tiny_model("smolvlm").engine.prompt
+    tokens = "<fake_token_around_image>", "<image>", "<global-img>"
+    for size, rows, columns in ((picture.size, 3, 2), ((48, 16), 1, 3)):
+        shown = model.layout.show(model.eyes, picture.resize(size))
+        assert shown.prompt == get_image_prompt_string(rows, columns, 4, *tokens)
+    model = tiny_model("qwen2_vl").engine.prompt
+    shown = model.layout.show(model.eyes, picture)
+    itself = SimpleNamespace(image_token="<|image_pad|>", image_processor=SimpleNamespace(merge_size=2))
+    expected = Qwen2VLProcessor.replace_image_token(itself, shown.inputs, 0)
+    assert shown.prompt == f"<|vision_start|>{expected}<|vision_end|>"
+
+
+def test_what_paligemma_reads_sees_itself_in_both_directions(tiny_model: TinyModel, picture: Image.Image) -> None:
+    run = tiny_model("paligemma").run(TEXT, image=picture, target=" and looked at the dog")
+    count = len(run.tokens) - run.num_prompt_tokens
+    assert count == 5
+    for call in run.trace:
+        if call.stack == "decoder":
+            weights = call.weights()[0]
+            assert float(weights[:, : run.num_prompt_tokens, : run.num_prompt_tokens].min()) > 0
+            assert float(weights[:, run.num_prompt_tokens :].triu(diagonal=run.num_prompt_tokens + 1).max()) == 0
+
+
+def test_a_border_and_a_cut_in_pixels_of_the_picture() -> None:
+    """100 x 60 to a shortest edge of 30 is 50 x 30, whose middle 30 x 30 are columns 10 to 40: 20 to 80 before."""
+    cut = SimpleNamespace(size={"shortest_edge": 30}, do_center_crop=True, crop_size={"height": 30, "width": 30})
+    assert box_seen(cut, 100, 60) == (20, 0, 80, 60)
+    padded = SimpleNamespace(do_pad=True, size={"shortest_edge": 30}, do_center_crop=False)
+    assert box_seen(padded, 100, 60) == (0, -20, 100, 80)
+    both = SimpleNamespace(**{**vars(cut), "do_pad": True})
+    assert box_seen(both, 60, 100) == (-20, 0, 80, 100)
+    assert box_seen(SimpleNamespace(do_center_crop=False), 7, 5) == (0, 0, 7, 5)
+    grid = PatchGrid((20, 0, 80, 60), np.arange(6).reshape(2, 3))
+    assert grid.box_of(1, 2) == (60, 30, 80, 60)
+    assert grid.over(np.arange(6.0)).tolist() == [[0, 1, 2], [3, 4, 5]]
+
+
+def test_heads_switch_off_in_both_stacks(tiny_model: TinyModel, picture: Image.Image) -> None:
+    model = tiny_model("llava")
+    run = model.run(TEXT, image=picture, max_new_tokens=2)
+    assert switchable(model, run) == (
+        ("vision.0.self", 2),
+        ("vision.1.self", 2),
+        ("decoder.0.self", 4),
+        ("decoder.1.self", 4),
+    )
+    for site in ("vision.0.self", "decoder.1.self"):
+        found = without_heads(model, run, ((site, 1),))
+        assert max(abs(change.after - change.before) for change in found.changes) > 1e-6
+
+
+@pytest.mark.parametrize(
+    ("family", "text", "message"),
+    [
+        ("llava", "<image>", "nothing to read yet"),
+        ("llava", "a <image> and <image>", "more than once"),
+        ("qwen2_vl", "a <|image_pad|> of a cat", "leave it out"),
+        ("paligemma", " ", "nothing to read yet"),
+    ],
+)
+def test_texts_that_are_refused(
+    family: str, text: str, message: str, tiny_model: TinyModel, picture: Image.Image
+) -> None:
+    with pytest.raises(HubError, match=message):
+        tiny_model(family).run(text, image=picture)
+
+
+def test_what_else_is_refused(tiny: Tiny, tiny_model: TinyModel, picture: Image.Image, tmp_path: Path) -> None:
+    model = tiny_model("llava")
+    with pytest.raises(HubError, match="bring a picture"):
+        model.run("The cat")
+    with pytest.raises(HubError, match="The picture and the text together have 23 tokens; at most 20"):
+        model.run(TEXT, image=picture, max_tokens=20)
+    with pytest.raises(HubError, match="a picture and a text together"):
+        HubVision(model)
+    with pytest.raises(HubError, match="one stack"):
+        through_the_layers(model, model.run(TEXT, image=picture, max_new_tokens=0))
+    with pytest.raises(HubError, match="cannot be prepared"):
+        tiny_model("qwen2_vl").run("The cat", image=Image.new("RGB", (2000, 2)))
+    shutil.copytree(tiny("llava"), tmp_path / "other")
+    file = tmp_path / "other" / "tokenizer.json"
+    content = json.loads(file.read_text())
+    content["added_tokens"] = [token for token in content["added_tokens"] if token["content"] != "<image>"]
+    file.write_text(json.dumps(content))
+    (tmp_path / "other" / "tokenizer_config.json").unlink()
+    with pytest.raises(HubError, match="no token for a patch"):
+        load_hub(tmp_path / "other", device="cpu")
+    pixtral = transformers.LlavaConfig(vision_config={"model_type": "pixtral"})
+    for config in (pixtral, transformers.Blip2Config()):
+        with pytest.raises(HubError, match="in a way that the lab does not know"):
+            family_of(config, "other")
+
+
+def test_a_model_that_keeps_state_serves_one_at_a_time(tiny_model: TinyModel) -> None:
+    assert isinstance(tiny_model("llava").engine.serial, contextlib.nullcontext)
+    assert not isinstance(tiny_model("qwen2_vl").engine.serial, contextlib.nullcontext)
+    card = tiny_model("llava").card
+    assert (card.kind, card.head, card.num_layers) == ("vision-language", "words", {"vision": 2, "decoder": 2})
+    assert card.prompt == "USER: <image>\n{text} ASSISTANT:"
+    assert card.max_tokens == 2048, "the tower's table of positions is no limit of the text"

@@ -1,0 +1,137 @@
+"""Tiny random models that read a picture and a text together, written to disk with tokenizer and image processor."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+
+from tests.viz_core.hub.tiny_models import train
+
+WORDS = {
+    "vocab_size": 420,
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+    "pad_token_id": 0,
+}
+EYES = {
+    "hidden_size": 16,
+    "intermediate_size": 24,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "image_size": 16,
+    "patch_size": 4,
+}
+LLAVA_TOKENS = ["<image>"]
+TILE_TOKENS = ["<image>", "<fake_token_around_image>", "<global-img>", "<end_of_utterance>"] + [
+    f"<row_{i}_col_{j}>" for i in range(1, 4) for j in range(1, 4)
+]
+QWEN_TOKENS = ["<|image_pad|>", "<|vision_start|>", "<|vision_end|>", "<|video_pad|>"]
+ROPE = {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": [1, 1, 2]}
+SQUARES = {"patch_size": 4, "spatial_merge_size": 2, "temporal_patch_size": 2}
+PIXELS = {"patch_size": 4, "merge_size": 2, "size": {"shortest_edge": 256, "longest_edge": 1024}}
+TILES = {"size": {"longest_edge": 48}, "max_image_size": {"longest_edge": 16}}
+
+# Family: config class, model class, tokens of its own, sizes beside the text's, image processor and its options.
+FAMILIES: dict[str, tuple[str, str, list[str], dict[str, Any], str, dict[str, Any]]] = {
+    "llava": (
+        "LlavaConfig",
+        "LlavaForConditionalGeneration",
+        LLAVA_TOKENS,
+        {"vision_config": {"model_type": "clip_vision_model", **EYES}},
+        "CLIPImageProcessorPil",
+        {"size": {"shortest_edge": 18}, "crop_size": {"height": 16, "width": 16}},
+    ),
+    "idefics3": (
+        "Idefics3Config",
+        "Idefics3ForConditionalGeneration",
+        TILE_TOKENS,
+        {"vision_config": {"model_type": "idefics3_vision", **EYES}, "scale_factor": 2},
+        "Idefics3ImageProcessorPil",
+        TILES,
+    ),
+    "smolvlm": (
+        "SmolVLMConfig",
+        "SmolVLMForConditionalGeneration",
+        TILE_TOKENS,
+        {"vision_config": {"model_type": "smolvlm_vision", **EYES}, "scale_factor": 2},
+        "SmolVLMImageProcessorPil",
+        TILES,
+    ),
+    "qwen2_vl": (
+        "Qwen2VLConfig",
+        "Qwen2VLForConditionalGeneration",
+        QWEN_TOKENS,
+        {"vision_config": {"depth": 2, "embed_dim": 16, "hidden_size": 32, "num_heads": 2, "mlp_ratio": 2, **SQUARES}},
+        "Qwen2VLImageProcessorPil",
+        PIXELS,
+    ),
+    "qwen2_5_vl": (
+        "Qwen2_5_VLConfig",
+        "Qwen2_5_VLForConditionalGeneration",
+        QWEN_TOKENS,
+        {
+            "vision_config": {"depth": 2, "hidden_size": 16, "out_hidden_size": 32, "num_heads": 2, **SQUARES}
+            | {"intermediate_size": 24, "window_size": 16, "fullatt_block_indexes": [1]}
+        },
+        "Qwen2VLImageProcessorPil",
+        PIXELS,
+    ),
+    "qwen3_vl": (
+        "Qwen3VLConfig",
+        "Qwen3VLForConditionalGeneration",
+        QWEN_TOKENS,
+        {
+            "vision_config": {"depth": 2, "hidden_size": 16, "out_hidden_size": 32, "num_heads": 2, **SQUARES}
+            | {"intermediate_size": 24, "num_position_embeddings": 16, "deepstack_visual_indexes": [0]}
+        },
+        "Qwen2VLImageProcessorPil",
+        PIXELS,
+    ),
+    "paligemma": (
+        "PaliGemmaConfig",
+        "PaliGemmaForConditionalGeneration",
+        LLAVA_TOKENS,
+        {
+            "vision_config": {"model_type": "siglip_vision_model", "vision_use_head": False, **EYES},
+            "text_config": {"model_type": "gemma", "head_dim": 8, **WORDS},
+            "projection_dim": 32,
+            "hidden_size": 32,
+        },
+        "SiglipImageProcessorPil",
+        {"size": {"height": 16, "width": 16}},
+    ),
+}
+
+
+def build(family: str, path: Path) -> None:
+    """Write a model of this family, its weights random but large enough that attention is far from even."""
+    config_class, model_class, own, sizes, processor, options = FAMILIES[family]
+    tokenizer = transformers.PreTrainedTokenizerFast(
+        tokenizer_object=train("bytes"), pad_token="<pad>", bos_token="<bos>", eos_token="<eos>", unk_token="<unk>"
+    )
+    tokenizer.add_special_tokens({"additional_special_tokens": own})
+    words = {**WORDS, "rope_parameters": ROPE, "head_dim": 8} if "qwen" in family else {**WORDS, "model_type": "llama"}
+    config = getattr(transformers, config_class)(**{"text_config": words, **sizes})
+    config.image_token_id = tokenizer.convert_tokens_to_ids(own[0])
+    if "qwen" in family:
+        config.vision_start_token_id, config.vision_end_token_id, config.video_token_id = (
+            tokenizer.convert_tokens_to_ids(token) for token in own[1:]
+        )
+    with torch.random.fork_rng():
+        torch.manual_seed(11)
+        model = getattr(transformers, model_class)(config).eval()
+        for parameter in model.parameters():
+            if parameter.dim() > 1:
+                torch.nn.init.normal_(parameter, std=0.2)
+    model.save_pretrained(path)
+    tokenizer.save_pretrained(path)
+    getattr(transformers, processor)(**options).save_pretrained(path)
+    (path / "README.md").write_text("---\nlicense: cc0-1.0\n---\n# A tiny random model\n", encoding="utf-8")

@@ -1,0 +1,105 @@
+"""Values over a picture, patch by patch, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+from jaxtyping import Float
+from PIL import Image
+from plotly.subplots import make_subplots
+
+from viz_core.figures.style import ACCENT, QUERIES, WEIGHTS_SCALE, Labels, lay_out
+
+_COVER = 0.72  # how much of the picture a colour hides, as in the attention view
+
+
+def over_picture_figure(
+    picture: Image.Image,
+    maps: Mapping[str, Float[np.ndarray, "rows columns"]],
+    patch: tuple[int, int] | None,
+    labels: Labels,
+    unit: str = "weight",
+    aspect: float = 1.0,
+) -> go.Figure:
+    """Maps side by side, each over the same picture and in colours of its own, from 0 to its largest value.
+
+    A patch keeps most of itself by the residual connections: colours go up to the largest of the others.
+
+    Args:
+        maps: by their titles.
+        patch: row and column of the patch that is read, outlined; None for the class token.
+        labels: names "row", "column" and `unit`.
+        aspect: height of the picture's patches for a width of 1; of the first map's, where they differ.
+    """
+    figure = make_subplots(rows=1, cols=len(maps), subplot_titles=list(maps), horizontal_spacing=0.03)
+    for column, values in enumerate(maps.values(), start=1):
+        figure.add_trace(heatmap_over(values, patch, labels, unit), row=1, col=column)
+        lay_under(figure, picture, values.shape, column)
+        if patch is not None:
+            outline(figure, patch, column)
+    rows, columns = next(iter(maps.values())).shape
+    ratios = [aspect * rows * values.shape[1] / (columns * values.shape[0]) for values in maps.values()]
+    return bare(figure, len(maps), 300 if len(maps) > 2 else 380, ratios)
+
+
+def heatmap_over(
+    values: Float[np.ndarray, "rows columns"], patch: tuple[int, int] | None, labels: Labels, unit: str
+) -> go.Heatmap:
+    """Colours over patches, up to the largest of all but the patch that is read."""
+    rows, columns = values.shape
+    others = np.ones(values.shape, dtype=bool)
+    if patch is not None and values.size > 1:
+        others[patch] = False
+    return go.Heatmap(
+        z=values.astype(np.float32),
+        x=np.arange(1, columns + 1, dtype=np.int32),
+        y=np.arange(1, rows + 1, dtype=np.int32),
+        zmin=0,
+        zmax=max(float(values[others].max()), 1e-12),
+        colorscale=WEIGHTS_SCALE,
+        opacity=_COVER,
+        showscale=False,
+        hovertemplate=f"{labels['row']} %{{y}}, {labels['column']} %{{x}}: %{{z:.4f}} {labels[unit]}<extra></extra>",
+    )
+
+
+def lay_under(figure: go.Figure, picture: Image.Image, grid: Sequence[int], column: int) -> None:
+    """The picture beneath, its patches where the cells are; small ones enlarged so that their pixels stay crisp."""
+    larger = max(1, 256 // max(picture.size))
+    sharp = picture.convert("RGB").resize((picture.width * larger, picture.height * larger), Image.Resampling.NEAREST)
+    number = "" if column == 1 else column
+    figure.add_layout_image(
+        source=sharp,
+        xref=f"x{number}",
+        yref=f"y{number}",
+        x=0.5,
+        y=0.5,
+        sizex=grid[1],
+        sizey=grid[0],
+        sizing="stretch",
+        layer="below",
+    )
+
+
+def outline(figure: go.Figure, patch: tuple[int, int], column: int) -> None:
+    """A frame around a patch of the map in this column."""
+    row, across = patch[0] + 1, patch[1] + 1
+    box = {"x0": across - 0.5, "x1": across + 0.5, "y0": row - 0.5, "y1": row + 0.5}
+    for colour, width in (("#ffffff", 5), (QUERIES, 2.5)):
+        figure.add_shape(type="rect", **box, line={"color": colour, "width": width}, row=1, col=column)
+
+
+def bare(figure: go.Figure, count: int, height: int, ratios: Sequence[float] = ()) -> go.Figure:
+    """Cells that are square, or as high as `ratios` say; the first row on top, no axes: places are read by pointing."""
+    lay_out(figure, "", "", height)
+    figure.update_xaxes(visible=False, constrain="domain")
+    figure.update_yaxes(visible=False, autorange="reversed", constrain="domain")
+    for column in range(1, count + 1):
+        number = "" if column == 1 else column
+        ratio = ratios[column - 1] if ratios else 1
+        figure.update_yaxes(scaleanchor=f"x{number}", scaleratio=ratio, row=1, col=column)
+    figure.update_annotations(font={"size": 13, "color": ACCENT})
+    figure.update_layout(margin_t=44)  # titles may take two lines
+    return figure

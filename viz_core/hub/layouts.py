@@ -1,0 +1,167 @@
+"""How a picture stands in the prompt of each family of vision-language models: what is put there, and in what order.
+
+transformers has this in processor classes, some of which need libraries for video; what they do with one picture is
+written down here, and tests hold it against those that can be made.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Int
+from PIL import Image
+from torch import Tensor
+
+from viz_core.hub.patch_grid import Box, box_seen
+
+MARK = "<image>"
+"""Where a prompt says that the picture stands, for every family."""
+
+
+@dataclass(frozen=True, eq=False)
+class Shown:
+    """A picture as a model takes it.
+
+    Attributes:
+        inputs: what the image processor made for the model.
+        prompt: what stands in the prompt in its place.
+        grids: for each grid of patches its box on the picture, and the number of each patch among the picture's
+            tokens, in the order of the prompt.
+        frames: the pictures that the vision tower sees, where it sees each by itself.
+    """
+
+    inputs: dict[str, Tensor]
+    prompt: str
+    grids: tuple[tuple[Box, Int[np.ndarray, "_ _"]], ...]
+    frames: Float[Tensor, "frames channels height width"] | None = None
+
+
+@dataclass(frozen=True)
+class Eyes:
+    """What a layout knows of a model.
+
+    Attributes:
+        config: of the model.
+        processor: its image processor.
+        token: the text of the token that stands for a patch.
+        num_special: tokens of the vision tower before its patches.
+        beginning: the text of the token that a text begins with; "" where there is none.
+    """
+
+    config: Any
+    processor: Any
+    token: str
+    num_special: int
+    beginning: str
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What is the same for all models of a family.
+
+    Attributes:
+        show: a picture as its models take it.
+        form: a prompt as they were trained on, `{text}` for what is asked.
+        closing: ends every prompt.
+        bare: whether the tokenizer puts no tokens of its own around the prompt.
+        both_ways: whether the prompt sees itself in both directions, and only what is written sees no future.
+        types: the name of the tokens' types, those of text and of patches in the prompt, and that of what is written.
+        tower: whether the vision tower sees each frame by itself, so that its maps can be shown.
+    """
+
+    show: Callable[[Eyes, Image.Image], Shown]
+    form: str
+    closing: str = ""
+    bare: bool = False
+    both_ways: bool = False
+    types: tuple[str, int, int, int] | None = None
+    tower: bool = True
+
+
+def _llava(eyes: Eyes, image: Image.Image) -> Shown:
+    """A square cut from the middle, its patches row by row (Liu 2023)."""
+    pixels = eyes.processor(images=image, return_tensors="pt")["pixel_values"]
+    first = eyes.num_special if eyes.config.vision_feature_select_strategy == "full" else 0
+    order = _row_by_row(_cells(pixels, eyes.config.vision_config.patch_size)) + first
+    box = box_seen(eyes.processor, image.width, image.height)
+    return Shown({"pixel_values": pixels}, eyes.token * (order.size + first), ((box, order),), pixels)
+
+
+def _idefics(eyes: Eyes, image: Image.Image) -> Shown:
+    """Tiles of the picture row by row, then all of it, small; squares of patches are merged (Laurençon 2024)."""
+    made = eyes.processor(images=[[image]], return_tensors="pt", return_row_col_info=True)
+    pixels, rows, columns = made["pixel_values"], made["rows"][0][0], made["cols"][0][0]
+    inner = _row_by_row(_cells(pixels, eyes.config.vision_config.patch_size * eyes.config.scale_factor))
+    patches, side = eyes.token * inner.size, "<fake_token_around_image>"
+    tiles = [[f"{side}<row_{i + 1}_col_{j + 1}>{patches}" for j in range(columns)] for i in range(rows)]
+    prompt = "".join("".join(row) + "\n" for row in tiles) + ("\n" if tiles else "")
+    prompt += f"{side}<global-img>{patches}{side}"
+    whole: Box = (0.0, 0.0, float(image.width), float(image.height))
+    grids = [(whole, inner + rows * columns * inner.size)]
+    if tiles:
+        starts = _row_by_row((rows, columns)) * inner.size
+        grids.insert(0, (whole, np.block([[inner + start for start in row] for row in starts])))
+    inputs = {"pixel_values": pixels}
+    if "pixel_attention_mask" in made:
+        inputs["pixel_attention_mask"] = made["pixel_attention_mask"]
+    return Shown(inputs, prompt, tuple(grids), pixels[0])
+
+
+def _paligemma(eyes: Eyes, image: Image.Image) -> Shown:
+    """All of the picture row by row, then the token that begins a text (Beyer 2024)."""
+    pixels = eyes.processor(images=image, return_tensors="pt")["pixel_values"]
+    order = _row_by_row(_cells(pixels, eyes.config.vision_config.patch_size))
+    box = box_seen(eyes.processor, image.width, image.height)
+    return Shown({"pixel_values": pixels}, eyes.token * order.size + eyes.beginning, ((box, order),), pixels)
+
+
+def _qwen(eyes: Eyes, image: Image.Image) -> Shown:
+    """All of the picture at nearly its own size, squares of patches merged (Wang 2024, section 2.1).
+
+    The vision tower packs patches square by square, from Qwen2.5 on in windows: it sees no one grid.
+    """
+    made = eyes.processor(images=image, return_tensors="pt")
+    _, rows, columns = made["image_grid_thw"][0].tolist()
+    merge = eyes.processor.merge_size
+    order = _row_by_row((rows // merge, columns // merge))
+    inputs = {name: made[name] for name in ("pixel_values", "image_grid_thw")}
+    prompt = f"<|vision_start|>{eyes.token * order.size}<|vision_end|>"
+    return Shown(inputs, prompt, (((0.0, 0.0, float(image.width), float(image.height)), order),))
+
+
+_QWEN = Layout(
+    _qwen,
+    f"<|im_start|>user\n{MARK}{{text}}<|im_end|>\n<|im_start|>assistant\n",
+    types=("mm_token_type_ids", 0, 1, 0),
+    tower=False,
+)
+
+LAYOUTS: Mapping[str, Layout] = {
+    "llava": Layout(_llava, f"USER: {MARK}\n{{text}} ASSISTANT:"),
+    "idefics3": Layout(_idefics, f"User:{MARK}{{text}}<end_of_utterance>\nAssistant:"),
+    "smolvlm": Layout(_idefics, f"<|im_start|>User:{MARK}{{text}}<end_of_utterance>\nAssistant:"),
+    "qwen2_vl": _QWEN,
+    "qwen2_5_vl": _QWEN,
+    "qwen3_vl": _QWEN,
+    "paligemma": Layout(
+        _paligemma,
+        f"{MARK}answer en {{text}}",
+        closing="\n",
+        bare=True,
+        both_ways=True,
+        types=("token_type_ids", 0, 0, 1),
+    ),
+}
+"""By model type."""
+
+
+def _cells(pixels: Float[Tensor, "... height width"], cell: int) -> tuple[int, int]:
+    return pixels.shape[-2] // cell, pixels.shape[-1] // cell
+
+
+def _row_by_row(shape: tuple[int, int]) -> Int[np.ndarray, "rows columns"]:
+    return np.arange(math.prod(shape)).reshape(shape)

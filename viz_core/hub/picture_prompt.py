@@ -1,0 +1,140 @@
+"""A text with a picture in it, as a vision-language model reads it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from PIL import Image
+from torch import Tensor
+
+from viz_core.hub.errors import HubError
+from viz_core.hub.layouts import MARK, Eyes, Layout, Shown
+from viz_core.hub.patch_grid import PatchGrid
+from viz_core.hub.pictures import PictureInput
+from viz_core.hub.reading import Token
+from viz_core.hub.run import Frame
+from viz_core.hub.text import TextInput
+from viz_core.images.opening import as_rgb
+
+
+@dataclass(frozen=True, eq=False)
+class Prompt:
+    """What a model is given for a text and a picture.
+
+    Attributes:
+        inputs: input_ids with an attention_mask, and what the picture became.
+        whole: the ids of the prompt and of what is to follow it, where that is given.
+        text: the prompt, `MARK` in the picture's place.
+        grids: where the picture's patches are among the tokens, and on the picture.
+        frames: what the vision tower sees.
+    """
+
+    inputs: dict[str, Tensor]
+    whole: list[int] | None
+    text: str
+    grids: tuple[PatchGrid, ...]
+    frames: tuple[Frame, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class PicturePrompt:
+    """Puts a picture into a text, as the family of a model does. Safe to share between threads.
+
+    Attributes:
+        layout: of the family.
+        eyes: what it knows of the model.
+        text: its tokenizer.
+        patch_id: the token that stands for a patch.
+    """
+
+    layout: Layout
+    eyes: Eyes
+    text: TextInput
+    patch_id: int
+
+    @classmethod
+    def of(
+        cls, layout: Layout, model: Any, processor: Any, tokenizer: Any, text: TextInput, name: str
+    ) -> PicturePrompt:
+        """For a loaded model.
+
+        Raises:
+            HubError: if its tokenizer has no token for a patch.
+        """
+        patch_id = int(model.config.image_token_id)
+        token = tokenizer.convert_ids_to_tokens(patch_id) if patch_id < len(tokenizer) else None
+        if token is None or tokenizer(token, add_special_tokens=False)["input_ids"] != [patch_id]:
+            raise HubError(f"The tokenizer of {name} has no token for a patch of a picture ({patch_id}).")
+        starts = {"class_embedding", "cls_token"}
+        num_special = sum(path.rsplit(".", 1)[-1] in starts for path, _ in model.named_parameters())
+        eyes = Eyes(model.config, processor, str(token), num_special, tokenizer.bos_token or "")
+        return cls(layout, eyes, text, patch_id)
+
+    def prepare(self, text: str, image: Image.Image, target: str | None = None) -> Prompt:
+        """A text with the picture where it says `MARK`, or before it.
+
+        Raises:
+            HubError: if the text is empty or names more pictures than there are, or the picture cannot be prepared.
+        """
+        if not text.replace(MARK, "").strip():
+            raise HubError("There is nothing to read yet: type a text.")
+        before, found, after = text.partition(MARK)
+        if MARK in after:
+            raise HubError(f"The text says {MARK} more than once, and there is one picture.")
+        before, after = (before, after) if found else ("", text)
+        shown = self._show(as_rgb(image))
+        prompt = before + shown.prompt + after + self.layout.closing
+        ids = self.text.encode(prompt, bare=self.layout.bare)["input_ids"]
+        whole = None
+        if target is not None:
+            whole = [int(i) for i in self.text.encode(prompt + target, bare=self.layout.bare)["input_ids"][0]]
+        patches = np.flatnonzero(ids[0].numpy() == self.patch_id)
+        count = sum(order.size for _, order in shown.grids)
+        if len(patches) < count or len(patches) != shown.prompt.count(self.eyes.token):
+            raise HubError(f"The text names {self.eyes.token}, which stands for a patch of the picture: leave it out.")
+        inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids), **shown.inputs}
+        if self.layout.types is not None:
+            name, of_text, of_patches, _ = self.layout.types
+            inputs[name] = torch.where(ids == self.patch_id, of_patches, of_text)
+        grids = tuple(PatchGrid(box, patches[order]) for box, order in shown.grids)
+        return Prompt(inputs, whole, f"{before}{MARK}{after}{self.layout.closing}", grids, self._frames(shown))
+
+    def with_more(self, inputs: dict[str, Tensor], num_tokens: int) -> dict[str, Tensor]:
+        """What the model is given beside the ids once the prompt has grown to so many tokens."""
+        beside = {name: value for name, value in inputs.items() if name not in ("input_ids", "attention_mask")}
+        if self.layout.types is not None:
+            name, _, _, of_written = self.layout.types
+            more = num_tokens - beside[name].shape[1]
+            beside[name] = torch.nn.functional.pad(beside[name], (0, more), value=of_written)[:, :num_tokens]
+        return beside
+
+    def _show(self, image: Image.Image) -> Shown:
+        try:
+            return self.layout.show(self.eyes, image)
+        except (ValueError, OSError, TypeError, ArithmeticError) as error:
+            raise HubError(f"This picture cannot be prepared for the model: {error}") from None
+
+    def _frames(self, shown: Shown) -> tuple[Frame, ...]:
+        if shown.frames is None:
+            return ()
+        size = self.eyes.config.vision_config.patch_size
+        seen = PictureInput(self.eyes.processor, (size, size), registers=False)
+        found = []
+        for pixels in shown.frames[:, None]:
+            grid = seen.grid(pixels)
+            tokens = seen.tokens(grid[0] * grid[1] + self.eyes.num_special, grid)
+            found.append(Frame(seen.picture(pixels), grid, tokens))
+        return tuple(found)
+
+
+def with_patches(tokens: tuple[Token, ...], grids: tuple[PatchGrid, ...]) -> tuple[Token, ...]:
+    """Tokens of a run, those that are patches named by row and column from 1: "r3c5", "r3c5 (2)" in a second grid."""
+    named = list(tokens)
+    for number, grid in enumerate(grids, start=1):
+        for (row, column), place in np.ndenumerate(grid.places):
+            label = f"r{row + 1}c{column + 1}" + (f" ({number})" if number > 1 else "")
+            named[place] = replace(tokens[place], text="", label=label, starts_word=False, special=True)
+    return tuple(named)
