@@ -16,6 +16,7 @@ PARTS = (
     "sinusoid_heatmap",
     "translating",
     "heads_off",
+    "corpus",
     "starting",
     "visiting",
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,15 +39,16 @@ def bert(way: str, device: str = "cpu", *, layers: int = 6, width: int = 384, he
     return model
 
 
-def save_bert(folder: Path) -> None:
-    """The same on disk in hub layout, with a tokenizer that takes every word for one token."""
+def save_bert(folder: Path, words: Sequence[str] = ()) -> None:
+    """The same on disk in hub layout, with a tokenizer that takes every word for one token; it knows these."""
     from tokenizers import Tokenizer, models, pre_tokenizers, processors
     from transformers import PreTrainedTokenizerFast
 
     folder.mkdir(parents=True)
     bert("record").save_pretrained(folder)
     names = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
-    tokenizer = Tokenizer(models.WordLevel({name: place for place, name in enumerate(names)}, unk_token="[UNK]"))
+    known = {name: place for place, name in enumerate((*names, *words))}
+    tokenizer = Tokenizer(models.WordLevel(known, unk_token="[UNK]"))
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
     tokenizer.post_processor = processors.TemplateProcessing(
         single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]

@@ -20,7 +20,7 @@ from viz_core.view.page import view_page
 from viz_core.view.payload import View, encode_view
 from viz_core.view.requests import FileRequest, Request, wanted
 from viz_core.view.runnable import Recipe, write_notebook
-from viz_core.view.state import ViewState, read_message
+from viz_core.view.state import Cell, ViewState, read_cell, read_message
 from viz_core.view.words import words_of_shares
 
 __all__ = ["MapGroup", "ViewState", "attention_view"]
@@ -41,6 +41,7 @@ def attention_view(
     recipe: Callable[[], Recipe] | None = None,
     off: HeadsOff | None = None,
     on_switch: Callable[[str, int], None] | None = None,
+    on_cell: Callable[[Cell], None] | None = None,
     carried: bool = False,
 ) -> ViewState:
     """Draw the view and return what is open, pinned and how it is looked at. All of it stands in the address bar.
@@ -60,6 +61,7 @@ def attention_view(
         recipe: how the maps were made, for a notebook that makes them again; none is offered without.
         off: the heads that are off, if they can be switched.
         on_switch: is told site and number of a head that the reader switches, before the page runs again.
+        on_cell: is told a pair that the reader clicks, before the page runs again.
         carried: whether the maps' numbers are shares of what a head adds, in place of weights.
 
     Raises:
@@ -94,8 +96,14 @@ def attention_view(
         if head and on_switch:
             on_switch(*head)
 
+    def moved() -> None:
+        cell = read_cell(_field(st.session_state.get(key), "view"), groups)
+        if on_cell and cell and cell.click != st.session_state.get(f"{key}-click"):
+            st.session_state[f"{key}-click"] = cell.click
+            on_cell(cell)
+
     data = in_a_slot(encode, "view")
-    _mount(key=key, data=data, on_view_change=lambda: None, on_switch_change=switched)
+    _mount(key=key, data=data, on_view_change=moved, on_switch_change=switched)
     return state
 
 

@@ -30,6 +30,7 @@ from ui.words import current_language
 from viz_core.figures.heatmap import Heatmap, encode_heatmap
 from viz_core.trace import HeadsOff
 from viz_core.view.runnable import Recipe
+from viz_core.view.state import Cell
 
 Thing = TypeVar("Thing")
 _MOMENT = 0.1  # seconds
@@ -118,6 +119,7 @@ class Chapter(ProvingFrame):
         recipe: Callable[[], Recipe] | None = None,
         off: HeadsOff | None = None,
         on_switch: Callable[[str, int], None] | None = None,
+        on_cell: Callable[[Cell], None] | None = None,
         carried: bool = False,
         **params: str,
     ) -> ViewState:
@@ -131,6 +133,7 @@ class Chapter(ProvingFrame):
             recipe: how the maps were made, for a notebook that makes them again.
             off: the heads that are off, if they can be switched.
             on_switch: is told site and number of a head that the reader switches, before the page runs again.
+            on_cell: is told a pair that the reader clicks, before the page runs again.
             carried: whether the maps' numbers are shares of what a head adds, in place of weights.
             params: other names of the view's query parameters: `head_param`, `pin_param`, `look_param`.
         """
@@ -142,6 +145,7 @@ class Chapter(ProvingFrame):
             recipe=recipe,
             off=off,
             on_switch=on_switch,
+            on_cell=on_cell,
             carried=carried,
             **params,
         )

@@ -19,6 +19,7 @@ from pages.model_lab.questions import map_residuals, position_schemes, shows_con
 from ui.chapter import Chapter
 from ui.heads_off import switches, toggle
 from ui.models import ask, ask_model
+from ui.score_products import open_pair, score_products
 from ui.words import current_language
 from viz_core.hub.attention import attention_forward
 from viz_core.maps.fingerprints import measure_layer
@@ -63,6 +64,7 @@ view = chapter.attention_view(
     recipe=asked.recipe,
     off=without if heads.sites else None,
     on_switch=partial(toggle, chapter, heads),
+    on_cell=partial(open_pair, groups),
     carried=carried,
 )
 if heads.sites:
@@ -75,6 +77,7 @@ chapter.heading("further")
 chapter.tabs(
     words=(lambda: next_words(chapter, asked, result)) if card.head == "words" else None,
     lens=(lambda: lens(chapter, card, asked)) if reads_words(card) else None,
+    products=lambda: score_products(chapter, asked, groups, view, rotated="rotary" in card.positions),
     positions=lambda: positions(chapter, card, ask_model(model, position_schemes)),
     fingerprints=lambda: fingerprints(chapter, groups, view),
 )

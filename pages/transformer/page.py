@@ -16,6 +16,7 @@ from pages.transformer.training import parameters, training
 from ui.chapter import Chapter
 from ui.heads_off import ask_heads_off, open_head, switches, toggle
 from ui.models import ask, row_error, sentence, translation_maps, translator
+from ui.score_products import open_pair, score_products
 from ui.translation import ask_second, ask_sentence, show_result, translate
 from ui.words import current_language
 from ui.worth import worth
@@ -61,15 +62,16 @@ if off and not second:
     second, inputs = maps_without(MODEL, request, off, without, carried)
 groups = translation_maps(MODEL, request.text, request.beam, current_language())
 shown = translation_maps(MODEL, request.text, request.beam, current_language(), carried=True) if carried else groups
-recipe = sentence(MODEL, request.text, request.beam).recipe
+asked = sentence(MODEL, request.text, request.beam)
 view = chapter.attention_view(
     shown,
     aligning_head(groups),
     second=second,
     inputs=inputs,
-    recipe=recipe,
+    recipe=asked.recipe,
     off=without,
     on_switch=partial(toggle, chapter, heads),
+    on_cell=partial(open_pair, groups),
     carried=carried,
 )
 switches(chapter, heads, groups, view, off)
@@ -77,7 +79,7 @@ which_head_aligns(chapter, model)
 
 with chapter.claims():
     measured = unmasked_residuals if chapter.break_it("no-mask") else translation_residuals
-    residuals = cache(lambda: ask(sentence(MODEL, request.text, request.beam), measured))
+    residuals = cache(lambda: ask(asked, measured))
     chapter.claim("rows", lambda: row_error(groups), ROUNDING, heads=sum(call.num_heads for call in result.trace))
     chapter.claim("future", lambda: residuals()["future"], 0.0)
     chapter.claim("leak", lambda: residuals()["leak"], ROUNDING)
@@ -88,6 +90,7 @@ chapter.tabs(
     worth=lambda: worth(chapter, MODEL, head_importance(MODEL), heads, off),
     contributions=lambda: contributions(chapter, MODEL, request, result, *open_head(groups, view)),
     lens=lambda: lens(chapter, MODEL, request, result),
+    products=lambda: score_products(chapter, asked, groups, view),
     terms=lambda: terms_of_scores(chapter, MODEL, request, result),
     mask=lambda: causal_mask(chapter, model, result, view),
     training=lambda: training(chapter, model),

@@ -17,6 +17,7 @@ from ui.chapter import Chapter
 from ui.heads_off import ask_heads_off, switches, toggle
 from ui.models import ask, row_error
 from ui.pictures import picture_maps
+from ui.score_products import open_pair, score_products
 from ui.words import current_language
 from ui.worth import worth
 from viz_core import pretrained
@@ -55,6 +56,7 @@ view = chapter.attention_view(
     recipe=asked.request.recipe,
     off=without,
     on_switch=partial(toggle, chapter, names),
+    on_cell=partial(open_pair, groups),
     carried=carried,
 )
 switches(chapter, names, groups, view, off)
@@ -73,6 +75,7 @@ chapter.tabs(
     lab=lambda: patch_lab(chapter, asked, view, token, broken),
     depth=lambda: depth(chapter, asked, token),
     patches=lambda: patches(chapter, asked, token),
+    products=lambda: score_products(chapter, asked.request, groups, view),
     heads=lambda: heads(chapter, asked, view),
     worth=lambda: worth(chapter, asked.facts.title, measured, names, off),
     positions=lambda: positions(chapter, asked, token),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -83,6 +83,24 @@ class HubModel:
         with self.engine.serial, torch.inference_mode():
             found = self._pass(text or "", text_pair, target, image, budget, sampling, max_tokens, max_seconds)
         return replace(found, made=self.made_of(" / ".join(part for part in (text, text_pair, target) if part)))
+
+    def run_each(
+        self, texts: Sequence[str], *, max_new_tokens: int | None = None, max_tokens: int | None = None
+    ) -> Iterator[HubRun | HubError]:
+        """The run of each text, one after another, or what is wrong with it: nothing of a run is kept meanwhile.
+
+        Args:
+            max_new_tokens: as in `run`.
+            max_tokens: as in `run`.
+
+        Raises:
+            ValueError: if max_new_tokens is negative.
+        """
+        for text in texts:
+            try:
+                yield self.run(text, max_new_tokens=max_new_tokens, max_tokens=max_tokens)
+            except HubError as error:
+                yield error
 
     @torch.inference_mode()
     def again(self, run: HubRun) -> Float[Tensor, "..."]:

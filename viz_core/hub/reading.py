@@ -39,6 +39,17 @@ class Token:
     special: bool = False
 
 
+def token_words(tokens: Sequence[Token]) -> tuple[int, ...]:
+    """The number of the word each token is a piece of; a special token is a word of its own."""
+    numbers: list[int] = []
+    after_special = True
+    for token in tokens:
+        starts = token.starts_word or token.special or after_special
+        numbers.append(numbers[-1] + starts if numbers else 0)
+        after_special = token.special
+    return tuple(numbers)
+
+
 class Reader:
     """Reads the ids of one tokenizer. Holds tables made at the start and nothing of a call; needs a lock around it
     where several threads share the tokenizer, for fast tokenizers are not thread-safe."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch
@@ -16,7 +16,7 @@ from viz_core.hub.card import HubCard
 from viz_core.hub.engine import Engine
 from viz_core.hub.errors import HubError
 from viz_core.hub.families import Family
-from viz_core.hub.model import HubModel
+from viz_core.hub.model import DEFAULT_NEW_TOKENS, HubModel
 from viz_core.hub.pictures import PictureInput
 from viz_core.hub.positions import Positions
 from viz_core.hub.reading import SPACE, Token, visible
@@ -87,6 +87,23 @@ class ShippedModel(HubModel):
             raise HubError(f"{self.card.name} takes the likeliest word at each step: set the temperature to 0.")
         return _translate(self.shipped, text, target, budget, max_tokens)
 
+    def run_each(
+        self, texts: Sequence[str], *, max_new_tokens: int | None = None, max_tokens: int | None = None
+    ) -> Iterator[HubRun | HubError]:
+        """The run of each text, or what is wrong with it; a translator writes for all of them as one batch."""
+        if not isinstance(self.shipped, Translator):
+            yield from super().run_each(texts, max_new_tokens=max_new_tokens, max_tokens=max_tokens)
+            return
+        model, encoded = self.shipped, [_encoded(self.shipped, text, max_tokens) for text in texts]
+        sources = [ids for ids in encoded if not isinstance(ids, HubError)]
+        budget = DEFAULT_NEW_TOKENS["encoder-decoder"] if max_new_tokens is None else max_new_tokens
+        written = iter(_searched(model, sources, budget) if sources else ())
+        for text, ids in zip(texts, encoded, strict=True):
+            if isinstance(ids, HubError):
+                yield ids
+            else:
+                yield replace(_recorded(model, ids, next(written)), made=self.made_of(text))
+
     @torch.inference_mode()
     def again(self, run: HubRun) -> Float[Tensor, "..."]:
         """Logits (log-probabilities of a classifier) of the run's inputs, with whatever edits are in force."""
@@ -112,18 +129,40 @@ class ShippedModel(HubModel):
 
 def _translate(model: Translator, text: str, target: str | None, budget: int, most: int | None) -> HubRun:
     """A translation by greedy search, or the one given, and one recorded pass over it."""
+    source_ids = _encode(model, text, most)
+    if target is None:
+        return _recorded(model, source_ids, _searched(model, [source_ids], budget)[0])
+    return _recorded(model, source_ids, [*model.tokenizer.encode(clean(target)).ids, model.special.eos])
+
+
+def _encode(model: Translator, text: str, most: int | None) -> list[int]:
     try:
         source_ids = model.encode(text)
     except TextError as error:
         raise HubError(str(error)) from None
     if most is not None and len(source_ids) > most:
         raise HubError(f"This text has {len(source_ids):,} tokens; at most {most:,} are allowed here. Shorten it.")
-    end = model.special.eos
-    if target is None:
-        X, valid_lens = torch.tensor([source_ids], device=model.device), torch.tensor([len(source_ids)])
-        target_ids = greedy_search(model.model, X, valid_lens.to(model.device), model.special, max(1, budget))[0]
-    else:
-        target_ids = [*model.tokenizer.encode(clean(target)).ids, end]
+    return source_ids
+
+
+def _encoded(model: Translator, text: str, most: int | None) -> list[int] | HubError:
+    try:
+        return _encode(model, text, most)
+    except HubError as error:
+        return error
+
+
+def _searched(model: Translator, sources: Sequence[list[int]], budget: int) -> list[list[int]]:
+    """The greedy translation of each; all are decoded as one batch, the shorter ones padded."""
+    lengths = [len(ids) for ids in sources]
+    X = torch.tensor([[*ids, *[model.special.pad] * (max(lengths) - len(ids))] for ids in sources], device=model.device)
+    valid_lens = torch.tensor(lengths, device=model.device)
+    return greedy_search(model.model, X, valid_lens, model.special, max(1, budget))
+
+
+@torch.inference_mode()
+def _recorded(model: Translator, source_ids: list[int], target_ids: list[int]) -> HubRun:
+    """One recorded pass over a finished translation."""
     inputs = model.teacher_forced(source_ids, target_ids)
     with record() as trace:
         logits = model.model(*inputs)
@@ -136,7 +175,7 @@ def _translate(model: Translator, text: str, target: str | None, budget: int, mo
         decoder_tokens=_tokens(model, inputs[1][0].tolist()),
         target_tokens=_tokens(model, target_ids),
         text=model.tokenizer.decode(target_ids),
-        complete=target_ids[-1] == end,
+        complete=target_ids[-1] == model.special.eos,
         inputs=dict(zip(("source", "target", "valid_lens"), inputs, strict=True)),
         num_unknown=source_ids.count(unknown),
     )

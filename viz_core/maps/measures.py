@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 
@@ -75,6 +75,24 @@ def key_mass(weights: Float[Tensor, "*batch queries keys"], keys: Sequence[int])
     return weights[..., list(keys)].sum(dim=-1).mean(dim=-1)
 
 
+def target_mass(
+    weights: Float[Tensor, "*batch queries keys"], targets: Bool[Tensor, "queries keys"]
+) -> Float[Tensor, "*batch"]:
+    """Attention to the keys that each query has as its targets, mean over the queries that have any: 0 to 1.
+
+    M = mean_(i: some T_ij) sum_j T_ij w_ij.
+
+    Raises:
+        ValueError: if the targets are not of as many queries and keys, or there is none.
+    """
+    if weights.shape[-2:] != targets.shape:
+        raise ValueError(f"weights: expected {tuple(targets.shape)} as the targets are, got {tuple(weights.shape)}")
+    asked = int(targets.any(dim=-1).sum())
+    if not asked:
+        raise ValueError("targets: expected a query that has one, got none")
+    return weights.flatten(-2) @ targets.flatten().to(weights.dtype) / asked
+
+
 def induction_mass(weights: Float[Tensor, "*batch n n"], tokens: Sequence[object]) -> Float[Tensor, "*batch"]:
     """Attention to what came after the same token earlier on, mean over tokens that were there before: 0 to 1.
 
@@ -87,11 +105,24 @@ def induction_mass(weights: Float[Tensor, "*batch n n"], tokens: Sequence[object
     n = len(tokens)
     if weights.shape[-2:] != (n, n):
         raise ValueError(f"weights: expected {n} queries and keys, as there are tokens, got {tuple(weights.shape)}")
-    after = torch.tensor([[0 < k <= q and tokens[k - 1] == tokens[q] for k in range(n)] for q in range(n)])
-    asked = after.any(dim=-1) if n else after
-    if not asked.any():
+    after = induction_targets(tokens)
+    if not after.any():
         raise ValueError(f"tokens: expected one that comes twice, got {n} that all differ")
-    return (weights * after).sum(dim=-1)[..., asked].mean(dim=-1)
+    return target_mass(weights, after)
+
+
+def induction_targets(tokens: Sequence[object]) -> Bool[Tensor, "n n"]:
+    """True where key j + 1 follows an earlier token j that query i repeats: j < i and t_j = t_i."""
+    after = equal_tokens(tokens, tokens).roll(1, dims=1).tril()
+    after[:, :1] = False
+    return after
+
+
+def equal_tokens(queries: Sequence[object], keys: Sequence[object]) -> Bool[Tensor, "queries keys"]:
+    """True where a query and a key are the same token, t_i = t_j."""
+    numbers: dict[object, int] = {}
+    rows, columns = (torch.tensor([numbers.setdefault(t, len(numbers)) for t in each]) for each in (queries, keys))
+    return rows[:, None] == columns
 
 
 def combine_heads(

@@ -51,6 +51,12 @@ class ScoreProducts:
         return self.score <= _HIDDEN
 
     @property
+    def half(self) -> int:
+        """The fewest dimensions whose products have, without their signs, half of the sum of all; 0 where all are 0."""
+        sizes = -np.sort(-np.abs(self.products))
+        return int(np.searchsorted(sizes.cumsum(), sizes.sum() / 2)) + 1 if sizes.any() else 0
+
+    @property
     def residual(self) -> float:
         """|total - score|: what float32 lost in one of the two; 0 where the key is hidden."""
         return 0.0 if self.hidden else abs(self.total - self.score)
@@ -105,6 +111,11 @@ def products_of_pair(_model: Any, run: Any, site: str, head: int, query: int, ke
         IndexError, ValueError: as `score_products`.
     """
     return score_products(run.trace[site], head, query, key, row)
+
+
+def keeps_queries_and_keys(_model: Any, run: Any) -> bool:
+    """Whether a run's recording has what `score_products` multiplies; a model's own code may give whole maps alone."""
+    return all(isinstance(call.source, Projected) for call in run.trace)
 
 
 def _capped(total: float, softcap: float | None) -> float:

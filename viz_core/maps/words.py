@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from unicodedata import category
 
 import torch
 from jaxtyping import Float
@@ -12,6 +13,23 @@ from torch import Tensor
 _STARTS = ("\u2581", "\u0120", " ")  # SentencePiece, byte-level BPE, plain
 _CONTINUES = "##"  # WordPiece
 _SPECIAL = re.compile(r"<(?!0x[0-9A-F]{2}>)[^<>\s]+>|\[[A-Z]+\d*\]")  # a byte, as <0xE2>, is a piece like any other
+# Tokens that separate or end, as the common tokenizers write them.
+_SEPARATORS = re.compile(r"\[SEP\]|</s>|<eos>|<sep>|<\|endoftext\|>|<\|im_end\|>|<\|eot_id\|>|<end_of_turn>")
+
+
+def separators(tokens: Sequence[str]) -> tuple[int, ...]:
+    """Places of the tokens that separate or end ("[SEP]", "</s>", "<eos>" and their like)."""
+    return tuple(i for i, token in enumerate(tokens) if _SEPARATORS.fullmatch(token))
+
+
+def punctuation(tokens: Sequence[str]) -> tuple[int, ...]:
+    """Places of the tokens that are punctuation and nothing else (Unicode's categories P)."""
+    return tuple(i for i, token in enumerate(tokens) if token and all(category(c)[0] == "P" for c in token))
+
+
+def is_word(token: str) -> bool:
+    """Whether it is a word or a piece of one: some letter or digit, and no special token."""
+    return any(c.isalnum() for c in token) and not _SPECIAL.fullmatch(token)
 
 
 def word_numbers(pieces: Sequence[str]) -> tuple[int, ...]:

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from viz_core.hub import HubRun, Maps, Token
+from viz_core.hub import HubRun, Maps
+from viz_core.hub.reading import token_words
 from viz_core.view.map_group import MapGroup, MapPicture
 from viz_core.view.state import Look, ViewState
 from viz_core.view.words import group_labels
@@ -75,17 +76,6 @@ def first_look(groups: Sequence[MapGroup]) -> ViewState:
     group = next((group for group in groups if group.id == "decoder-cross"), groups[-1])
     look = Look() if group.seen is None else Look(mode="picture", scale="linear")
     return ViewState(group.id, len(group.calls) // 2, 0, look=look)
-
-
-def token_words(tokens: Sequence[Token]) -> tuple[int, ...]:
-    """The number of the word each token is a piece of; a special token is a word of its own."""
-    numbers: list[int] = []
-    after_special = True
-    for token in tokens:
-        starts = token.starts_word or token.special or after_special
-        numbers.append(numbers[-1] + starts if numbers else 0)
-        after_special = token.special
-    return tuple(numbers)
 
 
 def _seen(run: HubRun, maps: Maps) -> MapPicture | None:

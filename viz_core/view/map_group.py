@@ -12,6 +12,7 @@ from jaxtyping import UInt8
 
 from viz_core.maps.alignments import HeadErrors
 from viz_core.maps.fingerprints import Patches
+from viz_core.maps.words import separators
 from viz_core.runtime.provenance import UNKNOWN, Provenance
 from viz_core.trace import AttentionCall
 from viz_core.view.computed_maps import ComputedMaps, is_sent_whole
@@ -22,9 +23,6 @@ THUMBNAIL_SIZES = (64, 48, 32)
 
 GRID_BYTES = 384 * 1024
 """All thumbnails of a group fit into so many bytes, unless there are more heads than of the smallest do."""
-
-# Tokens that separate or end, as the common tokenizers write them.
-_SEPARATORS = re.compile(r"\[SEP\]|</s>|<eos>|<sep>|<\|endoftext\|>|<\|im_end\|>|<\|eot_id\|>|<end_of_turn>")
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +132,7 @@ class MapGroup:
     @property
     def separators(self) -> tuple[int, ...]:
         """Keys that separate or end ("[SEP]", "</s>", "<eos>" and their like)."""
-        return tuple(i for i, token in enumerate(self.key_tokens) if _SEPARATORS.fullmatch(token))
+        return separators(self.key_tokens)
 
     @property
     def thumbnail_size(self) -> int:

@@ -148,5 +148,31 @@ def read_message(message: object, groups: Sequence[MapGroup], default: ViewState
     return pinned if pinned.fits(groups) else state
 
 
+@dataclass(frozen=True)
+class Cell:
+    """A pair that a reader clicked in the map of a group; `click` differs between any two clicks."""
+
+    click: str
+    group: str
+    query: int
+    key: int
+
+
+def read_cell(message: object, groups: Sequence[MapGroup]) -> Cell | None:
+    """The last cell that a browser says was clicked: {"cell": {"id", "group", "query", "key"}}.
+
+    None where it says nothing of the kind, or these groups have no such pair.
+    """
+    told = message.get("cell") if isinstance(message, Mapping) else None
+    if not isinstance(told, Mapping):
+        return None
+    click, query, key = told.get("id"), told.get("query"), told.get("key")
+    group = next((group for group in groups if group.id == told.get("group")), None)
+    if group is None or not isinstance(click, str) or not _is_index(query) or not _is_index(key):
+        return None
+    there = query < len(group.query_tokens) and key < len(group.key_tokens)
+    return Cell(click[:64], group.id, query, key) if there else None
+
+
 def _is_index(value: object) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0

@@ -30,7 +30,7 @@ function createView(parent) {
   const parts = partsOf(parent);
   const view = {
     parts, store: makeStore(), wanted: new Set(), state: null, cursor: null, hovered: null, plots: [],
-    turn: 0, sentTurn: 0, name: Math.random().toString(36).slice(2), ask: 0, asked: "", slot: "first", several: false, choosing: false,
+    turn: 0, sentTurn: 0, name: Math.random().toString(36).slice(2), ask: 0, asked: "", clicks: 0, cell: null, slot: "first", several: false, choosing: false,
     stages: [...parts.plots.querySelectorAll("figure")].map((figure) => ({ figure, ...piecesOf(figure) })),
   };
   view.render = () => render(view);

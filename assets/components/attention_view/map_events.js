@@ -1,7 +1,7 @@
 // Mouse, touch and keyboard on a plot.
 
 import { pinnedUnits } from "./focus.js";
-import { togglePin } from "./moves.js";
+import { openCell, togglePin } from "./moves.js";
 import { moveOver, pinOver } from "./over_picture.js";
 import { hitPlot } from "./plot.js";
 import { announce, pointAt, samePlace } from "./pointer.js";
@@ -36,6 +36,7 @@ export function listenToPlot(view, index) {
     const pinned = pinnedUnits(view);
     const reads = touching && !samePlace(at, view.cursor) && at.by === "query" && pinned?.axis === "query" && pinned.units.includes(at.row);
     if (touching) pointAt(view, at);
+    openCell(view, at);
     if (!reads) togglePin(view, at.by, at.by === "query" ? at.row : at.column, wantsMore(view, event));
   });
   stage.addEventListener("blur", () => pointAt(view, null));
@@ -73,6 +74,7 @@ function moveInPlot(view, event) {
     reveal(view, cursor);
   } else if (event.key === "Enter" || event.key === " ") {
     pointAt(view, { row, column, by: "query" });
+    openCell(view, { row, column });
     togglePin(view, "query", row, view.several || event.shiftKey);
   } else if (event.key === "+" || event.key === "=") zoomBy(view, 0.5, view.cursor);
   else if (event.key === "-") zoomBy(view, 2, view.cursor);

@@ -45,6 +45,14 @@ export function togglePin(view, axis, unit, more) {
   send(view);
 }
 
+/** A pair that was clicked, for who takes its score apart; Python is told with the next message. */
+export function openCell(view, { row, column }) {
+  const { query, key } = view.axes;
+  if (row === null || column === null || row >= query.count || column >= key.count) return;
+  view.clicks += 1;
+  view.cell = { id: `${view.name}.${view.clicks}`, group: view.state.group, query: query.first(row), key: key.first(column) };
+}
+
 export function letGo(view) {
   view.state.pins = [];
   renderPinned(view);

@@ -38,5 +38,5 @@ export function tell(view) {
   const asked = JSON.stringify(wants);
   if (wants.length && asked !== view.asked) view.ask += 1;
   view.asked = asked;
-  view.setStateValue?.("view", { turn: view.sentTurn, ask: `${view.name}.${view.ask}`, have: view.store.stamp, wants, ...view.state });
+  view.setStateValue?.("view", { turn: view.sentTurn, ask: `${view.name}.${view.ask}`, have: view.store.stamp, wants, cell: view.cell, ...view.state });
 }

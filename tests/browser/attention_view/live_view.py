@@ -14,7 +14,7 @@ from viz_core.view.components import read_component
 from viz_core.view.page import view_page
 from viz_core.view.payload import View, encode_view
 from viz_core.view.requests import FileRequest
-from viz_core.view.state import ViewState, read_message
+from viz_core.view.state import Cell, ViewState, read_cell, read_message
 
 LINK = "https://atlas.example/t?head=self.0.0"
 _STYLE = """
@@ -42,6 +42,7 @@ class LiveView:
         self.state = self.default
         self.sent: list[int] = []
         self.wants: list[str] = []
+        self.cell: Cell | None = None  # that was clicked last
         self.file = ""  # name of the last one saved
         self._ask: Any = None
         page.expose_function("askPython", self._answer)
@@ -98,6 +99,7 @@ class LiveView:
         known, wants, turn = False, [], 0
         if isinstance(message, Mapping):
             self.state = read_message(message, self.view.groups, self.default) or self.default
+            self.cell = read_cell(message, self.view.groups)
             known, turn = message["have"] == self.view.stamp, message["turn"]
             if message["ask"] != self._ask:
                 self._ask, wants = message["ask"], message["wants"]

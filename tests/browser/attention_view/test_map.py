@@ -34,6 +34,8 @@ def test_the_mouse_reads_exact_weights_and_pins_their_row(live: LiveView, cross:
     pressed = live.page.locator("[data-part=queryLine] [aria-pressed=true]")
     expect(pressed).to_have_text(query)
     live.until(lambda: live.state.pins == (Pin("query", row),))
+    assert live.cell is not None
+    assert (live.cell.group, live.cell.query, live.cell.key) == ("cross", row, column)
     live.page.keyboard.press("Escape")
     expect(pressed).to_have_count(0)
 

@@ -11,9 +11,9 @@ from pages.model_lab.position_figures import bias_by_offset, bias_figure, cosine
 from ui.words import load_words
 from viz_core.figures.bars import bars_figure
 from viz_core.hub import Token
+from viz_core.hub.reading import token_words
 from viz_core.positional import sinusoidal_table
 from viz_core.trace import attend, record
-from viz_core.view.hub import token_words
 from viz_core.view.map_group import MapGroup
 
 LABELS = load_words("model-lab", "en").group("figure")

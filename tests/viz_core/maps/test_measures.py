@@ -2,8 +2,10 @@ import math
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
-from viz_core.maps.measures import attention_entropy, diagonal_mass, induction_mass
+from viz_core.maps.measures import attention_entropy, diagonal_mass, induction_mass, induction_targets, target_mass
 
 
 def test_entropy_of_rows_worked_by_hand():
@@ -73,3 +75,21 @@ def test_induction_is_the_weight_on_what_followed_the_same_token():
 def test_induction_needs_a_token_that_comes_twice(tokens, says):
     with pytest.raises(ValueError, match=says):
         induction_mass(torch.eye(3), tokens)
+
+
+@given(st.lists(st.sampled_from("ab"), max_size=7))
+def test_induction_looks_where_its_definition_says(tokens):
+    n = len(tokens)
+    expected = [[0 < k <= q and tokens[k - 1] == tokens[q] for k in range(n)] for q in range(n)]
+    assert induction_targets(tokens).tolist() == expected
+
+
+def test_target_mass_is_the_mean_over_queries_that_have_a_target(shapes_unchecked):
+    weights = torch.tensor([[0.5, 0.3, 0.2], [0.1, 0.6, 0.3]])
+    targets = torch.tensor([[True, False, True], [False, False, False]])
+    assert target_mass(weights, targets).item() == pytest.approx(0.7)
+    assert target_mass(weights.expand(4, 2, 3), targets).shape == (4,)
+    with pytest.raises(ValueError, match="a query that has one, got none"):
+        target_mass(weights, ~torch.ones(2, 3, dtype=torch.bool))
+    with pytest.raises(ValueError, match=r"expected \(3, 3\) as the targets are, got \(2, 3\)"):
+        target_mass(weights, torch.ones(3, 3, dtype=torch.bool))

@@ -32,12 +32,14 @@ def test_by_hand() -> None:
     assert (found.cap, found.bias, found.total, found.score, found.residual) == (0, 0.25, 6.25, 6.25, 0)
     assert found.weight == pytest.approx(math.exp(6.25) / (math.exp(6.25) + 1))
     assert not found.hidden
+    assert found.half == 1, "9 of 16"
 
 
 def test_a_cap_by_hand() -> None:
     """The sum 2 under a cap of 1: tanh 2 = 0.964, so the cap takes 1.036 off, before the bias."""
     found = score_products(recorded(torch.ones(1, 1, 1, 2), torch.ones(1, 1, 1, 2), scale=1.0, softcap=1.0), -1, -1, -1)
     assert found.products.tolist() == [1, 1]
+    assert found.half == 1
     assert found.cap == pytest.approx(math.tanh(2) - 2)
     assert found.score == pytest.approx(math.tanh(2))
     assert found.residual < 1e-6

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from viz_core.maps.words import merge_words, word_numbers
+from viz_core.maps.words import is_word, merge_words, punctuation, separators, word_numbers
 
 
 @pytest.mark.parametrize(
@@ -44,3 +44,10 @@ def test_merging_refuses_words_that_do_not_fit() -> None:
         merge_words(torch.zeros(2, 2), (0,), (0, 1))
     with pytest.raises(ValueError, match="query_words: expected numbers that count up from 0, got"):
         merge_words(torch.zeros(2, 2), (0, 2), (0, 1))
+
+
+def test_separators_signs_and_words_are_told_apart() -> None:
+    tokens = ["[CLS]", "don", "'", "t", "...", "3", "", "¿", "+", "</s>", "<|endoftext|>"]
+    assert separators(tokens) == (9, 10)
+    assert punctuation(tokens) == (2, 4, 7)
+    assert [token for token in tokens if is_word(token)] == ["don", "t", "3"]

@@ -1,0 +1,26 @@
+"""Query times key of two patches of a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from tests.pages.reading import drawn, stands
+from tests.tiny_vit import GREY
+from viz_core.images.drawn import GARMENTS
+from viz_core.maps.score_products import score_products
+from viz_core.pretrained import load_classifier
+
+
+@pytest.mark.usefixtures("small_vision_models")
+def test_the_last_patch_asks_the_class_token(open_page: Callable[..., AppTest], vision_checkpoints: Path) -> None:
+    asks = {"vt-model": GREY, "vt-section": "Query times key", "head": "encoder-self.1.1"}
+    app = open_page("vision-transformer", **asks)
+    stands(app)
+    call = load_classifier(GREY, "cpu", vision_checkpoints).classify(GARMENTS["ankle-boot"]()).trace["encoder.1.self"]
+    found = score_products(call, 1, call.num_queries - 1, 0)
+    np.testing.assert_allclose(drawn(app, "score-products")[0]["y"], found.products, atol=1e-6)

@@ -1,0 +1,132 @@
+"""A corpus through a model: what each head does over many sentences, where it fires most, which words it looks at.
+
+One sentence after another goes through the recorder, and of each only sums are kept: memory does not grow with the
+corpus. What was read of one part and of another add up, so that whoever reads in parts may show how far it is, or stop.
+
+>>> for found in read_corpus(model, sentences):
+...     print(found.sentences)
+>>> kind = found.kinds["encoder-self"]
+>>> {head: kind.role_of(place) for place, head in enumerate(kind.heads)}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from itertools import islice
+
+from viz_core.hub.corpus_kind import KindFound, keys_of, read_kind
+from viz_core.hub.errors import HubError
+from viz_core.hub.model import HubModel
+from viz_core.hub.reading import Token
+from viz_core.hub.run import HubRun
+from viz_core.runtime.interruption import may_end
+
+MOST_TOKENS = 512
+"""Sentences of more tokens are left out: a map grows with the square of its length."""
+
+_AT_ONCE = 25  # sentences between two looks at how far it is
+_MOST_TOLD = 20  # of those left out, why
+
+
+@dataclass(frozen=True)
+class CorpusFound:
+    """What was found in some sentences.
+
+    Attributes:
+        sentences: so many were read.
+        tokens: so many they had, with what a translator wrote for them.
+        left_out: so many could not be read.
+        why: the first of those: number of the sentence, and what is wrong with it.
+        kinds: what heads do, by kind of maps ("encoder-self", "decoder-self", "decoder-cross").
+        sides: labels of queries and keys of the maps in which a head fired most, by kind and number of the sentence.
+    """
+
+    sentences: int
+    tokens: int
+    left_out: int
+    why: tuple[tuple[int, str], ...]
+    kinds: dict[str, KindFound]
+    sides: dict[tuple[str, int], tuple[tuple[str, ...], tuple[str, ...]]]
+
+    def __add__(self, other: CorpusFound) -> CorpusFound:
+        """What was found in both; the sentences of `other` come after."""
+        kinds = dict(self.kinds)
+        for name, kind in other.kinds.items():
+            kinds[name] = kinds[name] + kind if name in kinds else kind
+        shown = {(name, one.sentence) for name, kind in kinds.items() for head in kind.strongest for one in head}
+        return CorpusFound(
+            self.sentences + other.sentences,
+            self.tokens + other.tokens,
+            self.left_out + other.left_out,
+            (self.why + other.why)[:_MOST_TOLD],
+            kinds,
+            {place: sides for place, sides in {**self.sides, **other.sides}.items() if place in shown},
+        )
+
+
+NOTHING = CorpusFound(0, 0, 0, (), {}, {})
+"""Before any sentence was read."""
+
+
+def read_corpus(
+    model: HubModel, texts: Sequence[str], *, max_new_tokens: int | None = None, most_tokens: int = MOST_TOKENS
+) -> Iterator[CorpusFound]:
+    """What is found in all sentences so far, again and again, until all are read.
+
+    Args:
+        max_new_tokens: most that an encoder-decoder writes for each; its default unless given.
+        most_tokens: longer sentences are left out.
+
+    Raises:
+        ValueError: if the model takes pictures.
+    """
+    found, rest, first = NOTHING, iter(texts), 0
+    while some := tuple(islice(rest, _AT_ONCE)):
+        found = found + read_sentences(model, some, first, max_new_tokens, most_tokens)
+        first += len(some)
+        yield found
+
+
+def read_sentences(
+    model: HubModel,
+    texts: Sequence[str],
+    first: int = 0,
+    max_new_tokens: int | None = None,
+    most_tokens: int = MOST_TOKENS,
+) -> CorpusFound:
+    """What is found in some sentences of a corpus; those that the model cannot take are left out.
+
+    A decoder reads and writes nothing. It may be ended between two sentences (`viz_core.runtime.interruption`).
+
+    Args:
+        first: number of the first of them in the corpus.
+        max_new_tokens: most that an encoder-decoder writes for each.
+        most_tokens: longer sentences are left out.
+
+    Raises:
+        ValueError: if the model takes pictures.
+    """
+    if model.card.kind == "vision":
+        raise ValueError(f"model: expected one that takes text, got {model.card.name}")
+    budget = 0 if model.card.kind == "decoder" else max_new_tokens
+    runs = model.run_each(texts, max_new_tokens=budget, max_tokens=most_tokens)
+    return reduce(CorpusFound.__add__, (_read(number, run) for number, run in enumerate(runs, first)), NOTHING)
+
+
+def _read(number: int, run: HubRun | HubError) -> CorpusFound:
+    """What is found in one sentence."""
+    may_end()
+    if isinstance(run, HubError):
+        return replace(NOTHING, left_out=1, why=((number, str(run)),))
+    kinds, sides = {}, {}
+    for maps in run.maps:
+        kinds[maps.id] = read_kind(maps, number)
+        sides[maps.id, number] = (_labels(maps.query_tokens), _labels(keys_of(maps)))
+    tokens = len(run.tokens) + len(run.target_tokens)
+    return CorpusFound(1, tokens, 0, (), kinds, sides)
+
+
+def _labels(tokens: Sequence[Token]) -> tuple[str, ...]:
+    return tuple(token.label for token in tokens)

@@ -1,0 +1,233 @@
+"""The heads of one kind of maps over many sentences: roles, where each fires most, what it looks at in which words."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from viz_core.hub.reading import Token, token_words
+from viz_core.hub.run import SINK, Maps
+from viz_core.maps.moments import Moments
+from viz_core.maps.roles import COLUMNS, ROLES, RoleTargets, beyond_chance, role_masses
+from viz_core.maps.words import is_word
+
+STRONGEST = 8
+"""So many sentences in which a head fires most are kept of each head."""
+
+MOST_WORDS = 2000
+"""So many different words are looked after: those that come first in the corpus."""
+
+SURE = 0.5
+"""A head has a role whose attention beyond chance is, at the low end of its interval, at least this."""
+
+_EXAMPLES = 8
+
+
+class Firing(NamedTuple):
+    """The largest weight of a head in a sentence that is above what an even head gives, away from where heads rest."""
+
+    weight: float
+    sentence: int
+    query: int
+    key: int
+
+
+@dataclass(frozen=True, eq=False)
+class WordSeen:
+    """How much heads look at a word.
+
+    Attributes:
+        count: how often it came and any query outside it could see it.
+        received: sum of what each head gave it then: the weight on all its pieces, mean over those queries.
+        sentences: the first that have it.
+    """
+
+    count: int
+    received: Float[np.ndarray, "heads"]
+    sentences: tuple[int, ...]
+
+    def __add__(self, other: WordSeen) -> WordSeen:
+        """Both together."""
+        both = dict.fromkeys(self.sentences + other.sentences)
+        return WordSeen(self.count + other.count, self.received + other.received, tuple(both)[:_EXAMPLES])
+
+    @property
+    def mean(self) -> Float[np.ndarray, "heads"]:
+        """What each head gives it on average, 0 to 1."""
+        return self.received / max(1, self.count)
+
+
+class Measured(NamedTuple):
+    """A mean over sentences with its 95% interval, what chance gives, and how many sentences there were."""
+
+    value: float
+    low: float
+    high: float
+    chance: float
+    sentences: int
+
+
+@dataclass(frozen=True, eq=False)
+class KindFound:
+    """What was found of the heads of one kind of maps.
+
+    Attributes:
+        heads: layer and head from 0, in the order of all that follows.
+        roles: of each head by `COLUMNS`, over sentences.
+        chance: of a head that looks at all alike (`RoleTargets.even`), by `COLUMNS`.
+        strongest: of each head, the sentences in which it fires most, the strongest first.
+        words: by lower-case word.
+    """
+
+    heads: tuple[tuple[int, int], ...]
+    roles: Moments
+    chance: Moments
+    strongest: tuple[tuple[Firing, ...], ...]
+    words: dict[str, WordSeen]
+
+    def __add__(self, other: KindFound) -> KindFound:
+        """Both together.
+
+        Raises:
+            ValueError: if they are of models with other heads.
+        """
+        if self.heads != other.heads:
+            raise ValueError(f"expected what was found of the same heads, got {len(self.heads)} and {len(other.heads)}")
+        words = dict(self.words)
+        for word, seen in other.words.items():
+            if word in words:
+                words[word] = words[word] + seen
+            elif len(words) < MOST_WORDS:
+                words[word] = seen
+        both = zip(self.strongest, other.strongest, strict=True)
+        strongest = tuple(tuple(heapq.nlargest(STRONGEST, chain(one, two), _order)) for one, two in both)
+        return KindFound(self.heads, self.roles + other.roles, self.chance + other.chance, strongest, words)
+
+    def measured(self, place: int, column: str) -> Measured:
+        """What a head gives to a role or an offset (`COLUMNS`), mean over the sentences that ask; NaN where none does.
+
+        The interval is normal (`Moments.half_width`), cut at 0 and 1.
+
+        Raises:
+            ValueError: if there is no such column.
+        """
+        if column not in COLUMNS:
+            raise ValueError(f"column: expected one of {', '.join(COLUMNS)}, got {column!r}")
+        at = COLUMNS.index(column)
+        value, half = float(self.roles.value()[place, at]), float(self.roles.half_width()[place, at])
+        chance = float(self.chance.value()[at])
+        low, high = float(np.clip(value - half, 0, 1)), float(np.clip(value + half, 0, 1))
+        return Measured(value, low, high, chance, int(self.roles.count[place, at]))
+
+    def role_of(self, place: int) -> str | None:
+        """The role to which a head gives most attention beyond chance, where that is at least `SURE`; else None."""
+        found = {name: self.measured(place, column) for name, column in ROLES.items()}
+        sure = {name: beyond_chance(one.low, one.chance) for name, one in found.items()}
+        best = max((name for name in sure if sure[name] >= SURE), key=lambda name: sure[name], default=None)
+        return best
+
+    def looks_at(self, word: str, count: int = 8) -> tuple[tuple[int, float], ...]:
+        """The heads that look most at a word, each by its place in `heads`, with what they give it; () of no such."""
+        seen = self.words.get(word.strip().casefold())
+        if seen is None:
+            return ()
+        return tuple((int(place), float(seen.mean[place])) for place in np.argsort(-seen.mean, kind="stable")[:count])
+
+
+def _order(one: Firing) -> tuple[float, int]:
+    """By weight, and the earlier sentence first."""
+    return one.weight, -one.sentence
+
+
+def read_kind(maps: Maps, sentence: int) -> KindFound:
+    """What one sentence shows of the heads of one kind of maps.
+
+    What a head gives to a learned sink goes to no token: that column is left out.
+    """
+    keys = keys_of(maps)
+    on_itself = not maps.id.endswith("cross")
+    # A decoder's queries are named by what they write; what stands at their places is what was read.
+    queries = keys if on_itself else maps.query_tokens
+    causal = maps.id.startswith("decoder") and on_itself
+    targets = RoleTargets.of([t.text for t in queries], [t.text for t in keys], on_itself, causal)
+    members, words = _words(keys)
+    outside = (members == 0) if on_itself else torch.ones(len(members), len(queries), dtype=torch.bool)
+    fires = _may_fire(queries, keys, on_itself)
+    asked = ((members @ targets.visible.float().T) > 0) & outside
+    even = targets.even
+    roles, strongest, received = [], [], []
+    for call in maps.calls:
+        weights = call.weights()[0][..., -len(keys) :]
+        roles.append(role_masses(weights, targets))
+        strongest += _strongest(weights, fires & (weights > even), sentence)
+        received.append(_received(weights, members, asked))
+    heads = tuple((layer, head) for layer, call in enumerate(maps.calls) for head in range(call.num_heads))
+    return KindFound(
+        heads,
+        Moments.of(torch.cat(roles).double().numpy()),
+        Moments.of(role_masses(even, targets)[0].double().numpy()),
+        tuple(strongest),
+        _seen(words, torch.cat(received).double().numpy(), sentence),
+    )
+
+
+def keys_of(maps: Maps) -> tuple[Token, ...]:
+    """The keys that are tokens of the text."""
+    return maps.key_tokens[1:] if maps.key_tokens[:1] == (SINK,) else maps.key_tokens
+
+
+def _may_fire(queries: Sequence[Token], keys: Sequence[Token], on_itself: bool) -> Bool[Tensor, "queries keys"]:
+    """Pairs of words, away from where heads rest: special tokens, and the first of a text (Clark 2019, Xiao 2024)."""
+    rows = torch.tensor([not token.special for token in queries])
+    columns = torch.tensor([not token.special and not (on_itself and i == 0) for i, token in enumerate(keys)])
+    return rows[:, None] & columns
+
+
+def _strongest(
+    weights: Float[Tensor, "heads queries keys"], allowed: Bool[Tensor, "heads queries keys"], sentence: int
+) -> list[tuple[Firing, ...]]:
+    """The largest allowed weight of each head, if any is allowed."""
+    values, places = weights.where(allowed, 0.0).flatten(1).max(dim=1)
+    found = zip(values.tolist(), places.tolist(), strict=True)
+    columns = weights.shape[-1]
+    return [(Firing(value, sentence, *divmod(place, columns)),) if value > 0 else () for value, place in found]
+
+
+def _words(keys: Sequence[Token]) -> tuple[Float[Tensor, "words keys"], list[str]]:
+    """Which keys are pieces of each word, signs and special tokens left out; and the words in lower case."""
+    pieces: dict[int, list[int]] = {}
+    for place, (token, number) in enumerate(zip(keys, token_words(keys), strict=True)):
+        if not token.special and is_word(token.text):
+            pieces.setdefault(number, []).append(place)
+    members = torch.zeros(len(pieces), len(keys))
+    for row, places in enumerate(pieces.values()):
+        members[row, places] = 1.0
+    return members, ["".join(keys[place].text for place in places).casefold() for places in pieces.values()]
+
+
+def _received(
+    weights: Float[Tensor, "heads queries keys"],
+    members: Float[Tensor, "words keys"],
+    asked: Bool[Tensor, "words queries"],
+) -> Float[Tensor, "heads words"]:
+    """Weight on all pieces of each word, mean over the queries that are asked about it; NaN where there are none."""
+    given = (members @ weights.mT * asked).sum(dim=-1)
+    return given / asked.sum(dim=-1).where(asked.any(dim=-1), torch.nan)
+
+
+def _seen(words: Sequence[str], received: Float[np.ndarray, "heads words"], sentence: int) -> dict[str, WordSeen]:
+    found: dict[str, WordSeen] = {}
+    for column, word in enumerate(words):
+        given = received[:, column]
+        asked = not np.isnan(given).any()
+        one = WordSeen(int(asked), given if asked else np.zeros(len(given)), (sentence,))
+        found[word] = found[word] + one if word in found else one
+    return found

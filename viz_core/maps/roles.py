@@ -1,0 +1,109 @@
+"""What a head is for: how much of its attention goes where each of the roles that heads are known for would send it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from viz_core.maps.measures import equal_tokens, induction_targets, key_mass, offset_mass, target_mass
+from viz_core.maps.words import is_word, punctuation, separators
+
+REACH = 8
+OFFSETS = tuple(range(-REACH, REACH + 1))
+"""Offsets from query to key that are measured: -1 is the token before."""
+
+_PATTERNS = ("first", "separator", "punctuation", "same-word", "induction")
+
+COLUMNS = (*(f"{offset:+d}" for offset in OFFSETS), *_PATTERNS)
+"""What `role_masses` measures of a map, in order."""
+
+ROLES = {"previous": "-1", "next": "+1", "diagonal": "+0"} | {name: name for name in _PATTERNS}
+"""The roles by the field's names, each with its column: attention heads that
+
+- previous, next, diagonal: look one token back, one ahead or at themselves (`offset_mass`; Voita 2019, section 4.1);
+- first: rest on the first token (`key_mass`; attention sinks, Xiao 2024, section 3.1);
+- separator, punctuation: look at tokens that separate or end, at signs (`key_mass`; Clark 2019, sections 3.2 and 3.3);
+- same-word: look at other places of the same word, M = mean_i sum_(j != i, t_j = t_i) w_ij (`target_mass`; duplicate
+  token heads, Wang 2023, "Interpretability in the Wild", section 3.1);
+- induction: look at what came after the same token earlier on (`induction_mass`; Olsson 2022).
+"""
+
+
+@dataclass(frozen=True, eq=False)
+class RoleTargets:
+    """Where each role would look in the maps of one text: worked out once for all layers and heads.
+
+    Attributes:
+        visible: keys that a query may see.
+        on_itself: whether queries and keys are places of one sequence; else offsets and induction mean nothing.
+        separators: keys that separate or end.
+        punctuation: keys that are signs.
+        same_word: keys that are the query's word at another place.
+        induction: keys that came after the query's token earlier on; all False between two sequences.
+    """
+
+    visible: Bool[Tensor, "queries keys"]
+    on_itself: bool
+    separators: tuple[int, ...]
+    punctuation: tuple[int, ...]
+    same_word: Bool[Tensor, "queries keys"]
+    induction: Bool[Tensor, "queries keys"]
+
+    @classmethod
+    def of(cls, queries: Sequence[str], keys: Sequence[str], on_itself: bool, causal: bool = False) -> RoleTargets:
+        """Those of maps with these tokens; words are the same whatever their case.
+
+        Args:
+            causal: no query sees a later key.
+
+        Raises:
+            ValueError: if `on_itself` with unequal numbers of queries and keys, or there are none.
+        """
+        if not queries or not keys or (on_itself and len(queries) != len(keys)):
+            raise ValueError(
+                f"expected queries and keys, as many where on_itself, got {len(queries)} and {len(keys)}, {on_itself=}"
+            )
+        rows, columns = ([text.casefold() for text in side] for side in (queries, keys))
+        same = equal_tokens(rows, columns) & torch.tensor([is_word(text) for text in columns])
+        if on_itself:
+            same.fill_diagonal_(False)
+        visible = torch.ones_like(same).tril() if causal else torch.ones_like(same)
+        induction = induction_targets(keys) if on_itself else torch.zeros_like(same)
+        return cls(visible, on_itself, separators(keys), punctuation(keys), same & visible, induction)
+
+    @property
+    def even(self) -> Float[Tensor, "1 queries keys"]:
+        """The map of a head that looks at all keys it may see alike: what each role gets by chance."""
+        seen = self.visible.float()
+        return (seen / seen.sum(dim=-1, keepdim=True))[None]
+
+
+def role_masses(weights: Float[Tensor, "heads queries keys"], targets: RoleTargets) -> Float[Tensor, "heads columns"]:
+    """The attention of each head to what each role would look at, 0 to 1, in the order of `COLUMNS`.
+
+    NaN where a text does not ask: no token so far away, no sign, no word that comes twice.
+
+    Raises:
+        ValueError: if the targets are of maps of another size.
+    """
+    if tuple(weights.shape[1:]) != tuple(targets.same_word.shape):
+        sizes = tuple(targets.same_word.shape)
+        raise ValueError(f"weights: expected maps of {sizes} as the targets are, got {tuple(weights.shape[1:])}")
+    unasked = weights.new_full((len(weights),), torch.nan)
+    reach = weights.shape[-1] if targets.on_itself else 0
+    columns = [offset_mass(weights, offset) if abs(offset) < reach else unasked for offset in OFFSETS]
+    columns.append(key_mass(weights, [0]))
+    columns += [key_mass(weights, keys) if keys else unasked for keys in (targets.separators, targets.punctuation)]
+    columns += [
+        target_mass(weights, each) if each.any() else unasked for each in (targets.same_word, targets.induction)
+    ]
+    return torch.stack(columns, dim=-1)
+
+
+def beyond_chance(mass: float, chance: float) -> float:
+    """(M - C) / (1 - C): 0 for a head that looks anywhere alike, 1 for one that does nothing else (Cohen 1960)."""
+    return (mass - chance) / (1 - chance) if chance < 1 else 0.0
