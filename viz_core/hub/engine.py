@@ -13,6 +13,7 @@ from torch import Tensor
 
 from viz_core.hub.errors import HubError
 from viz_core.hub.families import Family
+from viz_core.hub.heard import SoundInput
 from viz_core.hub.memory import human_bytes
 from viz_core.hub.picture_prompt import PicturePrompt
 from viz_core.hub.pictures import PictureInput
@@ -44,6 +45,7 @@ class Engine:
     holds_maps: bool
     serial: contextlib.AbstractContextManager[Any]
     both: PicturePrompt | None = None
+    sound: SoundInput | None = None
 
     @property
     def tokenizer(self) -> TextInput:
@@ -78,6 +80,17 @@ class Engine:
         if self.both is None:
             raise HubError(f"{self.name} does not take a picture and a text together.")
         return self.both
+
+    @property
+    def listener(self) -> SoundInput:
+        """The sound input of a model that has one.
+
+        Raises:
+            HubError: if it takes texts or pictures.
+        """
+        if self.sound is None:
+            raise HubError(f"{self.name} takes no sound.")
+        return self.sound
 
     def room(self, stack: str) -> int | None:
         """The most tokens a stack takes; None where nothing limits it.

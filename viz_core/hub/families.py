@@ -8,7 +8,7 @@ from typing import Any, Literal
 from viz_core.hub.errors import HubError
 from viz_core.hub.layouts import LAYOUTS
 
-Kind = Literal["encoder", "decoder", "encoder-decoder", "vision", "vision-language"]
+Kind = Literal["encoder", "decoder", "encoder-decoder", "vision", "vision-language", "speech"]
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Family:
     @property
     def stack(self) -> str | None:
         """What the sites of its one stack, or the one beside a vision tower, begin with; None where there are two."""
-        if self.kind == "encoder-decoder":
+        if self.kind in ("encoder-decoder", "speech"):
             return None
         return "decoder" if self.kind in ("decoder", "vision-language") else "encoder"
 
@@ -42,7 +42,7 @@ def family_of(config: Any, name: str, architecture: str | None = None) -> Family
         architecture: the class of the model, where there is one; the first that the config names unless given.
 
     Raises:
-        HubError: if it is of none that take a text, a picture, or both: speech, video, other inputs at once.
+        HubError: if it is of none that take a text, a picture, both, or a sound: video, other inputs at once.
     """
     import transformers
     from transformers.models.auto import modeling_auto as auto
@@ -56,6 +56,8 @@ def family_of(config: Any, name: str, architecture: str | None = None) -> Family
     if getattr(config, "is_encoder_decoder", False):
         if model_type in auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES:
             return Family("encoder-decoder", transformers.AutoModelForSeq2SeqLM, "words")
+        if model_type == "whisper":
+            return Family("speech", transformers.AutoModelForSpeechSeq2Seq, "words")
     elif hasattr(config, "patch_size") and model_type in auto.MODEL_FOR_IMAGE_CLASSIFICATION_MAPPING_NAMES:
         if hasattr(config, "depths") and hasattr(config, "num_heads"):  # stages of attention, as in Swin
             raise HubError(f"{name} windows or joins its patches from layer to layer: there is no one grid to show.")
@@ -81,6 +83,6 @@ def family_of(config: Any, name: str, architecture: str | None = None) -> Family
     elif model_type in auto.MODEL_FOR_IMAGE_CLASSIFICATION_MAPPING_NAMES:
         raise HubError(f"{name} ({model_type}) has no attention over patches: there is nothing to look at here.")
     raise HubError(
-        f"{name} is a model of the kind “{model_type}”, which takes neither a text nor a picture by itself. "
-        "Choose an encoder, a decoder, an encoder-decoder or a vision model."
+        f"{name} is a model of the kind “{model_type}”, which takes neither a text nor a picture by itself, "
+        "nor a sound as Whisper does. Choose an encoder, a decoder, an encoder-decoder, a vision model or Whisper."
     )

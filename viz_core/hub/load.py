@@ -19,6 +19,7 @@ from viz_core.hub.engine import Engine
 from viz_core.hub.errors import HubError
 from viz_core.hub.families import Family, family_of
 from viz_core.hub.files import ModelFiles, read_folder
+from viz_core.hub.heard import sound_input
 from viz_core.hub.layouts import LAYOUTS
 from viz_core.hub.local import LocalModel, folder_model, local_models
 from viz_core.hub.memory import check_budget, estimate_bytes, precision
@@ -159,7 +160,9 @@ def _build(
     name_sites(model, family.stack)
     positions = find_positions(model, family.stack, family.kind == "vision")
     text, picture, both = _inputs(place, family, model, safe)
-    engine = Engine(place.name, family, model, device, positions, text, picture, own_code, _serial(model), both)
+    sound = sound_input(place.path, config, place.name) if family.kind == "speech" else None
+    inputs = (text, picture, own_code, _serial(model), both, sound)
+    engine = Engine(place.name, family, model, device, positions, *inputs)
     return HubModel(describe(place, files, engine, sites), engine)
 
 

@@ -1,4 +1,4 @@
-"""A loaded Hugging Face model: run it on a text, a pair, a translation or a picture."""
+"""A loaded Hugging Face model: run it on a text, a pair, a translation, a picture or a sound."""
 
 from __future__ import annotations
 
@@ -17,10 +17,12 @@ from viz_core.hub.errors import HubError
 from viz_core.hub.positions import Positions
 from viz_core.hub.reading import Token
 from viz_core.hub.run import HubRun, NextWord
+from viz_core.hub.speech import write_heard
 from viz_core.hub.writing import GREEDY, Sampling
 from viz_core.runtime.provenance import Provenance
+from viz_core.sounds.sound import Sound
 
-DEFAULT_NEW_TOKENS = {"decoder": 20, "vision-language": 20, "encoder-decoder": 64}
+DEFAULT_NEW_TOKENS = {"decoder": 20, "vision-language": 20, "encoder-decoder": 64, "speech": 200}
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +54,7 @@ class HubModel:
         text_pair: str | None = None,
         target: str | None = None,
         image: Image.Image | None = None,
+        sound: Sound | None = None,
         max_new_tokens: int | None = None,
         sampling: Sampling = GREEDY,
         max_tokens: int | None = None,
@@ -62,11 +65,12 @@ class HubModel:
         Args:
             text: what it reads: an encoder, a decoder (the beginning) or an encoder-decoder (the source).
             text_pair: a second text, for encoders.
-            target: what it shall write, instead of what it would: a decoder's continuation, a translation.
+            target: what it shall write, instead of what it would: a continuation, a translation, what is said.
             image: a picture of any mode and size, for vision models and vision-language models; the latter put it where
                 the text says "<image>", or before the text.
-            max_new_tokens: most it writes: 20 for decoders, 64 for encoder-decoders unless given; 0 lets a
-                decoder only read.
+            sound: for speech models (`viz_core.sounds.opening.open_sound`).
+            max_new_tokens: most it writes: 20 for decoders, 64 for encoder-decoders, 200 for speech models unless
+                given; 0 lets a decoder only read.
             sampling: how it chooses words.
             max_tokens: the most tokens a host lets a text have, with what a decoder writes.
             max_seconds: it writes no longer than that.
@@ -77,11 +81,14 @@ class HubModel:
         """
         if max_new_tokens is not None and max_new_tokens < 0:
             raise ValueError(f"max_new_tokens: expected 0 or more, got {max_new_tokens}")
-        self._check_inputs(text, text_pair, target, image)
+        self._check_inputs(text, text_pair, target, image, sound)
         kind = self.card.kind
         budget = DEFAULT_NEW_TOKENS.get(kind, 0) if max_new_tokens is None else max_new_tokens
         with self.engine.serial, torch.inference_mode():
-            found = self._pass(text or "", text_pair, target, image, budget, sampling, max_tokens, max_seconds)
+            if sound is not None:
+                found = write_heard(self.engine, sound, target, budget, sampling, max_tokens, max_seconds)
+            else:
+                found = self._pass(text or "", text_pair, target, image, budget, sampling, max_tokens, max_seconds)
         return replace(found, made=self.made_of(" / ".join(part for part in (text, text_pair, target) if part)))
 
     def run_each(
@@ -171,8 +178,12 @@ class HubModel:
         way = passes.continue_text if self.card.kind == "decoder" else passes.translate_text
         return way(self.engine, text, target, budget, sampling, max_tokens, max_seconds)
 
-    def _check_inputs(self, text: str | None, pair: str | None, target: str | None, image: Image.Image | None) -> None:
+    def _check_inputs(
+        self, text: str | None, pair: str | None, target: str | None, image: Image.Image | None, sound: Sound | None
+    ) -> None:
         name, kind = self.card.name, self.card.kind
+        if (sound is not None) != (kind == "speech") or (sound is not None and (image, text, pair) != (None,) * 3):
+            raise HubError(f"{name} takes {'a sound, and no text or picture' if kind == 'speech' else 'no sound'}.")
         if kind == "vision":
             if image is None or any(given is not None for given in (text, pair, target)):
                 raise HubError(f"{name} takes a picture, and no text.")
@@ -181,7 +192,7 @@ class HubModel:
             raise HubError(f"{name} takes a picture and a text together: bring a picture.")
         if image is not None and kind != "vision-language":
             raise HubError(f"{name} takes a text, not a picture.")
-        if text is None:
+        if text is None and sound is None:
             raise HubError("There is nothing to read yet: type a text.")
         if pair is not None and kind != "encoder":
             raise HubError(f"{name} takes one text; only encoders take a pair.")

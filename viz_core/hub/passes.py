@@ -153,7 +153,7 @@ def _continued(
         budget = max_new_tokens if room is None else min(max_new_tokens, room - len(prompt))
         never = () if engine.both is None else (engine.both.patch_id,)
         ids = write(engine.model, inputs, budget, sampling, max_seconds, never) if budget > 0 else prompt
-        complete = max_new_tokens == 0 or ids[-1] in _ends(engine)
+        complete = max_new_tokens == 0 or ids[-1] in ends(engine)
     options: dict[str, Any] = {"use_cache": False}
     if "logits_to_keep" in inspect.signature(engine.model.forward).parameters:
         options["logits_to_keep"] = _num_kept(engine, len(ids))
@@ -163,7 +163,7 @@ def _continued(
     return HubRun(
         engine.tokenizer.read(ids),
         trace,
-        _kept_logits(engine, result.logits),
+        kept_logits(engine, result.logits),
         num_prompt_tokens=len(prompt),
         text=engine.tokenizer.decode(ids[len(prompt) :]),
         complete=complete,
@@ -196,7 +196,7 @@ def translate_text(
         budget = max(1, max_new_tokens if room is None else min(max_new_tokens, room - 1))
         ids = write(engine.model, inputs, budget, sampling, max_seconds)
         read_ids, target_ids = ids[:-1], ids[1:]
-        complete = target_ids[-1] in _ends(engine)
+        complete = target_ids[-1] in ends(engine)
     decoder_ids = torch.tensor([read_ids], device=engine.device)
     longest = max(inputs["input_ids"].shape[1], len(read_ids))
     given = {**inputs, "decoder_input_ids": decoder_ids}
@@ -205,7 +205,7 @@ def translate_text(
     return HubRun(
         tokens,
         trace,
-        _kept_logits(engine, result.logits),
+        kept_logits(engine, result.logits),
         num_prompt_tokens=len(tokens),
         decoder_tokens=engine.tokenizer.read(read_ids),
         target_tokens=engine.tokenizer.read(target_ids),
@@ -223,7 +223,7 @@ def output_again(engine: Engine, run: HubRun) -> Float[Tensor, "..."]:
         HubError: if the memory does not suffice.
     """
     result = engine.again(run.inputs)
-    return _kept_logits(engine, result.logits) if engine.family.head == "words" else _output(engine, result)[0]
+    return kept_logits(engine, result.logits) if engine.family.head == "words" else _output(engine, result)[0]
 
 
 def _prompt(engine: Engine, text: str, most: int | None) -> tuple[dict[str, Tensor], int | None]:
@@ -252,7 +252,8 @@ def _num_shared(prompt: Sequence[int], ids: Sequence[int]) -> int:
     return next((i for i, (a, b) in enumerate(pairs) if a != b), min(len(prompt), len(ids)))
 
 
-def _ends(engine: Engine) -> tuple[int, ...]:
+def ends(engine: Engine) -> tuple[int, ...]:
+    """The tokens with which a model ends what it writes."""
     ends = engine.model.generation_config.eos_token_id
     return tuple(ends) if isinstance(ends, list) else () if ends is None else (ends,)
 
@@ -262,7 +263,8 @@ def _num_kept(engine: Engine, num_tokens: int) -> int:
     return max(1, min(num_tokens, _LOGIT_BYTES // (4 * words)))
 
 
-def _kept_logits(engine: Engine, logits: Tensor) -> Float[Tensor, "positions words"]:
+def kept_logits(engine: Engine, logits: Tensor) -> Float[Tensor, "positions words"]:
+    """The logits of as many of the last positions as a run keeps."""
     return logits[0, -_num_kept(engine, logits.shape[1]) :].float().cpu()
 
 

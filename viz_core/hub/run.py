@@ -11,6 +11,7 @@ from PIL import Image
 from torch import Tensor
 
 import viz_core
+from viz_core.hub.heard import Heard
 from viz_core.hub.patch_grid import PatchGrid
 from viz_core.hub.reading import Token
 from viz_core.runtime.provenance import UNKNOWN, Provenance
@@ -84,8 +85,9 @@ class HubRun:
     """One run, recorded.
 
     Attributes:
-        tokens: what the model read: the text (with what a decoder wrote), or the picture's patches. Where a text has a
-            picture in it, its patches stand among the words, as "r3c5": row 3, column 5 of their grid.
+        tokens: what the model read: the text (with what a decoder wrote), the picture's patches, or moments of a sound.
+            Where a text has a picture in it, its patches stand among the words, as "r3c5": row 3, column 5 of their
+            grid.
         decoder_tokens: what the decoder of an encoder-decoder read, step by step; else ().
         target_tokens: what it wrote at these steps; else ().
         num_prompt_tokens: how many of `tokens` were given; a decoder wrote the rest.
@@ -104,6 +106,7 @@ class HubRun:
         prompt: the text as the model was given it, "<image>" where the picture stands; "" without a picture in a text.
         patches: where the picture's patches are among `tokens`, and on the picture.
         frames: what the vision tower saw, where its maps are recorded: one for each row of their batch.
+        heard: the sound as the model was given it; None for text and pictures.
     """
 
     tokens: tuple[Token, ...]
@@ -123,6 +126,7 @@ class HubRun:
     prompt: str = ""
     patches: tuple[PatchGrid, ...] = ()
     frames: tuple[Frame, ...] = ()
+    heard: Heard | None = None
 
     def __repr__(self) -> str:
         """What was read and what came out, in a line."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,6 +69,8 @@ def write(
     sampling: Sampling = GREEDY,
     max_seconds: float | None = None,
     never: Collection[int] = (),
+    watching: Sequence[Callable[[Tensor, Tensor], Tensor]] = (),
+    **options: Any,
 ) -> list[int]:
     """Ids as `generate` returns them, by greedy search or by drawing, with a cache and without a recorder.
 
@@ -77,6 +79,8 @@ def write(
     Args:
         max_seconds: write no more words after so long.
         never: tokens that are not written, whatever their probability: those that stand for patches of a picture.
+        watching: are told of each step before it is decided: the ids so far, and the scores, which they give back.
+        options: what else `generate` is told.
     """
     from transformers import LogitsProcessorList, TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper
 
@@ -90,12 +94,12 @@ def write(
     if config.pad_token_id is None:  # one text, so never used; but generate warns at every call
         end = config.eos_token_id
         config.pad_token_id = end[0] if isinstance(end, list) else end
-    processors = LogitsProcessorList()
+    processors = LogitsProcessorList(watching)
     if sampling.temperature > 0:
         processors.append(TemperatureLogitsWarper(sampling.temperature))
         processors += [TopKLogitsWarper(sampling.top_k)] if sampling.top_k else []
         processors += [TopPLogitsWarper(sampling.top_p)] if sampling.top_p < 1 else []
         processors.append(GumbelNoise(sampling.seed))
     with unrecorded(), torch.inference_mode():
-        ids = model.generate(**inputs, generation_config=config, logits_processor=processors)
-    return [int(i) for i in ids[0]]
+        found = model.generate(**inputs, generation_config=config, logits_processor=processors, **options)
+    return [int(i) for i in getattr(found, "sequences", found)[0]]

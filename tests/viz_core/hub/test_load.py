@@ -175,7 +175,7 @@ def test_a_config_that_cannot_be_read(content: str, copy: Tiny) -> None:
         ({"model_type": "resnet"}, "no attention"),
         ({"model_type": "swin"}, "windows or joins its patches"),
         ({"model_type": "clip"}, "takes a picture and a text together"),
-        ({"model_type": "whisper", "is_encoder_decoder": True}, "neither a text nor a picture"),
+        ({"model_type": "wav2vec2"}, "neither a text nor a picture by itself, nor a sound"),
     ],
 )
 def test_configs_that_describe_nothing_for_us(fields: dict[str, object], why: str, copy: Tiny) -> None:

@@ -11,6 +11,8 @@ import torch
 import transformers
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
+from tests.viz_core.hub.tiny_whisper import build_whisper
+
 SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}
 PICTURE = {**SIZES, "image_size": 16, "patch_size": 4}
 CODER = {
@@ -147,6 +149,9 @@ def build(family: str, path: Path) -> None:
     """Write a model with random weights."""
     from tests.viz_core.hub import tiny_talkers
 
+    if family == "whisper":
+        build_whisper(path, lambda: train("bytes"))
+        return
     if family in tiny_talkers.FAMILIES:
         tiny_talkers.build(family, path)
         return

@@ -1,0 +1,231 @@
+"""A speech model: its maps, what it writes and its times are those of transformers."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from torch import Tensor
+
+from tests.viz_core.hub.tiny_whisper import ALIGNING, SECONDS
+from viz_core.hub import HubError, HubModel, HubRun, load_hub
+from viz_core.hub.heard import aligning_heads
+from viz_core.hub.word_times import over_time, word_times
+from viz_core.maps.residuals import future_weight, row_sum_error
+from viz_core.maps.time_warping import token_starts
+from viz_core.sounds.drawn import tone_sequence
+from viz_core.sounds.sound import RATE, Sound
+from viz_core.trace import intervene, off
+
+Tiny = Callable[[str], Path]
+TEXT = "the cat sat, on the mat"
+SOUND = tone_sequence()
+
+
+@pytest.fixture(scope="module")
+def model(tiny: Tiny) -> HubModel:
+    return load_hub(tiny("whisper"), device="cpu")
+
+
+@pytest.fixture(scope="module")
+def run(model: HubModel) -> HubRun:
+    return model.run(sound=SOUND, max_new_tokens=9)
+
+
+@pytest.fixture(scope="module")
+def plain(model: HubModel, tiny: Tiny) -> Any:
+    """The same model as transformers runs it when asked for maps."""
+    return type(model.engine.model).from_pretrained(tiny("whisper"), attn_implementation="eager").eval()
+
+
+def features_of(sound: Sound) -> dict[str, Tensor]:
+    from transformers import WhisperFeatureExtractor
+
+    extractor = WhisperFeatureExtractor(feature_size=20, chunk_length=SECONDS)
+    return dict(extractor(sound.samples, sampling_rate=RATE, return_tensors="pt", return_attention_mask=True))
+
+
+def test_every_map_and_the_logits_are_those_of_eager_attention(model: HubModel, run: HubRun, plain: Any) -> None:
+    ids = torch.tensor([[token.id for token in run.decoder_tokens]])
+    with torch.no_grad():
+        features = features_of(SOUND)["input_features"]
+        expected = plain(input_features=features, decoder_input_ids=ids, output_attentions=True)
+    kinds = {"encoder.{}.self": "encoder_attentions", "decoder.{}.self": "decoder_attentions"}
+    kinds |= {"decoder.{}.cross": "cross_attentions"}
+    assert set(run.trace.sites) == {site.format(layer) for site in kinds for layer in (0, 1)}
+    for site, name in kinds.items():
+        for layer, weights in enumerate(getattr(expected, name)):
+            got = run.trace[site.format(layer)].weights()
+            assert float(weights.std() / weights.mean()) > 0.5, "maps that are all alike would prove nothing"
+            assert float((got - weights).abs().max()) < 1e-6, site
+    torch.testing.assert_close(run.output, expected.logits[0], atol=1e-5, rtol=1e-5)
+    assert [(maps.id, len(maps.query_tokens), len(maps.key_tokens)) for maps in run.maps] == [
+        ("encoder-self", 150, 150),
+        ("decoder-self", 12, 12),
+        ("decoder-cross", 12, 150),
+    ]
+    assert row_sum_error(run.trace) < 1e-5
+    assert all(future_weight(call) == 0 for call in run.trace if (call.stack, call.kind) == ("decoder", "self"))
+    torch.testing.assert_close(model.again(run), run.output)
+
+
+def test_what_it_writes_and_when_is_what_transformers_says(model: HubModel, run: HubRun, plain: Any) -> None:
+    """transformers tells when each token ends, by the step that reads it: the step that writes the next begins then."""
+    asked = {"return_timestamps": False, "return_token_timestamps": True, "return_dict_in_generate": True}
+    asked |= {"force_unique_generate_call": True, "max_new_tokens": 9}
+    with torch.no_grad():
+        expected = plain.generate(**features_of(SOUND), **asked)
+    ids = expected["sequences"][0].tolist()
+    assert [token.id for token in (*run.decoder_tokens, run.target_tokens[-1])] == ids
+    heard = run.heard
+    assert heard is not None
+    assert heard.num_prompt_tokens == 4, "start, language, task, no times"
+    cross = {call.layer: call for call in run.trace if call.kind == "cross"}
+    rows, keys = slice(heard.num_prompt_tokens, None), slice(heard.num_keys)
+    weights = torch.stack([cross[layer].weights(head=head, queries=rows, keys=keys)[0] for layer, head in ALIGNING])
+    told = expected["token_timestamps"][0][heard.num_prompt_tokens : -1].numpy()
+    assert len(set(told.tolist())) > 3, "times that are all alike would prove nothing"
+    assert np.allclose(token_starts(weights) * heard.key_seconds, told, atol=1e-6)
+
+
+def test_what_it_heard_is_what_the_model_was_given(run: HubRun) -> None:
+    heard = run.heard
+    assert heard is not None
+    made = features_of(SOUND)
+    frames = int(made["attention_mask"].sum())
+    assert torch.equal(heard.spectrogram, made["input_features"][0, :, :frames])
+    assert (heard.frame_seconds, heard.key_seconds) == (0.01, 0.02)
+    assert heard.num_keys == frames // 2 == 135 == SOUND.seconds / 0.02
+    assert (heard.aligning, heard.aligning_named) == (((0, 1), (1, 2)), True)
+    assert [run.tokens[i].label for i in (0, 1, 62, 149)] == ["0.00 s", "0.02 s", "1.24 s", "2.98 s"]
+    assert not run.complete
+    assert run.text.split()
+
+
+def test_words_of_a_text_that_is_given(model: HubModel) -> None:
+    run = model.run(sound=SOUND, target=TEXT)
+    words = word_times(model, run)
+    assert [word.text for word in words] == ["the", "cat", "sat,", "on", "the", "mat"]
+    assert run.text == TEXT
+    assert run.complete
+    assert run.target_tokens[-1].text == "<|endoftext|>"
+    assert words[0].start == 0
+    assert all(word.start <= word.end for word in words)
+    assert all(word.end == then.start for word, then in pairwise(words))
+    assert words[-1].end <= SOUND.seconds
+    for word in words:
+        tokens = run.target_tokens[slice(*word.steps)]
+        assert "".join(token.text for token in tokens) == word.text
+    assert word_times(model, run, [(0, 0)]) != words, "another head tells other times"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("猫が座る", ["猫", "が", "座", "る"]),
+        ("it's 5 o'clock!", ["it's", "5", "o'clock!"]),
+        ("naïve café 😀", ["naïve", "café", "😀"]),
+        ("=1+1", ["=1+1"]),
+    ],
+)
+def test_words_of_any_script(model: HubModel, text: str, words: list[str]) -> None:
+    run = model.run(sound=SOUND, target=text)
+    assert [word.text for word in word_times(model, run)] == words
+
+
+def test_a_word_over_time_and_what_the_silence_after_it_gets(model: HubModel, run: HubRun) -> None:
+    weights, rest = over_time(model, run, [(0, 1), (1, 2)], (3, 5))
+    maps = [run.trace[f"decoder.{layer}.cross"].weights(head=head)[0, 3:5] for layer, head in ALIGNING]
+    whole = torch.stack(maps).mean(dim=(0, 1))
+    torch.testing.assert_close(weights, whole[:135])
+    assert rest == pytest.approx(float(whole[135:].sum()), abs=1e-6)
+    assert 0 < rest < 1
+
+
+def test_a_short_sound_and_one_of_silence(model: HubModel) -> None:
+    for samples in (np.full(100, 0.1, np.float32), np.zeros(RATE, np.float32)):
+        run = model.run(sound=Sound(samples), max_new_tokens=3)
+        assert run.heard is not None
+        assert run.heard.num_keys == max(1, len(samples) // 320)
+        assert word_times(model, run)
+
+
+def test_what_is_no_input_of_it_is_a_sentence(model: HubModel, tiny: Tiny) -> None:
+    for given in ({}, {"text": "a"}, {"sound": SOUND, "text": "a"}, {"image": Image.new("RGB", (9, 9))}):
+        with pytest.raises(HubError, match="takes a sound, and no text or picture"):
+            model.run(**given)
+    with pytest.raises(HubError, match="hears at most 3 s"):
+        model.run(sound=Sound(np.zeros(SECONDS * RATE + 1, np.float32)))
+    with pytest.raises(HubError, match="type the target"):
+        model.run(sound=SOUND, target=" ")
+    with pytest.raises(HubError, match="writes at most 56"):
+        model.run(sound=SOUND, target="cat " * 80)
+    with pytest.raises(HubError, match="takes no sound"):
+        load_hub(tiny("bert"), device="cpu").run(sound=SOUND)
+    with pytest.raises(ValueError, match="heard a sound"):
+        word_times(model, HubRun((), model.run(sound=SOUND, max_new_tokens=1).trace, torch.zeros(1)))
+
+
+def test_a_head_that_is_not_there(model: HubModel, run: HubRun) -> None:
+    for head in ((2, 0), (0, 4), (0, -1)):
+        with pytest.raises(ValueError, match="expected a layer and head"):
+            word_times(model, run, [head])
+
+
+def test_it_is_a_card_like_others_and_its_heads_can_be_off(model: HubModel, run: HubRun) -> None:
+    assert (model.card.kind, model.card.head, model.card.num_layers) == (
+        "speech",
+        "words",
+        {"encoder": 2, "decoder": 2},
+    )
+    with intervene({"decoder.1.cross": off(0)}):
+        other = model.again(run)
+    assert not torch.equal(other, run.output)
+
+
+@pytest.mark.parametrize(
+    ("named", "found"),
+    [
+        ([[0, 1], [1, 0]], (((0, 1), (1, 0)), True)),
+        (None, (((1, 0), (1, 1)), False)),
+        ([[9, 9], ["a", 0], [0], 7, [0, -1]], (((1, 0), (1, 1)), False)),
+        ([[1, 1], [1, 1], [5, 5]], (((1, 1),), True)),
+        ("none", (((1, 0), (1, 1)), False)),
+    ],
+)
+def test_aligning_heads_are_those_that_there_are(named: Any, found: Any) -> None:
+    assert aligning_heads(named, 2, 2) == found
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (None, "lacks its preprocessor_config.json"),
+        ({"n_fft": 10**12}, "cannot be meant"),
+        ({"chunk_length": "x"}, "cannot be meant"),
+        ({"feature_size": 80}, "does not belong"),
+        ({"chunk_length": 7}, "does not belong"),
+        ({"sampling_rate": 8000}, "does not belong"),
+        ({"hop_length": 0}, "cannot be meant"),
+    ],
+)
+def test_an_extractor_that_is_not_the_models(
+    tiny: Tiny, tmp_path: Path, change: dict[str, Any] | None, said: str
+) -> None:
+    folder = tmp_path / "whisper"
+    shutil.copytree(tiny("whisper"), folder)
+    file = folder / "preprocessor_config.json"
+    if change is None:
+        file.unlink()
+    else:
+        file.write_text(json.dumps(json.loads(file.read_text()) | change))
+    with pytest.raises(HubError, match=said):
+        load_hub(folder, device="cpu")

@@ -1,0 +1,1 @@
+"""Sounds in: opening what people bring, and a drawn sample."""

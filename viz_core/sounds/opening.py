@@ -1,0 +1,104 @@
+"""From the bytes a person brings to a sound: opened within bounds, made one channel of 16,000 samples a second."""
+
+from __future__ import annotations
+
+import io
+import re
+
+import numpy as np
+import soundfile
+import soxr
+
+from viz_core.sounds.sound import RATE, Sound
+
+MAX_BYTES = 10 * 2**20
+MAX_SECONDS = 30.0
+MIN_SECONDS = 0.1
+RATES = (4_000, 192_000)
+MAX_CHANNELS = 8
+
+_FORMATS = ("WAV", "WAVEX", "FLAC", "OGG", "MP3")
+_BLOCK = 2**16  # frames decoded at a time
+_ACCEPTED = "WAV, FLAC, OGG and MP3 sounds"
+_CUT_SHORT = "This sound cannot be read to its end: the file may be cut short. Save it again and try once more."
+_KNOWN = rb"RIFF....WAVE|fLaC|OggS|ID3|\xff[\xe0-\xff]"
+# What people send by mistake, by how it begins.
+_STRANGERS = (
+    (rb"....ftyp", f"This is an MP4, M4A or MOV file. Only {_ACCEPTED} can be opened: save its sound as WAV or MP3."),
+    (rb"\x1a\x45\xdf\xa3", f"This is a WebM or Matroska file. Only {_ACCEPTED} can be opened: save its sound as WAV."),
+    (rb"\x30\x26\xb2\x75", f"This is a Windows Media file. Only {_ACCEPTED} can be opened: save its sound as WAV."),
+    (rb"FORM....AIF|caff", f"This is an AIFF or CAF file. Only {_ACCEPTED} can be opened: save it as WAV."),
+    (rb"#!AMR", f"This is an AMR recording. Only {_ACCEPTED} can be opened: save it as WAV."),
+)
+
+
+class SoundError(ValueError):
+    """A file that cannot be heard; the message is a sentence for the person who brought it."""
+
+
+def open_sound(content: bytes, max_bytes: int = MAX_BYTES, max_seconds: float = MAX_SECONDS) -> Sound:
+    """Open WAV, FLAC, OGG (Vorbis, Opus) or MP3: channels averaged, resampled by soxr to 16,000 samples a second.
+
+    What the header says is judged before anything is decoded, and what comes is counted as it comes: at most 10 MB and
+    30 seconds unless a host allows less. The name of a file counts for nothing. Samples louder than full are cut to it.
+
+    Raises:
+        SoundError: if it is too large, too long or too short, of another kind, or broken.
+    """
+    if not content:
+        raise SoundError("This file is empty.")
+    if len(content) > max_bytes:
+        sizes = f"{len(content) / 2**20:.1f} MB; a sound may have at most {max_bytes / 2**20:g}"
+        raise SoundError(f"This file has {sizes}.")
+    if not re.match(_KNOWN, content, flags=re.DOTALL):  # before a decoder sees a byte of it
+        raise SoundError(_why_not(content))
+    try:
+        with soundfile.SoundFile(io.BytesIO(content)) as file:
+            _check_header(file, max_seconds)
+            mono, rate = _mixed(file, max_seconds), file.samplerate
+    except SoundError:
+        raise
+    except Exception:  # a broken file makes the decoder raise several kinds of error
+        raise SoundError(_CUT_SHORT) from None
+    if len(mono) < MIN_SECONDS * rate:
+        raise SoundError(f"There is too little to hear in this file: it lasts {len(mono) / rate:.2f} s.")
+    if not np.isfinite(mono).all():
+        raise SoundError("Some samples of this sound are no numbers. Save it again, with 16 bits a sample.")
+    return Sound(soxr.resample(mono.clip(-1, 1), rate, RATE).clip(-1, 1).astype(np.float32))
+
+
+def _check_header(file: soundfile.SoundFile, max_seconds: float) -> None:
+    if file.format not in _FORMATS:
+        raise SoundError(f"This file is not a sound that can be read. Only {_ACCEPTED} can be opened.")
+    if not RATES[0] <= file.samplerate <= RATES[1]:
+        told = f"{file.samplerate:,} samples a second; {RATES[0]:,} to {RATES[1]:,} can be read"
+        raise SoundError(f"This sound has {told}. Save it with 16,000.")
+    if file.channels > MAX_CHANNELS:
+        told = f"{file.channels} channels; at most {MAX_CHANNELS} can be read"
+        raise SoundError(f"This sound has {told}. Save it with one.")
+    if file.frames > max_seconds * file.samplerate and file.format != "MP3":  # whose header may only guess
+        raise SoundError(_too_long(file.frames / file.samplerate, max_seconds))
+
+
+def _mixed(file: soundfile.SoundFile, max_seconds: float) -> np.ndarray:
+    """The mean of its channels, decoded block by block, and no further than it may go."""
+    blocks, frames = [np.zeros(0, dtype=np.float32)], 0
+    while len(block := file.read(_BLOCK, dtype="float32", always_2d=True)):
+        frames += len(block)
+        if frames > max_seconds * file.samplerate:
+            raise SoundError(_too_long(None, max_seconds))
+        with np.errstate(invalid="ignore"):  # what is no number is told of once all is there
+            blocks.append(block.mean(axis=1))
+    return np.concatenate(blocks)
+
+
+def _too_long(seconds: float | None, most: float) -> str:
+    lasts = "longer" if seconds is None or seconds > 1e6 else f"{seconds:,.1f} s"
+    return f"This sound lasts {lasts}; at most {most:g} s are heard at once. Cut out a part of it."
+
+
+def _why_not(content: bytes) -> str:
+    for pattern, sentence in _STRANGERS:
+        if re.match(pattern, content, flags=re.DOTALL):
+            return sentence
+    return f"This file is not a sound that can be read. Only {_ACCEPTED} can be opened."

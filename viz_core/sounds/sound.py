@@ -1,0 +1,55 @@
+"""A sound as speech models take it: one channel, 16,000 samples a second."""
+
+from __future__ import annotations
+
+import io
+import wave
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+
+RATE = 16_000
+"""Samples a second."""
+
+
+@dataclass(frozen=True, eq=False)
+class Sound:
+    """One channel at `RATE`, between -1 and 1.
+
+    Raises:
+        ValueError: if there is no sample, more than one channel, or a number that is none.
+    """
+
+    samples: Float[np.ndarray, "..."]
+
+    def __post_init__(self) -> None:
+        shape, kind = self.samples.shape, self.samples.dtype
+        if len(shape) != 1 or not shape[0] or kind != np.float32:
+            raise ValueError(f"samples: expected a row of float32, got {kind} of shape {shape}")
+        if not np.isfinite(self.samples).all():
+            raise ValueError("samples: expected finite numbers, got some that are none")
+
+    def __repr__(self) -> str:
+        """How long it is."""
+        return f"Sound({self.seconds:.2f} s)"
+
+    @property
+    def seconds(self) -> float:
+        """How long it lasts."""
+        return len(self.samples) / RATE
+
+    def part(self, start: float, end: float) -> Sound:
+        """What sounds between two times in seconds; at least one sample of it."""
+        first = min(max(0, round(start * RATE)), len(self.samples) - 1)
+        return Sound(self.samples[first : max(first + 1, round(end * RATE))])
+
+    def wav(self) -> bytes:
+        """A WAV file of it, 16 bits a sample, as loud as it is."""
+        file = io.BytesIO()
+        with wave.open(file, "wb") as writer:
+            writer.setnchannels(1)
+            writer.setsampwidth(2)
+            writer.setframerate(RATE)
+            writer.writeframes((self.samples.clip(-1, 1) * 32767).round().astype("<i2").tobytes())
+        return file.getvalue()
