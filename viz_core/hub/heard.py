@@ -110,9 +110,10 @@ def sound_input(path: Path, config: Any, name: str) -> SoundInput:
         said, _ = WhisperFeatureExtractor.get_feature_extractor_dict(path, local_files_only=True)
     except (OSError, ValueError):
         raise HubError(f"{name} lacks its preprocessor_config.json, which says how it hears.") from None
-    most = [said.get(size, 1) for size in _MOST]
-    if not all(isinstance(n, int) and 0 < n <= limit for n, limit in zip(most, _MOST.values(), strict=True)):
-        raise HubError(f"The preprocessor_config.json of {name} cannot be meant: {said.get('n_fft', most)}.")
+    for size, most in _MOST.items():
+        number = said.get(size, 1)
+        if not isinstance(number, int) or not 0 < number <= most:
+            raise HubError(f"The preprocessor_config.json of {name} cannot be meant: {size} is {str(number)[:40]}.")
     if (said.get("sampling_rate", RATE), said.get("feature_size", 80)) != (RATE, config.num_mel_bins):
         raise HubError(f"The preprocessor_config.json of {name} does not belong to the model.")
     extractor = WhisperFeatureExtractor.from_dict(said)
