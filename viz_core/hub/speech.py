@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from jaxtyping import Int
 from torch import Tensor
@@ -16,7 +18,11 @@ from viz_core.sounds.sound import Sound
 
 _ROOM_FOR_PROMPT = 8  # start, language, task, no times: the decoder is given these before it writes
 # One call, what it returns whole, and no marks of time among the words: heads tell the times.
-_ONE_CALL = {"return_timestamps": False, "return_dict_in_generate": True, "force_unique_generate_call": True}
+_ONE_CALL: dict[str, Any] = {
+    "return_timestamps": False,
+    "return_dict_in_generate": True,
+    "force_unique_generate_call": True,
+}
 
 
 def write_heard(
@@ -41,7 +47,7 @@ def write_heard(
     choice = GREEDY if target is not None else sampling
     given = {"input_features": features}
     begins = _Beginning()
-    ids = write(engine.model, given, budget, choice, max_seconds, [begins], **_ONE_CALL)
+    ids = write(engine.model, given, budget, choice, max_seconds, watching=[begins], **_ONE_CALL)
     prompt = ids[: begins.num_tokens]
     if target is not None:
         ids = [*prompt, *_words(engine, target, room), *ends(engine)[:1]]
