@@ -35,6 +35,7 @@ def attention_view(
     key: str = "maps",
     second: Sequence[MapGroup] = (),
     inputs: tuple[str, str] = ("", ""),
+    beside: tuple[str, ...] = (),
     head_param: str = "head",
     pin_param: str = "pin",
     look_param: str = "look",
@@ -55,6 +56,7 @@ def attention_view(
         key: identifies this view on its page.
         second: the same kinds of maps of another input, to compare with.
         inputs: what the two inputs are, for people; needed with `second`.
+        beside: kinds of maps that are shown beside each other and never subtracted.
         head_param: query parameter of the opened head ("cross.2.5": group, layer and head from 0).
         pin_param: query parameter of the pinned tokens ("q10" or "k3.k4").
         look_param: query parameter of all else ("mode-links~scale-log").
@@ -68,7 +70,7 @@ def attention_view(
         ValueError: if there are no groups, or the default is not among them.
     """
     words = load_words("attention-view").sections
-    view = View(groups, words_of_shares(words) if carried else words, second, inputs, current_language())
+    view = View(groups, words_of_shares(words) if carried else words, second, inputs, current_language(), beside)
     default = default or ViewState(groups[0].id, 0, 0)
     names = {"head": head_param, "pin": pin_param, "look": look_param}
     message = (st.session_state.get(key) or {}).get("view")

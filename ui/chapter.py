@@ -116,6 +116,7 @@ class Chapter(ProvingFrame):
         *,
         second: Sequence[MapGroup] = (),
         inputs: tuple[str, str] = ("", ""),
+        beside: tuple[str, ...] = (),
         recipe: Callable[[], Recipe] | None = None,
         off: HeadsOff | None = None,
         on_switch: Callable[[str, int], None] | None = None,
@@ -130,6 +131,7 @@ class Chapter(ProvingFrame):
             default: what is open where the address names nothing; the first head unless given.
             second: the same kinds of maps of another input, to compare with.
             inputs: what the two inputs are, for people; needed with `second`.
+            beside: kinds of maps that are shown beside each other and never subtracted.
             recipe: how the maps were made, for a notebook that makes them again.
             off: the heads that are off, if they can be switched.
             on_switch: is told site and number of a head that the reader switches, before the page runs again.
@@ -142,6 +144,7 @@ class Chapter(ProvingFrame):
             default,
             second=second,
             inputs=inputs,
+            beside=beside,
             recipe=recipe,
             off=off,
             on_switch=on_switch,

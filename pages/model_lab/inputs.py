@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import streamlit as st
 
@@ -49,15 +49,45 @@ def ask_for_model(chapter: Chapter, offer: HubOffer) -> HubModelSpec | None:
             if name in here:
                 return HubModelSpec(name, offline=True)
             return HubModelSpec(name) if _go_ahead(chapter, HubModelSpec(name)) else None
-        if source == "folder":
-            folder = controls.text("folder", "", placeholder=words("placeholder.folder"))
-            model = HubModelSpec(folder.strip(), folder=folder.strip())
-        else:
-            name = controls.text("name", "", placeholder=words("placeholder.name"))
-            revision = controls.text("revision", "", placeholder=words("placeholder.revision"))
-            model = HubModelSpec(name.strip(), revision)
+        model = _typed_folder(chapter, "folder") if source == "folder" else _typed_name(chapter, "name", "revision")
+    return _as_typed(chapter, model, here)
+
+
+def ask_other_model(chapter: Chapter, offer: HubOffer, first: HubModelSpec) -> HubModelSpec | None:
+    """Another model than the first, of the same choice; None where there shall be none."""
+    controls = chapter.controls
+    here = unless_busy(lambda: local_models(offer.folders))
+    offered = offer.names or (here if offer.chosen_only else ())
+    listed = offered or (*here, *(name for name in CURATED if name not in here))
+    typed = () if offer.chosen_only or offered else ("hub", "folder") if offer.folders else ("hub",)
+    others = tuple(name for name in listed if name != first.name)
+    name = str(controls.select("other", ("no-other", *others, *typed), "no-other"))
+    if name == "no-other":
+        return None
+    if name == "folder":
+        return _as_typed(chapter, _typed_folder(chapter, "other-folder"), here)
+    if name == "hub":
+        return _as_typed(chapter, _typed_name(chapter, "other-name", "other-revision"), here)
+    if offered or name in here:
+        return HubModelSpec(name, offline=name in here)
+    return HubModelSpec(name) if _go_ahead(chapter, HubModelSpec(name)) else None
+
+
+def _typed_folder(chapter: Chapter, name: str) -> HubModelSpec:
+    folder = chapter.controls.text(name, "", placeholder=chapter.words("placeholder.folder"))
+    return HubModelSpec(folder.strip(), folder=folder.strip())
+
+
+def _typed_name(chapter: Chapter, name: str, revision: str) -> HubModelSpec:
+    controls, words = chapter.controls, chapter.words
+    typed = controls.text(name, "", placeholder=words("placeholder.name"))
+    return HubModelSpec(typed.strip(), controls.text(revision, "", placeholder=words("placeholder.revision")))
+
+
+def _as_typed(chapter: Chapter, model: HubModelSpec, here: Collection[str]) -> HubModelSpec | None:
+    """A model whose name was typed, once it can be loaded; None after a sentence why not."""
     if not model.name:
-        st.caption(words("no-name"))
+        st.caption(chapter.words("no-name"))
         return None
     if model.folder:
         return model
@@ -97,9 +127,14 @@ def ask_input(chapter: Chapter, model: HubModelSpec, card: HubCard) -> HubReques
     return HubRequest(model, text, target=target, new_tokens=new_tokens, sampling=sampling)
 
 
-def ask_second(chapter: Chapter, first: HubRequest) -> HubRequest | None:
-    """Another input of the same kind to compare with; None where there is none."""
+def ask_second(
+    chapter: Chapter, offer: HubOffer, card: HubCard, first: HubRequest, result: HubRun
+) -> HubRequest | None:
+    """What to compare with: another model that reads the same, or another input of the same kind; None for neither."""
     with st.expander(chapter.words("second"), icon=":material/compare_arrows:"):
+        other = ask_other_model(chapter, offer, first.model)
+        if other is not None:
+            return _same_for(chapter, other, card, first, result)
         if first.picture is not None:
             second = _picture(chapter, first.model, "picture-2", lambda: None)
             return second and replace(first, picture=second.picture)
@@ -109,9 +144,34 @@ def ask_second(chapter: Chapter, first: HubRequest) -> HubRequest | None:
     return HubRequest(first.model, text, new_tokens=first.new_tokens, sampling=first.sampling)
 
 
+def _same_for(
+    chapter: Chapter, other: HubModelSpec, card: HubCard, first: HubRequest, result: HubRun
+) -> HubRequest | None:
+    """The same input for another model; None, after a sentence, where it is of another kind or cannot be had."""
+    theirs = load(chapter, other)
+    if theirs is not None and theirs.kind != card.kind:
+        kinds = {"first": chapter.words(f"kind.{card.kind}"), "second": chapter.words(f"kind.{theirs.kind}")}
+        st.caption(chapter.words("two-kinds", **kinds))
+        return None
+    return None if theirs is None else replace(first, model=other, **_as_written(first, result))
+
+
+def _as_written(first: HubRequest, result: HubRun) -> dict[str, Any]:
+    """What another model is given so that it reads what the first has read and written."""
+    if first.picture is not None or first.target:
+        return {}
+    if result.target_tokens:
+        return {"target": result.text}
+    written = [token for token in result.tokens[result.num_prompt_tokens :] if not token.special]
+    text = "".join(f" {token.text}" if token.starts_word else token.text for token in written)
+    return {"target": text, "new_tokens": 0} if text.strip() else {"new_tokens": 0}
+
+
 def input_names(chapter: Chapter, first: HubRequest, second: HubRequest) -> tuple[str, str]:
-    """What two inputs are called side by side: their texts, or which picture it is."""
+    """What two inputs are called side by side: their models, their texts, or which picture it is."""
     words = chapter.words
+    if first.model != second.model:
+        return first.model.name, second.model.name
     if first.picture is not None:
         return words("first-picture"), words("second-picture")
     return first.text, second.text

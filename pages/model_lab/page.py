@@ -16,6 +16,7 @@ from pages.model_lab.next_words import next_words
 from pages.model_lab.outcome import claims, link_to_vision, outcome
 from pages.model_lab.positions import positions
 from pages.model_lab.questions import map_residuals, position_schemes, shows_contributions
+from pages.model_lab.two_models import changed_heads, maps_of_other
 from ui.chapter import Chapter
 from ui.heads_off import switches, toggle
 from ui.models import ask, ask_model
@@ -29,7 +30,8 @@ from viz_core.view.translation import open_map, open_tokens
 
 chapter = Chapter("model-lab")
 chapter.question()
-model = ask_for_model(chapter, hub_offer())
+offer = hub_offer()
+model = ask_for_model(chapter, offer)
 card = load(chapter, model) if model else None
 if model is None or card is None:
     st.stop()
@@ -51,16 +53,20 @@ without = heads.read(off)
 if off:
     show_without(chapter, card, asked, result, off, without)
 carried = ask(asked, shows_contributions) and chapter.ask_carried()
-other = ask_second(chapter, asked)
+beside: tuple[str, ...] = ()
+other = ask_second(chapter, offer, card, asked, result)
 if other and run(chapter, other):
-    second, inputs = hub_maps(other, language, carried), input_names(chapter, asked, other)
+    second, beside = maps_of_other(asked, other, groups, language, carried)
+    inputs = input_names(chapter, asked, other)
 else:
+    other = None
     second, inputs = maps_without(chapter, asked, off, without, carried) if off else ((), ("", ""))
 view = chapter.attention_view(
     hub_maps(asked, language, carried),
     first_look(groups),
     second=second,
     inputs=inputs,
+    beside=beside,
     recipe=asked.recipe,
     off=without if heads.sites else None,
     on_switch=partial(toggle, chapter, heads),
@@ -71,6 +77,8 @@ if heads.sites:
     switches(chapter, heads, groups, view, off)
 if result.patches:
     in_picture(chapter, asked, result, view)
+if other and other.model != model:
+    changed_heads(chapter, asked, other, groups)
 claims(chapter, card, result, cache(lambda: ask(asked, map_residuals)))
 
 chapter.heading("further")

@@ -125,6 +125,22 @@ def equal_tokens(queries: Sequence[object], keys: Sequence[object]) -> Bool[Tens
     return rows[:, None] == columns
 
 
+def total_variation(
+    first: Float[Tensor, "*batch queries keys"], second: Float[Tensor, "*batch queries keys"]
+) -> Float[Tensor, "*batch"]:
+    """Share of its attention that a head gives elsewhere in the second map, mean over queries: 0 to 1.
+
+    V = mean_i 1/2 sum_j |w_ij - w'_ij|: the total variation distance of two distributions (Levin and Peres 2017,
+    "Markov Chains and Mixing Times", proposition 4.2).
+
+    Raises:
+        ValueError: if the maps are not equally large, or there is no query.
+    """
+    if first.shape != second.shape or first.dim() < 2 or not first.shape[-2]:
+        raise ValueError(f"expected two maps of one size, got {tuple(first.shape)} and {tuple(second.shape)}")
+    return (first - second).abs().sum(dim=-1).mean(dim=-1) / 2
+
+
 def combine_heads(
     weights: Float[Tensor, "heads queries keys"], how: Literal["mean", "max"]
 ) -> Float[Tensor, "queries keys"]:

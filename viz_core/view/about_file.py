@@ -112,6 +112,8 @@ def _compared(view: View, state: ViewState) -> tuple[int, MapGroup, ViewState] |
     if state.look.compare == "off" or state.look.other == "none":
         return None
     number, layer, head = map(int, state.look.other.split("."))
+    if number and state.look.compare == "difference" and state.group in view.beside:
+        return None
     group = view.group(number, state.group)
     there = replace(state, layer=layer, head=head, pins=() if number else state.pins)
     there = replace(there, look=replace(state.look, heads="one"))

@@ -20,7 +20,7 @@ and Python answers with one run of bytes (`framing.frame`): a JSON header, then 
     switches the heads that are off, "GROUP.LAYER.HEAD" each; null where none can be switched
     offers   what "Save" has that needs Python: "page", "notebook", and "link" where an address holds the state
     base     only where the browser does not hold it:
-             {language, words, inputs: [label, ...], measures: [name, ...],
+             {language, words, inputs: [label, ...], beside: [group's id, ...], measures: [name, ...],
               groups: one list an input: [{id, label, queries_label, keys_label, query_tokens, key_tokens,
                        query_words, key_words, on_itself, separators, exact, layers: [{number, heads}],
                        seen: {grid: [rows, columns], special} or null, made: {model, revision, text}}]}
@@ -96,6 +96,8 @@ class View:
         second: the same kinds of maps for another input, to compare with; or none.
         inputs: what the two inputs are, for people; needed with `second`.
         language: of the words, as a BCP 47 tag; decides how numbers are written.
+        beside: ids of groups whose two maps stand beside each other and are never subtracted: no token of the one is
+            known to stand for one of the other.
 
     Raises:
         ValueError: if there is no group, two share an id, the second input's ids differ, or a word is missing.
@@ -106,6 +108,7 @@ class View:
     second: Sequence[MapGroup] = ()
     inputs: tuple[str, str] = ("", "")
     language: str = "en"
+    beside: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         ids = [group.id for group in self.groups]
@@ -121,7 +124,7 @@ class View:
     def stamp(self) -> str:
         """Differs where the groups or the language do."""
         stamps = "-".join(group.stamp for group in (*self.groups, *self.second))
-        return f"{self.language}:{stamps}:{'|'.join(self.inputs)}"
+        return f"{self.language}:{stamps}:{'|'.join(self.inputs)}:{'|'.join(self.beside)}"
 
     def group(self, number: int, name: str) -> MapGroup | None:
         """A group by its input and id."""
@@ -286,6 +289,7 @@ def _base(view: View) -> dict[str, Any]:
         "language": view.language,
         "words": {name: view.words[name] for name in WORD_NAMES},
         "inputs": list(view.inputs),
+        "beside": list(view.beside),
         "measures": list(MEASURES),
         "groups": [[_describe(group) for group in groups] for groups in both],
     }

@@ -2,10 +2,11 @@
 
 import { matchTokens, subtractMatched } from "./matched.js";
 import { wholeMap } from "./matrix.js";
+import { isBeside } from "./state.js";
 import { groupOf } from "./store.js";
 
 /** Whether there is a second text whose maps come whole, so that heads can be ordered by their change. */
-export const canChange = (view) => view.store.base.groups.length > 1 && [0, 1].every((input) => groupOf(view, input, view.state.group)?.exact);
+export const canChange = (view) => view.store.base.groups.length > 1 && !isBeside(view) && [0, 1].every((input) => groupOf(view, input, view.state.group)?.exact);
 
 /**
  * Share of its attention that a head gives elsewhere in the second text, mean over the queries that both have: half the

@@ -24,9 +24,13 @@ export function comparedWith(view) {
   if (compare === "off") return null;
   if (other === "none") return null;
   const [input, layer, head] = other.split(".").map(Number);
+  if (compare === "difference" && input && isBeside(view)) return null;
   const group = groupOf(view, input, view.state.group);
   return group && hasHead(group, layer, head) ? { input, layer, head } : null;
 }
+
+/** Whether the two inputs' maps of the open kind stand beside each other only, for their tokens are cut in other ways. */
+export const isBeside = (view) => view.store.base.beside.includes(view.state.group);
 
 /** The part of the map that is shown, in rows and columns of tokens or words; null for all of it. */
 export function zoomOf(view) {

@@ -6,7 +6,7 @@ import { canChange } from "./change.js";
 import { exportAs } from "./export.js";
 import { filterExample, measuresOf, measureWord } from "./measures.js";
 import { letGo, setLook } from "./moves.js";
-import { chosenHeads, comparedWith, headName, onPicture, PATIENCE } from "./state.js";
+import { chosenHeads, comparedWith, headName, isBeside, onPicture, PATIENCE } from "./state.js";
 import { allHeads, openGroup } from "./store.js";
 import { zoomBy, zoomTo } from "./zoom.js";
 
@@ -100,7 +100,8 @@ export function renderTools(view) {
   parts.how.hidden = look.heads === "one" || look.mode === "links" && chosenHeads(view).length <= view.theme.heads.length;
   chooseLook(view, parts.how, "how", ["mean", "max"]);
 
-  const ways = ["off", "side", "difference"].map((value) => [value, words.text(`compare_${value}`)]);
+  const beside = isBeside(view) && !look.other.startsWith("0.");
+  const ways = ["off", "side", ...(beside ? [] : ["difference"])].map((value) => [value, words.text(`compare_${value}`)]);
   choose(view, parts.compare, ways, look.compare, (value) => compareBy(view, value));
   parts.slot.hidden = look.compare === "off";
   choose(view, parts.slot, ["first", "second"].map((value) => [value, words.text(`slot_${value}`)]), view.slot, (value) => {

@@ -7,6 +7,7 @@ import torch
 
 from tests.viz_core.view.attention_groups import ask, make_group
 from viz_core.trace import record, record_weights
+from viz_core.view.about_file import panels
 from viz_core.view.computed_maps import TILE
 from viz_core.view.map_group import MapGroup
 from viz_core.view.map_source import in_bytes
@@ -233,3 +234,14 @@ def test_bytes_cut_short_or_of_another_version_are_refused(view):
             decode_view(data[:cut])
     with pytest.raises(ValueError, match="version: expected 2, got 3"):
         decode_view(data.replace(b'"version":2', b'"version":3', 1))
+
+
+def test_maps_whose_tokens_are_cut_otherwise_are_never_subtracted():
+    one, other = make_group(3, 3, "self"), make_group(3, 3, "self")
+    for beside, compare, shown in (((), "difference", [True]), (("self",), "difference", [False])):
+        view = View((one,), WORDS, (other,), ("a", "b"), beside=beside)
+        state = ViewState("self", 0, 0, look=Look(compare=compare, other="1.0.0"))
+        assert [panel.signed for panel in panels(view, state)] == shown
+        assert decode_view(encode_view(view, state)).header["base"]["beside"] == list(beside)
+    state = ViewState("self", 0, 0, look=Look(compare="side", other="1.0.0"))
+    assert len(panels(View((one,), WORDS, (other,), ("a", "b"), beside=("self",)), state)) == 2

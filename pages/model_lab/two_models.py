@@ -1,0 +1,56 @@
+"""Two models that read the same text: their heads side by side, by difference, and by how much each has changed."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from asking.hub import HubRequest
+from pages.model_lab.models import hub_maps, hub_run
+from pages.model_lab.questions import shows_contributions
+from ui.chapter import Chapter
+from ui.compute import compute_once
+from ui.controls import escape
+from ui.head_link import head_link
+from ui.models import ask
+from viz_core.hub.two_models import KindCompared, compare_heads
+from viz_core.view.map_group import MapGroup
+
+_MOST = 12
+
+
+def maps_of_other(
+    asked: HubRequest, other: HubRequest, groups: tuple[MapGroup, ...], language: str, carried: bool
+) -> tuple[tuple[MapGroup, ...], tuple[str, ...]]:
+    """The other input's maps, and the kinds that may only stand beside the first's; none where the kinds differ."""
+    if asked.model == other.model:
+        return hub_maps(other, language, carried), ()
+    second = hub_maps(other, language, carried and ask(other, shows_contributions))
+    if [group.id for group in second] != [group.id for group in groups]:
+        return (), ()
+    return second, tuple(kind.id for kind in _compared(asked, other) if kind.apart == "tokens")
+
+
+def changed_heads(chapter: Chapter, asked: HubRequest, other: HubRequest, groups: tuple[MapGroup, ...]) -> None:
+    """The heads that look elsewhere in the other model, the most changed first: each opens by a click."""
+    labels = {group.id: group.label for group in groups}
+    found = _compared(asked, other)
+    with chapter.card("two-models"):
+        chapter.text("two-models", first=escape(asked.model.name), second=escape(other.model.name))
+        for kind in found:
+            if kind.apart:
+                st.caption(chapter.words(f"two-{kind.apart}", kind=labels[kind.id]))
+            else:
+                _listed(chapter, kind, labels[kind.id])
+
+
+def _listed(chapter: Chapter, kind: KindCompared, label: str) -> None:
+    still = sum(one.change == 0 for one in kind.heads)
+    chapter.text("two-changed", kind=label, heads=len(kind.heads), still=still)
+    rows = [f"1. {head_link(kind.id, one.layer, one.head)} · **{one.change:.3f}**" for one in kind.heads[:_MOST]]
+    st.markdown("\n".join(rows))
+
+
+def _compared(asked: HubRequest, other: HubRequest) -> tuple[KindCompared, ...]:
+    return compute_once(
+        lambda: compare_heads(hub_run(asked), hub_run(other)), compare_heads, (asked, other), "measuring"
+    )
