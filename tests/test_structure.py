@@ -185,6 +185,7 @@ SOFTMAX = {
     "viz_core/hub/lens.py": "probabilities of words",
     "viz_core/hub/model.py": "probabilities of words",
     "viz_core/hub/passes.py": "probabilities of labels",
+    "viz_core/hub/sinks.py": "probabilities of classes",
     "viz_core/hub/vision.py": "probabilities of classes",
     "viz_core/pretrained/classifier.py": "probabilities of classes",
     "viz_core/lessons/transformer/lens.py": "probabilities of words",

@@ -16,6 +16,7 @@ from pages.model_lab.next_words import next_words
 from pages.model_lab.outcome import claims, link_to_vision, outcome
 from pages.model_lab.positions import positions
 from pages.model_lab.questions import map_residuals, position_schemes, shows_contributions
+from pages.model_lab.sinks import sinks
 from pages.model_lab.two_models import changed_heads, maps_of_other
 from ui.chapter import Chapter
 from ui.heads_off import switches, toggle
@@ -86,13 +87,14 @@ chapter.tabs(
     words=(lambda: next_words(chapter, asked, result)) if card.head == "words" else None,
     lens=(lambda: lens(chapter, card, asked)) if reads_words(card) else None,
     products=lambda: score_products(chapter, asked, groups, view, rotated="rotary" in card.positions),
+    sinks=lambda: sinks(chapter, card, asked, result, groups, view),
     positions=lambda: positions(chapter, card, ask_model(model, position_schemes)),
     fingerprints=lambda: fingerprints(chapter, groups, view),
 )
 
 chapter.exercise("same-layer")
 chapter.exercise("bytes")
-chapter.sources({"window": None, "sinks": None, "induction": None, "aligning": None, "sink-logit": None})
+chapter.sources({"induction": None, "aligning": None, "sink-logit": None})
 chapter.code(attention_forward, attention_weights, measure_layer, attend)
 chapter.downloads(**open_tokens(groups, view), weights=lambda: open_map(groups, view).numpy())
 chapter.next()

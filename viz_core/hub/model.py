@@ -21,6 +21,7 @@ from viz_core.hub.speech import write_heard
 from viz_core.hub.writing import GREEDY, Sampling
 from viz_core.runtime.provenance import Provenance
 from viz_core.sounds.sound import Sound
+from viz_core.trace import Trace, keeping_values
 
 DEFAULT_NEW_TOKENS = {"decoder": 20, "vision-language": 20, "encoder-decoder": 64, "speech": 200}
 
@@ -114,6 +115,12 @@ class HubModel:
         """The output of the pass that a run recorded, done again: `run.output`, unless heads are edited meanwhile."""
         with self.engine.serial:
             return passes.output_again(self.engine, run)
+
+    @torch.inference_mode()
+    def recorded_again(self, run: HubRun) -> Trace:
+        """The trace of the pass that a run recorded, done again with its values kept."""
+        with self.engine.serial, keeping_values():
+            return self.engine.recorded(dict(run.inputs), len(run.tokens))[1]
 
     def read(self, ids: Sequence[int]) -> tuple[Token, ...]:
         """Tokens of its vocabulary as people read them.

@@ -34,7 +34,7 @@ from viz_core.pretrained import (
 from viz_core.pretrained.decoding import greedy_search
 from viz_core.pretrained.tokenization import UNK, WORD_START, clean, token_id
 from viz_core.runtime.device import describe_device
-from viz_core.trace import record, unrecorded
+from viz_core.trace import Trace, record, unrecorded
 
 
 def shipped_names() -> tuple[str, ...]:
@@ -110,6 +110,13 @@ class ShippedModel(HubModel):
         with unrecorded():
             logits = self.shipped.model(*run.inputs.values())[0].float().cpu()
         return logits if self.card.head == "words" else logits.log_softmax(dim=-1)
+
+    @torch.inference_mode()
+    def recorded_again(self, run: HubRun) -> Trace:
+        """The trace of the run's pass, done again with its values kept."""
+        with record(values=True) as trace:
+            self.shipped.model(*run.inputs.values())
+        return trace
 
     def read(self, ids: Sequence[int]) -> tuple[Token, ...]:
         """Tokens by their numbers.

@@ -10,7 +10,7 @@ from viz_core.trace.patching import head_outputs, mean_outputs, patch
 from viz_core.trace.recording import Trace, keeping_values, record, record_weights, unrecorded
 from viz_core.trace.sites import find_sites, name_site, name_sites, site_of, stack_of
 from viz_core.trace.source import Source
-from viz_core.trace.weight_edits import knock_out, pattern, sharpen, uniform
+from viz_core.trace.weight_edits import knock_out, pattern, sharpen, uniform, window
 from viz_core.trace.weights import attention_weights
 
 __all__ = [
@@ -44,4 +44,5 @@ __all__ = [
     "switched_off",
     "uniform",
     "unrecorded",
+    "window",
 ]

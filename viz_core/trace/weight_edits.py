@@ -70,6 +70,22 @@ def knock_out(heads: Heads, *, query: Places = None, key: Places = None) -> Edit
     return _KnockOut(named_heads(heads), *(_places(name, each) for name, each in (("query", query), ("key", key))))
 
 
+def window(heads: Heads, size: int, *, first: int = 0) -> Edit:
+    """Heads that see no key `size` or more steps from the query, but for the first ones of all (Xiao 2023, figure 1).
+
+    Args:
+        heads: None is all of them.
+        size: keys that a query of a decoder sees, itself the last of them.
+        first: so many keys stay in sight of every query: the attention sinks.
+
+    Raises:
+        ValueError: if size is below 1 or first below 0.
+    """
+    if not is_place(size) or size < 1 or not is_place(first):
+        raise ValueError(f"size, first: expected whole numbers from 1 and from 0 on, got {size} and {first}")
+    return _Window(named_heads(heads), size, first)
+
+
 @dataclass(frozen=True, eq=False)
 class _Uniform(Edit):
     weighs: ClassVar[bool] = True
@@ -132,6 +148,18 @@ class _KnockOut(Edit):
         keys = torch.arange(scores.shape[-1], device=scores.device)
         cut = _among(rows, self.query)[:, None] & _among(keys, self.key)
         return scores.masked_fill(cut, -torch.inf)
+
+
+@dataclass(frozen=True, eq=False)
+class _Window(Edit):
+    weighs: ClassVar[bool] = True
+    size: int
+    first: int
+
+    def scores(self, scores: Scores, head: int, rows: Int[Tensor, "rows"]) -> Scores:  # noqa: ARG002
+        keys = torch.arange(scores.shape[-1], device=scores.device)
+        far = (rows[:, None] - keys).abs() >= self.size
+        return scores.masked_fill(far & (keys >= self.first), -torch.inf)
 
 
 def checked_weights(weights: Float[Tensor, "*batch queries keys"]) -> Float[Tensor, "*batch queries keys"]:

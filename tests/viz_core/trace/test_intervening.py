@@ -33,6 +33,7 @@ from viz_core.trace import (
     save_trace,
     sharpen,
     uniform,
+    window,
 )
 
 HEAD = 1
@@ -74,6 +75,9 @@ def expected_weights(name: str, weights: Tensor, start: int) -> Tensor:
     if name == "matrix":
         rows = weights.shape[-2]
         return normalised(matrix()[start : start + rows, : last + 1].to(weights) * seen)
+    if name == "window":  # two keys on either side, and the first of all
+        steps = torch.arange(last + 1)[None] - torch.arange(weights.shape[-2])[:, None] - start
+        return normalised(weights * ((steps.abs() <= 2) | (torch.arange(last + 1) == 0)))
     cut = weights.clone()  # query 5 from keys 0 and 3
     if 0 <= 5 - start < weights.shape[-2]:
         cut[..., 5 - start, [0, 3]] = 0
@@ -87,6 +91,7 @@ EDITS: dict[str, Edit] = {
     "diagonal": pattern(HEAD, "diagonal"),
     "first": pattern(HEAD, "first"),
     "matrix": pattern(HEAD, matrix()),
+    "window": window(HEAD, 3, first=1),
     "knock out": knock_out(HEAD, query=5, key=(0, 3)),
 }
 
@@ -210,6 +215,7 @@ STEP_BY_STEP: list[dict[str, Any]] = [
     {"decoder.1.self": knock_out(None, query=2, key=(0, 1))},
     {"decoder.0.cross": knock_out(None, query=slice(1, 4), key=0), "decoder.1.cross": pattern(2, "diagonal")},
     {"decoder.0.self": [pattern(0, "previous"), sharpen(1, 3.0), off(2, 3)], "encoder.0.self": uniform()},
+    {"decoder.1.self": window(None, 2), "decoder.0.self": window((0, 3), 1, first=1)},
 ]
 
 
@@ -288,6 +294,9 @@ def test_what_is_refused(translator: Translator, tmp_path: Any, shapes_unchecked
         (lambda: knock_out(0, query=-1), "query"),
         (lambda: knock_out(0, key=slice(-2, None)), "key"),
         (lambda: knock_out(0, key=slice(None, None, -1)), "key"),
+        (lambda: window(0, 0), "size, first: expected whole numbers from 1 and from 0 on, got 0 and 0"),
+        (lambda: window(0, 2, first=-1), "got 2 and -1"),
+        (lambda: window(0, 2.5), "got 2.5"),  # type: ignore[arg-type]
         (lambda: mean(4, torch.zeros(4, 2)), "a row for each"),
         (lambda: patch(H, recorded_call()), "as 'attention.0' has"),
         (lambda: patch(0, recorded_call(), "values"), "'weights' or 'output'"),

@@ -1,0 +1,131 @@
+"""Attention sinks: who rests on the first token, how long its value is, and what happens without it."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import streamlit as st
+from jaxtyping import Float
+
+from asking.hub import HubRequest
+from pages.model_lab.figures import fingerprint_figure
+from pages.model_lab.heads_off_figures import distances_figure
+from pages.model_lab.sinks_figures import perplexities_figure
+from ui.chapter import Chapter
+from ui.controls import escape
+from ui.head_link import head_link
+from ui.models import ask
+from viz_core.hub import HubCard, HubRun
+from viz_core.hub.heads_off import switchable
+from viz_core.hub.sinks import KEPT, LEAST_COUNTED, hidden_tokens, longest_window, sinks_of, windowed
+from viz_core.view.map_group import MapGroup
+from viz_core.view.state import ViewState
+
+_NARROWEST, _FIRST, _WIDEST = 8, 16, 512
+
+
+def sinks(
+    chapter: Chapter,
+    card: HubCard,
+    asked: HubRequest,
+    result: HubRun,
+    groups: tuple[MapGroup, ...],
+    view: ViewState,
+) -> None:
+    """Sinks of the kind of maps that is open above; then the run again without the first token."""
+    group = next(group for group in groups if group.id == view.group)
+    chapter.text("sinks", kind=group.label)
+    chapter.exercise("sinks")
+    _resting(chapter, asked, group)
+    if card.kind not in ("decoder", "encoder", "vision"):
+        return
+    if not ask(asked, switchable):
+        st.caption(chapter.words("no-switches"))
+    elif card.kind == "decoder":
+        _window(chapter, asked, result)
+    else:
+        chapter.near("sinks-hidden", lambda: _hidden(chapter, card, asked, result), 420)
+
+
+def _resting(chapter: Chapter, asked: HubRequest, group: MapGroup) -> None:
+    """Weights on the first token, on a learned sink, and the length of the first token's value."""
+    found = ask(asked, sinks_of, group.id)
+    labels = chapter.words.group("figure")
+    layer, head = divmod(int(found.shares.argmax()), found.shares.shape[1])
+    chapter.figure(
+        "sinks-shares",
+        partial(fingerprint_figure, found.shares, "first", labels),
+        layer=layer + 1,
+        head=head + 1,
+        linked=head_link(group.id, layer, head),
+        token=escape(group.key_tokens[0 if found.learned is None else 1]),
+        even=f"{found.even:.2f}",
+        sinking=round(found.sinking * found.shares.size),
+        count=found.shares.size,
+        **_range(found.shares),
+    )
+    chapter.book_says("sinks", 100 * found.sinking)
+    if found.learned is not None:
+        figure = partial(fingerprint_figure, found.learned, "first", labels)
+        chapter.figure("sinks-learned", figure, **_range(found.learned))
+    if found.lengths is not None:
+        figure = partial(fingerprint_figure, found.lengths, "length", labels)
+        chapter.figure("sinks-lengths", figure, **_range(found.lengths))
+        ratio = float(found.lengths.mean())
+        chapter.finding("sinks-short", ratio < 1, ratio=f"{ratio:.2f}")
+
+
+def _range(values: Float[np.ndarray, "layers heads"]) -> dict[str, object]:
+    layers, heads = values.shape
+    return {"layers": layers, "heads": heads, "least": f"{values.min():.2f}", "most": f"{values.max():.2f}"}
+
+
+def _window(chapter: Chapter, asked: HubRequest, result: HubRun) -> None:
+    """Perplexity with a window, as wide as the reader says; a longer text where this one is too short for any."""
+    widest = min(_WIDEST, longest_window(result))
+    if widest <= _NARROWEST:
+        least = _NARROWEST + LEAST_COUNTED + 2
+        st.info(chapter.words("window-short", tokens=result.num_prompt_tokens, least=least), icon=":material/info:")
+        st.button(
+            chapter.words("window-longer"),
+            key=chapter.controls.key("longer"),
+            on_click=st.session_state.update,
+            args=({chapter.controls.key("start"): " ".join(chapter.words("start.long").split())},),
+        )
+        return
+    size = int(chapter.controls.slider("window", _NARROWEST, widest, min(_FIRST, widest)))
+    chapter.near("sinks-window", lambda: _perplexities(chapter, asked, size), 480)
+
+
+def _perplexities(chapter: Chapter, asked: HubRequest, size: int) -> None:
+    found = ask(asked, windowed, size)
+    labels = chapter.words.group("figure")
+    sizes = {"size": size, "kept": KEPT, "rest": size - KEPT}
+    names = {name: chapter.words(f"figure.{name}", **sizes) for name in ("full", "sliding", "with-first")}
+    numbers = {"full": f"{found.full:,.2f}", "sliding": f"{found.sliding:,.2f}", "with-first": f"{found.kept:,.2f}"}
+    chapter.text("window", counted=found.counted, **sizes)
+    chapter.figure("window", perplexities_figure(found, names, labels), counted=found.counted, **sizes, **numbers)
+    chapter.finding("window", found.sliding > found.kept)
+    chapter.book_says("window", [found.sliding, found.kept])
+
+
+def _hidden(chapter: Chapter, card: HubCard, asked: HubRequest, result: HubRun) -> None:
+    """How far the output moves where nobody sees the first token, beside others."""
+    found = ask(asked, hidden_tokens)
+    labels = chapter.words.group("figure")
+    moved = labels["probability-moved"] if card.head == "labels" else labels["distance"]
+    names = [f"{hidden.place + 1} {result.tokens[hidden.place].label}" for hidden in found]
+    distances = np.array([hidden.distance for hidden in found], dtype=np.float32)
+    others = [hidden.distance for hidden in found[1:] if not result.tokens[hidden.place].special]
+    if not others:
+        return
+    mean = float(np.mean(others))
+    chapter.figure(
+        "hidden",
+        distances_figure(names, distances, {"token": labels["hidden-token"], "distance": moved}),
+        first=f"{distances[0]:.3f}",
+        others=f"{mean:.3f}",
+        count=len(others),
+    )
+    chapter.finding("hidden", float(distances[0]) > mean)

@@ -1,0 +1,71 @@
+"""The sinks of a model on its page: what it says is what the library says, and each sentence is decided by the data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from tests.pages.reading import drawn, finding, number, one_line, printed, stands, texts
+from tests.viz_core.hub.tiny_models import build_all
+from viz_core.hub import load_hub
+from viz_core.hub.sinks import hidden_tokens, sinks_of, windowed
+
+pytestmark = pytest.mark.usefixtures("offline_lab")
+OpenPage = Callable[..., AppTest]
+TEXT = "The cat sat on the mat and looked at the old dog near the river."
+
+
+@pytest.fixture(scope="session")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_all(("gpt-oss", "bert", "t5"), tmp_path_factory.mktemp("models"))
+
+
+def test_of_a_decoder_with_a_window(open_page: OpenPage, folders: Path) -> None:
+    """First with too short a text, then with the longer one that it offers."""
+    app = open_page("model-lab", **{"ml-model": "gpt-oss", "ml-start": "The", "ml-section": "Sinks", "ml-new": "2"})
+    assert "A window says something once the text is longer than it: this one has 1 tokens" in texts(app)
+    app.button(key="ml-longer").click().run()
+    app.slider(key="ml-window").set_value(20).run()
+    stands(app)
+    model = load_hub(folders / "gpt-oss", device="cpu")
+    run = model.run(app.text_area(key="ml-start").value, max_new_tokens=2)
+    found, seen = sinks_of(model, run, "decoder-self"), windowed(model, run, 20)
+    assert found.learned is not None
+    np.testing.assert_allclose(drawn(app, "sinks-shares")[0]["z"], found.shares, atol=1e-6)
+    np.testing.assert_allclose(drawn(app, "sinks-learned")[0]["z"], found.learned, atol=1e-6)
+    np.testing.assert_allclose(drawn(app, "sinks-lengths")[0]["z"], found.lengths, atol=1e-5)
+    sinking = round(8 * found.sinking)
+    assert f"counted as sinks here: **{sinking}** of 8." in one_line(app)
+    heights = [seen.full, seen.sliding, seen.kept]
+    np.testing.assert_allclose(drawn(app, "window")[0]["y"], heights, rtol=1e-5)
+    assert number(app, "With the first 4 and the last 16: **") == pytest.approx(seen.kept, abs=0.006)
+    costs = finding(app, "costs this model more than losing", "does not cost this model more")
+    assert costs == (seen.sliding > seen.kept)
+    assert ("5158, 5.40", "run") in printed(app)
+    assert f"here, now `{seen.sliding:.0f}, {seen.kept:.2f}`" in one_line(app)
+    assert found.lengths is not None
+    short = finding(app, "The value of the first token is short", "is not shorter than the others'")
+    assert short == (found.lengths.mean() < 1)
+
+
+def test_of_an_encoder_whose_first_token_is_hidden(open_page: OpenPage, folders: Path) -> None:
+    app = open_page("model-lab", **{"ml-model": "bert", "ml-text": TEXT, "ml-section": "Sinks"})
+    stands(app)
+    model = load_hub(folders / "bert", device="cpu")
+    first, end, *others = hidden_tokens(model, model.run(TEXT))
+    mean = np.mean([hidden.distance for hidden in others])
+    heights = [hidden.distance for hidden in (first, end, *others)]
+    np.testing.assert_allclose(drawn(app, "hidden")[0]["y"], heights, atol=1e-6)
+    assert number(app, "moves the output: **") == pytest.approx(first.distance, abs=6e-4)
+    assert finding(app, "misses the first token more", "does not miss the first token more") == (first.distance > mean)
+
+
+def test_of_a_translator_its_maps_alone(open_page: OpenPage) -> None:
+    app = open_page("model-lab", **{"ml-model": "t5", "ml-target": "the old house", "ml-section": "Sinks"})
+    stands(app)
+    assert len(drawn(app, "sinks-shares")) == 1
+    assert "The output" not in texts(app)
