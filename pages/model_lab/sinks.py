@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 import streamlit as st
@@ -76,7 +77,7 @@ def _resting(chapter: Chapter, asked: HubRequest, group: MapGroup) -> None:
         chapter.finding("sinks-short", ratio < 1, ratio=f"{ratio:.2f}")
 
 
-def _range(values: Float[np.ndarray, "layers heads"]) -> dict[str, object]:
+def _range(values: Float[np.ndarray, "layers heads"]) -> dict[str, Any]:
     layers, heads = values.shape
     return {"layers": layers, "heads": heads, "least": f"{values.min():.2f}", "most": f"{values.max():.2f}"}
 
@@ -101,9 +102,13 @@ def _window(chapter: Chapter, asked: HubRequest, result: HubRun) -> None:
 def _perplexities(chapter: Chapter, asked: HubRequest, size: int) -> None:
     found = ask(asked, windowed, size)
     labels = chapter.words.group("figure")
-    sizes = {"size": size, "kept": KEPT, "rest": size - KEPT}
+    sizes: dict[str, Any] = {"size": size, "kept": KEPT, "rest": size - KEPT}
     names = {name: chapter.words(f"figure.{name}", **sizes) for name in ("full", "sliding", "with-first")}
-    numbers = {"full": f"{found.full:,.2f}", "sliding": f"{found.sliding:,.2f}", "with-first": f"{found.kept:,.2f}"}
+    numbers: dict[str, Any] = {
+        "full": f"{found.full:,.2f}",
+        "sliding": f"{found.sliding:,.2f}",
+        "with-first": f"{found.kept:,.2f}",
+    }
     chapter.text("window", counted=found.counted, **sizes)
     chapter.figure("window", perplexities_figure(found, names, labels), counted=found.counted, **sizes, **numbers)
     chapter.finding("window", found.sliding > found.kept)

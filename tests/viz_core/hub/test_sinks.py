@@ -5,14 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from PIL import Image
 
-from viz_core.hub import HubModel
+from viz_core.hub import HubModel, load_hub
 from viz_core.hub.sinks import LEAST_COUNTED, Sinks, hidden_tokens, longest_window, sinks_of, windowed
+from viz_core.sounds.drawn import tone_sequence
 from viz_core.trace import record
 
 Load = Callable[[str], HubModel]
@@ -118,3 +121,18 @@ def test_of_a_model_that_sorts_its_probabilities_move(tiny_model: Load) -> None:
     assert all(0 < hidden.distance <= 1 for hidden in (first, *rest))
     alone = replace(run, tokens=run.tokens[:1])
     assert [hidden.place for hidden in hidden_tokens(model, alone)] == [0]
+
+
+@pytest.mark.parametrize("family", ["albert", "whisper", "llava", "transformer-en-fr"])
+def test_every_kind_of_model_is_read_again_with_its_values(family: str, tiny_model: Load) -> None:
+    """Layers that share weights, a sound, a picture and a text together, a model of our own: no kind is left out."""
+    model = load_hub(family, device="cpu") if family == "transformer-en-fr" else tiny_model(family)
+    given: dict[str, Any] = {"whisper": {"sound": tone_sequence()}, "llava": {"image": Image.new("RGB", (30, 20))}}
+    run = model.run(**{**({} if family == "whisper" else {"text": TEXT}), **given.get(family, {})})
+    again = model.recorded_again(run)
+    for maps in run.maps:
+        found = sinks_of(model, run, maps.id)
+        assert found.lengths is not None
+        assert found.shares.shape == found.lengths.shape == (len(maps.calls), maps.calls[0].num_heads)
+        call = maps.calls[-1]
+        torch.testing.assert_close(again[call.site].weights(), call.weights(), atol=1e-5, rtol=1e-4)
