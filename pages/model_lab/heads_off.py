@@ -23,11 +23,11 @@ from viz_core.view.head_names import HeadNames
 from viz_core.view.map_group import MapGroup
 
 
-def ask_off(chapter: Chapter, asked: HubRequest) -> tuple[HeadNames, tuple[str, ...]]:
+def ask_off(chapter: Chapter, card: HubCard, asked: HubRequest) -> tuple[HeadNames, tuple[str, ...]]:
     """The heads that this model lets be switched off, and those that are."""
     heads = HeadNames(ask(asked, switchable))
     if not heads.sites:
-        st.caption(chapter.words("no-switches"))
+        st.caption(chapter.words("no-switches-of-two" if card.kind == "dual-encoder" else "no-switches"))
         return heads, ()
     return heads, ask_heads_off(chapter, heads)
 

@@ -113,6 +113,10 @@ def ask_input(chapter: Chapter, model: HubModelSpec, card: HubCard) -> HubReques
         return _picture(chapter, model, "picture", lambda: _drawn(chapter, model, card))
     if kind == "vision-language":
         return _both(chapter, model, card)
+    if kind == "dual-encoder":
+        shown = _picture(chapter, model, "picture", lambda: _drawn(chapter, model, card))
+        text = controls.text("caption", chapter.words("start.dual-encoder"))
+        return shown and replace(shown, text=text)
     if kind == "encoder":
         text = ask_thread(controls, "text", chapter.words("start.encoder"), height=90)
         pair = controls.text("pair", "", placeholder=chapter.words("placeholder.pair"))

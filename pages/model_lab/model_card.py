@@ -23,7 +23,7 @@ def model_card(chapter: Chapter, card: HubCard) -> None:
         words("reads-pictures", size=_times(card.picture_size), patch=_times(card.patch_size))
         if vision
         else words(
-            "reads-both" if card.kind == "vision-language" else "reads-text",
+            "reads-both" if card.kind in ("vision-language", "dual-encoder") else "reads-text",
             tokenizer=escape(card.tokenizer),
             size=f"{card.vocabulary_size:,}",
         )

@@ -21,7 +21,7 @@ def outcome(chapter: Chapter, card: HubCard, asked: HubRequest, run: HubRun) -> 
     """What the model made of its input, and what the recording holds."""
     words = chapter.words
     if run.image is not None:
-        st.image(run.image, width=260, caption=words("given" if run.patches else "seen"))
+        st.image(run.image, width=260, caption=words("seen" if run.grid else "given"))
     if run.prompt:
         _prompted(chapter, card, run)
     if card.head == "words":

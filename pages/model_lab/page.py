@@ -10,6 +10,7 @@ from pages.model_lab.heads_off import ask_off, maps_without, show_without
 from pages.model_lab.in_picture import in_picture
 from pages.model_lab.inputs import ask_for_model, ask_input, ask_second, input_names, load, run
 from pages.model_lab.lens import lens, reads_words
+from pages.model_lab.likeness import show_likeness
 from pages.model_lab.model_card import model_card
 from pages.model_lab.models import hub_maps
 from pages.model_lab.next_words import next_words
@@ -49,7 +50,7 @@ if card.kind == "vision":
 
 language = current_language()
 groups = hub_maps(asked, language)
-heads, off = ask_off(chapter, asked)
+heads, off = ask_off(chapter, card, asked)
 without = heads.read(off)
 if off:
     show_without(chapter, card, asked, result, off, without)
@@ -78,6 +79,8 @@ if heads.sites:
     switches(chapter, heads, groups, view, off)
 if result.patches:
     in_picture(chapter, asked, result, view)
+elif card.kind == "dual-encoder":
+    show_likeness(chapter, asked, result)
 if other and other.model != model:
     changed_heads(chapter, asked, other, groups)
 claims(chapter, card, result, cache(lambda: ask(asked, map_residuals)))

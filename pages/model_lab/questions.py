@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import torch
 from jaxtyping import Float
 
 from viz_core.hub import HubCard, HubModel, HubRun, NextWord, Positions
@@ -49,6 +50,15 @@ def row_of_heads(_model: HubModel, run: HubRun, site: str, token: int) -> Float[
     """What a token of a text with a picture in it looks at, by every head of a layer."""
     row = run.trace[site].weights(queries=slice(token, token + 1))[0, :, 0]
     return row[:, -len(run.tokens) :].numpy()  # a learned sink stands before them
+
+
+@torch.inference_mode()
+def likeness(model: HubModel, run: HubRun) -> tuple[Float[np.ndarray, "tokens"], float]:
+    """Cosines of a text with the tokens of a picture; and by how much the first misses the model's own logit."""
+    engine = model.engine
+    logit = float(engine.again(run.inputs).logits_per_image)
+    scale = float(engine.model.logit_scale.exp())
+    return run.output.numpy(), abs(scale * float(run.output[0]) - logit) / scale
 
 
 def picture_shares(_model: HubModel, run: HubRun, token: int) -> Float[np.ndarray, "layers heads"]:

@@ -22,8 +22,9 @@ def over_picture_figure(
     labels: Labels,
     unit: str = "weight",
     aspect: float = 1.0,
+    lowest: float = 0.0,
 ) -> go.Figure:
-    """Maps side by side, each over the same picture and in colours of its own, from 0 to its largest value.
+    """Maps side by side, each over the same picture and in colours of its own, from `lowest` to its largest value.
 
     A patch keeps most of itself by the residual connections: colours go up to the largest of the others.
 
@@ -35,7 +36,7 @@ def over_picture_figure(
     """
     figure = make_subplots(rows=1, cols=len(maps), subplot_titles=list(maps), horizontal_spacing=0.03)
     for column, values in enumerate(maps.values(), start=1):
-        figure.add_trace(heatmap_over(values, patch, labels, unit), row=1, col=column)
+        figure.add_trace(heatmap_over(values, patch, labels, unit, lowest), row=1, col=column)
         lay_under(figure, picture, values.shape, column)
         if patch is not None:
             outline(figure, patch, column)
@@ -45,7 +46,11 @@ def over_picture_figure(
 
 
 def heatmap_over(
-    values: Float[np.ndarray, "rows columns"], patch: tuple[int, int] | None, labels: Labels, unit: str
+    values: Float[np.ndarray, "rows columns"],
+    patch: tuple[int, int] | None,
+    labels: Labels,
+    unit: str,
+    lowest: float = 0.0,
 ) -> go.Heatmap:
     """Colours over patches, up to the largest of all but the patch that is read."""
     rows, columns = values.shape
@@ -56,8 +61,8 @@ def heatmap_over(
         z=values.astype(np.float32),
         x=np.arange(1, columns + 1, dtype=np.int32),
         y=np.arange(1, rows + 1, dtype=np.int32),
-        zmin=0,
-        zmax=max(float(values[others].max()), 1e-12),
+        zmin=lowest,
+        zmax=max(float(values[others].max()), lowest + 1e-12),
         colorscale=WEIGHTS_SCALE,
         opacity=_COVER,
         showscale=False,

@@ -108,7 +108,7 @@ def read_sentences(
     Raises:
         ValueError: if the model takes pictures.
     """
-    if model.card.kind == "vision":
+    if model.card.kind in ("vision", "vision-language", "dual-encoder"):
         raise ValueError(f"model: expected one that takes text, got {model.card.name}")
     budget = 0 if model.card.kind == "decoder" else max_new_tokens
     runs = model.run_each(texts, max_new_tokens=budget, max_tokens=most_tokens)

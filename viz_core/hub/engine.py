@@ -97,7 +97,7 @@ class Engine:
 
         Its table of positions is the limit where it has one; else the length it was trained for.
         """
-        if self.picture is not None:
+        if self.text is None:
             return None
         table = room_for_tokens(self.positions, stack)
         if table is not None:

@@ -8,7 +8,9 @@ from typing import Any, Literal
 from viz_core.hub.errors import HubError
 from viz_core.hub.layouts import LAYOUTS
 
-Kind = Literal["encoder", "decoder", "encoder-decoder", "vision", "vision-language", "speech"]
+Kind = Literal["encoder", "decoder", "encoder-decoder", "vision", "vision-language", "dual-encoder", "speech"]
+
+_TOWERS = ("clip_vision_model", "siglip_vision_model")  # eyes of others, which also stand alone
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,8 @@ def family_of(config: Any, name: str, architecture: str | None = None) -> Family
             return Family("encoder-decoder", transformers.AutoModelForSeq2SeqLM, "words")
         if model_type == "whisper":
             return Family("speech", transformers.AutoModelForSpeechSeq2Seq, "words")
+    elif model_type in _TOWERS:
+        return Family("vision", transformers.AutoModel, "")
     elif hasattr(config, "patch_size") and model_type in auto.MODEL_FOR_IMAGE_CLASSIFICATION_MAPPING_NAMES:
         if hasattr(config, "depths") and hasattr(config, "num_heads"):  # stages of attention, as in Swin
             raise HubError(f"{name} windows or joins its patches from layer to layer: there is no one grid to show.")
@@ -76,9 +80,11 @@ def family_of(config: Any, name: str, architecture: str | None = None) -> Family
         own_sizes = getattr(config.vision_config, "model_type", "") == "pixtral"  # of pictures, in a LLaVA's clothes
         if model_type in LAYOUTS and not own_sizes:
             return Family("vision-language", transformers.AutoModelForImageTextToText, "words")
+        if model_type == "clip" and not architecture.endswith("ForImageClassification"):
+            return Family("dual-encoder", transformers.AutoModel, "")
         raise HubError(
             f"{name} ({model_type}) takes a picture and a text together in a way that the lab does not know. "
-            f"Those it knows are {', '.join(LAYOUTS)}."
+            f"Those it knows are {', '.join((*LAYOUTS, 'clip'))}."
         )
     elif model_type in auto.MODEL_FOR_IMAGE_CLASSIFICATION_MAPPING_NAMES:
         raise HubError(f"{name} ({model_type}) has no attention over patches: there is nothing to look at here.")

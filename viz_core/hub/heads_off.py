@@ -46,11 +46,12 @@ class Without:
 
 
 def switchable(model: HubModel, run: HubRun) -> tuple[tuple[str, int], ...]:
-    """The sites whose heads can be switched off, each with their number; () where the model's own code attends.
+    """The sites whose heads can be switched off, each with their number; () where the model's own code attends, or a
+    picture is compared with a text.
 
     Layers that share their weights are one site.
     """
-    if model.engine.holds_maps:
+    if model.engine.holds_maps or model.card.kind == "dual-encoder":
         return ()
     known = {site_of(part) for part in model.engine.model.modules()}
     return tuple((call.site, call.num_heads) for call in run.trace if call.site in known)

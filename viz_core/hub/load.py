@@ -178,6 +178,7 @@ def _inputs(
             has_registers = "register" in model.config.model_type or hasattr(model.config, "num_register_tokens")
             processor = AutoImageProcessor.from_pretrained(place.path, backend="pil", **safe)
             return None, PictureInput(processor, patch, has_registers), None
+        whole = model.text_model if family.kind == "dual-encoder" else model
         if not any(_VOCABULARY.fullmatch(file.name) for file in place.path.iterdir()):
             raise HubError(f"{place.name} lacks its tokenizer.")  # transformers would make up an empty one
         too_long = f"The tokenizer of {place.name} has a pattern that takes too long on some texts, so it is not used."
@@ -185,16 +186,20 @@ def _inputs(
             tokenizer = AutoTokenizer.from_pretrained(place.path, **safe)
         if costly(tokenizer):
             raise HubError(too_long)
-        text = TextInput(tokenizer, model.get_input_embeddings().num_embeddings)
-        if family.kind != "vision-language":
+        text = TextInput(tokenizer, whole.get_input_embeddings().num_embeddings)
+        if family.kind not in ("vision-language", "dual-encoder"):
             return text, None, None
         processor = AutoImageProcessor.from_pretrained(place.path, backend="pil", **safe)
+        if family.kind == "dual-encoder":
+            side = model.config.vision_config.patch_size
+            return text, PictureInput(processor, (side, side), registers=False), None
         layout = LAYOUTS[model.config.model_type]
         return text, None, PicturePrompt.of(layout, model, processor, tokenizer, text, place.name)
     except HubError:
         raise
     except Exception as error:  # tokenizers raises bare Exception for a broken file
-        what = {"vision": "image processor", "vision-language": "processor"}.get(family.kind, "tokenizer")
+        both = dict.fromkeys(("vision-language", "dual-encoder", "speech"), "processor")
+        what = {"vision": "image processor", **both}.get(family.kind, "tokenizer")
         raise HubError(f"The {what} of {place.name} cannot be loaded: {_first_line(error, place)}") from None
 
 

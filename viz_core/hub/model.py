@@ -10,7 +10,7 @@ from jaxtyping import Float
 from PIL import Image
 from torch import Tensor
 
-from viz_core.hub import passes
+from viz_core.hub import passes, two_towers
 from viz_core.hub.card import HubCard
 from viz_core.hub.engine import Engine
 from viz_core.hub.errors import HubError
@@ -176,6 +176,8 @@ class HubModel:
         max_seconds: float | None,
     ) -> HubRun:
         """One recorded run on inputs that were checked."""
+        if image is not None and self.card.kind == "dual-encoder":
+            return two_towers.compare(self.engine, text, image, max_tokens)
         if image is not None and self.card.kind == "vision-language":
             return passes.tell_of_picture(self.engine, text, image, target, budget, sampling, max_tokens, max_seconds)
         if image is not None:
@@ -195,15 +197,15 @@ class HubModel:
             if image is None or any(given is not None for given in (text, pair, target)):
                 raise HubError(f"{name} takes a picture, and no text.")
             return
-        if kind == "vision-language" and image is None:
+        if kind in ("vision-language", "dual-encoder") and image is None:
             raise HubError(f"{name} takes a picture and a text together: bring a picture.")
-        if image is not None and kind != "vision-language":
+        if image is not None and kind not in ("vision-language", "dual-encoder"):
             raise HubError(f"{name} takes a text, not a picture.")
         if text is None and sound is None:
             raise HubError("There is nothing to read yet: type a text.")
         if pair is not None and kind != "encoder":
             raise HubError(f"{name} takes one text; only encoders take a pair.")
-        if target is not None and kind == "encoder":
+        if target is not None and kind in ("encoder", "dual-encoder"):
             raise HubError(f"{name} only reads: it writes no translation or continuation.")
         if target is not None and not target.strip():
             raise HubError("There is nothing to write: type the target, or leave the choice to the model.")

@@ -16,6 +16,7 @@ from viz_core.hub.engine import Engine
 from viz_core.hub.errors import HubError
 from viz_core.hub.picture_prompt import with_patches
 from viz_core.hub.run import HubRun, Label
+from viz_core.hub.two_towers import similarities
 from viz_core.hub.writing import Sampling, write
 from viz_core.images.opening import as_rgb
 
@@ -223,6 +224,8 @@ def output_again(engine: Engine, run: HubRun) -> Float[Tensor, "..."]:
         HubError: if the memory does not suffice.
     """
     result = engine.again(run.inputs)
+    if engine.family.kind == "dual-encoder":
+        return similarities(engine, result)
     return kept_logits(engine, result.logits) if engine.family.head == "words" else _output(engine, result)[0]
 
 

@@ -78,14 +78,19 @@ def _of_module(path: str, module: nn.Module, stack: str, is_picture: bool) -> It
         table: Any = module.weights if hasattr(module, "weights") else module.weight
         yield Positions("sinusoidal", path, stack, table[_reserved(module) :])
     elif isinstance(module, nn.Embedding) and ("position" in name or name in ("wpe", "embed_pos")):
-        yield Positions("learned", path, stack, module.weight[_reserved(module) :])
+        table = module.weight[_reserved(module) :]
+        yield Positions("learned", path, stack, table, num_special=_beyond_square(len(table)) if is_picture else 0)
     for part, values in (*module.named_parameters(recurse=False), *module.named_buffers(recurse=False)):
         where = f"{path}.{part}".lstrip(".")
         if part.endswith("inv_freq") and "original" not in part:
             yield Positions("rotary", where, stack, values)
         elif is_picture and part in ("position_embeddings", "position_embedding", "pos_embed") and values.dim() == 3:
-            side = math.isqrt(values.shape[1])
-            yield Positions("learned", where, stack, values[0], num_special=values.shape[1] - side * side)
+            yield Positions("learned", where, stack, values[0], num_special=_beyond_square(values.shape[1]))
+
+
+def _beyond_square(rows: int) -> int:
+    """Rows of a picture's table that are no patches of a square."""
+    return rows - math.isqrt(rows) ** 2
 
 
 def _is_same(positions: Positions, other: Positions) -> bool:

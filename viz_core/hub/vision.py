@@ -30,6 +30,8 @@ class HubVision:
     hub: HubModel
 
     def __post_init__(self) -> None:
+        if self.hub.engine.text is not None and self.hub.engine.picture is not None:
+            raise HubError(f"{self.title} takes a picture and a text together.")
         _ = self.hub.engine.processor, self._embedding  # both must be there
 
     @property

@@ -32,7 +32,7 @@ pytestmark = pytest.mark.usefixtures("offline_lab")
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A host's folder with tiny models that look at pictures, and one that reads."""
-    families = ("vit", "dinov2", "registers", "bert", "llava", "smolvlm", "paligemma", "qwen2_vl")
+    families = ("vit", "dinov2", "registers", "bert", "llava", "smolvlm", "paligemma", "qwen2_vl", "clip")
     return build_all(families, tmp_path_factory.mktemp("models"))
 
 
@@ -172,6 +172,23 @@ def test_a_prompt_of_ones_own_is_taken_as_it_is(open_page: OpenPage) -> None:
     app = open_page("model-lab", **{"ml-model": "llava", "ml-asked": "<image> and <image>"})
     assert "more than once" in texts(app)
     assert not claims(app)
+
+
+def test_a_picture_and_a_caption_in_the_lab(open_page: OpenPage, folders: Path) -> None:
+    app = open_page("model-lab", **{"ml-model": "clip", "ml-caption": "the cat"})
+    app = upload(app, "ml-picture", PICTURE)
+    run = load_hub(folders / "clip", device="cpu").run("the cat", image=open_picture(PICTURE))
+    said = texts(app)
+    assert f"Their cosine is **{float(run.output[0]):.3f}**" in said
+    patches = run.output[1:].reshape(4, 4)
+    row, column = divmod(int(patches.argmax()), 4)
+    assert f"row {row + 1}, column {column + 1} with **{float(patches.max()):.3f}**" in said
+    assert "compares a picture with a text: its heads" in said
+    assert len(claims(app)) == 3
+    assert all(claim.startswith(":green[") for claim in claims(app))
+    assert not [link for link in app.get("page_link") if "vt-lab" in link.proto.query_string]
+    link = {"ml-model": "clip", "ml-section": "How it knows positions"}
+    assert "learned table" in texts(open_page("model-lab", **link))
 
 
 def test_maps_lie_over_the_part_that_the_model_was_shown() -> None:

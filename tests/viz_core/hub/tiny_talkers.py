@@ -8,7 +8,7 @@ from typing import Any
 import torch
 import transformers
 
-from tests.viz_core.hub.tiny_models import train
+from tests.viz_core.hub.tiny_models import save_tokenizer, train
 
 WORDS = {
     "vocab_size": 420,
@@ -113,6 +113,9 @@ FAMILIES: dict[str, tuple[str, str, list[str], dict[str, Any], str, dict[str, An
 
 def build(family: str, path: Path) -> None:
     """Write a model of this family, its weights random but large enough that attention is far from even."""
+    if family == "clip":
+        _build_clip(path)
+        return
     config_class, model_class, own, sizes, processor, options = FAMILIES[family]
     tokenizer = transformers.PreTrainedTokenizerFast(
         tokenizer_object=train("bytes"), pad_token="<pad>", bos_token="<bos>", eos_token="<eos>", unk_token="<unk>"
@@ -125,13 +128,31 @@ def build(family: str, path: Path) -> None:
         config.vision_start_token_id, config.vision_end_token_id, config.video_token_id = (
             tokenizer.convert_tokens_to_ids(token) for token in own[1:]
         )
+    _save(getattr(transformers, model_class), config, path)
+    tokenizer.save_pretrained(path)
+    getattr(transformers, processor)(**options).save_pretrained(path)
+    (path / "README.md").write_text("---\nlicense: cc0-1.0\n---\n# A tiny random model\n", encoding="utf-8")
+
+
+def _build_clip(path: Path) -> None:
+    words = {name: WORDS[name] for name in ("hidden_size", "intermediate_size", "num_hidden_layers")}
+    words |= {"vocab_size": 400, "num_attention_heads": 4, "max_position_embeddings": 24, "eos_token_id": 2}
+    words |= {"bos_token_id": 1, "pad_token_id": 0}
+    config = transformers.CLIPConfig(text_config=words, vision_config=EYES, projection_dim=12)
+    _save(transformers.CLIPModel, config, path)
+    save_tokenizer("bytes", path, ends=True)
+    transformers.CLIPImageProcessorPil(
+        size={"shortest_edge": 18}, crop_size={"height": 16, "width": 16}
+    ).save_pretrained(path)
+    (path / "README.md").write_text("---\nlicense: cc0-1.0\n---\n# A tiny random model\n", encoding="utf-8")
+
+
+def _save(model_class: Any, config: Any, path: Path) -> None:
+    """Weights that are random, but large enough that attention is far from even."""
     with torch.random.fork_rng():
         torch.manual_seed(11)
-        model = getattr(transformers, model_class)(config).eval()
+        model = model_class(config).eval()
         for parameter in model.parameters():
             if parameter.dim() > 1:
                 torch.nn.init.normal_(parameter, std=0.2)
     model.save_pretrained(path)
-    tokenizer.save_pretrained(path)
-    getattr(transformers, processor)(**options).save_pretrained(path)
-    (path / "README.md").write_text("---\nlicense: cc0-1.0\n---\n# A tiny random model\n", encoding="utf-8")
