@@ -26,6 +26,7 @@ SECTIONS = {
     "finding": ["finding.{}", "finding.{}-not"],
     "exercise": ["exercise.{}"],
     "sketch": ["exercise.{}"],
+    "draw_on": ["exercise.{}"],
     "look_for": ["look.{}"],
     "book_says": ["book.{}"],
 }

@@ -23,6 +23,7 @@ from ui.chart import Point, draw_chart
 from ui.compute import in_a_slot
 from ui.controls import plain
 from ui.heatmap import draw_heatmap
+from ui.on_figure import OnFigure, ask_to_draw, keeps_back
 from ui.predictions import Prediction, Truth, read_prediction
 from ui.proving import ProvingFrame
 from ui.sketch import Board
@@ -65,6 +66,7 @@ class Chapter(ProvingFrame):
         room: int = 360,
         bar: bool = True,
         on_click: Callable[[Point], None] | None = None,
+        kept_back: bool = False,
         **values: object,
     ) -> None:
         """A figure with its text alternative (`alt.NAME`) and what to look for (`look.NAME`).
@@ -75,8 +77,11 @@ class Chapter(ProvingFrame):
             room: in pixels, kept for one that waits.
             bar: whether buttons to enlarge it and to take it along show over it.
             on_click: is told the point that was clicked, before the page runs again; only of a figure that is there.
+            kept_back: whether its answer is not drawn yet, and so not told either.
         """
         key, alt = self._unique(f"figure-{name}"), plain(self.words(f"alt.{name}", **values))
+        if kept_back:
+            alt = self.common("sketch.kept-back")
 
         def draw() -> None:
             draw_chart(key, _made(figure), alt, f"{self.name}-{name}", bar=bar, on_click=on_click)
@@ -85,7 +90,8 @@ class Chapter(ProvingFrame):
             self.near(key, draw, room)
         else:
             draw()
-        self.look_for(name, **values)
+        if not kept_back:
+            self.look_for(name, **values)
 
     def heatmap(
         self, name: str, heatmap: Heatmap | Callable[[], Heatmap], *, room: int = 360, **values: object
@@ -197,6 +203,17 @@ class Chapter(ProvingFrame):
                 predictions.draw(self.common, prediction, self.controls.key(f"guess-{name}"), board, truth)
 
         self.alone(ask)
+
+    def draw_on(self, name: str, on: OnFigure, truth: Callable[[], Truth]) -> None:
+        """The same as `sketch`, on a figure of the page, which asks `keeps_back` what it may show."""
+        key = self.controls.key(f"guess-{name}")
+        with self._prediction(name) as prediction:
+            if ask_to_draw(self.common, key):
+                predictions.draw(self.common, prediction, key, on.board, truth, on)
+
+    def keeps_back(self, name: str, on: OnFigure) -> bool:
+        """Whether a figure must not show its answer, for the reader is about to draw it; before its controls."""
+        return keeps_back(self.controls, self.controls.key(f"guess-{name}"), on)
 
     @contextmanager
     def _prediction(self, name: str) -> Iterator[Prediction]:

@@ -10,6 +10,7 @@ import numpy as np
 import streamlit as st
 
 from ui.component import component
+from ui.on_figure import OnFigure
 from ui.sketch import Board, Numbers, fractions
 from ui.words import Words
 from viz_core.figures.style import ACCENT, CATEGORIES
@@ -75,8 +76,19 @@ def choose(common: Words, prediction: Prediction, key: str) -> None:
         st.markdown(prediction.say(common, choices[guess]))
 
 
-def draw(common: Words, prediction: Prediction, key: str, board: Board, truth: Callable[[], Truth]) -> None:
-    """A drawing, told in the address once it is revealed; the truth is computed and sent only then."""
+def draw(
+    common: Words,
+    prediction: Prediction,
+    key: str,
+    board: Board,
+    truth: Callable[[], Truth],
+    on: OnFigure | None = None,
+) -> None:
+    """A drawing, told in the address once it is revealed; the truth is computed and sent only then.
+
+    Args:
+        on: the figure it is drawn on; on a board of its own unless given.
+    """
 
     def told() -> None:
         text = st.session_state[f"{key}-board"].guess
@@ -90,6 +102,7 @@ def draw(common: Words, prediction: Prediction, key: str, board: Board, truth: C
     answer = truth() if guess is not None else None
     data = {
         "kind": board.kind,
+        "over": None if on is None else {"figure": f"figure-{on.figure}", "axes": list(on.axes)},
         "guess": "" if guess is None else text,
         "truth": None if answer is None else board.levels(answer.values),
         "places": fractions(board.places, board.places[0], board.places[-1]),
@@ -105,7 +118,7 @@ def draw(common: Words, prediction: Prediction, key: str, board: Board, truth: C
         "words": {
             **{name: common(f"sketch.{name}") for name in ("reveal", "again", "yours", "truth")},
             "label": common(f"sketch.{board.kind}"),
-            "hint": common(f"sketch.hint-{board.kind}"),
+            "hint": common("sketch.hint-bars" if on and board.kind == "weights" else f"sketch.hint-{board.kind}"),
         },
     }
     _mount(key=f"{key}-board", data=data, on_guess_change=told)

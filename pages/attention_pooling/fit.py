@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -44,21 +45,25 @@ def readout(chapter: Chapter, pooling: Pooling) -> None:
         st.caption(chapter.words("too-small", missed=pooling.n - reached))
 
 
-def picture(chapter: Chapter, pooling: Pooling) -> tuple[go.Figure, Fit]:
-    """The fit beside the truth, and the weights of the query on every key."""
+def picture(chapter: Chapter, pooling: Pooling, kept_back: bool) -> tuple[go.Figure, Fit]:
+    """The fit beside the truth, or neither where it is kept back, and the weights of the query on every key."""
     fit = pooling.fit(CURVE_QUERIES)
     at_query = pooling.fit(torch.tensor([pooling.query], dtype=torch.float64))
     answer = float(at_query.y_hat)
-    figure = fit_figure(fit, pooling.query, answer, at_query.weights[0], labels(chapter))
+    shown = (fit.without_curves(), math.nan) if kept_back else (fit, answer)
+    figure = fit_figure(shown[0], pooling.query, shown[1], at_query.weights[0], labels(chapter))
     chapter.figure(
         "fit",
         figure,
+        kept_back=kept_back,
         n=pooling.n,
         kernel=kernel_name(chapter, pooling.kernel),
         width=f"{pooling.width:g}",
         query=f"{pooling.query:.2f}",
         answer=chapter.words("no-answer") if np.isnan(answer) else f"{answer:.3f}",
     )
+    if kept_back:
+        return figure, fit
     chapter.finding("fit", not np.isnan(fit.error), error=f"{fit.error:.3f}", queries=len(fit.x_val))
     gaps = fit.x_val[fit.y_hat.isnan()]
     if len(gaps):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import plotly.graph_objects as go
+import torch
 from jaxtyping import Float
 from plotly.subplots import make_subplots
 from torch import Tensor
@@ -38,6 +39,11 @@ class Fit:
     def error(self) -> float:
         """Mean squared distance from the truth, over the queries that reach a key; NaN where none does."""
         return float((self.y_hat - self.truth).square().nanmean())
+
+    def without_curves(self) -> Fit:
+        """The points alone: neither the truth nor what pooling made of them."""
+        gone = torch.full_like(self.y_hat, torch.nan)
+        return replace(self, truth=gone, y_hat=gone)
 
     @property
     def reaches_all(self) -> bool:

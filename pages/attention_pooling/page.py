@@ -8,7 +8,7 @@ from pages.attention_pooling.kernels import every_kernel, kernels, widths
 from pages.attention_pooling.learn_width import learning
 from pages.attention_pooling.plane import in_the_plane, more_data
 from pages.attention_pooling.pooling import ask, ask_kernel
-from pages.attention_pooling.predictions import draw_the_fit
+from pages.attention_pooling.predictions import THE_FIT, draw_the_fit
 from ui.chapter import Chapter
 from viz_core.attention import boxcar, constant, epanechnikov, gaussian, nadaraya_watson, triangular
 from viz_core.attention.kernel_pooling import kernel_weights
@@ -20,17 +20,18 @@ from viz_core.lessons.attention_pooling.pooling_as_attention import gaussian_poo
 
 chapter = Chapter("attention-pooling")
 chapter.question()
+asks = chapter.keeps_back("wide", THE_FIT)
 with chapter.card("fit"):
     kernel = ask_kernel(chapter)
     left, side = st.columns([3, 2], gap="large")
     with side:
         pooling = ask(chapter, kernel)
-        if pooling is not None:
+        if pooling is not None and not asks:
             readout(chapter, pooling)
     if pooling is None:
         st.stop()
     with left:
-        figure, fit = picture(chapter, pooling)
+        figure, fit = picture(chapter, pooling, asks)
 draw_the_fit(chapter)
 
 for_kernels, for_weights = st.columns(2, gap="large")

@@ -6,22 +6,24 @@ import torch
 
 from pages.attention_pooling.pooling import Pooling
 from ui.chapter import Chapter
+from ui.on_figure import OnFigure
 from ui.predictions import Truth
 from ui.sketch import Board
-from viz_core.lessons.attention_pooling.noisy_points import SPAN, noisy_points
+from viz_core.lessons.attention_pooling.noisy_points import SPAN
 
 # The points the page opens with, under a Gaussian twice as wide.
 _WIDE = Pooling("gaussian", 1.0, 2.5, 40, 1.0, 3)
 _PLACES = torch.linspace(0, SPAN, 21, dtype=torch.float64)
+THE_FIT = OnFigure(
+    Board("curve", tuple(_PLACES.tolist()), -1.0, 5.5),
+    "fit",
+    {name: getattr(_WIDE, name) for name in ("kernel", "width", "n", "noise", "seed")},
+)
 
 
 def draw_the_fit(chapter: Chapter) -> None:
     """The fit of a wide kernel, through the points the page opens with."""
-    x, y = noisy_points(_WIDE.n, _WIDE.noise, _WIDE.seed)
-    points = tuple(zip(x.tolist(), y.tolist(), strict=True))
-    names = chapter.words.group("figure")
-    board = Board("curve", tuple(_PLACES.tolist()), -1.0, 5.5, (), points, names["x"], names["y"])
-    chapter.sketch("wide", board, wide_fit)
+    chapter.draw_on("wide", THE_FIT, wide_fit)
 
 
 def wide_fit() -> Truth:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-import plotly.graph_objects as go
 import streamlit as st
 import torch
 
@@ -28,15 +27,15 @@ from viz_core.lessons.queries_keys_values.lookup import (
 MISSPELLED = {"Lipten": "Lipton", "li": "Li"}  # queries to try, and the keys that should still be found
 
 
-def answers(chapter: Chapter, database: Database, question: Question) -> go.Figure:
-    """The three answers side by side; the figure is that of the soft one."""
+def answers(chapter: Chapter, database: Database, question: Question, kept_back: bool) -> None:
+    """The three answers side by side, the soft one without its weights where they are kept back."""
     exact, approximate, soft = st.columns([3, 4, 6], gap="large")
     with exact:
         _exact(chapter, database, question)
     with approximate:
         _approximate(chapter, database, question)
     with soft:
-        return _soft(chapter, database, question)
+        _soft(chapter, database, question, kept_back)
 
 
 def _exact(chapter: Chapter, database: Database, question: Question) -> None:
@@ -67,14 +66,15 @@ def _answer(chapter: Chapter, name: str, database: Database, place: int, **value
     chapter.text(name, key=key, value=value, **values)
 
 
-def _soft(chapter: Chapter, database: Database, question: Question) -> go.Figure:
+def _soft(chapter: Chapter, database: Database, question: Question, kept_back: bool) -> None:
     chapter.text("soft")
     given = weights(database, question)
     best = int(given.argmax())
-    figure = figures.weights_figure(given.numpy(), database.pairs, chapter.words.group("figure"))
+    shown = None if kept_back else given.numpy()
     chapter.figure(
         "weights",
-        figure,
+        figures.weights_figure(shown, database.pairs, chapter.words.group("figure")),
+        kept_back=kept_back,
         query=escape(question.query),
         temperature=f"{question.temperature:g}",
         key=escape(database.keys[best]),
@@ -84,7 +84,6 @@ def _soft(chapter: Chapter, database: Database, question: Question) -> go.Figure
     )
     first = first_weights(MISSPELLED, database.keys, question.temperature)
     chapter.finding("misspelled", first is not None, lipton=_weight(first, 0), li=_weight(first, 1))
-    return figure
 
 
 def _weight(weights: list[float] | None, place: int) -> str:

@@ -14,17 +14,19 @@ from viz_core.lessons.queries_keys_values.edit_distance import cheapest_path, ed
 MOST_LETTERS = 16  # of a word beside a picture
 
 
-def weights_figure(weights: Float[np.ndarray, "keys"], names: Sequence[tuple[str, str]], labels: Labels) -> go.Figure:
-    """A bar for each key, the first on top, with its value and its weight."""
-    places = np.arange(len(weights), dtype=np.float32)
+def weights_figure(
+    weights: Float[np.ndarray, "keys"] | None, names: Sequence[tuple[str, str]], labels: Labels
+) -> go.Figure:
+    """A bar for each key, the first on top, with its value and its weight; places for them where there are none."""
+    places = np.arange(len(names), dtype=np.float32)
     hover = [labels["pair"].format(key=key, value=value) for key, value in _escaped(names)]
     figure = go.Figure(
         go.Bar(
-            x=weights.astype(np.float32),
+            x=np.zeros(len(names), np.float32) if weights is None else weights.astype(np.float32),
             y=places,
             orientation="h",
             marker={"color": KEYS},
-            text=[f"{weight:.3f}" for weight in weights],
+            text=None if weights is None else [f"{weight:.3f}" for weight in weights],
             textposition="outside",
             cliponaxis=False,
             customdata=hover,
@@ -36,7 +38,7 @@ def weights_figure(weights: Float[np.ndarray, "keys"], names: Sequence[tuple[str
         figure,
         labels["weight"],
         "",
-        90 + 30 * max(4, len(weights)),
+        90 + 30 * max(4, len(names)),
         xaxis={"range": [0, 1.14], "tickvals": [0, 0.25, 0.5, 0.75, 1], "zeroline": False},
         yaxis={"tickvals": places, "ticktext": shown, "autorange": "reversed", "showgrid": False, "ticks": ""},
         bargap=0.35,

@@ -95,5 +95,10 @@ def is_answerable(chapter: Chapter, database: Database, question: Question) -> b
     return False
 
 
+def is_the_books(database: Database) -> bool:
+    """Whether the names are still those of the book."""
+    return database.keys == tuple(key for key, _ in BOOK_DATABASE)
+
+
 def _note(chapter: Chapter, name: str, **values: object) -> None:
     st.caption(f":material/info: {chapter.words(name, **values)}")

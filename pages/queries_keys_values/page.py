@@ -3,8 +3,8 @@
 import streamlit as st
 
 from pages.queries_keys_values import book, lookup, weights_plane
-from pages.queries_keys_values.names import ask_question, ask_table, is_answerable
-from pages.queries_keys_values.predictions import place_the_star, shade_the_row
+from pages.queries_keys_values.names import ask_question, ask_table, is_answerable, is_the_books
+from pages.queries_keys_values.predictions import THE_ROW, place_the_star, shade_the_row
 from ui.chapter import Chapter
 from viz_core.lessons.queries_keys_values.edit_distance import edit_table
 from viz_core.lessons.queries_keys_values.hard_and_soft import identity_lookup, two_keys
@@ -22,6 +22,7 @@ from viz_core.trace import attend, attention_weights
 chapter = Chapter("queries-keys-values")
 chapter.question()
 chapter.text("motive")
+asks = chapter.keeps_back("warm", THE_ROW)
 with chapter.card("lookup"):
     table, question_side = st.columns([2, 3], gap="large")
     with table:
@@ -29,9 +30,11 @@ with chapter.card("lookup"):
     with question_side:
         question = ask_question(chapter)
     answerable = is_answerable(chapter, database, question)
+    the_books = is_the_books(database)
     if answerable:
-        lookup.answers(chapter, database, question)
-shade_the_row(chapter)
+        lookup.answers(chapter, database, question, the_books and asks)
+if the_books and answerable:
+    shade_the_row(chapter)
 
 book.lookups(chapter)
 if answerable:

@@ -6,6 +6,7 @@ import numpy as np
 
 from pages.queries_keys_values.weights_plane import FIRST_POINTS
 from ui.chapter import Chapter
+from ui.on_figure import OnFigure
 from ui.predictions import Truth
 from ui.sketch import Board
 from viz_core.lessons.queries_keys_values.lookup import BOOK_DATABASE, soft_lookup
@@ -15,9 +16,12 @@ _QUERY, _COLD, _WARM = "Li", 0.2, 0.5
 _WEIGHTS = np.array([0.25, 0.0, 0.75, 0.0])
 
 
+THE_ROW = OnFigure(Board("weights", names=_KEYS), "weights", {"query": _QUERY, "temperature": _WARM})
+
+
 def shade_the_row(chapter: Chapter) -> None:
     """The weights of the book's names for one query, warmer than the page opens with."""
-    chapter.sketch("warm", Board("weights", names=_KEYS), warm_weights)
+    chapter.draw_on("warm", THE_ROW, warm_weights)
 
 
 def warm_weights() -> Truth:

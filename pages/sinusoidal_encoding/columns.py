@@ -7,6 +7,7 @@ from functools import partial
 import streamlit as st
 
 from pages.sinusoidal_encoding.figures import CODE_POSITIONS, Table, binary_figure, curve_figure
+from pages.sinusoidal_encoding.predictions import sketch_the_wave
 from ui.chapter import Chapter
 from viz_core.figures.style import CATEGORIES
 from viz_core.lessons.sinusoidal_encoding import properties
@@ -15,8 +16,8 @@ WIDEST = 512  # columns a table can have here
 BOOKS_COLUMNS = (6, 7, 8, 9)
 
 
-def curves(chapter: Chapter, table: Table, base: float) -> None:
-    """Chosen columns; the book's to begin with. A choice outlives a table that is too narrow for it."""
+def curves(chapter: Chapter, table: Table, base: float, kept_back: int | None) -> None:
+    """Chosen columns, the book's to begin with, but the one kept back; a choice outlives a table too narrow for it."""
     d, most = table.shape[1], len(CATEGORIES)
     chosen = chapter.controls.several("columns", range(WIDEST), BOOKS_COLUMNS, most)
     if not chosen:
@@ -27,9 +28,18 @@ def curves(chapter: Chapter, table: Table, base: float) -> None:
     if missing:
         st.caption(chapter.words("columns.missing", last=d - 1, missing=missing))
     lengths = properties.wavelengths(d, base)
-    figure = partial(curve_figure, table, columns, base, chapter.words.group("figure"))
-    summary = ", ".join(f"{column}: {lengths[column]:,.2f}" for column in columns)
-    chapter.figure("curves", figure, room=400, summary=summary, n=len(table), factor=f"{base ** (2 / d):.3f}")
+    shown = [column for column in columns if column != kept_back]
+    figure = partial(curve_figure, table, shown, base, chapter.words.group("figure"))
+    chapter.figure(
+        "curves",
+        figure,
+        room=400,
+        kept_back=kept_back is not None,
+        summary=", ".join(f"{column}: {lengths[column]:,.2f}" for column in columns),
+        n=len(table),
+        factor=f"{base ** (2 / d):.3f}",
+    )
+    sketch_the_wave(chapter)
 
 
 def code(chapter: Chapter, table: Table, base: float) -> None:

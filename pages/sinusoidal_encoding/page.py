@@ -5,7 +5,7 @@ import torch
 
 from pages.sinusoidal_encoding.columns import WIDEST, code, curves
 from pages.sinusoidal_encoding.figures import table_figure, table_heatmap
-from pages.sinusoidal_encoding.predictions import sketch_the_wave
+from pages.sinusoidal_encoding.predictions import COLUMN, THE_WAVE
 from pages.sinusoidal_encoding.properties import claims, similarity
 from pages.sinusoidal_encoding.sentence import sentence
 from pages.sinusoidal_encoding.sources import sources
@@ -23,6 +23,7 @@ from viz_core.positional import PositionalEncoding, angular_frequencies, sinusoi
 chapter = Chapter("sinusoidal-encoding")
 names = chapter.words.group("figure")
 chapter.question()
+kept_back = COLUMN if chapter.keeps_back("wave", THE_WAVE) else None
 with chapter.card("table"):
     for_d, for_n, for_base = st.columns([2, 2, 1], gap="medium")
     with for_d:
@@ -41,19 +42,18 @@ with chapter.card("table"):
         change = largest_change(table[:, -2:])
         chapter.finding("still", change < 0.1, change=f"{change:.2g}", n=f"{n:,}")
 
-sketch_the_wave(chapter)
+chapter.exercise("similar")
 chapter.text("mathematics")
 claims(chapter, table, base)
 chapter.let_paint()
 
 chapter.tabs(
-    curves=lambda: curves(chapter, table, base),
+    curves=lambda: curves(chapter, table, base, kept_back),
     code=lambda: code(chapter, table, base),
     similarity=lambda: chapter.near("similarity", lambda: similarity(chapter, table), 560),
     sentence=lambda: sentence(chapter),
 )
 
-chapter.exercise("similar")
 sources(chapter)
 chapter.code(
     PositionalEncoding,

@@ -5,24 +5,28 @@ from __future__ import annotations
 import torch
 
 from ui.chapter import Chapter
+from ui.on_figure import OnFigure
 from ui.predictions import Truth
 from ui.sketch import Board
 from viz_core.positional import sinusoidal_table
 
 _POSITIONS = tuple(range(0, 41, 2))
-_COLUMN, _WIDTH = 4, 32
+COLUMN, _WIDTH = 4, 32
+THE_WAVE = OnFigure(
+    Board("curve", tuple(float(i) for i in _POSITIONS), -1.08, 1.08),
+    "curves",
+    {"d": _WIDTH, "n": 60, "base": 10_000, "columns": [COLUMN, 6, 8]},
+)
 
 
 def sketch_the_wave(chapter: Chapter) -> None:
-    """One column of the table the page opens with."""
-    names = chapter.words.group("figure")
-    places = tuple(float(i) for i in _POSITIONS)
-    chapter.sketch("wave", Board("curve", places, -1.5, 1.5, (), (), names["position"], names["value"]), wave)
+    """One column of the table, on the figure that shows two that are slower."""
+    chapter.draw_on("wave", THE_WAVE, wave)
 
 
 def wave() -> Truth:
     """What comes out; and a faster and a slower column, its cosine, and no wave, for who draws those."""
     table = sinusoidal_table(_POSITIONS[-1] + 1, _WIDTH, dtype=torch.float64)[list(_POSITIONS)].numpy()
-    columns = {"fast": 0, "slow": 2 * _COLUMN, "cosine": _COLUMN + 1}
+    columns = {"fast": 0, "slow": 2 * COLUMN, "cosine": COLUMN + 1}
     mistakes = {name: table[:, column] for name, column in columns.items()}
-    return Truth(table[:, _COLUMN], mistakes | {"flat": 0 * table[:, _COLUMN]})
+    return Truth(table[:, COLUMN], mistakes | {"flat": 0 * table[:, COLUMN]})

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 
+import pytest
 import torch
 from playwright.sync_api import Page, expect
 
+from tests.browser.charts import chart
 from viz_core.attention import gaussian, nadaraya_watson
 from viz_core.lessons.attention_pooling.noisy_points import noisy_points
 
@@ -14,6 +16,11 @@ from viz_core.lessons.attention_pooling.noisy_points import noisy_points
 def answer(width: float, query: float) -> str:
     y_hat, _ = nadaraya_watson(*noisy_points(40, 1.0, 3), torch.tensor([query], dtype=torch.float64), gaussian(width))
     return f"{float(y_hat):.4f}"
+
+
+def lines_drawn(page: Page) -> int:
+    """Curves, the truth and the fit, that the figure shows."""
+    return chart(page, "fit").locator(".scatterlayer .js-line").count()
 
 
 def test_move_the_width_learn_it_and_take_it(page: Page, app_url: str) -> None:
@@ -33,15 +40,20 @@ def test_move_the_width_learn_it_and_take_it(page: Page, app_url: str) -> None:
 
 
 def test_draw_a_fit_by_mouse_and_keys_and_see_what_comes_out(page: Page, app_url: str) -> None:
-    """The truth is not on the page before; after, the drawing is in the address, and a link shows it."""
+    """On the figure itself, which shows no fit before; after, the drawing is in the address, and a link shows it."""
     page.goto(f"{app_url}/attention-pooling")
     card = page.locator(".st-key-exercise-wide")
+    switch = card.get_by_text("Draw it on the figure")
+    switch.click()
+    expect(page).to_have_url(re.compile("ap-guess-wide-drawn=true"))
+    expect(page).to_have_url(re.compile("ap-width=1"))
+    assert lines_drawn(page) == 0
     paper, reveal = card.get_by_role("slider", name="Your curve"), card.get_by_role("button", name="Reveal")
     expect(reveal).to_be_disabled()
     paper.hover()
     paper.click(position={"x": 300, "y": 100})
     paper.press("ArrowRight")
-    expect(paper).to_have_attribute("aria-valuetext", re.compile(r"^1\.75: "))
+    expect(paper).to_have_attribute("aria-valuetext", re.compile(r"^3: "))
     paper.press("ArrowUp")
     expect(paper).to_have_attribute("aria-valuenow", re.compile("^5"))
     reveal.click()
@@ -49,8 +61,13 @@ def test_draw_a_fit_by_mouse_and_keys_and_see_what_comes_out(page: Page, app_url
     expect(page).to_have_url(re.compile(r"ap-guess-wide=\d{42}$"))
     page.reload()
     expect(card.get_by_role("button", name="Draw again")).to_be_visible()
+    assert lines_drawn(page) == 2
+    over = [place.bounding_box() or {} for place in (page.locator(".st-key-figure-fit .js-plotly-plot"), paper)]
+    assert over[0] == pytest.approx(over[1], abs=1)
     card.get_by_role("button", name="Draw again").click()
     expect(card.get_by_text("Not quite.")).to_have_count(0)
+    switch.click()
+    expect(page.locator(".st-key-card-fit").get_by_role("cell", name=answer(1.0, 2.5))).to_be_visible()
 
 
 def test_a_width_of_zero_is_a_sentence_and_the_slider_stays(page: Page, app_url: str) -> None:

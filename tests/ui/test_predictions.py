@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from ui.contents import all_chapters, folder, page_file
+from ui.on_figure import OnFigure
 from ui.predictions import Truth, read_prediction
 from ui.sketch import TOP, Board
 from ui.words import ENGLISH, load_words
@@ -78,6 +79,9 @@ class Asking:
     def sketch(self, name: str, board: Board, truth: Callable[[], Truth]) -> None:
         self.sketches.append((name, board, truth))
 
+    def draw_on(self, name: str, on: OnFigure, truth: Callable[[], Truth]) -> None:
+        self.sketches.append((name, on.board, truth))
+
 
 def _sketches() -> Iterator[tuple[str, str, Board, Callable[[], Truth]]]:
     for chapter in all_chapters()[1:]:
@@ -119,6 +123,6 @@ def _asks(folder: Path) -> list[str]:
         for call in calls
         if isinstance(call, ast.Call)
         and isinstance(call.func, ast.Attribute)
-        and call.func.attr in ("exercise", "sketch")
+        and call.func.attr in ("exercise", "sketch", "draw_on")
         and isinstance(call.args[0], ast.Constant)
     ]

@@ -20,8 +20,8 @@ export function drawBoard(view) {
   const pen = { ...view, put, x: (share) => layout.left + share * (layout.right - layout.left) };
   pen.y = (level) => layout.bottom - (level / TOP) * (layout.bottom - layout.top);
   pen.focused = paper.matches(":focus-visible");
-  drawAxes(pen, data);
-  ({ curve: drawCurve, weights: drawWeights, star: drawStar })[data.kind](pen, data);
+  if (!data.over) drawAxes(pen, data);
+  ({ curve: drawCurve, weights: data.over ? drawBars : drawWeights, star: drawStar })[data.kind](pen, data);
 }
 
 function drawAxes({ put, layout, x, y }, { kind, x: ends, y: span, titles }) {
@@ -56,6 +56,11 @@ function drawCurve(pen, data) {
   };
   line(levels, colours.guess, touched ? {} : { "stroke-dasharray": "4 6", opacity: 0.6 });
   if (truth) {
+    if (data.over) { // a figure shows its own answer and has its own legend
+      const end = { x: layout.right, y: y(levels.at(-1)) - 8, "text-anchor": "end", style: `fill:${colours.guess};opacity:1` };
+      put("text", end, words.yours);
+      return;
+    }
     line(truth, colours.truth);
     drawLegend(pen, [[words.yours, colours.guess], [words.truth, colours.truth]]);
     return;
@@ -100,6 +105,21 @@ function drawWeights({ put, layout, x, y, levels, at, focused }, { names, colour
   names.forEach((name, i) => {
     const text = name.length > letters ? `${name.slice(0, letters - 1)}…` : name;
     put("text", { x: x(layout.across[i]), y: foot, "text-anchor": "middle" }, text);
+  });
+}
+
+/** Weights over a figure's own bars, which lie across. */
+function drawBars({ put, layout, levels, at, focused }, { colours, truth }) {
+  const high = (layout.bottom - layout.top) / levels.length;
+  const long = layout.right - layout.left;
+  const parts = shares(levels);
+  levels.forEach((level, i) => {
+    const bar = { x: layout.left, y: layout.top + (i + 0.2) * high, height: 0.6 * high, rx: 3, fill: colours.guess };
+    const share = truth ? parts[i] : level / TOP; // only shares count, and once revealed they are what is shown
+    if (!truth) put("rect", { ...bar, width: long, opacity: focused && i === at ? 0.25 : 0.1 });
+    put("rect", { ...bar, width: share * long, opacity: truth ? 0.35 : 0.8, stroke: colours.guess, "stroke-width": 2 });
+    const label = { x: layout.left + share * long - 6, y: bar.y + 0.3 * high + 4, "text-anchor": "end" };
+    if (!truth && share * long > 40) put("text", { ...label, style: "fill:#fff;opacity:1" }, percent(parts[i]));
   });
 }
 

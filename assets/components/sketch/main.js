@@ -2,11 +2,12 @@
 
 import { mountView, partsOf, stopWatching, watchWidth } from "../shared/mount.js";
 import { drawBoard } from "./board.js";
-import { layOut } from "./layout.js";
+import { layOut, layOver } from "./layout.js";
 
 const TOP = 99;
 const STEP = 3; // levels of a press of an arrow key
 const FAR = 12; // with Shift
+const LOOK = 150; // milliseconds between looks at a figure that is drawn on: it comes late, moves and is zoomed
 const views = new WeakMap();
 
 function createView(parent) {
@@ -26,8 +27,19 @@ function createView(parent) {
   reveal.addEventListener("click", () => view.tell(view.levels.map((level) => String(level).padStart(2, "0")).join("")));
   again.addEventListener("click", () => view.tell(""));
   watchWidth(view, render);
+  view.looking = setInterval(() => view.data?.over && where(view) !== view.seen && render(view), LOOK);
   return view;
 }
+
+function closeView(view) {
+  stopWatching(view);
+  clearInterval(view.looking);
+}
+
+const overFigure = ({ data, parts }) =>
+  layOver(data, document.querySelector(`.st-key-${CSS.escape(data.over.figure)} .js-plotly-plot`), parts.root);
+
+const where = (view) => JSON.stringify(overFigure(view));
 
 /** Take new data. What is drawn and not revealed is the reader's, and stays. */
 function receive(view, data) {
@@ -46,9 +58,10 @@ function receive(view, data) {
 
 function drawTo(view, event) {
   const box = view.parts.paper.getBoundingClientRect();
-  const { left, right, top, bottom } = view.layout;
-  const across = (event.clientX - box.left - left) / (right - left);
-  const level = levelOf((TOP * (bottom - (event.clientY - box.top))) / (bottom - top));
+  const { left, right, top, bottom, turned } = view.layout;
+  const along = (event.clientX - box.left - left) / (right - left);
+  const up = (bottom - (event.clientY - box.top)) / (bottom - top);
+  const [across, level] = turned ? [1 - up, levelOf(TOP * along)] : [along, levelOf(TOP * up)];
   view.touched = true;
   if (view.data.kind === "star") view.levels = [levelOf(TOP * across), level];
   else {
@@ -73,8 +86,9 @@ const nearest = (places, place) =>
 function drawByKeys(view, event) {
   const { data, levels } = view;
   const step = event.shiftKey ? FAR : STEP;
-  const [right, up] = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[event.key] ?? [];
-  if (right === undefined || event.ctrlKey || event.metaKey || event.altKey) return;
+  const pressed = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[event.key] ?? [];
+  const [right, up] = view.layout?.turned ? [-pressed[1], pressed[0]] : pressed;
+  if (pressed.length === 0 || event.ctrlKey || event.metaKey || event.altKey) return;
   if (data.kind === "star") move(0, right);
   else view.at = Math.min(levels.length - 1, Math.max(0, view.at + right));
   move(data.kind === "star" ? 1 : view.at, up);
@@ -94,8 +108,12 @@ function render(view) {
   if (!data) return;
   view.width = parts.root.clientWidth;
   if (!view.width) return;
-  view.layout = layOut(data, view.width);
-  drawBoard(view);
+  view.layout = data.over ? overFigure(view) : layOut(data, view.width);
+  view.seen = JSON.stringify(view.layout);
+  parts.root.classList.toggle("over", Boolean(data.over));
+  parts.root.classList.toggle("revealed", Boolean(data.truth));
+  parts.paper.style.visibility = view.layout ? "visible" : "hidden";
+  if (view.layout) place(view);
   const { words } = data;
   parts.reveal.textContent = words.reveal;
   parts.again.textContent = words.again;
@@ -105,13 +123,20 @@ function render(view) {
   parts.again.hidden = !data.truth;
   parts.paper.setAttribute("aria-label", words.label);
   parts.paper.setAttribute("aria-valuenow", levels[data.kind === "star" ? 1 : view.at]);
-  parts.paper.setAttribute("aria-valuetext", view.layout.tell(levels, view.at));
+  if (view.layout) parts.paper.setAttribute("aria-valuetext", view.layout.tell(levels, view.at));
+}
+
+function place(view) {
+  const { x, y, width } = view.layout;
+  const over = { left: `${x}px`, top: `${y}px`, width: `${width}px` };
+  Object.assign(view.parts.paper.style, view.data.over ? over : { left: "", top: "", width: "" });
+  drawBoard(view);
 }
 
 export default function (component) {
   const { data, setTriggerValue } = component;
   if (!data) return undefined;
-  const { view, unmount } = mountView(views, component, createView, stopWatching);
+  const { view, unmount } = mountView(views, component, createView, closeView);
   view.tell = (guess) => setTriggerValue("guess", guess);
   receive(view, data);
   return unmount;
