@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from asking.model_spec import ModelAdapter, ModelSpec, Progress
 from asking.request import Picture, Request, without
+from asking.sounds import GivenSound
 from hosting.settings import settings
 from viz_core.hub import HubError, HubModel, HubRun, HubVision, Sampling, find_folder, load_hub
 from viz_core.hub.load import import_transformers
@@ -95,28 +96,30 @@ class HubVisionSpec(ModelAdapter[PictureModel]):
 
 @dataclass(frozen=True)
 class HubRequest(Request[HubModel, HubRun]):
-    """What a model of the lab is given, a text, with a second or a target where it takes one, a picture, or both; and
-    the heads that are switched off."""
+    """What a model of the lab is given, a text, with a second or a target where it takes one, a picture, both, or a
+    sound; and the heads that are switched off."""
 
     model: HubModelSpec
     text: str = ""
     pair: str = ""
     target: str = ""
     picture: Picture | None = None
+    sound: GivenSound | None = None
     new_tokens: int = 0
     sampling: Sampling = Sampling()  # noqa: RUF009  # frozen
     off: HeadsOff = ()
 
     @property
     def without_payload(self) -> HubRequest:
-        return self if self.picture is None else replace(self, picture=self.picture.without_payload)
+        picture = self.picture and self.picture.without_payload
+        return replace(self, picture=picture, sound=self.sound and self.sound.without_payload)
 
     def run(self, model: HubModel) -> HubRun:
         """One recorded run.
 
         Raises:
             HubError: if this is no input for this model, or longer than the settings of this machine allow.
-            PictureMissingError: if the picture is not here.
+            PayloadMissingError: if the picture or the sound is not here.
         """
         allowed = settings()
         longest = max(len(self.text), len(self.pair), len(self.target))
@@ -124,12 +127,14 @@ class HubRequest(Request[HubModel, HubRun]):
             most = f"at most {allowed.max_characters:,} are allowed here"
             raise HubError(f"This text has {longest:,} characters; {most}. Shorten it.")
         image = None if self.picture is None else self.picture.open()
+        sound = None if self.sound is None else self.sound.open()
         with intervene(switched_off(self.off)):
             return model.run(
-                self.text if image is None else self.text or None,
+                self.text if image is None and sound is None else self.text or None,
                 text_pair=self.pair or None,
                 target=self.target or None,
                 image=image,
+                sound=sound,
                 max_new_tokens=self.new_tokens,
                 sampling=self.sampling,
                 max_tokens=allowed.max_tokens,
@@ -141,20 +146,22 @@ class HubRequest(Request[HubModel, HubRun]):
 
     def recipe(self) -> Recipe:
         """How a notebook runs it."""
-        picture = Recipe("") if self.picture is None else self.picture.recipe()
+        given = self.picture or self.sound
+        opened = Recipe("") if given is None else given.recipe()
         if self.picture is not None and not self.text:
             call = without(self.off, "run = model.run(image=image)")
-            return self.model.recipe().then(f"{picture.code}\n{call}", picture.needs)
-        given = {"text_pair": self.pair, "target": self.target}
-        arguments = [repr(self.text), *(f"{name}={text!r}" for name, text in given.items() if text)]
+            return self.model.recipe().then(f"{opened.code}\n{call}", opened.needs)
+        texts = {"text_pair": self.pair, "target": self.target}
+        arguments = [repr(self.text)] if self.sound is None else ["sound=sound"]
+        arguments += [f"{name}={text!r}" for name, text in texts.items() if text]
         arguments += [] if self.picture is None else ["image=image"]
         arguments.append(f"max_new_tokens={self.new_tokens}")
-        lines = [] if self.picture is None else [picture.code]
+        lines = [] if given is None else [opened.code]
         if self.sampling != Sampling():
             lines.append("from viz_core.hub import Sampling\n")
             arguments.append(f"sampling={self.sampling}")
         lines.append(without(self.off, f"run = model.run({', '.join(arguments)})"))
-        return self.model.recipe().then("\n".join(lines), picture.needs)
+        return self.model.recipe().then("\n".join(lines), opened.needs)
 
     def for_transfer(self, run: HubRun) -> HubRun:
         """The logits of every token stay, their number alone is told; and so does what the pass was given."""

@@ -11,7 +11,7 @@ from asking.model_spec import ModelSpec, Progress
 from asking.question import check_question
 from asking.remote_maps import RemoteMaps
 from asking.remote_run import remote_run
-from asking.request import PictureMissingError, Request, run_key
+from asking.request import PayloadMissingError, Request, run_key
 from asking.runner import Answer, Arguments, Model, Run
 from hosting.cache import LRUCache
 from viz_core.view.map_group import MapGroup
@@ -80,5 +80,5 @@ class RemoteRunner:
     def _of(self, question: str, request: Request[Any, Any], *args: Any, **kwargs: Any) -> Any:
         try:
             return self._ask(question, request.without_payload, *args, **kwargs)
-        except PictureMissingError:
+        except PayloadMissingError:
             return self._ask(question, request, *args, **kwargs)

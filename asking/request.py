@@ -21,11 +21,11 @@ Model = TypeVar("Model")
 Run = TypeVar("Run")
 
 MOST_CARRIED = 256 * 1024
-"""A notebook carries pictures whose files have at most so many bytes."""
+"""A notebook carries pictures and sounds whose files have at most so many bytes."""
 
 
-class PictureMissingError(Exception):
-    """The request does not carry its picture, and whoever shall answer it does not know the picture yet."""
+class PayloadMissingError(Exception):
+    """The request does not carry its picture or sound, and whoever shall answer it does not know that yet."""
 
 
 @dataclass(frozen=True)
@@ -44,17 +44,17 @@ class Picture:
         """The picture itself.
 
         Raises:
-            PictureMissingError: if only its digest is here.
+            PayloadMissingError: if only its digest is here.
         """
         if self.image is None:
-            raise PictureMissingError(self.digest)
+            raise PayloadMissingError(self.digest)
         return self.image
 
     def recipe(self) -> Recipe:
         """How a notebook opens it, as `image`: from the notebook itself where it is small enough.
 
         Raises:
-            PictureMissingError: if only its digest is here.
+            PayloadMissingError: if only its digest is here.
         """
         file = BytesIO()
         as_rgb(self.open()).save(file, "PNG")
@@ -83,7 +83,7 @@ class Request(ABC, Generic[Model, Run]):
 
         Raises:
             ValueError: if the model cannot take this; the message is for a person.
-            PictureMissingError: if it is about a picture that is not here.
+            PayloadMissingError: if it is about a picture or a sound that is not here.
         """
 
     @classmethod
@@ -93,7 +93,7 @@ class Request(ABC, Generic[Model, Run]):
         for one in requests:
             try:
                 found.append(one.run(model))
-            except (ValueError, PictureMissingError) as error:
+            except (ValueError, PayloadMissingError) as error:
                 found.append(error)
         return found
 

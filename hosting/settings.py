@@ -67,6 +67,8 @@ class Settings(BaseSettings):
     max_megapixels: float = Field(
         default=40, gt=0, le=40, description="size of a picture, judged before it is unpacked"
     )
+    max_sound_mb: float = Field(default=10, gt=0, le=10, description="size of a sound's file")
+    max_sound_seconds: float = Field(default=30, gt=0, le=30, description="how long a sound may last")
     workers: int = Field(
         default_factory=lambda before: min(MOST_WORKERS, os.cpu_count() or 1) if before["hosted"] else 0,
         ge=0,
@@ -152,6 +154,11 @@ class Settings(BaseSettings):
     def picture_limits(self) -> tuple[int, int]:
         """The most bytes and pixels of a picture."""
         return int(self.max_picture_mb * 2**20), int(self.max_megapixels * 1e6)
+
+    @property
+    def sound_limits(self) -> tuple[int, float]:
+        """The most bytes and seconds of a sound."""
+        return int(self.max_sound_mb * 2**20), self.max_sound_seconds
 
     @property
     def model_memory(self) -> int | None:

@@ -13,6 +13,7 @@ import plotly.graph_objects as go
 
 from viz_core.runtime.assets import ASSETS, reading
 
+_FORMULAS = ("=", "+", "-", "@", "\t", "\r")
 _PLOTLY = ASSETS / "vendor" / "plotly" / "plotly-cartesian.min.js"  # a third of plotly.js, and all that figures need
 
 
@@ -33,6 +34,19 @@ def table(
     across = columns or [str(i) for i in range(flat.shape[1])]
     index = pd.Index(rows or [" · ".join(map(str, place)) for place in places], name=corner)
     return pd.DataFrame(flat, index, list(across)).to_csv().encode()
+
+
+def listing(columns: Mapping[str, Sequence[str]]) -> bytes:
+    """Columns of text as CSV, each under its name.
+
+    No cell is a formula to a spreadsheet: what begins like one gets an apostrophe (OWASP, "CSV injection").
+    """
+
+    def safe(cell: str) -> str:
+        return f"'{cell}" if cell.startswith(_FORMULAS) else cell
+
+    table = pd.DataFrame({name: [safe(cell) for cell in cells] for name, cells in columns.items()})
+    return table.to_csv(index=False).encode()
 
 
 def archive(arrays: Mapping[str, np.ndarray]) -> bytes:

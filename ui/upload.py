@@ -1,20 +1,33 @@
-"""Asking for a picture file: no address can hold it, so its name stands there, and it is asked for again by name."""
+"""Asking for a file: no address can hold it, so its name stands there, and it is asked for again by name."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import streamlit as st
 
 from ui.controls import escape
 from ui.words import load_words
 
-_TYPES = ("png", "jpg", "jpeg", "webp", "gif")
+_PICTURES = ("png", "jpg", "jpeg", "webp", "gif")
+_SOUNDS = ("wav", "flac", "ogg", "oga", "opus", "mp3")
 _MOST_LETTERS = 80
 
 
 def picture_file(label: str, key: str) -> bytes | None:
+    """A picture as `_file` asks for it."""
+    return _file(label, key, _PICTURES)
+
+
+def sound_file(label: str, key: str) -> bytes | None:
+    """A sound as `_file` asks for it."""
+    return _file(label, key, _SOUNDS)
+
+
+def _file(label: str, key: str, types: Sequence[str]) -> bytes | None:
     """What the reader has uploaded, or None; after a reload or behind a link, a note names the file that is missing."""
     param, had = f"{key}-file", f"{key}-had"
-    file = st.file_uploader(label, type=list(_TYPES), key=key)
+    file = st.file_uploader(label, type=list(types), key=key)
     if file is not None:
         st.session_state[had] = True
         name = file.name[:_MOST_LETTERS]

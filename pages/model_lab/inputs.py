@@ -12,6 +12,7 @@ from asking.hub import HubModelSpec, HubRequest
 from asking.hub_offer import HubOffer
 from pages.model_lab.models import CURATED, hub_card, hub_run
 from pages.model_lab.patience import Arrived, patiently
+from pages.model_lab.sounds import ask_sound
 from ui.chapter import Chapter
 from ui.compute import unless_busy
 from ui.controls import escape
@@ -117,6 +118,8 @@ def ask_input(chapter: Chapter, model: HubModelSpec, card: HubCard) -> HubReques
         shown = _picture(chapter, model, "picture", lambda: _drawn(chapter, model, card))
         text = controls.text("caption", chapter.words("start.dual-encoder"))
         return shown and replace(shown, text=text)
+    if kind == "speech":
+        return _heard(chapter, model)
     if kind == "encoder":
         text = ask_thread(controls, "text", chapter.words("start.encoder"), height=90)
         pair = controls.text("pair", "", placeholder=chapter.words("placeholder.pair"))
@@ -131,6 +134,16 @@ def ask_input(chapter: Chapter, model: HubModelSpec, card: HubCard) -> HubReques
     return HubRequest(model, text, target=target, new_tokens=new_tokens, sampling=sampling)
 
 
+def _heard(chapter: Chapter, model: HubModelSpec) -> HubRequest | None:
+    """A sound, and what is said in it where the reader knows that."""
+    sound = ask_sound(chapter)
+    target = chapter.controls.text("said", "", placeholder=chapter.words("placeholder.target"))
+    new_tokens, sampling = _writing(chapter, 1, 200)
+    if sound is None:
+        return None
+    return HubRequest(model, target=target, sound=sound, new_tokens=new_tokens, sampling=sampling)
+
+
 def ask_second(
     chapter: Chapter, offer: HubOffer, card: HubCard, first: HubRequest, result: HubRun
 ) -> HubRequest | None:
@@ -142,6 +155,8 @@ def ask_second(
         if first.picture is not None:
             second = _picture(chapter, first.model, "picture-2", lambda: None)
             return second and replace(first, picture=second.picture)
+        if first.sound is not None:  # one sound at a time
+            return None
         text = chapter.controls.text("second", "", placeholder=chapter.words("placeholder.second"))
     if not text.strip():
         return None

@@ -6,6 +6,7 @@ import streamlit as st
 
 from ui.chapter import Chapter
 from ui.controls import escape
+from ui.words import Words
 from viz_core.hub import HubCard, human_bytes
 
 
@@ -18,16 +19,6 @@ def model_card(chapter: Chapter, card: HubCard) -> None:
     schemes = ", ".join(words(f"scheme.{scheme}") for scheme in card.positions) or words("scheme.none")
     if card.window:
         schemes = words("scheme-window", schemes=schemes, window=f"{card.window:,}")
-    vision = card.kind == "vision"
-    reads = (
-        words("reads-pictures", size=_times(card.picture_size), patch=_times(card.patch_size))
-        if vision
-        else words(
-            "reads-both" if card.kind in ("vision-language", "dual-encoder") else "reads-text",
-            tokenizer=escape(card.tokenizer),
-            size=f"{card.vocabulary_size:,}",
-        )
-    )
     with st.expander(
         words(
             "card-title", model=escape(card.name), layers=layers, heads=heads, parameters=_short(card.num_parameters)
@@ -43,8 +34,8 @@ def model_card(chapter: Chapter, card: HubCard) -> None:
             width=f"{card.width:,}",
             parameters=f"{card.num_parameters:,}",
             positions=schemes,
-            reads=reads,
-            limit=words("limit", count=f"{card.max_tokens:,}") if card.max_tokens else words("no-limit"),
+            reads=_reads(words, card),
+            limit=_limit(words, card),
             licence=escape(card.licence) if card.licence else words("no-licence"),
             revision=escape(card.revision) if card.revision else words("no-revision"),
             source=words(f"source.{card.source}"),
@@ -53,6 +44,23 @@ def model_card(chapter: Chapter, card: HubCard) -> None:
             memory=human_bytes(card.memory),
             recording=words("recording-maps" if card.recording == "maps" else "recording-keys"),
         )
+
+
+def _reads(words: Words, card: HubCard) -> str:
+    """What goes in."""
+    if card.kind == "vision":
+        return words("reads-pictures", size=_times(card.picture_size), patch=_times(card.patch_size))
+    tokens = {"tokenizer": escape(card.tokenizer), "size": f"{card.vocabulary_size:,}"}
+    if card.kind in ("vision-language", "dual-encoder"):
+        return words("reads-both", **tokens)
+    return words("reads-sound", **tokens) if card.kind == "speech" else words("reads-text", **tokens)
+
+
+def _limit(words: Words, card: HubCard) -> str:
+    """How much it takes at once."""
+    if card.sound_seconds is not None:
+        return words("limit-seconds", seconds=f"{card.sound_seconds:g}")
+    return words("limit", count=f"{card.max_tokens:,}") if card.max_tokens else words("no-limit")
 
 
 def _times(size: tuple[int, int] | None) -> str:

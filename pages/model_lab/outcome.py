@@ -68,6 +68,11 @@ def _written(words: Words, run: HubRun) -> str:
 def _measured(words: Words, run: HubRun, held: int) -> str:
     """How much there is to look at; and of long inputs, how little of it is kept."""
     whole = sum(4 * call.num_heads * call.num_queries * call.num_keys for call in run.trace)
+    if run.heard is not None:
+        maps = f"{sum(call.num_heads for call in run.trace):,}"
+        return words(
+            "counted-heard", seconds=f"{run.heard.sound.seconds:.2f}", tokens=len(run.target_tokens), maps=maps
+        )
     tokens = len(run.tokens) + len(run.target_tokens)
     sizes = {"tokens": f"{tokens:,}", "heads": f"{sum(call.num_heads for call in run.trace):,}"}
     if held >= whole:
@@ -82,7 +87,7 @@ def claims(chapter: Chapter, card: HubCard, run: HubRun, residuals: Callable[[],
         tolerance = 1e-5 if card.precision == "float32" else 1e-3
         heads = sum(call.num_heads for call in run.trace)
         chapter.claim("rows", lambda: residuals()["rows"], tolerance, heads=f"{heads:,}", rows=rows)
-        if card.kind in ("decoder", "encoder-decoder", "vision-language"):
+        if card.kind in ("decoder", "encoder-decoder", "vision-language", "speech"):
             name = "future-written" if card.both_ways else "future"
             chapter.claim(name, lambda: residuals()["future"], 0.0)
 

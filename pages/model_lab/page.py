@@ -18,6 +18,7 @@ from pages.model_lab.outcome import claims, link_to_vision, outcome
 from pages.model_lab.positions import positions
 from pages.model_lab.questions import map_residuals, position_schemes, shows_contributions
 from pages.model_lab.sinks import sinks
+from pages.model_lab.speech import speech
 from pages.model_lab.two_models import changed_heads, maps_of_other
 from ui.chapter import Chapter
 from ui.heads_off import switches, toggle
@@ -48,6 +49,7 @@ outcome(chapter, card, asked, result)
 if card.kind == "vision":
     link_to_vision(chapter, card)
 
+heard = st.container()
 language = current_language()
 groups = hub_maps(asked, language)
 heads, off = ask_off(chapter, card, asked)
@@ -65,7 +67,7 @@ else:
     second, inputs = maps_without(chapter, asked, off, without, carried) if off else ((), ("", ""))
 view = chapter.attention_view(
     hub_maps(asked, language, carried),
-    first_look(groups),
+    first_look(groups, result),
     second=second,
     inputs=inputs,
     beside=beside,
@@ -75,6 +77,9 @@ view = chapter.attention_view(
     on_cell=partial(open_pair, groups),
     carried=carried,
 )
+if result.heard is not None:
+    with heard:
+        speech(chapter, asked, result, result.heard, view)
 if heads.sites:
     switches(chapter, heads, groups, view, off)
 if result.patches:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
+import numpy as np
 import pytest
 import torch
 from PIL import Image
@@ -15,14 +16,17 @@ from PIL import Image
 from asking.hub import HubModelSpec, HubRequest, HubVisionSpec
 from asking.model_spec import NoModel, ShippedClassifier, ShippedTranslator
 from asking.pictures import PictureRequest
-from asking.request import MOST_CARRIED, Picture, PictureMissingError, Request
+from asking.request import MOST_CARRIED, PayloadMissingError, Picture, Request
 from asking.sentences import SentenceRequest
+from asking.sounds import TONES, GivenSound
 from tests.notebooks import run_notebook, said, shows
 from ui.words import load_words
 from viz_core import view
 from viz_core.hub import Sampling
 from viz_core.images.drawn import GARMENTS
 from viz_core.images.opening import as_rgb
+from viz_core.sounds.drawn import tone_sequence
+from viz_core.sounds.sound import RATE, Sound
 from viz_core.view.payload import View
 from viz_core.view.pins import Pin
 from viz_core.view.runnable import write_notebook
@@ -94,10 +98,27 @@ def test_what_cannot_come_along_is_named() -> None:
     assert large.recipe().needs == ("picture",)
     assert "Image.open('picture.png')" in code(large)
     assert "model = HubVision(model)" in code(large)
-    with pytest.raises(PictureMissingError):
+    with pytest.raises(PayloadMissingError):
         large.without_payload.recipe()
     with pytest.raises(NotImplementedError, match="NoModel"):
         NoModel().recipe()
+
+
+def test_sounds_come_along_where_they_are_short() -> None:
+    spec = HubModelSpec("org/whisper")
+    drawn = HubRequest(spec, sound=GivenSound(TONES, tone_sequence()), target="a b", new_tokens=3)
+    assert code(drawn).endswith("sound = tone_sequence()\nrun = model.run(sound=sound, target='a b', max_new_tokens=3)")
+    noise = np.random.default_rng(0).uniform(-0.5, 0.5, 3 * RATE).astype(np.float32)
+    names: dict[str, Any] = {}
+    exec(GivenSound("x", Sound(noise)).recipe().code, names)
+    assert np.allclose(names["sound"].samples, noise, atol=1e-4)
+    long = HubRequest(spec, sound=GivenSound("y", Sound(np.tile(noise, 4))))
+    assert long.recipe().needs == ("sound",)
+    assert "Path('sound.wav')" in code(long)
+    assert hash(long) == hash(long.without_payload)
+    assert long == long.without_payload
+    with pytest.raises(PayloadMissingError):
+        long.without_payload.recipe()
 
 
 @pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGB", "RGBA", "CMYK", "YCbCr", "I;16", "F"])

@@ -14,6 +14,7 @@ from asking.local_runner import LocalRunner
 from asking.model_spec import NoModel
 from asking.remote_runner import RemoteRunner
 from asking.request import Picture
+from asking.sounds import TONES, GivenSound
 from pages.model_lab.figures import measured
 from pages.model_lab.questions import likeliest_words, map_residuals, position_schemes, read_card
 from tests.asking.wire import Wire
@@ -21,12 +22,13 @@ from tests.viz_core.hub.tiny_models import build_all
 from tests.viz_core.images.hostile_pictures import quarters
 from tests.viz_core.view.attention_groups import ask
 from viz_core.hub import HubError, Sampling
+from viz_core.sounds.drawn import tone_sequence
 from viz_core.view.hub import first_look
 from viz_core.view.payload import View, decode_view, encode_view
 from viz_core.view.words import WORD_NAMES
 
 LABELS: dict[str, str] = defaultdict(lambda: "a label")
-KINDS = ("bert", "gpt2", "t5", "vit")
+KINDS = ("bert", "gpt2", "t5", "vit", "whisper")
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +47,8 @@ def asked(request: pytest.FixtureRequest) -> HubRequest:
     wanted = HubModelSpec(request.param, offline=True)
     if request.param == "vit":
         return HubRequest(wanted, picture=Picture("quarters", quarters()))
+    if request.param == "whisper":
+        return HubRequest(wanted, sound=GivenSound(TONES, tone_sequence()), new_tokens=4)
     new = {"gpt2": 4, "t5": 5}.get(request.param, 0)
     return HubRequest(wanted, "The cat sat on the mat.", new_tokens=new)
 
@@ -66,8 +70,8 @@ def test_the_same_run_without_its_trace_and_its_logits(
 def test_the_view_is_byte_for_byte_the_same(local: LocalRunner, remote: RemoteRunner, asked: HubRequest) -> None:
     words = dict.fromkeys(WORD_NAMES, "a word")
     near, far = local.groups(asked, LABELS), remote.groups(asked, LABELS)
-    state = first_look(near)
-    assert first_look(far) == state
+    state = first_look(near, local.run(asked))
+    assert first_look(far, remote.run(asked)) == state
     wants = [f"picture 0 {group.id} {layer}" for group in near for layer in range(len(group.calls))]
     one = decode_view(encode_view(View(near, words), state, wants=ask(*wants)))
     other = decode_view(encode_view(View(far, words), state, wants=ask(*wants)))

@@ -20,7 +20,7 @@ from asking.model_server import ModelServer
 from asking.model_spec import ModelSpec, ShippedClassifier
 from asking.pictures import PictureRequest
 from asking.remote_runner import RemoteRunner
-from asking.request import Picture, PictureMissingError
+from asking.request import PayloadMissingError, Picture
 from hosting.cache import LRUCache
 from tests.asking.wire import Wire
 from tests.tiny_vit import COLOUR, write_tiny_vit
@@ -171,7 +171,7 @@ def test_a_picture_is_sent_once(remote: RemoteRunner, wire: Wire, asked: Picture
 
 
 def test_without_its_picture_a_request_is_not_answered(local: LocalRunner, asked: PictureRequest) -> None:
-    with pytest.raises(PictureMissingError):
+    with pytest.raises(PayloadMissingError):
         local.run(asked.without_payload)
     local.run(asked)
     assert local.run(asked.without_payload) is local.run(asked)

@@ -26,6 +26,7 @@ def test_at_home_anything_goes() -> None:
     assert not at_home.chosen_only
     assert (at_home.max_tokens, at_home.max_characters, at_home.model_memory) == (None, None, None)
     assert at_home.picture_limits == (10 * 2**20, 40_000_000)
+    assert at_home.sound_limits == (10 * 2**20, 30)
 
 
 @pytest.mark.parametrize(("name", "value"), [("ATLAS_HOSTED", "1"), ("ATLAS_MODELS", "bert")])
@@ -87,6 +88,7 @@ def test_what_can_be_starts(monkeypatch: pytest.MonkeyPatch) -> None:
         ("queue", "-1"),
         ("wait_seconds", "0"),
         ("max_picture_mb", "11"),
+        ("max_sound_seconds", "31"),
         ("max_megapixels", "41"),
         ("runner", "elsewhere"),
         ("threads", "0"),

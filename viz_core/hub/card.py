@@ -46,6 +46,7 @@ class HubCard:
             for the picture; "" for the others. It is written down here: a template of the repository is never run.
         both_ways: whether a decoder reads its prompt in both directions, and only what it writes sees no future.
         tower: whether the maps of a vision tower beside a text are recorded.
+        sound_seconds: how much a speech model hears at once; None for the others.
     """
 
     name: str
@@ -76,6 +77,7 @@ class HubCard:
     prompt: str = ""
     both_ways: bool = False
     tower: bool = False
+    sound_seconds: float | None = None
 
 
 def describe(place: LocalModel, files: ModelFiles, engine: Engine, sites: tuple[str, ...]) -> HubCard:
@@ -112,6 +114,7 @@ def describe(place: LocalModel, files: ModelFiles, engine: Engine, sites: tuple[
         prompt=engine.both.layout.form if engine.both else "",
         both_ways=engine.both is not None and engine.both.layout.both_ways,
         tower=engine.both is not None and engine.both.layout.tower,
+        sound_seconds=engine.sound.max_seconds if engine.sound else None,
     )
 
 

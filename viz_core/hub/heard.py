@@ -95,7 +95,7 @@ class SoundInput:
     def tokens(self, num_keys: int) -> tuple[Token, ...]:
         """The encoder's states, named by the time at which each begins."""
         times = (f"{number * self.key_seconds:.2f} s" for number in range(num_keys))
-        return tuple(Token(-1, time, time) for time in times)
+        return tuple(Token(-1, time, time, starts_word=True) for time in times)
 
 
 def sound_input(path: Path, config: Any, name: str) -> SoundInput:

@@ -6,6 +6,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import torch
 from jaxtyping import Float
@@ -85,6 +86,13 @@ def over_time(
     _heard(run)
     weights = torch.stack([_sound_weights(run, head, slice(*steps)) for head in heads]).mean(dim=(0, 1))
     return weights, max(0.0, 1 - float(weights.sum()))
+
+
+def out_of_order(words: Sequence[TimedWord]) -> float:
+    """The most seconds by which a word ends before it begins, or begins before the last did: 0 for what is said."""
+    early = [word.start - word.end for word in words]
+    back = [word.start - then.start for word, then in pairwise(words)]
+    return max([0.0, *early, *back])
 
 
 def _heard(run: HubRun) -> Heard:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from viz_core.hub import HubRun, Maps
 from viz_core.hub.reading import token_words
+from viz_core.view.cropped import cropped
 from viz_core.view.map_group import MapGroup, MapPicture
 from viz_core.view.state import Look, ViewState
 from viz_core.view.words import group_labels
@@ -19,14 +21,16 @@ _SIDES = {
     "decoder-cross": ("written", "source"),
     "vision-self": ("patches", "patches"),
 }
+_SIDES_OF_SOUND = {"encoder-self": ("sound", "sound"), "decoder-cross": ("written", "sound")}
 
 
 def hub_groups(run: HubRun, labels: Mapping[str, str]) -> tuple[MapGroup, ...]:
-    """One group for each kind of maps; of a vision tower that sees a picture in tiles, those of the whole picture.
+    """One group for each kind of maps; of a vision tower that sees a picture in tiles, those of the whole picture, and
+    of a sound what is no silence after it.
 
     Args:
         labels: names "encoder-self", "decoder-self", "decoder-cross", "vision-self", "text", "patches", "source",
-            "written", "read" and "text-and-patches".
+            "written", "read", "text-and-patches" and "sound".
     """
     groups = []
     for maps in run.maps:
@@ -34,6 +38,9 @@ def hub_groups(run: HubRun, labels: Mapping[str, str]) -> tuple[MapGroup, ...]:
             continue
         seen = _seen(run, maps)
         rows, columns = _SIDES.get(maps.id, ("text", "text"))
+        if run.heard is not None and maps.id in _SIDES_OF_SOUND:
+            rows, columns = _SIDES_OF_SOUND[maps.id]
+            maps = _within_sound(maps, run.heard.num_keys)
         if maps.id == "decoder-self" and run.decoder_tokens:
             rows, columns = "written", "read"
         if run.grid is not None:
@@ -68,14 +75,26 @@ def open_run(run: HubRun, language: str) -> tuple[tuple[MapGroup, ...], ViewStat
     groups = hub_groups(run, group_labels("model-lab", language))
     if not groups:
         raise ValueError("what: expected attention, got a run without any")
-    return groups, first_look(groups)
+    return groups, first_look(groups, run)
 
 
-def first_look(groups: Sequence[MapGroup]) -> ViewState:
-    """What is open at first: the middle layer, where maps are neither all neighbours nor all resting places."""
+def first_look(groups: Sequence[MapGroup], run: HubRun) -> ViewState:
+    """What is open at first: the middle layer, where maps are neither all neighbours nor all resting places; of a
+    speech model the first head that follows the sound."""
     group = next((group for group in groups if group.id == "decoder-cross"), groups[-1])
+    if run.heard is not None:
+        return ViewState(group.id, *run.heard.aligning[0])
     look = Look() if group.seen is None else Look(mode="picture", scale="linear")
     return ViewState(group.id, len(group.calls) // 2, 0, look=look)
+
+
+def _within_sound(maps: Maps, num_keys: int) -> Maps:
+    """The maps without the silence that follows the sound, as keys and, of the encoder, as queries."""
+    num_queries = num_keys if maps.id == "encoder-self" else len(maps.query_tokens)
+    calls = tuple(cropped(call, num_queries, num_keys) for call in maps.calls)
+    return replace(
+        maps, query_tokens=maps.query_tokens[:num_queries], key_tokens=maps.key_tokens[:num_keys], calls=calls
+    )
 
 
 def _seen(run: HubRun, maps: Maps) -> MapPicture | None:

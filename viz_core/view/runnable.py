@@ -29,7 +29,7 @@ recording = load_trace(file)
 tokens = {tokens}
 """
 
-Need = Literal["picture", "model"]
+Need = Literal["picture", "sound", "model"]
 """What does not come along with a notebook; its text says so in the words of this name."""
 
 

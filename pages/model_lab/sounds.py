@@ -1,0 +1,42 @@
+"""Asking for the sound that a speech model shall hear: drawn tones, a file, or the microphone."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from asking.sounds import GivenSound
+from ui.chapter import Chapter
+from ui.controls import escape
+from ui.sounds import drawn_sound, read_sound
+from ui.upload import sound_file
+from viz_core.sounds.opening import SoundError
+
+
+def ask_sound(chapter: Chapter) -> GivenSound | None:
+    """A sound, and a player for it; None, after a sentence, where there is none yet."""
+    words = chapter.words
+    source = chapter.controls.choice("sound", ("tones", "sound-file", "microphone"), "tones")
+    if source == "tones":
+        given = drawn_sound()
+        st.caption(words("drawn-tones"))
+    else:
+        content = _brought(chapter, str(source))
+        if content is None:
+            st.caption(words("no-sound"))
+            return None
+        try:
+            given = read_sound(content)
+        except SoundError as error:
+            st.warning(escape(str(error)), icon=":material/graphic_eq:")
+            return None
+    st.audio(given.open().wav(), alt=words("whole-sound"))
+    return given
+
+
+def _brought(chapter: Chapter, source: str) -> bytes | None:
+    """What the reader uploads or records."""
+    words, key = chapter.words, chapter.controls.key(source)
+    if source == "sound-file":
+        return sound_file(words("sound-file"), key)
+    recorded = st.audio_input(words("microphone"), key=key)
+    return None if recorded is None else recorded.getvalue()
