@@ -53,10 +53,11 @@ def score_products(
     if rotated:
         st.caption(words("rotated"))
     left, right = st.columns(2)
+    middle = len(queries) // 2  # and the one before it, which no mask hides
     with left:
-        query = queries.index(str(controls.select("query", queries, queries[-1])))
+        query = queries.index(str(controls.select("query", queries, queries[middle])))
     with right:
-        key = keys.index(str(controls.select("key", keys, keys[0])))
+        key = keys.index(str(controls.select("key", keys, keys[min(max(0, middle - 1), len(keys) - 1)])))
     by_size = controls.choice("order", ("in-order", "by-size"), "in-order") == "by-size"
 
     def draw() -> None:

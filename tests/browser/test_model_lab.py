@@ -40,6 +40,13 @@ def test_open_look_type_look(page: Page, lab_url: str) -> None:
     row, column = ([token.label for token in run.tokens].index(found[i]) for i in (1, 2))
     weight = run.trace["decoder.2.self"].weights(head=3)[0, row, column]
     assert float(found[3]) == pytest.approx(float(weight), abs=0.006)
+    page.get_by_role("tab", name="Query times key").click()
+    expect(page.get_by_label("Key", exact=True)).to_be_visible()
+    page.get_by_role("application", name=re.compile("^Attention map")).focus()
+    for key in ("ArrowDown", "ArrowDown", "Enter"):
+        page.keyboard.press(key)  # opens the pair in the map, which the two lists then name
+    expect(page.get_by_label("Query", exact=True)).to_have_value(f"2 {run.tokens[1].label}")
+    expect(page.get_by_label("Key", exact=True)).to_have_value(f"1 {run.tokens[0].label}")
 
 
 def test_a_tiny_decoder_writes_and_its_next_words_follow_the_temperature(

@@ -12,7 +12,7 @@ from viz_core.figures.style import ACCENT, CATEGORIES, KEYS, QUERIES, Labels, la
 from viz_core.maps.score_products import ScoreProducts
 
 _GREY = "#7f7f7f"
-_MOST_NAMED = 32  # dimensions whose numbers are written under the bars
+_MOST_NAMED = 16  # dimensions whose numbers are written under the bars
 
 
 def products_figure(found: ScoreProducts, labels: Labels, *, by_size: bool = False) -> go.Figure:
@@ -35,7 +35,7 @@ def products_figure(found: ScoreProducts, labels: Labels, *, by_size: bool = Fal
                 x=np.arange(len(heights), dtype=np.int32),
                 y=heights.cumsum().astype(np.float32),
                 mode="lines",
-                line={"color": ACCENT, "width": 2, "shape": "hv"},
+                line={"color": ACCENT, "width": 2, "shape": "hvh"},
                 name=labels["sum"],
                 hovertemplate=f"{labels['sum']}: %{{y:+.4f}}<extra></extra>",
             ),
@@ -43,7 +43,7 @@ def products_figure(found: ScoreProducts, labels: Labels, *, by_size: bool = Fal
             _row(found.query, order, "y3", QUERIES, labels["query"]),
         ]
     )
-    row = {"showticklabels": False, "showgrid": False, "zeroline": False, "fixedrange": True}
+    row = {"showticklabels": False, "ticks": "", "showgrid": False, "zeroline": False, "fixedrange": True}
     shown = len(order) <= _MOST_NAMED
     places = list(range(0 if shown else len(order), len(names)))
     return lay_out(

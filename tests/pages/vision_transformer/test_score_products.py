@@ -17,10 +17,11 @@ from viz_core.pretrained import load_classifier
 
 
 @pytest.mark.usefixtures("small_vision_models")
-def test_the_last_patch_asks_the_class_token(open_page: Callable[..., AppTest], vision_checkpoints: Path) -> None:
+def test_a_patch_in_the_middle_asks_the_one_before(open_page: Callable[..., AppTest], vision_checkpoints: Path) -> None:
     asks = {"vt-model": GREY, "vt-section": "Query times key", "head": "encoder-self.1.1"}
     app = open_page("vision-transformer", **asks)
     stands(app)
     call = load_classifier(GREY, "cpu", vision_checkpoints).classify(GARMENTS["ankle-boot"]()).trace["encoder.1.self"]
-    found = score_products(call, 1, call.num_queries - 1, 0)
+    middle = call.num_queries // 2
+    found = score_products(call, 1, middle, middle - 1)
     np.testing.assert_allclose(drawn(app, "score-products")[0]["y"], found.products, atol=1e-6)
