@@ -261,9 +261,13 @@ class Chapter(ProvingFrame):
                 "application/octet-stream",
             )
             for name, make_table in tables.items():
-                self._download("csv", partial(_csv, make_table), "text/csv", name)
+                self.download_table(name, make_table)
             if figure is not None:
                 self._download("html", lambda: downloads.page(_made(figure), self.words.title), "text/html")
+
+    def download_table(self, name: str, make: Callable[[], pd.DataFrame]) -> None:
+        """A button, `download-table.NAME`, for a table as CSV."""
+        self._download("csv", partial(_csv, make), "text/csv", name)
 
     def _download(self, suffix: str, make: Callable[[], bytes], mime: str, part: str = "") -> None:
         name = f"{part}.{suffix}" if part else suffix
@@ -280,7 +284,7 @@ class Chapter(ProvingFrame):
 
 
 def _csv(make: Callable[[], pd.DataFrame]) -> bytes:
-    return make().to_csv(index=False).encode()
+    return downloads.csv(make())
 
 
 def _made(thing: Thing | Callable[[], Thing]) -> Thing:

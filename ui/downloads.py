@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import io
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,7 +14,7 @@ import plotly.graph_objects as go
 
 from viz_core.runtime.assets import ASSETS, reading
 
-_FORMULAS = ("=", "+", "-", "@", "\t", "\r")
+_FORMULA, _NUMBER = re.compile(r"[=+\-@\t\r]"), re.compile(r"[+-]?[\d.]+(e[+-]?\d+)?")
 _PLOTLY = ASSETS / "vendor" / "plotly" / "plotly-cartesian.min.js"  # a third of plotly.js, and all that figures need
 
 
@@ -32,21 +33,24 @@ def table(
     flat = array.reshape(-1, 1) if array.ndim < 2 else array.reshape(-1, array.shape[-1])
     places = np.ndindex(array.shape if array.ndim < 2 else array.shape[:-1])
     across = columns or [str(i) for i in range(flat.shape[1])]
-    index = pd.Index(rows or [" · ".join(map(str, place)) for place in places], name=corner)
-    return pd.DataFrame(flat, index, list(across)).to_csv().encode()
+    index = pd.Index([_safe(row) for row in rows or (" · ".join(map(str, place)) for place in places)], name=corner)
+    return pd.DataFrame(flat, index, [_safe(name) for name in across]).to_csv().encode()
+
+
+def csv(frame: pd.DataFrame) -> bytes:
+    """A table as CSV, a column for each of the frame's and none for its index."""
+    safe = {_safe(name): frame[name].map(_safe) for name in frame.columns}
+    return pd.DataFrame(safe).to_csv(index=False).encode()
+
+
+def _safe(cell: Any) -> Any:
+    """A cell; a text that begins as a formula does is marked as text, for a spreadsheet would run it (OWASP)."""
+    return f"'{cell}" if isinstance(cell, str) and _FORMULA.match(cell) and not _NUMBER.fullmatch(cell) else cell
 
 
 def listing(columns: Mapping[str, Sequence[str]]) -> bytes:
-    """Columns of text as CSV, each under its name.
-
-    No cell is a formula to a spreadsheet: what begins like one gets an apostrophe (OWASP, "CSV injection").
-    """
-
-    def safe(cell: str) -> str:
-        return f"'{cell}" if cell.startswith(_FORMULAS) else cell
-
-    table = pd.DataFrame({name: [safe(cell) for cell in cells] for name, cells in columns.items()})
-    return table.to_csv(index=False).encode()
+    """Columns of text as CSV, each under its name."""
+    return csv(pd.DataFrame(columns))
 
 
 def archive(arrays: Mapping[str, np.ndarray]) -> bytes:

@@ -24,6 +24,11 @@ def sound_file(label: str, key: str) -> bytes | None:
     return _file(label, key, _SOUNDS)
 
 
+def text_file(label: str, key: str) -> bytes | None:
+    """A text as `_file` asks for it."""
+    return _file(label, key, ("txt",))
+
+
 def _file(label: str, key: str, types: Sequence[str]) -> bytes | None:
     """What the reader has uploaded, or None; after a reload or behind a link, a note names the file that is missing."""
     param, had = f"{key}-file", f"{key}-had"

@@ -5,6 +5,7 @@ from functools import cache, partial
 import streamlit as st
 
 from asking.hub_offer import hub_offer
+from pages.model_lab.corpus import corpus
 from pages.model_lab.fingerprints import fingerprints
 from pages.model_lab.heads_off import ask_off, maps_without, show_without
 from pages.model_lab.in_picture import in_picture
@@ -26,6 +27,7 @@ from ui.models import ask, ask_model
 from ui.score_products import open_pair, score_products
 from ui.words import current_language
 from viz_core.hub.attention import attention_forward
+from viz_core.hub.corpus import KINDS as CORPUS_KINDS
 from viz_core.maps.fingerprints import measure_layer
 from viz_core.trace import attend, attention_weights
 from viz_core.view.hub import first_look
@@ -98,6 +100,7 @@ chapter.tabs(
     sinks=lambda: sinks(chapter, card, asked, result, groups, view),
     positions=lambda: positions(chapter, card, ask_model(model, position_schemes)),
     fingerprints=lambda: fingerprints(chapter, groups, view),
+    corpus=(lambda: corpus(chapter, card, asked)) if card.kind in CORPUS_KINDS else None,
 )
 
 chapter.exercise("same-layer")

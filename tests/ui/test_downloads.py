@@ -6,6 +6,7 @@ import csv
 import io
 
 import numpy as np
+import pandas as pd
 
 from ui import downloads
 
@@ -31,3 +32,12 @@ def test_arrays_come_back_as_they_were() -> None:
     with np.load(io.BytesIO(downloads.archive({"a": np.eye(2), "b": np.arange(3)}))) as saved:
         np.testing.assert_array_equal(saved["a"], np.eye(2))
         np.testing.assert_array_equal(saved["b"], np.arange(3))
+
+
+def test_what_a_spreadsheet_would_run_is_text() -> None:
+    made = read(downloads.table(np.array([[1.0, 2.0]]), "corner", ("=1+1",), ("@a", "-1.5")))
+    assert made == [["corner", "'@a", "-1.5"], ["'=1+1", "1.0", "2.0"]]
+    frame = pd.DataFrame({"token": ["=cmd|' /C calc'!A0", "-", "+x", "a=b"], "weight": [-1.0, 0.5, 0.25, 1.0]})
+    cells = read(downloads.csv(frame))
+    assert [row[0] for row in cells[1:]] == ["'=cmd|' /C calc'!A0", "'-", "'+x", "a=b"]
+    assert [row[1] for row in cells[1:]] == ["-1.0", "0.5", "0.25", "1.0"]

@@ -26,6 +26,9 @@ from viz_core.runtime.interruption import may_end
 MOST_TOKENS = 512
 """Sentences of more tokens are left out: a map grows with the square of its length."""
 
+KINDS = ("encoder", "decoder", "encoder-decoder")
+"""Models that take a text and nothing else."""
+
 _AT_ONCE = 25  # sentences between two looks at how far it is
 _MOST_TOLD = 20  # of those left out, why
 
@@ -80,7 +83,7 @@ def read_corpus(
         most_tokens: longer sentences are left out.
 
     Raises:
-        ValueError: if the model takes pictures.
+        ValueError: if the model takes pictures or sound.
     """
     found, rest, first = NOTHING, iter(texts), 0
     while some := tuple(islice(rest, _AT_ONCE)):
@@ -106,9 +109,9 @@ def read_sentences(
         most_tokens: longer sentences are left out.
 
     Raises:
-        ValueError: if the model takes pictures.
+        ValueError: if the model takes pictures or sound.
     """
-    if model.card.kind in ("vision", "vision-language", "dual-encoder"):
+    if model.card.kind not in KINDS:
         raise ValueError(f"model: expected one that takes text, got {model.card.name}")
     budget = 0 if model.card.kind == "decoder" else max_new_tokens
     runs = model.run_each(texts, max_new_tokens=budget, max_tokens=most_tokens)

@@ -1,0 +1,82 @@
+"""A corpus through the open model: ask for sentences, read them with progress and a way out."""
+
+from __future__ import annotations
+
+import hashlib
+
+import streamlit as st
+
+from asking.hub import HubRequest
+from pages.model_lab.corpus_found import show_found, table_of
+from pages.model_lab.inputs import told
+from ui.chapter import Chapter
+from ui.compute import for_strangers
+from ui.models import ask_model
+from ui.upload import text_file
+from viz_core.hub import HubCard
+from viz_core.hub.corpus import NOTHING, CorpusFound, read_sentences
+from viz_core.hub.corpus_text import sentences_of
+from viz_core.pretrained.samples import held_out
+
+_AT_ONCE = 25  # sentences between two steps of the progress
+_MOST = {False: (5000, 2_000_000), True: (300, 256_000)}  # sentences, and bytes of a file; the second for strangers
+
+
+def corpus(chapter: Chapter, card: HubCard, asked: HubRequest) -> None:
+    """What each head does over many sentences, once the reader has asked for it."""
+    chapter.text("corpus")
+    texts = _ask_texts(chapter)
+    found = None if texts is None else _read(chapter, asked, texts)
+    if texts is not None and found is not None:
+        show_found(chapter, card, found, texts, asked.text)
+
+
+def _ask_texts(chapter: Chapter) -> tuple[str, ...] | None:
+    """The sentences; None, after a sentence, where there are none yet."""
+    if chapter.controls.choice("sentences", ("shipped", "own"), "shipped") == "shipped":
+        return tuple(sample.english for sample in held_out())
+    most, most_bytes = _MOST[for_strangers()]
+    chapter.text("corpus-file", most=f"{most:,}", kilobytes=f"{most_bytes // 1000:,}")
+    content = text_file(chapter.words("corpus-text"), chapter.controls.key("corpus-file"))
+    if content is None:
+        return None
+    read = told(chapter, lambda: sentences_of(content, most_bytes, most))
+    if read is None:
+        return None
+    texts, more = read
+    if more:
+        st.caption(chapter.words("corpus-more", most=f"{most:,}", more=f"{more:,}"))
+    return texts
+
+
+def _read(chapter: Chapter, asked: HubRequest, texts: tuple[str, ...]) -> CorpusFound | None:
+    """What was found in all of them; None before the reader has asked, or once they have stopped it."""
+    key, words = chapter.controls.key("corpus-read"), chapter.words
+    name = hashlib.sha256("\n".join((repr((asked.model, asked.new_tokens)), *texts)).encode()).hexdigest()
+    kept = st.session_state.get(f"{key}-found")
+    if kept and kept[0] == name:
+        found: CorpusFound = kept[1]
+        return found
+    if st.session_state.get(key) != name:
+        label, begin = words("corpus-go", count=f"{len(texts):,}"), {key: name}
+        st.button(label, key=f"{key}-go", type="primary", on_click=st.session_state.update, args=(begin,))
+        return None
+    place, found = st.empty(), NOTHING
+    with place.container():
+        with st.container(horizontal=True, vertical_alignment="center"):
+            bar = st.progress(0.0, words("corpus-at-work", done=0, count=f"{len(texts):,}"))
+            stop = {key: None}
+            st.button(
+                chapter.common("held-out-stop"), key=f"{key}-stop", on_click=st.session_state.update, args=(stop,)
+            )
+        filling = st.empty()
+        for start in range(0, len(texts), _AT_ONCE):
+            some = texts[start : start + _AT_ONCE]
+            found = found + ask_model(asked.model, read_sentences, some, start, asked.new_tokens or None)
+            done = min(start + _AT_ONCE, len(texts))
+            bar.progress(done / len(texts), words("corpus-at-work", done=f"{done:,}", count=f"{len(texts):,}"))
+            for kind in list(found.kinds.values())[:1]:
+                filling.dataframe(table_of(chapter, kind), hide_index=True, height=240)
+    place.empty()
+    st.session_state[f"{key}-found"] = (name, found)
+    return found

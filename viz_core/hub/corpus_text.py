@@ -1,0 +1,37 @@
+"""The sentences of a corpus from a text file of a stranger: one a line."""
+
+from __future__ import annotations
+
+import codecs
+
+from viz_core.hub.errors import HubError
+from viz_core.hub.text import clean_text
+
+
+def sentences_of(content: bytes, most_bytes: int, most: int) -> tuple[tuple[str, ...], int]:
+    """The first sentences of a file, a line each, and how many follow them that are left away.
+
+    UTF-8, or UTF-16 where it says so at its beginning; control characters and empty lines are dropped.
+
+    Args:
+        most_bytes: that the file may have.
+        most: sentences that are taken.
+
+    Raises:
+        HubError: if it is too large, no text, or holds no sentence; the message is for a person.
+    """
+    if len(content) > most_bytes:
+        raise HubError(
+            f"This file has {len(content):,} bytes; at most {most_bytes:,} can be read here. Send a part of it."
+        )
+    wide = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    try:
+        text = content.decode("utf-16" if wide else "utf-8-sig")
+    except UnicodeDecodeError:
+        raise HubError("This file is no text in UTF-8. Save it as plain text in UTF-8, one sentence a line.") from None
+    if "\0" in text:
+        raise HubError("This file is no plain text. Save it as plain text in UTF-8, one sentence a line.")
+    lines = [line for line in (clean_text(line).strip() for line in text.splitlines()) if line]
+    if not lines:
+        raise HubError("This file holds no sentence. One a line is expected.")
+    return tuple(lines[:most]), max(0, len(lines) - most)
