@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import plotly.graph_objects as go
@@ -84,7 +84,10 @@ def flow_figure(shapes: Mapping[str, tuple[int, ...]], num_heads: int, chosen: s
     for start, end in _ARROWS:
         _arrow(figure, blocks[start], blocks[end])
     for block in FLOW:
-        _draw(figure, block, num_heads, block.name == chosen)
+        if block.cut and num_heads > 1:
+            _cut(figure, block, num_heads)
+    # Added one by one, each is checked often.
+    figure.layout.shapes = [shape for block in FLOW for shape in _shapes(block, block.name == chosen)]
     figure.add_scatter(
         x=np.array([block.left + block.width / 2 for block in FLOW], dtype=np.float32),
         y=np.array([_middle(block) for block in FLOW], dtype=np.float32),
@@ -186,25 +189,28 @@ def _middle(block: Block) -> float:
     return -block.row * _PITCH + _HEIGHT / 2
 
 
-def _draw(figure: go.Figure, block: Block, num_heads: int, chosen: bool) -> None:
+def _shapes(block: Block, chosen: bool) -> Iterable[dict[str, Any]]:
+    """Its ground, and its frame."""
     bottom = -block.row * _PITCH
+    corners = {"type": "rect", "x0": block.left, "x1": block.left + block.width, "y0": bottom, "y1": bottom + _HEIGHT}
     line = {"color": ACCENT, "width": 3.5} if chosen else {"color": block.colour, "width": 1.2}
-    corners = {"x0": block.left, "x1": block.left + block.width, "y0": bottom, "y1": bottom + _HEIGHT}
-    figure.add_shape(type="rect", **corners, fillcolor=block.colour, opacity=0.22, line={"width": 0})
-    figure.add_shape(type="rect", **corners, line=line)
-    if block.cut and num_heads > 1:
-        cuts = block.left + block.width * np.arange(1, num_heads) / num_heads
-        x = np.stack([cuts, cuts, np.full_like(cuts, np.nan)], axis=1).ravel()
-        y = np.tile([bottom, bottom + _HEIGHT, np.nan], num_heads - 1)
-        figure.add_scatter(
-            x=x.astype(np.float32),
-            y=y.astype(np.float32),
-            mode="lines",
-            line={"color": block.colour, "width": 1},
-            opacity=0.35,
-            hoverinfo="skip",
-            showlegend=False,
-        )
+    return corners | {"fillcolor": block.colour, "opacity": 0.22, "line": {"width": 0}}, corners | {"line": line}
+
+
+def _cut(figure: go.Figure, block: Block, num_heads: int) -> None:
+    bottom = -block.row * _PITCH
+    cuts = block.left + block.width * np.arange(1, num_heads) / num_heads
+    x = np.stack([cuts, cuts, np.full_like(cuts, np.nan)], axis=1).ravel()
+    y = np.tile([bottom, bottom + _HEIGHT, np.nan], num_heads - 1)
+    figure.add_scatter(
+        x=x.astype(np.float32),
+        y=y.astype(np.float32),
+        mode="lines",
+        line={"color": block.colour, "width": 1},
+        opacity=0.35,
+        hoverinfo="skip",
+        showlegend=False,
+    )
 
 
 def _arrow(figure: go.Figure, start: Block, end: Block) -> None:

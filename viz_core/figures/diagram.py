@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import plotly.graph_objects as go
@@ -55,14 +55,8 @@ def diagram(boxes: Mapping[str, Box], arrows: Iterable[Arrow], *, row: int = 52,
         if missing := {arrow.start, arrow.end} - boxes.keys():
             raise ValueError(f"arrows: expected names of boxes, got {', '.join(sorted(missing))}")
         _draw_arrow(figure, boxes[arrow.start], boxes[arrow.end], arrow.strength)
-    for box in boxes.values():
-        corners = {"x0": box.x - box.width / 2, "x1": box.x + box.width / 2}
-        corners |= {"y0": box.y - box.height / 2, "y1": box.y + box.height / 2}
-        figure.add_shape(
-            type="rect", **corners, fillcolor=box.colour, opacity=0.08 + 0.6 * box.fill, line_width=0, layer="below"
-        )
-        figure.add_shape(type="rect", **corners, line={"color": box.colour, "width": 1.3})
     drawn = list(boxes.values())
+    figure.layout.shapes = [shape for box in drawn for shape in _shapes(box)]  # added one by one, each is checked often
     figure.add_scatter(
         x=np.array([box.x for box in drawn], dtype=np.float32),
         y=np.array([box.y for box in drawn], dtype=np.float32),
@@ -130,10 +124,16 @@ def attention_diagram(
     boxes["output"] = Box(escape_labels([output])[0], right, middle, VALUES, 0.5)
     figure = diagram(boxes, arrows, row=_ROW)
     names = ["query", *columns, "output"]
-    for x, name in enumerate(names):
-        y = 0.35 if name in columns else middle - 0.65
-        text = labels[f"diagram-{name}"]
-        figure.add_annotation(x=x, y=y, text=f"<i>{text}</i>", showarrow=False, font={"size": 12})
+    figure.layout.annotations = [
+        {
+            "x": x,
+            "y": 0.35 if name in columns else middle - 0.65,
+            "text": f"<i>{labels[f'diagram-{name}']}</i>",
+            "showarrow": False,
+            "font": {"size": 12},
+        }
+        for x, name in enumerate(names)
+    ]
     top = min(0.0, middle - 0.9)
     return figure.update_layout(yaxis_range=[len(keys) + 0.5, top], height=attention_height(len(keys)))
 
@@ -141,6 +141,14 @@ def attention_diagram(
 def attention_height(num_keys: int) -> int:
     """How high `attention_diagram` is with so many keys, in pixels."""
     return _ROW * (num_keys + 1) + 24
+
+
+def _shapes(box: Box) -> Iterable[dict[str, Any]]:
+    """Its ground, and its frame."""
+    corners = {"type": "rect", "x0": box.x - box.width / 2, "x1": box.x + box.width / 2}
+    corners |= {"y0": box.y - box.height / 2, "y1": box.y + box.height / 2}
+    ground = {"fillcolor": box.colour, "opacity": 0.08 + 0.6 * box.fill, "line": {"width": 0}, "layer": "below"}
+    return corners | ground, corners | {"line": {"color": box.colour, "width": 1.3}}
 
 
 def _draw_arrow(figure: go.Figure, start: Box, end: Box, strength: float) -> None:
