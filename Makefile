@@ -4,7 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 PORT ?= 8501
 ADDRESS ?= localhost
-# Python compiles what it imports; compiling all that torch and plotly bring takes longer than fetching it.
+# Python compiles what it imports, and keeps it, whatever the shell says: tests start dozens of interpreters, and each
+# would compile it all again. Compiling all that torch and plotly bring takes longer than fetching it.
+export PYTHONDONTWRITEBYTECODE :=
 PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile
 
 .PHONY: run host test bench load attacks serve-test clean

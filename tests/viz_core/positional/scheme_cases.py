@@ -7,7 +7,6 @@ from collections.abc import Callable
 
 import torch
 from torch import Tensor
-from transformers.models.t5.modeling_t5 import T5Attention
 
 from viz_core.positional import (
     AbsolutePositionEmbedding1d,
@@ -51,6 +50,8 @@ def _entry(scheme: PositionScheme, q: Tensor, h: int, heads: int, j: int, offset
     if isinstance(scheme, ALiBi):  # a number of heads that is a power of two
         return -(2.0 ** (-8 * (h + 1) / heads)) * abs(offset)
     if isinstance(scheme, T5RelativeBias):
+        from transformers.models.t5.modeling_t5 import T5Attention  # seconds, and few who import the schemes need it
+
         sizes = (scheme.bidirectional, scheme.num_buckets, scheme.max_distance)
         bucket = T5Attention._relative_position_bucket(torch.tensor([offset]), *sizes)
         return float(scheme.relative_attention_bias.weight[int(bucket), h])
