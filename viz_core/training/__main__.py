@@ -4,6 +4,7 @@ What the heads of one that ships are worth: python -m viz_core.training head-imp
 How well they align words: python -m viz_core.training alignments NAME.
 How well they do on test sentences of every length: python -m viz_core.training by-length --data DIR.
 How often a classifier is right when it is sure: python -m viz_core.training calibration NAME --data DIR.
+Whether a translator copies numbers and names it never saw: python -m viz_core.training copying NAME --data DIR.
 In how many training sentences each word stood: python -m viz_core.training word-counts NAME --data DIR.
 The small runs that the learning chapter shows: python -m viz_core.training learning --out DIR.
 """
@@ -22,6 +23,7 @@ from viz_core.training import (
     by_length,
     calibration,
     classifiers,
+    copying,
     head_importance,
     task_recording,
     text_models,
@@ -35,6 +37,7 @@ MEASURES = {
     "by-length": by_length.main,
     "calibration": calibration.main,
     "learning": task_recording.main,
+    "copying": copying.main,
     "word-counts": word_counts.main,
 }
 RECIPES = {
@@ -57,6 +60,7 @@ def main(arguments: list[str] | None = None) -> int:
     shipped = parser.add_argument_group("models that ship")
     shipped.add_argument("--minutes", type=float, help="stop, decayed to the end, after so many minutes of training")
     shipped.add_argument("--resume", action="store_true", help="go on from OUT/last.pt")
+    shipped.add_argument("--start-from", metavar="NAME", help="begin with the weights of this translator that ships")
     runs = parser.add_argument_group("the book's runs")
     runs.add_argument("--seed", type=int, nargs="+", help="train once with each, side by side in the card")
     runs.add_argument("--limit", type=int, help="so many examples to train on, for a first look")
@@ -65,13 +69,16 @@ def main(arguments: list[str] | None = None) -> int:
     for option in ("minutes", "resume") if of_the_book else ("seed", "limit"):
         if getattr(chosen, option) is not parser.get_default(option):
             parser.error(f"--{option} is not for {chosen.name}")
+    if chosen.start_from and chosen.name not in translators.DESIGNS:
+        parser.error(f"--start-from is not for {chosen.name}")
+    more = {"start_from": chosen.start_from} if chosen.start_from else {}
     try:
         device = best_device()
         print(f"training {chosen.name} on {describe_device(device)}", flush=True)
         if of_the_book:
             book.RUNS[chosen.name](chosen.data, chosen.out, device, chosen.epochs, chosen.seed or (0,), chosen.limit)
         else:
-            RECIPES[chosen.name](chosen.data, chosen.out, device, chosen.minutes, chosen.epochs, chosen.resume)
+            RECIPES[chosen.name](chosen.data, chosen.out, device, chosen.minutes, chosen.epochs, chosen.resume, **more)
     except (ValueError, OSError) as error:
         print(f"cannot train {chosen.name}: {error}", file=sys.stderr)
         return 1

@@ -18,6 +18,7 @@ from viz_core.pretrained.decoding import beam_search, greedy_search
 from viz_core.pretrained.translator import read_translator
 from viz_core.runtime.device import describe_device
 from viz_core.training.alignments import record_alignments
+from viz_core.training.copying import copying_cases, record_copying
 from viz_core.training.evaluation import bleu_by_length, translate_all
 from viz_core.training.files import settings_table, ship_weights, write_json
 from viz_core.training.progress import format_seconds
@@ -27,6 +28,10 @@ from viz_core.training.word_counts import record_word_counts
 
 BOOK_SENTENCES = ("Go.", "I lost.", "He's calm.", "I'm home.")
 BOOK_STRINGS = ("go .", "i lost .", "he's calm .", "i'm home .")  # the same as the book gives them to its model
+_VARIED = """
+Pairs in which a number or a name stands on both sides were also shown with others in its place, new ones in each
+epoch; none of these is among those that copying is measured with.
+"""
 LENGTH_EDGES = (1, 5, 8, 11, 14, 17, 21)  # source tokens, end of sentence included
 
 
@@ -86,7 +91,9 @@ def export_translator(
     write_json(out / "config.json", published)
     card = translation_card(name, title, description, published, training, split)
     (out / "card.md").write_text(card, encoding="utf-8")
-    record_alignments(read_translator(read_card(out), out, device), out)
+    shipped = read_translator(read_card(out), out, device)
+    record_alignments(shipped, out)
+    record_copying(shipped, copying_cases(split), out)
     record_word_counts(split.train, out)
     print(json.dumps(scores), flush=True)
     return scores
@@ -105,6 +112,7 @@ def translation_card(
     optimiser = "AdamW" if recipe["muon_lr"] is None else "Muon for matrices and AdamW for the rest"
     best = min(point["validation_loss"] for point in curve)
     settings = settings_table(published["model"], recipe)
+    varied = _VARIED if recipe.get("vary_pairs") else ""
     return f"""# {title}
 
 `{name}`: {description},
@@ -124,7 +132,7 @@ training pairs alone.
 {curve[-1]["epoch"]:.2f} epochs of the {recipe["epochs"]} planned, {training["updates"]:,} updates by {optimiser} with
 batches of at most {recipe["batch_tokens"]:,} tokens, in {format_seconds(training["seconds"])} on {training["device"]}.
 Validated after each epoch; the weights are those with the lowest validation loss ({best:.3f} nats a token).
-
+{varied}
 Translators that had other numbers of epochs, other batches or another optimiser differ in more than architecture:
 a comparison of their scores leans towards the one that was trained further.
 

@@ -14,15 +14,19 @@ from viz_core.models.encoder_decoder import EncoderDecoder
 from viz_core.pretrained.bleu import corpus_bleu
 from viz_core.pretrained.decoding import greedy_search
 from viz_core.pretrained.tokenization import special_tokens, train_tokenizer
+from viz_core.pretrained.translator import Translator
 from viz_core.runtime.device import fast_precision
 from viz_core.training import loop
 from viz_core.training.batches import Batch, Example, collate, encode_pairs, plan_batches, token_batches
+from viz_core.training.copying import copying_cases, reserved
 from viz_core.training.evaluation import translate_all
 from viz_core.training.loop import Progress, run_epochs
 from viz_core.training.loss import smoothed_cross_entropy
 from viz_core.training.memory import keep_freed_memory
 from viz_core.training.optimizer import Optimizers
 from viz_core.training.sentence_pairs import Pair, Split, group_references
+from viz_core.training.varied_pairs import Variations
+from viz_core.training.warm_start import warm_start
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,8 @@ class Recipe(loop.Recipe):
     """How a translation model is trained."""
 
     vocab_size: int = 8000  # one BPE vocabulary for both languages
+    byte_fallback: bool = False  # unknown letters become bytes, and each digit is one token wherever it stands
+    vary_pairs: bool = False  # pairs with other numbers and names in them too, new ones in each epoch
     batch_tokens: int = 6144  # source and target tokens of a batch, padding included
     max_tokens: int = 100  # pairs with a longer side are not trained on
     curve_sentences: int = 500  # validation sentences translated after each epoch
@@ -52,16 +58,21 @@ def train_translation(
     device: torch.device,
     minutes: float | None = None,
     resume: bool = False,
+    start_from: Translator | None = None,
 ) -> tuple[EncoderDecoder, Tokenizer, State]:
     """Train the model that `build(vocab_size)` makes, until its epochs, its minutes or its patience are spent.
 
     Writes last.pt (to resume from), best.pt (lowest validation loss) and tokenizer.json into `out`.
 
+    Args:
+        start_from: a trained model of the same sizes, whose weights it begins with; its vocabulary may be another.
+
     Returns:
         The model with its best weights, the tokenizer, and the state with the learning curve.
 
     Raises:
-        ValueError: if there is nothing to resume from, or no pair to train on or to validate with.
+        ValueError: if there is nothing to resume from, or no pair to train on or to validate with, or `start_from` is
+            of other sizes.
     """
     if not split.train or not split.validation:
         counts = f"{len(split.train)} and {len(split.validation)}"
@@ -73,16 +84,22 @@ def train_translation(
     pad = special_tokens(tokenizer).pad
     examples = encode_pairs(tokenizer, split.train, recipe.max_tokens)
     held_out = encode_pairs(tokenizer, split.validation, recipe.max_tokens)
-    model = build(tokenizer.get_vocab_size()).to(device)
+    model = build(tokenizer.get_vocab_size())
+    if start_from is not None:
+        warm_start(model, tokenizer, start_from)
+    model = model.to(device)
+    variations = Variations.of(split.train, reserved(copying_cases(split))) if recipe.vary_pairs else None
     optimizers = Optimizers(model, recipe.muon_lr, recipe.adam_lr, recipe.weight_decay)
     kept = Progress(out / "last.pt", {"model": model, "optimizers": optimizers})
     state = State(**kept.load(device)) if resume else State()
 
-    def plan(epoch: int) -> list[list[int]]:
-        return plan_batches(examples, recipe.batch_tokens, seed=recipe.seed + epoch)
+    def plan(epoch: int) -> list[list[Example]]:
+        seed = recipe.seed + epoch
+        more = encode_pairs(tokenizer, variations.epoch(seed), recipe.max_tokens) if variations else []
+        every = [*examples, *more]
+        return [[every[i] for i in rows] for rows in plan_batches(every, recipe.batch_tokens, seed=seed)]
 
-    def loss_of(rows: list[int], _: float) -> tuple[Tensor, int]:
-        chosen = [examples[i] for i in rows]
+    def loss_of(chosen: list[Example], _: float) -> tuple[Tensor, int]:
         loss, count = batch_loss(model, collate(chosen, pad).to(device), pad, recipe.label_smoothing)
         return loss / count, sum(len(each.source) + len(each.target) - 1 for each in chosen)
 
@@ -152,6 +169,6 @@ def _tokenizer(pairs: Sequence[Pair], out: Path, recipe: Recipe, resume: bool) -
         return Tokenizer.from_file(str(path))
     # An English sentence that comes with ten translations counts once.
     texts = [*dict.fromkeys(pair.english for pair in pairs), *dict.fromkeys(pair.french for pair in pairs)]
-    tokenizer = train_tokenizer(texts, recipe.vocab_size)
+    tokenizer = train_tokenizer(texts, recipe.vocab_size, recipe.byte_fallback)
     tokenizer.save(str(path))
     return tokenizer

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from viz_core.pretrained import build_translation_model
+from viz_core.pretrained import build_translation_model, load_translator
 from viz_core.training.export import export_translator
 from viz_core.training.sentence_pairs import load_pairs, split_pairs
 from viz_core.training.translation import Recipe, train_translation
@@ -41,7 +41,7 @@ DESIGNS = {
             "num_blks": 3,
             "dropout": 0.15,
         },
-        Recipe(),
+        Recipe(byte_fallback=True, vary_pairs=True),
     ),
     "bahdanau-en-fr": Design(
         "GRU with attention, English to French",
@@ -66,10 +66,19 @@ def train(
     minutes: float | None,
     epochs: int | None,
     resume: bool,
+    start_from: str | None = None,
 ) -> None:
-    """Train one of DESIGNS, evaluate it on the test split and write the checkpoint with its card into `out`."""
+    """Train one of DESIGNS, evaluate it on the test split and write the checkpoint with its card into `out`.
+
+    Args:
+        start_from: a translator that ships, to begin with its weights; the rates are half as high then.
+    """
     design = DESIGNS[name]
     recipe = design.recipe if epochs is None else replace(design.recipe, epochs=epochs)
+    start = load_translator(start_from, "cpu") if start_from else None
+    if start is not None:
+        halved = None if recipe.muon_lr is None else recipe.muon_lr / 2
+        recipe = replace(recipe, muon_lr=halved, adam_lr=recipe.adam_lr / 2)
     split = split_pairs(load_pairs(data))
     model, tokenizer, state = train_translation(
         lambda vocab_size: build_translation_model({"vocab_size": vocab_size, **design.architecture}),
@@ -79,12 +88,14 @@ def train(
         device,
         minutes,
         resume,
+        start,
     )
     config = {"vocab_size": tokenizer.get_vocab_size(), **design.architecture}
+    begun = f"; training began with the weights of `{start_from}`" if start_from else ""
     export_translator(
         name,
         design.title,
-        design.description,
+        f"{design.description}{begun}",
         config,
         model,
         tokenizer,

@@ -10,11 +10,13 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 
+from viz_core.maps.words import word_numbers
 from viz_core.pretrained.tokenization import (
     BOS,
     EOS,
     PAD,
     UNK,
+    WORD_START,
     SpecialTokens,
     clean,
     readable,
@@ -135,6 +137,48 @@ def test_unknown_characters_are_unknown(tokenizer: Tokenizer) -> None:
     assert encoded.tokens[0] == "▁the"
     assert encoded.tokens[-1] == UNK
     assert tokenizer.decode(encoded.ids).strip() == "the"
+
+
+# Bytes for what it does not know
+
+
+@pytest.fixture(scope="module")
+def spelling(pairs: list[Pair]) -> Tokenizer:
+    tokenizer = train_tokenizer([text for pair in pairs for text in pair], vocab_size=300, byte_fallback=True)
+    tokenizer.encode_special_tokens = True
+    return tokenizer
+
+
+@settings(max_examples=300)
+@given(text=st.text(alphabet=st.characters(exclude_characters=WORD_START, exclude_categories=[])))
+def test_any_text_comes_back_from_bytes(spelling: Tokenizer, text: str) -> None:
+    """All of Unicode, but for the sign that stands for a blank."""
+    ids = spelling.encode(clean(text)).ids
+    assert spelling.decode(ids) == clean(text)
+    assert spelling.token_to_id(UNK) not in ids
+
+
+def test_digits_are_single_tokens_wherever_they_stand(spelling: Tokenizer) -> None:
+    assert spelling.encode("I 3,407").tokens == ["▁I", "▁", "3", ",", "4", "0", "7"]
+    digits = [token for token in spelling.get_vocab() if any(c.isdigit() for c in token) and token[0] != "<"]
+    assert sorted(digits) == list("0123456789")
+
+
+def test_an_unseen_name_is_spelled_out(spelling: Tokenizer) -> None:
+    tokens = spelling.encode("Žižek").tokens
+    assert "".join(tokens) == "▁<0xC5><0xBD>i<0xC5><0xBE>ek"
+    assert spelling.decode(spelling.encode("Žižek 猫!").ids) == "Žižek 猫!"
+    assert word_numbers(tokens) == (0,) * len(tokens)
+    assert "<0xC5>" not in spelling.encode("<0xC5>").tokens, "what is typed is text like any other"
+
+
+def test_bytes_come_beside_the_vocabulary_that_was_asked_for(spelling: Tokenizer) -> None:
+    vocab = spelling.get_vocab()
+    assert {f"<0x{byte:02X}>" for byte in range(256)} <= vocab.keys()
+    assert 256 < spelling.get_vocab_size() <= 300 + 256 + 11
+    assert sorted(vocab.values()) == list(range(len(vocab)))
+    assert [spelling.id_to_token(i) for i in range(4)] == [PAD, BOS, EOS, UNK]
+    assert Tokenizer.from_str(spelling.to_str()).get_vocab() == vocab
 
 
 # The vocabulary

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,11 +17,11 @@ from tokenizers import Tokenizer
 from torch import Tensor
 
 from viz_core.models import EncoderDecoder
-from viz_core.pretrained import build_translation_model
+from viz_core.pretrained import ModelCard, Translator, build_translation_model
 from viz_core.pretrained.bleu import corpus_bleu
 from viz_core.pretrained.decoding import beam_search, greedy_search
 from viz_core.training import translation as loop
-from viz_core.training.batches import collate, encode_pairs
+from viz_core.training.batches import Example, collate, encode_pairs
 from viz_core.training.evaluation import translate_all
 from viz_core.training.sentence_pairs import Pair, Split
 from viz_core.training.translation import Recipe, State, batch_loss, mean_loss, train_translation
@@ -106,6 +107,43 @@ def test_the_model_comes_back_ready_with_its_best_weights(overfitted: Trained) -
     stored = Tokenizer.from_file(str(overfitted.out / "tokenizer.json"))
     assert stored.get_vocab() == overfitted.tokenizer.get_vocab()
     assert sorted(path.name for path in overfitted.out.iterdir()) == ["best.pt", "last.pt", "tokenizer.json"]
+
+
+# Copying what it does not know
+
+
+def test_a_vocabulary_of_bytes_and_varied_pairs_from_the_same_loop(
+    pairs: list[Pair], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each epoch sees other numbers beside the pairs as they are; what was never seen is spelled."""
+    seen: list[list[str]] = []
+
+    def watched(tokenizer: Tokenizer, chosen: Sequence[Pair], most: int) -> list[Example]:
+        seen.append([pair.english for pair in chosen])
+        return encode_pairs(tokenizer, chosen, most)
+
+    monkeypatch.setattr(loop, "encode_pairs", watched)
+    run = train(pairs, tmp_path, replace(RECIPE, epochs=2, byte_fallback=True, vary_pairs=True, vocab_size=200))
+    _, _, first, second = seen  # to train on, to validate with, and more in each of two epochs
+    assert first != second
+    for more in (first, second):
+        assert len([text for text in more if re.fullmatch(r"I bought \d+ apples\.", text)]) == 12
+        assert len([text for text in more if re.fullmatch(r"I have \d+ brothers\.", text)]) == 2
+        assert len(more) == 14
+    assert run.tokenizer.encode("Zoé 47").tokens[-3:] == ["▁", "4", "7"]
+    assert run.tokenizer.encode("\u732b").tokens == ["▁", "<0xE7>", "<0x8C>", "<0xAB>"]
+    assert run.model.encoder.embedding.num_embeddings == run.tokenizer.get_vocab_size() > 400
+
+
+def test_a_warm_start_begins_where_the_other_ended(overfitted: Trained, pairs: list[Pair], tmp_path: Path) -> None:
+    known = Translator(
+        ModelCard("known", "", "translation", {}, {}, "", "", {}), overfitted.model, overfitted.tokenizer, CPU
+    )
+    split = Split(pairs, pairs, [])
+    recipe = replace(RECIPE, epochs=1, byte_fallback=True, muon_lr=1e-4, adam_lr=1e-4)
+    warm = train_translation(build, split, tmp_path / "warm", recipe, CPU, start_from=known)[2]
+    cold = train_translation(build, split, tmp_path / "cold", recipe, CPU)[2]
+    assert warm.best_loss < 0.7 * cold.best_loss
 
 
 # Kill and resume
