@@ -81,9 +81,16 @@ def test_a_chart_far_below_sends_nothing_until_it_is_scrolled_to(page: Page, app
     assert again["height"] == pytest.approx(kept["height"], abs=20)
 
 
-def test_a_slider_moves_a_curve_in_the_same_drawing(page: Page, app_url: str) -> None:
+def test_a_slider_moves_a_curve_in_the_same_drawing_and_one_far_below_is_new_when_it_is_seen(
+    page: Page, app_url: str
+) -> None:
     open_page(page, app_url)
     expect(rotation(page).locator(DRAWN)).to_be_visible()
+    place = page.locator('[class*="st-key-part-relative-projection-types"]')
+    curves = place.locator(".scatterlayer")
+    place.scroll_into_view_if_needed()
+    expect(curves).to_be_attached()
+    drawn = curves.inner_html()
     page.evaluate(
         """() => {
             window.gone = 0;
@@ -95,19 +102,9 @@ def test_a_slider_moves_a_curve_in_the_same_drawing(page: Page, app_url: str) ->
             counting.observe(document.body, { subtree: true, childList: true });
         }"""
     )
-    move_offset(page)
+    move_offset(page)  # scrolls up
     assert page.evaluate("document.querySelector('.st-key-figure-rotation .main-svg') === window.svg")
     assert page.evaluate("window.gone") == 0
-
-
-def test_a_chart_that_moved_while_it_was_far_is_new_when_it_is_seen(page: Page, app_url: str) -> None:
-    open_page(page, app_url)
-    place = page.locator('[class*="st-key-part-relative-projection-types"]')
-    curves = place.locator(".scatterlayer")
-    place.scroll_into_view_if_needed()
-    expect(curves).to_be_attached()
-    drawn = curves.inner_html()
-    move_offset(page)  # scrolls up
     place.scroll_into_view_if_needed()
     page.wait_for_function(
         "([place, drawn]) => ![undefined, drawn].includes(place.querySelector('.scatterlayer')?.innerHTML)",
@@ -137,7 +134,9 @@ def test_a_call_that_is_answered_late_does_not_end_the_view_of_the_next(page: Pa
     assert ended == {"same": True, "early": 0, "late": 1}
 
 
-def test_another_theme_draws_again_in_its_colours(page: Page, app_url: str) -> None:
+def test_another_theme_draws_again_in_its_colours_and_what_is_taken_along_is_dark_on_white(
+    page: Page, app_url: str
+) -> None:
     page.emulate_media(color_scheme="light")
     open_page(page, app_url)
     title = rotation(page).locator(".xtitle")
@@ -147,10 +146,32 @@ def test_another_theme_draws_again_in_its_colours(page: Page, app_url: str) -> N
     page.emulate_media(color_scheme="dark")
     expect(title).to_have_css("fill", "rgb(231, 229, 223)")
     expect(hand).to_have_css("fill", "rgb(86, 180, 233)")  # the queries' blue, as bright as a dark page needs it
+    with page.expect_download() as download:
+        button(page, "Save as a picture").click()
+    assert download.value.suggested_filename == "relative-projection-rotation.svg"
+    text = download.value.path().read_text(encoding="utf-8")
+    assert text.startswith("<svg")
+    assert "dimension 6: sine" in text
+    picture = Image.open(io.BytesIO(cairosvg.svg2png(text.encode()))).convert("RGB")
+    colours = {colour for _, colour in picture.getcolors(1 << 24)}
+    assert picture.getpixel((1, 1)) == (255, 255, 255)
+    assert {(0, 114, 178), (213, 94, 0)} <= colours  # queries and keys, as on paper
 
 
-def test_full_screen_and_back(page: Page, app_url: str) -> None:
+def expect_to_fill_its_place(page: Page, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 844})
+    place = rotation(page).get_by_role("figure")
+    drawing = rotation(page).locator(".main-svg").first
+    expect(drawing).to_have_attribute("width", str(place.evaluate("place => place.clientWidth")))
+    expect(drawing).to_have_attribute("height", str(place.evaluate("place => place.clientHeight")))
+    assert place.evaluate("place => place.clientHeight") == (500 if width > 500 else place.bounding_box()["width"] + 70)
+
+
+def test_a_chart_is_as_wide_as_its_place_and_as_a_full_screen(page: Page, app_url: str) -> None:
     open_page(page, app_url)
+    expect_to_fill_its_place(page, 390)
+    expect_to_fill_its_place(page, 1400)
+    page.set_viewport_size({"width": 1400, "height": 1000})
     drawing = rotation(page).locator(".main-svg").first
     small = drawing.bounding_box()
     assert small
@@ -166,22 +187,6 @@ def test_full_screen_and_back(page: Page, app_url: str) -> None:
     expect(drawing).to_have_attribute("width", "1368")
     page.keyboard.press("Enter")
     expect(drawing).to_have_attribute("width", str(round(small["width"])))
-
-
-def test_a_chart_that_is_taken_along_from_a_dark_page_is_dark_on_white(page: Page, app_url: str) -> None:
-    page.emulate_media(color_scheme="dark")
-    open_page(page, app_url)
-    expect(rotation(page).locator(DRAWN)).to_be_visible()
-    with page.expect_download() as download:
-        button(page, "Save as a picture").click()
-    assert download.value.suggested_filename == "relative-projection-rotation.svg"
-    text = download.value.path().read_text(encoding="utf-8")
-    assert text.startswith("<svg")
-    assert "dimension 6: sine" in text
-    picture = Image.open(io.BytesIO(cairosvg.svg2png(text.encode()))).convert("RGB")
-    colours = {colour for _, colour in picture.getcolors(1 << 24)}
-    assert picture.getpixel((1, 1)) == (255, 255, 255)
-    assert {(0, 114, 178), (213, 94, 0)} <= colours  # queries and keys, as on paper
 
 
 def test_a_figure_that_is_downloaded_opens_by_itself_from_a_small_page(page: Page, tmp_path: Path) -> None:
@@ -224,17 +229,6 @@ def test_plotly_comes_once_and_only_where_there_is_a_chart(browser: Browser, app
     size = "performance.getEntriesByType('resource').filter(e => e.name.includes('/atlas/')).map(e => e.transferSize)"
     assert set(page.evaluate(size)) == {0}  # from the browser's cache
     context.close()
-
-
-@pytest.mark.parametrize("width", [390, 1400])
-def test_a_chart_is_as_wide_as_its_place(page: Page, app_url: str, width: int) -> None:
-    open_page(page, app_url)
-    page.set_viewport_size({"width": width, "height": 844})
-    place = rotation(page).get_by_role("figure")
-    drawing = rotation(page).locator(".main-svg").first
-    expect(drawing).to_have_attribute("width", str(place.evaluate("place => place.clientWidth")))
-    expect(drawing).to_have_attribute("height", str(place.evaluate("place => place.clientHeight")))
-    assert place.evaluate("place => place.clientHeight") == (500 if width > 500 else place.bounding_box()["width"] + 70)
 
 
 def test_on_a_phone_two_buttons_and_a_finger_scrolls(browser: Browser, app_url: str) -> None:

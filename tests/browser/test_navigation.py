@@ -13,20 +13,16 @@ from ui.words import load_words
 EXISTING = all_chapters()[1:]
 
 
-def test_a_fresh_servers_first_visitor_may_follow_a_link(fresh_app_url: str, page: Page) -> None:
-    page.goto(f"{fresh_app_url}/{EXISTING[0]}")
-    expect(page.get_by_role("heading", level=1, name=load_words(EXISTING[0]).title)).to_be_visible()
-    contents = page.get_by_test_id("stSidebarNav")
-    expect(contents.get_by_role("link", name=load_words("transformer").menu, exact=True)).to_be_visible()
-    expect(contents.get_by_role("link", name="app", exact=True)).to_have_count(0)
-    expect(page.get_by_text("Page not found")).to_have_count(0)
-
-
-def test_a_fresh_servers_first_visitor_may_click_at_once(fresh_app_url: str, page: Page) -> None:
+def test_a_fresh_servers_first_visitor_may_follow_a_link_and_click_at_once(fresh_app_url: str, page: Page) -> None:
     page.goto(f"{fresh_app_url}/transformer")
     page.get_by_role("button", name="i'm home .").click()
     expect(page.get_by_label("An English sentence")).to_have_value("I'm home.")
     expect(page.get_by_role("heading", name="Je suis chez moi.")).to_be_visible()
+    expect(page.get_by_role("heading", level=1, name=load_words("transformer").title)).to_be_visible()
+    contents = page.get_by_test_id("stSidebarNav")
+    expect(contents.get_by_role("link", name=load_words("transformer").menu, exact=True)).to_be_visible()
+    expect(contents.get_by_role("link", name="app", exact=True)).to_have_count(0)
+    expect(page.get_by_text("Page not found")).to_have_count(0)
 
 
 def test_the_gallery_leads_to_every_chapter_by_its_picture_and_each_has_a_title(page: Page, app_url: str) -> None:

@@ -9,6 +9,8 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.charts import chart
 
+STILL = "[data-testid=stApp][data-test-script-state=notRunning]"
+
 
 def open_chapter(page: Page, app_url: str) -> None:
     """By the table of contents, as a reader comes."""
@@ -43,14 +45,17 @@ def test_type_scores_and_lose_nothing(page: Page, app_url: str) -> None:
 
 
 def test_an_example_masks_one_query_and_the_debugger_tells(page: Page, app_url: str) -> None:
-    open_chapter(page, app_url)
+    page.goto(f"{app_url}/scoring-functions")
+    still = page.locator(STILL)
     page.get_by_role("button", name="A query that may see nothing").click()
     expect(page.get_by_text("batch 1, query 1: the valid length is 0")).to_be_visible()
     expect(page.locator('input[aria-label^="Valid lengths"]')).to_have_value("0 4; 2 1")
     expect(page.locator(".st-key-card-book-float32")).to_contain_text("Writes into its input")
     expect(page.locator(".st-key-card-bare-float32")).to_contain_text("NaN at length 0")
+    expect(still).to_be_attached()
     page.get_by_role("tab", name="Four scores").click()
     expect(page.locator(".st-key-card-additive")).to_contain_text("Queries whose largest weight")
+    expect(still).to_be_attached()
     page.get_by_role("radio", name="20 against 2").click()
     expect(page.locator(".st-key-card-dot")).to_contain_text("There is no product of a query of width 20")
 
@@ -58,7 +63,7 @@ def test_an_example_masks_one_query_and_the_debugger_tells(page: Page, app_url: 
 def test_a_text_no_address_can_hold_is_saved_and_opened_as_a_file(page: Page, app_url: str, tmp_path: Path) -> None:
     scores, lengths = page.locator(".st-key-sf-scores textarea"), page.locator('input[aria-label^="Valid lengths"]')
     page.goto(f"{app_url}/scoring-functions")
-    start, still = scores.input_value(), page.locator("[data-testid=stApp][data-test-script-state=notRunning]")
+    start, still = scores.input_value(), page.locator(STILL)
     expect(still).to_be_attached()
     long = "\n".join(" ".join(f"{i * j % 7:.80f}" for j in range(8)) for i in range(8))
     scores.fill(long)
