@@ -17,7 +17,7 @@ from ui.head_link import head_link
 from ui.models import ask
 from viz_core.hub import HubRun
 from viz_core.hub.heard import Heard
-from viz_core.hub.word_times import TimedWord, out_of_order, over_time, word_times
+from viz_core.hub.timed_words import TimedWord, out_of_order, over_time, word_times
 from viz_core.view.state import ViewState
 
 CROSS = "decoder-cross"

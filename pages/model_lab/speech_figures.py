@@ -12,7 +12,7 @@ from torch import Tensor
 from viz_core.figures.heatmap import to_pixels
 from viz_core.figures.style import ACCENT, CATEGORIES, KEYS, WEIGHTS_SCALE, Labels, lay_out
 from viz_core.hub.heard import Heard
-from viz_core.hub.word_times import TimedWord
+from viz_core.hub.timed_words import TimedWord
 
 _SPLIT = 0.36  # so much of the height is below
 

@@ -21,6 +21,7 @@ from viz_core.hub.patch_grid import PatchGrid
 from viz_core.hub.positions import Positions
 from viz_core.hub.reading import Token
 from viz_core.hub.run import Frame, HubRun, Label, Maps, NextWord
+from viz_core.hub.timed_words import TimedWord, word_times
 from viz_core.hub.vision import HubVision
 from viz_core.hub.writing import Sampling
 
@@ -39,6 +40,7 @@ __all__ = [
     "PatchGrid",
     "Positions",
     "Sampling",
+    "TimedWord",
     "Token",
     "check_name",
     "check_revision",
@@ -49,4 +51,5 @@ __all__ = [
     "local_models",
     "register",
     "restore",
+    "word_times",
 ]

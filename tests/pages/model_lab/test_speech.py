@@ -16,7 +16,7 @@ from tests.viz_core.sounds.hostile_sounds import BAD, GOOD, encode
 from ui.downloads import listing
 from ui.words import load_words
 from viz_core.hub import load_hub
-from viz_core.hub.word_times import TimedWord, out_of_order, over_time, word_times
+from viz_core.hub.timed_words import TimedWord, out_of_order, over_time, word_times
 from viz_core.sounds.drawn import tone_sequence
 from viz_core.sounds.opening import open_sound
 
@@ -87,6 +87,14 @@ def test_a_file_is_heard_and_what_is_none_gets_a_sentence(open_page: OpenPage, f
     long = encode(np.zeros(4 * 8000), 8000, "WAV")
     app.file_uploader(key="ml-sound-file").upload("a.wav", long, "audio/wav").run()
     assert "the model hears at most 3 s at once" in texts(app)
+
+
+def test_the_microphone_is_heard(open_page: OpenPage) -> None:
+    app = open_page("model-lab", **{"ml-model": "whisper", "ml-sound": "The microphone", "ml-new": "2"})
+    assert "No sound yet" in texts(app)
+    app.audio_input(key="ml-microphone").upload("recording.wav", GOOD["WAV of a microphone"], "audio/wav").run()
+    assert "0.50 s of sound" in texts(app)
+    assert badges(app)
 
 
 def test_a_host_decides_how_long_a_sound_may_be(open_page: OpenPage, monkeypatch: pytest.MonkeyPatch) -> None:
