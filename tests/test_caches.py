@@ -17,7 +17,8 @@ def cached() -> Iterator[tuple[str, ast.FunctionDef, ast.expr]]:
     """Every function with a decorator that remembers."""
     for folder in ("viz_core", "asking", "hosting", "ui", "pages"):
         for path in sorted((ROOT / folder).rglob("*.py")):
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            text = path.read_text(encoding="utf-8")
+            for node in ast.walk(ast.parse(text)) if "cache" in text else ():
                 if isinstance(node, ast.FunctionDef):
                     for decorator in node.decorator_list:
                         if name(decorator) in {*_BOUNDS, "cache"}:

@@ -29,8 +29,8 @@ def test_every_tile_is_the_slice_of_the_full_map(case: str) -> None:
                 tile = call.weights(head=head, queries=row, keys=column)
                 sliced = full[:, slice(None) if head is None else head]
                 sliced = sliced[..., row or slice(None), column or slice(None)]
-                assert tile.shape == sliced.shape
-                torch.testing.assert_close(tile, sliced, atol=2e-7, rtol=0)
+                assert (tile.shape, tile.dtype) == (sliced.shape, sliced.dtype)
+                assert ((tile - sliced).abs() <= 2e-7).all(), (head, row, column)  # a third of what assert_close takes
 
 
 @settings(max_examples=100)
