@@ -93,6 +93,14 @@ def test_names_are_followed_to_where_they_come_from() -> None:
     assert len(unread) <= 2, "say the name where words are asked for, or pass it as a literal"
 
 
+@pytest.mark.parametrize("path", sorted(TEXT.glob("*/*.md")), ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_no_section_and_no_label_stands_twice(path: Path) -> None:
+    """The later one would be what both places show."""
+    front, _, body = path.read_text(encoding="utf-8").removeprefix("---").partition("\n---\n")
+    found = [*re.findall(r"^ *[\w-]+:", front, re.MULTILINE), *re.findall(r"^## .*", body, re.MULTILINE)]
+    assert sorted(found) == sorted(set(found))
+
+
 @pytest.mark.parametrize("chapter", CHAPTER_FILES)
 def test_every_section_that_code_names_is_there(chapter: str) -> None:
     words = load_words(chapter, ENGLISH)

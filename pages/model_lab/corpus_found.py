@@ -169,7 +169,7 @@ def _side(tokens: tuple[str, ...], marks: dict[int, str]) -> str:
 
 def _word(chapter: Chapter, kind: KindFound, texts: tuple[str, ...]) -> None:
     """Which heads look at a word, and the sentences that have it."""
-    word = chapter.controls.text("word", "", placeholder=chapter.words("placeholder.word")).strip()
+    word = chapter.controls.text("of-word", "", placeholder=chapter.words("placeholder.word")).strip()
     if not word:
         return
     heads = kind.looks_at(word)

@@ -55,7 +55,7 @@ def test_heads_are_found_shown_and_opened(open_page: OpenPage, folders: Path) ->
     named = [head for place, head in enumerate(kind.heads) if kind.role_of(place)]
     assert all(f"(#head=encoder-self.{layer}.{head})" in said for layer, head in named)
     assert ("By name: " in said) == bool(named)
-    app.text_input(key="ml-word").set_value("Cat").run()
+    app.text_input(key="ml-of-word").set_value("Cat").run()
     place, given = kind.looks_at("cat")[0]
     assert f"**{kind.heads[place][0] + 1}.{kind.heads[place][1] + 1}** {given:.3f}" in texts(app)
     app.button(key="ml-open-0").click().run()
