@@ -124,10 +124,14 @@ def copying_section(measured: dict[str, Any]) -> str:
     )
     return f"""## Copying
 
-Sentences of the test split with numbers and invented names in them that stand in no training pair, translated
-greedily: all digits right in {numbers["right"]:.1f}% of {numbers["sentences"]}, all names right in
-{names["right"]:.1f}% of {names["sentences"]}; BLEU of them all, with one reference each, {measured["bleu"]:.1f}.
-The first of each kind:
+Sentences of the test split with numbers and invented names in them that stand in no training pair, translated greedily.
+
+| what | sentences | right |
+| --- | --- | --- |
+| all digits, in their order | {numbers["sentences"]} | {numbers["right"]:.1f}% |
+| all names | {names["sentences"]} | {names["right"]:.1f}% |
+
+BLEU of them all, with the one reference that each has: {measured["bleu"]:.1f}. The first of each kind:
 
 | English | French | right |
 | --- | --- | --- |

@@ -74,7 +74,7 @@ def test_percentages_are_of_the_sentences_of_a_kind(translator: Translator, monk
     assert measured["numbers"]["examples"] == [["a", "Il a 12 ans.", True], ["b", "Il a 43 ans.", False]]
     assert 50 < measured["bleu"] < 100
     section = copying_section(measured)
-    assert "all digits right in 50.0% of 2, all names right in" in section
+    assert "| all digits, in their order | 2 | 50.0% |\n| all names | 1 | 100.0% |" in section
     assert "| b | Il a 43 ans. | no |" in section
 
 

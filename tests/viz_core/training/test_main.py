@@ -13,7 +13,7 @@ import torch
 
 from viz_core.pretrained import build_translation_model, load
 from viz_core.training import __main__ as command
-from viz_core.training import book
+from viz_core.training import book, translators
 from viz_core.training import translation as loop
 from viz_core.training.__main__ import main
 from viz_core.training.translators import DESIGNS
@@ -108,6 +108,23 @@ def test_arguments_reach_the_recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         (Path("d"), Path("o"), cpu, None, None, False),
         (Path("d"), Path("o"), cpu, 2.5, 4, True),
     ]
+
+
+def test_a_warm_start_reaches_the_recipe_with_lower_rates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Any] = []
+
+    def watched(*arguments: Any) -> None:
+        seen.extend((arguments[3], arguments[-1]))
+        raise ValueError("nothing is trained here")
+
+    monkeypatch.setattr(translators, "train_translation", watched)
+    monkeypatch.setattr(translators, "load_pairs", lambda _: [])
+    assert main([NAME, "--data", "d", "--out", str(tmp_path), "--start-from", NAME]) == 1
+    recipe, start = seen
+    assert start.card.name == NAME
+    assert (recipe.muon_lr, recipe.adam_lr) == (2e-3, 1e-3)
+    assert recipe.byte_fallback
+    assert recipe.vary_pairs
 
 
 def test_arguments_reach_a_run_of_the_book(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
