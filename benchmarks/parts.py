@@ -10,6 +10,7 @@ from benchmarks.report import Row
 # A part is a module of this package with `measure(...) -> list[Row]`, and QUICK, arguments for a try-out.
 PARTS = (
     "recording",
+    "picture_text",
     "looking",
     "attention_view",
     "long_inputs",

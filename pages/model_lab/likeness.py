@@ -20,7 +20,9 @@ _ROUNDING = 1e-5
 def show_likeness(chapter: Chapter, asked: HubRequest, run: HubRun) -> None:
     """Cosines of the text with the picture and with each of its patches."""
     cosines, residual = ask(asked, likeness)
-    (frame,) = run.frames
+    frame = run.frame
+    if frame is None:
+        return
     rows, columns = frame.grid
     patches = cosines[len(cosines) - rows * columns :].reshape(rows, columns)
     most, least = (np.unravel_index(int(i), patches.shape) for i in (patches.argmax(), patches.argmin()))

@@ -54,6 +54,8 @@ def _prompted(chapter: Chapter, card: HubCard, run: HubRun) -> None:
         chapter.text("patches-read", patches=shapes, count=f"{sum(grid.places.size for grid in run.patches):,}")
         if not card.tower:
             chapter.text("no-tower")
+        elif len(run.patches) > 1:
+            chapter.text("tower-of-tiles")
 
 
 def _written(words: Words, run: HubRun) -> str:

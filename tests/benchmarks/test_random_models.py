@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from benchmarks import random_models
+from benchmarks import picture_text, random_models
 from benchmarks.looking import eager_looks, our_looks
 from benchmarks.random_models import bert, forward, marian, our_translator, random_tokens, random_trace
 from benchmarks.recording import check_alike
@@ -57,3 +57,17 @@ def test_the_translators_are_of_one_size() -> None:
 
     ours, peer = our_translator(), marian()
     assert abs(weights(ours) - weights(peer)) < 0.1 * weights(ours)
+
+
+def test_a_recorded_pass_over_a_picture_computes_what_the_fused_one_does() -> None:
+    shape, found = picture_text.TRY_OUT, {}
+    inputs = picture_text.inputs_of(shape)
+    for way in ("record", "fused"):
+        model = picture_text.smolvlm(way, shape)
+        found[way] = model(**inputs).logits
+        trace = picture_text.read(way, model, inputs)
+        assert (trace is None) == (way == "fused")
+        if trace is not None:
+            assert len(trace) == shape.layers + shape.eye_layers
+            assert {call.source.shape[0] for call in trace} == {1}
+    torch.testing.assert_close(found["record"], found["fused"], atol=1e-5, rtol=1e-4)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -18,6 +19,7 @@ from viz_core.hub.memory import human_bytes
 from viz_core.hub.picture_prompt import PicturePrompt
 from viz_core.hub.pictures import PictureInput
 from viz_core.hub.positions import Positions, room_for_tokens
+from viz_core.hub.spared import Spared
 from viz_core.hub.text import TextInput
 from viz_core.trace import Trace, record, record_weights, unrecorded
 
@@ -137,14 +139,11 @@ class Engine:
         if most is not None and count > most:
             raise HubError(f"{what} {count:,} tokens; at most {most:,} are allowed here. {less}")
 
-    def recorded(
-        self, inputs: dict[str, Tensor], num_keys: int, *, only: str | None = None, **options: Any
-    ) -> tuple[Any, Trace]:
+    def recorded(self, inputs: dict[str, Tensor], num_keys: int, **options: Any) -> tuple[Any, Trace]:
         """The model's output and its trace, whole inputs at once and without a cache.
 
         Args:
             num_keys: about how many tokens there are, to judge whether maps that must be held would fit.
-            only: keep the calls of this stack alone.
 
         Raises:
             HubError: if the maps would not fit, the memory does not suffice, or no attention was seen.
@@ -153,14 +152,12 @@ class Engine:
             self._check_maps(num_keys)
             options["output_attentions"] = True
         try:
-            with record() as trace:
+            with record(kind=None if self.both is None else partial(Spared, tower=self.both.layout.tower)) as trace:
                 result = self.model(**inputs, **options)
         except torch.OutOfMemoryError:
             raise HubError("The memory does not suffice for an input as long as this. Shorten it.") from None
         if self.holds_maps:
             trace = _trace_of_maps(result, self.family.stack)
-        if only is not None:
-            trace = _of_stack(trace, only)
         if not len(trace):
             raise HubError(f"No attention of {self.name} could be seen: its code computes it in a way of its own.")
         return result, _layers_apart(trace)
@@ -202,14 +199,6 @@ def _trace_of_maps(result: Any, stack: str | None) -> Trace:
             for layer, weights in enumerate(weights for weights in maps if weights is not None):
                 record_weights(weights.float(), f"{where}.{layer}.{kind}")
     return trace
-
-
-def _of_stack(trace: Trace, stack: str) -> Trace:
-    found = Trace()
-    for call in trace:
-        if call.stack == stack:
-            found.add(call.source, call.site)
-    return found
 
 
 def _layers_apart(trace: Trace) -> Trace:

@@ -120,8 +120,7 @@ def tell_of_picture(
     count = len(prompt.whole or prompt.inputs["input_ids"][0])
     engine.check_length(count, engine.room("decoder"), most)
     inputs = {name: _on_device(engine, value) for name, value in prompt.inputs.items()}
-    only = None if engine.prompt.layout.tower else "decoder"
-    run = _continued(engine, inputs, prompt.whole, room, max_new_tokens, sampling, max_seconds, only)
+    run = _continued(engine, inputs, prompt.whole, room, max_new_tokens, sampling, max_seconds)
     if not any(call.stack == "decoder" for call in run.trace):
         raise HubError(f"No attention of {engine.name} could be seen: its code computes it in a way of its own.")
     return replace(
@@ -130,7 +129,7 @@ def tell_of_picture(
         image=as_rgb(image),
         prompt=prompt.text,
         patches=prompt.grids,
-        frames=prompt.frames,
+        frame=prompt.frame,
     )
 
 
@@ -142,7 +141,6 @@ def _continued(
     max_new_tokens: int,
     sampling: Sampling,
     max_seconds: float | None,
-    only: str | None = None,
 ) -> HubRun:
     """What a model writes after a prompt, or `whole`, read once with all that the prompt gives it beside the ids."""
     prompt = _ids(inputs)
@@ -160,7 +158,7 @@ def _continued(
         options["logits_to_keep"] = _num_kept(engine, len(ids))
     beside = {} if engine.both is None else engine.both.with_more(inputs, len(ids))
     inputs = {"input_ids": torch.tensor([ids], device=engine.device), **beside}
-    result, trace = engine.recorded(inputs, len(ids), only=only, **options)
+    result, trace = engine.recorded(inputs, len(ids), **options)
     return HubRun(
         engine.tokenizer.read(ids),
         trace,

@@ -29,14 +29,14 @@ class Prompt:
         whole: the ids of the prompt and of what is to follow it, where that is given.
         text: the prompt, `MARK` in the picture's place.
         grids: where the picture's patches are among the tokens, and on the picture.
-        frames: what the vision tower sees.
+        frame: the last picture that the vision tower sees, where it sees each by itself: all of it.
     """
 
     inputs: dict[str, Tensor]
     whole: list[int] | None
     text: str
     grids: tuple[PatchGrid, ...]
-    frames: tuple[Frame, ...]
+    frame: Frame | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +100,7 @@ class PicturePrompt:
             name, of_text, of_patches, _ = self.layout.types
             inputs[name] = torch.where(ids == self.patch_id, of_patches, of_text)
         grids = tuple(PatchGrid(box, patches[order]) for box, order in shown.grids)
-        return Prompt(inputs, whole, f"{before}{MARK}{after}{self.layout.closing}", grids, self._frames(shown))
+        return Prompt(inputs, whole, f"{before}{MARK}{after}{self.layout.closing}", grids, self._frame(shown))
 
     def with_more(self, inputs: dict[str, Tensor], num_tokens: int) -> dict[str, Tensor]:
         """What the model is given beside the ids once the prompt has grown to so many tokens."""
@@ -117,17 +117,14 @@ class PicturePrompt:
         except (ValueError, OSError, TypeError, ArithmeticError) as error:
             raise HubError(f"This picture cannot be prepared for the model: {error}") from None
 
-    def _frames(self, shown: Shown) -> tuple[Frame, ...]:
+    def _frame(self, shown: Shown) -> Frame | None:
         if shown.frames is None:
-            return ()
+            return None
         size = self.eyes.config.vision_config.patch_size
         seen = PictureInput(self.eyes.processor, (size, size), registers=False)
-        found = []
-        for pixels in shown.frames[:, None]:
-            grid = seen.grid(pixels)
-            tokens = seen.tokens(grid[0] * grid[1] + self.eyes.num_special, grid)
-            found.append(Frame(seen.picture(pixels), grid, tokens))
-        return tuple(found)
+        grid = seen.grid(shown.frames[-1:])
+        tokens = seen.tokens(grid[0] * grid[1] + self.eyes.num_special, grid)
+        return Frame(seen.picture(shown.frames[-1:]), grid, tokens)
 
 
 def with_patches(tokens: tuple[Token, ...], grids: tuple[PatchGrid, ...]) -> tuple[Token, ...]:

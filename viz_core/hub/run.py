@@ -40,7 +40,7 @@ class NextWord:
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """A picture as a vision tower sees it: the whole of what it was given, or a tile.
+    """A picture as a vision tower sees it.
 
     Attributes:
         image: as the tower saw it.
@@ -58,12 +58,10 @@ class Maps:
     """The attention maps of one kind: one call a layer, the same tokens in all.
 
     Attributes:
-        id: "encoder-self", "decoder-self", "decoder-cross", or "vision-self"; of a picture in tiles that is the last
-            frame, and those before it are "vision-self-1", "vision-self-2", ...
+        id: "encoder-self", "decoder-self", "decoder-cross", or "vision-self".
         query_tokens: one for each row. Row i of a decoder that translates is the step that writes its token.
         key_tokens: one for each column; the first is SINK where the model has learned sinks.
         calls: first layer to last.
-        row: of their batch.
         frame: the picture whose patches the tokens are, of a vision tower beside a text.
     """
 
@@ -71,7 +69,6 @@ class Maps:
     query_tokens: tuple[Token, ...]
     key_tokens: tuple[Token, ...]
     calls: tuple[AttentionCall, ...]
-    row: int = 0
     frame: Frame | None = None
 
     def __repr__(self) -> str:
@@ -106,7 +103,8 @@ class HubRun:
         num_unknown: tokens read that stand for what the vocabulary does not have.
         prompt: the text as the model was given it, "<image>" where the picture stands; "" without a picture in a text.
         patches: where the picture's patches are among `tokens`, and on the picture.
-        frames: what the vision tower saw, where its maps are recorded: one for each row of their batch.
+        frame: what the vision tower beside a text saw, where its maps are recorded; of a picture in tiles all of it
+            once more, small: the maps of the tiles are not kept.
         heard: the sound as the model was given it; None for text and pictures.
     """
 
@@ -126,7 +124,7 @@ class HubRun:
     num_unknown: int = 0
     prompt: str = ""
     patches: tuple[PatchGrid, ...] = ()
-    frames: tuple[Frame, ...] = ()
+    frame: Frame | None = None
     heard: Heard | None = None
 
     def __repr__(self) -> str:
@@ -147,32 +145,17 @@ class HubRun:
         for call in self.trace:
             kinds.setdefault(f"{call.stack}-{call.kind}", []).append(call)
         two_stacks = bool(self.decoder_tokens)
+        patches = () if self.frame is None else self.frame.tokens
         sides = {
+            "vision-self": (patches, patches),
             "decoder-cross": (self.target_tokens, self.tokens),
             "decoder-self": (self.target_tokens, self.decoder_tokens) if two_stacks else (self.tokens, self.tokens),
         }
         found = []
         for id_, calls in kinds.items():
-            if id_ == "vision-self":
-                found += self._towers(calls)
-                continue
             queries, keys = sides.get(id_, (self.tokens, self.tokens))
             if all(call.num_keys == len(keys) + 1 for call in calls):
                 keys = (SINK, *keys)
-            found.append(Maps(id_, queries, keys, tuple(sorted(calls, key=lambda call: call.layer))))
+            frame = self.frame if id_ == "vision-self" else None
+            found.append(Maps(id_, queries, keys, tuple(sorted(calls, key=lambda call: call.layer)), frame))
         return tuple(found)
-
-    def _towers(self, calls: list[AttentionCall]) -> list[Maps]:
-        """The maps of the vision tower, for each frame it saw."""
-        last, layers = len(self.frames) - 1, tuple(sorted(calls, key=lambda call: call.layer))
-        return [
-            Maps(
-                "vision-self" if row == last else f"vision-self-{row + 1}",
-                frame.tokens,
-                frame.tokens,
-                layers,
-                row,
-                frame,
-            )
-            for row, frame in enumerate(self.frames)
-        ]

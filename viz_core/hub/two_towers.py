@@ -38,7 +38,7 @@ def compare(engine: Engine, text: str, image: Image.Image, most: int | None) -> 
         image=as_rgb(image),
         inputs=inputs,
         num_unknown=engine.tokenizer.num_unknown(ids),
-        frames=(Frame(engine.processor.picture(pixels), grid, tokens),),
+        frame=Frame(engine.processor.picture(pixels), grid, tokens),
     )
 
 

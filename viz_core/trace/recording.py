@@ -7,7 +7,7 @@ map, tile or thumbnail is recomputed exactly when someone looks at it.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 
@@ -40,7 +40,11 @@ def record_weights(weights: Float[Tensor, "batch heads queries keys"], site: str
 
 @contextmanager
 def record(
-    differentiable: bool = False, torch_calls: bool | nn.Module = False, *, values: bool = False
+    differentiable: bool = False,
+    torch_calls: bool | nn.Module = False,
+    *,
+    values: bool = False,
+    kind: Callable[[bool, bool], Trace] | None = None,
 ) -> Iterator[Trace]:
     """Record every attention call made in this block, by this thread or task and nobody else's.
 
@@ -57,12 +61,13 @@ def record(
             as it is. A nested batch is recorded as long as its longest member. Weights that a model makes by matrix
             products of its own are not seen.
         values: keep references to values too, for `viz_core.maps.contributions`; not those of plain PyTorch's calls.
+        kind: makes the trace, of what a `Trace` is made of: one that keeps less than all that it hears.
 
     Raises:
         ValueError: if torch_calls is neither a truth value nor a model, or comes with differentiable: torch's own
             kernels keep no weights in the graph; if values come with differentiable.
     """
-    trace = Trace(differentiable, values or (_keeps_values.get() and not differentiable))
+    trace = (kind or Trace)(differentiable, values or (_keeps_values.get() and not differentiable))
     trace._hearing = _hearing(trace, torch_calls)
     try:
         with trace.adopt():

@@ -25,8 +25,7 @@ _SIDES_OF_SOUND = {"encoder-self": ("sound", "sound"), "decoder-cross": ("writte
 
 
 def hub_groups(run: HubRun, labels: Mapping[str, str]) -> tuple[MapGroup, ...]:
-    """One group for each kind of maps; of a vision tower that sees a picture in tiles, those of the whole picture, and
-    of a sound what is no silence after it.
+    """One group for each kind of maps; of a sound, what is no silence after it.
 
     Args:
         labels: names "encoder-self", "decoder-self", "decoder-cross", "vision-self", "text", "patches", "source",
@@ -34,8 +33,6 @@ def hub_groups(run: HubRun, labels: Mapping[str, str]) -> tuple[MapGroup, ...]:
     """
     groups = []
     for maps in run.maps:
-        if maps.id.startswith("vision-self-"):
-            continue
         seen = _seen(run, maps)
         rows, columns = _SIDES.get(maps.id, ("text", "text"))
         if run.heard is not None and maps.id in _SIDES_OF_SOUND:
@@ -56,7 +53,6 @@ def hub_groups(run: HubRun, labels: Mapping[str, str]) -> tuple[MapGroup, ...]:
                 tuple(token.label for token in maps.query_tokens),
                 tuple(token.label for token in maps.key_tokens),
                 maps.calls,
-                maps.row,
                 query_words=None if seen else token_words(maps.query_tokens),
                 key_words=None if seen else token_words(maps.key_tokens),
                 seen=seen,

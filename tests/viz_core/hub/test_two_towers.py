@@ -71,7 +71,8 @@ def test_a_patch_is_read_as_the_class_token_is(tiny: Tiny, tiny_model: TinyModel
 def test_what_a_run_holds(tiny_model: TinyModel, picture: Image.Image) -> None:
     model = tiny_model("clip")
     run = model.run(TEXT, image=picture)
-    (frame,) = run.frames
+    frame = run.frame
+    assert frame is not None
     assert (frame.grid, frame.image.size, len(frame.tokens)) == ((4, 4), (16, 16), 17)
     assert {maps.id for maps in run.maps} == {"vision-self", "encoder-self"}
     assert model.card.kind == "dual-encoder"

@@ -77,7 +77,7 @@ def test_maps_are_those_of_eager(family: str, tiny: Tiny, tiny_model: TinyModel,
         pixels = prompt.inputs["pixel_values"]
         with torch.no_grad():
             seen = tower(pixels.reshape(-1, *pixels.shape[-3:]), output_attentions=True)
-        maps |= maps_of(SimpleNamespace(attentions=seen.attentions), "vision")
+        maps |= maps_of(SimpleNamespace(attentions=[weights[-1:] for weights in seen.attentions]), "vision")
     assert_same_maps(run.trace, maps)
     torch.testing.assert_close(run.output, expected.logits[0], atol=1e-5, rtol=1e-5)
     torch.testing.assert_close(model.again(run), run.output)
@@ -132,9 +132,11 @@ def test_tiles_are_one_grid_and_the_whole_picture_another(tiny_model: TinyModel,
     assert labels[at + 1 : at + 5] == ["r3c1", "r3c2", "r4c1", "r4c2"]
     at = labels.index("<global-img>")
     assert labels[at + 1 : at + 5] == ["r1c1 (2)", "r1c2 (2)", "r2c1 (2)", "r2c2 (2)"]
-    assert [frame.grid for frame in run.frames] == [(4, 4)] * 7
-    assert [maps.row for maps in run.maps if maps.frame] == list(range(7))
-    assert [maps.id for maps in run.maps][-3:] == ["vision-self-6", "vision-self", "decoder-self"]
+    assert run.frame is not None
+    assert (run.frame.grid, run.frame.image.size) == ((4, 4), (16, 16))
+    assert [maps.id for maps in run.maps] == ["vision-self", "decoder-self"]
+    per_layer = len(run.tokens) * 4 * (4 + 2) * 8 + 16 * 4 * 2 * 16
+    assert run.trace.nbytes == 2 * per_layer, "of seven frames the tower's last is kept"
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
