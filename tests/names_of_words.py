@@ -30,7 +30,14 @@ SECTIONS = {
     "look_for": ["look.{}"],
     "book_says": ["book.{}"],
 }
-MAY_BE = {"figure": "look.{}", "heatmap": "look.{}", "book_says": "erratum.{}"}  # shown where there is one
+MAY_BE = {
+    "claim": "unbroken.{}",
+    "claim_at_most": "unbroken.{}",
+    "claim_at_least": "unbroken.{}",
+    "figure": "look.{}",
+    "heatmap": "look.{}",
+    "book_says": "erratum.{}",
+}  # shown where there is one
 CONTROLS = {"slider", "stops", "number", "choice", "select", "several", "toggle", "area", "text"}
 
 

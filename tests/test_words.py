@@ -78,7 +78,7 @@ def _part(chapter, section):
 def test_names_are_read_however_they_are_given(tmp_path: Path) -> None:
     (tmp_path / "parts.py").write_text(SOME_CODE, encoding="utf-8")
     found = {(name.words, name.kind, name.pattern) for name in Code([tmp_path / "parts.py"], "own").names()}
-    sections = ("a", "b", "c", "size.d", "alt.f", "look.f", "heading.g", "claim.g-*")
+    sections = ("a", "b", "c", "size.d", "alt.f", "look.f", "heading.g", "claim.g-*", "unbroken.g-*")
     assert found == {("own", "section", name) for name in sections} | {
         ("own", "group", "figure"),
         ("own", "label", "mode"),

@@ -28,6 +28,7 @@ class Claim:
         kind: "off-by" or "at-most", which hold up to the limit, or "at-least", which holds from it on.
         measured: the number.
         limit: what it is held to.
+        unbroken: why no setting makes it fail, where none does.
     """
 
     key: str
@@ -35,6 +36,7 @@ class Claim:
     kind: str
     measured: Number
     limit: float
+    unbroken: str = ""
 
     @property
     def waits(self) -> bool:
@@ -58,4 +60,4 @@ class Claim:
 
     def _badge(self, text: str, hint: str) -> None:
         with st.container(key=self.key, width="content"):
-            st.markdown(text, help=hint)
+            st.markdown(text, help=f"{hint} {self.unbroken}".strip())

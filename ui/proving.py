@@ -51,6 +51,7 @@ class ProvingFrame(PartedFrame):
     def break_it(self, *names: str) -> str:
         """Settings each of which makes a claim of this page fail (`option.NAME`), and why (`break.NAME`).
 
+        A claim that none of them breaks says why in `unbroken.NAME`, beside its badge.
         The one that is set, or "" for none; whoever measures the claims obeys it, and the badges turn.
         """
         chosen = self.controls.choice("break", ("nothing", *names), "nothing")
@@ -106,7 +107,8 @@ class ProvingFrame(PartedFrame):
 
     def _claim(self, name: str, kind: str, measured: Number, limit: float, values: dict[str, object]) -> None:
         says = self.words(f"claim.{name}", **values)
-        claim = Claim(self._unique(f"claim-{name}"), says, kind, measured, limit)
+        unbroken = self.words(f"unbroken.{name}") if self.words.has(f"unbroken.{name}") else ""
+        claim = Claim(self._unique(f"claim-{name}"), says, kind, measured, limit, unbroken)
         if self._row is None:
             claim.draw(self.common)
         else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from functools import partial
 
 from pages.learning.recorded_run import whole_set
 from pages.learning.reels import Reel
@@ -21,16 +22,23 @@ FEW_WAVES = 15.0
 def claims(chapter: Chapter) -> None:
     """Badges, each measured once someone looks."""
     with chapter.claims():
-        chapter.claim_at_least("two-layers", _worst("repeat-two-layers", _right), SOLVED)
-        chapter.claim_at_most("one-layer", _best("repeat-one-layer", _right), UNSOLVED)
-        chapter.claim_at_least("induction", _worst("repeat-two-layers", _most_induction), LOOKS_THERE)
-        chapter.claim("blanks", lambda: blank_spread("none"), ROUNDING)
-        chapter.claim_at_most("encoder-blind", _best("reverse-none-encoder", _right), UNSOLVED)
-        chapter.claim_at_least("decoder-counts", _worst("reverse-none-decoder", _right), ABOVE_CHANCE)
-        chapter.claim_at_least("reversed", _worst("reverse-sinusoidal", _right), SOLVED)
-        chapter.claim_at_most("by-heart", _best("modular-addition", _while_by_heart), 0.6)
-        chapter.claim_at_least("understood", _worst("modular-addition", _right), 0.95)
-        chapter.claim_at_most("sparse", _best("modular-addition", _waves), FEW_WAVES)
+        broken = chapter.break_it("untrained", "given", "later")
+        shot = 0 if broken == "untrained" else -1
+        right, induction, waves = (partial(measure, shot=shot) for measure in (_right, _most_induction, _waves))
+        given = broken == "given"
+        alone = "repeat-two-layers" if given else "repeat-one-layer"
+        blind = "reverse-sinusoidal" if given else "reverse-none-encoder"
+        by_heart = right if broken == "later" else _while_by_heart
+        chapter.claim_at_least("two-layers", _worst("repeat-two-layers", right), SOLVED)
+        chapter.claim_at_most("one-layer", _best(alone, right), UNSOLVED)
+        chapter.claim_at_least("induction", _worst("repeat-two-layers", induction), LOOKS_THERE)
+        chapter.claim("blanks", lambda: blank_spread("sinusoidal" if given else "none"), ROUNDING)
+        chapter.claim_at_most("encoder-blind", _best(blind, right), UNSOLVED)
+        chapter.claim_at_least("decoder-counts", _worst("reverse-none-decoder", right), ABOVE_CHANCE)
+        chapter.claim_at_least("reversed", _worst("reverse-sinusoidal", right), SOLVED)
+        chapter.claim_at_most("by-heart", _best("modular-addition", by_heart), 0.6)
+        chapter.claim_at_least("understood", _worst("modular-addition", right), 0.95)
+        chapter.claim_at_most("sparse", _best("modular-addition", waves), FEW_WAVES)
     chapter.text("claims")
 
 
@@ -52,12 +60,12 @@ def _of_all(name: str, measure: Callable[[Reel], float], which: Callable[[Iterab
         return math.nan
 
 
-def _right(reel: Reel) -> float:
-    return float(reel.film.held_out[-1])
+def _right(reel: Reel, shot: int) -> float:
+    return float(reel.film.held_out[shot])
 
 
-def _most_induction(reel: Reel) -> float:
-    return float(reel.measures["induction"][-1].max())
+def _most_induction(reel: Reel, shot: int) -> float:
+    return float(reel.measures["induction"][shot].max())
 
 
 def _while_by_heart(reel: Reel) -> float:
@@ -66,5 +74,5 @@ def _while_by_heart(reel: Reel) -> float:
     return 1.0 if shot is None else float(reel.film.held_out[shot])
 
 
-def _waves(reel: Reel) -> float:
-    return waves_in_use(reel.film, -1)
+def _waves(reel: Reel, shot: int) -> float:
+    return waves_in_use(reel.film, shot)

@@ -82,16 +82,23 @@ def _measured(words: Words, run: HubRun, held: int) -> str:
     return words("measured", **sizes, held=human_bytes(held), whole=human_bytes(whole))
 
 
-def claims(chapter: Chapter, card: HubCard, run: HubRun, residuals: Callable[[], dict[str, float]]) -> None:
-    """What must be true of these maps; of long ones the last rows are taken, which are the hardest."""
+def claims(chapter: Chapter, card: HubCard, run: HubRun, residuals: Callable[[bool], dict[str, float]]) -> None:
+    """What must be true of these maps; of long ones the last rows are taken, which are the hardest.
+
+    Args:
+        residuals: of the maps, or of maps that are wrong on purpose.
+    """
+    writes = card.kind in ("decoder", "encoder-decoder", "vision-language", "speech")
     with chapter.claims():
+        broken = chapter.break_it("eight-bits", "no-mask") if writes else chapter.break_it("eight-bits")
         rows = min(CLAIMED_ROWS, max(call.num_queries for call in run.trace))
         tolerance = 1e-5 if card.precision == "float32" else 1e-3
         heads = sum(call.num_heads for call in run.trace)
-        chapter.claim("rows", lambda: residuals()["rows"], tolerance, heads=f"{heads:,}", rows=rows)
-        if card.kind in ("decoder", "encoder-decoder", "vision-language", "speech"):
+        rounded, unmasked = broken == "eight-bits", broken == "no-mask"
+        chapter.claim("rows", lambda: residuals(rounded)["rows"], tolerance, heads=f"{heads:,}", rows=rows)
+        if writes:
             name = "future-written" if card.both_ways else "future"
-            chapter.claim(name, lambda: residuals()["future"], 0.0)
+            chapter.claim(name, lambda: residuals(unmasked)["future"], 0.0)
 
 
 def link_to_vision(chapter: Chapter, card: HubCard) -> None:

@@ -17,7 +17,7 @@ from pages.model_lab.models import hub_maps
 from pages.model_lab.next_words import next_words
 from pages.model_lab.outcome import claims, link_to_vision, outcome
 from pages.model_lab.positions import positions
-from pages.model_lab.questions import map_residuals, position_schemes, shows_contributions
+from pages.model_lab.questions import broken_residuals, map_residuals, position_schemes, shows_contributions
 from pages.model_lab.sinks import sinks
 from pages.model_lab.speech import speech
 from pages.model_lab.two_models import changed_heads, maps_of_other
@@ -90,7 +90,7 @@ elif card.kind == "dual-encoder":
     show_likeness(chapter, asked, result)
 if other and other.model != model:
     changed_heads(chapter, asked, other, groups)
-claims(chapter, card, result, cache(lambda: ask(asked, map_residuals)))
+claims(chapter, card, result, cache(lambda wrong: ask(asked, broken_residuals if wrong else map_residuals)))
 
 chapter.heading("further")
 chapter.tabs(

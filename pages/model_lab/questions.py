@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import torch
 from jaxtyping import Float
 
 from viz_core.hub import HubCard, HubModel, HubRun, NextWord, Positions
-from viz_core.maps.residuals import future_weight, row_sum_error
+from viz_core.maps.residuals import future_weight, row_error, row_sum_error
 from viz_core.models.projections import output_projection
+from viz_core.trace import AttentionCall
+from viz_core.trace.source import Projected
 
 CLAIMED_ROWS = 256
 """So many rows of each map are held to the claims."""
@@ -36,6 +40,22 @@ def map_residuals(model: HubModel, run: HubRun) -> dict[str, float]:
     return {
         "rows": row_sum_error(run.trace, CLAIMED_ROWS),
         "future": max((future_weight(call, CLAIMED_ROWS, first) for call in decoder), default=0.0),
+    }
+
+
+def broken_residuals(model: HubModel, run: HubRun) -> dict[str, float]:
+    """The same of maps that are wrong on purpose: in 8 bits, as a picture has them, and without any mask."""
+    seen = [call.weights(queries=slice(max(0, call.num_queries - CLAIMED_ROWS), None)) for call in run.trace]
+    decoder = [call for call in run.trace if (call.stack, call.kind) == ("decoder", "self")]
+    first = run.num_prompt_tokens if model.card.both_ways else 0
+    unmasked = [
+        AttentionCall(call.site, replace(call.source, mask=None, causal=False))
+        for call in decoder
+        if isinstance(call.source, Projected)
+    ]
+    return {
+        "rows": max(float(row_error((weights * 255).round() / 255)) for weights in seen),
+        "future": max((future_weight(call, CLAIMED_ROWS, first) for call in unmasked), default=0.0),
     }
 
 

@@ -12,6 +12,11 @@ from pages.position_embeddings.offset_figures import bucket_figure
 from pages.position_embeddings.tokens import ROUNDING, Asked
 from ui.chapter import Chapter
 from viz_core.figures.alibi import penalty_figure, slopes_figure
+from viz_core.lessons.position_embeddings.broken import (
+    logarithmic_penalty,
+    one_way_bucket_errors,
+    slopes_from_one,
+)
 from viz_core.lessons.position_embeddings.scheme_proofs import (
     PUBLISHED_SLOPES,
     bucket_errors,
@@ -51,9 +56,12 @@ def alibi(chapter: Chapter, _asked: Asked) -> None:
             half=f"{math.log(2) / float(slopes[head]):.3g}",
         )
     with chapter.claims():
+        broken = chapter.break_it("from-one", "logarithm")
+        slope = slopes_from_one if broken == "from-one" else slope_error
         for count in PUBLISHED_SLOPES:
-            chapter.claim("slopes", slope_error(count), 1e-15, heads=count)
-        chapter.claim("even", evenness_error(heads, 32), ROUNDING)
+            chapter.claim("slopes", slope(count), 1e-15, heads=count)
+        uneven = logarithmic_penalty if broken == "logarithm" else evenness_error
+        chapter.claim("even", uneven(heads, 32), ROUNDING)
 
 
 def t5(chapter: Chapter, _asked: Asked) -> None:
@@ -78,4 +86,5 @@ def t5(chapter: Chapter, _asked: Asked) -> None:
     chapter.text("bucket-table", max_distance=max_distance, last=ranges[-1][1])
     st.dataframe(pd.DataFrame([cells], index=[chapter.words("distances")], columns=[str(b) for b, _, _ in ranges]))
     with chapter.claims():
-        chapter.claim("buckets", bucket_errors(), 0)
+        errors = one_way_bucket_errors if chapter.break_it("one-way") else bucket_errors
+        chapter.claim("buckets", errors(), 0)

@@ -101,9 +101,12 @@ def offsets(chapter: Chapter, asked: Asked) -> None:
     maps = {name: BY_NAME[name].weights(same_word)[asked.head].numpy() for name in ("absolute", "relative")}
     chapter.figure("one-word", partial(figures.weights_figure, maps, names), head=asked.head + 1)
     with chapter.claims():
-        chapter.claim("one-score", spreads["relative"], ROUNDING)
-        chapter.claim_at_least("told-apart", offset_contrast(scores["relative"]), 0.1)
-        chapter.claim_at_least("many-scores", spreads["absolute"], 1e-2)
+        broken = chapter.break_it("exchanged", "no-positions")
+        one, many = ("absolute", "relative") if broken == "exchanged" else ("relative", "absolute")
+        apart = scores["none" if broken == "no-positions" else "relative"]
+        chapter.claim("one-score", spreads[one], ROUNDING)
+        chapter.claim_at_least("told-apart", offset_contrast(apart), 0.1)
+        chapter.claim_at_least("many-scores", spreads[many], 1e-2)
 
 
 def _collapse(X: Tensor, depth: int, num_heads: int, seed: int) -> dict[str, Tensor]:

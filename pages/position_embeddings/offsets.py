@@ -12,6 +12,7 @@ from pages.position_embeddings.offset_figures import index_figure, shaw_figure, 
 from pages.position_embeddings.slideshow import Slideshow
 from pages.position_embeddings.tokens import ROUNDING, Asked
 from ui.chapter import Chapter
+from viz_core.lessons.position_embeddings.broken import skew_of_left_padding
 from viz_core.lessons.position_embeddings.scheme_proofs import (
     clipping_spread,
     skew_error,
@@ -28,7 +29,8 @@ def relative(chapter: Chapter, _asked: Asked) -> None:
         slideshow.button(chapter.words("play"))
     chapter.alone(lambda: _skew(chapter, n, slideshow), every=slideshow.every)
     with chapter.claims():
-        chapter.claim("skew", skew_error(n), 0.0, n=n)
+        error = skew_of_left_padding if chapter.break_it("left-padding") else skew_error
+        chapter.claim("skew", error(n), 0.0, n=n)
     chapter.text("graph")
     chapter.heading("index")
     chapter.figure("table", partial(table_figure, n, names), room=124, last=2 * n - 2, reach=n - 1)
@@ -51,8 +53,9 @@ def shaw(chapter: Chapter, asked: Asked) -> None:
     k = int(chapter.controls.slider("k", 0, 16, 4))
     n = len(asked.tokens.labels)
     chapter.figure("index", index_figure(n, k, names), n=n, last=2 * k)
-    bias = BY_NAME["shaw"].position_scores(clipped(asked, k).setting.one_word())
     with chapter.claims():
+        scheme = "relative" if chapter.break_it("unclipped") else "shaw"
+        bias = BY_NAME[scheme].position_scores(clipped(asked, k).setting.one_word())
         chapter.claim("clipped", clipping_spread(bias, k), ROUNDING, k=k)
     chapter.figure("shaw", partial(shaw_figure, k, names))
 

@@ -8,6 +8,7 @@ import torch
 from pages.position_embeddings.rotary_figures import decay_figure, pairs_figure
 from pages.position_embeddings.tokens import Asked
 from ui.chapter import Chapter
+from viz_core.lessons.position_embeddings.broken import added_residuals
 from viz_core.lessons.position_embeddings.rotary_decay import (
     mean_size,
     rotary_bound,
@@ -54,7 +55,10 @@ def rotary(chapter: Chapter, _asked: Asked) -> None:
     generator = torch.Generator().manual_seed(d)
     q, k = torch.randn(2, d, dtype=torch.float64, generator=generator)
     turned = apply_rotary(q.expand(1, 1, len(offsets), -1), offsets, base)
+    moved, longer = rotary_shift_residual(q, k, offsets, base), float((turned.norm(dim=-1) - q.norm()).abs().max())
     with chapter.claims():
-        chapter.claim("offset-only", rotary_shift_residual(q, k, offsets, base), EXACT)
+        if chapter.break_it("summed"):
+            moved, longer = added_residuals(q, k, offsets, base)
+        chapter.claim("offset-only", moved, EXACT)
         chapter.claim_at_most("bound", rotary_bound_ratio(q, k, offsets, base), 1.0 + EXACT)
-        chapter.claim("length", float((turned.norm(dim=-1) - q.norm()).abs().max()), EXACT)
+        chapter.claim("length", longer, EXACT)

@@ -46,6 +46,9 @@ def shuffle(chapter: Chapter, asked: Asked) -> None:
     gap = least > 100 * max(residuals[name] for name in blind)
     chapter.finding("gap", gap, blind=", ".join(names[name] for name in blind))
     with chapter.claims():
+        if chapter.break_it("unshuffled"):
+            as_read = torch.arange(len(labels))
+            residuals = {scheme.name: order_residual(scheme, asked.setting, as_read) for scheme in SCHEMES}
         for scheme in SCHEMES:
             if scheme.blind(asked.setting.sizes, order):
                 chapter.claim("blind", residuals[scheme.name], ROUNDING, scheme=names[scheme.name])

@@ -40,6 +40,7 @@ def _similarity(chapter: Chapter, name: str, table: torch.Tensor) -> None:
 
 def absolute(chapter: Chapter, asked: Asked) -> None:
     """With the same word everywhere all queries are the same, and so are all rows."""
-    bias = BY_NAME["absolute"].position_scores(asked.setting.one_word())
     with chapter.claims():
+        scheme = "relative" if chapter.break_it("by-offset") else "absolute"
+        bias = BY_NAME[scheme].position_scores(asked.setting.one_word())
         chapter.claim("same-rows", row_spread(bias), ROUNDING)

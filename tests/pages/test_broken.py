@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -9,11 +10,16 @@ from streamlit.testing.v1 import AppTest
 
 from tests.pages.reading import badges
 from tests.tiny_vit import GREY
+from ui.contents import all_chapters
 from ui.words import load_words
 
 OpenPage = Callable[..., AppTest]
+SCHEME = load_words("position-embeddings", "en")
+REACHING = ("convolution, contiguous", "convolution, dilated", "self-attention, restricted")
+ORDERED = ("sinusoidal", "learned", "absolute", "relative", "shaw", "relative-2d", "rotary", "alibi", "t5")
 
-# Of each chapter: for each setting, words of the claims that fail with it, and of no other.
+# Of each chapter, and of a part of it after a colon: for each setting, words of the claims that fail with it, and of
+# no other.
 BREAKS: dict[str, dict[str, list[str]]] = {
     "attention-pooling": {
         "unguarded": ["reach a key sum to 1"],
@@ -26,10 +32,43 @@ BREAKS: dict[str, dict[str, list[str]]] = {
         "no-tanh": ["recorded weights are the formula's"],
         "attended": ["does not change when all source states"],
     },
+    "learning": {
+        "untrained": [
+            "two layers learn",
+            "followed the last time",
+            "lets it count",
+            "with sinusoids",
+            "at the end",
+            "fewer waves",
+        ],
+        "given": ["one layer does not", "all blanks are one", "so it does not learn"],
+        "later": ["known by heart"],
+    },
     "multi-head": {
         "wrong-root": ["the output is that of", "so are the maps"],
         "dealt-out": ["end where the layer does"],
         "undivided": ["every row of every map sums to 1"],
+    },
+    "position-embeddings: absolute": {"by-offset": ["every row is the same"]},
+    "position-embeddings: relative": {"left-padding": ["the skew equals"]},
+    "position-embeddings: shaw": {"unclipped": ["to one side"]},
+    "position-embeddings: relative-2d": {"column-major": ["row term plus column term"]},
+    "position-embeddings: rotary": {"summed": ["n − m alone", "changes no length"]},
+    "position-embeddings: alibi": {"from-one": ["of 8 heads", "of 16 heads"], "logarithm": ["every step further"]},
+    "position-embeddings: t5": {"one-way": ["16 ranges"]},
+    "position-embeddings: shuffled": {"unshuffled": [f"{SCHEME(f'option.{name}')}: order" for name in ORDERED]},
+    "position-embeddings: offsets": {
+        "exchanged": ["one offset, one score", "one offset, many"],
+        "no-positions": ["score differently"],
+    },
+    "relative-projection": {"mirrored": ["p_{i+\\delta}$ for all"]},
+    "sinusoidal-encoding": {
+        "odd": ["the same squared length", "similarity depends on the offset alone, from"],
+        "single": ["pairs repeat every", "similarity depends on the offset alone, from"],
+    },
+    "architectures": {
+        "shallow": [f"{layer}: with a depth" for layer in REACHING],
+        "deep": [f"{layer}: with one layer" for layer in REACHING],
     },
     "queries-keys-values": {
         "undivided": ["sum to 1"],
@@ -45,10 +84,27 @@ BREAKS: dict[str, dict[str, list[str]]] = {
     "transformer": {"no-mask": ["sees its future", "changing the last word", "cached decoding"]},
     "vision-transformer": {"columns": ["rollout sums to one"], "with-positions": []},  # in another tab
 }
+TYPED = {"pe-source": "sentence", "pe-text": "I lost my keys again"}
 OPENED_AT: dict[str, dict[str, str]] = {
+    **{
+        f"position-embeddings: {name}": {"pe-section": "One scheme, closer", "pe-scheme": SCHEME(f"option.{name}")}
+        for name in ("absolute", "relative", "shaw", "relative-2d", "rotary", "alibi", "t5")
+    },
+    "position-embeddings: shuffled": {"pe-section": "Shuffle the words"} | TYPED,
+    "position-embeddings: offsets": {
+        "pe-section": "Three experiments",
+        "pe-exercise": "3 · a vector for each offset",
+    },
     "scoring-functions": {"sf-section": "Why 1/√d"},
     "transformer": {"t-text": "I lost."},
     "vision-transformer": {"vt-section": "Patch lab", "vt-model": GREY},
+}
+
+
+# Broken on pages that another test opens: words of the claims.
+ELSEWHERE = {
+    "model-lab": ["every row of", "no word sees its future", "no word that is written sees"],
+    "vision-transformer": ["without positions, shuffling"],
 }
 
 
@@ -59,17 +115,19 @@ def around(request: pytest.FixtureRequest, chapter: str) -> None:
         request.getfixturevalue("small_vision_models")
 
 
-@pytest.mark.parametrize("chapter", BREAKS)
+@pytest.mark.parametrize(("chapter", "part"), [name.partition(": ")[::2] for name in BREAKS])
 @pytest.mark.usefixtures("around")
-def test_a_broken_setting_turns_its_badges_and_says_why(open_page: OpenPage, chapter: str) -> None:
+def test_a_broken_setting_turns_its_badges_and_says_why(open_page: OpenPage, chapter: str, part: str) -> None:
+    place = f"{chapter}: {part}" if part else chapter
+    breaks, asked = BREAKS[place], OPENED_AT.get(place, {})
     words = load_words(chapter, "en")
     prefix = "".join(part[0] for part in chapter.split("-"))
-    first = words(f"option.{next(iter(BREAKS[chapter]))}")
-    app = open_page(chapter, **OPENED_AT.get(chapter, {}) | {f"{prefix}-break": first})
+    first = words(f"option.{next(iter(breaks))}")
+    app = open_page(chapter, **asked | {f"{prefix}-break": first})
     control = app.segmented_control(key=f"{prefix}-break")
-    assert set(control.options) == {words("option.nothing"), *(words(f"option.{name}") for name in BREAKS[chapter])}
-    for name, failing in BREAKS[chapter].items():
-        if name != next(iter(BREAKS[chapter])):
+    assert set(control.options) == {words("option.nothing"), *(words(f"option.{name}") for name in breaks)}
+    for name, failing in breaks.items():
+        if name != next(iter(breaks)):
             app.segmented_control(key=f"{prefix}-break").set_value(name).run()
         assert not app.exception
         assert words(f"break.{name}") in [warning.value for warning in app.warning]
@@ -77,3 +135,20 @@ def test_a_broken_setting_turns_its_badges_and_says_why(open_page: OpenPage, cha
         assert len(failed) == len(failing), failed
         for said in failing:
             assert sum(said in claim for claim in failed) == 1, failed
+
+
+def _may_say(claim: str, said: str) -> bool:
+    """Whether a claim says these words once what it leaves open is filled in."""
+    fillings = [*said.split(), *said.split(": ")[:-1]]
+    return said in claim or any(said in re.sub(r"\{\w+\}", filling.replace("\\", ""), claim) for filling in fillings)
+
+
+@pytest.mark.parametrize("chapter", all_chapters()[1:])
+def test_every_claim_has_a_setting_that_breaks_it_or_a_sentence_why_none_does(chapter: str) -> None:
+    words = load_words(chapter, "en")
+    breaks = [told for place, told in BREAKS.items() if place.partition(": ")[0] == chapter]
+    broken = [said for told in breaks for failing in told.values() for said in failing] + ELSEWHERE.get(chapter, [])
+    claims = {name.removeprefix("claim."): text for name, text in words.sections.items() if name.startswith("claim.")}
+    assert claims
+    for name, claim in claims.items():
+        assert any(_may_say(claim, said) for said in broken) != words.has(f"unbroken.{name}"), name

@@ -50,6 +50,9 @@ def test_the_lab_opens_on_a_model_that_ships_and_has_said_something(open_page: O
     assert len(claims(app)) == 2
     assert all("material/check" in claim for claim in claims(app))
     assert not app.warning
+    for name, failing in {"eight-bits": "every row of", "no-mask": "no word sees its future"}.items():
+        app.segmented_control(key="ml-break").set_value(name).run()
+        assert [failing in claim for claim in claims(app) if "material/close" in claim] == [True]
 
 
 @installed

@@ -1,0 +1,60 @@
+"""Position schemes done wrong on purpose: what the claims of the chapter guard against."""
+
+from __future__ import annotations
+
+import torch
+from einops import rearrange
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn import functional as F
+
+from viz_core.lessons.position_embeddings.scheme_proofs import PUBLISHED_BUCKETS, PUBLISHED_SLOPES
+from viz_core.positional.alibi import alibi_bias, alibi_slopes
+from viz_core.positional.offsets import relative_positions
+from viz_core.positional.sinusoidal import sinusoidal_table
+from viz_core.positional.t5 import t5_bucket_ranges
+
+
+def skew_of_left_padding(num_tokens: int, seed: int = 0) -> float:
+    """The error of a skew whose column of zeros stands on the left: every row is read one offset too early."""
+    scores = torch.randn(num_tokens, 2 * num_tokens - 1, generator=torch.Generator().manual_seed(seed))
+    looked_up = scores.gather(1, relative_positions(num_tokens, num_tokens) + num_tokens - 1)
+    line = F.pad(rearrange(F.pad(scores, (1, 0)), "n width -> (n width)"), (0, num_tokens - 1))
+    rows = rearrange(line, "(rows offsets) -> rows offsets", offsets=2 * num_tokens - 1)
+    return float((rows[:num_tokens, num_tokens - 1 :] - looked_up).abs().max())
+
+
+def added_residuals(
+    q: Float[Tensor, "d"], k: Float[Tensor, "d"], offsets: Tensor, base: float, shift: int = 1000
+) -> tuple[float, float]:
+    """Max change of (q + p_m) . (k + p_n) when both move on by `shift`, and of |q| as p_m is added for each m: no turn.
+
+    q . p_n and k . p_m depend on where the two stand.
+    """
+    reach = int(offsets.abs().max())
+    table = sinusoidal_table(shift + 2 * reach + 1, len(q), base, dtype=torch.float64)
+
+    def products(start: int) -> Tensor:
+        return (k + table[start + reach + offsets]) @ (q + table[start + reach])
+
+    lengths = (q + table[: 2 * reach + 1]).norm(dim=-1) - q.norm()
+    return float((products(shift) - products(0)).abs().max()), float(lengths.abs().max())
+
+
+def slopes_from_one(num_heads: int) -> float:
+    """max |slopes that begin at 1, where the paper's begin at 2^(-8/h), - the published ones|."""
+    published = torch.tensor(PUBLISHED_SLOPES[num_heads], dtype=torch.float64)
+    return float((alibi_slopes(num_heads) / published[0] - published).abs().max())
+
+
+def logarithmic_penalty(num_heads: int, num_tokens: int) -> float:
+    """How uneven -slope * log(1 + distance) is: max |it - slope * distance|; each step further costs less."""
+    distance = relative_positions(num_tokens, num_tokens).abs().double()
+    penalty = -alibi_slopes(num_heads)[:, None, None] * distance.log1p()
+    return float((penalty - alibi_bias(num_heads, num_tokens, num_tokens)).abs().max())
+
+
+def one_way_bucket_errors() -> int:
+    """How many of the 16 ranges begin elsewhere where all 32 buckets lie in one direction, as in a decoder."""
+    nearest = {bucket: start for bucket, start, _ in t5_bucket_ranges(bidirectional=False)}
+    return sum(nearest.get(bucket) != start for bucket, start in enumerate(PUBLISHED_BUCKETS))
