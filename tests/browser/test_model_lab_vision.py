@@ -1,4 +1,4 @@
-"""A vision model of the lab in a browser: a picture in the lab, then the same model in the vision chapter."""
+"""A picture in the lab in a browser: a vision model, there and in the vision chapter; and a question about it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ GRID = (4, 4)
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build_all(("vit",), tmp_path_factory.mktemp("models"))
+    return build_all(("vit", "llava"), tmp_path_factory.mktemp("models"))
 
 
 def test_a_picture_in_the_lab_and_the_way_to_the_vision_chapter(page: Page, lab_url: str, folders: Path) -> None:
@@ -56,3 +56,27 @@ def test_a_picture_in_the_lab_and_the_way_to_the_vision_chapter(page: Page, lab_
     name = "[CLS]" if best == 0 else f"row {(best - 1) // 4 + 1}, column {(best - 1) % 4 + 1}"
     expect(note).to_contain_text(f"looks most at {name}")
     assert weight_in(note.inner_text().rstrip(". ")) == pytest.approx(float(weights[best]), abs=0.0051)
+
+
+def test_a_question_about_a_picture(page: Page, lab_url: str, folders: Path) -> None:
+    """The picture under the map shows the row of the word that is chosen."""
+    page.goto(f"{lab_url}?ml-model=llava&ml-asked=Where+is+the+cat%3F&ml-new=3")
+    page.locator("input[type=file]").first.set_input_files(
+        {"name": "quarters.png", "mimeType": "image/png", "buffer": PICTURE}, timeout=SLOW
+    )
+    model = load_hub(folders / "llava", device="cpu")
+    prompt = model.card.prompt.replace("{text}", "Where is the cat?")
+    run = model.run(prompt, image=open_picture(PICTURE), max_new_tokens=3)
+    (grid,) = run.patches
+
+    def said(token: int) -> re.Pattern[str]:
+        row = run.trace["decoder.1.self"].weights(head=0, queries=slice(token, token + 1))[0, 0].numpy()
+        best = int(grid.places.ravel()[grid.over(row).argmax()])
+        return re.compile(rf"Most goes to {run.tokens[best].label}, {row[best]:.3f}")
+
+    token = run.num_prompt_tokens - 1
+    expect(page.get_by_text(said(token))).to_be_visible(timeout=SLOW)
+    slider = page.get_by_role("slider", name=re.compile("The word that looks"))
+    expect(slider).to_have_value(str(token + 1))
+    slider.press("ArrowRight")
+    expect(page.get_by_text(said(token + 1))).to_be_visible(timeout=SLOW)
