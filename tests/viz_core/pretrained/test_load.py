@@ -211,6 +211,7 @@ def test_a_broken_config_says_so(folder: Path, content: bytes) -> None:
 
 
 @pytest.mark.attack("shipped files")
+@pytest.mark.usefixtures("shapes_unchecked")
 @pytest.mark.parametrize(
     "changes",
     [
