@@ -112,6 +112,29 @@ TRUTH: dict[str, tuple[str, ...]] = {
 }
 
 
+# The book's exercises that a page answers by an experiment: chapter and section of its words.
+EXERCISES = {
+    "11.1, 1: approximate matches": ("queries-keys-values", "approximate"),
+    "11.1, 2: the gradient is a covariance": ("queries-keys-values", "exercise.covariance"),
+    "11.2, 2: learn the width, left out and kept": ("attention-pooling", "break.kept"),
+    "11.2, 3: keys on the sphere": ("attention-pooling", "exercise.sphere"),
+    "11.2, 4: how fast to shrink the width": ("attention-pooling", "consistent"),
+    "11.3, 1: attention by distance": ("scoring-functions", "distances"),
+    "11.3, 2: a matrix between unlike sizes": ("scoring-functions", "claim.projections"),
+    "11.5, 1: every head's weights": ("multi-head", "look.maps"),
+    "11.5, 2: which heads matter": ("transformer", "book.michel"),
+    "11.6, 1: deep stacks": ("position-embeddings", "exercise-deep"),
+    "11.6, 2: a learnable encoding": ("position-embeddings", "exercise-learnable"),
+    "11.6, 3: a vector for each offset": ("position-embeddings", "exercise-offsets"),
+}
+
+
+@pytest.mark.parametrize("exercise", EXERCISES)
+def test_the_books_exercise_is_answered(exercise: str) -> None:
+    chapter, section = EXERCISES[exercise]
+    assert load_words(chapter, "en").has(section)  # that a page shows it, tests/test_words.py knows
+
+
 @pytest.mark.parametrize("item", MISSING)
 def test_what_was_missing_is_there(item: str) -> None:
     chapter, section, words = MISSING[item]

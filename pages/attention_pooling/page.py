@@ -55,6 +55,7 @@ chapter.tabs(
     consistent=lambda: more_data(chapter, pooling.noise),
 )
 
+chapter.exercise("sphere")
 chapter.exercise("narrow")
 chapter.code(
     nadaraya_watson,

@@ -74,6 +74,7 @@ with chapter.claims():
     if mixture is not None:
         weights_plane.plane_claims(chapter, mixture, broken)
 
+chapter.exercise("covariance")
 chapter.exercise("temperature")
 chapter.code(
     attention_weights,
