@@ -5,6 +5,7 @@ Home is what a fresh server is asked for first: whoever opens it does not wait f
 
 from __future__ import annotations
 
+import re
 import sys
 from itertools import count
 
@@ -44,11 +45,15 @@ class Frame:
             st.markdown(self.words("question"))
 
     def heading(self, name: str) -> None:
-        st.subheader(self.words(f"heading.{name}"), anchor=name)
+        st.header(self.words(f"heading.{name}"), anchor=name)
 
     def text(self, name: str, **values: object) -> None:
         """A section of prose or mathematics."""
         st.markdown(self.words(name, **values))
+
+    def document(self, text: str) -> None:
+        """A text with headings of its own, which go below the page's."""
+        st.markdown(re.sub(r"^#", "###", text, flags=re.MULTILINE))
 
     def next(self) -> None:
         """The chapter that follows, and why it does; after the last one, home."""

@@ -23,7 +23,7 @@ class ProvingFrame(PartedFrame):
     @contextmanager
     def claims(self) -> Iterator[None]:
         """The heading and the row in which claims stand."""
-        st.subheader(self.common("claims"), anchor="claims")
+        st.header(self.common("claims"), anchor="claims")
         with self.claim_row("claims"):
             yield
 

@@ -86,7 +86,7 @@ def ask_second(
 def show_result(request: Request, result: Translation) -> None:
     """The translation, how it was found and, for a sample, how near it comes to the references."""
     words = load_words("translation")
-    st.markdown(words("result", text=escape(result.text)))
+    st.markdown(f"## {words('result', text=escape(result.text))}")
     notes = [
         words(
             "measured",

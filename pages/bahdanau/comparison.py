@@ -131,4 +131,4 @@ def how_trained(chapter: Chapter) -> None:
     for name in (ATTENTION, PLAIN):
         if name in cards:
             with st.expander(cards[name].title, icon=":material/description:"):
-                st.markdown(cards[name].text)
+                chapter.document(cards[name].text)

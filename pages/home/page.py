@@ -14,7 +14,7 @@ whereabouts(home)
 for section in CHAPTERS:
     names = chapters(section)
     if names:
-        st.subheader(home.common(f"section.{section}"), anchor=section)
+        st.header(home.common(f"section.{section}"), anchor=section)
         with st.container(horizontal=True, key=f"gallery-{section}"):
             for name in names:
                 chapter_card(home, name)

@@ -21,7 +21,8 @@ def outcome(chapter: Chapter, card: HubCard, asked: HubRequest, run: HubRun) -> 
     """What the model made of its input, and what the recording holds."""
     words = chapter.words
     if run.image is not None:
-        st.image(run.image, width=260, caption=words("seen" if run.grid else "given"))
+        said = words("seen" if run.grid else "given")
+        st.image(run.image, width=260, caption=said, alt=said)
     if run.prompt:
         _prompted(chapter, card, run)
     if card.head == "words":

@@ -49,7 +49,7 @@ def training(chapter: Chapter, model: Translator) -> None:
     harder = all(longer["bleu"] < shorter["bleu"] for shorter, longer in pairwise(bins))
     chapter.finding("harder", harder, first=f"{bins[0]['bleu']:.0f}", last=f"{bins[-1]['bleu']:.0f}")
     with st.expander(chapter.words("card"), icon=":material/description:"):
-        st.markdown(model.card.text)
+        chapter.document(model.card.text)
 
 
 def parameters(chapter: Chapter, model: Translator) -> None:

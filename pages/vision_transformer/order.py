@@ -96,7 +96,7 @@ def _answers(chapter: Chapter, asked: Asked, seed: int) -> None:
         shuffled = shuffled_picture(
             found.prepared.seen, asked.facts.patch_size, random_order(math.prod(found.grid), seed)
         )
-        st.image(enlarged(shuffled), width="stretch", caption=chapter.words("shuffled"))
+        st.image(enlarged(shuffled), width="stretch", caption=chapter.words("shuffled"), alt=chapter.words("shuffled"))
     with right:
         chapter.figure(
             "permutation",

@@ -36,9 +36,12 @@ def preprocessing(chapter: Chapter, asked: Asked) -> None:
     numbers = signed_image(pixels.mean(dim=0).numpy(), max(abs(low), abs(high), 1e-6))
     size, seen_size = f"{image.width:,} × {image.height:,}", f"{prepared.seen.width} × {prepared.seen.height}"
     with st.container(horizontal=True, gap="small"):
-        st.image(preview(image), width=_THUMB, caption=words("brought", size=size))
-        st.image(enlarged(prepared.seen), width=_THUMB, caption=words("seen", size=seen_size, steps=steps))
-        st.image(numbers, width=_THUMB, caption=words("numbers", low=f"{low:.2f}", high=f"{high:.2f}"))
+        for picture, said in (
+            (preview(image), words("brought", size=size)),
+            (enlarged(prepared.seen), words("seen", size=seen_size, steps=steps)),
+            (numbers, words("numbers", low=f"{low:.2f}", high=f"{high:.2f}")),
+        ):
+            st.image(picture, width=_THUMB, caption=said, alt=said)
 
 
 def prediction(chapter: Chapter, asked: Asked) -> None:
@@ -47,9 +50,8 @@ def prediction(chapter: Chapter, asked: Asked) -> None:
     if not found.probabilities:
         chapter.text("no-labels", model=escape(asked.facts.title))
         return
-    st.markdown(
-        chapter.words("answer", label=escape(found.label), percent=f"{100 * found.probabilities[found.label]:.1f}")
-    )
+    percent = f"{100 * found.probabilities[found.label]:.1f}"
+    st.markdown(f"## {chapter.words('answer', label=escape(found.label), percent=percent)}")
     caution(chapter, asked)
     top = list(found.probabilities.items())[:_SHOWN_LABELS]
     chapter.figure(

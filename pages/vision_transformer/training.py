@@ -62,4 +62,4 @@ def training(chapter: Chapter, asked: Asked) -> None:
         sure = sum(each["pictures"] * (each["said"] - each["right"]) for each in bins) > 0
         chapter.finding("too-sure", sure)
     with st.expander(chapter.words("card"), icon=":material/description:"):
-        st.markdown(card.text)
+        chapter.document(card.text)

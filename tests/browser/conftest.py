@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
 from benchmarks.serving import serve
+from tests.browser.accessibility import found_in
 from tests.browser.chromium import open_browser, window
 from tests.shared_server import shared_server
 
@@ -24,6 +25,15 @@ def app_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The app, served for the whole session."""
     with shared_server("app.py", tmp_path_factory) as server:
         yield server.url
+
+
+@pytest.fixture(scope="session")
+def found_in_empty(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """What axe-core finds wrong with an empty page, which is Streamlit's to mend."""
+    with shared_server("benchmarks/peers/empty.py", tmp_path_factory) as server, window() as page:
+        page.goto(server.url)
+        expect(page.get_by_role("heading", level=1)).to_be_visible(timeout=60_000)
+        return found_in(page)
 
 
 @pytest.fixture

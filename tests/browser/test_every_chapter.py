@@ -1,4 +1,4 @@
-"""What every chapter keeps: it fits a phone, and a link opens what it was copied from."""
+"""What every chapter keeps: it fits a phone, everybody can read it, and a link opens what it was copied from."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.browser.accessibility import expect_no_more_than
 from tests.browser.over_the_picture import click_patch, expect_read, stage_of
 from ui.contents import all_chapters
 from ui.words import load_words
@@ -15,6 +16,7 @@ from viz_core.pretrained import load_classifier
 
 Seen = Callable[[Page], None]
 PHONE = {"width": 390, "height": 844}
+DESK = {"width": 1400, "height": 900}
 
 
 def first_picture(page: Page) -> None:
@@ -73,7 +75,9 @@ def expect_nothing_over_the_side(page: Page) -> None:
 
 
 @pytest.mark.parametrize("address", dict.fromkeys([*all_chapters()[1:], *SEEN]))
-def test_no_chapter_shows_an_error_or_runs_over_the_side_of_a_phone(page: Page, app_url: str, address: str) -> None:
+def test_no_chapter_shows_an_error_or_runs_over_the_side_of_a_phone_or_keeps_somebody_out(
+    page: Page, app_url: str, found_in_empty: list[str], address: str
+) -> None:
     page.set_viewport_size(PHONE)
     page.goto(f"{app_url}/{address}")
     title = load_words(address.split("?")[0]).title
@@ -85,6 +89,10 @@ def test_no_chapter_shows_an_error_or_runs_over_the_side_of_a_phone(page: Page, 
     SEEN.get(address, first_picture)(page)
     expect(page.get_by_test_id("stException")).to_have_count(0)
     expect_nothing_over_the_side(page)
+    if "?" not in address:
+        page.set_viewport_size(DESK)
+        expect(page.get_by_test_id("stSidebar")).to_have_attribute("data-collapsed", "false")
+        expect_no_more_than(found_in_empty, page)
 
 
 def third_step(page: Page) -> None:

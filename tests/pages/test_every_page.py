@@ -69,7 +69,7 @@ STANDS: dict[str, Callable[[AppTest], bool]] = {
     "relative-projection": lambda app: len(figures(app)) == 5 and holds(app, "for all 1,000 positions"),
     "scoring-functions": lambda app: "0.2689, 0.7311, 0.0000, 0.0000; " in figures_alt(app),
     "sinusoidal-encoding": lambda app: heatmap(app)[1].shape == (60, 32),
-    "transformer": lambda app: any(m.value.startswith("### ") for m in app.markdown),
+    "transformer": lambda app: any(m.value.startswith("## ") for m in app.markdown),
     "vision-transformer": lambda app: all(claim.startswith(":green[") for claim in claims(app)),
 }
 

@@ -2,7 +2,7 @@
 
 LIGHT = """
   --st-font: system-ui, sans-serif; --st-heading-font: Georgia, "DejaVu Serif", serif;
-  --st-heading-font-size-3: 1.15rem; --st-heading-font-weight-3: 700;
+  --st-heading-font-size-2: 1.25rem; --st-heading-font-weight-2: 700;
   --st-base-radius: 0.6rem; --st-button-radius: 0.6rem;
   --st-text-color: #1d2125; --st-heading-color: #1d2125; --st-primary-color: #0b6e66;
   --st-background-color: #fbfaf7; --st-border-color: #dcd8cf; --st-chart-categorical-colors: #0072b2,#d55e00;

@@ -85,7 +85,7 @@ export function buildGrid(view) {
     const widest = Math.max(...layers.map((layer) => layer.heads));
     grid.style.setProperty("--heads", widest);
     const top = element("div", "row", { role: "row" });
-    top.append(name("columnheader", ""));
+    top.append(name("none", "")); // the corner
     for (let head = 0; head < widest; head += 1) top.append(name("columnheader", words.text("head_short", { head: head + 1 })));
     const rows = layers.map(({ number, heads: count }, layer) => {
       const row = element("div", "row", { role: "row" });

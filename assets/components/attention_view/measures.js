@@ -138,9 +138,9 @@ export function renderPrint(view) {
   const { name: title, print, ranked } = describedMap(view);
   printName.textContent = title;
   if (!print) {
-    const note = element("p", "note");
-    note.textContent = ranked || openGroup(view).exact ? "" : view.words.text("measures_of_heads");
-    prints.replaceChildren(note);
+    const note = element("dt", "note");
+    note.textContent = view.words.text("measures_of_heads");
+    prints.replaceChildren(...(ranked || openGroup(view).exact ? [] : [note]));
     return;
   }
   const others = allHeads(openGroup(view)).map(([l, h]) => printOf(view, l, h)).filter(Boolean);
@@ -150,11 +150,11 @@ export function renderPrint(view) {
       line.dataset.measure = name;
       const label = element("dt", "");
       label.textContent = measureWord(view, "measure", name);
-      const bar = element("span", "amount");
+      const bar = element("dd", "amount", { "aria-hidden": true });
       bar.style.setProperty("--amount", Math.min(1, print[name] / mostOf(view, name)));
-      const value = element("dd", "");
+      const value = element("dd", "value");
       value.textContent = writeMeasure(view, name, print[name]);
-      const rank = element("span", "rank");
+      const rank = element("dd", "rank");
       const above = others.filter((other) => other[name] > print[name]).length;
       rank.textContent = ranked ? view.words.text("rank", { rank: above + 1, count: others.length }) : "";
       line.append(label, bar, value, rank);

@@ -3,6 +3,8 @@
 import { element } from "../shared/elements.js";
 import { headName } from "./state.js";
 
+const headBeside = (made) => made.closest(".cell").firstChild;
+
 const placeOf = ({ group }, layer, head) => `${group}.${layer}.${head}`;
 
 /** A thumbnail with its switch; alone where heads cannot be switched. */
@@ -10,7 +12,9 @@ export function withSwitch(view, button) {
   if (!view.store.switches) return button;
   const cell = element("span", "cell", { role: "none" });
   const made = element("button", "switch", { type: "button", role: "switch", tabindex: -1 });
-  cell.append(button, made);
+  const place = element("span", "", { role: "gridcell" });
+  place.append(made);
+  cell.append(button, place);
   return cell;
 }
 
@@ -31,7 +35,7 @@ export function markSwitches(view) {
   if (!switches) return;
   mark(parts.openSwitch, state.layer, state.head, true);
   for (const made of parts.grid.querySelectorAll(".switch")) {
-    const button = made.previousSibling;
+    const button = headBeside(made);
     button.classList.toggle("off", mark(made, Number(button.dataset.layer), Number(button.dataset.head), false));
   }
 }
@@ -48,8 +52,10 @@ function turn(view, layer, head) {
 export function listenToSwitches(view) {
   const { grid, openSwitch } = view.parts;
   grid.addEventListener("click", (event) => {
-    const button = event.target.closest?.(".switch")?.previousSibling;
-    if (button) turn(view, Number(button.dataset.layer), Number(button.dataset.head));
+    const made = event.target.closest?.(".switch");
+    if (!made) return;
+    const { layer, head } = headBeside(made).dataset;
+    turn(view, Number(layer), Number(head));
   });
   openSwitch.addEventListener("click", () => turn(view, view.state.layer, view.state.head));
 }

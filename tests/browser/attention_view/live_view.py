@@ -18,7 +18,7 @@ from viz_core.view.state import Cell, ViewState, read_cell, read_message
 
 LINK = "https://atlas.example/t?head=self.0.0"
 _STYLE = """
-:root { --st-font: sans-serif; --st-heading-font: serif; --st-heading-font-size-3: 1.1rem; --st-base-radius: 0.6rem;
+:root { --st-font: sans-serif; --st-heading-font: serif; --st-heading-font-size-2: 1.1rem; --st-base-radius: 0.6rem;
   --st-button-radius: 0.6rem; --st-text-color: #1d2125; --st-heading-color: #1d2125; --st-primary-color: #0b6e66;
   --st-background-color: #fbfaf7; --st-border-color: #dcd8cf; --st-chart-categorical-colors: #0072b2,#d55e00; }
 body { margin: 1rem; }

@@ -62,7 +62,7 @@ def test_fingerprints_are_read_on_hover(live: LiveView, cross: MapGroup) -> None
     print_ = cross.picture(1).fingerprints[2]
     expect(live.part("printName")).to_have_text("Layer 2, head 3")
     line = live.page.locator("[data-measure=information]")
-    expect(line.locator("dd")).to_have_text(f"{print_.information:.2f} bits")
+    expect(line.locator(".value")).to_have_text(f"{print_.information:.2f} bits")
     above = sum(
         other.information > print_.information for layer in range(2) for other in cross.picture(layer).fingerprints
     )
@@ -141,7 +141,7 @@ def check_measures(live: LiveView, weights: torch.Tensor, sums_to_one: bool = Tr
     known = {name: value for name, value in expected.items() if value is not None}
     expect(live.page.locator("[data-measure]")).to_have_count(len(known))
     for name, value in known.items():
-        told = live.page.locator(f"[data-measure={name}] dd").inner_text().removesuffix(" bits")
+        told = live.page.locator(f"[data-measure={name}] .value").inner_text().removesuffix(" bits")
         assert weight_in(told) == pytest.approx(value, abs=0.0051), name
 
 

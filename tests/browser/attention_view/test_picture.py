@@ -76,7 +76,7 @@ def test_it_opens_with_the_class_token_over_the_picture(live: LiveView, group: M
     best = int(weights.argmax())
     expect(live.part("sentenceNote")).to_contain_text(f"[CLS] looks most at {called(best)}")
     distance = mean_attention_distance(torch.from_numpy(weights_of(group, 1, 2)), (ROWS, COLUMNS), (1, 1))
-    told = live.page.locator("[data-measure=distance] dd")
+    told = live.page.locator("[data-measure=distance] .value")
     expect(told).to_have_text(f"{float(distance):.2f} patches")
     expect(live.page.locator("[data-measure=first] dt")).to_have_text("class token")
     expect(live.page.locator("[data-measure=previous]")).to_have_count(0)  # rows of patches are no line

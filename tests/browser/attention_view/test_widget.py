@@ -51,7 +51,7 @@ class Notebook:
         page.expose_function("askPython", self._hear)
         page.expose_function("getScript", lambda: widget._esm)
         page.set_content(
-            "<!doctype html><style>h3, button, p { color: red; display: none }</style>"
+            "<!doctype html><style>h2, button, p { color: red; display: none }</style>"
             f'<body style="background: white"><div id="cell"></div><script type="module">{_NOTEBOOK}</script>'
         )
         expect(page.get_by_role("application").first).to_have_attribute("data-exact", "true")

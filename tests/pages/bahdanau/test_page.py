@@ -30,7 +30,7 @@ def sample(translator: Translator) -> Translation:
 def test_the_sample_is_translated_by_all_three_models(open_page: OpenPage) -> None:
     app = open_page("bahdanau")
     shown = texts(app)
-    assert f"### {load('bahdanau-en-fr').translate(SAMPLE).text}" in shown
+    assert f"## {load('bahdanau-en-fr').translate(SAMPLE).text}" in shown
     for name in ("seq2seq-en-fr", "bahdanau-en-fr", "transformer-en-fr"):
         model = load(name)
         assert model.translate(SAMPLE).text in shown

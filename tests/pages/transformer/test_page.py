@@ -38,23 +38,23 @@ def broken_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
 def test_something_is_there_before_anything_is_typed(open_page: OpenPage, translator: pretrained.Translator) -> None:
     app = open_page("transformer")
     result = translator.translate("The black cat is sleeping on my bed.")
-    assert f"### {result.text}" in texts(app)
+    assert f"## {result.text}" in texts(app)
     assert f"{result.log_probability:.2f}" in texts(app)
 
 
 def test_a_sentence_typed_is_translated(open_page: OpenPage, translator: pretrained.Translator) -> None:
     app = open_page("transformer")
     app.text_input(key="t-text").set_value("I am happy.").run()
-    assert f"### {translator.translate('I am happy.').text}" in texts(app)
+    assert f"## {translator.translate('I am happy.').text}" in texts(app)
     app.text_input(key="t-second").set_value("She is happy.").run()  # to compare with: both translations are there
     for text in ("I am happy.", "She is happy."):
-        assert f"### {translator.translate(text).text}" in texts(app)
+        assert f"## {translator.translate(text).text}" in texts(app)
 
 
 def test_beam_search_is_used_when_asked_for(open_page: OpenPage, translator: pretrained.Translator) -> None:
     app = open_page("transformer", **{"t-text": "Where did you buy this book?", "t-search": "beam 4"})
     result = translator.translate("Where did you buy this book?", beam=4)
-    assert f"### {result.text}" in texts(app)
+    assert f"## {result.text}" in texts(app)
     assert "beam 4" in app.caption[0].value
 
 
@@ -111,7 +111,7 @@ def test_markup_is_text(open_page: OpenPage, text: str) -> None:
     app = open_page("transformer")
     app.text_input(key="t-text").set_value(text).run()
     assert not app.exception
-    heading = next(m.value for m in app.markdown if m.value.startswith("### "))
+    heading = next(m.value for m in app.markdown if m.value.startswith("## "))
     assert "<" not in heading.replace("\\<", "")
     assert "**" not in heading.replace("\\*", "")
 

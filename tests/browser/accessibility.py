@@ -1,0 +1,55 @@
+"""What axe-core finds wrong with a page, light and dark, beyond what it finds with an empty one of Streamlit's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from playwright.sync_api import Page
+
+AXE = Path(__file__).parent / "vendor" / "axe" / "axe.min.js"
+ALL = "() => axe.run({ resultTypes: ['violations'] })"
+OF_COLOURS = "() => axe.run({ resultTypes: ['violations'], runOnly: ['color-contrast'] })"
+
+# Streamlit's table of contents, where chapters stand in sections: it puts the entries of each into a div in one ul.
+STREAMLITS = {"list": "stSidebarNavItems", "listitem": "stSidebarNavItems"}
+
+
+def found_in(page: Page) -> list[str]:
+    """Every rule that the page breaks, with the element that breaks it: of colours in dark too, of all else once."""
+    page.evaluate(AXE.read_text(encoding="utf-8"))
+    found = [f"light: {each}" for each in _found(page, ALL)]
+    with _dark(page):
+        return found + [f"dark: {each}" for each in _found(page, OF_COLOURS)]
+
+
+def expect_no_more_than(empty: list[str], page: Page) -> None:
+    """The page breaks no rule but those that an empty page breaks."""
+    known = {each.split(" at ")[0] for each in empty}
+    more = [each for each in found_in(page) if each.split(" at ")[0] not in known]
+    assert not more, "\n".join(more)
+
+
+def _found(page: Page, run: str) -> Iterator[str]:
+    for rule in page.evaluate(run)["violations"]:
+        for node in rule["nodes"]:
+            if not _is_streamlits(page, rule["id"], node["target"]):
+                yield f"{rule['id']} at {node['target']}: {node['html'][:200]}"
+
+
+def _is_streamlits(page: Page, rule: str, target: list[str]) -> bool:
+    return rule in STREAMLITS and page.locator(target[0]).evaluate(
+        "(node, name) => node.closest(`[data-testid=${name}]`) !== null", STREAMLITS[rule]
+    )
+
+
+@contextmanager
+def _dark(page: Page) -> Iterator[None]:
+    """The page as who prefers dark sees it."""
+    page.emulate_media(color_scheme="dark")
+    try:
+        page.wait_for_function("getComputedStyle(document.querySelector('.stApp')).colorScheme === 'dark'")
+        yield
+    finally:
+        page.emulate_media(color_scheme="light")
