@@ -179,13 +179,16 @@ class Chapter(ProvingFrame):
         if self.words.has(f"look.{name}"):
             st.caption(f"**{self.common('look-for')}** {self.words(f'look.{name}', **values)}")
 
-    def exercise(self, name: str) -> None:
+    def exercise(self, name: str, folded: bool = False) -> None:
         """Predict, then reveal, by choosing: `exercise.NAME` has a question, answers with a reply to each, and why.
 
         An answer is a line `- [ ]`, the right one `- [x]`; the reply to a wrong one stands under it, indented, after
         `>`; why is said to everybody and stands at the end, after `>`.
+
+        Args:
+            folded: one line that opens; above a picture that must not be pushed down.
         """
-        with self._prediction(name) as prediction:
+        with self._prediction(name, folded) as prediction:
             predictions.choose(self.common, prediction, self.controls.key(f"guess-{name}"))
 
     def sketch(self, name: str, board: Board, truth: Callable[[], Truth]) -> None:
@@ -216,11 +219,17 @@ class Chapter(ProvingFrame):
         return keeps_back(self.controls, self.controls.key(f"guess-{name}"), on)
 
     @contextmanager
-    def _prediction(self, name: str) -> Iterator[Prediction]:
-        """The sheet a prediction stands on, with its question."""
+    def _prediction(self, name: str, folded: bool = False) -> Iterator[Prediction]:
+        """The sheet a prediction stands on, with its question; open where a link brings an answer."""
         prediction = read_prediction(self.words(f"exercise.{name}"))
-        with st.container(border=True, key=f"exercise-{name}"):
-            st.markdown(f"**{self.common('exercise')}** {prediction.question}")
+        question, key = f"**{self.common('exercise')}** {prediction.question}", f"exercise-{name}"
+        if folded:
+            answered = self.controls.key(f"guess-{name}") in st.query_params
+            with st.expander(question, expanded=answered, key=key):
+                yield prediction
+            return
+        with st.container(border=True, key=key):
+            st.markdown(question)
             yield prediction
 
     def code(self, *functions: Callable[..., Any]) -> None:

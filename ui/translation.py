@@ -49,6 +49,7 @@ def ask_sentence(chapter: Chapter, first: Sample | None = None) -> Request:
             start = first.english if first else sentence("cat")
             text = ask_thread(chapter.controls, "text", start, words("placeholder"))
             st.button(words("translate"), type="primary", key=chapter.controls.key("go"))
+            search = chapter.controls.choice("search", tuple(BEAMS), "greedy")
         with st.container(horizontal=True, vertical_alignment="bottom", key="presets"):
             for sample in (*([first] if first else []), *sentences()):
                 st.button(
@@ -58,7 +59,6 @@ def ask_sentence(chapter: Chapter, first: Sample | None = None) -> Request:
                     on_click=_type_for_the_reader,
                     args=(key, sample.english),
                 )
-            search = chapter.controls.choice("search", tuple(BEAMS), "greedy")
     return Request(text, search)
 
 
@@ -78,15 +78,19 @@ def ask_second(
         result = translate(chapter, model, asked) if text.strip() else None
     if result is None:
         return (), ("", "")
-    show_result(asked, result)
+    show_result(result)
+    show_notes(asked, result)
     maps = translation_maps(model, text, request.beam, current_language(), carried=carried)
     return maps, (clean(request.text), clean(text))
 
 
-def show_result(request: Request, result: Translation) -> None:
-    """The translation, how it was found and, for a sample, how near it comes to the references."""
+def show_result(result: Translation) -> None:
+    st.markdown(f"## {load_words('translation')('result', text=escape(result.text))}")
+
+
+def show_notes(request: Request, result: Translation) -> None:
+    """How it was found and, for a sample, how near it comes to the references."""
     words = load_words("translation")
-    st.markdown(f"## {words('result', text=escape(result.text))}")
     notes = [
         words(
             "measured",

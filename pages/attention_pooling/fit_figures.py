@@ -106,7 +106,7 @@ def fit_figure(fit: Fit, query: float, at_query: float, weights: Float[Tensor, "
     )
     for row in (1, 2):
         figure.add_vline(x=query, line={"color": QUERIES, "width": 1.5, "dash": "dash"}, row=row, col=1)
-    lay_out(figure, "", "", 560)
+    lay_out(figure, "", "", 440)
     figure.update_xaxes(range=[-0.08, 5.08], zeroline=False)
     figure.update_xaxes(title=labels["x"], row=2)
     figure.update_yaxes(title=labels["y"], row=1, zeroline=False)

@@ -17,7 +17,7 @@ from pages.bahdanau.models import ATTENTION, PLAIN
 from pages.bahdanau.stepping import step_through
 from ui.chapter import Chapter
 from ui.models import ask, sentence, translation_maps
-from ui.translation import ask_sentence, show_result, translate
+from ui.translation import ask_sentence, show_notes, show_result, translate
 from ui.words import current_language
 from viz_core.attention import AdditiveAttention
 from viz_core.lessons.bahdanau.broken import erased_error, undivided, without_tanh
@@ -34,12 +34,12 @@ request = ask_sentence(chapter, opening())
 result = translate(chapter, ATTENTION, request)
 if result is None:
     st.stop()
-show_result(request, result)
+show_result(result)
+step_through(chapter, request, result)
+show_notes(request, result)
 chosen_by_rule(chapter, request)
 
 chapter.exercise("bottleneck")
-
-step_through(chapter, request, result)
 
 chapter.heading("models")
 diagrams(chapter)

@@ -26,9 +26,10 @@ def _step(chapter: Chapter, request: Request, result: Translation) -> None:
     words, last = result.target_tokens, len(result.target_tokens)
     with chapter.card("step"):
         chapter.heading("step")
+        pictures, under = st.container(), st.container(horizontal=True, vertical_alignment="bottom")
         step = 1
         if last > 1:
-            with st.container(horizontal=True, vertical_alignment="bottom"):
+            with under:
                 with st.container():
                     step = int(chapter.controls.slider("step", 1, last, 1))
                 st.button(
@@ -38,12 +39,14 @@ def _step(chapter: Chapter, request: Request, result: Translation) -> None:
                     on_click=_next,
                     args=(chapter.controls.key("step"), last),
                 )
-        st.markdown(_so_far(chapter, words, step - 1))
-        _pictures(chapter, steps, step - 1, result)
+        with pictures:
+            st.markdown(_so_far(chapter, words, step - 1))
+            _pictures(chapter, steps, step - 1, result)
+        chapter.figure("states", figures.states_figure(steps, step - 1, chapter.words.group("figure")), step=step)
 
 
 def _pictures(chapter: Chapter, steps: DecoderSteps, step: int, result: Translation) -> None:
-    """Weights over the source, the word chosen, and the two states behind them."""
+    """Weights over the source, and the word chosen."""
     names, source = chapter.words.group("figure"), result.source_tokens
     likeliest = steps.likeliest(step, LIKELIEST)
     ids = [token for token, _ in likeliest]
@@ -71,7 +74,6 @@ def _pictures(chapter: Chapter, steps: DecoderSteps, step: int, result: Translat
             written=escape(result.target_tokens[step]),
             summary=", ".join(f"{escape(word)} {p:.2f}" for word, (_, p) in zip(readable, likeliest, strict=True)),
         )
-    chapter.figure("states", figures.states_figure(steps, step, names), step=step + 1)
 
 
 def _so_far(chapter: Chapter, words: tuple[str, ...], step: int) -> str:

@@ -19,10 +19,9 @@ def recorded_run(chapter: Chapter) -> Reel | None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         first = controls.select("run", tuple(FILMS), "repeat-two-layers")
         beside = controls.select("beside", (ALONE, *FILMS), ALONE)
-    with controls.more():
-        seed = controls.choice("seed", SEEDS, 0)
-        other_seed = seed if beside == ALONE else controls.choice("other-seed", SEEDS, 0)
-    chapter.text(f"task-{FILMS[first].task}")
+        with controls.more():
+            seed = controls.choice("seed", SEEDS, 0)
+            other_seed = seed if beside == ALONE else controls.choice("other-seed", SEEDS, 0)
     chosen = (
         [(first, seed)]
         if beside == ALONE or (beside, other_seed) == (first, seed)
@@ -37,6 +36,7 @@ def recorded_run(chapter: Chapter) -> Reel | None:
         st.error(escape(str(error)), icon=":material/movie:")
         return None
     chapter.alone(lambda: stage(chapter, reels))
+    chapter.text(f"task-{FILMS[first].task}")
     return next(iter(reels.values()))
 
 

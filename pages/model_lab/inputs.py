@@ -124,13 +124,15 @@ def ask_input(chapter: Chapter, model: HubModelSpec, card: HubCard) -> HubReques
         text = ask_thread(controls, "text", chapter.words("start.encoder"), height=90)
         pair = controls.text("pair", "", placeholder=chapter.words("placeholder.pair"))
         return HubRequest(model, text, pair=pair)
-    if kind == "decoder":
-        text = ask_thread(controls, "start", chapter.words("start.decoder"), height=90)
-        target = ""
-    else:
-        text = ask_thread(controls, "text", chapter.words("start.encoder"), height=90)
-        target = controls.text("target", "", placeholder=chapter.words("placeholder.target"))
-    new_tokens, sampling = _writing(chapter, *((0, 12) if kind == "decoder" else (1, 48)))
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        with st.container():
+            if kind == "decoder":
+                text = ask_thread(controls, "start", chapter.words("start.decoder"), height=90)
+                target = ""
+            else:
+                text = ask_thread(controls, "text", chapter.words("start.encoder"), height=90)
+                target = controls.text("target", "", placeholder=chapter.words("placeholder.target"))
+        new_tokens, sampling = _writing(chapter, *((0, 12) if kind == "decoder" else (1, 48)))
     return HubRequest(model, text, target=target, new_tokens=new_tokens, sampling=sampling)
 
 

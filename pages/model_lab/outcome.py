@@ -17,8 +17,8 @@ from viz_core.figures.bars import bars_figure
 from viz_core.hub import HubCard, HubRun, human_bytes
 
 
-def outcome(chapter: Chapter, card: HubCard, asked: HubRequest, run: HubRun) -> None:
-    """What the model made of its input, and what the recording holds."""
+def outcome(chapter: Chapter, card: HubCard, run: HubRun) -> None:
+    """What the model made of its input."""
     words = chapter.words
     if run.image is not None:
         said = words("seen" if run.grid else "given")
@@ -27,12 +27,6 @@ def outcome(chapter: Chapter, card: HubCard, asked: HubRequest, run: HubRun) -> 
         _prompted(chapter, card, run)
     if card.head == "words":
         st.markdown(_written(words, run))
-    notes = [_measured(words, run, ask(asked, recorded_bytes))]
-    if not run.complete:
-        notes.append(words("incomplete"))
-    if run.num_unknown:
-        notes.append(words("unknown", count=f"{run.num_unknown:,}", tokens=f"{run.num_prompt_tokens:,}"))
-    st.caption("  \n".join(notes))
     if run.labels:
         top = run.labels[:8]
         names = [label.text for label in top]
@@ -57,6 +51,17 @@ def _prompted(chapter: Chapter, card: HubCard, run: HubRun) -> None:
             chapter.text("no-tower")
         elif len(run.patches) > 1:
             chapter.text("tower-of-tiles")
+
+
+def notes(chapter: Chapter, asked: HubRequest, run: HubRun) -> None:
+    """What the recording holds, and what the model did not come to or could not read."""
+    words = chapter.words
+    said = [_measured(words, run, ask(asked, recorded_bytes))]
+    if not run.complete:
+        said.append(words("incomplete"))
+    if run.num_unknown:
+        said.append(words("unknown", count=f"{run.num_unknown:,}", tokens=f"{run.num_prompt_tokens:,}"))
+    st.caption("  \n".join(said))
 
 
 def _written(words: Words, run: HubRun) -> str:

@@ -15,7 +15,7 @@ from pages.model_lab.likeness import show_likeness
 from pages.model_lab.model_card import model_card
 from pages.model_lab.models import hub_maps
 from pages.model_lab.next_words import next_words
-from pages.model_lab.outcome import claims, link_to_vision, outcome
+from pages.model_lab.outcome import claims, link_to_vision, notes, outcome
 from pages.model_lab.positions import positions
 from pages.model_lab.questions import broken_residuals, map_residuals, position_schemes, shows_contributions
 from pages.model_lab.sinks import sinks
@@ -36,60 +36,64 @@ from viz_core.view.translation import open_map, open_tokens
 chapter = Chapter("model-lab")
 chapter.question()
 offer = hub_offer()
-model = ask_for_model(chapter, offer)
-card = load(chapter, model) if model else None
-if model is None or card is None:
-    st.stop()
-model_card(chapter, card)
-chapter.exercise("triangle")
+with st.container(gap="xsmall", key="asked"):
+    model = ask_for_model(chapter, offer)
+    card = load(chapter, model) if model else None
+    if model is None or card is None:
+        st.stop()
+    chapter.exercise("triangle", folded=True)
+    asked = ask_input(chapter, model, card)
+    result = run(chapter, asked) if asked else None
+    if asked is None or result is None:
+        model_card(chapter, card)
+        st.stop()
+    outcome(chapter, card, result)
+    if card.kind == "vision":
+        link_to_vision(chapter, card)
+heard, maps, under = st.container(), st.container(), st.container()
 
-asked = ask_input(chapter, model, card)
-result = run(chapter, asked) if asked else None
-if asked is None or result is None:
-    st.stop()
-outcome(chapter, card, asked, result)
-if card.kind == "vision":
-    link_to_vision(chapter, card)
-
-heard = st.container()
 language = current_language()
 groups = hub_maps(asked, language)
-heads, off = ask_off(chapter, card, asked)
+with under:
+    notes(chapter, asked, result)
+    model_card(chapter, card)
+    heads, off = ask_off(chapter, card, asked)
+    carried = ask(asked, shows_contributions) and chapter.ask_carried()
+    other = ask_second(chapter, offer, card, asked, result)
 without = heads.read(off)
-if off:
-    show_without(chapter, card, asked, result, off, without)
-carried = ask(asked, shows_contributions) and chapter.ask_carried()
 beside: tuple[str, ...] = ()
-other = ask_second(chapter, offer, card, asked, result)
-if other and run(chapter, other):
-    second, beside = maps_of_other(asked, other, groups, language, carried)
-    inputs = input_names(chapter, asked, other)
-else:
-    other = None
-    second, inputs = maps_without(chapter, asked, off, without, carried) if off else ((), ("", ""))
-view = chapter.attention_view(
-    hub_maps(asked, language, carried),
-    first_look(groups, result),
-    second=second,
-    inputs=inputs,
-    beside=beside,
-    recipe=asked.recipe,
-    off=without if heads.sites else None,
-    on_switch=partial(toggle, chapter, heads),
-    on_cell=partial(open_pair, groups),
-    carried=carried,
-)
-if result.heard is not None:
-    with heard:
-        speech(chapter, asked, result, result.heard, view)
-if heads.sites:
-    switches(chapter, heads, groups, view, off)
-if result.patches:
-    in_picture(chapter, asked, result, view)
-elif card.kind == "dual-encoder":
-    show_likeness(chapter, asked, result)
-if other and other.model != model:
-    changed_heads(chapter, asked, other, groups)
+with maps:
+    if off:
+        show_without(chapter, card, asked, result, off, without)
+    if other and run(chapter, other):
+        second, beside = maps_of_other(asked, other, groups, language, carried)
+        inputs = input_names(chapter, asked, other)
+    else:
+        other = None
+        second, inputs = maps_without(chapter, asked, off, without, carried) if off else ((), ("", ""))
+    view = chapter.attention_view(
+        hub_maps(asked, language, carried),
+        first_look(groups, result),
+        second=second,
+        inputs=inputs,
+        beside=beside,
+        recipe=asked.recipe,
+        off=without if heads.sites else None,
+        on_switch=partial(toggle, chapter, heads),
+        on_cell=partial(open_pair, groups),
+        carried=carried,
+    )
+    if result.heard is not None:
+        with heard:
+            speech(chapter, asked, result, result.heard, view)
+    if heads.sites:
+        switches(chapter, heads, groups, view, off)
+    if result.patches:
+        in_picture(chapter, asked, result, view)
+    elif card.kind == "dual-encoder":
+        show_likeness(chapter, asked, result)
+    if other and other.model != model:
+        changed_heads(chapter, asked, other, groups)
 claims(chapter, card, result, cache(lambda wrong: ask(asked, broken_residuals if wrong else map_residuals)))
 
 chapter.heading("further")

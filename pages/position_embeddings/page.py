@@ -35,7 +35,6 @@ chapter.question()
 asked = ask(chapter)
 if asked is None:
     st.stop()
-sketch_the_penalty(chapter)
 
 chapter.tabs(
     schemes=lambda: side_by_side(chapter, asked),
@@ -46,6 +45,7 @@ chapter.tabs(
     experiments=lambda: experiments(chapter, asked.as_typed),
 )
 
+sketch_the_penalty(chapter)
 chapter.exercise("echo")
 sources(chapter)
 chapter.code(

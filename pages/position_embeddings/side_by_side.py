@@ -14,10 +14,6 @@ from viz_core.lessons.position_embeddings.schemes import SCHEMES
 def side_by_side(chapter: Chapter, asked: Asked) -> None:
     """A small map of every scheme on one colour scale, each with a way to open it."""
     names = chapter.words.group("figure")
-    chapter.text("side-by-side")
-    chapter.text(f"trained-{asked.trained}", model=asked.model)
-    if asked.trained != "nothing":
-        link_to(WHERE_TRAINED[asked.trained])
     chapter.figure("scale", scale_strip(asked.shown, names), bar=False, shown=names[asked.shown])
     maps = {scheme.name: asked.shown_map(scheme) for scheme in SCHEMES}
     figures = small_maps(maps, asked.tokens.labels, asked.shown, names)
@@ -38,6 +34,10 @@ def side_by_side(chapter: Chapter, asked: Asked) -> None:
                 chapter.figure("small", figures[scheme.name], scheme=label, low=low, high=high)
                 st.caption(chapter.words(f"enters.{scheme.enters}"))
     chapter.look_for("side-by-side")
+    chapter.text("side-by-side")
+    chapter.text(f"trained-{asked.trained}", model=asked.model)
+    if asked.trained != "nothing":
+        link_to(WHERE_TRAINED[asked.trained])
     if len(asked.tokens.labels) > 1:
         striped = [chapter.words(f"option.{name}") for name, values in maps.items() if is_striped(values)]
         chapter.finding("stripes", bool(striped), striped=", ".join(striped))

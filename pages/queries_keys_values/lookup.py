@@ -28,14 +28,13 @@ MISSPELLED = {"Lipten": "Lipton", "li": "Li"}  # queries to try, and the keys th
 
 
 def answers(chapter: Chapter, database: Database, question: Question, kept_back: bool) -> None:
-    """The three answers side by side, the soft one without its weights where they are kept back."""
-    exact, approximate, soft = st.columns([3, 4, 6], gap="large")
+    """The three answers, the soft one, which is a picture, on top; without its weights where they are kept back."""
+    _soft(chapter, database, question, kept_back)
+    exact, approximate = st.columns(2, gap="large")
     with exact:
         _exact(chapter, database, question)
     with approximate:
         _approximate(chapter, database, question)
-    with soft:
-        _soft(chapter, database, question, kept_back)
 
 
 def _exact(chapter: Chapter, database: Database, question: Question) -> None:

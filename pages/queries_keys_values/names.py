@@ -70,14 +70,14 @@ def ask_question(chapter: Chapter) -> Question:
     """The query and how near is near enough."""
     controls = chapter.controls
     query = controls.text("query", "Li", placeholder=chapter.words("placeholder")).strip()
+    temperature = controls.stops("temperature", TEMPERATURES, 0.2)
+    st.caption(chapter.words("temperature"))
+    compare = controls.choice("compare", tuple(DISTANCES), "beginning")
     left, right = st.columns(2)
     with left:
         most_edits = int(controls.slider("edits", 0, 6, 1))
-        compare = controls.choice("compare", tuple(DISTANCES), "beginning")
-        top = int(controls.slider("top", 1, 6, 2))
     with right:
-        temperature = controls.stops("temperature", TEMPERATURES, 0.2)
-        chapter.text("temperature")
+        top = int(controls.slider("top", 1, 6, 2))
     return Question(query, most_edits, compare, float(temperature), top)
 
 

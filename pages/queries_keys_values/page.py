@@ -21,20 +21,19 @@ from viz_core.trace import attend, attention_weights
 
 chapter = Chapter("queries-keys-values")
 chapter.question()
-chapter.text("motive")
 asks = chapter.keeps_back("warm", THE_ROW)
 with chapter.card("lookup"):
-    table, question_side = st.columns([2, 3], gap="large")
-    with table:
-        database = ask_table(chapter)
-    with question_side:
+    asked, answered = st.columns([2, 3], gap="large")
+    with asked:
         question = ask_question(chapter)
-    answerable = is_answerable(chapter, database, question)
-    the_books = is_the_books(database)
-    if answerable:
-        lookup.answers(chapter, database, question, the_books and asks)
-if the_books and answerable:
-    shade_the_row(chapter)
+        database = ask_table(chapter)
+    with answered:
+        answerable, the_books = is_answerable(chapter, database, question), is_the_books(database)
+        if the_books and answerable:
+            shade_the_row(chapter)
+        if answerable:
+            lookup.answers(chapter, database, question, the_books and asks)
+chapter.text("motive")
 
 book.lookups(chapter)
 if answerable:

@@ -10,14 +10,14 @@ from pages.transformer.encoder import inside_the_encoder
 from pages.transformer.heads_off import maps_without, show_without
 from pages.transformer.lens import lens
 from pages.transformer.mask import causal_mask
-from pages.transformer.said import table_of_words, words_said
+from pages.transformer.said import about_words, show_words, table_of_words
 from pages.transformer.score_parts import terms_of_scores
 from pages.transformer.training import parameters, training
 from ui.chapter import Chapter
 from ui.heads_off import ask_heads_off, open_head, switches, toggle
 from ui.models import ask, row_error, sentence, translation_maps, translator
 from ui.score_products import open_pair, score_products
-from ui.translation import ask_second, ask_sentence, show_result, translate
+from ui.translation import ask_second, ask_sentence, show_notes, show_result, translate
 from ui.words import current_language
 from ui.worth import worth
 from viz_core.attention import DotProductAttention, MultiHeadAttention
@@ -46,35 +46,41 @@ request = ask_sentence(chapter)
 result = translate(chapter, MODEL, request)
 if result is None:
     st.stop()
-show_result(request, result)
-words_said(chapter, MODEL, request, result)
-chapter.exercise("shape")
+with st.container(gap="xsmall", key="result"):
+    show_result(result)
+    show_words(chapter, "said", result.words)
+    chapter.exercise("shape", folded=True)
+maps, under = st.container(), st.container()
 
 model = translator(MODEL)
 heads = HeadNames.of(result.trace)
-off = ask_heads_off(chapter, heads)
+with under:
+    off = ask_heads_off(chapter, heads)
+    carried = chapter.ask_carried()
+    second, inputs = ask_second(chapter, MODEL, request, carried)
+    show_notes(request, result)
+    about_words(chapter, MODEL, request, result)
 without = heads.read(off)
-if off:
-    show_without(chapter, MODEL, request, result, off, without)
-carried = chapter.ask_carried()
-second, inputs = ask_second(chapter, MODEL, request, carried)
-if off and not second:
-    second, inputs = maps_without(MODEL, request, off, without, carried)
 groups = translation_maps(MODEL, request.text, request.beam, current_language())
 shown = translation_maps(MODEL, request.text, request.beam, current_language(), carried=True) if carried else groups
 asked = sentence(MODEL, request.text, request.beam)
-view = chapter.attention_view(
-    shown,
-    aligning_head(groups),
-    second=second,
-    inputs=inputs,
-    recipe=asked.recipe,
-    off=without,
-    on_switch=partial(toggle, chapter, heads),
-    on_cell=partial(open_pair, groups),
-    carried=carried,
-)
-switches(chapter, heads, groups, view, off)
+with maps:
+    if off:
+        show_without(chapter, MODEL, request, result, off, without)
+    if off and not second:
+        second, inputs = maps_without(MODEL, request, off, without, carried)
+    view = chapter.attention_view(
+        shown,
+        aligning_head(groups),
+        second=second,
+        inputs=inputs,
+        recipe=asked.recipe,
+        off=without,
+        on_switch=partial(toggle, chapter, heads),
+        on_cell=partial(open_pair, groups),
+        carried=carried,
+    )
+    switches(chapter, heads, groups, view, off)
 which_head_aligns(chapter, model)
 
 with chapter.claims():

@@ -21,9 +21,8 @@ from viz_core.pretrained.word_counts import FEW, word_counts
 from viz_core.pretrained.word_probabilities import NUM_RIVALS, WordProbability
 
 
-def words_said(chapter: Chapter, model: str, request: Request, result: Translation) -> None:
-    """The words under the translation, how to read them, and which English words the model hardly saw."""
-    show_words(chapter, "said", result.words)
+def about_words(chapter: Chapter, model: str, request: Request, result: Translation) -> None:
+    """How to read the words under the translation, and which English words the model hardly saw."""
     unsure = [word.text for word in result.words if word.hesitates]
     chapter.finding("hesitates", bool(unsure), count=len(unsure), words=len(result.words))
     counts = word_counts(model)

@@ -17,6 +17,7 @@ from viz_core.pretrained import load_classifier
 Seen = Callable[[Page], None]
 PHONE = {"width": 390, "height": 844}
 DESK = {"width": 1400, "height": 900}
+FIRST_SIGHT = 700  # pixels
 
 
 def first_picture(page: Page) -> None:
@@ -74,6 +75,16 @@ def expect_nothing_over_the_side(page: Page) -> None:
     assert max(page.evaluate(wide)) <= PHONE["width"]
 
 
+def expect_a_picture_at_once(page: Page) -> None:
+    """The first picture, or every head as a thumbnail, stands within what a projector shows without scrolling."""
+    main = page.get_by_test_id("stMain")
+    pictures = main.get_by_role("figure").or_(main.get_by_role("application")).or_(main.locator("[data-part=grid]"))
+    first = pictures.or_(main.locator(".stImage img")).first
+    bottom = "(node, main) => node.getBoundingClientRect().bottom + main.scrollTop"
+    expect(first).to_be_visible()
+    assert first.evaluate(bottom, main.element_handle()) <= FIRST_SIGHT
+
+
 @pytest.mark.parametrize("address", dict.fromkeys([*all_chapters()[1:], *SEEN]))
 def test_no_chapter_shows_an_error_or_runs_over_the_side_of_a_phone_or_keeps_somebody_out(
     page: Page, app_url: str, found_in_empty: list[str], address: str
@@ -92,6 +103,7 @@ def test_no_chapter_shows_an_error_or_runs_over_the_side_of_a_phone_or_keeps_som
     if "?" not in address:
         page.set_viewport_size(DESK)
         expect(page.get_by_test_id("stSidebar")).to_have_attribute("data-collapsed", "false")
+        expect_a_picture_at_once(page)
         expect_no_more_than(found_in_empty, page)
 
 

@@ -10,7 +10,7 @@ import { chosenHeads, comparedWith, headName, onPicture, PATIENCE, writeHeads } 
 import { hasHead, openGroup, pictureOf } from "./store.js";
 import { withSwitch } from "./switches.js";
 
-const LARGEST_THUMBNAIL = 56;
+const LARGEST_THUMBNAIL = 48;
 const SMALLEST_THUMBNAIL = 18; // twelve heads fit on a phone
 // As in the style sheet: what the grid's width holds beside thumbnails.
 const GRID_GAP = 5;

@@ -1,6 +1,6 @@
 // Where everything stands, in CSS pixels.
 
-const TALLEST = 520;
+const TALLEST = 390; // a picture and the controls over it are seen at once
 const LARGEST_CELL = { width: 150, height: 22 };
 export const FONT = 12;
 
