@@ -5,6 +5,7 @@ Home is what a fresh server is asked for first: whoever opens it does not wait f
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from itertools import count
@@ -22,6 +23,7 @@ from viz_core.runtime.assets import ASSETS
 _PARTS = ASSETS / "components"
 _LOOK = 0.5  # seconds
 _keep_history = component("history")  # the Back button goes through what was typed
+_let_present = component("present", in_page=True)
 
 
 class Frame:
@@ -88,6 +90,8 @@ class Frame:
         with st.sidebar, st.container(key="sidebar-foot"):
             self.device()
             self.sharing = Sharing(self.words)
+            if self.name != "home":
+                _let_present(key="present", data=json.dumps(self.common.group("present")).encode())
 
 
 def _tell_device() -> None:

@@ -1,5 +1,6 @@
 // Where the cells and labels of a map go: labels are measured and bounded, cells fill what is left.
 
+import { typeScale } from "../shared/stage.js";
 import { shorten } from "./words.js";
 
 const LARGEST_CELL = 64;
@@ -41,7 +42,7 @@ export function fitLabels(side, family, size, width) {
 
 /** Cell width that leaves room for every leaning label: the last ones reach past the last cell. */
 function leaningCell(labels, left, width) {
-  let cell = Math.min(LARGEST_CELL, (width - left) / labels.count);
+  let cell = Math.min(LARGEST_CELL * typeScale(), (width - left) / labels.count);
   if (cell < 6) return cell;
   for (let column = 0; column < labels.count; column += 1) {
     cell = Math.min(cell, (width - left - labels.label(column).width * SLANT - 6) / (column + 0.5));
@@ -52,13 +53,14 @@ function leaningCell(labels, left, width) {
 /** Large cells are a little flatter than square, as text is; few rows stay tall enough, many stay on the screen. */
 function heightFor(cellWidth, rows) {
   const wanted = Math.max(cellWidth < 16 ? cellWidth : Math.max(16, 0.72 * cellWidth), Math.min(22, 320 / rows));
-  const height = Math.min(wanted, TALLEST_CELL, TALLEST_MAP / rows);
+  const height = Math.min(wanted, TALLEST_CELL * typeScale(), TALLEST_MAP / rows);
   return height >= SEPARATE ? Math.floor(height) : height;
 }
 
 export function layOutMap(cells, width, family) {
+  const largest = 12.5 * typeScale();
   const longest = { left: Math.min(130, width * 0.3), top: 110 };
-  let size = 12.5;
+  let size = largest;
   let layout;
   // Small cells need small labels, and small labels leave room for larger cells: settle in two rounds.
   for (let round = 0; round < 2; round += 1) {
@@ -67,12 +69,12 @@ export function layOutMap(cells, width, family) {
     const left = Math.ceil(queries.widest) + 10;
     let cellWidth = leaningCell(keys, left, width);
     const leaning = cellWidth >= size * 1.35;
-    if (!leaning) cellWidth = Math.min(LARGEST_CELL, (width - left - 1) / cells.columns);
+    if (!leaning) cellWidth = Math.min(LARGEST_CELL * typeScale(), (width - left - 1) / cells.columns);
     if (cellWidth >= SEPARATE) cellWidth = Math.floor(cellWidth);
     const cellHeight = heightFor(cellWidth, cells.rows);
     const top = Math.ceil(leaning ? (keys.widest + size) * SLANT : keys.widest) + 8;
     layout = { kind: "map", left, top, cellWidth, cellHeight, leaning, size, queries, keys };
-    size = Math.max(9, Math.min(12.5, Math.min(cellWidth, cellHeight) * 0.95));
+    size = Math.max(9, Math.min(largest, Math.min(cellWidth, cellHeight) * 0.95));
   }
   const { left, top, cellWidth, cellHeight } = layout;
   const pitch = layout.size * 0.85;

@@ -6,7 +6,7 @@ import { stopWatchingNear, watchNear } from "../shared/near.js";
 import { readChart } from "./payload.js";
 import { saveButton } from "./picture.js";
 import { inTheme, templateOf, themeOf } from "./theme.js";
-import { listenWhole, placeHeight, roomOf, wholeButton } from "./whole.js";
+import { listenWhole, placeHeight, roomOf, scaleOf, wholeButton } from "./whole.js";
 
 const views = new WeakMap();
 const TOUCH = matchMedia("(hover: none)").matches;
@@ -49,6 +49,7 @@ async function render(view) {
   const theme = themeOf(root);
   const room = roomOf(view);
   root.style.height = `${placeHeight(view)}px`;
+  view.parts.plot.style.scale = scaleOf(view);
   const look = JSON.stringify([theme, room]);
   if (view.drawn?.look === look && same(view.drawn.bytes, view.bytes)) return;
   view.drawn = { bytes: view.bytes, look };

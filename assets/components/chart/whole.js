@@ -1,5 +1,7 @@
 // Full screen: the drawing moves into a dialog over the page and back, and is never made anew.
 
+import { stageHeight, typeScale } from "../shared/stage.js";
+
 const LEAST = 100; // pixels: a narrower chart has nothing but its axes
 const AROUND = 70; // of a square: legend and titles
 const CORNERS = {
@@ -43,12 +45,17 @@ async function show(view) {
 const widthOf = (root) => Math.max(root.clientWidth, LEAST);
 
 /** How high its place in the page is, in pixels. */
-export const placeHeight = ({ parts, about }) => (about.square ? Math.min(about.height, widthOf(parts.root) + AROUND) : about.height);
+export const placeHeight = ({ parts, about }) =>
+  stageHeight(parts.root) ?? (about.square ? Math.min(about.height, widthOf(parts.root) + AROUND) : about.height);
+
+/** How many times larger it is shown than drawn: its type too, where it fills the window. */
+export const scaleOf = ({ parts }) => (stageHeight(parts.root) === null || parts.whole.open ? 1 : typeScale());
 
 /** How large to draw, in pixels. */
 export function roomOf({ parts, about }) {
   const { root, whole } = parts;
-  if (!whole.open) return { width: widthOf(root), height: placeHeight({ parts, about }) };
+  const scale = scaleOf({ parts });
+  if (!whole.open) return { width: widthOf(root) / scale, height: placeHeight({ parts, about }) / scale };
   const { paddingLeft, paddingTop } = getComputedStyle(whole);
   const inside = (length, padding) => Math.floor(length - 2 * parseFloat(padding));
   return { width: inside(whole.clientWidth, paddingLeft), height: inside(whole.clientHeight, paddingTop) };

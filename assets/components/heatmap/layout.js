@@ -1,18 +1,18 @@
 // Where everything stands, in CSS pixels.
 
-const TALLEST = 390; // a picture and the controls over it are seen at once
+export const TALLEST = 390; // a picture and the controls over it are seen at once
 const LARGEST_CELL = { width: 150, height: 22 };
 export const FONT = 12;
 
 /** Sizes of the cells of the part shown, and the space that labels and titles need around them. */
-export function layOut(map, shown, width, measure) {
+export function layOut(map, shown, width, tallest, measure) {
   const { row_labels: rowLabels, row_title: rowTitle, square } = map.header;
   const last = rowLabels ? rowLabels.map(shortened) : [String(map.rows - 1)];
   const left = Math.ceil(Math.max(...last.map(measure)) + 10 + (rowTitle ? FONT + 8 : 0));
   const [top, bottom, right] = [4, 2 * FONT + 18, 10];
   const room = Math.max(1, width - left - right);
   let cellWidth = Math.min(LARGEST_CELL.width, room / shown.columns);
-  let cellHeight = Math.min(LARGEST_CELL.height, TALLEST / shown.rows);
+  let cellHeight = Math.min(LARGEST_CELL.height * Math.max(1, tallest / TALLEST), tallest / shown.rows);
   if (square) cellWidth = cellHeight = Math.min(cellWidth, cellHeight);
   const mapWidth = cellWidth * shown.columns;
   const mapHeight = cellHeight * shown.rows;

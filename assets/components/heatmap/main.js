@@ -1,11 +1,14 @@
 // One heatmap: what it shows, which part of it, and when it is painted again.
 
 import { mountView, partsOf, stopWatching, watchWidth } from "../shared/mount.js";
+import { stageHeight } from "../shared/stage.js";
 import { drawMap, drawScale } from "./draw.js";
-import { FONT, layOut } from "./layout.js";
+import { FONT, layOut, TALLEST } from "./layout.js";
 import { readHeatmap } from "./payload.js";
 import { isWhole, listen, pointAt } from "./pointer.js";
 import { makePalette } from "./raster.js";
+
+const AROUND = 120; // pixels over and under the cells: the scale, labels, the hint
 
 const views = new WeakMap();
 
@@ -52,7 +55,8 @@ function render(view) {
   view.theme = { font: style.fontFamily, text: style.color };
   const context = parts.cells.getContext("2d");
   context.font = `${FONT}px ${view.theme.font}`;
-  view.layout = layOut(map, view.window, view.width, (text) => context.measureText(text).width);
+  const tallest = (stageHeight(parts.root) ?? TALLEST + AROUND) - AROUND;
+  view.layout = layOut(map, view.window, view.width, tallest, (text) => context.measureText(text).width);
   parts.stage.style.height = `${view.layout.height}px`;
   parts.whole.hidden = isWhole(view);
   drawMap(view);

@@ -1,0 +1,27 @@
+// What stands under a figure that fills the window: which it is, the way to the others, and out.
+
+import { element } from "../shared/elements.js";
+
+export function makeBar(words, { go, end }) {
+  const root = element("div", "present-bar", { role: "toolbar", "aria-label": words.start });
+  const button = (text, label, click) => {
+    const made = element("button", "", { type: "button", "aria-label": label, title: label });
+    made.textContent = text;
+    made.addEventListener("click", click);
+    return made;
+  };
+  const title = element("span", "present-title");
+  const place = element("span", "present-place", { "aria-live": "polite" });
+  root.append(
+    title,
+    button("←", words.previous, () => go(-1)),
+    place,
+    button("→", words.next, () => go(1)),
+    button("✕", words.end, end),
+  );
+  const tell = (number, count, chapter) => {
+    title.textContent = chapter;
+    place.textContent = words.place.replace("{place}", number).replace("{count}", count);
+  };
+  return { root, tell };
+}

@@ -1,0 +1,102 @@
+// Presenting: the chapter's figures fill the window one after another, large enough for a projector, and all else waits.
+//
+// No figure moves: what stands beside it and beside what it stands in is hidden by the style sheet. So it keeps its
+// state, and one that waits until it is near (ui/near.py) comes when it is gone to, as when it is scrolled to.
+
+import { mountView, partsOf } from "../shared/mount.js";
+import { makeBar } from "./bar.js";
+import { figureLike, figuresOf, hideAll, middleOne, pageOf, presented, showAlone } from "./figures.js";
+
+const PARAMETER = "present";
+const STEPS = { ArrowRight: 1, ArrowDown: 1, PageDown: 1, ArrowLeft: -1, ArrowUp: -1, PageUp: -1 };
+const TYPED_IN = "textarea, select, [contenteditable], [role=textbox], [role=combobox], [role=dialog], input:not([type=radio], [type=checkbox], [type=range])";
+
+const views = new WeakMap();
+let words = null;
+let bar = null; // while presenting
+let path = ""; // of the chapter that is presented
+let watch = null;
+
+const isAsked = () => new URL(window.location.href).searchParams.get(PARAMETER) === "1";
+
+/** A link to what is on the screen opens so too. */
+function tellAddress(on) {
+  const url = new URL(window.location.href);
+  if (on) url.searchParams.set(PARAMETER, "1");
+  else url.searchParams.delete(PARAMETER);
+  if (url.href !== window.location.href) history.replaceState(history.state, "", url);
+}
+
+/** Begin with this figure, or with the first one once it is there. */
+function begin(figure) {
+  if (bar) return;
+  path = window.location.pathname;
+  document.activeElement?.blur();
+  document.documentElement.dataset.presenting = "";
+  bar = makeBar(words, { go, end });
+  document.querySelector(".stApp").append(bar.root);
+  tellAddress(true);
+  watch = new MutationObserver(() => presented() || show(figureLike()));
+  watch.observe(document.querySelector(".stApp"), { childList: true, subtree: true });
+  show(figure);
+}
+
+function end() {
+  if (!bar) return;
+  const figure = presented();
+  watch.disconnect();
+  bar.root.remove();
+  bar = null;
+  delete document.documentElement.dataset.presenting;
+  hideAll();
+  if (window.location.pathname === path) tellAddress(false);
+  figure?.scrollIntoView({ block: "center" });
+}
+
+function show(figure) {
+  if (!figure) return;
+  showAlone(figure);
+  const figures = figuresOf();
+  bar.tell(figures.indexOf(figure) + 1, figures.length, pageOf().querySelector("h1")?.textContent ?? "");
+}
+
+/** On to the next figure, or back; there is none after the last. */
+function go(step) {
+  const figures = figuresOf();
+  const place = figures.indexOf(presented()) + step;
+  if (figures[place]) show(figures[place]);
+}
+
+function pressed(event) {
+  if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || !words) return;
+  if (event.composedPath().some((node) => node instanceof Element && node.matches(TYPED_IN))) return;
+  const { key } = event;
+  if (key === "p" && bar) end();
+  else if (key === "p" && figuresOf().length) begin(middleOne());
+  else if (bar && key === "Escape") end();
+  else if (bar && STEPS[key]) go(STEPS[key]);
+  else return;
+  event.preventDefault();
+}
+
+window.addEventListener("keydown", pressed);
+window.addEventListener("popstate", () => bar && !isAsked() && end());
+
+export default function (component) {
+  const { data } = component;
+  if (!data) return undefined;
+  const { view, unmount } = mountView(
+    views,
+    component,
+    (parent) => {
+      const parts = partsOf(parent);
+      parts.root.addEventListener("click", () => begin(middleOne()));
+      return { parts };
+    },
+    () => window.location.pathname !== path && end(),
+  );
+  words = JSON.parse(new TextDecoder().decode(data));
+  view.parts.start.textContent = words.start;
+  if (isAsked()) begin(figuresOf()[0]);
+  return unmount;
+}

@@ -1,0 +1,12 @@
+// A figure that fills the window while someone presents (assets/components/present).
+
+const AROUND = 90; // pixels: the page's own edge, and the line under the figure
+
+/** How high it may be there, in pixels; null where it stands among others in its chapter. */
+export function stageHeight(root) {
+  const host = root.getRootNode().host ?? root;
+  return host.closest('[data-presented="figure"]') ? window.innerHeight - AROUND : null;
+}
+
+/** How many times larger than usual the page's type is, at least 1: what is drawn on a canvas keeps pace. */
+export const typeScale = () => Math.max(1, parseFloat(getComputedStyle(document.documentElement).fontSize) / 16);
