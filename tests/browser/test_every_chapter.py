@@ -97,14 +97,16 @@ def test_no_chapter_shows_an_error_or_runs_over_the_side_of_a_phone_or_keeps_som
     expect(page.get_by_test_id("stStatusWidget")).to_have_count(0)  # the run has ended
     expect(page.get_by_test_id("stException")).to_have_count(0)
     expect_nothing_over_the_side(page)
-    SEEN.get(address, first_picture)(page)
-    expect(page.get_by_test_id("stException")).to_have_count(0)
-    expect_nothing_over_the_side(page)
     if "?" not in address:
         page.set_viewport_size(DESK)
         expect(page.get_by_test_id("stSidebar")).to_have_attribute("data-collapsed", "false")
         expect_a_picture_at_once(page)
         expect_no_more_than(found_in_empty, page)
+        page.set_viewport_size(PHONE)
+        expect(page.get_by_test_id("stSidebar")).to_have_attribute("data-collapsed", "true")
+    SEEN.get(address, first_picture)(page)
+    expect(page.get_by_test_id("stException")).to_have_count(0)
+    expect_nothing_over_the_side(page)
 
 
 def third_step(page: Page) -> None:
