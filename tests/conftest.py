@@ -16,8 +16,9 @@ from streamlit.components.v2 import manifest_scanner
 from tests import shape_checks
 
 # While tests run, every function of the library and of the chapters checks the shapes and types in its signature.
-# An int counts as a float, as it does for mypy. This must come before the library's first import.
-_CHECK = "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True))"
+# An int counts as a float, as it does for mypy; what does not fit is a TypeError, as jaxtyping's own is. This must
+# come before the library's first import.
+_CHECK = "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True, violation_type=TypeError))"
 shape_checks.install(("viz_core", "pages"), _CHECK)
 
 from tests.attacks.record import note_target, pytest_addoption, pytest_configure  # noqa: E402
