@@ -47,13 +47,7 @@ class Chapter(ProvingFrame):
     def tabs(self, **asked: Callable[[], None] | None) -> None:
         """Tabs named by `option.NAME`; none where it is None. Only the open one is called: hidden tabs cost nothing."""
         sections = {name: draw for name, draw in asked.items() if draw is not None}
-        tabs = st.tabs(
-            [self.words(f"option.{name}") for name in sections],
-            key=self.controls.key("section"),
-            on_change="rerun",
-            bind="query-params",
-        )
-        for tab, draw in zip(tabs, sections.values(), strict=True):
+        for tab, draw in zip(self.controls.tabs(tuple(sections)), sections.values(), strict=True):
             if tab.open:
                 with tab:
                     draw()

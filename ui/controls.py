@@ -10,12 +10,15 @@ from typing import TypeVar
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
+from streamlit.elements.lib.mutable_tab_container import TabContainer
 
+from ui.address import Names, in_address
 from ui.page_file import MOST_IN_ADDRESS
 from ui.sharing import Sharing, opened_text
-from ui.words import Words, load_words
+from ui.words import Words, languages, load_words
 
 Option = TypeVar("Option")
+Value = TypeVar("Value")
 
 
 class Controls:
@@ -62,11 +65,11 @@ class Controls:
 
     def stops(self, name: str, options: Sequence[Option], default: Option) -> Option:
         """One of several values in order, on a slider that stops at nothing else."""
-        return self._bound(
+        return self._chosen(
             name,
-            lambda key, label: st.select_slider(
-                label, options, default, format_func=self._option, key=key, bind="query-params"
-            ),
+            options,
+            default,
+            lambda key, label: st.select_slider(label, options, format_func=self._option, key=key),
         )
 
     @contextmanager
@@ -81,43 +84,100 @@ class Controls:
 
     def choice(self, name: str, options: Sequence[Option], default: Option) -> Option:
         """One of a few, side by side. Options are labelled by the words `option.OPTION` where there are any."""
-        return self._bound(
+        return self._chosen(
             name,
-            lambda key, label: st.segmented_control(
-                label, options, default=default, required=True, format_func=self._option, key=key, bind="query-params"
-            ),
+            options,
+            default,
+            lambda key, label: st.segmented_control(label, options, required=True, format_func=self._option, key=key),
         )
 
     def select(self, name: str, options: Sequence[Option], default: Option) -> Option:
         """One of many, in a list that can be searched."""
-        return self._bound(
+        return self._chosen(
             name,
-            lambda key, label: st.selectbox(
-                label,
-                options,
-                index=list(options).index(default),
-                format_func=self._option,
-                key=key,
-                bind="query-params",
-            ),
+            options,
+            default,
+            lambda key, label: st.selectbox(label, options, format_func=self._option, key=key),
         )
 
     def several(
         self, name: str, options: Sequence[Option], default: Sequence[Option], most: int | None = None
     ) -> list[Option]:
         """Any number of options, or up to `most`, in a list that can be searched."""
-        return self._bound(
+        known = self._known(options)
+
+        def read(asked: Names) -> list[Option] | None:
+            found = [known.get(each.casefold()) for each in asked if each]
+            return None if None in found or len(found) > (most or len(found)) else found
+
+        return self._addressed(
             name,
-            lambda key, label: st.multiselect(
-                label,
-                options,
-                default=default,
-                max_selections=most,
-                format_func=self._option,
-                key=key,
-                bind="query-params",
-            ),
+            list(default),
+            read,
+            lambda chosen: tuple(map(str, chosen)) or ("",),
+            lambda chosen: all(each in options for each in chosen),
+            lambda key, label: st.multiselect(label, options, max_selections=most, format_func=self._option, key=key),
         )
+
+    def tabs(self, options: Sequence[str]) -> Sequence[TabContainer]:
+        """A tab for each option, the first one open; only one's content need be drawn. Without a label: they speak."""
+        known = {name: self._option(option) for name, option in self._known(options).items()}
+        names = {self._option(option): option for option in options}
+        tabs: Sequence[TabContainer] = ()
+
+        def draw() -> str:
+            nonlocal tabs
+            tabs = st.tabs(list(names), key=key, on_change="rerun")
+            return next(label for label, tab in zip(names, tabs, strict=True) if tab.open)
+
+        key = self.key("section")
+        first = next(iter(names))
+        in_address(
+            key,
+            first,
+            lambda asked: known.get(asked[-1].casefold()),
+            lambda label: (names[label],),
+            names.__contains__,
+            draw,
+        )
+        return tabs
+
+    def _chosen(
+        self, name: str, options: Sequence[Option], default: Option, widget: Callable[[str, str], Option]
+    ) -> Option:
+        known = self._known(options)
+        return self._addressed(
+            name,
+            default,
+            lambda asked: known.get(asked[-1].casefold()),
+            lambda chosen: (str(chosen),),
+            lambda chosen: chosen in options,
+            widget,
+        )
+
+    def _known(self, options: Sequence[Option]) -> dict[str, Option]:
+        """Options by their names, and by what they are called in any language."""
+        known: dict[str, Option] = {}
+        for language in languages():
+            words = load_words(self.words.chapter, language)
+            known |= {_label(words, option).casefold(): option for option in options}
+        return known | {str(option).casefold(): option for option in options}
+
+    def _addressed(
+        self,
+        name: str,
+        default: Value,
+        read: Callable[[Names], Value | None],
+        write: Callable[[Value], Names],
+        offered: Callable[[Value], bool],
+        widget: Callable[[str, str], Value],
+    ) -> Value:
+        key, label = self.key(name), self.words.label(name)
+        asked = st.query_params.get(key, "")
+        value, refused = in_address(key, default, read, write, offered, lambda: widget(key, label))
+        if refused:
+            self._say_instead("fallback", label, asked, value)
+        return value
 
     def toggle(self, name: str, default: bool = False) -> bool:
         return self._bound(name, lambda key, label: st.toggle(label, default, key=key, bind="query-params"))
@@ -156,10 +216,7 @@ class Controls:
         return text
 
     def _option(self, option: object) -> str:
-        if isinstance(option, list):
-            return ", ".join(map(self._option, option))
-        name = f"option.{option}"
-        return self.words(name) if self.words.has(name) else str(option)
+        return _label(self.words, option)
 
     def _bound(
         self, name: str, widget: Callable[[str, str], Option], allowed: tuple[float, float] | None = None
@@ -177,13 +234,22 @@ class Controls:
         cut = asked is not None and _is_cut(asked, value)
         gone = asked is not None and key not in st.query_params and not _same(asked, value, self._option(value))
         if asked is not None and (cut or gone):
-            told = {"label": label, "asked": escape(asked[:40]), "shown": self._option(value)}
-            if allowed is not None:
-                told |= {"low": f"{allowed[0]:,}", "high": f"{allowed[1]:,}"}
-            name = "fallback" if allowed is None else "fallback-whole" if cut else "fallback-range"
-            note = load_words("common")(name, **told)
-            (self._notes or st).caption(note)
+            limits = {} if allowed is None else {"low": f"{allowed[0]:,}", "high": f"{allowed[1]:,}"}
+            note = "fallback" if allowed is None else "fallback-whole" if cut else "fallback-range"
+            self._say_instead(note, label, asked, value, **limits)
         return value
+
+    def _say_instead(self, note: str, label: str, asked: str, value: object, **limits: str) -> None:
+        told = {"label": label, "asked": escape(asked[:40]), "shown": self._option(value), **limits}
+        (self._notes or st).caption(load_words("common")(note, **told))
+
+
+def _label(words: Words, option: object) -> str:
+    """What an option is called."""
+    if isinstance(option, list):
+        return ", ".join(_label(words, each) for each in option)
+    name = f"option.{option}"
+    return words(name) if words.has(name) else str(option)
 
 
 def _forget_impossible(key: str, low: float, high: float) -> None:

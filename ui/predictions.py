@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import streamlit as st
 
+from ui.address import in_address
 from ui.component import component
 from ui.on_figure import OnFigure
 from ui.sketch import Board, Numbers, fractions
@@ -69,9 +70,18 @@ def read_prediction(text: str) -> Prediction:
 
 
 def choose(common: Words, prediction: Prediction, key: str) -> None:
-    """One of a few answers; the reply comes once one is chosen."""
+    """One of a few answers, in the address by its number; the reply comes once one is chosen."""
     choices = {answer.text: answer for answer in prediction.answers}
-    guess = st.radio(prediction.question, choices, None, key=key, bind="query-params", label_visibility="collapsed")
+    texts = list(choices)
+    numbers = {text.casefold(): text for text in texts} | {str(i): text for i, text in enumerate(texts, 1)}
+    guess, _ = in_address(
+        key,
+        None,
+        lambda asked: numbers.get(asked[-1].casefold()),
+        lambda text: (str(texts.index(text) + 1),),
+        lambda text: text is None or text in choices,
+        lambda: st.radio(prediction.question, texts, None, key=key, label_visibility="collapsed"),
+    )
     if guess is not None:
         st.markdown(prediction.say(common, choices[guess]))
 

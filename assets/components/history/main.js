@@ -2,7 +2,8 @@
 //
 // Streamlit puts what a control says into the address in place of what it said before, and makes an entry in the history
 // only for what Python changes, as for a sample's button. So Back went past typed sentences and out of the chapter. Here a
-// changed text makes an entry; sliders and choices, which pass through many values, still do not.
+// changed text makes an entry; sliders and choices, which pass through many values, do not, though Python writes choices
+// (ui/address.py).
 //
 // On the way to another chapter Streamlit makes entries too: this chapter without what it says, then with what the next
 // one says. Back would stop at each. Here a link makes one entry, and the one before it stays as it was.
@@ -13,12 +14,22 @@ const DONE = Symbol.for("atlas.history");
 const address = (url) => new URL(url ?? window.location.href, window.location.href);
 
 /** Whether the control with this name in the address is one to type in: its element has that key as a class. */
-const isTyped = (name) => document.querySelector(`.st-key-${CSS.escape(name)} :is(.stTextInput, .stTextArea)`) !== null;
+const isTyped = (name) => holds(name, ".stTextInput, .stTextArea");
+const isChosen = (name) => holds(name, ".stButtonGroup, .stSelectbox, .stMultiSelect, .stSlider, .stTabs, .stRadio");
+const holds = (name, kinds) => document.querySelector(`.st-key-${CSS.escape(name)}:is(${kinds}, :has(${kinds}))`) !== null;
 
-function changesText(before, after) {
-  if (before.pathname !== after.pathname) return false;
+function changed(before, after) {
+  if (before.pathname !== after.pathname) return [];
   const names = new Set([...before.searchParams.keys(), ...after.searchParams.keys()]);
-  return [...names].some((name) => before.searchParams.get(name) !== after.searchParams.get(name) && isTyped(name));
+  const said = (where, name) => where.searchParams.getAll(name).join("\n");
+  return [...names].filter((name) => said(before, name) !== said(after, name));
+}
+
+const changesText = (before, after) => changed(before, after).some(isTyped);
+
+function changesChoices(before, after) {
+  const names = changed(before, after);
+  return names.length > 0 && names.every(isChosen);
 }
 
 /** The address of this chapter before anything was typed: the one the browser opened, or its own, led to from another. */
@@ -45,7 +56,7 @@ export default function ({ data }) {
   addEventListener("popstate", () => (left = null), { capture: true });
   history.pushState = (state, unused, url) => {
     const leaves = address(url).pathname !== window.location.pathname;
-    if (!leaves && (left || fresh)) return replace(state, unused, url);
+    if (!leaves && (left || fresh || changesChoices(address(), address(url)))) return replace(state, unused, url);
     if (leaves && left) replace(history.state, "", left);
     if (leaves) [left, fresh] = [null, true];
     return push(state, unused, url);

@@ -1,0 +1,64 @@
+"""A choice in the address, by names that are the same in every language: a link made in one opens in another.
+
+Streamlit's own binding (`bind="query-params"`) writes the label that a reader sees. Numbers, texts and switches use it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import streamlit as st
+
+Value = TypeVar("Value")
+Names = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Seen(Generic[Value]):
+    """What the address said when the page last ran, and what was chosen."""
+
+    asked: Names
+    value: Value
+
+
+def in_address(
+    key: str,
+    default: Value,
+    read: Callable[[Names], Value | None],
+    write: Callable[[Value], Names],
+    offered: Callable[[Value], bool],
+    draw: Callable[[], Value],
+) -> tuple[Value, bool]:
+    """Draw a widget whose value the address holds as well; the default leaves the address empty.
+
+    Whoever moved last decides: the reader, who works the widget, or the address, by a link or the Back button.
+
+    Args:
+        key: of the widget and of the parameter.
+        read: what names in an address stand for; None where they stand for nothing.
+        write: the names of a value.
+        offered: whether a value can be chosen now.
+        draw: the widget, without a default of its own.
+
+    Returns:
+        What is chosen, and whether the address asked for something that cannot be.
+    """
+    asked = tuple(st.query_params.get_all(key))
+    seen: _Seen[Value] | None = st.session_state.get(f"{key}-seen")
+    known = seen is not None and key in st.session_state and offered(st.session_state[key])
+    refused = False
+    if not known or (st.session_state[key] == seen.value and asked != seen.asked):
+        found = read(asked) if asked else default
+        refused = found is None
+        st.session_state[key] = default if found is None else found
+    value = draw()
+    wanted = () if value == default else write(value)
+    if wanted != tuple(st.query_params.get_all(key)):
+        if wanted:
+            st.query_params[key] = wanted
+        else:
+            del st.query_params[key]
+    st.session_state[f"{key}-seen"] = _Seen(wanted, value)
+    return value, refused
