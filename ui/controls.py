@@ -216,7 +216,7 @@ class Controls:
         return text
 
     def _option(self, option: object) -> str:
-        return _label(self.words, option)
+        return ", ".join(_label(self.words, each) for each in (option if isinstance(option, list) else [option]))
 
     def _bound(
         self, name: str, widget: Callable[[str, str], Option], allowed: tuple[float, float] | None = None
@@ -246,8 +246,6 @@ class Controls:
 
 def _label(words: Words, option: object) -> str:
     """What an option is called."""
-    if isinstance(option, list):
-        return ", ".join(_label(words, each) for each in option)
     name = f"option.{option}"
     return words(name) if words.has(name) else str(option)
 

@@ -16,6 +16,7 @@ from ui.component import component
 from ui.contents import all_chapters, page
 from ui.controls import escape
 from ui.garbage import spare_modules
+from ui.language import ask_language
 from ui.sharing import Sharing
 from ui.words import Words, load_words
 from viz_core.runtime.assets import ASSETS
@@ -89,6 +90,7 @@ class Frame:
         st.logo(_PARTS / "wordmark.svg", icon_image=_PARTS / "logo.svg", size="large")
         with st.sidebar, st.container(key="sidebar-foot"):
             self.device()
+            ask_language(self.common)
             self.sharing = Sharing(self.words)
             if self.name != "home":
                 _let_present(key="present", data=json.dumps(self.common.group("present")).encode())

@@ -10,11 +10,14 @@ from typing import Any
 
 import frontmatter
 import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from viz_core.runtime.assets import ASSETS, AssetError, reading
 
 TEXT = ASSETS / "text"
 ENGLISH = "en"
+LANGUAGE = "lang"
+"""The parameter of an address that names a language."""
 
 
 @dataclass(frozen=True)
@@ -86,13 +89,31 @@ def load_words(chapter: str, language: str | None = None) -> Words:
 
 
 def languages() -> tuple[str, ...]:
-    return tuple(sorted(path.name for path in TEXT.iterdir() if path.is_dir()))
+    """What the Atlas speaks, English first."""
+    return _languages(TEXT)
 
 
 def current_language() -> str:
-    """The reader's browser language, where the Atlas speaks it."""
+    """What the address asks for (?lang=), else what was chosen in this window, else what the browser speaks."""
+    if get_script_run_ctx() is None:
+        return ENGLISH
+    if (asked := st.query_params.get(LANGUAGE)) in languages():
+        st.session_state[LANGUAGE] = asked
+    chosen = st.session_state.get(LANGUAGE)
+    return chosen if chosen in languages() else browsers_language()
+
+
+def browsers_language() -> str:
+    """The reader's own or one near to it ("pt-BR" for "pt"), where the Atlas speaks one; else English."""
     locale = st.context.locale or ENGLISH
-    return next((name for name in (locale, locale.split("-")[0]) if name in languages()), ENGLISH)
+    near = (name for name in languages() if name.split("-")[0] == locale.split("-")[0])
+    return locale if locale in languages() else next(near, ENGLISH)
+
+
+@lru_cache(maxsize=4)
+def _languages(folder: Path) -> tuple[str, ...]:
+    found = sorted(path.name for path in folder.iterdir() if path.is_dir())
+    return tuple(sorted(found, key=ENGLISH.__ne__))
 
 
 def _read(chapter: str, language: str) -> Words:
