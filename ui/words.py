@@ -12,6 +12,7 @@ import frontmatter
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
+from ui.numbers import localised
 from viz_core.runtime.assets import ASSETS, AssetError, reading
 
 TEXT = ASSETS / "text"
@@ -27,6 +28,7 @@ class Words:
     chapter: str
     front: dict[str, Any]
     sections: dict[str, str]
+    language: str = ENGLISH
 
     def __call__(self, name: str, **values: object) -> str:
         """The section of this name, with each {key} replaced by its value.
@@ -35,7 +37,7 @@ class Words:
         """
         if name not in self.sections:
             raise AssetError(f"{self.chapter}.md has no section {name!r}")
-        return fill(self.sections[name], values)
+        return fill(self.sections[name], values, self.language)
 
     def group(self, prefix: str) -> dict[str, str]:
         """Every section called PREFIX.NAME, by NAME: the labels of a figure, say."""
@@ -69,9 +71,11 @@ class Words:
         return str(self.front.get("menu", self.title))
 
 
-def fill(text: str, values: dict[str, object]) -> str:
+def fill(text: str, values: dict[str, object], language: str = ENGLISH) -> str:
+    """The text with each {key} replaced by its value, numbers as the language writes them."""
     for key, value in values.items():
-        text = text.replace("{" + key + "}", str(value))
+        said = str(value) if language == ENGLISH else localised(str(value), language)
+        text = text.replace("{" + key + "}", said)
     return text
 
 
@@ -83,9 +87,8 @@ def load_words(chapter: str, language: str | None = None) -> Words:
         return english
     other = _read(chapter, wanted)
     controls = {**english.front.get("controls", {}), **other.front.get("controls", {})}
-    return Words(
-        chapter, {**english.front, **other.front, "controls": controls}, {**english.sections, **other.sections}
-    )
+    sections = {**english.sections, **other.sections}
+    return Words(chapter, {**english.front, **other.front, "controls": controls}, sections, wanted)
 
 
 def languages() -> tuple[str, ...]:

@@ -1,0 +1,42 @@
+"""Numbers by language: separators change, nothing else does."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ui.numbers import localised
+from ui.words import Words
+
+
+@pytest.mark.parametrize(
+    ("text", "portuguese"),
+    [
+        ("0.5", "0,5"),
+        ("1,234.5 s", "1.234,5 s"),
+        ("−0.25", "−0,25"),
+        ("12,345,678", "12.345.678"),
+        ("33.4%", "33,4%"),
+        ("1.2e-07", "1,2e-07"),
+        ("4096", "4096"),
+        ("3.5 apples", "3.5 apples"),
+        ("I paid 3.50.", "I paid 3.50."),
+        ("1.2.3", "1.2.3"),
+        ("", ""),
+    ],
+)
+def test_as_brazil_and_taiwan_write_them(text: str, portuguese: str) -> None:
+    assert localised(text, "pt-BR") == portuguese
+    assert localised(text, "zh-TW") == text
+
+
+@given(st.floats(-1e9, 1e9), st.integers(0, 6))
+def test_a_number_reads_back(number: float, digits: int) -> None:
+    there = localised(f"{number:,.{digits}f}", "pt-BR")
+    assert there.replace(".", "").replace(",", ".") == f"{number:.{digits}f}"
+
+
+def test_words_fill_in_numbers_of_their_language() -> None:
+    words = Words("x", {}, {"a": "{count} de {text}"}, "pt-BR")
+    assert words("a", count="1,234.5", text="3.5 maçãs") == "1.234,5 de 3.5 maçãs"
