@@ -33,7 +33,8 @@ def in_address(
 ) -> tuple[Value, bool]:
     """Draw a widget whose value the address holds as well; the default leaves the address empty.
 
-    Whoever moved last decides: the reader, who works the widget, or the address, by a link or the Back button.
+    Whoever moved last decides: the reader, who works the widget (or a button that sets what it holds), or the address,
+    by a link or the Back button.
 
     Args:
         key: of the widget and of the parameter.
@@ -47,9 +48,10 @@ def in_address(
     """
     asked = tuple(st.query_params.get_all(key))
     seen: _Seen[Value] | None = st.session_state.get(f"{key}-seen")
-    known = seen is not None and key in st.session_state and offered(st.session_state[key])
+    held = key in st.session_state and offered(st.session_state[key])
+    moved = held and (seen is None or st.session_state[key] != seen.value)
     refused = False
-    if not known or (st.session_state[key] == seen.value and asked != seen.asked):
+    if not held or (seen is not None and not moved and asked != seen.asked):
         found = read(asked) if asked else default
         refused = found is None
         st.session_state[key] = default if found is None else found
