@@ -107,8 +107,9 @@ class Controls:
         known = self._known(options)
 
         def read(asked: Names) -> list[Option] | None:
-            found = [known.get(each.casefold()) for each in asked if each]
-            return None if None in found or len(found) > (most or len(found)) else found
+            names = [each.casefold() for each in asked if each]
+            fits = all(each in known for each in names) and len(names) <= (most or len(names))
+            return [known[each] for each in names] if fits else None
 
         return self._addressed(
             name,
@@ -143,16 +144,21 @@ class Controls:
         return tabs
 
     def _chosen(
-        self, name: str, options: Sequence[Option], default: Option, widget: Callable[[str, str], Option]
+        self, name: str, options: Sequence[Option], default: Option, widget: Callable[[str, str], Option | None]
     ) -> Option:
         known = self._known(options)
+
+        def draw(key: str, label: str) -> Option:
+            value = widget(key, label)
+            return default if value is None else value
+
         return self._addressed(
             name,
             default,
             lambda asked: known.get(asked[-1].casefold()),
             lambda chosen: (str(chosen),),
             lambda chosen: chosen in options,
-            widget,
+            draw,
         )
 
     def _known(self, options: Sequence[Option]) -> dict[str, Option]:

@@ -78,7 +78,7 @@ def choose(common: Words, prediction: Prediction, key: str) -> None:
         key,
         None,
         lambda asked: numbers.get(asked[-1].casefold()),
-        lambda text: (str(texts.index(text) + 1),),
+        lambda text: (str(texts.index(text) + 1),) if text else (),
         lambda text: text is None or text in choices,
         lambda: st.radio(prediction.question, texts, None, key=key, label_visibility="collapsed"),
     )
