@@ -256,7 +256,7 @@ def _file(chapter: str, language: str) -> Words:
 
 
 def _placeholders(text: str) -> set[str]:
-    without_formulas = re.sub(r"\$.*?\$", "", text, flags=re.DOTALL)
+    without_formulas = re.sub(r"\$\$.*?\$\$|\$.*?\$", "", text, flags=re.DOTALL)
     return set(re.findall(r"\{(\w+)\}", without_formulas))
 
 

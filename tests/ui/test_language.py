@@ -18,8 +18,9 @@ COMMON = "---\ntitle: x\n---\n## language-name\nPortuguês (Brasil)\n\n## langua
 
 @pytest.fixture(autouse=True)
 def another_language(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    shutil.copytree(ui.words.TEXT, tmp_path / "text")
-    (tmp_path / "text" / "pt-BR").mkdir()
+    for language in ("en", "pt-BR"):
+        (tmp_path / "text" / language).mkdir(parents=True)
+    shutil.copytree(ui.words.TEXT / "en", tmp_path / "text" / "en", dirs_exist_ok=True)
     for name, text in (("home", HOME), ("common", COMMON)):
         (tmp_path / "text" / "pt-BR" / f"{name}.md").write_text(text, encoding="utf-8")
     monkeypatch.setattr(ui.words, "TEXT", tmp_path / "text")
