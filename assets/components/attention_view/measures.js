@@ -51,7 +51,7 @@ const COMPARE = {
  */
 export function readFilter(view, text) {
   const tests = [];
-  for (const clause of text.toLowerCase().replace(/−/g, "-").split(",").filter((part) => part.trim())) {
+  for (const clause of text.normalize("NFKC").toLowerCase().replace(/−/g, "-").split(",").filter((part) => part.trim())) {
     const found = clause.match(/^\s*([^\d<>=]+?)\s*(<=|>=|<|>|=)?\s*(-?(?:\d+\.?\d*|\.\d+))\s*$/);
     if (!found) return null;
     const [, word, sign = "=", number] = found;
