@@ -50,7 +50,8 @@ with st.container(gap="xsmall", key="asked"):
     outcome(chapter, card, result)
     if card.kind == "vision":
         link_to_vision(chapter, card)
-heard, maps, under = st.container(), st.container(), st.container()
+# Named: where a wait stood over it before, a place without a name is built anew, and the view with it.
+heard, maps, under = st.container(key="heard"), st.container(key="stage"), st.container(key="under")
 
 language = current_language()
 groups = hub_maps(asked, language)

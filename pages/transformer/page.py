@@ -50,7 +50,8 @@ with st.container(gap="xsmall", key="result"):
     show_result(result)
     show_words(chapter, "said", result.words)
     chapter.exercise("shape", folded=True)
-maps, under = st.container(), st.container()
+# Named: where a wait stood over it before, a place without a name is built anew, and the view with it.
+maps, under = st.container(key="stage"), st.container(key="under")
 
 model = translator(MODEL)
 heads = HeadNames.of(result.trace)
