@@ -19,6 +19,7 @@ TEXT = ASSETS / "text"
 ENGLISH = "en"
 LANGUAGE = "lang"
 """The parameter of an address that names a language."""
+_FORMULA = re.compile(r"(\$\$.*?\$\$|\$.*?\$)", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -72,10 +73,18 @@ class Words:
 
 
 def fill(text: str, values: dict[str, object], language: str = ENGLISH) -> str:
-    """The text with each {key} replaced by its value, numbers as the language writes them."""
+    """The text with each {key} replaced by its value, numbers as the language writes them; in formulas as they are."""
+    said = {key: str(value) for key, value in values.items()}
+    if language == ENGLISH:
+        return _replaced(text, said)
+    local = {key: localised(value, language) for key, value in said.items()}
+    parts = _FORMULA.split(text)
+    return "".join(_replaced(part, said if i % 2 else local) for i, part in enumerate(parts))
+
+
+def _replaced(text: str, values: dict[str, str]) -> str:
     for key, value in values.items():
-        said = str(value) if language == ENGLISH else localised(str(value), language)
-        text = text.replace("{" + key + "}", said)
+        text = text.replace("{" + key + "}", value)
     return text
 
 
