@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import lru_cache
 
 # A number as Python's format writes it, alone or with a unit: what was typed by a reader is left as it is.
 _NUMBER = re.compile(r"[-−+≈~]?\d{1,3}(?:\d*|(?:,\d{3})*)(?:\.\d+)?(?:e[-−+]?\d+)?(?: ?(?:%|[kMG]?B|m?s|×))?")
@@ -18,7 +18,7 @@ def localised(text: str, language: str) -> str:
     return text.translate(_separators(language)) if _NUMBER.fullmatch(text) else text
 
 
-@cache
+@lru_cache(maxsize=8)
 def _separators(language: str) -> dict[int, str]:
     """From Unicode's tables (CLDR)."""
     from babel import Locale  # only where another language than English is spoken
