@@ -29,7 +29,7 @@ def in_address(
     read: Callable[[Names], Value | None],
     write: Callable[[Value], Names],
     offered: Callable[[Value], bool],
-    draw: Callable[[], Value],
+    draw: Callable[[Value | None], Value],
 ) -> tuple[Value, bool]:
     """Draw a widget whose value the address holds as well; the default leaves the address empty.
 
@@ -41,7 +41,8 @@ def in_address(
         read: what names in an address stand for; None where they stand for nothing.
         write: the names of a value.
         offered: whether a value can be chosen now.
-        draw: the widget, without a default of its own.
+        draw: the widget, which begins with this value and falls back to it where labels change; with None where it was
+            told by its state in this run, and shall have no default of its own.
 
     Returns:
         What is chosen, and whether the address asked for something that cannot be.
@@ -51,11 +52,14 @@ def in_address(
     held = key in st.session_state and offered(st.session_state[key])
     moved = held and (seen is None or st.session_state[key] != seen.value)
     refused = False
+    begin: Value | None = st.session_state[key] if held else None
     if not held or (seen is not None and not moved and asked != seen.asked):
         found = read(asked) if asked else default
         refused = found is None
-        st.session_state[key] = default if found is None else found
-    value = draw()
+        begin = default if found is None else found
+        if key in st.session_state:
+            st.session_state[key], begin = begin, None
+    value = draw(begin)
     wanted = () if value == default else write(value)
     if wanted != tuple(st.query_params.get_all(key)):
         if wanted:

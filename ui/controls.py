@@ -69,7 +69,7 @@ class Controls:
             name,
             options,
             default,
-            lambda key, label: st.select_slider(label, options, format_func=self._option, key=key),
+            lambda key, label, value: st.select_slider(label, options, value, format_func=self._option, key=key),
         )
 
     @contextmanager
@@ -88,7 +88,9 @@ class Controls:
             name,
             options,
             default,
-            lambda key, label: st.segmented_control(label, options, required=True, format_func=self._option, key=key),
+            lambda key, label, value: st.segmented_control(
+                label, options, default=value, required=True, format_func=self._option, key=key
+            ),
         )
 
     def select(self, name: str, options: Sequence[Option], default: Option) -> Option:
@@ -97,7 +99,13 @@ class Controls:
             name,
             options,
             default,
-            lambda key, label: st.selectbox(label, options, format_func=self._option, key=key),
+            lambda key, label, value: st.selectbox(
+                label,
+                options,
+                0 if value is None else list(options).index(value),
+                format_func=self._option,
+                key=key,
+            ),
         )
 
     def several(
@@ -117,7 +125,9 @@ class Controls:
             read,
             lambda chosen: tuple(map(str, chosen)) or ("",),
             lambda chosen: all(each in options for each in chosen),
-            lambda key, label: st.multiselect(label, options, max_selections=most, format_func=self._option, key=key),
+            lambda key, label, value: st.multiselect(
+                label, options, value, max_selections=most, format_func=self._option, key=key
+            ),
         )
 
     def tabs(self, options: Sequence[str]) -> Sequence[TabContainer]:
@@ -126,9 +136,9 @@ class Controls:
         names = {self._option(option): option for option in options}
         tabs: Sequence[TabContainer] = ()
 
-        def draw() -> str:
+        def draw(begin: str | None) -> str:
             nonlocal tabs
-            tabs = st.tabs(list(names), key=key, on_change="rerun")
+            tabs = st.tabs(list(names), default=begin, key=key, on_change="rerun")
             return next(label for label, tab in zip(names, tabs, strict=True) if tab.open)
 
         key = self.key("section")
@@ -144,12 +154,16 @@ class Controls:
         return tabs
 
     def _chosen(
-        self, name: str, options: Sequence[Option], default: Option, widget: Callable[[str, str], Option | None]
+        self,
+        name: str,
+        options: Sequence[Option],
+        default: Option,
+        widget: Callable[[str, str, Option | None], Option | None],
     ) -> Option:
         known = self._known(options)
 
-        def draw(key: str, label: str) -> Option:
-            value = widget(key, label)
+        def draw(key: str, label: str, begin: Option | None) -> Option:
+            value = widget(key, label, begin)
             return default if value is None else value
 
         return self._addressed(
@@ -176,11 +190,11 @@ class Controls:
         read: Callable[[Names], Value | None],
         write: Callable[[Value], Names],
         offered: Callable[[Value], bool],
-        widget: Callable[[str, str], Value],
+        widget: Callable[[str, str, Value | None], Value],
     ) -> Value:
         key, label = self.key(name), self.words.label(name)
         asked = st.query_params.get(key, "")
-        value, refused = in_address(key, default, read, write, offered, lambda: widget(key, label))
+        value, refused = in_address(key, default, read, write, offered, lambda begin: widget(key, label, begin))
         if refused:
             self._say_instead("fallback", label, asked, value)
         return value

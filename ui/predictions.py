@@ -80,7 +80,13 @@ def choose(common: Words, prediction: Prediction, key: str) -> None:
         lambda asked: numbers.get(asked[-1].casefold()),
         lambda text: (str(texts.index(text) + 1),) if text else (),
         lambda text: text is None or text in choices,
-        lambda: st.radio(prediction.question, texts, None, key=key, label_visibility="collapsed"),
+        lambda begin: st.radio(
+            prediction.question,
+            texts,
+            None if begin is None else texts.index(begin),
+            key=key,
+            label_visibility="collapsed",
+        ),
     )
     if guess is not None:
         st.markdown(prediction.say(common, choices[guess]))

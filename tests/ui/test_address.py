@@ -118,3 +118,17 @@ def test_what_is_no_option_is_told_once_and_forgotten(asked: str) -> None:
     assert [caption.value.split(":")[0] for caption in app.caption] == ["kernel", "some"]
     assert not app.query_params
     assert not app.run().caption
+
+
+def test_a_choice_whose_label_changes_stays() -> None:
+    app = AppTest.from_string(
+        PAGE.replace('load_words("two-words")', 'load_words("two-words", st.session_state.get("in"))')
+    )
+    app.run()
+    app.selectbox(key="tw-list").set_value("constant").run()
+    app.session_state["in"] = "pt-BR"
+    assert said(app.run())["list"] == "constant"
+    app.session_state["in"] = "en"
+    app.selectbox(key="tw-list").set_value("boxcar").run()
+    app.session_state["in"] = "pt-BR"
+    assert said(app.run())["list"] == "boxcar", "and not the first of all"
