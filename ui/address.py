@@ -17,10 +17,15 @@ Names = tuple[str, ...]
 
 @dataclass(frozen=True)
 class _Seen(Generic[Value]):
-    """What the address said when the page last ran, and what was chosen."""
+    """What the address said when the page last ran, and what was chosen.
+
+    Attributes:
+        stale: what the address said before we wrote it, until the browser shows that it has heard.
+    """
 
     asked: Names
     value: Value
+    stale: frozenset[Names]
 
 
 def in_address(
@@ -53,7 +58,7 @@ def in_address(
     moved = held and (seen is None or st.session_state[key] != seen.value)
     refused = False
     begin: Value | None = st.session_state[key] if held else None
-    if not held or (seen is not None and not moved and asked != seen.asked):
+    if not held or (seen is not None and not moved and asked != seen.asked and asked not in seen.stale):
         found = read(asked) if asked else default
         refused = found is None
         begin = default if found is None else found
@@ -61,10 +66,11 @@ def in_address(
             st.session_state[key], begin = begin, None
     value = draw(begin)
     wanted = () if value == default else write(value)
+    stale = frozenset() if wanted == asked else frozenset({asked}) | (seen.stale if seen else frozenset())
     if wanted != tuple(st.query_params.get_all(key)):
         if wanted:
             st.query_params[key] = wanted
         else:
             del st.query_params[key]
-    st.session_state[f"{key}-seen"] = _Seen(wanted, value)
+    st.session_state[f"{key}-seen"] = _Seen(wanted, value, stale - {wanted})
     return value, refused

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
+import ui.controls  # its components take their words from the real files, before the test brings its own
 import ui.words
 
 PAGE = """
@@ -109,6 +110,18 @@ def test_the_address_moves_it_and_a_reader_at_once_wins() -> None:
     app.query_params["tw-kernel"] = "constant"  # an address from before the click
     assert said(app.run())["kernel"] == "boxcar"
     assert app.query_params["tw-kernel"] == "boxcar"
+
+
+def test_a_browser_that_has_not_heard_of_the_new_address_undoes_nothing() -> None:
+    app = opened()
+    app.segmented_control(key="tw-kernel").set_value("boxcar").run()
+    del app.query_params["tw-kernel"]  # another control speaks before the browser shows what was written
+    app.select_slider(key="tw-width").set_value(4).run()
+    assert said(app)["kernel"] == "boxcar"
+    assert app.query_params["tw-kernel"] == "boxcar"
+    app.run()  # now it has heard
+    del app.query_params["tw-kernel"]
+    assert said(app.run())["kernel"] == "gaussian"
 
 
 @pytest.mark.parametrize("asked", ["nothing", "", "\x00", "['boxcar']", "x" * 5000])
