@@ -20,7 +20,8 @@ PATIENCE = 120.0
 
 # The thumbnail's switch, and the translation without that head.
 _SWITCH = """(head) => atlas.until(
-  () => ours.root().querySelector(`.head[data-layer="2"][data-head="${head}"]`).nextSibling.click(),
+  () => ours.root().querySelector(`.head[data-layer="2"][data-head="${head}"]`)
+    .parentElement.querySelector(".switch").click(),
   () => document.querySelector(".st-key-translation-without")?.textContent.includes(`cross-3.${head + 1}`))"""
 _OVER_MANY = """() => atlas.until(
   () => document.querySelector(".st-key-t-held-out-go button").click(),
