@@ -47,6 +47,13 @@ class Visitor:
             raise RuntimeError(answer["error"])
         return answer["value"]
 
+    def press(self, label: str, key: str, there: str) -> float:
+        """Press a key on the slider of this label; seconds until a JavaScript expression holds, and is painted."""
+        # In braces: a promise that evaluate gets back, it would wait for.
+        self.page.evaluate(f"label => {{ window.timed = atlas.fromKey(label, () => {there}); }}", label)
+        self.page.keyboard.press(key)
+        return float(self.page.evaluate("window.timed"))
+
 
 @contextmanager
 def chromium(playwright: Playwright) -> Iterator[Browser]:

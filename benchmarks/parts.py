@@ -18,6 +18,7 @@ PARTS = (
     "translating",
     "heads_off",
     "corpus",
+    "learning",
     "starting",
     "visiting",
 )

@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, sync_playwright
 
 from benchmarks.browsing import chromium, visit
 from benchmarks.report import Row
@@ -28,21 +28,6 @@ PLOTLY = """() => {
     window.lastPicture = picture;
     return (window.lastRows = graph.calcdata?.[0]?.[0]?.z?.length);
 }"""
-# Seconds from the key to the frame after the one in which the rows are there.
-STOPWATCH = """rows => new Promise(resolve => {
-    const shown = SHOWN;
-    shown();
-    const slider = document.querySelector('input[aria-label="Positions n"]');
-    slider.addEventListener('keydown', () => {
-        const start = performance.now();
-        const look = () => {
-            if (String(shown()) !== String(rows)) requestAnimationFrame(look);
-            else requestAnimationFrame(() => resolve((performance.now() - start) / 1000));
-        };
-        requestAnimationFrame(look);
-    }, { once: true, capture: true });
-    slider.focus();
-})"""
 
 
 def measure(sizes: Sequence[tuple[int, int, float, float | None]] = SIZES, samples: int = SAMPLES) -> list[Row]:
@@ -86,15 +71,7 @@ def _sample(
         page.wait_for_timeout(SETTLE_MS)
         for rows in range(first + 1, n + 1):
             before = visitor.received
-            seconds.append(_step(page, shown, rows))
+            seconds.append(visitor.press("Positions n", "ArrowRight", f"String(({shown})()) === '{rows}'"))
             page.wait_for_timeout(SETTLE_MS)
             megabytes.append((visitor.received - before) / 1e6)
     return tuple(seconds), tuple(megabytes)
-
-
-def _step(page: Page, shown: str, rows: int) -> float:
-    """Move the slider by one with a key; seconds until so many rows are painted."""
-    # In braces: a promise that evaluate gets back, it would wait for.
-    page.evaluate(f"rows => {{ window.timed = ({STOPWATCH.replace('SHOWN', shown)})(rows); }}", rows)
-    page.keyboard.press("ArrowRight")
-    return float(page.evaluate("window.timed"))

@@ -15,6 +15,15 @@ window.atlas = {
     return (performance.now() - start) / 1000;
   },
 
+  /** The same from the next key on a slider, which has the focus. */
+  fromKey(label, there) {
+    const slider = document.querySelector(`input[aria-label="${label}"]`);
+    slider.focus();
+    return new Promise((resolve) => {
+      slider.addEventListener("keydown", () => resolve(this.until(() => {}, there)), { once: true, capture: true });
+    });
+  },
+
   /** Do it, and note when `count()` first reached each of `marks`. */
   async reaching(act, count, marks) {
     const start = performance.now();
