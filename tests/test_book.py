@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.names_of_words import Code
+from tests.exercises import before_transformers
+from tests.names_of_words import Code, Name
 from ui.book import Printed, as_printed, everything_printed, find_printed
 from ui.chapter import Chapter
 from ui.contents import folder
+from ui.predictions import read_prediction
 from ui.words import load_words
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -112,12 +115,10 @@ TRUTH: dict[str, tuple[str, ...]] = {
 }
 
 
-# The book's exercises that a page answers by an experiment: chapter and section of its words.
-EXERCISES = {
+# The book's exercises that a page speaks of without putting them as predictions yet: chapter and section of its words.
+SPOKEN_OF = {
     "11.1, 1: approximate matches": ("queries-keys-values", "approximate"),
-    "11.1, 2: the gradient is a covariance": ("queries-keys-values", "exercise.covariance"),
     "11.2, 2: learn the width, left out and kept": ("attention-pooling", "break.kept"),
-    "11.2, 3: keys on the sphere": ("attention-pooling", "exercise.sphere"),
     "11.2, 4: how fast to shrink the width": ("attention-pooling", "consistent"),
     "11.3, 1: attention by distance": ("scoring-functions", "distances"),
     "11.3, 2: a matrix between unlike sizes": ("scoring-functions", "claim.projections"),
@@ -128,11 +129,24 @@ EXERCISES = {
     "11.6, 3: a vector for each offset": ("position-embeddings", "exercise-offsets"),
 }
 
+# Every exercise of the book's chapter, by its number there; a dictionary for each part of it.
+EXERCISES = {**before_transformers.EXERCISES}
 
-@pytest.mark.parametrize("exercise", EXERCISES)
-def test_the_books_exercise_is_answered(exercise: str) -> None:
-    chapter, section = EXERCISES[exercise]
+
+@pytest.mark.parametrize("exercise", SPOKEN_OF)
+def test_the_books_exercise_is_spoken_of(exercise: str) -> None:
+    chapter, section = SPOKEN_OF[exercise]
     assert load_words(chapter, "en").has(section)  # that a page shows it, tests/test_words.py knows
+
+
+@pytest.mark.parametrize("number", EXERCISES)
+def test_the_books_exercise_is_a_prediction_that_an_experiment_decides(number: str) -> None:
+    exercise = EXERCISES[number]
+    asked = {name.pattern for name in _asked(exercise.chapter)}
+    assert {f"exercise.{exercise.name}", exercise.shown} <= asked  # the page puts the question, and shows what tells
+    prediction = read_prediction(load_words(exercise.chapter, "en")(f"exercise.{exercise.name}"))
+    assert f"({number})" in prediction.question  # readers are told whose question it is
+    assert tuple(answer.mark == "x" for answer in prediction.answers) == exercise.decide()
 
 
 @pytest.mark.parametrize("item", MISSING)
@@ -160,9 +174,14 @@ def test_every_row_of_the_ground_truth_has_a_card_with_what_was_printed(row: str
 
 @pytest.mark.parametrize("chapter", sorted({card.chapter for card in everything_printed()}))
 def test_every_card_of_the_list_stands_on_its_page(chapter: str) -> None:
-    files = sorted((ROOT / "pages" / folder(chapter)).glob("*.py"))
-    asked = {name.pattern for name in Code(files, chapter).names() if name.pattern.startswith("book.")}
+    asked = {name.pattern for name in _asked(chapter) if name.pattern.startswith("book.")}
     assert {f"book.{card.name}" for card in everything_printed() if card.chapter == chapter} == asked
+
+
+@cache
+def _asked(chapter: str) -> tuple[Name, ...]:
+    """What the code of a chapter asks of its words."""
+    return tuple(Code(sorted((ROOT / "pages" / folder(chapter)).glob("*.py")), chapter).names())
 
 
 class Sheet(Chapter):

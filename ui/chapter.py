@@ -173,7 +173,7 @@ class Chapter(ProvingFrame):
         if self.words.has(f"look.{name}"):
             st.caption(f"**{self.common('look-for')}** {self.words(f'look.{name}', **values)}")
 
-    def exercise(self, name: str, folded: bool = False) -> None:
+    def exercise(self, name: str, folded: bool = False, shows: Callable[[], None] | None = None) -> None:
         """Predict, then reveal, by choosing: `exercise.NAME` has a question, answers with a reply to each, and why.
 
         An answer is a line `- [ ]`, the right one `- [x]`; the reply to a wrong one stands under it, indented, after
@@ -181,9 +181,11 @@ class Chapter(ProvingFrame):
 
         Args:
             folded: one line that opens; above a picture that must not be pushed down.
+            shows: draws, under the reply, the experiment that tells; called once the reader has chosen.
         """
         with self._prediction(name, folded) as prediction:
-            predictions.choose(self.common, prediction, self.controls.key(f"guess-{name}"))
+            if predictions.choose(self.common, prediction, self.controls.key(f"guess-{name}")) and shows is not None:
+                shows()
 
     def sketch(self, name: str, board: Board, truth: Callable[[], Truth]) -> None:
         """Predict, then reveal, by drawing on a board: a curve, a row of weights, a star.

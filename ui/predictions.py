@@ -69,8 +69,8 @@ def read_prediction(text: str) -> Prediction:
     return Prediction(text.split("\n- [")[0].strip(), answers, why)
 
 
-def choose(common: Words, prediction: Prediction, key: str) -> None:
-    """One of a few answers, in the address by its number; the reply comes once one is chosen."""
+def choose(common: Words, prediction: Prediction, key: str) -> bool:
+    """One of a few answers, in the address by its number; the reply comes once one is chosen, and whether one is."""
     choices = {answer.text: answer for answer in prediction.answers}
     texts = list(choices)
     numbers = {text.casefold(): text for text in texts} | {str(i): text for i, text in enumerate(texts, 1)}
@@ -90,6 +90,7 @@ def choose(common: Words, prediction: Prediction, key: str) -> None:
     )
     if guess is not None:
         st.markdown(prediction.say(common, choices[guess]))
+    return guess is not None
 
 
 def draw(

@@ -1,8 +1,10 @@
 """Queries, keys and values: one table of names asked three ways, and what weights can be."""
 
+from functools import partial
+
 import streamlit as st
 
-from pages.queries_keys_values import book, lookup, weights_plane
+from pages.queries_keys_values import book, exercises, lookup, weights_plane
 from pages.queries_keys_values.names import ask_question, ask_table, is_answerable, is_the_books
 from pages.queries_keys_values.predictions import THE_ROW, place_the_star, shade_the_row
 from ui.chapter import Chapter
@@ -73,7 +75,7 @@ with chapter.claims():
     if mixture is not None:
         weights_plane.plane_claims(chapter, mixture, broken)
 
-chapter.exercise("covariance")
+chapter.exercise("covariance", shows=partial(exercises.covariance, chapter, database, question) if answerable else None)
 chapter.exercise("temperature")
 chapter.code(
     attention_weights,

@@ -1,0 +1,37 @@
+"""What attention answers when its query moves a little: the covariance of the keys, each counted with its weight."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from viz_core.trace import attention_weights
+
+
+def pooled(query: Float[Tensor, "d"], keys: Float[Tensor, "keys d"], temperature: float = 1.0) -> Float[Tensor, "d"]:
+    """sum_i a_i k_i with a = softmax(K q / T): the keys are their own values."""
+    return _weights(query, keys, temperature) @ keys
+
+
+def query_jacobian(
+    query: Float[Tensor, "d"], keys: Float[Tensor, "keys d"], temperature: float = 1.0
+) -> Float[Tensor, "d d"]:
+    """d output / d query of `pooled`, by automatic differentiation."""
+    return torch.func.jacrev(lambda moved: pooled(moved, keys, temperature))(query)
+
+
+def weighted_covariance(
+    query: Float[Tensor, "d"], keys: Float[Tensor, "keys d"], temperature: float = 1.0
+) -> Float[Tensor, "d d"]:
+    """sum_i a_i (k_i - m)(k_i - m)^T with m = sum_i a_i k_i; divided by T it is the Jacobian of `pooled`.
+
+    (Dive into Deep Learning, section 11.1, exercise 2.)
+    """
+    weights = _weights(query, keys, temperature)
+    centred = keys - weights @ keys
+    return centred.T @ (weights[:, None] * centred)
+
+
+def _weights(query: Tensor, keys: Tensor, temperature: float) -> Tensor:
+    return attention_weights(query[None, None, None], keys[None, None], scale=1 / temperature)[0, 0, 0]
