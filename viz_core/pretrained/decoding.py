@@ -26,6 +26,9 @@ def greedy_search(
 ) -> list[list[int]]:
     """The likeliest token at each step, y_t = argmax p(y | y_<t, x), until eos or max_new_tokens.
 
+    Where tokens alone are asked for, rows that have ended leave the batch: few sentences are as long as the longest.
+    Heads may be edited meanwhile; row by row, as `gate` and `patch` can, only with logits_of, where all rows stay.
+
     Args:
         logits_of: where given, gets each row's logits, from which its tokens were chosen.
 
@@ -34,20 +37,24 @@ def greedy_search(
     """
     state = model.decoder.init_state(model.encoder(source, valid_lens), valid_lens)
     token = torch.full((source.shape[0], 1), special.bos, device=source.device)
-    done = torch.zeros(source.shape[0], dtype=torch.bool, device=source.device)
-    steps, seen = [], []
+    rows = list(range(source.shape[0]))  # of the batch
+    found: list[list[int]] = [[] for _ in rows]
+    seen = []
     for _ in range(max_new_tokens):
         may_end()
         logits, state = model.decoder(token, state)
         if logits_of is not None:
             seen.append(logits[:, -1])
-        token = _without_specials(logits[:, -1], special).argmax(dim=-1).masked_fill(done, special.pad)[:, None]
-        steps.append(token)
-        done |= token[:, 0] == special.eos
-        if bool(done.all()):
+        token = _without_specials(logits[:, -1], special).argmax(dim=-1, keepdim=True)
+        for row, chosen in zip(rows, token[:, 0].tolist(), strict=True):
+            if found[row][-1:] != [special.eos]:
+                found[row].append(chosen)
+        going = [place for place, row in enumerate(rows) if found[row][-1] != special.eos]
+        if not going:
             break
-    rows = torch.cat(steps, dim=1).tolist() if steps else [[] for _ in source]
-    found = [_until_eos(row, special) for row in rows]
+        if logits_of is None and len(going) < len(rows):
+            kept = torch.tensor(going, device=source.device)
+            token, state, rows = token[kept], state.select(kept), [rows[place] for place in going]
     if logits_of is not None and seen:
         logits_of.extend(row[: len(ids)] for row, ids in zip(torch.stack(seen, dim=1), found, strict=True))
     return found
@@ -139,7 +146,3 @@ def _without_specials(logits: Tensor, special: SpecialTokens) -> Tensor:
     """A sentence holds neither padding nor a second beginning."""
     ids = torch.tensor([special.pad, special.bos], device=logits.device)
     return logits.index_fill(-1, ids, -torch.inf)
-
-
-def _until_eos(row: list[int], special: SpecialTokens) -> list[int]:
-    return row[: row.index(special.eos) + 1] if special.eos in row else row

@@ -156,7 +156,7 @@ class Translator:
         """
         sources = [self.encode(text) for text in texts]
         limits = _limits(sources, MAX_NEW_TOKENS)
-        found = self._search(sources, max(limits), 1, []) if sources else []
+        found = self._search(sources, max(limits), 1) if sources else []
         return [self.tokenizer.decode(ids[:limit]) for ids, limit in zip(found, limits, strict=True)]
 
     @torch.inference_mode()
@@ -181,7 +181,9 @@ class Translator:
             targets = [ids[:limit] for ids, limit in zip(found, limits, strict=True)]
         return [self._recorded(*written) for written in zip(sources, targets, logits, strict=True)]
 
-    def _search(self, sources: Sequence[list[int]], limit: int, beam: int, logits: list[Logits]) -> list[list[int]]:
+    def _search(
+        self, sources: Sequence[list[int]], limit: int, beam: int, logits: list[Logits] | None = None
+    ) -> list[list[int]]:
         """Target ids of each source, whose logits are added to those there are; the shorter sources are padded."""
         lengths = [len(ids) for ids in sources]
         padded = [[*ids, *[self.special.pad] * (max(lengths) - len(ids))] for ids in sources]

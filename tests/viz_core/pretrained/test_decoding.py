@@ -134,6 +134,23 @@ def test_rows_end_by_themselves() -> None:
     assert ask(beam_search, scripted(rule), [0, 1, 5, 2], 4, 1, 0.0) == [[2], [3, 2], [3, 4, 5, 3], [3, 4, 2]]
 
 
+def test_rows_that_have_ended_are_not_decoded_further() -> None:
+    """But where logits are asked for all stay, as edits may be meant for one row and not another."""
+    asked: list[int] = []
+
+    def rule(source: int, prefix: tuple[int, ...]) -> list[float]:
+        asked.append(source)
+        return [0.0, 0.0, *(1.0 if t == (EOS if len(prefix) == source else 3) else 0.0 for t in WORDS)]
+
+    found = ask(greedy_search, scripted(rule), [3, 0, 1, 3], 9)
+    assert asked == [3, 0, 1, 3, 3, 1, 3, 3, 3, 3, 3]
+    asked.clear()
+    logits: list[Tensor] = []
+    assert ask(greedy_search, scripted(rule), [3, 0, 1, 3], 9, logits) == found
+    assert asked == [3, 0, 1, 3] * 4
+    assert [each.argmax(dim=-1).tolist() for each in logits] == found
+
+
 def test_search_stops_when_every_row_has_ended() -> None:
     calls = 0
 
