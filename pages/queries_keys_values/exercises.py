@@ -4,17 +4,43 @@ from __future__ import annotations
 
 import torch
 
-from pages.queries_keys_values.names import Database, Question
+from pages.queries_keys_values.names import DISTANCES, Database, Question
 from ui.chapter import Chapter
 from ui.controls import escape
-from viz_core.lessons.queries_keys_values.lookup import embed_words
+from viz_core.lessons.queries_keys_values.approximate_weights import edit_kernels, edit_weights
+from viz_core.lessons.queries_keys_values.channel_gates import (
+    channel_gates,
+    channel_scores,
+    taken_from_others,
+    two_pictures,
+)
+from viz_core.lessons.queries_keys_values.lookup import approximate_lookup, embed_words
 from viz_core.lessons.queries_keys_values.query_gradient import pooled, query_jacobian, weighted_covariance
+from viz_core.lessons.queries_keys_values.search_engine import ranks_while_learning
+
+_SEEN = 0.01  # of a weight that counts as an answer
+
+
+def approximate(chapter: Chapter, database: Database, question: Question) -> None:
+    """How many of the reader's keys each kernel lets answer, beside how many the lookup finds."""
+    distance = DISTANCES[question.compare]
+    answer = {
+        name: int((edit_weights(question.query, database.keys, kernel, distance) >= _SEEN).sum())
+        for name, kernel in edit_kernels(question.most_edits).items()
+    }
+    chapter.text(
+        "measured.approximate",
+        query=escape(question.query),
+        most=question.most_edits,
+        found=len(approximate_lookup(question.query, database.keys, question.most_edits, distance)),
+        count=len(database.keys),
+        **answer,
+    )
 
 
 def covariance(chapter: Chapter, database: Database, question: Question) -> None:
     """The slope of the reader's own lookup by automatic differentiation, beside the covariance and the mean."""
-    query, *keys = embed_words([question.query, *database.keys])
-    asked = query, torch.stack(keys), question.temperature
+    asked = *_vectors(database, question), question.temperature
     slope = query_jacobian(*asked)
     chapter.text(
         "measured.covariance",
@@ -24,3 +50,36 @@ def covariance(chapter: Chapter, database: Database, question: Question) -> None
         off=f"{float((slope - weighted_covariance(*asked) / question.temperature).norm()):.1e}",
         mean=f"{float((slope - pooled(*asked)).norm()):.4f}",
     )
+
+
+def search(chapter: Chapter, database: Database, question: Question) -> None:
+    """The key that fits the reader's query least is clicked, and climbs."""
+    query, keys = _vectors(database, question)
+    clicked = int((keys @ query).argmin())
+    ranks = ranks_while_learning(query, keys, clicked, question.temperature)
+    chapter.text(
+        "measured.search",
+        query=escape(question.query),
+        key=escape(database.keys[clicked]),
+        before=ranks[0],
+        after=ranks[-1],
+        steps=len(ranks) - 1,
+    )
+
+
+def gates(chapter: Chapter) -> None:
+    """Two pictures through one block: their gates, and what others lose where one channel gains."""
+    first, second = (channel_scores(picture) for picture in two_pictures())
+    chapter.text(
+        "measured.gates",
+        count=len(first),
+        first=f"{float(channel_gates(first).sum()):.2f}",
+        second=f"{float(channel_gates(second).sum()):.2f}",
+        gates=f"{taken_from_others(first, by_softmax=False):.2f}",
+        softmax=f"{taken_from_others(first, by_softmax=True):.2f}",
+    )
+
+
+def _vectors(database: Database, question: Question) -> tuple[torch.Tensor, torch.Tensor]:
+    query, *keys = embed_words([question.query, *database.keys])
+    return query, torch.stack(keys)

@@ -39,6 +39,7 @@ chapter.text("motive")
 
 book.lookups(chapter)
 if answerable:
+    chapter.exercise("approximate", shows=partial(exercises.approximate, chapter, database, question))
     chapter.text("properties")
     edits, identity = st.columns(2, gap="large")
     with edits:
@@ -55,6 +56,7 @@ if answerable:
         book.gradient(chapter, database, question)
     with identities:
         book.identities(chapter)
+    chapter.exercise("search", shows=partial(exercises.search, chapter, database, question))
 
 chapter.heading("plane")
 place_the_star(chapter)
@@ -75,7 +77,9 @@ with chapter.claims():
     if mixture is not None:
         weights_plane.plane_claims(chapter, mixture, broken)
 
-chapter.exercise("covariance", shows=partial(exercises.covariance, chapter, database, question) if answerable else None)
+if answerable:
+    chapter.exercise("covariance", shows=partial(exercises.covariance, chapter, database, question))
+chapter.exercise("gates", shows=partial(exercises.gates, chapter))
 chapter.exercise("temperature")
 chapter.code(
     attention_weights,

@@ -1,0 +1,34 @@
+"""The book's exercises on their pages: who has answered sees what the experiment says, and nobody before."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from tests.pages.reading import texts
+from tests.test_book import EXERCISES
+from ui.predictions import read_prediction
+from ui.words import ENGLISH, load_words
+
+OpenPage = Callable[..., AppTest]
+REVEALED = {
+    chapter: [each for each in EXERCISES.values() if each.chapter == chapter and each.shown.startswith("measured.")]
+    for chapter in sorted({each.chapter for each in EXERCISES.values() if each.shown.startswith("measured.")})
+}
+
+
+@pytest.mark.parametrize("chapter", REVEALED)
+def test_what_was_measured_shows_once_a_reader_has_answered(open_page: OpenPage, chapter: str) -> None:
+    words = load_words(chapter, ENGLISH)
+    answers = {}
+    for exercise in REVEALED[chapter]:
+        marks = [answer.mark for answer in read_prediction(words(f"exercise.{exercise.name}")).answers]
+        answers[f"{words.prefix}-guess-{exercise.name}"] = str(marks.index("x") + 1)
+    asked, answered = texts(open_page(chapter)), texts(open_page(chapter, **answers))
+    for exercise in REVEALED[chapter]:
+        said = re.split(r"\{\w+\}", words(exercise.shown))  # what stands between the numbers
+        assert said[0] not in asked
+        assert all(part in answered for part in said), exercise.name

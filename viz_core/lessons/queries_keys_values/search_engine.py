@@ -1,0 +1,49 @@
+"""A search engine that learns from clicks: documents weighed by attention, and a query that each click moves."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from viz_core.trace import attention_weights
+
+_RATE = 0.25  # of the way that the gradient at temperature 1 shows
+
+
+def click_loss(
+    query: Float[Tensor, "d"], documents: Float[Tensor, "documents d"], clicked: int, temperature: float = 1.0
+) -> Float[Tensor, ""]:
+    """-log a_c with a = softmax(K q / T): small where the document that was clicked has most of the weight."""
+    return -_weights(query, documents, temperature)[clicked].log()
+
+
+def click_gradient(
+    query: Float[Tensor, "d"], documents: Float[Tensor, "documents d"], clicked: int, temperature: float = 1.0
+) -> Float[Tensor, "d"]:
+    """(sum_i a_i k_i - k_c) / T, the gradient of `click_loss` by hand: what was shown, less what was wanted."""
+    return (_weights(query, documents, temperature) @ documents - documents[clicked]) / temperature
+
+
+def ranks_while_learning(
+    query: Float[Tensor, "d"],
+    documents: Float[Tensor, "documents d"],
+    clicked: int,
+    temperature: float = 1.0,
+    steps: int = 20,
+) -> list[int]:
+    """The rank of the clicked document, 1 for the first, before and after each step down the gradient of its loss.
+
+    (Dive into Deep Learning, section 11.1, exercise 3.)
+    """
+    ranks = []
+    for _ in range(steps + 1):
+        scores = documents @ query
+        ranks.append(1 + int((scores > scores[clicked] + 1e-12).sum()))
+        gradient = torch.func.grad(lambda moved: click_loss(moved, documents, clicked, temperature))(query)
+        query = query - _RATE * temperature * gradient
+    return ranks
+
+
+def _weights(query: Tensor, documents: Tensor, temperature: float) -> Tensor:
+    return attention_weights(query[None, None, None], documents[None, None], scale=1 / temperature)[0, 0, 0]
