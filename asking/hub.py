@@ -124,8 +124,11 @@ class HubRequest(Request[HubModel, HubRun]):
         allowed = settings()
         longest = max(len(self.text), len(self.pair), len(self.target))
         if allowed.max_characters is not None and longest > allowed.max_characters:
-            most = f"at most {allowed.max_characters:,} are allowed here"
-            raise HubError(f"This text has {longest:,} characters; {most}. Shorten it.")
+            raise HubError(
+                "This text has {count:,} characters; at most {most:,} are allowed here. Shorten it.",
+                count=longest,
+                most=allowed.max_characters,
+            )
         image = None if self.picture is None else self.picture.open()
         sound = None if self.sound is None else self.sound.open()
         with intervene(switched_off(self.off)):

@@ -52,7 +52,7 @@ def linked_vision_model(name: str, local: Collection[str]) -> HubVisionSpec:
     """
     offered = hub_offer().names
     if offered and name not in offered:
-        raise HubError(f"{name[:80]} is not among the models that are offered here.")
+        raise HubError("{name} is not among the models that are offered here.", name=name[:80])
     if name not in local:
-        raise HubError(f"{name[:80]} is not on this machine. Load it in the model lab first.")
+        raise HubError("{name} is not on this machine. Load it in the model lab first.", name=name[:80])
     return HubVisionSpec(HubModelSpec(name, offline=True))

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 import streamlit as st
 
 from hosting.logs import log, where
+from ui.errors import explain
 from viz_core.runtime.assets import AssetError
 
 
@@ -18,4 +19,4 @@ def tell_damage() -> Iterator[None]:
         yield
     except AssetError as error:
         log.error("a file that ships is damaged", {"error": where(error)})
-        st.error(str(error), icon=":material/broken_image:")
+        st.error(explain(error), icon=":material/broken_image:")

@@ -14,7 +14,7 @@ import streamlit as st
 
 from ui.component import component
 from ui.contents import all_chapters, page
-from ui.controls import escape
+from ui.errors import explain
 from ui.garbage import spare_modules
 from ui.language import ask_language
 from ui.sharing import Sharing
@@ -102,4 +102,4 @@ def _tell_device() -> None:
     try:
         st.badge(describe_device(best_device()), icon=":material/memory:", color="gray")
     except ValueError as error:  # ATLAS_DEVICE names one that is not here
-        st.error(escape(str(error)), icon=":material/memory:")
+        st.error(explain(error), icon=":material/memory:")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 
 # A number as Python's format writes it, alone or with a unit: what was typed by a reader is left as it is.
@@ -16,6 +17,17 @@ def localised(text: str, language: str) -> str:
     '1.234,5 s'
     """
     return text.translate(_separators(language)) if _NUMBER.fullmatch(text) else text
+
+
+def listed(names: Iterable[object], language: str) -> str:
+    """Names in a row as a language writes them.
+
+    >>> listed(("a", "b", "c"), "pt-BR")
+    'a, b e c'
+    """
+    from babel.lists import format_list  # only where another language than English is spoken
+
+    return format_list([str(name) for name in names], locale=language.replace("-", "_"))
 
 
 @lru_cache(maxsize=8)

@@ -8,7 +8,7 @@ from typing import TypeVar
 import streamlit as st
 
 from ui.chapter import Chapter
-from ui.controls import escape
+from ui.errors import explain
 from ui.thread import ask_thread
 from viz_core.pretrained import CheckpointError, TextError
 from viz_core.pretrained.samples import sentence
@@ -26,9 +26,9 @@ def or_say_why(chapter: Chapter, ask: Callable[[], Answer]) -> Answer | None:
     try:
         return ask()
     except TextError as error:
-        st.warning(escape(str(error)), icon=":material/edit:")
+        st.warning(explain(error), icon=":material/edit:")
     except CheckpointError as error:
-        st.error(chapter.common("no-model", reason=escape(str(error))), icon=":material/inventory_2:")
+        st.error(chapter.common("no-model", reason=explain(error)), icon=":material/inventory_2:")
     except ValueError as error:  # an absent device; the message names those there are
-        st.error(escape(str(error)), icon=":material/memory:")
+        st.error(explain(error), icon=":material/memory:")
     return None

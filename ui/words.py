@@ -19,6 +19,7 @@ TEXT = ASSETS / "text"
 ENGLISH = "en"
 LANGUAGE = "lang"
 """The parameter of an address that names a language."""
+_PLACE = re.compile(r"\{(\w+)\}")
 _FORMULA = re.compile(r"(\$\$.*?\$\$|\$.*?\$)", re.DOTALL)
 
 
@@ -37,7 +38,7 @@ class Words:
         Only keys that are given are replaced, so formulas keep their braces.
         """
         if name not in self.sections:
-            raise AssetError(f"{self.chapter}.md has no section {name!r}")
+            raise AssetError("{file}.md has no section {name!r}", file=self.chapter, name=name)
         return fill(self.sections[name], values, self.language)
 
     def group(self, prefix: str) -> dict[str, str]:
@@ -52,7 +53,7 @@ class Words:
         """The label of a control."""
         labels = self.front.get("controls", {})
         if name not in labels:
-            raise AssetError(f"{self.chapter}.md has no label for the control {name!r}")
+            raise AssetError("{file}.md has no label for the control {name!r}", file=self.chapter, name=name)
         return str(labels[name])
 
     @property
@@ -63,7 +64,7 @@ class Words:
     @property
     def title(self) -> str:
         if "title" not in self.front:
-            raise AssetError(f"{self.chapter}.md has no title")
+            raise AssetError("{file}.md has no title", file=self.chapter)
         return str(self.front["title"])
 
     @property
@@ -83,9 +84,7 @@ def fill(text: str, values: dict[str, object], language: str = ENGLISH) -> str:
 
 
 def _replaced(text: str, values: dict[str, str]) -> str:
-    for key, value in values.items():
-        text = text.replace("{" + key + "}", value)
-    return text
+    return _PLACE.sub(lambda place: values.get(place[1], place[0]), text)
 
 
 def load_words(chapter: str, language: str | None = None) -> Words:
@@ -98,6 +97,11 @@ def load_words(chapter: str, language: str | None = None) -> Words:
     controls = {**english.front.get("controls", {}), **other.front.get("controls", {})}
     sections = {**english.sections, **other.sections}
     return Words(chapter, {**english.front, **other.front, "controls": controls}, sections, wanted)
+
+
+def sentences_of_errors(language: str) -> dict[str, str]:
+    """What errors say in a language, by what they say in English: all that is English stands in code."""
+    return _read("errors", language).sections
 
 
 def languages() -> tuple[str, ...]:

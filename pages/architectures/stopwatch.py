@@ -11,7 +11,7 @@ import torch
 from pages.architectures.cost_figures import measured_figure, theory_figure
 from pages.architectures.sizes import Asked
 from ui.chapter import Chapter
-from ui.controls import escape
+from ui.errors import explain
 from ui.stopwatch import Run, stopwatch
 from viz_core.lessons.architectures import ARCHITECTURES, LayerSizes, layer_cost
 from viz_core.lessons.architectures.layers import build_layer
@@ -30,7 +30,7 @@ def timing(chapter: Chapter, asked: Asked) -> None:
     try:
         device = best_device()
     except ValueError as error:  # the message names those there are
-        st.error(escape(str(error)), icon=":material/memory:")
+        st.error(explain(error), icon=":material/memory:")
         return
     lengths = [2**power for power in range(4, most.bit_length())]
     sizes = LayerSizes(most, width, asked.sizes.k, asked.sizes.r)

@@ -8,6 +8,7 @@ from pages.bahdanau import figures
 from pages.bahdanau.models import ATTENTION, PLAIN, TRANSFORMER, cards_there
 from ui.chapter import Chapter
 from ui.controls import escape
+from ui.errors import explain
 from ui.models import translation, translator
 from ui.translation import Request
 from viz_core.lessons.bahdanau.length_bins import bleu_gaps, keeps_rising
@@ -22,7 +23,7 @@ def side_by_side(chapter: Chapter, request: Request) -> None:
         try:
             result = translation(card.name, request.text, request.beam)
         except CheckpointError as error:
-            rows.append(chapter.words("table.missing", model=escape(card.title), reason=escape(str(error))))
+            rows.append(chapter.words("table.missing", model=escape(card.title), reason=explain(error)))
             continue
         rows.append(
             chapter.words(

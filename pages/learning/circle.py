@@ -9,7 +9,6 @@ import streamlit as st
 from pages.learning import figures
 from pages.learning.reels import recorded
 from ui.chapter import Chapter
-from ui.controls import escape
 from viz_core.lessons.learning.by_heart import (
     known_by_heart,
     main_frequencies,
@@ -31,11 +30,7 @@ def circle(chapter: Chapter) -> None:
 
 def _seed(chapter: Chapter) -> None:
     seed = chapter.controls.choice("circle-seed", SEEDS, 0)
-    try:
-        reel = recorded(NAME, seed)
-    except ValueError as error:
-        st.error(escape(str(error)), icon=":material/movie:")
-        return
+    reel = recorded(NAME, seed)
     film, names = reel.film, chapter.words.group("figure")
     step = int(chapter.controls.slider("circle-step", 0, film.shots[-1], film.shots[-1], film.shots[1]))
     shot = reel.shot(step)

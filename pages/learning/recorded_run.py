@@ -7,14 +7,13 @@ import streamlit as st
 from pages.learning.reels import Reel, recorded
 from pages.learning.stage import stage
 from ui.chapter import Chapter
-from ui.controls import escape
 from viz_core.training.task_recording import FILMS, SEEDS
 
 ALONE = "alone"
 
 
-def recorded_run(chapter: Chapter) -> Reel | None:
-    """Choose one or two of them, and look; the first, if it is there."""
+def recorded_run(chapter: Chapter) -> Reel:
+    """Choose one or two of them, and look; the first of them."""
     controls = chapter.controls
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         first = controls.select("run", tuple(FILMS), "repeat-two-layers")
@@ -30,11 +29,7 @@ def recorded_run(chapter: Chapter) -> Reel | None:
             (beside, other_seed),
         ]
     )
-    try:
-        reels = {_name(chapter, run, seed, chosen): recorded(run, seed) for run, seed in chosen}
-    except ValueError as error:
-        st.error(escape(str(error)), icon=":material/movie:")
-        return None
+    reels = {_name(chapter, run, seed, chosen): recorded(run, seed) for run, seed in chosen}
     chapter.alone(lambda: stage(chapter, reels))
     chapter.text(f"task-{FILMS[first].task}")
     return next(iter(reels.values()))

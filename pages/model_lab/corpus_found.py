@@ -11,6 +11,7 @@ import streamlit as st
 from pages.model_lab.corpus_figures import offsets_figure, roles_figure, said
 from ui.chapter import Chapter
 from ui.controls import escape
+from ui.errors import explain
 from ui.head_link import head_link
 from viz_core.hub import HubCard
 from viz_core.hub.corpus import CorpusFound
@@ -32,7 +33,9 @@ def show_found(chapter: Chapter, card: HubCard, found: CorpusFound, texts: tuple
     chapter.text("corpus-read", sentences=f"{found.sentences:,}", tokens=f"{found.tokens:,}")
     if found.left_out:
         number, why = found.why[0]
-        st.caption(chapter.words("corpus-left", count=f"{found.left_out:,}", number=f"{number + 1:,}", why=escape(why)))
+        st.caption(
+            chapter.words("corpus-left", count=f"{found.left_out:,}", number=f"{number + 1:,}", why=explain(why))
+        )
     if not found.kinds:
         return
     ids = tuple(found.kinds)

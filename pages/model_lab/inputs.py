@@ -16,6 +16,7 @@ from pages.model_lab.sounds import ask_sound
 from ui.chapter import Chapter
 from ui.compute import unless_busy
 from ui.controls import escape
+from ui.errors import explain, first_line
 from ui.lab_models import local_models
 from ui.pictures import read_picture, sample
 from ui.thread import ask_thread
@@ -208,11 +209,11 @@ def told(chapter: Chapter, work: Callable[[], Result]) -> Result | None:
     try:
         return work()
     except HubError as error:
-        st.warning(escape(str(error)), icon=":material/edit:")
+        st.warning(explain(error), icon=":material/edit:")
     except ValueError as error:  # an absent device; the message names those there are
-        st.error(escape(str(error)), icon=":material/memory:")
+        st.error(explain(error), icon=":material/memory:")
     except (MemoryError, RuntimeError) as error:  # torch's own, when memory runs out in the middle
-        st.error(chapter.words("failed", reason=escape(str(error).splitlines()[0][:200])), icon=":material/memory:")
+        st.error(chapter.words("failed", reason=first_line(error)), icon=":material/memory:")
     return None
 
 
@@ -271,5 +272,5 @@ def _picture(
     try:
         return HubRequest(model, picture=read_picture(content))
     except PictureError as error:
-        st.warning(escape(str(error)), icon=":material/image:")
+        st.warning(explain(error), icon=":material/image:")
     return None

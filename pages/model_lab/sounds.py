@@ -6,7 +6,7 @@ import streamlit as st
 
 from asking.sounds import GivenSound
 from ui.chapter import Chapter
-from ui.controls import escape
+from ui.errors import explain
 from ui.sounds import drawn_sound, read_sound
 from ui.upload import sound_file
 from viz_core.sounds.opening import SoundError
@@ -27,7 +27,7 @@ def ask_sound(chapter: Chapter) -> GivenSound | None:
         try:
             given = read_sound(content)
         except SoundError as error:
-            st.warning(escape(str(error)), icon=":material/graphic_eq:")
+            st.warning(explain(error), icon=":material/graphic_eq:")
             return None
     st.audio(given.open().wav(), alt=words("whole-sound"))
     return given

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from asking.model_spec import ShippedTranslator
 from ui.chapter import Chapter
-from ui.controls import escape
+from ui.errors import explain
 from ui.models import ask_model, translator, translator_if_any
 from ui.sentence import type_sentence
 from viz_core.attention import MultiHeadAttention
@@ -73,10 +73,10 @@ def ask(chapter: Chapter) -> Asked | None:
     except CheckpointError as error:
         model = None
         if source == "trained":
-            st.error(chapter.common("no-model", reason=escape(str(error))), icon=":material/inventory_2:")
+            st.error(chapter.common("no-model", reason=explain(error)), icon=":material/inventory_2:")
             return None
     except ValueError as error:  # an absent device; the message names those there are
-        st.error(escape(str(error)), icon=":material/memory:")
+        st.error(explain(error), icon=":material/memory:")
         return None
     if source == "trained" and model is not None:
         width = model.model.encoder.num_hiddens
@@ -143,5 +143,5 @@ def _through_the_model(chapter: Chapter, text: str, block: int) -> Tokens | None
     try:
         return ask_model(ShippedTranslator(MODEL), trained_input, text, block, MOST_TOKENS)
     except TextError as error:
-        st.warning(escape(str(error)), icon=":material/edit:")
+        st.warning(explain(error), icon=":material/edit:")
         return None

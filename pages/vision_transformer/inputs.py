@@ -14,6 +14,7 @@ from pages.vision_transformer.drawing import drawing
 from ui.chapter import Chapter
 from ui.compute import unless_busy
 from ui.controls import escape
+from ui.errors import explain
 from ui.models import ask_model, runner
 from ui.pictures import LAB, classification, picture_model, read_picture, sample
 from ui.upload import picture_file
@@ -59,7 +60,7 @@ def ask_picture(chapter: Chapter) -> Asked | None:
         request = PictureRequest(model, picture)
         return Asked(request, facts, picture.open(), classification(request))
     except ValueError as error:  # the model cannot take this picture, and says why
-        st.warning(escape(str(error)), icon=":material/image:")
+        st.warning(explain(error), icon=":material/image:")
     return None
 
 
@@ -83,7 +84,7 @@ def _load(chapter: Chapter, name: str) -> tuple[ModelSpec[PictureModel], Picture
             unless_busy(lambda: runner().load(model))  # it may take longer than a slot may be taken
         return model, ask_model(model, picture_facts)
     except ValueError as error:  # no such model, a broken file, or an absent device: each says so
-        st.error(escape(str(error)), icon=":material/inventory_2:")
+        st.error(explain(error), icon=":material/inventory_2:")
     return None
 
 
@@ -110,5 +111,5 @@ def _brought(chapter: Chapter, source: str) -> Picture | None:
     try:
         return read_picture(content)
     except PictureError as error:
-        st.warning(escape(str(error)), icon=":material/image:")
+        st.warning(explain(error), icon=":material/image:")
     return None

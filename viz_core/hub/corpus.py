@@ -49,7 +49,7 @@ class CorpusFound:
     sentences: int
     tokens: int
     left_out: int
-    why: tuple[tuple[int, str], ...]
+    why: tuple[tuple[int, HubError], ...]
     kinds: dict[str, KindFound]
     sides: dict[tuple[str, int], tuple[tuple[str, ...], tuple[str, ...]]]
 
@@ -122,7 +122,7 @@ def _read(number: int, run: HubRun | HubError) -> CorpusFound:
     """What is found in one sentence."""
     may_end()
     if isinstance(run, HubError):
-        return replace(NOTHING, left_out=1, why=((number, str(run)),))
+        return replace(NOTHING, left_out=1, why=((number, run),))
     kinds, sides = {}, {}
     for maps in run.maps:
         kinds[maps.id] = read_kind(maps, number)

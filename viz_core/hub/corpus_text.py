@@ -22,7 +22,9 @@ def sentences_of(content: bytes, most_bytes: int, most: int) -> tuple[tuple[str,
     """
     if len(content) > most_bytes:
         raise HubError(
-            f"This file has {len(content):,} bytes; at most {most_bytes:,} can be read here. Send a part of it."
+            "This file has {count:,} bytes; at most {most:,} can be read here. Send a part of it.",
+            count=len(content),
+            most=most_bytes,
         )
     wide = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     try:

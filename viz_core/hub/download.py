@@ -12,6 +12,8 @@ from typing import Any
 from viz_core.hub.errors import HubError
 from viz_core.hub.files import check_config, check_weight_names, read_json
 
+_SWITCHED_OFF = "Downloads are switched off here, and {name} is not in this machine's cache. Choose a model that is."
+_AWAY = "The Hub cannot be reached now, and {name} is not in this machine's cache. Choose a model that is."
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 Progress = Callable[[int, int], None]
 """Called with the bytes that have come and the bytes there are, from several threads."""
@@ -59,7 +61,7 @@ def fetch(
     from huggingface_hub.errors import HTTPError  # type: ignore[attr-defined]  # of whichever client it uses
 
     if offline or constants.is_offline_mode():
-        return _from_cache(name, revision, "Downloads are switched off here")
+        return _from_cache(name, revision, _SWITCHED_OFF)
     try:
         info = HfApi(token=token).model_info(name, revision=revision, files_metadata=True, timeout=10)
         files = {file.rfilename: file.size or 0 for file in info.siblings or []}
@@ -76,17 +78,21 @@ def fetch(
         path = Path(snapshot_download(name, allow_patterns=wanted, tqdm_class=bar, **options))
         return Snapshot(path, path.name)
     except hub_errors.GatedRepoError:
-        raise HubError(f"{name} asks its readers to accept terms first, so it cannot be loaded here.") from None
+        raise HubError(
+            "{name} asks its readers to accept terms first, so it cannot be loaded here.", name=name
+        ) from None
     except hub_errors.RevisionNotFoundError:
-        raise HubError(f"{name} has no revision {revision!r}. Leave it empty for the newest.") from None
+        raise HubError(
+            "{name} has no revision {revision!r}. Leave it empty for the newest.", name=name, revision=revision
+        ) from None
     except (hub_errors.RepositoryNotFoundError, hub_errors.HFValidationError):
         raise HubError(
-            f"There is no model {name} on the Hub, or it is private. Is it spelled as on its page?"
+            "There is no model {name} on the Hub, or it is private. Is it spelled as on its page?", name=name
         ) from None
     except (OSError, HTTPError, hub_errors.EntryNotFoundError) as error:  # no network, or a Hub that is ill
         if getattr(error, "errno", None) in _NO_SPACE:
-            raise HubError(f"The disk of this machine is full, so {name} cannot be downloaded.") from None
-        return _from_cache(name, revision, "The Hub cannot be reached now")
+            raise HubError("The disk of this machine is full, so {name} cannot be downloaded.", name=name) from None
+        return _from_cache(name, revision, _AWAY)
 
 
 def _from_cache(name: str, revision: str | None, why: str) -> Snapshot:
@@ -95,8 +101,7 @@ def _from_cache(name: str, revision: str | None, why: str) -> Snapshot:
     try:
         path = Path(snapshot_download(name, revision=revision, local_files_only=True, allow_patterns="*.json"))
     except (OSError, ValueError):
-        version = f" at revision {revision}" if revision else ""
-        raise HubError(f"{why}, and {name}{version} is not in this machine's cache. Choose a model that is.") from None
+        raise HubError(why, name=f"{name}@{revision}" if revision else name) from None
     return Snapshot(path, path.name)
 
 

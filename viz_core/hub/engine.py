@@ -23,6 +23,17 @@ from viz_core.hub.spared import Spared
 from viz_core.hub.text import TextInput
 from viz_core.trace import Trace, record, record_weights, unrecorded
 
+_TEXT_FITS = "This text has {count:,} tokens; the model takes at most {most:,}. Shorten it."
+_TEXT_ALLOWED = "This text has {count:,} tokens; at most {most:,} are allowed here. Shorten it."
+_BOTH_FIT = (
+    "The picture and the text together have {count:,} tokens; the model takes at most {most:,}. "
+    "Shorten the text, or bring a smaller picture."
+)
+_BOTH_ALLOWED = (
+    "The picture and the text together have {count:,} tokens; at most {most:,} are allowed here. "
+    "Shorten the text, or bring a smaller picture."
+)
+_TOO_LITTLE_MEMORY = "The memory does not suffice for an input as long as this. Shorten it."
 _MAP_BYTES = 512 * 2**20  # of maps held at once, for models whose own code must be used
 
 
@@ -57,7 +68,7 @@ class Engine:
             HubError: if it takes pictures.
         """
         if self.text is None:
-            raise HubError(f"{self.name} takes a picture, not a text.")
+            raise HubError("{name} takes a picture, not a text.", name=self.name)
         return self.text
 
     @property
@@ -68,8 +79,9 @@ class Engine:
             HubError: if it takes texts.
         """
         if self.picture is None:
-            takes = "a text, not a picture" if self.both is None else "a picture and a text together"
-            raise HubError(f"{self.name} takes {takes}.")
+            takes_text = "{name} takes a text, not a picture."
+            takes_both = "{name} takes a picture and a text together."
+            raise HubError(takes_text if self.both is None else takes_both, name=self.name)
         return self.picture
 
     @property
@@ -80,7 +92,7 @@ class Engine:
             HubError: if it takes one of them.
         """
         if self.both is None:
-            raise HubError(f"{self.name} does not take a picture and a text together.")
+            raise HubError("{name} does not take a picture and a text together.", name=self.name)
         return self.both
 
     @property
@@ -91,7 +103,7 @@ class Engine:
             HubError: if it takes texts or pictures.
         """
         if self.sound is None:
-            raise HubError(f"{self.name} takes no sound.")
+            raise HubError("{name} takes no sound.", name=self.name)
         return self.sound
 
     def room(self, stack: str) -> int | None:
@@ -131,13 +143,11 @@ class Engine:
         Raises:
             HubError: with both numbers.
         """
-        what, less = ("This text has", "Shorten it.")
-        if self.both is not None:
-            what, less = "The picture and the text together have", "Shorten the text, or bring a smaller picture."
+        fits, allowed = (_TEXT_FITS, _TEXT_ALLOWED) if self.both is None else (_BOTH_FIT, _BOTH_ALLOWED)
         if room is not None and count > room:
-            raise HubError(f"{what} {count:,} tokens; the model takes at most {room:,}. {less}")
+            raise HubError(fits, count=count, most=room)
         if most is not None and count > most:
-            raise HubError(f"{what} {count:,} tokens; at most {most:,} are allowed here. {less}")
+            raise HubError(allowed, count=count, most=most)
 
     def recorded(self, inputs: dict[str, Tensor], num_keys: int, **options: Any) -> tuple[Any, Trace]:
         """The model's output and its trace, whole inputs at once and without a cache.
@@ -155,11 +165,13 @@ class Engine:
             with record(kind=None if self.both is None else partial(Spared, tower=self.both.layout.tower)) as trace:
                 result = self.model(**inputs, **options)
         except torch.OutOfMemoryError:
-            raise HubError("The memory does not suffice for an input as long as this. Shorten it.") from None
+            raise HubError(_TOO_LITTLE_MEMORY) from None
         if self.holds_maps:
             trace = _trace_of_maps(result, self.family.stack)
         if not len(trace):
-            raise HubError(f"No attention of {self.name} could be seen: its code computes it in a way of its own.")
+            raise HubError(
+                "No attention of {name} could be seen: its code computes it in a way of its own.", name=self.name
+            )
         return result, _layers_apart(trace)
 
     def again(self, inputs: Mapping[str, Any]) -> Any:
@@ -172,7 +184,7 @@ class Engine:
             with unrecorded():
                 return self.model(**inputs)
         except torch.OutOfMemoryError:
-            raise HubError("The memory does not suffice for an input as long as this. Shorten it.") from None
+            raise HubError(_TOO_LITTLE_MEMORY) from None
 
     def _check_maps(self, num_keys: int) -> None:
         config = self.model.config
@@ -180,8 +192,11 @@ class Engine:
         if nbytes > _MAP_BYTES:
             longest = int(num_keys * (_MAP_BYTES / nbytes) ** 0.5)
             raise HubError(
-                f"The code of {self.name} gives only whole maps, {human_bytes(nbytes)} for this input. "
-                f"Give it at most about {longest:,} tokens."
+                "The code of {name} gives only whole maps, {size} for this input. Give it at most about {most:,} "
+                "tokens.",
+                name=self.name,
+                size=human_bytes(nbytes),
+                most=longest,
             )
 
 

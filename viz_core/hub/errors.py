@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from viz_core.runtime.refusal import RefusalError
 
-class HubError(ValueError):
+
+class HubError(RefusalError, ValueError):
     """A model that cannot be had or an input it cannot take; the message is a sentence for a person."""

@@ -64,7 +64,9 @@ def family_of(config: Any, name: str, architecture: str | None = None) -> Family
         return Family("vision", transformers.AutoModel, "")
     elif hasattr(config, "patch_size") and model_type in auto.MODEL_FOR_IMAGE_CLASSIFICATION_MAPPING_NAMES:
         if hasattr(config, "depths") and hasattr(config, "num_heads"):  # stages of attention, as in Swin
-            raise HubError(f"{name} windows or joins its patches from layer to layer: there is no one grid to show.")
+            raise HubError(
+                "{name} windows or joins its patches from layer to layer: there is no one grid to show.", name=name
+            )
         if "ForImageClassification" in architecture:
             return Family("vision", transformers.AutoModelForImageClassification, "labels")
         return Family("vision", transformers.AutoModel, "")
@@ -83,12 +85,22 @@ def family_of(config: Any, name: str, architecture: str | None = None) -> Family
         if model_type == "clip" and not architecture.endswith("ForImageClassification"):
             return Family("dual-encoder", transformers.AutoModel, "")
         raise HubError(
-            f"{name} ({model_type}) takes a picture and a text together in a way that the lab does not know. "
-            f"Those it knows are {', '.join((*LAYOUTS, 'clip'))}."
+            "{name} ({kind}) takes a picture and a text together in a way that the lab does not know. Those "
+            "it knows are {known}.",
+            name=name,
+            kind=model_type,
+            known=(*LAYOUTS, "clip"),
         )
     elif model_type in auto.MODEL_FOR_IMAGE_CLASSIFICATION_MAPPING_NAMES:
-        raise HubError(f"{name} ({model_type}) has no attention over patches: there is nothing to look at here.")
+        raise HubError(
+            "{name} ({kind}) has no attention over patches: there is nothing to look at here.",
+            name=name,
+            kind=model_type,
+        )
     raise HubError(
-        f"{name} is a model of the kind “{model_type}”, which takes neither a text nor a picture by itself, "
-        "nor a sound as Whisper does. Choose an encoder, a decoder, an encoder-decoder, a vision model or Whisper."
+        "{name} is a model of the kind “{kind}”, which takes neither a text nor a picture by itself, nor "
+        "a sound as Whisper does. Choose an encoder, a decoder, an encoder-decoder, a vision model or "
+        "Whisper.",
+        name=name,
+        kind=model_type,
     )

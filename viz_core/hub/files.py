@@ -50,7 +50,7 @@ def read_folder(path: Path, name: str) -> ModelFiles:
             model needs code of its own, or its weights are quantised in a way that needs more libraries.
     """
     if not path.is_dir():
-        raise HubError(f"There is no folder for {name}.")
+        raise HubError("There is no folder for {name}.", name=name)
     config = read_json(path / "config.json", name)
     check_config(config, name)
     weights = _find_weights(path, name)
@@ -67,17 +67,23 @@ def check_config(config: dict[str, Any], name: str) -> None:
         HubError: as the sentence says.
     """
     if "auto_map" in config and not _is_known(config.get("model_type")):
-        raise HubError(f"{name} needs program code from its own repository, which is never run here.")
+        raise HubError("{name} needs program code from its own repository, which is never run here.", name=name)
     if not config.get("model_type"):
-        raise HubError(f"The config.json of {name} does not say what kind of model it is (model_type).")
+        raise HubError("The config.json of {name} does not say what kind of model it is (model_type).", name=name)
     if not _is_known(config["model_type"]):
         raise HubError(
-            f"{name} is of the kind “{config['model_type']}”, which this version of transformers does not know."
+            "{name} is of the kind “{kind}”, which this version of transformers does not know.",
+            name=name,
+            kind=config["model_type"],
         )
     quantisation = config.get("quantization_config")
     if quantisation:
         method = quantisation.get("quant_method", "unknown") if isinstance(quantisation, dict) else "unknown"
-        raise HubError(f"The weights of {name} are quantised ({method}). Choose the model they were made from.")
+        raise HubError(
+            "The weights of {name} are quantised ({method}). Choose the model they were made from.",
+            name=name,
+            method=method,
+        )
     check_sizes(config, name)
 
 
@@ -92,12 +98,20 @@ def check_weight_names(names: Sequence[str], name: str) -> None:
     pickles = [file for file in names if file.endswith(_PICKLES)]
     if pickles:
         raise HubError(
-            f"{name} has its weights only as a pickle ({pickles[0]}), a format that can run any program code when it "
-            "is opened. Only safetensors are loaded here; look for a version of the model that has them."
+            "{name} has its weights only as a pickle ({file}), a format that can run any program code when "
+            "it is opened. Only safetensors are loaded here; look for a version of the model that has them.",
+            name=name,
+            file=pickles[0],
         )
     others = [file for file in names if file.endswith(_OTHERS)]
-    found = f" only {others[0]}, which is for another library" if others else " no weights"
-    raise HubError(f"{name} has{found}; a file {SAFETENSORS} is needed.")
+    if others:
+        raise HubError(
+            "{name} has only {other}, which is for another library; a file {needed} is needed.",
+            name=name,
+            other=others[0],
+            needed=SAFETENSORS,
+        )
+    raise HubError("{name} has no weights; a file {needed} is needed.", name=name, needed=SAFETENSORS)
 
 
 def read_json(path: Path, name: str) -> dict[str, Any]:
@@ -111,11 +125,13 @@ def read_json(path: Path, name: str) -> dict[str, Any]:
             raise ValueError
         content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise HubError(f"{name} lacks its file {path.name}, so it is no model in hub layout.") from None
+        raise HubError(
+            "{name} lacks its file {file}, so it is no model in hub layout.", name=name, file=path.name
+        ) from None
     except (OSError, ValueError, RecursionError):
-        raise HubError(f"The file {path.name} of {name} cannot be read: it is damaged.") from None
+        raise HubError("The file {file} of {name} cannot be read: it is damaged.", file=path.name, name=name) from None
     if not isinstance(content, dict):
-        raise HubError(f"The file {path.name} of {name} cannot be read: it is no JSON object.")
+        raise HubError("The file {file} of {name} cannot be read: it is no JSON object.", file=path.name, name=name)
     return content
 
 
@@ -145,7 +161,9 @@ def _find_weights(path: Path, name: str) -> tuple[Path, ...]:
     shards = sorted({str(place) for place in places.values()}) if isinstance(places, dict) else []
     for shard in shards or [SAFETENSORS]:
         if shard not in names:  # so never a path that leads elsewhere
-            raise HubError(f"{name} lacks a part of its weights, {Path(shard).name}: fetch it again.")
+            raise HubError(
+                "{name} lacks a part of its weights, {file}: fetch it again.", name=name, file=Path(shard).name
+            )
     return tuple(path / shard for shard in shards)
 
 
@@ -158,5 +176,7 @@ def _count_parameters(file: Path, name: str) -> int:
             return sum(math.prod(tensors.get_slice(key).get_shape()) for key in tensors.keys())  # noqa: SIM118
     except (SafetensorError, OSError, ValueError):
         raise HubError(
-            f"The weights of {name} ({file.name}) cannot be read: the file is cut short or damaged."
+            "The weights of {name} ({file}) cannot be read: the file is cut short or damaged.",
+            name=name,
+            file=file.name,
         ) from None

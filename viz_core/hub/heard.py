@@ -86,8 +86,9 @@ class SoundInput:
         """
         if sound.seconds > self.max_seconds:
             raise HubError(
-                f"This sound lasts {sound.seconds:.1f} s; the model hears at most {self.max_seconds:g} s at once. "
-                "Cut out a part of it."
+                "This sound lasts {seconds:.1f} s; the model hears at most {most:g} s at once. Cut out a part of it.",
+                seconds=sound.seconds,
+                most=self.max_seconds,
             )
         made = self.extractor(sound.samples, sampling_rate=RATE, return_tensors="pt", return_attention_mask=True)
         return made["input_features"], int(made["attention_mask"].sum())
@@ -109,17 +110,22 @@ def sound_input(path: Path, config: Any, name: str) -> SoundInput:
     try:
         said, _ = WhisperFeatureExtractor.get_feature_extractor_dict(path, local_files_only=True)
     except (OSError, ValueError):
-        raise HubError(f"{name} lacks its preprocessor_config.json, which says how it hears.") from None
+        raise HubError("{name} lacks its preprocessor_config.json, which says how it hears.", name=name) from None
     for size, most in _MOST.items():
         number = said.get(size, 1)
         if not isinstance(number, int) or not 0 < number <= most:
-            raise HubError(f"The preprocessor_config.json of {name} cannot be meant: {size} is {str(number)[:40]}.")
+            raise HubError(
+                "The preprocessor_config.json of {name} cannot be meant: {field} is {number}.",
+                name=name,
+                field=size,
+                number=str(number)[:40],
+            )
     if (said.get("sampling_rate", RATE), said.get("feature_size", 80)) != (RATE, config.num_mel_bins):
-        raise HubError(f"The preprocessor_config.json of {name} does not belong to the model.")
+        raise HubError("The preprocessor_config.json of {name} does not belong to the model.", name=name)
     extractor = WhisperFeatureExtractor.from_dict(said)
     per_key, left = divmod(extractor.nb_max_frames, config.max_source_positions)
     if left or not per_key:
-        raise HubError(f"The preprocessor_config.json of {name} does not belong to the model.")
+        raise HubError("The preprocessor_config.json of {name} does not belong to the model.", name=name)
     return SoundInput(extractor, per_key)
 
 

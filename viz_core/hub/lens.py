@@ -53,7 +53,7 @@ def through_the_layers(model: HubModel, run: HubRun) -> LayerWords:
     """
     engine = model.engine
     if engine.family.head not in ("words", "mask") or engine.family.stack is None or engine.both is not None:
-        raise HubError(f"{engine.name} has no output layer over words behind one stack of layers.")
+        raise HubError("{name} has no output layer over words behind one stack of layers.", name=engine.name)
     whole, inputs = engine.model, {k: v for k, v in run.inputs.items() if k != "logits_to_keep"}
     base = whole.base_model_prefix
     states: list[Tensor] = []
@@ -104,7 +104,7 @@ def _layers(base: nn.Module) -> tuple[str, nn.ModuleList]:
     for path, part in base.named_modules():
         if isinstance(part, nn.ModuleList) and len(part) and all(map(_attends, part)):
             return path, part
-    raise HubError(f"{type(base).__name__} has no list of layers that each have attention.")
+    raise HubError("{name} has no list of layers that each have attention.", name=type(base).__name__)
 
 
 def _attends(layer: nn.Module) -> bool:

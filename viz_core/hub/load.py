@@ -116,7 +116,7 @@ def _find(
     near = next((m for m in local_models(folders) if m.name == name and m.source != "cache"), None)
     if near is not None:
         if revision is not None and revision != near.revision:
-            raise HubError(f"{name} is here in one version only ({near.revision or 'without a number'}).")
+            raise HubError("{name} is here in one version only: {revision}", name=name, revision=near.revision or "-")
         return near
     snapshot = fetch(name, revision, check_size=check_size, progress=progress, offline=offline, token=token)
     return LocalModel(name, "cache", snapshot.path, snapshot.revision, "", 0)
@@ -139,7 +139,11 @@ def _build(
     check_budget(place.name, estimate_bytes(numbers, dtype), memory_budget, device)  # what the config says, too
     sites = name_sites(shape, family.stack)
     if not sites:
-        raise HubError(f"{place.name} ({config.model_type}) has no attention: there is nothing to look at here.")
+        raise HubError(
+            "{name} ({kind}) has no attention: there is nothing to look at here.",
+            name=place.name,
+            kind=config.model_type,
+        )
     own_code = not shape._can_set_attn_implementation()
     model, report = family.auto_class.from_pretrained(
         place.path,
@@ -154,7 +158,10 @@ def _build(
     missing = sorted(key for key in report["missing_keys"] if "pooler" not in key)
     if missing:
         raise HubError(
-            f"The weights of {place.name} lack {len(missing)} parts that the model needs ({missing[0]}, ...)."
+            "The weights of {name} lack {count} parts that the model needs ({part}, ...).",
+            name=place.name,
+            count=len(missing),
+            part=missing[0],
         )
     model = model.to(device).eval().requires_grad_(False)
     name_sites(model, family.stack)
@@ -180,12 +187,15 @@ def _inputs(
             return None, PictureInput(processor, patch, has_registers), None
         whole = model.text_model if family.kind == "dual-encoder" else model
         if not any(_VOCABULARY.fullmatch(file.name) for file in place.path.iterdir()):
-            raise HubError(f"{place.name} lacks its tokenizer.")  # transformers would make up an empty one
-        too_long = f"The tokenizer of {place.name} has a pattern that takes too long on some texts, so it is not used."
+            raise HubError("{name} lacks its tokenizer.", name=place.name)  # transformers would make up an empty one
+        too_long = HubError(
+            "The tokenizer of {name} has a pattern that takes too long on some texts, so it is not used.",
+            name=place.name,
+        )
         with panics_in_words(too_long):
             tokenizer = AutoTokenizer.from_pretrained(place.path, **safe)
         if costly(tokenizer):
-            raise HubError(too_long)
+            raise too_long
         text = TextInput(tokenizer, whole.get_input_embeddings().num_embeddings)
         if family.kind not in ("vision-language", "dual-encoder"):
             return text, None, None
@@ -200,7 +210,12 @@ def _inputs(
     except Exception as error:  # tokenizers raises bare Exception for a broken file
         both = dict.fromkeys(("vision-language", "dual-encoder", "speech"), "processor")
         what = {"vision": "image processor", **both}.get(family.kind, "tokenizer")
-        raise HubError(f"The {what} of {place.name} cannot be loaded: {_first_line(error, place)}") from None
+        raise HubError(
+            "The {part} of {name} cannot be loaded: {detail}",
+            part=what,
+            name=place.name,
+            detail=_first_line(error, place),
+        ) from None
 
 
 def _serial(model: Any) -> contextlib.AbstractContextManager[Any]:
@@ -219,9 +234,9 @@ def _in_words(place: LocalModel) -> Iterator[None]:
     except HubError:
         raise
     except torch.OutOfMemoryError:
-        raise HubError(f"The memory does not suffice for {place.name}. Choose a smaller model.") from None
+        raise HubError("The memory does not suffice for {name}. Choose a smaller model.", name=place.name) from None
     except Exception as error:  # whatever a config can bring about: wrong sizes, missing libraries, unknown options
-        raise HubError(f"{place.name} cannot be loaded: {_first_line(error, place)}") from None
+        raise HubError("{name} cannot be loaded: {detail}", name=place.name, detail=_first_line(error, place)) from None
 
 
 def _first_line(error: Exception, place: LocalModel) -> str:

@@ -47,8 +47,10 @@ def check_budget(name: str, needed: int, budget: int | None, device: torch.devic
     allowed = int(free_bytes(device) * _SHARE) if budget is None else budget
     if needed > allowed:
         raise HubError(
-            f"{name} needs about {human_bytes(needed)} of memory; {human_bytes(allowed)} are allowed here. "
-            "Choose a smaller model."
+            "{name} needs about {needed} of memory; {allowed} are allowed here. Choose a smaller model.",
+            name=name,
+            needed=human_bytes(needed),
+            allowed=human_bytes(allowed),
         )
 
 

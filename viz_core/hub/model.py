@@ -192,20 +192,21 @@ class HubModel:
     ) -> None:
         name, kind = self.card.name, self.card.kind
         if (sound is not None) != (kind == "speech") or (sound is not None and (image, text, pair) != (None,) * 3):
-            raise HubError(f"{name} takes {'a sound, and no text or picture' if kind == 'speech' else 'no sound'}.")
+            hears = "{name} takes a sound, and no text or picture."
+            raise HubError(hears if kind == "speech" else "{name} takes no sound.", name=name)
         if kind == "vision":
             if image is None or any(given is not None for given in (text, pair, target)):
-                raise HubError(f"{name} takes a picture, and no text.")
+                raise HubError("{name} takes a picture, and no text.", name=name)
             return
         if kind in ("vision-language", "dual-encoder") and image is None:
-            raise HubError(f"{name} takes a picture and a text together: bring a picture.")
+            raise HubError("{name} takes a picture and a text together: bring a picture.", name=name)
         if image is not None and kind not in ("vision-language", "dual-encoder"):
-            raise HubError(f"{name} takes a text, not a picture.")
+            raise HubError("{name} takes a text, not a picture.", name=name)
         if text is None and sound is None:
             raise HubError("There is nothing to read yet: type a text.")
         if pair is not None and kind != "encoder":
-            raise HubError(f"{name} takes one text; only encoders take a pair.")
+            raise HubError("{name} takes one text; only encoders take a pair.", name=name)
         if target is not None and kind in ("encoder", "dual-encoder"):
-            raise HubError(f"{name} only reads: it writes no translation or continuation.")
+            raise HubError("{name} only reads: it writes no translation or continuation.", name=name)
         if target is not None and not target.strip():
             raise HubError("There is nothing to write: type the target, or leave the choice to the model.")

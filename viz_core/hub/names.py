@@ -25,8 +25,9 @@ def check_name(name: str) -> str:
         raise HubError("Type the name of a model, like google-bert/bert-base-uncased.")
     if "://" in name or name.lower().startswith(("www.", "huggingface.co", "hf.co")):
         raise HubError(
-            f"{shown(name)} is an address. Type only the model's name, like google-bert/bert-base-uncased: "
-            "the last two parts of its address on the Hub."
+            "{typed} is an address. Type only the model's name, like google-bert/bert-base-uncased: the last "
+            "two parts of its address on the Hub.",
+            typed=shown(name),
         )
     if (
         name.startswith((".", "/", "~", "\\"))
@@ -36,13 +37,15 @@ def check_name(name: str) -> str:
         or name[1:2] == ":"
     ):
         raise HubError(
-            f"{shown(name)} is a path, not the name of a model. Names look like google-bert/bert-base-uncased; "
-            "from Python, a folder is given as a Path: load_hub(Path(...))."
+            "{typed} is a path, not the name of a model. Names look like google-bert/bert-base-uncased; from "
+            "Python, a folder is given as a Path: load_hub(Path(...)).",
+            typed=shown(name),
         )
     if not _NAME.fullmatch(name) or "--" in name or name.endswith(".git"):
         raise HubError(
-            f"{shown(name)} is no model's name. A name has letters, digits, '-', '_' and '.', "
-            "and at most one '/' between owner and model."
+            "{typed} is no model's name. A name has letters, digits, '-', '_' and '.', and at most one '/' "
+            "between owner and model.",
+            typed=shown(name),
         )
     return name
 
@@ -57,7 +60,9 @@ def check_revision(revision: str | None) -> str | None:
     if not revision:
         return None
     if not _REVISION.fullmatch(revision) or ".." in revision or "//" in revision:
-        raise HubError(f"{shown(revision)} is no revision. Give a branch, a tag or a commit, or leave it empty.")
+        raise HubError(
+            "{typed} is no revision. Give a branch, a tag or a commit, or leave it empty.", typed=shown(revision)
+        )
     return revision
 
 
@@ -78,7 +83,7 @@ def find_folder(typed: str, allowed: Iterable[Path]) -> Path:
                 continue
             if found:
                 return folder
-    raise HubError(f"{shown(typed)} is not among the folders that this host allows.")
+    raise HubError("{typed} is not among the folders that this host allows.", typed=shown(typed))
 
 
 def shown(text: str) -> str:

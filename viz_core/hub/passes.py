@@ -69,10 +69,12 @@ def look_at_pixels(engine: Engine, pixels: Float[Tensor, "1 channels height widt
     except HubError:
         raise
     except ValueError as error:
-        raise HubError(f"The model cannot take this picture: {error}") from None
+        raise HubError("The model cannot take this picture: {detail}", detail=str(error)) from None
     sizes = {(call.source.shape[0], call.num_queries, call.num_keys) for call in trace}
     if len(sizes) > 1 or next(iter(sizes))[0] != 1:
-        raise HubError(f"{engine.name} windows or joins its patches from layer to layer: there is no one grid to show.")
+        raise HubError(
+            "{name} windows or joins its patches from layer to layer: there is no one grid to show.", name=engine.name
+        )
     tokens = engine.processor.tokens(next(iter(sizes))[2], grid)
     output, labels = _output(engine, result)
     seen = engine.processor.picture(pixels)
@@ -122,7 +124,9 @@ def tell_of_picture(
     inputs = {name: _on_device(engine, value) for name, value in prompt.inputs.items()}
     run = _continued(engine, inputs, prompt.whole, room, max_new_tokens, sampling, max_seconds)
     if not any(call.stack == "decoder" for call in run.trace):
-        raise HubError(f"No attention of {engine.name} could be seen: its code computes it in a way of its own.")
+        raise HubError(
+            "No attention of {name} could be seen: its code computes it in a way of its own.", name=engine.name
+        )
     return replace(
         run,
         tokens=with_patches(run.tokens, prompt.grids),

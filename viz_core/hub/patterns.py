@@ -55,18 +55,18 @@ def costly(tokenizer: Any) -> bool:
 
 
 @contextmanager
-def panics_in_words(sentence: str) -> Iterator[None]:
-    """Where the library gives up on a pattern it panics, which is no Exception: this makes a sentence of it.
+def panics_in_words(refusal: HubError) -> Iterator[None]:
+    """Where the library gives up on a pattern it panics, which is no Exception: this says it in words.
 
     Raises:
-        HubError: with this sentence.
+        HubError: this one.
     """
     try:
         yield
     except BaseException as error:
         if type(error).__name__ != "PanicException":  # pyo3's; it cannot be imported
             raise
-        raise HubError(sentence) from None
+        raise refusal from None
 
 
 @lru_cache(maxsize=256)

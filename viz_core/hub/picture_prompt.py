@@ -67,7 +67,9 @@ class PicturePrompt:
         patch_id = int(model.config.image_token_id)
         token = tokenizer.convert_ids_to_tokens(patch_id) if patch_id < len(tokenizer) else None
         if token is None or tokenizer(token, add_special_tokens=False)["input_ids"] != [patch_id]:
-            raise HubError(f"The tokenizer of {name} has no token for a patch of a picture ({patch_id}).")
+            raise HubError(
+                "The tokenizer of {name} has no token for a patch of a picture ({number}).", name=name, number=patch_id
+            )
         starts = {"class_embedding", "cls_token"}
         num_special = sum(path.rsplit(".", 1)[-1] in starts for path, _ in model.named_parameters())
         eyes = Eyes(model.config, processor, str(token), num_special, tokenizer.bos_token or "")
@@ -83,7 +85,7 @@ class PicturePrompt:
             raise HubError("There is nothing to read yet: type a text.")
         before, found, after = text.partition(MARK)
         if MARK in after:
-            raise HubError(f"The text says {MARK} more than once, and there is one picture.")
+            raise HubError("The text says {mark} more than once, and there is one picture.", mark=MARK)
         before, after = (before, after) if found else ("", text)
         shown = self._show(as_rgb(image))
         prompt = before + shown.prompt + after + self.layout.closing
@@ -94,7 +96,9 @@ class PicturePrompt:
         patches = np.flatnonzero(ids[0].numpy() == self.patch_id)
         count = sum(order.size for _, order in shown.grids)
         if len(patches) < count or len(patches) != shown.prompt.count(self.eyes.token):
-            raise HubError(f"The text names {self.eyes.token}, which stands for a patch of the picture: leave it out.")
+            raise HubError(
+                "The text names {token}, which stands for a patch of the picture: leave it out.", token=self.eyes.token
+            )
         inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids), **shown.inputs}
         if self.layout.types is not None:
             name, of_text, of_patches, _ = self.layout.types
@@ -115,7 +119,7 @@ class PicturePrompt:
         try:
             return self.layout.show(self.eyes, image)
         except (ValueError, OSError, TypeError, ArithmeticError) as error:
-            raise HubError(f"This picture cannot be prepared for the model: {error}") from None
+            raise HubError("This picture cannot be prepared for the model: {detail}", detail=str(error)) from None
 
     def _frame(self, shown: Shown) -> Frame | None:
         if shown.frames is None:

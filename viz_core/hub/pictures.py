@@ -45,7 +45,7 @@ class PictureInput:
         try:
             pixels = self.processor(images=as_rgb(image), return_tensors="pt")["pixel_values"]
         except (ValueError, OSError, TypeError) as error:
-            raise HubError(f"This picture cannot be prepared for the model: {error}") from None
+            raise HubError("This picture cannot be prepared for the model: {detail}", detail=str(error)) from None
         return pixels
 
     def grid(self, pixels: Float[Tensor, "1 channels height width"]) -> tuple[int, int]:
@@ -74,7 +74,10 @@ class PictureInput:
         num_special = num_tokens - rows * columns
         if not 0 <= num_special <= 64:
             raise HubError(
-                f"This model joins the {rows} x {columns} patches of a picture into {num_tokens} tokens: no grid."
+                "This model joins the {rows} x {columns} patches of a picture into {count} tokens: no grid.",
+                rows=rows,
+                columns=columns,
+                count=num_tokens,
             )
         names = ["[CLS]", "[DIST]"] if num_special == 2 and not self.registers else ["[CLS]"]
         names += [f"[REG {i}]" for i in range(1, num_special - len(names) + 1)]

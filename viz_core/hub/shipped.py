@@ -52,7 +52,7 @@ def load_shipped(name: str, device: torch.device) -> ShippedModel:
     try:
         model = load(name, device)
     except ValueError as error:
-        raise HubError(str(error)) from None
+        raise HubError("{name} cannot be loaded: {detail}", name=name, detail=error) from None
     reads = isinstance(model, Translator)
     family = Family("encoder-decoder", None, "words") if reads else Family("vision", None, "labels")
     engine = Engine(name, family, model.model, device, _positions(model), None, None, False, contextlib.nullcontext())
@@ -84,7 +84,9 @@ class ShippedModel(HubModel):
             assert image is not None  # as was checked
             return _look(self.shipped, image)
         if sampling.temperature > 0:
-            raise HubError(f"{self.card.name} takes the likeliest word at each step: set the temperature to 0.")
+            raise HubError(
+                "{name} takes the likeliest word at each step: set the temperature to 0.", name=self.card.name
+            )
         return _translate(self.shipped, text, target, budget, max_tokens)
 
     def run_each(
@@ -125,7 +127,7 @@ class ShippedModel(HubModel):
             HubError: if the model reads no text.
         """
         if isinstance(self.shipped, ImageClassifier):
-            raise HubError(f"{self.card.name} takes a picture, not a text.")
+            raise HubError("{name} takes a picture, not a text.", name=self.card.name)
         return _tokens(self.shipped, ids)
 
     @property
@@ -146,9 +148,13 @@ def _encode(model: Translator, text: str, most: int | None) -> list[int]:
     try:
         source_ids = model.encode(text)
     except TextError as error:
-        raise HubError(str(error)) from None
+        raise HubError(error.sentence, **error.values) from None
     if most is not None and len(source_ids) > most:
-        raise HubError(f"This text has {len(source_ids):,} tokens; at most {most:,} are allowed here. Shorten it.")
+        raise HubError(
+            "This text has {count:,} tokens; at most {most:,} are allowed here. Shorten it.",
+            count=len(source_ids),
+            most=most,
+        )
     return source_ids
 
 

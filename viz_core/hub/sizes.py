@@ -28,7 +28,12 @@ def check_sizes(config: dict[str, Any], name: str) -> None:
         words = set(key.lower().split("_"))
         most = MOST_PARTS if words & _PARTS else MOST_POSITIONS if words & _POSITIONS else math.inf
         if value > most:
-            raise HubError(f"The config.json of {name} cannot be meant: {key[:60]} is {value:,}.")
+            raise HubError(
+                "The config.json of {name} cannot be meant: {field} is {number:,}.",
+                name=name,
+                field=key[:60],
+                number=value,
+            )
 
 
 def _numbers(value: Any, key: str = "") -> Iterator[tuple[str, float]]:

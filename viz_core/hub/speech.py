@@ -89,7 +89,9 @@ def _words(engine: Engine, target: str, room: int) -> list[int]:
     spoken = engine.tokenizer.encode(f" {target.strip()}", target=True)["input_ids"][0].tolist()
     ids = [token.id for token in engine.tokenizer.read(spoken) if not token.special]
     if len(ids) > room:
-        raise HubError(f"This text has {len(ids):,} tokens; the model writes at most {room:,}. Shorten it.")
+        raise HubError(
+            "This text has {count:,} tokens; the model writes at most {most:,}. Shorten it.", count=len(ids), most=room
+        )
     return ids
 
 

@@ -75,7 +75,7 @@ class TextInput:
             raise HubError(
                 "There is nothing to read yet: type a text." if pair is None else "Type both texts of the pair."
             )
-        with self._lock, panics_in_words(_GIVES_UP):
+        with self._lock, panics_in_words(HubError(_GIVES_UP)):
             # Not padded and not cut: whoever calls says how much is too much.
             options = {"verbose": False, "add_special_tokens": not bare}
             encoded = self._tokenizer(text_target=cleaned[0]) if target else self._tokenizer(*cleaned, **options)
@@ -84,8 +84,9 @@ class TextInput:
             raise HubError("The model's tokenizer finds nothing to read in this text.")
         if max(ids) >= self._num_embeddings:
             raise HubError(
-                f"The tokenizer does not belong to the model: it knows {self.vocabulary_size:,} tokens, "
-                f"the model {self._num_embeddings:,}."
+                "The tokenizer does not belong to the model: it knows {known:,} tokens, the model {expected:,}.",
+                known=self.vocabulary_size,
+                expected=self._num_embeddings,
             )
         wanted = ("input_ids", "token_type_ids")
         return {name: torch.tensor([list(encoded[name])]) for name in wanted if name in encoded}

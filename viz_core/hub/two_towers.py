@@ -28,7 +28,9 @@ def compare(engine: Engine, text: str, image: Image.Image, most: int | None) -> 
     result, trace = engine.recorded(inputs, max(len(ids), grid[0] * grid[1]))
     found = [call for call in trace if call.stack == "vision"]
     if not found:
-        raise HubError(f"No attention of {engine.name} over the picture could be seen: its code has a way of its own.")
+        raise HubError(
+            "No attention of {name} over the picture could be seen: its code has a way of its own.", name=engine.name
+        )
     tokens = engine.processor.tokens(found[0].num_keys, grid)
     return HubRun(
         engine.tokenizer.read(ids),

@@ -31,7 +31,7 @@ class HubVision:
 
     def __post_init__(self) -> None:
         if self.hub.engine.text is not None and self.hub.engine.picture is not None:
-            raise HubError(f"{self.title} takes a picture and a text together.")
+            raise HubError("{name} takes a picture and a text together.", name=self.title)
         _ = self.hub.engine.processor, self._embedding  # both must be there
 
     @property
@@ -93,7 +93,7 @@ class HubVision:
         with self.hub.engine.serial:
             run = look_at_pixels(self.hub.engine, prepared.pixels)
         if run.grid is None:
-            raise HubError(f"{self.title} has no grid of patches.")
+            raise HubError("{name} has no grid of patches.", name=self.title)
         labels, probabilities = self.labels, {}
         if labels:
             chances = run.output.softmax(dim=-1)
@@ -113,7 +113,7 @@ class HubVision:
         """
         engine = self.hub.engine
         if not self.labels:
-            raise HubError(f"{self.title} names no classes.")
+            raise HubError("{name} names no classes.", name=self.title)
         inputs = {"pixel_values": pixels.to(engine.device, engine.model.dtype)}
         tables = {} if positions else {p.where: p.values for p in self.hub.positions if p.scheme == "learned"}
         parameters = dict(engine.model.named_parameters())
@@ -130,9 +130,9 @@ class HubVision:
         """
         engine, labels = self.hub.engine, self.labels
         if label not in labels:
-            raise HubError(f"{self.title} has no label {label[:60]!r}.")
+            raise HubError("{name} has no label {label!r}.", name=self.title, label=label[:60])
         if engine.holds_maps:
-            raise HubError(f"The code of {self.title} gives whole maps, which no gradient reaches.")
+            raise HubError("The code of {name} gives whole maps, which no gradient reaches.", name=self.title)
         pixels = prepared.pixels.to(engine.device, engine.model.dtype)
         with engine.serial, torch.enable_grad(), record(differentiable=True) as trace:
             logits = engine.model(pixel_values=pixels).logits
@@ -144,4 +144,4 @@ class HubVision:
         for module in self.hub.engine.model.modules():
             if isinstance(module, torch.nn.Conv2d) and module.kernel_size == self.patch_size == module.stride:
                 return module
-        raise HubError(f"{self.title} does not cut pictures into patches by one convolution.")
+        raise HubError("{name} does not cut pictures into patches by one convolution.", name=self.title)

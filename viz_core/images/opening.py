@@ -8,30 +8,35 @@ import re
 import numpy as np
 from PIL import Image, ImageOps
 
+from viz_core.runtime.refusal import RefusalError
+
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF")
 MAX_BYTES = 10 * 2**20
 MAX_PIXELS = 40_000_000
 
-_ACCEPTED = "PNG, JPEG, WebP and GIF pictures"
+_NAMES = ("PNG", "JPEG", "WebP", "GIF")
 _CUT_SHORT = "This picture cannot be read to its end: the file may be cut short. Save it again and try once more."
 # What people send by mistake, by how it begins; last, a picture that is one in its first bytes alone.
 _STRANGERS = (
-    (rb"%PDF", f"This is a PDF document, whatever its name says. Only {_ACCEPTED} can be opened: save a page as PNG."),
+    (
+        rb"%PDF",
+        "This is a PDF document, whatever its name says. Only {formats} pictures can be opened: save a page as PNG.",
+    ),
     (
         rb"(<\?xml.*?>|<!--.*?-->|<!DOCTYPE[^>]*>|\s)*<svg",
-        f"This is an SVG drawing, whatever its name says. Only {_ACCEPTED} can be opened: export it as PNG.",
+        "This is an SVG drawing, whatever its name says. Only {formats} pictures can be opened: export it as PNG.",
     ),
     (
         rb"....ftyp(heic|heix|hevc|mif1|msf1|avif)",
-        f"This is a HEIC or AVIF photo. Only {_ACCEPTED} can be opened: save it as JPEG.",
+        "This is a HEIC or AVIF photo. Only {formats} pictures can be opened: save it as JPEG.",
     ),
-    (rb"(II\*\0|MM\0\*)", f"This is a TIFF picture. Only {_ACCEPTED} can be opened: save it as PNG."),
-    (rb"BM", f"This is a BMP picture. Only {_ACCEPTED} can be opened: save it as PNG."),
+    (rb"(II\*\0|MM\0\*)", "This is a TIFF picture. Only {formats} pictures can be opened: save it as PNG."),
+    (rb"BM", "This is a BMP picture. Only {formats} pictures can be opened: save it as PNG."),
     (rb"\x89PNG\r\n|\xff\xd8\xff|GIF8|RIFF....WEBP", _CUT_SHORT),
 )
 
 
-class PictureError(ValueError):
+class PictureError(RefusalError, ValueError):
     """A file that cannot be shown; the message is a sentence for the person who brought it."""
 
 
@@ -47,16 +52,19 @@ def open_picture(content: bytes, max_bytes: int = MAX_BYTES, max_pixels: int = M
     if not content:
         raise PictureError("This file is empty.")
     if len(content) > max_bytes:
-        sizes = f"{len(content) / 2**20:.1f} MB; a picture may have at most {max_bytes / 2**20:g}"
-        raise PictureError(f"This file has {sizes}.")
+        raise PictureError(
+            "This file has {size:.1f} MB; a picture may have at most {most:g}.",
+            size=len(content) / 2**20,
+            most=max_bytes / 2**20,
+        )
     try:
         image = Image.open(io.BytesIO(content), formats=FORMATS)
     except (Image.DecompressionBombError, Image.DecompressionBombWarning):
-        raise PictureError(_too_large(None, max_pixels)) from None
+        raise _too_large(None, max_pixels) from None
     except Exception:  # a broken header makes Pillow raise a dozen kinds of error
-        raise PictureError(_why_not(content)) from None
+        raise PictureError(_why_not(content), formats=_NAMES) from None
     if image.width * image.height > max_pixels:
-        raise PictureError(_too_large(image.size, max_pixels))
+        raise _too_large(image.size, max_pixels)
     try:
         image.load()
     except Exception:
@@ -97,9 +105,19 @@ def preview(image: Image.Image, side: int = 512) -> Image.Image:
     return colour if min(colour.size) >= thick else colour.resize([max(length, thick) for length in colour.size])
 
 
-def _too_large(size: tuple[int, int] | None, max_pixels: int) -> str:
-    what = "This picture has" if size is None else f"This picture has {size[0]:,} x {size[1]:,} pixels:"
-    return f"{what} more than the {max_pixels / 1e6:g} megapixels that can be opened. Make it smaller and try again."
+def _too_large(size: tuple[int, int] | None, max_pixels: int) -> PictureError:
+    if size is None:
+        return PictureError(
+            "This picture has more than the {most:g} megapixels that can be opened. Make it smaller and try again.",
+            most=max_pixels / 1e6,
+        )
+    return PictureError(
+        "This picture has {width:,} x {height:,} pixels: more than the {most:g} megapixels that can be opened. "
+        "Make it smaller and try again.",
+        width=size[0],
+        height=size[1],
+        most=max_pixels / 1e6,
+    )
 
 
 def _why_not(content: bytes) -> str:
@@ -107,4 +125,4 @@ def _why_not(content: bytes) -> str:
     for pattern, sentence in _STRANGERS:
         if re.match(pattern, head, flags=re.DOTALL | re.IGNORECASE):
             return sentence
-    return f"This file is not a picture that can be read. Only {_ACCEPTED} can be opened."
+    return "This file is not a picture that can be read. Only {formats} pictures can be opened."

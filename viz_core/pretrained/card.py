@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from viz_core.runtime.refusal import RefusalError
 
-class CheckpointError(ValueError):
+
+class CheckpointError(RefusalError, ValueError):
     """A checkpoint that is missing, truncated or of the wrong shape; the message says which and what to do."""
 
 
@@ -57,7 +59,9 @@ def read_card(folder: Path) -> ModelCard:
             training,
         )
     except (KeyError, TypeError) as error:
-        raise CheckpointError(f"{path.name} of model {folder.name!r} cannot be read: {error!r}.") from None
+        raise CheckpointError(
+            "{file} of model {model!r} cannot be read: {detail}", file=path.name, model=folder.name, detail=repr(error)
+        ) from None
 
 
 def _parsed(path: Path, parse: Callable[[str], Any]) -> Any:
@@ -66,8 +70,11 @@ def _parsed(path: Path, parse: Callable[[str], Any]) -> Any:
     except ValueError as error:
         if isinstance(error, CheckpointError):
             raise
-        name = f"{path.name} of model {path.parent.name!r}"
-        raise CheckpointError(f"{name} cannot be read: it may be cut short or altered. Fetch it again.") from None
+        raise CheckpointError(
+            "{file} of model {model!r} cannot be read: it may be cut short or altered. Fetch it again.",
+            file=path.name,
+            model=path.parent.name,
+        ) from None
 
 
 def read_bytes(path: Path) -> bytes:
@@ -79,4 +86,6 @@ def read_bytes(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError:
-        raise CheckpointError(f"The model {path.parent.name!r} lacks its file {path.name}.") from None
+        raise CheckpointError(
+            "The model {model!r} lacks its file {file}.", model=path.parent.name, file=path.name
+        ) from None

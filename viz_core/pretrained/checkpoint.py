@@ -21,21 +21,34 @@ def load_weights(model: torch.nn.Module, path: Path, sha256: str | None = None) 
     content = read_bytes(path)
     if sha256 is not None and hashlib.sha256(content).hexdigest() != sha256:
         raise CheckpointError(
-            f"{path.name} is not the file that was published (its SHA-256 differs): it may be cut short or altered. "
-            "Fetch it again."
+            "{file} is not the file that was published (its SHA-256 differs): it may be cut short or "
+            "altered. Fetch it again.",
+            file=path.name,
         )
     try:
         tensors = load_tensors(content)
     except SafetensorError as error:
-        raise CheckpointError(f"{path.name} cannot be read, it may be cut short: {error}") from None
+        raise CheckpointError(
+            "{file} cannot be read, it may be cut short: {detail}", file=path.name, detail=str(error)
+        ) from None
     # Shared parameters are stored once, under the first of their names.
     expected = dict(model.named_parameters())
     missing, extra = sorted(expected.keys() - tensors.keys()), sorted(tensors.keys() - expected.keys())
     if missing or extra:
-        raise CheckpointError(f"{path.name} does not fit the model: missing {missing[:3]}, unknown {extra[:3]}")
+        raise CheckpointError(
+            "{file} does not fit the model: missing {missing}, unknown {unknown}",
+            file=path.name,
+            missing=missing[:3],
+            unknown=extra[:3],
+        )
     with torch.no_grad():
         for name, parameter in expected.items():
             if tensors[name].shape != parameter.shape:
-                shapes = f"expected {tuple(parameter.shape)}, got {tuple(tensors[name].shape)}"
-                raise CheckpointError(f"{path.name}: {name} has the wrong shape: {shapes}")
+                raise CheckpointError(
+                    "{file}: {parameter} has the wrong shape: expected {expected}, got {got}",
+                    file=path.name,
+                    parameter=name,
+                    expected=str(tuple(parameter.shape)),
+                    got=str(tuple(tensors[name].shape)),
+                )
             parameter.copy_(tensors[name])

@@ -167,15 +167,20 @@ def read_classifier(card: ModelCard, folder: Path, device: torch.device) -> Imag
     labels = card.config.get("labels")
     num_classes = model.head[1].out_features
     if not isinstance(labels, list) or len(set(labels)) != num_classes or len(labels) != num_classes:
-        raise CheckpointError(f"config.json does not fit the model: expected {num_classes} different labels")
+        raise CheckpointError(
+            "config.json does not fit the model: expected {expected} different labels", expected=num_classes
+        )
     try:
         preparation = Preparation(size=model.patch_embedding.img_size, **card.config["pixels"])
     except (KeyError, TypeError, ValueError) as error:
-        raise CheckpointError(f"config.json does not say how pictures are prepared: {error}") from None
+        raise CheckpointError(
+            "config.json does not say how pictures are prepared: {detail}", detail=str(error)
+        ) from None
     if len(preparation.mean) != model.patch_embedding.conv.in_channels:
         raise CheckpointError(
-            f"config.json does not fit the model: expected {model.patch_embedding.conv.in_channels} channels, "
-            f"got {len(preparation.mean)}"
+            "config.json does not fit the model: expected {expected} channels, got {got}",
+            expected=model.patch_embedding.conv.in_channels,
+            got=len(preparation.mean),
         )
     load_weights(model, folder / "model.safetensors", card.config.get("sha256"))
     frozen = model.to(device).eval().requires_grad_(False)
@@ -196,8 +201,12 @@ def build_classification_model(config: dict[str, Any]) -> ViT:
     """
     name = config.get("architecture") if isinstance(config, dict) else None
     if name != "vit":
-        raise CheckpointError(f"config.json does not describe a known architecture, got {name!r}; there is vit")
+        raise CheckpointError(
+            "config.json does not describe a known architecture, got {got!r}; those known: {known}",
+            got=name,
+            known=("vit",),
+        )
     try:
         return ViT(**{field: size for field, size in config.items() if field != "architecture"})
     except (TypeError, ValueError, RuntimeError) as error:
-        raise CheckpointError(f"config.json does not describe this architecture: {error}") from None
+        raise CheckpointError("config.json does not describe this architecture: {detail}", detail=str(error)) from None

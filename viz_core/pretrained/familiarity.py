@@ -82,9 +82,14 @@ def read_familiarity(card: ModelCard, folder: Path, num_hiddens: int) -> tuple[F
     except (SafetensorError, KeyError, TypeError, ValueError) as error:
         if isinstance(error, CheckpointError):
             raise
-        raise CheckpointError(f"{FILE} cannot be read, it may be cut short: {error}") from None
+        raise CheckpointError(
+            "{file} cannot be read, it may be cut short: {detail}", file=FILE, detail=str(error)
+        ) from None
     if known.mean.shape != (num_hiddens,) or known.whitening.shape != (num_hiddens, num_hiddens):
         raise CheckpointError(
-            f"{FILE} does not fit the model: expected a width of {num_hiddens}, got {known.mean.shape}"
+            "{file} does not fit the model: expected a width of {expected}, got {got}",
+            file=FILE,
+            expected=num_hiddens,
+            got=str(tuple(known.mean.shape)),
         )
     return known, threshold

@@ -91,7 +91,9 @@ def read_importance(folder: Path, card: ModelCard) -> HeadImportance | None:
         )
         return HeadImportance(content["metric"], content["base"], content["examples"], heads)
     except (ValueError, KeyError, TypeError) as error:
-        raise CheckpointError(f"{path.name} of model {folder.name!r} cannot be read: {error!r}") from None
+        raise CheckpointError(
+            "{file} of model {model!r} cannot be read: {detail}", file=path.name, model=folder.name, detail=repr(error)
+        ) from None
 
 
 def read_means(folder: Path) -> dict[str, Float[Tensor, "heads v"]]:
@@ -103,7 +105,9 @@ def read_means(folder: Path) -> dict[str, Float[Tensor, "heads v"]]:
     try:
         return load_tensors(read_bytes(folder / MEANS))
     except SafetensorError as error:
-        raise CheckpointError(f"{MEANS} of model {folder.name!r} cannot be read: {error}") from None
+        raise CheckpointError(
+            "{file} of model {model!r} cannot be read: {detail}", file=MEANS, model=folder.name, detail=str(error)
+        ) from None
 
 
 def _difference(numbers: list[float] | None) -> Difference | None:

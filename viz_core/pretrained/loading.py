@@ -31,12 +31,14 @@ def load(
     folder = folder or pretrained.CHECKPOINTS
     folders = {path.parent.name: path.parent for path in folder.glob("*/config.json")}
     if name not in folders:
-        names = ", ".join(card.name for card in pretrained.available(folder)) or "none"
-        raise CheckpointError(f"There is no model {name!r}; the models that ship are {names}.")
+        there = tuple(card.name for card in pretrained.available(folder))
+        if not there:
+            raise CheckpointError("There is no model {name!r}; none ships.", name=name)
+        raise CheckpointError("There is no model {name!r}; those that ship: {names}.", name=name, names=there)
     path = folders[name]  # one that is there: never a path made from what came in a link
     card = read_card(path)
     if card.task not in _READERS:
-        raise CheckpointError(f"config.json of model {name!r} names no known task: {card.task!r}")
+        raise CheckpointError("config.json of model {name!r} names no known task: {task!r}", name=name, task=card.task)
     where = best_device() if device is None else find_device(str(device))
     return _READERS[card.task](card, path, where)
 
@@ -49,7 +51,9 @@ def load_translator(name: str, device: torch.device | str | None = None, folder:
     """
     model = load(name, device, folder)
     if not isinstance(model, Translator):
-        raise CheckpointError(f"The model {name!r} does not translate: its task is {model.card.task}.")
+        raise CheckpointError(
+            "The model {name!r} does not translate: its task is {task}.", name=name, task=model.card.task
+        )
     return model
 
 
@@ -61,5 +65,7 @@ def load_classifier(name: str, device: torch.device | str | None = None, folder:
     """
     model = load(name, device, folder)
     if not isinstance(model, ImageClassifier):
-        raise CheckpointError(f"The model {name!r} does not classify pictures: its task is {model.card.task}.")
+        raise CheckpointError(
+            "The model {name!r} does not classify pictures: its task is {task}.", name=name, task=model.card.task
+        )
     return model

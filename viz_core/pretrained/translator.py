@@ -25,6 +25,7 @@ from viz_core.pretrained.decoding import Logits, beam_search, greedy_search
 from viz_core.pretrained.tokenization import UNK, SpecialTokens, clean, readable, special_tokens, token_id
 from viz_core.pretrained.word_probabilities import WordProbability, likeliest_others, word_probabilities
 from viz_core.runtime.provenance import UNKNOWN, Provenance
+from viz_core.runtime.refusal import RefusalError
 from viz_core.trace import Trace, record
 
 TRANSLATION_ARCHITECTURES = {
@@ -37,7 +38,7 @@ MAX_SOURCE_TOKENS = 512
 MAX_NEW_TOKENS = 256
 
 
-class TextError(ValueError):
+class TextError(RefusalError, ValueError):
     """A text that cannot be translated; the message is a sentence for the person who typed it."""
 
 
@@ -112,7 +113,11 @@ class Translator:
             TextError: if the text is empty, too long, or holds nothing the vocabulary knows.
         """
         if len(text) > MAX_CHARACTERS:
-            raise TextError(f"This text has {len(text):,} characters; at most {MAX_CHARACTERS:,} can be translated.")
+            raise TextError(
+                "This text has {count:,} characters; at most {most:,} can be translated.",
+                count=len(text),
+                most=MAX_CHARACTERS,
+            )
         cleaned = clean(text)
         if not cleaned:
             raise TextError("There is nothing to translate yet: type an English sentence.")
@@ -120,7 +125,11 @@ class Translator:
         if not any(character.isalnum() for character in self.tokenizer.decode(ids)):
             raise TextError("The model knows no word or sign in this text. It was trained on English in Latin letters.")
         if len(ids) >= MAX_SOURCE_TOKENS:
-            raise TextError(f"This text has {len(ids):,} tokens; the model takes at most {MAX_SOURCE_TOKENS - 1:,}.")
+            raise TextError(
+                "This text has {count:,} tokens; the model takes at most {most:,}. Shorten it.",
+                count=len(ids),
+                most=MAX_SOURCE_TOKENS - 1,
+            )
         return [*ids, self.special.eos]
 
     def translate(self, text: str, max_new_tokens: int = MAX_NEW_TOKENS, beam: int = 1) -> Translation:
@@ -271,7 +280,11 @@ def read_translator(card: ModelCard, folder: Path, device: torch.device) -> Tran
     model = build_translation_model(card.config.get("model", {}))
     known, stored = model.encoder.embedding.num_embeddings, tokenizer.get_vocab_size()
     if known != stored:
-        raise CheckpointError(f"tokenizer.json does not fit the model: expected {known:,} tokens, got {stored:,}")
+        raise CheckpointError(
+            "tokenizer.json does not fit the model: expected {expected:,} tokens, got {got:,}",
+            expected=known,
+            got=stored,
+        )
     load_weights(model, folder / "model.safetensors", card.config.get("sha256"))
     return Translator(card, model.to(device).eval().requires_grad_(False), tokenizer, device)
 
@@ -288,14 +301,17 @@ def build_translation_model(config: dict[str, Any]) -> EncoderDecoder:
     """
     name = config.get("architecture") if isinstance(config, dict) else None
     if name not in TRANSLATION_ARCHITECTURES:
-        known = ", ".join(TRANSLATION_ARCHITECTURES)
-        raise CheckpointError(f"config.json does not describe a known architecture, got {name!r}; there are {known}")
+        raise CheckpointError(
+            "config.json does not describe a known architecture, got {got!r}; those known: {known}",
+            got=name,
+            known=tuple(TRANSLATION_ARCHITECTURES),
+        )
     encoder, decoder = TRANSLATION_ARCHITECTURES[name]
     sizes = {field: size for field, size in config.items() if field != "architecture"}
     try:
         return share_embeddings(EncoderDecoder(encoder(**sizes), decoder(**sizes)))
     except (TypeError, ValueError, RuntimeError) as error:
-        raise CheckpointError(f"config.json does not describe this architecture: {error}") from None
+        raise CheckpointError("config.json does not describe this architecture: {detail}", detail=str(error)) from None
 
 
 def _read_tokenizer(path: Path) -> Tokenizer:
@@ -306,6 +322,6 @@ def _read_tokenizer(path: Path) -> Tokenizer:
     except CheckpointError:
         raise
     except Exception as error:  # tokenizers raises bare Exception for a broken file
-        raise CheckpointError(f"{path.name} cannot be read: {error}") from None
+        raise CheckpointError("{file} cannot be read: {detail}", file=path.name, detail=str(error)) from None
     tokenizer.encode_special_tokens = True  # "<eos>" in what a person types is text like any other
     return tokenizer

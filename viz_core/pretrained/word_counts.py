@@ -88,4 +88,9 @@ def _read(path: Path, _modified: int) -> WordCounts:
     except ValueError as error:
         if isinstance(error, CheckpointError):
             raise
-        raise CheckpointError(f"{path.name} of model {path.parent.name!r} cannot be read: {error}") from None
+        raise CheckpointError(
+            "{file} of model {model!r} cannot be read: {detail}",
+            file=path.name,
+            model=path.parent.name,
+            detail=str(error),
+        ) from None

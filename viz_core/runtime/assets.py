@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from viz_core.runtime.refusal import RefusalError
+
 _LIBRARY = Path(__file__).resolve().parents[1]
 _WITHIN = _LIBRARY / "assets"
 
@@ -13,7 +15,7 @@ ASSETS = _WITHIN if _WITHIN.is_dir() else _LIBRARY.parent / "assets"
 """A wheel carries them within the library; a checkout has them beside it."""
 
 
-class AssetError(Exception):
+class AssetError(RefusalError):
     """A file that comes with the code is missing or damaged; the message is for a person."""
 
 
@@ -30,4 +32,6 @@ def reading(path: Path) -> Iterator[None]:
         raise
     except Exception as error:  # each reader has errors of its own for a file that is not what it was
         name = path.relative_to(ASSETS).as_posix() if path.is_relative_to(ASSETS) else path.name
-        raise AssetError(f"The file {name} of the Atlas is missing or damaged. Install the Atlas again.") from error
+        raise AssetError(
+            "The file {file} of the Atlas is missing or damaged. Install the Atlas again.", file=name
+        ) from error

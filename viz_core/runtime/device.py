@@ -6,12 +6,18 @@ import os
 
 import torch
 
+from viz_core.runtime.refusal import RefusalError
+
+
+class DeviceError(RefusalError, ValueError):
+    """A device that this machine does not have; the message names those it has."""
+
 
 def best_device() -> torch.device:
     """The device models run on: cuda, then mps, then cpu; ATLAS_DEVICE overrides.
 
     Raises:
-        ValueError: if ATLAS_DEVICE names a device this machine does not have.
+        DeviceError: if ATLAS_DEVICE names a device this machine does not have.
     """
     wanted = os.environ.get("ATLAS_DEVICE", "").strip().lower()
     if wanted:
@@ -51,14 +57,14 @@ def find_device(name: str, asked_by: str = "device") -> torch.device:
     """The device of this name.
 
     Raises:
-        ValueError: if this machine does not have it.
+        DeviceError: if this machine does not have it.
     """
-    have = ", ".join(available_devices())
+    asked = {"asked_by": asked_by, "name": name, "have": available_devices()}
     try:
         device = torch.device(name)
     except RuntimeError:
-        raise ValueError(f"{asked_by}={name!r} is no device; this machine has {have}") from None
+        raise DeviceError("{asked_by}={name!r} is no device; this machine has {have}", **asked) from None
     count = torch.cuda.device_count() if device.type == "cuda" else 1
     if device.type not in available_devices() or (device.index or 0) >= count:
-        raise ValueError(f"{asked_by}={name!r} is not on this machine; it has {have}")
+        raise DeviceError("{asked_by}={name!r} is not on this machine; it has {have}", **asked)
     return device

@@ -9,6 +9,7 @@ import numpy as np
 import soundfile
 import soxr
 
+from viz_core.runtime.refusal import RefusalError
 from viz_core.sounds.sound import RATE, Sound
 
 MAX_BYTES = 10 * 2**20
@@ -19,20 +20,27 @@ MAX_CHANNELS = 8
 
 _FORMATS = ("WAV", "WAVEX", "FLAC", "OGG", "MP3")
 _BLOCK = 2**16  # frames decoded at a time
-_ACCEPTED = "WAV, FLAC, OGG and MP3 sounds"
+_NAMES = ("WAV", "FLAC", "OGG", "MP3")
+_NO_SOUND = "This file is not a sound that can be read. Only {formats} sounds can be opened."
 _CUT_SHORT = "This sound cannot be read to its end: the file may be cut short. Save it again and try once more."
 _KNOWN = rb"RIFF....WAVE|fLaC|OggS|ID3|\xff[\xe0-\xff]"
 # What people send by mistake, by how it begins.
 _STRANGERS = (
-    (rb"....ftyp", f"This is an MP4, M4A or MOV file. Only {_ACCEPTED} can be opened: save its sound as WAV or MP3."),
-    (rb"\x1a\x45\xdf\xa3", f"This is a WebM or Matroska file. Only {_ACCEPTED} can be opened: save its sound as WAV."),
-    (rb"\x30\x26\xb2\x75", f"This is a Windows Media file. Only {_ACCEPTED} can be opened: save its sound as WAV."),
-    (rb"FORM....AIF|caff", f"This is an AIFF or CAF file. Only {_ACCEPTED} can be opened: save it as WAV."),
-    (rb"#!AMR", f"This is an AMR recording. Only {_ACCEPTED} can be opened: save it as WAV."),
+    (
+        rb"....ftyp",
+        "This is an MP4, M4A or MOV file. Only {formats} sounds can be opened: save its sound as WAV or MP3.",
+    ),
+    (
+        rb"\x1a\x45\xdf\xa3",
+        "This is a WebM or Matroska file. Only {formats} sounds can be opened: save its sound as WAV.",
+    ),
+    (rb"\x30\x26\xb2\x75", "This is a Windows Media file. Only {formats} sounds can be opened: save its sound as WAV."),
+    (rb"FORM....AIF|caff", "This is an AIFF or CAF file. Only {formats} sounds can be opened: save it as WAV."),
+    (rb"#!AMR", "This is an AMR recording. Only {formats} sounds can be opened: save it as WAV."),
 )
 
 
-class SoundError(ValueError):
+class SoundError(RefusalError, ValueError):
     """A file that cannot be heard; the message is a sentence for the person who brought it."""
 
 
@@ -48,10 +56,13 @@ def open_sound(content: bytes, max_bytes: int = MAX_BYTES, max_seconds: float = 
     if not content:
         raise SoundError("This file is empty.")
     if len(content) > max_bytes:
-        sizes = f"{len(content) / 2**20:.1f} MB; a sound may have at most {max_bytes / 2**20:g}"
-        raise SoundError(f"This file has {sizes}.")
+        raise SoundError(
+            "This file has {size:.1f} MB; a sound may have at most {most:g}.",
+            size=len(content) / 2**20,
+            most=max_bytes / 2**20,
+        )
     if not re.match(_KNOWN, content, flags=re.DOTALL):  # before a decoder sees a byte of it
-        raise SoundError(_why_not(content))
+        raise SoundError(_why_not(content), formats=_NAMES)
     try:
         with soundfile.SoundFile(io.BytesIO(content)) as file:
             _check_header(file, max_seconds)
@@ -61,7 +72,9 @@ def open_sound(content: bytes, max_bytes: int = MAX_BYTES, max_seconds: float = 
     except Exception:  # a broken file makes the decoder raise several kinds of error
         raise SoundError(_CUT_SHORT) from None
     if len(mono) < MIN_SECONDS * rate:
-        raise SoundError(f"There is too little to hear in this file: it lasts {len(mono) / rate:.2f} s.")
+        raise SoundError(
+            "There is too little to hear in this file: it lasts {seconds:.2f} s.", seconds=len(mono) / rate
+        )
     if not np.isfinite(mono).all():
         raise SoundError("Some samples of this sound are no numbers. Save it again, with 16 bits a sample.")
     return Sound(soxr.resample(mono.clip(-1, 1), rate, RATE).clip(-1, 1).astype(np.float32))
@@ -69,15 +82,23 @@ def open_sound(content: bytes, max_bytes: int = MAX_BYTES, max_seconds: float = 
 
 def _check_header(file: soundfile.SoundFile, max_seconds: float) -> None:
     if file.format not in _FORMATS:
-        raise SoundError(f"This file is not a sound that can be read. Only {_ACCEPTED} can be opened.")
+        raise SoundError(_NO_SOUND, formats=_NAMES)
     if not RATES[0] <= file.samplerate <= RATES[1]:
-        told = f"{file.samplerate:,} samples a second; {RATES[0]:,} to {RATES[1]:,} can be read"
-        raise SoundError(f"This sound has {told}. Save it with 16,000.")
+        raise SoundError(
+            "This sound has {rate:,} samples a second; {low:,} to {high:,} can be read. Save it with {good:,}.",
+            rate=file.samplerate,
+            low=RATES[0],
+            high=RATES[1],
+            good=RATE,
+        )
     if file.channels > MAX_CHANNELS:
-        told = f"{file.channels} channels; at most {MAX_CHANNELS} can be read"
-        raise SoundError(f"This sound has {told}. Save it with one.")
+        raise SoundError(
+            "This sound has {count} channels; at most {most} can be read. Save it with one.",
+            count=file.channels,
+            most=MAX_CHANNELS,
+        )
     if file.frames > max_seconds * file.samplerate and file.format != "MP3":  # whose header may only guess
-        raise SoundError(_too_long(file.frames / file.samplerate, max_seconds))
+        raise _too_long(file.frames / file.samplerate, max_seconds)
 
 
 def _mixed(file: soundfile.SoundFile, max_seconds: float) -> np.ndarray:
@@ -86,19 +107,26 @@ def _mixed(file: soundfile.SoundFile, max_seconds: float) -> np.ndarray:
     while len(block := file.read(_BLOCK, dtype="float32", always_2d=True)):
         frames += len(block)
         if frames > max_seconds * file.samplerate:
-            raise SoundError(_too_long(None, max_seconds))
+            raise _too_long(None, max_seconds)
         with np.errstate(invalid="ignore"):  # what is no number is told of once all is there
             blocks.append(block.mean(axis=1))
     return np.concatenate(blocks)
 
 
-def _too_long(seconds: float | None, most: float) -> str:
-    lasts = "longer" if seconds is None or seconds > 1e6 else f"{seconds:,.1f} s"
-    return f"This sound lasts {lasts}; at most {most:g} s are heard at once. Cut out a part of it."
+def _too_long(seconds: float | None, most: float) -> SoundError:
+    if seconds is None or seconds > 1e6:
+        return SoundError(
+            "This sound is too long; at most {most:g} s are heard at once. Cut out a part of it.", most=most
+        )
+    return SoundError(
+        "This sound lasts {seconds:,.1f} s; at most {most:g} s are heard at once. Cut out a part of it.",
+        seconds=seconds,
+        most=most,
+    )
 
 
 def _why_not(content: bytes) -> str:
     for pattern, sentence in _STRANGERS:
         if re.match(pattern, content, flags=re.DOTALL):
             return sentence
-    return f"This file is not a sound that can be read. Only {_ACCEPTED} can be opened."
+    return _NO_SOUND

@@ -56,7 +56,7 @@ def test_what_came_once_is_there_without_a_network(with_llama: FakeHub, monkeypa
     asked = len(with_llama.asked)
     assert load_hub("someone/llama", device="cpu", offline=True).card.revision == COMMIT
     assert load_hub("someone/llama", COMMIT, device="cpu", offline=True).card.revision == COMMIT
-    with pytest.raises(HubError, match="switched off here, and someone/llama at revision v9 is not"):
+    with pytest.raises(HubError, match="switched off here, and someone/llama@v9 is not"):
         load_hub("someone/llama", "v9", device="cpu", offline=True)
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     assert load_hub("someone/llama", device="cpu").card.revision == COMMIT

@@ -79,12 +79,12 @@ def test_available_reads_the_cards_and_leaves_out_the_broken(folder: Path) -> No
 def test_only_names_of_models_that_ship(folder: Path, name: str) -> None:
     shutil.copy(folder / NAME / "config.json", folder / "config.json")
     shutil.copy(folder / NAME / "config.json", folder.parent / "config.json")
-    with pytest.raises(CheckpointError, match="There is no model .*; the models that ship are tiny-en-fr."):
+    with pytest.raises(CheckpointError, match="There is no model .*; those that ship: tiny-en-fr."):
         load(name, device="cpu", folder=folder)
 
 
 def test_no_models_at_all(tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match="There is no model 'tiny-en-fr'; the models that ship are none."):
+    with pytest.raises(CheckpointError, match="There is no model 'tiny-en-fr'; none ships."):
         load(NAME, device="cpu", folder=tmp_path)
 
 

@@ -1,0 +1,161 @@
+"""What errors say, in every language: each sentence that code can raise has words there, with the same values."""
+
+from __future__ import annotations
+
+import ast
+import pickle
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ui.controls import plain
+from ui.errors import explain, first_line, in_language
+from ui.words import ENGLISH, TEXT, languages, sentences_of_errors
+from viz_core.hub import HubError
+from viz_core.pretrained import CheckpointError, TextError
+from viz_core.runtime.assets import AssetError
+from viz_core.runtime.refusal import RefusalError
+
+ROOT = Path(__file__).resolve().parents[2]
+CODE = [
+    path
+    for folder in ("viz_core", "asking", "ui")
+    for path in sorted((ROOT / folder).rglob("*.py"))
+    if "training" not in path.parts  # told at a terminal
+]
+OTHERS = [name for name in languages() if name != ENGLISH]
+_SENTENCE = re.compile(r"[A-Z{].* .*\.")
+
+
+def _classes(trees: list[ast.Module]) -> set[str]:
+    """RefusalError and all that are made of it."""
+    found, before = {"RefusalError"}, 0
+    while len(found) > before:
+        before = len(found)
+        for node in (node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef)):
+            if any(isinstance(base, ast.Name) and base.id in found for base in node.bases):
+                found.add(node.name)
+    return found
+
+
+def _sentences(tree: ast.Module, classes: set[str]) -> Iterator[str]:
+    """The sentences a module gives them; where one goes by a name, all that stand in the module."""
+    documents = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for call in ast.walk(tree):
+        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.func.id not in classes:
+            continue
+        given = call.args[0]
+        if isinstance(given, ast.Constant):
+            yield str(given.value)
+        elif not isinstance(given, ast.Attribute):  # that of another error
+            assert not isinstance(given, ast.JoinedStr), f"{ast.unparse(call)}: a literal, and values by name"
+            texts = (node for node in ast.walk(tree) if isinstance(node, ast.Constant) and id(node) not in documents)
+            yield from (text.value for text in texts if isinstance(text.value, str) and _SENTENCE.fullmatch(text.value))
+
+
+def sentences() -> set[str]:
+    """Every sentence that an error of the library may say."""
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in CODE]
+    classes = _classes(trees)
+    return {sentence for tree in trees for sentence in _sentences(tree, classes)}
+
+
+def test_sentences_are_read_however_they_are_given() -> None:
+    code = """
+class OwnError(RefusalError, ValueError): "A class. As it is."
+TOO_LONG = "{name} is too long."
+def f(a): raise OwnError("No {a}.", a=a)
+def g(): raise OwnError(TOO_LONG if a else "It is short.")
+def h(error): raise OwnError(error.sentence, **error.values)
+"""
+    tree = ast.parse(code)
+    classes = _classes([tree])
+    assert classes == {"RefusalError", "OwnError"}
+    assert set(_sentences(tree, classes)) == {"No {a}.", "{name} is too long.", "It is short."}
+
+
+@pytest.mark.parametrize("language", OTHERS)
+def test_every_sentence_has_words(language: str) -> None:
+    """And nothing is translated that nobody says any more."""
+    english, other = sentences() | {"{detail}"}, sentences_of_errors(language)
+    assert sorted(english - other.keys()) == []
+    assert sorted(other.keys() - english) == []
+    for sentence, words in other.items():
+        wanted = set(re.findall(r"\{(\w+)", sentence))
+        assert set(re.findall(r"\{(\w+)\}", words)) == wanted, sentence
+
+
+def test_every_sentence_of_the_hub_ends_as_sentences_do() -> None:
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in CODE if "hub" in path.parts]
+    said = [sentence for tree in trees for sentence in _sentences(tree, {"HubError"})]
+    assert len(said) > 80
+    assert [sentence for sentence in said if not sentence.endswith((".", "?", "{detail}", "{revision}"))] == []
+
+
+def test_errors_have_no_english_file() -> None:
+    assert not (TEXT / ENGLISH / "errors.md").exists(), "English stands in code, once"
+
+
+def test_no_page_shows_an_error_in_english_alone() -> None:
+    """str(error) stands where errors are put into words, and nowhere else on the way to a page."""
+    shown = re.compile(r"str\((error|why)\)|\{(error|why)(!r)?\}")
+    places = [path for folder in ("pages", "ui") for path in sorted((ROOT / folder).rglob("*.py"))]
+    found = {path.relative_to(ROOT).as_posix() for path in places if shown.search(path.read_text(encoding="utf-8"))}
+    assert found == {"ui/errors.py"}
+
+
+@pytest.mark.parametrize(
+    ("error", "language", "said"),
+    [
+        (
+            TextError("This text has {count:,} characters; at most {most:,} can be translated.", count=2001, most=2000),
+            "pt-BR",
+            "Este texto tem 2.001 caracteres; podem ser traduzidos no máximo 2.000.",
+        ),
+        (
+            HubError(
+                "{name} cannot be loaded: {detail}", name="own", detail=AssetError("{file}.md has no title", file="a")
+            ),
+            "zh-TW",
+            "無法載入 own：a.md 沒有標題",
+        ),
+        (ValueError("heads: expected 1, got 2"), "zh-TW", "函式庫以英文說：heads: expected 1, got 2"),
+        (ValueError("heads: expected 1, got 2"), "en", "heads: expected 1, got 2"),
+        (
+            CheckpointError("A sentence that nobody knows."),
+            "pt-BR",
+            "A biblioteca diz, em inglês: A sentence that nobody knows.",
+        ),
+        (
+            HubError("{typed} is not among the folders that this host allows.", typed="{most} $a$ 1.5"),
+            "pt-BR",
+            "{most} $a$ 1.5 não está entre as pastas que este servidor permite.",
+        ),
+    ],
+)
+def test_an_error_is_told_in_a_language(error: Exception, language: str, said: str) -> None:
+    assert in_language(error, language) == said
+
+
+def test_names_stand_in_a_row_as_a_language_writes_them() -> None:
+    sentence = "This file is not a sound that can be read. Only {formats} sounds can be opened."
+    error = RefusalError(sentence, formats=("WAV", "FLAC", "MP3"))
+    assert "Only WAV, FLAC and MP3 sounds" in str(error)
+    assert "WAV, FLAC e MP3" in in_language(error, "pt-BR")
+    assert "WAV、FLAC和MP3" in in_language(error, "zh-TW")
+
+
+def test_what_stands_on_a_page_is_no_markdown() -> None:
+    assert explain(ValueError("*a* [b](c)")) == r"\*a\* \[b\]\(c\)"
+    assert plain(first_line(RuntimeError("out of memory\nat 0x1"))) == "out of memory"
+    assert first_line(MemoryError()) == "MemoryError"
+
+
+def test_an_error_comes_whole_through_a_pipe() -> None:
+    sent = HubError("{name} is here: {count:,} of {all!r}", name="a", count=1000, all="b")
+    come = pickle.loads(pickle.dumps(sent))
+    assert type(come) is HubError
+    assert (str(come), come.sentence, come.values) == ("a is here: 1,000 of 'b'", sent.sentence, sent.values)
+    assert come.said == {"name": "a", "count": "1,000", "all": "'b'"}
