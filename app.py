@@ -4,6 +4,7 @@ import streamlit as st
 
 from hosting import scripts
 from hosting.background import in_background
+from hosting.home import leave_no_home
 
 
 def prepare() -> None:
@@ -14,4 +15,5 @@ def prepare() -> None:
     load_later()
 
 
+leave_no_home()
 app = st.App("ui/door.py", routes=scripts.routes(), lifespan=in_background(prepare))

@@ -7,6 +7,7 @@ from streamlit import config
 
 from hosting import scripts
 from hosting.connections import be_impatient
+from hosting.home import leave_no_home
 from hosting.logs import structured_logs
 from hosting.operations import Operations
 from hosting.profile import profile
@@ -33,6 +34,7 @@ def end() -> None:
 
 
 structured_logs()
+leave_no_home()
 allowed = checked()
 be_impatient(allowed.max_message_kb * 2**10, allowed.slow_seconds)
 operations = Operations(

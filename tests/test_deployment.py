@@ -67,9 +67,9 @@ def test_ports_probes_and_replicas_agree() -> None:
 
 
 def test_the_images_command_serves_from_what_the_image_holds(tmp_path: Path) -> None:
-    """The same files, the same command and a home that holds nothing: ready, with its health check content."""
+    """The same files, the same command and a home that is not even a folder: ready, with its health check content."""
     home = tmp_path / "home"
-    home.mkdir()
+    home.touch()
     for line in re.findall(r"^COPY (?!--from)(.+)$", FINAL, re.M):
         *sources, target = line.split()
         for source in sources:
