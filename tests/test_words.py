@@ -247,8 +247,8 @@ def test_a_missing_section_names_its_file() -> None:
 
 
 def test_only_given_keys_are_filled_so_formulas_keep_their_braces() -> None:
-    words = Words("x", {}, {"a": r"{count} of \frac{a}{b}"})
-    assert words("a", count=3) == r"3 of \frac{a}{b}"
+    words = Words("x", {}, {"a": r"{count} of \frac{a}{b}, {with-first}"})
+    assert words("a", count=3, **{"with-first": "{count}"}) == r"3 of \frac{a}{b}, {count}"
 
 
 def test_another_language_falls_back_to_english(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -266,7 +266,7 @@ def _links(text: str) -> set[str]:
 
 def _placeholders(text: str) -> set[str]:
     without_formulas = re.sub(r"\$\$.*?\$\$|\$.*?\$", "", text, flags=re.DOTALL)
-    return set(re.findall(r"\{(\w+)\}", without_formulas))
+    return set(re.findall(r"\{([\w-]+)\}", without_formulas))
 
 
 def test_a_measure_has_one_name_everywhere() -> None:

@@ -23,6 +23,7 @@ from ui.chart import Point, draw_chart
 from ui.compute import in_a_slot
 from ui.controls import plain
 from ui.heatmap import draw_heatmap
+from ui.numbers import separators
 from ui.on_figure import OnFigure, ask_to_draw, keeps_back
 from ui.predictions import Prediction, Truth, read_prediction
 from ui.proving import ProvingFrame
@@ -268,7 +269,11 @@ class Chapter(ProvingFrame):
             for name, make_table in tables.items():
                 self.download_table(name, make_table)
             if figure is not None:
-                self._download("html", lambda: downloads.page(_made(figure), self.words.title), "text/html")
+                self._download(
+                    "html",
+                    lambda: downloads.page(_made(figure), self.words.title, separators(self.words.language)),
+                    "text/html",
+                )
 
     def download_table(self, name: str, make: Callable[[], pd.DataFrame]) -> None:
         """A button, `download-table.NAME`, for a table as CSV."""

@@ -15,7 +15,8 @@ import streamlit as st
 
 from hosting.scripts import PLOTLY, script
 from ui.component import component
-from ui.words import load_words
+from ui.numbers import separators
+from ui.words import current_language, load_words
 from viz_core.figures.chart import encode_chart
 
 # The page's own look comes in the browser: no figure need carry plotly's, which takes longer to copy than most figures.
@@ -50,6 +51,6 @@ def draw_chart(
         if on_click and point:
             on_click(point)
 
-    words = load_words("common").group("chart")
+    words, numbers = load_words("common").group("chart"), separators(current_language())
     about = {"alt": alt, "file": file, "bar": bar, "clickable": on_click is not None, "words": words}
-    _mount(key=key, data=encode_chart(figure, plotly=script(PLOTLY).address, **about), on_click_change=clicked)
+    _mount(key=key, data=encode_chart(figure, numbers, plotly=script(PLOTLY).address, **about), on_click_change=clicked)

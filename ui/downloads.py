@@ -13,6 +13,7 @@ import pandas as pd  # here, before any page runs: plotly fails in a thread that
 import plotly.graph_objects as go
 
 from viz_core.runtime.assets import ASSETS, reading
+from viz_core.runtime.numbers import ENGLISH
 
 _FORMULA, _NUMBER = re.compile(r"[=+\-@\t\r]"), re.compile(r"[+-]?[\d.]+(e[+-]?\d+)?")
 _PLOTLY = ASSETS / "vendor" / "plotly" / "plotly-cartesian.min.js"  # a third of plotly.js, and all that figures need
@@ -61,9 +62,10 @@ def archive(arrays: Mapping[str, np.ndarray]) -> bytes:
     return buffer.getvalue()
 
 
-def page(figure: go.Figure, title: str) -> bytes:
-    """A figure as a page that opens without a network, dark on white."""
-    drawn = go.Figure(figure).update_layout(template="plotly_white").to_html(include_plotlyjs=False)
+def page(figure: go.Figure, title: str, numbers: str = ENGLISH) -> bytes:
+    """A figure as a page that opens without a network, dark on white; `numbers`: their separators."""
+    look = {"template": "plotly_white", "separators": numbers}
+    drawn = go.Figure(figure).update_layout(**look).to_html(include_plotlyjs=False)
     with reading(_PLOTLY):
         head = f"<head><title>{html.escape(title)}</title><script>{_PLOTLY.read_text('utf-8')}</script>"
     return drawn.replace("<head>", head, 1).encode()

@@ -1,13 +1,11 @@
-"""Numbers as a language writes them: 1,234.5 is 1.234,5 in Portuguese."""
+"""Numbers and lists as a language writes them, after Unicode's tables (CLDR)."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from functools import lru_cache
 
-# A number as Python's format writes it, alone or with a unit: what was typed by a reader is left as it is.
-_NUMBER = re.compile(r"[-−+≈~]?\d{1,3}(?:\d*|(?:,\d{3})*)(?:\.\d+)?(?:e[-−+]?\d+)?(?: ?(?:%|[kMG]?B|m?s|×))?")
+from viz_core.runtime.numbers import ENGLISH, with_separators
 
 
 def localised(text: str, language: str) -> str:
@@ -16,7 +14,7 @@ def localised(text: str, language: str) -> str:
     >>> localised("1,234.5 s", "pt-BR")
     '1.234,5 s'
     """
-    return text.translate(_separators(language)) if _NUMBER.fullmatch(text) else text
+    return with_separators(text, separators(language))
 
 
 def listed(names: Iterable[object], language: str) -> str:
@@ -31,9 +29,11 @@ def listed(names: Iterable[object], language: str) -> str:
 
 
 @lru_cache(maxsize=8)
-def _separators(language: str) -> dict[int, str]:
-    """From Unicode's tables (CLDR)."""
-    from babel import Locale  # only where another language than English is spoken
+def separators(language: str) -> str:
+    """Before the first decimal, and between thousands: ",." in Portuguese."""
+    if language == "en":
+        return ENGLISH
+    from babel import Locale
 
     symbols = Locale.parse(language, sep="-").number_symbols["latn"]
-    return str.maketrans({",": symbols["group"], ".": symbols["decimal"]})
+    return f"{symbols['decimal']}{symbols['group']}"

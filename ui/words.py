@@ -19,7 +19,7 @@ TEXT = ASSETS / "text"
 ENGLISH = "en"
 LANGUAGE = "lang"
 """The parameter of an address that names a language."""
-_PLACE = re.compile(r"\{(\w+)\}")
+_PLACE = re.compile(r"\{([\w-]+)\}")
 _FORMULA = re.compile(r"(\$\$.*?\$\$|\$.*?\$)", re.DOTALL)
 
 

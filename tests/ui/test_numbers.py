@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ui.numbers import localised
+from ui.numbers import listed, localised, separators
 from ui.words import Words
 
 
@@ -29,6 +29,15 @@ from ui.words import Words
 def test_as_brazil_and_taiwan_write_them(text: str, portuguese: str) -> None:
     assert localised(text, "pt-BR") == portuguese
     assert localised(text, "zh-TW") == text
+
+
+def test_separators_as_plotly_wants_them() -> None:
+    assert [separators(language) for language in ("en", "pt-BR", "zh-TW")] == [".,", ",.", ".,"]
+
+
+def test_names_in_a_row() -> None:
+    assert listed(("a", "b", "c"), "pt-BR") == "a, b e c"
+    assert listed(("a", "b"), "zh-TW") == "a和b"
 
 
 @given(st.floats(-1e9, 1e9), st.integers(0, 6))

@@ -19,6 +19,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from viz_core.figures.framing import Sections, frame, unframe
+from viz_core.runtime.numbers import ENGLISH, is_number, with_separators
 
 DEFAULT_HEIGHT = 450
 """Pixels of a figure that asks for no height, as plotly has it."""
@@ -28,13 +29,18 @@ SQUARE = "square"
 
 # What plotly.js wants as a list of its own, for it reads no typed array there.
 _LISTS = frozenset({"range"})
+_TEXTS = frozenset({"text", "ticktext"})
 # JavaScript has no whole numbers of 64 bits as plain numbers, and no halves.
 _AS = {"float16": "float32", "int64": "float64", "uint64": "float64"}
 _KINDS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "float32", "float64")
 
 
-def encode_chart(figure: go.Figure, **about: Any) -> bytes:
-    """The figure, and what else the component wants to know about it."""
+def encode_chart(figure: go.Figure, separators: str = ENGLISH, **about: Any) -> bytes:
+    """The figure, and what else the component wants to know about it.
+
+    Args:
+        separators: of its numbers, before the first decimal and between thousands.
+    """
     sections = Sections()
     header: dict[str, Any] = {
         "data": [trace.to_plotly_json() for trace in figure.data],
@@ -42,6 +48,9 @@ def encode_chart(figure: go.Figure, **about: Any) -> bytes:
         "frames": [each.to_plotly_json() for each in figure.frames],
     }
     header["layout"].pop("template", None)
+    if separators != ENGLISH:
+        header = _with_separators(header, separators)
+        header["layout"]["separators"] = separators
     shape = {"square": True} if figure.layout.meta == SQUARE else {}
     return frame({"about": {"height": height_of(figure), **shape, **about}, **_written(header, sections)}, sections)
 
@@ -70,6 +79,24 @@ def decode_chart(data: bytes) -> dict[str, Any]:
 def height_of(figure: go.Figure) -> int:
     """The height the figure asks for, in pixels."""
     return int(figure.layout.height or DEFAULT_HEIGHT)
+
+
+def _with_separators(value: Any, separators: str, name: str = "") -> Any:
+    """A part of a figure, its texts written anew where they are numbers; what a reader typed is left as it is."""
+    if isinstance(value, dict):
+        return {key: _with_separators(each, separators, key) for key, each in value.items()}
+    if name in _TEXTS and isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, list | tuple) and (name not in _TEXTS or all(map(_is_number, value))):
+        return [_with_separators(each, separators, name) for each in value]
+    return with_separators(value, separators) if name in _TEXTS and isinstance(value, str) else value
+
+
+def _is_number(value: Any) -> bool:
+    """Whether it is a number as text or none, or all in it are."""
+    if isinstance(value, list | tuple):
+        return all(map(_is_number, value))
+    return not isinstance(value, str) or not value or is_number(value)
 
 
 def _written(value: Any, sections: Sections, name: str = "") -> Any:
