@@ -117,8 +117,6 @@ TRUTH: dict[str, tuple[str, ...]] = {
 
 # The book's exercises that a page speaks of without putting them as predictions yet: chapter and section of its words.
 SPOKEN_OF = {
-    "11.2, 2: learn the width, left out and kept": ("attention-pooling", "break.kept"),
-    "11.2, 4: how fast to shrink the width": ("attention-pooling", "consistent"),
     "11.3, 1: attention by distance": ("scoring-functions", "distances"),
     "11.3, 2: a matrix between unlike sizes": ("scoring-functions", "claim.projections"),
     "11.5, 1: every head's weights": ("multi-head", "look.maps"),

@@ -1,8 +1,11 @@
 """Attention pooling: fit a curve by weighing points, with every kernel and any width, and learn the width."""
 
+from functools import partial
+
 import streamlit as st
 import torch
 
+from pages.attention_pooling import exercises
 from pages.attention_pooling.fit import claims, data, picture, readout, weights_map
 from pages.attention_pooling.kernels import every_kernel, kernels, widths
 from pages.attention_pooling.learn_width import learning
@@ -42,11 +45,15 @@ with for_weights:
     chapter.heading("map")
     weights_map(chapter, pooling)
 
+chapter.exercise("sphere", shows=partial(exercises.sphere, chapter))
+
 chapter.heading("mathematics")
 chapter.text("mathematics")
 chapter.book_says("curve", book_curve(torch.arange(6, dtype=torch.float64)).tolist())
 claims(chapter, pooling, fit)
 
+chapter.exercise("descent", shows=partial(exercises.descent, chapter, pooling))
+chapter.exercise("shrink", shows=partial(exercises.shrink, chapter, pooling.noise))
 chapter.tabs(
     widths=lambda: widths(chapter, pooling),
     kernels=lambda: every_kernel(chapter, pooling),
@@ -55,7 +62,7 @@ chapter.tabs(
     consistent=lambda: more_data(chapter, pooling.noise),
 )
 
-chapter.exercise("sphere")
+chapter.exercise("parzen", shows=partial(exercises.parzen, chapter))
 chapter.exercise("narrow")
 chapter.code(
     nadaraya_watson,

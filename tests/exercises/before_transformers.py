@@ -8,6 +8,12 @@ import pytest
 import torch
 
 from tests.exercises.exercise import Exercise
+from viz_core.lessons.attention_pooling.consistency import errors_by_rate
+from viz_core.lessons.attention_pooling.in_the_plane import labelled_points
+from viz_core.lessons.attention_pooling.noisy_points import noisy_points
+from viz_core.lessons.attention_pooling.on_the_sphere import sphere_errors
+from viz_core.lessons.attention_pooling.parzen import agreement
+from viz_core.lessons.attention_pooling.width_descent import descend_width
 from viz_core.lessons.queries_keys_values.approximate_weights import edit_kernels, edit_weights
 from viz_core.lessons.queries_keys_values.channel_gates import (
     channel_gates,
@@ -75,17 +81,45 @@ def _covariance() -> tuple[bool, ...]:
     )
 
 
-def _sphere() -> tuple[bool, ...]:
-    generator = torch.Generator().manual_seed(0)
-    keys = torch.nn.functional.normalize(torch.randn(7, 3, generator=generator, dtype=torch.float64), dim=1)
-    query = torch.randn(3, generator=generator, dtype=torch.float64)
-    near = (-(query - keys).square().sum(dim=1) / 2).softmax(dim=0)
-    query_alone = (-query.square().sum() / 2).expand(len(keys)).softmax(dim=0)
+def _parzen() -> tuple[bool, ...]:
+    """Where the two classifiers differ, with unequal counts, and beyond all points."""
+    points, labels = labelled_points()
+    counts = torch.bincount(labels.clamp(max=1))
+    assert counts[0] != counts[1]
+    found = agreement(points, labels, 0.5)
+    assert found.unlike_by_count > 0  # counts matter where they are left out
+    assert found.off < 1e-9
+    far = agreement(points + 4, labels, 0.5)  # most of the plane is far from them
+    return found.unlike > 0, far.unlike > 0, found.unlike + far.unlike == 0
+
+
+def _descent() -> tuple[bool, ...]:
+    """Both widths, on three draws of the book's points."""
+    found = []
+    for seed in range(3):
+        points = noisy_points(40, 1.0, seed)
+        found.append([descend_width(*points, left_out=left_out).width for left_out in (False, True)])
+    kept, left = zip(*found, strict=True)
+    narrow, reaches = 0.03, 5 / 40  # the mean gap between 40 points
     return (
-        torch.allclose(near, torch.full_like(near, 1 / len(keys))),
-        torch.allclose(near, (keys @ query).softmax(dim=0)),
-        torch.allclose(near, query_alone),
+        any(abs(a / b - 1) < 0.1 for a, b in found),
+        max(kept) < narrow and min(left) > reaches,
+        max(kept) < narrow and max(left) < narrow,
     )
+
+
+def _sphere() -> tuple[bool, ...]:
+    product, even = sphere_errors()
+    return (
+        even < 1e-9,
+        product < 1e-9,
+        even < 1e-9,
+    )  # the query's length is the same for all, so it would leave them even
+
+
+def _shrink() -> tuple[bool, ...]:
+    errors = {power: rate.error for power, rate in errors_by_rate((1.0, 0.2, 0.0), 20, 2000, draws=4).items()}
+    return tuple(error == min(errors.values()) for error in errors.values())
 
 
 EXERCISES = {
@@ -93,5 +127,8 @@ EXERCISES = {
     "11.1, 2": Exercise("queries-keys-values", "covariance", "measured.covariance", _covariance),
     "11.1, 3": Exercise("queries-keys-values", "search", "measured.search", _search),
     "11.1, 4": Exercise("queries-keys-values", "gates", "measured.gates", _gates),
-    "11.2, 3": Exercise("attention-pooling", "sphere", "claim.attention", _sphere),
+    "11.2, 1": Exercise("attention-pooling", "parzen", "measured.parzen", _parzen),
+    "11.2, 2": Exercise("attention-pooling", "descent", "measured.descent", _descent),
+    "11.2, 3": Exercise("attention-pooling", "sphere", "measured.sphere", _sphere),
+    "11.2, 4": Exercise("attention-pooling", "shrink", "measured.shrink", _shrink),
 }

@@ -137,13 +137,6 @@ def test_the_constant_kernel_has_no_width_to_learn(open_page: OpenPage) -> None:
     assert len(figures(app)) == 3
 
 
-def test_on_the_sphere_the_gaussian_is_the_dot_product() -> None:
-    keys = torch.nn.functional.normalize(torch.randn(7, 3, dtype=torch.float64), dim=1)
-    query = torch.randn(3, dtype=torch.float64)
-    near = (-(query - keys).square().sum(dim=1) / 2).softmax(dim=0)
-    torch.testing.assert_close(near, (keys @ query).softmax(dim=0))
-
-
 def test_the_exercises_answer_is_true() -> None:
     x, y = noisy_points(40, 1.0, 3)
     between = (x[10] + x[11]) / 2 + torch.tensor([-0.01, 0.01], dtype=torch.float64)

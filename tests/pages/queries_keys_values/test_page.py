@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable
 
 import pytest
-import torch
 from streamlit.testing.v1 import AppTest
 
 from tests.pages.reading import badges, figures, texts
@@ -172,12 +171,6 @@ def test_no_values_at_all(open_page: OpenPage) -> None:
     app = open_page(CHAPTER, **{"qkv-values": "[]", "qkv-names": "[]"})
     assert "There is no value yet" in texts(app)
     assert not figures(app)
-
-
-def test_the_answers_gradient_is_the_covariance_of_the_keys() -> None:
-    keys, query = torch.randn(5, 3, dtype=torch.float64), torch.randn(3, dtype=torch.float64)
-    found = torch.autograd.functional.jacobian(lambda q: (keys @ q).softmax(dim=0) @ keys, query)
-    torch.testing.assert_close(found, torch.cov(keys.T, correction=0, aweights=(keys @ query).softmax(dim=0)))
 
 
 def test_the_exercises_answer_is_true() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -34,16 +35,43 @@ def errors_by_size(
     Raises:
         ValueError: if there is no draw.
     """
+    shrinking = [_error(n, shrinking_width(n), noise, draws) for n in sizes]
+    fixed = [_error(n, FIXED, noise, draws) for n in sizes]
+    return torch.tensor(shrinking, dtype=torch.float64), torch.tensor(fixed, dtype=torch.float64)
+
+
+class Rate(NamedTuple):
+    """A width h = h_0 (n / n_0)^(-p) at the last n: the error there, and how many points lie within it on average."""
+
+    width: float
+    error: float
+    within: float
+
+
+def errors_by_rate(
+    powers: Sequence[float], first: int, last: int, noise: float = 1.0, draws: int = 10
+) -> dict[float, Rate]:
+    """What each power p comes to at `last` points, all from the width `shrinking_width(first)` at `first` points.
+
+    Too fast, and no more points lie within the width than before: the noise stays. Not at all, and the bend of the
+    curve is smoothed away: the bias stays (Dive into Deep Learning, section 11.2, exercise 4).
+
+    Raises:
+        ValueError: if there is no draw.
+    """
+    found = {}
+    for power in powers:
+        width = shrinking_width(first) * (last / first) ** -power
+        found[power] = Rate(width, _error(last, width, noise, draws), last * 2 * width / SPAN)
+    return found
+
+
+def _error(n: int, width: float, noise: float, draws: int) -> float:
+    """Mean squared distance from the curve of a Gaussian fit, mean over draws."""
     if draws < 1:
         raise ValueError(f"draws: expected at least 1, got {draws}")
-
-    def error(n: int, width: float) -> float:
-        found = []
-        for seed in range(draws):
-            x, y = noisy_points(n, noise, seed)
-            found.append(mean_squared_distance(nadaraya_watson(x, y, _QUERIES, gaussian(width))[0], _QUERIES))
-        return sum(found) / draws
-
-    shrinking = [error(n, shrinking_width(n)) for n in sizes]
-    fixed = [error(n, FIXED) for n in sizes]
-    return torch.tensor(shrinking, dtype=torch.float64), torch.tensor(fixed, dtype=torch.float64)
+    found = []
+    for seed in range(draws):
+        x, y = noisy_points(n, noise, seed)
+        found.append(mean_squared_distance(nadaraya_watson(x, y, _QUERIES, gaussian(width))[0], _QUERIES))
+    return sum(found) / draws

@@ -1,0 +1,76 @@
+"""The experiments that decide the book's exercises, shown once a reader has answered."""
+
+from __future__ import annotations
+
+import torch
+
+from pages.attention_pooling.pooling import CURVE_QUERIES, Pooling
+from ui.chapter import Chapter
+from ui.compute import computed
+from viz_core.attention.kernel_pooling import nadaraya_watson
+from viz_core.attention.kernels import gaussian
+from viz_core.lessons.attention_pooling.consistency import Rate, errors_by_rate
+from viz_core.lessons.attention_pooling.in_the_plane import labelled_points
+from viz_core.lessons.attention_pooling.noisy_points import mean_squared_distance, noisy_points
+from viz_core.lessons.attention_pooling.on_the_sphere import sphere_errors
+from viz_core.lessons.attention_pooling.parzen import agreement
+from viz_core.lessons.attention_pooling.width_descent import Descent, descend_width
+
+_WIDTH = 0.5  # of the windows in the plane
+_POWERS = {"fast": 1.0, "right": 0.2, "never": 0.0}
+_FIRST, _LAST = 20, 2000  # points
+
+
+def sphere(chapter: Chapter) -> None:
+    """Random keys of length 1: how far weights by products and even ones are from the Gaussian's."""
+    product, even = sphere_errors()
+    chapter.text("measured.sphere", product=f"{product:.1e}", even=f"{even:.3f}")
+
+
+def descent(chapter: Chapter, pooling: Pooling) -> None:
+    """Both widths learned on the reader's points, and how far either fit is from the truth."""
+    x, y = pooling.points()
+    told: dict[str, object] = {"n": pooling.n}
+    for name, found in _descents(pooling.n, pooling.noise, pooling.seed).items():
+        fit = nadaraya_watson(x, y, CURVE_QUERIES, gaussian(found.width))[0]
+        told[f"{name}_width"] = f"{found.width:.3g}"
+        told[f"{name}_error"] = f"{found.error:.3f}"
+        told[f"{name}_truth"] = f"{mean_squared_distance(fit, CURVE_QUERIES):.3f}"
+    chapter.text("measured.descent", **told)
+
+
+def shrink(chapter: Chapter, noise: float) -> None:
+    """What three rates come to at many points."""
+    told: dict[str, object] = {"first": _FIRST, "last": f"{_LAST:,}", "noise": f"{noise:g}"}
+    for name, rate in zip(_POWERS, _rates(noise).values(), strict=True):
+        told |= {f"{name}_width": f"{rate.width:.3g}", f"{name}_error": f"{rate.error:.4f}"}
+        told[f"{name}_within"] = f"{rate.within:.0f}"
+    chapter.text("measured.shrink", **told)
+
+
+def parzen(chapter: Chapter) -> None:
+    """Both classifiers on a grid over the labelled points."""
+    points, labels = labelled_points()
+    found = agreement(points, labels, _WIDTH)
+    first = int((labels == 0).sum())
+    chapter.text(
+        "measured.parzen",
+        places=f"{found.places:,}",
+        unlike=found.unlike,
+        off=f"{found.off:.1e}",
+        plus=first,
+        minus=len(labels) - first,
+        by_count=found.unlike_by_count,
+    )
+
+
+@computed(says="measuring")
+def _descents(n: int, noise: float, seed: int) -> dict[str, Descent]:
+    points = noisy_points(n, noise, seed)
+    return {"kept": descend_width(*points, left_out=False), "left": descend_width(*points, left_out=True)}
+
+
+@computed(says="measuring")
+def _rates(noise: float) -> dict[float, Rate]:
+    with torch.no_grad():
+        return errors_by_rate(tuple(_POWERS.values()), _FIRST, _LAST, noise)

@@ -1,0 +1,64 @@
+"""What decides the book's exercises of section 11.2, by hand and by other ways."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from viz_core.attention.kernels import gaussian
+from viz_core.lessons.attention_pooling.consistency import errors_by_rate, errors_by_size
+from viz_core.lessons.attention_pooling.kernel_width import learn_width
+from viz_core.lessons.attention_pooling.noisy_points import noisy_points
+from viz_core.lessons.attention_pooling.on_the_sphere import sphere_errors
+from viz_core.lessons.attention_pooling.parzen import label_densities
+from viz_core.lessons.attention_pooling.width_descent import descend_width
+
+
+def test_densities_of_two_labels_by_hand() -> None:
+    """One point each at distance 0 and 2 from the query, width 1: (1, e^-2) / (2 * 2 pi)."""
+    points = torch.tensor([[0.0, 0.0], [2.0, 0.0]], dtype=torch.float64)
+    found = label_densities(points, torch.tensor([0, 1]), torch.zeros(1, 2, dtype=torch.float64), 1.0)
+    assert found[0].tolist() == pytest.approx([1 / (4 * math.pi), math.exp(-2) / (4 * math.pi)])
+
+
+def test_densities_make_one_over_labels_and_plane() -> None:
+    points, labels = torch.randn(9, 2, dtype=torch.float64), torch.arange(9) % 3
+    axis = torch.linspace(-8, 8, 161, dtype=torch.float64)
+    found = label_densities(points, labels, torch.cartesian_prod(axis, axis), 0.5)
+    assert float(found.sum() * 0.1**2) == pytest.approx(1, abs=1e-6)
+
+
+def test_descent_ends_where_the_search_does() -> None:
+    points = noisy_points(40, 1.0, 3)
+    widths = torch.logspace(-1.5, 0.5, 40, dtype=torch.float64)
+    searched = learn_width(*points, gaussian(), widths)
+    found = descend_width(*points, left_out=True)
+    assert found.width == pytest.approx(searched.best, rel=1e-3)
+    assert found.error == pytest.approx(searched.error, rel=1e-6)
+
+
+def test_points_that_answer_for_themselves_are_nearly_learned_by_heart() -> None:
+    kept, left = (descend_width(*noisy_points(40, 1.0, 3), left_out=left_out) for left_out in (False, True))
+    assert kept.error < 0.1 * left.error
+
+
+@pytest.mark.parametrize(("count", "start"), [(1, 1.0), (5, 0.0), (5, float("nan"))])
+def test_refuses_what_has_no_width(count: int, start: float) -> None:
+    with pytest.raises(ValueError, match="at least 2 points and a positive width"):
+        descend_width(*noisy_points(count), left_out=True, start=start)
+
+
+def test_the_rate_of_the_chapter_is_its_shrinking_width() -> None:
+    rate = errors_by_rate((0.2,), 20, 100, draws=2)[0.2]
+    assert rate.width == pytest.approx(100**-0.2)
+    assert rate.error == pytest.approx(float(errors_by_size((100,), draws=2)[0]))
+    assert rate.within == pytest.approx(100 * 2 * rate.width / 5)
+
+
+def test_refuses_no_draw_and_no_key() -> None:
+    with pytest.raises(ValueError, match="draws"):
+        errors_by_rate((0.2,), 20, 100, draws=0)
+    with pytest.raises(ValueError, match="1 key"):
+        sphere_errors(num_keys=0)

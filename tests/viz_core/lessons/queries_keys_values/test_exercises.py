@@ -1,0 +1,56 @@
+"""What decides the book's exercises of section 11.1, by hand and by other ways."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from viz_core.lessons.queries_keys_values.approximate_weights import edit_kernels, edit_weights
+from viz_core.lessons.queries_keys_values.channel_gates import channel_gates, taken_from_others
+from viz_core.lessons.queries_keys_values.query_gradient import query_jacobian, weighted_covariance
+from viz_core.lessons.queries_keys_values.search_engine import click_gradient, click_loss, ranks_while_learning
+
+
+def test_two_keys_within_one_edit_share_the_weight() -> None:
+    """Li, Lo and Hu are 0, 1 and 2 edits from Li."""
+    weights = {
+        name: edit_weights("Li", ["Li", "Lo", "Hu"], kernel).tolist() for name, kernel in edit_kernels(1).items()
+    }
+    assert weights["boxcar"] == [0.5, 0.5, 0]
+    assert weights["cold"] == pytest.approx([1, 0, 0], abs=1e-12)
+    wide = [math.exp(-(edits**2) / (2 * 1.5**2)) for edits in range(3)]
+    assert weights["wide"] == pytest.approx([each / sum(wide) for each in wide])
+
+
+def test_refuses_a_reach_below_none() -> None:
+    with pytest.raises(ValueError, match="most_edits"):
+        edit_kernels(-1)
+
+
+@pytest.mark.parametrize("temperature", [0.2, 1.0, 5.0])
+def test_the_slope_is_the_covariance_that_torch_computes(temperature: float) -> None:
+    keys, query = torch.randn(5, 3, dtype=torch.float64), torch.randn(3, dtype=torch.float64)
+    weights = (keys @ query / temperature).softmax(dim=0)
+    torch.testing.assert_close(
+        weighted_covariance(query, keys, temperature), torch.cov(keys.T, correction=0, aweights=weights)
+    )
+    torch.testing.assert_close(
+        query_jacobian(query, keys, temperature), weighted_covariance(query, keys, temperature) / temperature
+    )
+
+
+def test_a_click_by_hand() -> None:
+    """Two documents with equal weight: the loss is log 2, and the query moves by half their difference."""
+    documents, query = torch.eye(2, dtype=torch.float64), torch.ones(2, dtype=torch.float64)
+    assert float(click_loss(query, documents, 0)) == pytest.approx(math.log(2))
+    assert click_gradient(query, documents, 0).tolist() == [-0.5, 0.5]
+    assert ranks_while_learning(torch.tensor([0.0, 1.0], dtype=torch.float64), documents, 0, steps=8)[::8] == [2, 1]
+
+
+def test_gates_take_nothing_and_a_softmax_takes_all_it_gives() -> None:
+    scores = torch.zeros(3)
+    assert channel_gates(scores).tolist() == [0.5] * 3
+    assert taken_from_others(scores, by_softmax=False) == 0
+    assert taken_from_others(scores, by_softmax=True) == pytest.approx(2 / 3 - 2 / (2 + math.e**2))
