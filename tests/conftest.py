@@ -21,7 +21,12 @@ from tests import shape_checks
 _CHECK = "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True, violation_type=TypeError))"
 shape_checks.install(("viz_core", "pages"), _CHECK)
 
-from tests.attacks.record import note_target, pytest_addoption, pytest_configure  # noqa: E402
+from tests.attacks.record import (  # noqa: E402
+    note_target,
+    pytest_addoption,
+    pytest_configure,
+    pytest_make_parametrize_id,
+)
 from tests.browser.chromium import close_browser  # noqa: E402
 from viz_core.pretrained import Translator, build_translation_model, load  # noqa: E402
 from viz_core.pretrained.tokenization import train_tokenizer  # noqa: E402
@@ -105,7 +110,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.flaky(reruns=1))
 
 
-__all__ = ["pytest_addoption", "pytest_configure"]
+__all__ = ["pytest_addoption", "pytest_configure", "pytest_make_parametrize_id"]
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

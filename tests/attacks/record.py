@@ -15,6 +15,7 @@ import pytest
 
 START, END = "<!-- attacks: written by `make attacks` -->", "<!-- end of attacks -->"
 _HELD = "held"
+_LONG, _SHORT = 80, 20  # characters of what a test is given
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,25 @@ def _cell(text: str) -> str:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--attacks-to", type=Path, help="the document that gets a row for every try")
+
+
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """What a test is given, where pytest would only number it: `asked0` says nothing in a table.
+
+    >>> pytest_make_parametrize_id({"a-n": "1e99"})
+    'a-n=1e99'
+    """
+    if isinstance(val, str | bytes):
+        return f"{val[:_SHORT]!a} and so on, {len(val):,}" if len(val) > _LONG else None
+    if isinstance(val, list | tuple | dict):
+        given = [f"{name}={one}" for name, one in val.items()] if isinstance(val, dict) else map(str, val)
+        words = ", ".join(given)
+        return (
+            None
+            if re.search(" at 0x|object", words)
+            else f"{words[:_LONG] or 'nothing'}".encode("unicode_escape").decode()
+        )
+    return None
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -130,31 +130,54 @@ def test_a_model_that_cannot_be_is_a_sentence(sizes: dict[str, object], says: st
 def induction() -> dict[int, TaskRun]:
     """A random run said twice, learned by one layer and by two."""
     return {
-        layers: finished(Plan("repeat", Shape(num_layers=layers), steps=150, learning_rate=5e-3, longest=8))
-        for layers in (1, 2)
+        layers: finished(Plan("repeat", Shape(num_layers=layers), steps=steps, learning_rate=5e-3, longest=8))
+        for layers, steps in ((1, 150), (2, 240))
     }
 
 
 def test_two_layers_learn_to_repeat_and_one_does_not(induction: dict[int, TaskRun]) -> None:
-    """Olsson 2022: an induction head reads what a head of the layer before wrote, so it takes two."""
+    """Olsson 2022: an induction head reads what a head of the layer before wrote, so it takes two.
+
+    The bars are those of the chapter's claims. All of it cannot be known: a letter that comes twice in a run goes on in
+    one way or the other.
+    """
     assert induction[1].accuracy() < 0.4
-    assert induction[2].accuracy() > 0.7
+    assert induction[2].accuracy() > 0.85
 
 
-LEARNED = {"copy": (120, 3, 0.95), "reverse": (120, 3, 0.95), "sort": (120, 3, 0.9), "brackets": (80, 2, 0.95)}
-LEARNED |= {"add": (250, 1, 0.7), "look-up": (120, 2, 0.45)}  # one of the two digits there
-
-
-@pytest.mark.parametrize(("task", "steps", "length", "bar"), [(task, *sizes) for task, sizes in LEARNED.items()])
-def test_each_task_is_learned_to_its_bar(task: str, steps: int, length: int, bar: float) -> None:
-    """By a small model, at one short length; `repeat` and modular addition have tests of their own."""
+@pytest.mark.parametrize(
+    ("task", "steps", "length", "settings"),
+    [
+        ("copy", 120, 3, {}),
+        ("reverse", 120, 3, {}),
+        ("sort", 160, 3, {}),
+        ("brackets", 120, 3, {}),
+        ("add", 250, 1, {"learning_rate": 5e-3, "batch_size": 128}),
+    ],
+)
+def test_each_task_is_learned_to_its_bar(task: str, steps: int, length: int, settings: dict[str, float]) -> None:
+    """19 of 20 right, by a small model, at one short length; the three that are not here have tests of their own."""
     shape = Shape(num_layers=2, num_heads=2, num_hiddens=32, positions="learned")
     sizes = {"shortest": length, "longest": length, "steps": steps, "every": steps}
-    run = finished(Plan(task, shape, learning_rate=1e-2, warm_up=20, **sizes))
-    assert run.accuracy() >= bar
+    run = finished(Plan(task, shape, warm_up=20, **{"learning_rate": 1e-2, **sizes, **settings}))
+    assert run.accuracy() >= 0.95
+
+
+def test_of_what_is_looked_up_it_learns_first_that_it_stands_there() -> None:
+    """One of the two digits, and of chance also right where it says the other: 0.5 + 0.5 / 10.
+
+    This bar is not 0.95: which of the digits it is, 2,000 updates on 512,000 rows of up to three pairs did not teach
+    two layers (0.52, where 0.4 is the bar of this kind), for but one token of a row tells of it. In "repeat", where
+    nearly half of all tokens do, the same two steps, the token before and then the match, are learned within 200.
+    """
+    shape = Shape(num_layers=2, num_heads=2, num_hiddens=32, positions="learned")
+    run = finished(Plan("look-up", shape, steps=120, every=120, shortest=2, longest=2, learning_rate=1e-2, warm_up=20))
+    assert run.snapshots[0].accuracy < 0.2
+    assert run.accuracy() >= 0.45
 
 
 def test_modular_addition_is_known_by_heart_first() -> None:
+    """It is understood within the 2,500 updates of the recorded runs, whose claims the page measures."""
     shape = Shape(num_layers=1, num_hiddens=64, positions="learned")
     run = finished(Plan("modular-addition", shape, steps=120, every=120, batch_size=512, learning_rate=1e-2))
     assert run.curve[-1].accuracy > run.accuracy() + 0.2
