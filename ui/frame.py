@@ -38,7 +38,8 @@ class Frame:
         st.html(_PARTS / "house.css")
         self.unseen = st.container(key="unseen")  # for scripts that show nothing
         with self.unseen:
-            _keep_history(key="history-mount", data=b"" if name == "home" else name.encode())
+            seen = "" if name == "home" else name
+            _keep_history(key="history-mount", data={"seen": seen, "language": self.words.language})
         self._sidebar()
         st.title(self.words.title, anchor=False)
 

@@ -40,7 +40,9 @@ function opened() {
 }
 
 export default function ({ data }) {
-  if (data?.length) noteSeen(new TextDecoder().decode(data));
+  if (!data) return;
+  document.documentElement.lang = data.language; // how it is read out, which glyphs are drawn and where lines break
+  if (data.seen) noteSeen(data.seen);
   if (history[DONE]) return;
   history[DONE] = true;
   const [replace, push] = [history.replaceState.bind(history), history.pushState.bind(history)];
