@@ -235,7 +235,7 @@ class Chapter(ProvingFrame):
         def show() -> None:
             for function in functions:
                 st.caption(f"`{function.__module__}`")
-                st.code(inspect.getsource(function), language="python")
+                st.code(inspect.getsource(function), language="python", wrap_lines=True)  # no scrolling without a mouse
 
         self.folded("code", self.common("code"), ":material/code:", show)
 

@@ -1,7 +1,7 @@
 // One figure for paper: blocks side by side or under each other, each with its name and its scale, and a caption.
 
+import { textWidth, wrap } from "../shared/text.js";
 import { shorten } from "./words.js";
-import { textWidth } from "./map_layout.js";
 
 const MARGIN = 16;
 const HEAD = 46; // over a block: its name, and what queries and keys are
@@ -71,18 +71,4 @@ function write(context, theme, text, x, y, size, colour, bold = "", align = "lef
   context.fillStyle = colour;
   context.fillText(text, x, y);
   return x + textWidth(text, context.font) + 18;
-}
-
-/** A text in lines of at most `width` pixels, broken between words where there are any. */
-export function wrap(text, width, font) {
-  const lines = [];
-  let line = "";
-  const pieces = text.match(/\s+|\S+/g) ?? [];
-  for (const piece of pieces.flatMap((word) => (textWidth(word, font) > width ? Array.from(word) : [word]))) {
-    if (textWidth(line + piece, font) > width && line.trim()) {
-      lines.push(line.trimEnd());
-      line = piece.trimStart();
-    } else line += piece;
-  }
-  return line.trim() ? [...lines, line.trimEnd()] : lines;
 }

@@ -1,6 +1,7 @@
 // Where the cells and labels of a map go: labels are measured and bounded, cells fill what is left.
 
 import { typeScale } from "../shared/stage.js";
+import { textWidth } from "../shared/text.js";
 import { shorten } from "./words.js";
 
 const LARGEST_CELL = 64;
@@ -9,18 +10,6 @@ export const TALLEST_MAP = 640;
 export const SEPARATE = 10; // cells from here on are whole pixels with a gap between them
 const SLANT = Math.SQRT1_2; // keys lean at 45 degrees where cells are wide enough, else they stand upright
 const MOST_MEASURED = 300; // labels: of more, every n-th is measured
-
-const rulers = new Map();
-
-/** Width of a text in pixels, in a font such as "12px sans-serif". */
-export function textWidth(text, font) {
-  if (!rulers.has(font)) {
-    const context = document.createElement("canvas").getContext("2d");
-    context.font = font;
-    rulers.set(font, context);
-  }
-  return rulers.get(font).measureText(text).width;
-}
 
 /** The label of a bin, shortened to fit, and the widest of a side. */
 export function fitLabels(side, family, size, width) {

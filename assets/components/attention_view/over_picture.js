@@ -1,10 +1,11 @@
 // Attention over the picture whose patches the tokens are: what the pinned tokens look at, laid on it patch by patch.
 
+import { textWidth } from "../shared/text.js";
 import { axesOf, makeSide } from "./axis.js";
 import { EXACT, finishCells, UNKNOWN } from "./cells.js";
 import { paintOf } from "./colours.js";
 import { restingUnits } from "./focus.js";
-import { SEPARATE, textWidth } from "./map_layout.js";
+import { SEPARATE } from "./map_layout.js";
 import { combineMaps, mapName } from "./matrix.js";
 import { togglePin } from "./moves.js";
 import { announce, pointAt } from "./pointer.js";

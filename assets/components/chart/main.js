@@ -6,6 +6,7 @@ import { stopWatchingNear, watchNear } from "../shared/near.js";
 import { readChart } from "./payload.js";
 import { saveButton } from "./picture.js";
 import { inTheme, templateOf, themeOf } from "./theme.js";
+import { fitTitles } from "./titles.js";
 import { listenWhole, placeHeight, roomOf, scaleOf, wholeButton } from "./whole.js";
 
 const views = new WeakMap();
@@ -66,6 +67,7 @@ function draw(view, plotly, here, theme) {
   const { about, ...figure } = readChart(view.bytes);
   const { data, layout, frames } = inTheme(figure, theme);
   Object.assign(layout, here);
+  fitTitles(layout, theme.font);
   // A finger scrolls the page; a mouse draws the part to enlarge.
   if (TOUCH) layout.dragmode ??= false;
   if (about.clickable) {
@@ -88,7 +90,7 @@ function configOf(view) {
   // Where nothing hovers they are always there: as few as can be.
   const own = [saveButton(view), wholeButton(view)];
   if (TOUCH) return { ...config, modeBarButtons: [own] };
-  return { ...config, modeBarButtonsToRemove: ["lasso2d", "select2d", "toImage"], modeBarButtonsToAdd: own };
+  return { ...config, modeBarButtonsToRemove: ["lasso2d", "select2d", "toImage", "sendChartToCloud"], modeBarButtonsToAdd: own };
 }
 
 export default async function (component) {

@@ -3,7 +3,7 @@
 import { luminance, rgbOf } from "../shared/canvas.js";
 
 const SMALL = 12; // pixels: ticks, legend, what the pointer reads
-const MEDIUM = 14; // titles of axes
+export const MEDIUM = 14; // titles of axes
 
 // What figures say (viz_core/figures/style.py): the accent, then the categories in the order of the theme's.
 const ACCENT = "#0b8a7f";

@@ -1,0 +1,60 @@
+// Titles longer than what they name: plotly lets them run out of the chart. Here they break, and what cannot break shrinks.
+
+import { piecesOf, textWidth, wrap } from "../shared/text.js";
+import { MEDIUM } from "./theme.js";
+
+const AROUND = { x: 60, y: 90 }; // pixels beside the plots, and over and under them
+const NAME = 16; // plotly's type of the names of plots that stand side by side
+const LEAST = 8;
+const LINE = 1.3;
+
+/** Titles of the axes of a layout, and names of its plots, within the width and height that it says, in pixels. */
+export function fitTitles(layout, family) {
+  const axes = Object.entries(layout).filter(([name]) => /^[xy]axis\d*$/.test(name));
+  const titled = axes.filter(([, axis]) => axis.title?.text);
+  for (const [name, axis] of titled) {
+    const { from, to } = endsOf(axis);
+    const rivals = titled.filter(([other, { domain }]) => other[0] === name[0] && domain && (domain[1] <= from || domain[0] >= to));
+    // Alone it may be as long as stays within the chart on both sides of its middle.
+    const share = rivals.length ? to - from : Math.min(from + to, 2 - from - to);
+    const fit = fitted(axis.title.text, axis.title.font?.size ?? MEDIUM, share * roomOf(layout, name[0]), family);
+    axis.title = { ...axis.title, text: fit.text, font: { ...axis.title.font, size: fit.size } };
+  }
+  fitNames(layout, axes, family);
+}
+
+const endsOf = ({ domain: [from, to] = [0, 1] }) => ({ from, to });
+
+const roomOf = ({ width, height }, letter) => Math.max(LEAST, (letter === "x" ? width : height) - AROUND[letter]);
+
+/** Names over plots side by side, all in one size. They grow upwards, where the legend is: it goes up, and the margin with it. */
+function fitNames(layout, axes, family) {
+  const across = axes.filter(([name]) => name[0] === "x").map(([, axis]) => endsOf(axis));
+  const names = (layout.annotations ?? [])
+    .filter(({ xref, yref, showarrow, yanchor }) => xref === "paper" && yref === "paper" && showarrow === false && yanchor === "bottom")
+    .map((note) => ({ note, under: across.find(({ from, to }) => from <= note.x && note.x <= to) }))
+    .filter(({ under }) => under);
+  const fit = ({ note, under: { from, to } }, size) => fitted(note.text, size, (to - from) * roomOf(layout, "x"), family);
+  const size = Math.min(...names.map((each) => fit(each, each.note.font?.size ?? NAME).size));
+  let most = 1;
+  for (const each of names) {
+    const { note } = each;
+    const { text, lines } = fit(each, size);
+    Object.assign(note, { text, font: { ...note.font, size } });
+    if (note.y > 0.95) most = Math.max(most, lines);
+  }
+  const more = (most - 1) * size * LINE;
+  if (!more) return;
+  layout.margin = { ...layout.margin, t: (layout.margin?.t ?? 0) + more };
+  layout.legend = { ...layout.legend, y: (layout.legend?.y ?? 1) + more / roomOf(layout, "y") };
+}
+
+/** A text, its lines and the size of its type, in pixels, at which it is no longer than there is room. */
+function fitted(text, size, room, family) {
+  const long = (line) => textWidth(line.replace(/<[^>]*>/g, ""), `${size}px ${family}`);
+  if (text.includes("<br>") || long(text) <= room) return { text, size, lines: 1 };
+  const widest = Math.max(...piecesOf(text).map(long)); // a word is never broken
+  const lines = wrap(text, Math.max(room, widest + 1), `${size}px ${family}`);
+  const shrunk = Math.floor((size * room) / Math.max(...lines.map(long)));
+  return { text: lines.join("<br>"), size: Math.max(LEAST, Math.min(size, shrunk)), lines: lines.length };
+}
