@@ -19,6 +19,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from ui import downloads, predictions
 from ui.attention_view import MapGroup, ViewState, attention_view
+from ui.bursts import send_now
 from ui.chart import Point, draw_chart
 from ui.compute import in_a_slot
 from ui.controls import plain
@@ -168,6 +169,7 @@ class Chapter(ProvingFrame):
         Whoever holds a key or drags sees the picture move at each step, and the rest follow when they rest.
         """
         if runtime.exists():
+            send_now()
             time.sleep(_MOMENT)
 
     def look_for(self, name: str, **values: object) -> None:

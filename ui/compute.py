@@ -18,11 +18,13 @@ from hosting.metrics import Metrics
 from hosting.once import once
 from hosting.settings import settings
 from hosting.slots import AbandonedError, BusyError, Job, OutOfTimeError, Slots, inside
+from ui.bursts import send_now
 from ui.words import load_words
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
+_SOON = 0.02  # seconds; longer work sends first what stands above it
 _BLINK = 0.3  # seconds; shorter work shows nothing
 _STEP = 0.5
 _MOST_RESULTS = 512  # results
@@ -141,6 +143,8 @@ def in_a_slot(
     while True:
         try:
             job = slots().submit(kind, work, key)
+            if not job.wait(_SOON):
+                send_now()
             if not job.wait(_BLINK):
                 _wait(job, place, load_words("common")(says))
                 place.empty()
@@ -155,6 +159,7 @@ def in_a_slot(
 
 def unless_busy(work: Callable[[], Result]) -> Result:
     """What `work` returns: loading, which takes no slot. The page ends here where a pool of machines has no room."""
+    send_now()
     try:
         return work()
     except BusyError:

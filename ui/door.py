@@ -4,14 +4,17 @@ It lies in here and not beside pages/: a folder of that name beside the script t
 page discovery, and the first visitor of a fresh server who follows a link is told that there is no such page.
 """
 
+from ui.bursts import in_bursts, send_now
 from ui.damage import tell_damage
 from ui.ending import may_stop
 from ui.garbage import collect_at_times
 
 try:
-    with may_stop(), tell_damage():
+    with in_bursts(), may_stop(), tell_damage():
         from ui.contents import enter  # in here: with it come the components, whose files may be damaged
 
-        enter().run()
+        page = enter()
+        send_now()  # a chapter that nobody has asked for yet imports first what it needs
+        page.run()
 finally:
     collect_at_times()
