@@ -128,7 +128,7 @@ def how_trained(chapter: Chapter) -> None:
     curves = {chapter.words(f"model.{name}"): card.training["curve"] for name, card in cards.items()}
     summary = "; ".join(f"{name}: {curve[-1]['validation_loss']:.2f}" for name, curve in curves.items())
     names = chapter.words.group("figure")
-    chapter.figure("curves", lambda: figures.curves_figure(curves, names), summary=summary)
+    chapter.figure("curves", lambda: figures.curves_figure(curves, names["epoch"], names["loss"]), summary=summary)
     for name in (ATTENTION, PLAIN):
         if name in cards:
             with st.expander(cards[name].title, icon=":material/description:"):

@@ -1,6 +1,6 @@
 """Bahdanau attention: a decoder that looks at the source anew before every word."""
 
-from functools import cache
+from functools import cache, partial
 
 import streamlit as st
 
@@ -13,6 +13,7 @@ from pages.bahdanau.comparison import (
     how_well_aligned,
     side_by_side,
 )
+from pages.bahdanau.exercises import other_cell, other_score
 from pages.bahdanau.models import ATTENTION, PLAIN
 from pages.bahdanau.stepping import step_through
 from ui.chapter import Chapter
@@ -74,6 +75,8 @@ with chapter.claims():
 
 chapter.heading("book")
 printed(chapter)
+chapter.exercise("score", shows=partial(other_score, chapter))
+chapter.exercise("cell", shows=partial(other_cell, chapter))
 
 chapter.heading("training")
 how_trained(chapter)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from statistics import mean
 
 import pytest
 import torch
@@ -14,6 +15,7 @@ from viz_core.lessons.attention_pooling.noisy_points import noisy_points
 from viz_core.lessons.attention_pooling.on_the_sphere import sphere_errors
 from viz_core.lessons.attention_pooling.parzen import agreement
 from viz_core.lessons.attention_pooling.width_descent import descend_width
+from viz_core.lessons.bahdanau.book_variants import variants
 from viz_core.lessons.queries_keys_values.approximate_weights import edit_kernels, edit_weights
 from viz_core.lessons.queries_keys_values.channel_gates import (
     channel_gates,
@@ -122,6 +124,25 @@ def _shrink() -> tuple[bool, ...]:
     return tuple(error == min(errors.values()) for error in errors.values())
 
 
+def _epochs(other: str) -> tuple[bool, bool, bool]:
+    """Whether this variant learned in fewer epochs than the book's, in as many, in more; by every seed."""
+    pairs = list(zip(*(variants()[name].epochs_until(1.0) for name in (other, "printed")), strict=True))
+    assert len(pairs) == 3
+    return all(a < b for a, b in pairs), all(a == b for a, b in pairs), all(a > b for a, b in pairs)
+
+
+def _cell() -> tuple[bool, ...]:
+    fewer, same, more = _epochs("lstm")
+    a, b = (mean(variants()[name].epochs_until(1.0)) for name in ("lstm", "printed"))
+    return fewer, same, more and 1.3 < a / b < 1.7
+
+
+def _score() -> tuple[bool, ...]:
+    fewer, same, more = _epochs("dot-product")
+    saved = variants()["printed"].parameters - variants()["dot-product"].parameters
+    return fewer, same and saved == 2 * 256 * 256 + 256, more
+
+
 EXERCISES = {
     "11.1, 1": Exercise("queries-keys-values", "approximate", "measured.approximate", _approximate),
     "11.1, 2": Exercise("queries-keys-values", "covariance", "measured.covariance", _covariance),
@@ -131,4 +152,6 @@ EXERCISES = {
     "11.2, 2": Exercise("attention-pooling", "descent", "measured.descent", _descent),
     "11.2, 3": Exercise("attention-pooling", "sphere", "measured.sphere", _sphere),
     "11.2, 4": Exercise("attention-pooling", "shrink", "measured.shrink", _shrink),
+    "11.4, 1": Exercise("bahdanau", "cell", "alt.measured-lstm", _cell),
+    "11.4, 2": Exercise("bahdanau", "score", "alt.measured-dot-product", _score),
 }

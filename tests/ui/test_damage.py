@@ -15,6 +15,7 @@ from pages.learning import past_length, reels
 from ui import book
 from ui.controls import plain
 from viz_core.hub import HubError, load_hub
+from viz_core.lessons.bahdanau import book_variants
 from viz_core.pretrained import aligned_samples, picture_samples, samples
 from viz_core.runtime.assets import ASSETS, AssetError, reading
 from viz_core.view import components
@@ -106,6 +107,11 @@ def read_book(_file: Path) -> None:
     book.everything_printed()
 
 
+def read_variants(_file: Path) -> None:
+    book_variants.variants.cache_clear()
+    book_variants.variants()
+
+
 def read_model(file: Path) -> None:
     load_hub(file.parent, device="cpu", offline=True).run("He is calm.", max_new_tokens=1)
 
@@ -117,6 +123,7 @@ KINDS: dict[str, tuple[str, Callable[[Path], None]]] = {
     "components": ("components/h*/*.*", read_component),
     "recorded runs": ("learning/*[!d]", read_film),
     "what the book printed": ("book/printed.json", read_book),
+    "what its exercises came to": ("book/bahdanau-variants.json", read_variants),
     "a model in Hugging Face's format": ("hub/writer-en/[cmt]*", read_model),
 }
 """Files, and what reads one."""
@@ -134,6 +141,7 @@ def test_a_file_of_a_kind(
     for module in (past_length, reels):
         monkeypatch.setattr(module, "RECORDED", shipped / "learning")
     monkeypatch.setattr(book, "PRINTED", shipped / "book/printed.json")
+    monkeypatch.setattr(book_variants, "MEASURED", shipped / "book/bahdanau-variants.json")
     monkeypatch.setattr(aligned_samples, "_PAIRS", shipped / "samples/alignments-en-fr.tsv")
     monkeypatch.setattr(picture_samples, "_SHEET", shipped / "samples/fashion-mnist-test")
     for name, file in (("_SENTENCES", "sentences"), ("_HELD_OUT", "held-out"), ("BY_LENGTH", "by-length")):

@@ -6,6 +6,7 @@ How well they do on test sentences of every length: python -m viz_core.training 
 How often a classifier is right when it is sure: python -m viz_core.training calibration NAME --data DIR.
 Whether a translator copies numbers and names it never saw: python -m viz_core.training copying NAME --data DIR.
 In how many training sentences each word stood: python -m viz_core.training word-counts NAME --data DIR.
+The book's exercises on its GRU with attention: python -m viz_core.training book-variants --data DIR.
 The small runs that the learning chapter shows: python -m viz_core.training learning --out DIR.
 """
 
@@ -20,6 +21,7 @@ from viz_core.runtime.device import best_device, describe_device
 from viz_core.training import (
     alignments,
     book,
+    book_variants,
     by_length,
     calibration,
     classifiers,
@@ -39,6 +41,7 @@ MEASURES = {
     "learning": task_recording.main,
     "copying": copying.main,
     "word-counts": word_counts.main,
+    "book-variants": book_variants.main,
 }
 RECIPES = {
     **{name: partial(translators.train, name) for name in translators.DESIGNS},

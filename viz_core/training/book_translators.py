@@ -127,9 +127,16 @@ def train_once(
     model = EncoderDecoder(
         encoder(len(pairs.source_words), **design.sizes), decoder(len(pairs.target_words), **design.sizes)
     ).to(device)
+    return model, fit_pairs(model, design, pairs, epochs, device)
+
+
+def fit_pairs(
+    model: EncoderDecoder, design: Design, pairs: BookPairs, epochs: int, device: torch.device
+) -> list[dict[str, float]]:
+    """Train a model on the pairs with the settings of a design; its learning curve."""
     training, validation = pairs.train.to(device), pairs.validation.to(device)
     pad = pairs.target_words.special.pad
-    curve = fit(
+    return fit(
         model,
         torch.optim.Adam(model.parameters(), lr=design.learning_rate),
         len(training.source),
@@ -138,7 +145,6 @@ def train_once(
         epochs,
         design.clip_norm,
     )
-    return model, curve
 
 
 def masked_loss(model: EncoderDecoder, batch: Batch, pad: int) -> Float[Tensor, ""]:
