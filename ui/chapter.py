@@ -155,7 +155,7 @@ class Chapter(ProvingFrame):
             **params,
         )
         if carried:
-            st.caption(self.common("about-carried"))
+            st.caption((self.words if self.words.has("about-carried") else self.common)("about-carried"))
         self.look_for("maps")
         return view
 

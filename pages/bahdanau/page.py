@@ -47,8 +47,9 @@ diagrams(chapter)
 
 chapter.heading("map")
 groups = translation_maps(ATTENTION, request.text, request.beam, current_language())
-recipe = sentence(ATTENTION, request.text, request.beam).recipe
-view = chapter.attention_view(groups, aligning_head(groups), recipe=recipe)
+recipe, carried = sentence(ATTENTION, request.text, request.beam).recipe, chapter.ask_carried()
+shown = translation_maps(ATTENTION, request.text, request.beam, current_language(), carried=carried)
+view = chapter.attention_view(shown, aligning_head(groups), recipe=recipe, carried=carried)
 how_well_aligned(chapter)
 
 chapter.heading("worth")
@@ -71,6 +72,7 @@ with chapter.claims():
     )
     chapter.claim("rows", rows, ROUNDING)
     chapter.claim("formula", formula, ROUNDING)
+    chapter.claim("contexts", lambda: residuals()["contexts"], ROUNDING)
     chapter.claim("bottleneck", lambda: ask(*erased), 0.0)
 
 chapter.heading("book")

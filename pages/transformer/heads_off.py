@@ -10,7 +10,7 @@ from pages.transformer.said import show_words
 from ui.chapter import Chapter
 from ui.heads_off import named, over_many
 from ui.models import ask_model, translation, translation_maps
-from ui.translation import Request
+from ui.translation import Request, show_result
 from ui.words import current_language
 from viz_core.lessons.transformer.heads_off import held_out_statistics, words_changed
 from viz_core.pretrained import Translation
@@ -23,24 +23,25 @@ from viz_core.view.map_group import MapGroup
 _AT_ONCE = 25  # sentences between two steps of the progress
 
 
-def show_without(
+def show_both(
     chapter: Chapter, model: str, request: Request, result: Translation, off: tuple[str, ...], heads: HeadsOff
 ) -> None:
-    """Both translations, changed words marked, and BLEU with and without on demand."""
+    """Beside the translation the one without: changed words marked, how likely each is, and BLEU on demand."""
     without = translation(model, request.text, request.beam, heads)
-    with chapter.card("off"):
-        both = zip(("with", "without"), (result, without), words_changed(result, without), strict=True)
-        for name, one, changed in both:
-            with st.container(key=f"translation-{name}"):
-                chapter.text(f"off-{name}", heads=named(off), score=f"{one.log_probability:.2f}")
-                show_words(chapter, f"said-{name}", one.words, changed)
-        chapter.finding("same-translation", result.target_ids == without.target_ids)
-        shipped = ShippedTranslator(model)
+    places = st.columns(2, gap="medium")
+    both = zip(places, ("with", "without"), (result, without), words_changed(result, without), strict=True)
+    for place, name, one, changed in both:
+        with place, st.container(gap="xsmall", key=f"translation-{name}"):
+            show_result(one)
+            chapter.text(f"off-{name}", heads=named(off), score=f"{one.log_probability:.2f}")
+            show_words(chapter, f"said-{name}", one.words, changed)
+    chapter.finding("same-translation", result.target_ids == without.target_ids)
+    shipped = ShippedTranslator(model)
 
-        def statistics(heads: HeadsOff, start: int, stop: int) -> np.ndarray:
-            return ask_model(shipped, held_out_statistics, heads, start, stop)
+    def statistics(heads: HeadsOff, start: int, stop: int) -> np.ndarray:
+        return ask_model(shipped, held_out_statistics, heads, start, stop)
 
-        over_many(chapter, shipped, statistics, bleu_of, heads, len(held_out()), _AT_ONCE)
+    over_many(chapter, shipped, statistics, bleu_of, heads, len(held_out()), _AT_ONCE)
 
 
 def maps_without(

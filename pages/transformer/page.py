@@ -7,7 +7,7 @@ import streamlit as st
 from pages.transformer.aligners import which_head_aligns
 from pages.transformer.contributions import contributions
 from pages.transformer.encoder import inside_the_encoder
-from pages.transformer.heads_off import maps_without, show_without
+from pages.transformer.heads_off import maps_without, show_both
 from pages.transformer.lens import lens
 from pages.transformer.mask import causal_mask
 from pages.transformer.said import about_words, show_words, table_of_words
@@ -46,12 +46,8 @@ request = ask_sentence(chapter)
 result = translate(chapter, MODEL, request)
 if result is None:
     st.stop()
-with st.container(gap="xsmall", key="result"):
-    show_result(result)
-    show_words(chapter, "said", result.words)
-    chapter.exercise("shape", folded=True)
 # Named: where a wait stood over it before, a place without a name is built anew, and the view with it.
-maps, under = st.container(key="stage"), st.container(key="under")
+said, maps, under = st.container(gap="xsmall", key="result"), st.container(key="stage"), st.container(key="under")
 
 model = translator(MODEL)
 heads = HeadNames.of(result.trace)
@@ -65,9 +61,14 @@ without = heads.read(off)
 groups = translation_maps(MODEL, request.text, request.beam, current_language())
 shown = translation_maps(MODEL, request.text, request.beam, current_language(), carried=True) if carried else groups
 asked = sentence(MODEL, request.text, request.beam)
-with maps:
+with said:
     if off:
-        show_without(chapter, MODEL, request, result, off, without)
+        show_both(chapter, MODEL, request, result, off, without)
+    else:
+        show_result(result)
+        show_words(chapter, "said", result.words)
+    chapter.exercise("shape", folded=True)
+with maps:
     if off and not second:
         second, inputs = maps_without(MODEL, request, off, without, carried)
     view = chapter.attention_view(
@@ -85,7 +86,8 @@ with maps:
 which_head_aligns(chapter, model)
 
 with chapter.claims():
-    measured = unmasked_residuals if chapter.break_it("no-mask") else translation_residuals
+    broken = chapter.break_it("no-mask", "as-long")
+    measured = unmasked_residuals if broken == "no-mask" else translation_residuals
     residuals = cache(lambda: ask(asked, measured))
     chapter.claim("rows", lambda: row_error(groups), ROUNDING, heads=sum(call.num_heads for call in result.trace))
     chapter.claim("future", lambda: residuals()["future"], 0.0)
@@ -95,7 +97,9 @@ with chapter.claims():
 chapter.tabs(
     inside=lambda: inside_the_encoder(chapter, MODEL, request, result),
     worth=lambda: worth(chapter, MODEL, head_importance(MODEL), heads, off),
-    contributions=lambda: contributions(chapter, MODEL, request, result, *open_head(groups, view)),
+    contributions=lambda: contributions(
+        chapter, MODEL, request, result, *open_head(groups, view), as_long=broken == "as-long"
+    ),
     lens=lambda: lens(chapter, MODEL, request, result),
     products=lambda: score_products(chapter, asked, groups, view),
     terms=lambda: terms_of_scores(chapter, MODEL, request, result),

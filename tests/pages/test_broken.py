@@ -81,7 +81,10 @@ BREAKS: dict[str, dict[str, list[str]]] = {
         "no-delta": ["gives the formula", "sums to zero"],
         "no-root": ["the mean entropy moves"],
     },
-    "transformer": {"no-mask": ["sees its future", "changing the last word", "cached decoding"]},
+    "transformer": {
+        "no-mask": ["sees its future", "changing the last word", "cached decoding"],
+        "as-long": [],  # in another tab
+    },
     "vision-transformer": {"columns": ["rollout sums to one"], "with-positions": []},  # in another tab
 }
 TYPED = {"pe-source": "sentence", "pe-text": "I lost my keys again"}
@@ -104,6 +107,7 @@ OPENED_AT: dict[str, dict[str, str]] = {
 # Broken on pages that another test opens: words of the claims.
 ELSEWHERE = {
     "model-lab": ["every row of", "no word sees its future", "no word that is written sees"],
+    "transformer": ["more of the weight than of the length"],
     "vision-transformer": ["without positions, shuffling"],
 }
 

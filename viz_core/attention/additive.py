@@ -47,7 +47,7 @@ class AdditiveAttention(nn.Module):
             raise ValueError(f"expected one value for each key, got shapes {tuple(keys.shape)}, {tuple(values.shape)}")
         check_width("keys", keys, self.W_k)
         weights = self.weigh(queries, self.W_k(keys), valid_lens)
-        record_weights(weights[:, None], site_of(self))
+        record_weights(weights[:, None], site_of(self), values[:, None])
         return self.pool(weights, values)
 
     def score(

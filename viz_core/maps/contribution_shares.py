@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from viz_core.maps.contributions import value_lengths
-from viz_core.models.projections import output_projection
+from viz_core.models.projections import hands_on_values, output_projection
 from viz_core.trace import AttentionCall, Source, Trace
 
 
@@ -53,13 +53,14 @@ def contribution_shares(trace: Trace, model: nn.Module) -> Trace:
     """
     found = Trace()
     for call in trace:
-        found.add(shares_of_call(call, output_projection(model, call.site)).source, call.site)
+        W_o = None if hands_on_values(model, call.site) else output_projection(model, call.site)
+        found.add(shares_of_call(call, W_o).source, call.site)
     return found
 
 
 @torch.no_grad()
-def shares_of_call(call: AttentionCall, W_o: nn.Linear) -> AttentionCall:
-    """One call with its maps as shares, by its layer's output projection.
+def shares_of_call(call: AttentionCall, W_o: nn.Linear | None) -> AttentionCall:
+    """One call with its maps as shares, by its layer's output projection, if it has one.
 
     Raises:
         ValueError: as `viz_core.maps.contributions.contribution_norms`.

@@ -10,7 +10,7 @@ from viz_core.trace import AttentionCall
 
 
 @torch.no_grad()
-def contribution_norms(call: AttentionCall, W_o: nn.Linear) -> Float[Tensor, "batch heads queries keys"]:
+def contribution_norms(call: AttentionCall, W_o: nn.Linear | None) -> Float[Tensor, "batch heads queries keys"]:
     """|a_ij W_o^h v_j|: how long the vector is that key j adds to output i by head h (Kobayashi 2020).
 
     The layer's output without its bias is the sum of these vectors, `contribution_sum`. A key with a large weight and
@@ -18,45 +18,48 @@ def contribution_norms(call: AttentionCall, W_o: nn.Linear) -> Float[Tensor, "ba
 
     Args:
         call: recorded by `record(values=True)`.
-        W_o: the layer's output projection; W_o^h are its columns for head h.
+        W_o: the layer's output projection; W_o^h are its columns for head h. None where one head hands on
+            sum_j a_ij v_j as it is, as additive attention does: then |a_ij v_j|.
 
     Returns:
         At least 0, float32 on the CPU.
 
     Raises:
-        ValueError: if the call kept no values, or W_o is not as wide as its heads together.
+        ValueError: if the call kept no values, W_o is not as wide as its heads together, or several heads have none.
     """
     return call.weights() * value_lengths(call, W_o)[:, :, None]
 
 
 @torch.no_grad()
-def value_lengths(call: AttentionCall, W_o: nn.Linear) -> Float[Tensor, "batch heads keys"]:
+def value_lengths(call: AttentionCall, W_o: nn.Linear | None) -> Float[Tensor, "batch heads keys"]:
     """|W_o^h v_j|: how long the vector is that a key would add if it had all the weight, a head at a time.
 
     Raises:
         ValueError: as `contribution_norms`.
     """
-    return torch.stack([(v @ W.T).norm(dim=-1) for v, W in _heads(call, W_o)], dim=1)
+    return torch.stack([vectors.norm(dim=-1) for vectors in _added(call, W_o)], dim=1)
 
 
 @torch.no_grad()
-def contribution_sum(call: AttentionCall, W_o: nn.Linear) -> Float[Tensor, "batch queries d"]:
+def contribution_sum(call: AttentionCall, W_o: nn.Linear | None) -> Float[Tensor, "batch queries d"]:
     """sum over heads h and keys j of a_ij W_o^h v_j: the layer's output without its bias, part by part.
 
     Raises:
         ValueError: as `contribution_norms`.
     """
-    parts = [call.weights(head=h) @ (v @ W.T) for h, (v, W) in enumerate(_heads(call, W_o))]
+    parts = [call.weights(head=h) @ vectors for h, vectors in enumerate(_added(call, W_o))]
     return torch.stack(parts).sum(dim=0)
 
 
-def _heads(call: AttentionCall, W_o: nn.Linear) -> list[tuple[Float[Tensor, "batch keys v"], Float[Tensor, "d v"]]]:
-    """Of each head its values, those of its group where queries are grouped, and its columns of W_o."""
+def _added(call: AttentionCall, W_o: nn.Linear | None) -> list[Float[Tensor, "batch keys d"]]:
+    """W_o^h v_j of each head h, with the values of its group where queries are grouped."""
     values = call.values.float().cpu()
+    if W_o is None and call.num_heads == 1:
+        return [values[:, 0]]
     expected = call.num_heads * values.shape[-1]
     if not isinstance(W_o, nn.Linear) or W_o.in_features != expected:
         came = f"{W_o.in_features} inputs" if isinstance(W_o, nn.Linear) else type(W_o).__name__
         raise ValueError(f"W_o: expected an nn.Linear with {expected} inputs, got {came}")
     group = call.num_heads // values.shape[1]
     columns = W_o.weight.float().cpu().chunk(call.num_heads, dim=1)
-    return [(values[:, h // group], W) for h, W in enumerate(columns)]
+    return [values[:, h // group] @ W.T for h, W in enumerate(columns)]

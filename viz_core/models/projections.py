@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torch import nn
 
+from viz_core.attention import AdditiveAttention
 from viz_core.trace import site_of
 
 _NAMES = ("W_o", "o_proj", "out_proj", "c_proj", "o", "proj", "dense")
@@ -32,6 +33,11 @@ def output_projection(model: nn.Module, site: str) -> nn.Linear:
     turned = nn.Linear(*found.weight.shape, bias=False, device="meta")  # type: ignore[arg-type]
     turned.weight = nn.Parameter(found.weight.detach().T, requires_grad=False)  # type: ignore[union-attr]
     return turned
+
+
+def hands_on_values(model: nn.Module, site: str) -> bool:
+    """Whether the layer at a site ends with sum_j a_ij v_j, with no output projection: additive attention."""
+    return any(isinstance(part, AdditiveAttention) and site_of(part) == site for part in model.modules())
 
 
 def _within(layer: str) -> list[str]:

@@ -196,7 +196,7 @@ class Seq2SeqAttentionDecoder(Decoder):
             output, hidden_state = self.rnn(torch.cat([context, embedded], dim=-1), hidden_state)
             outputs.append(output)
             maps.append(weights.detach())
-        record_weights(torch.cat(maps, dim=1)[:, None], site_of(self.attention))
+        record_weights(torch.cat(maps, dim=1)[:, None], site_of(self.attention), enc_outputs[:, None])
         return torch.cat(outputs, dim=1), AttentionState(enc_outputs, hidden_state, enc_valid_lens, projected)
 
 

@@ -64,9 +64,9 @@ class AttentionCall:
         Raises:
             ValueError: unless the call was recorded by `record(differentiable=True)` with gradients on.
         """
-        if not isinstance(self.source, Direct) or not self.source.values.requires_grad:
+        if not isinstance(self.source, Direct) or not self.source.weights.requires_grad:
             raise ValueError(f"site {self.site!r}: expected a call recorded by record(differentiable=True)")
-        return self.source.values
+        return self.source.weights
 
     @property
     def values(self) -> Float[Tensor, "batch key_heads keys v"]:
@@ -76,7 +76,7 @@ class AttentionCall:
             ValueError: unless the call was recorded by `record(values=True)`, or if they have been changed in place.
         """
         source = self.source
-        if not isinstance(source, Projected) or source.values is None:
+        if not isinstance(source, Projected | Direct) or source.values is None:
             raise ValueError(f"site {self.site!r}: expected a call recorded by record(values=True)")
         source.check_unchanged()
         return source.values

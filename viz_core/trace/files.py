@@ -67,7 +67,8 @@ def _parts(source: Source, site: str) -> tuple[str, dict[str, Tensor], dict[str,
     if isinstance(source, Held):
         source.check_unchanged()
     if isinstance(source, Direct):
-        return "direct", {"values": source.values}, {}
+        added_up = {} if source.values is None else {"added_up": source.values}
+        return "direct", {"values": source.weights} | added_up, {}
     if isinstance(source, Projected) and source.edits is None:
         held = {name: getattr(source, name) for name in _TENSORS if getattr(source, name) is not None}
         return "projected", held, {"causal": source.causal, "scale": source.scale, "softcap": source.softcap}
@@ -89,8 +90,8 @@ def _calls(header: dict[str, str], path: str | Path) -> list[_Call]:
 
 
 def _source(call: _Call, held: dict[str, Tensor], path: str | Path) -> Source:
-    if call.kind == "direct" and held.keys() == {"values"} and held["values"].dim() == 4:
-        return Direct(held["values"])
+    if call.kind == "direct" and {"values"} <= held.keys() <= {"values", "added_up"} and held["values"].dim() == 4:
+        return Direct(held["values"], held.get("added_up"))
     fits = {"queries", "keys"} <= held.keys() <= {*_TENSORS} and all(held[n].dim() == 4 for n in ("queries", "keys"))
     if call.kind != "projected" or not fits:
         raise ValueError(f"{path}: the tensors of site {call.site!r} do not make an attention call")

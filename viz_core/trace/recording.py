@@ -23,8 +23,15 @@ from viz_core.trace.torch_mode import TorchCalls
 from viz_core.trace.transforms import kept, refuse_transformed
 
 
-def record_weights(weights: Float[Tensor, "batch heads queries keys"], site: str | None = None) -> None:
+def record_weights(
+    weights: Float[Tensor, "batch heads queries keys"],
+    site: str | None = None,
+    values: Float[Tensor, "batch key_heads keys v"] | None = None,
+) -> None:
     """Hand weights that do not come from scaled dot products (additive attention, kernels) to the recorder.
+
+    Args:
+        values: what they are to add up; kept where the recorder keeps values.
 
     Raises:
         ValueError: if they have not four axes; within `torch.func.vmap` while somebody records; if an intervention
@@ -35,7 +42,8 @@ def record_weights(weights: Float[Tensor, "batch heads queries keys"], site: str
         raise ValueError(f"weights: expected (batch, heads, queries, keys), got shape {tuple(weights.shape)}")
     trace = current_trace()
     if trace is not None:
-        trace.add(Direct(kept(weights)), site)
+        added_up = None if values is None or not trace.values else kept(values)
+        trace.add(Direct(kept(weights), added_up), site)
 
 
 @contextmanager

@@ -177,17 +177,18 @@ class Projected(Held):
 class Direct(Held):
     """Weights as the layer computed them."""
 
-    values: Float[Tensor, "batch heads queries keys"]
+    weights: Float[Tensor, "batch heads queries keys"]
+    values: Float[Tensor, "batch key_heads keys v"] | None = None  # kept for contributions
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
         """Batch, heads, queries and keys."""
-        batch, heads, queries, keys = self.values.shape
+        batch, heads, queries, keys = self.weights.shape
         return batch, heads, queries, keys
 
     def tensors(self) -> list[Tensor]:
-        """The weights."""
-        return [self.values]
+        """The weights, and values where there are any."""
+        return [t for t in (self.weights, self.values) if t is not None]
 
     def rows(self, heads: slice, queries: slice) -> Float[Tensor, "batch some_heads rows keys"]:
         """These rows of the weights, as a copy: what a reader does to it must not reach the trace.
@@ -196,7 +197,7 @@ class Direct(Held):
             ValueError: if the weights have been changed in place since they were recorded.
         """
         self.check_unchanged()
-        return self.values[:, heads, queries].float().clone()
+        return self.weights[:, heads, queries].float().clone()
 
 
 def row_blocks(source: Source, rows: range, num_heads: int) -> list[slice]:

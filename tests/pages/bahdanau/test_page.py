@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from tests.pages.reading import findings, printed, texts
+from tests.pages.reading import components, findings, printed, texts
 from viz_core.lessons.bahdanau.decoder_steps import decoder_steps
 from viz_core.pretrained import Translation, Translator, load
 from viz_core.pretrained.samples import opening
+from viz_core.view.payload import decode_view
 
 OpenPage = Callable[..., AppTest]
 SAMPLE = opening().english
@@ -65,8 +67,20 @@ def test_each_step_says_where_it_looks(open_page: OpenPage, translator: Translat
 def test_claims_hold(open_page: OpenPage) -> None:
     app = open_page("bahdanau", **{"b-text": "Where did you buy this book?"})
     claims = [m.value for m in app.markdown if m.value.startswith((":green[", ":orange["))]
-    assert len(claims) == 3
+    assert len(claims) == 4
     assert all("material/check" in claim for claim in claims)
+
+
+def test_the_map_shows_what_words_bring_in_place_of_weights(open_page: OpenPage, translator: Translator) -> None:
+    result = translator.translate("Go.")
+    steps = decoder_steps(translator, result)
+    source, _, valid_lens = translator.teacher_forced(result.source_ids, result.target_ids)
+    added = steps.weights * translator.model.encoder(source, valid_lens).outputs[0].detach().norm(dim=-1)
+    app = open_page("bahdanau", **{"b-text": "Go.", "b-quantity": "contributions"})
+    shown = decode_view(components(app, "attention_view")[0].bytes)
+    (found,) = [part for name, part in shown.parts.items() if name.startswith("map")]
+    np.testing.assert_allclose(found, added / added.sum(dim=-1, keepdim=True), atol=1e-5)
+    assert "Additive attention\nhas no output projection" in texts(app)
 
 
 def test_next_goes_on_word_by_word_and_round(open_page: OpenPage, sample: Translation) -> None:

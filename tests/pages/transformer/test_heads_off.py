@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import numpy as np
@@ -23,6 +24,7 @@ from viz_core.view.payload import decode_view
 
 OpenPage = Callable[..., AppTest]
 TEXT = "The black cat is sleeping on my bed."
+_LAYER = re.compile(r"\*\*Layer \d:\*\* (\d+)% → (\d+)%")
 
 
 @pytest.fixture(scope="module")
@@ -162,6 +164,26 @@ def test_weights_beside_what_they_carry(
     assert less == (share < float(weights[:, mark].mean()))
     assert f"and {share:.0%} of the length" in texts(app)
     assert badges(app)["the vectors of all heads and keys add up to the layer's output"]
+
+    told = [(float(weight), float(norm)) for weight, norm in _LAYER.findall(texts(app))]
+    parts = []
+    for layer, attends in enumerate(translator.model.decoder.blocks):
+        W_o = (attends.attention2 if site.endswith("cross") else attends.attention1).W_o
+        call = trace[f"decoder.{layer}.{site[10:]}"]
+        norms = contribution_norms(call, W_o)[0]
+        share = (norms / norms.sum(dim=-1, keepdim=True))[..., mark].mean()
+        parts.append((float(call.weights()[0, ..., mark].mean()), float(share)))
+    np.testing.assert_allclose(np.array(told) / 100, parts, atol=0.006)
+    (rests,) = (holds for claim, holds in badges(app).items() if "more of the weight than of the length" in claim)
+    weights_of_mark, shares_of_mark = np.mean(parts, axis=0)
+    assert rests == (weights_of_mark - shares_of_mark >= 0.01)
+
+
+def test_vectors_of_one_length_leave_the_mark_no_place_to_rest(open_page: OpenPage) -> None:
+    asks = {"t-text": TEXT, "t-section": "Weights and what they carry", "t-break": "vectors of one length"}
+    app = open_page("transformer", **asks)
+    failed = [claim for claim, holds in badges(app).items() if not holds]
+    assert ["more of the weight than of the length" in claim for claim in failed] == [True]
 
 
 def test_the_view_shows_what_keys_bring_in_place_of_weights(open_page: OpenPage, translator: Translator) -> None:

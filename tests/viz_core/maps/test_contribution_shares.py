@@ -15,7 +15,7 @@ from viz_core.attention import MultiHeadAttention
 from viz_core.hub import instrument
 from viz_core.maps.contribution_shares import contribution_shares
 from viz_core.maps.contributions import contribution_norms
-from viz_core.models import TransformerEncoder
+from viz_core.models import Seq2SeqAttentionDecoder, TransformerEncoder
 from viz_core.models.projections import output_projection
 from viz_core.trace import AttentionCall, Trace, intervene, keeping_values, off, record
 
@@ -72,6 +72,18 @@ def test_a_head_that_is_off_brings_nothing() -> None:
     found = contribution_shares(trace, encoder)["encoder.1.self"].weights()
     assert not found[:, 3].any()
     assert found[:, :3].sum() == pytest.approx(15, abs=1e-4)
+
+
+def test_a_translator_with_additive_attention_shows_the_length_of_each_state_it_reads() -> None:
+    """Bahdanau's c_t = sum_j a_tj h_j: a word's share is that of a_tj |h_j|."""
+    model = Seq2SeqAttentionDecoder(11, 6, 8, 2)
+    states, last = torch.randn(1, 5, 8), torch.randn(2, 1, 8)
+    with keeping_values(), record() as trace, torch.no_grad():
+        model(torch.tensor([[1, 4, 2]]), model.init_state((states, last), torch.tensor([4])))
+    added = trace["decoder.0.cross"].weights()[0, 0] * states[0].norm(dim=-1)
+    found = contribution_shares(trace, model)["decoder.0.cross"].weights()[0, 0]
+    torch.testing.assert_close(found, added / added.sum(dim=-1, keepdim=True))
+    assert not found[:, 4].any(), "a padded word adds nothing"
 
 
 def test_what_cannot_be_told_is_refused() -> None:

@@ -84,6 +84,19 @@ def test_a_short_vector_under_a_large_weight_adds_little() -> None:
     assert contribution_sum(trace["attention.0"], W_o).tolist() == [[[3.0, 4.0]]]
 
 
+def test_additive_attention_adds_up_its_values_as_they_are(tmp_path: Path) -> None:
+    """a_ij v_j by a loop, and their sum against the layer's output; also from a file."""
+    layer, Q, K, V = AdditiveAttention(6, 5, 7), torch.randn(2, 3, 6), torch.randn(2, 4, 5), torch.randn(2, 4, 9)
+    with record(values=True) as trace:
+        output = layer(Q, K, V, torch.tensor([4, 2])).detach()
+    save_trace(trace, tmp_path / "run.safetensors")
+    for call in (trace["attention.0"], load_trace(tmp_path / "run.safetensors")["attention.0"]):
+        norms, weights = contribution_norms(call, None), call.weights()
+        expected = [[[(weights[b, 0, i, j] * V[b, j]).norm() for j in range(4)] for i in range(3)] for b in range(2)]
+        torch.testing.assert_close(norms[:, 0], torch.tensor(expected))
+        torch.testing.assert_close(contribution_sum(call, None), output, atol=1e-6, rtol=0)
+
+
 def test_values_are_kept_when_asked_for_and_counted() -> None:
     encoder, ids = TransformerEncoder(9, 8, 8, 2, 2, 0.0), torch.zeros(1, 4, dtype=torch.long)
     with record() as plain:
@@ -112,15 +125,17 @@ def test_what_has_no_contributions_is_refused() -> None:
     call, _ = recorded(layer, X, X, X)
     with pytest.raises(ValueError, match="W_o: expected an nn.Linear with 8 inputs, got 6 inputs"):
         contribution_norms(call, nn.Linear(6, 8))
+    with pytest.raises(ValueError, match="W_o: expected an nn.Linear with 8 inputs, got NoneType"):
+        contribution_norms(call, None)
     with pytest.raises(ValueError, match="W_o: expected an nn.Linear with 8 inputs, got Tensor"):
         contribution_sum(call, torch.zeros(8, 8))  # type: ignore[arg-type]
     call.values.add_(1)
     with pytest.raises(ValueError, match="was changed in place after it was recorded"):
         contribution_norms(call, layer.W_o)
     additive = AdditiveAttention(8, 8, 8)
-    with record(values=True) as trace:
+    with record() as trace:
         additive(X, X, X)
     with pytest.raises(ValueError, match="expected a call recorded by"):
-        contribution_norms(trace["attention.0"], layer.W_o)
+        contribution_norms(trace["attention.0"], None)
     with pytest.raises(ValueError, match="values: expected False with differentiable"), record(True, values=True):
         pass

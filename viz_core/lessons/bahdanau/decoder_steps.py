@@ -8,9 +8,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from viz_core.maps.contributions import contribution_sum
 from viz_core.models.encoder_decoder import EncoderDecoder
 from viz_core.models.seq2seq import Encoded, Seq2SeqAttentionDecoder
 from viz_core.pretrained import Translation, Translator
+from viz_core.trace import record
 
 
 @dataclass(frozen=True)
@@ -71,12 +73,23 @@ def score_error(translator: Translator, translation: Translation, steps: Decoder
     return float((recorded - scores.softmax(dim=1)).abs().max())
 
 
+@torch.inference_mode()
+def context_error(translator: Translator, translation: Translation, steps: DecoderSteps) -> float:
+    """max |sum_j a_tj h_j, part by part from what was recorded - c_t as the decoder got it|."""
+    with record(values=True) as trace:
+        translator.model(*translator.teacher_forced(translation.source_ids, translation.target_ids))
+    added = contribution_sum(trace["decoder.0.cross"], None)[0]
+    return float((added - steps.contexts).abs().max())
+
+
 def step_residuals(translator: Translator, translation: Translation) -> dict[str, float]:
-    """How far the recorded weights are from what must be true of them: rows that sum to 1, and the formula."""
+    """How far the recorded weights are from what must be true: rows sum to 1, the formula, parts add up to contexts."""
     weights = translation.trace["decoder.0.cross"].weights(head=0)[0]
+    steps = decoder_steps(translator, translation)
     return {
         "rows": float((weights.sum(dim=-1) - 1).abs().max()),
-        "formula": score_error(translator, translation, decoder_steps(translator, translation)),
+        "formula": score_error(translator, translation, steps),
+        "contexts": context_error(translator, translation, steps),
     }
 
 

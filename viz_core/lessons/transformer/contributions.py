@@ -10,10 +10,11 @@ from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from viz_core.maps.contribution_shares import shares_of_call
 from viz_core.maps.contributions import contribution_norms, contribution_sum
 from viz_core.models.projections import output_projection
 from viz_core.pretrained import Translation, Translator
-from viz_core.trace import AttentionCall, attend, record
+from viz_core.trace import AttentionCall, Trace, attend, record
 from viz_core.trace.source import Projected
 
 
@@ -30,6 +31,18 @@ class Contributions(NamedTuple):
         return float(self.weights[:, key].mean()), float(part.mean())
 
 
+class MarkByLayer(NamedTuple):
+    """A key's part of all weight, and of all lengths added, 0 to 1: in each layer, over heads and queries alike."""
+
+    weights: tuple[float, ...]
+    shares: tuple[float, ...]
+
+    @property
+    def rest(self) -> float:
+        """By how much more it is looked at than it brings, over all layers."""
+        return float(np.mean(self.weights) - np.mean(self.shares))
+
+
 @torch.inference_mode()
 def contributions_of(translator: Translator, translation: Translation, site: str, head: int) -> Contributions:
     """Of one head in the pass over a finished translation.
@@ -37,12 +50,39 @@ def contributions_of(translator: Translator, translation: Translation, site: str
     Raises:
         KeyError: if there is no such site.
     """
-    with record(values=True) as trace:
-        translator.model(*translator.teacher_forced(translation.source_ids, translation.target_ids))
+    trace = _recorded(translator, translation)
     call, W_o = trace[site], output_projection(translator.model, site)
     norms = contribution_norms(call, W_o)[0, head]
     residual = float((contribution_sum(call, W_o) - _output(call, W_o)).abs().max())
     return Contributions(call.weights(head=head)[0].numpy(), norms.numpy(), residual)
+
+
+@torch.inference_mode()
+def mark_by_layer(
+    translator: Translator, translation: Translation, site: str, key: int, as_long: bool = False
+) -> MarkByLayer:
+    """Of one key, such as the mark at a sentence's end, in every layer whose attention is of the kind of this site's.
+
+    Args:
+        as_long: as if the vectors of all keys were of one length: then a share is a weight.
+
+    Raises:
+        KeyError: if there is no such site.
+    """
+    trace = _recorded(translator, translation)
+    kind = trace[site].stack, trace[site].kind
+    found = []
+    for call in (call for call in trace if (call.stack, call.kind) == kind):
+        shares = call if as_long else shares_of_call(call, output_projection(translator.model, call.site))
+        found.append([float(maps.weights(keys=key).mean()) for maps in (call, shares)])
+    return MarkByLayer(*zip(*found, strict=True))
+
+
+def _recorded(translator: Translator, translation: Translation) -> Trace:
+    """The pass over a finished translation, with its values."""
+    with record(values=True) as trace:
+        translator.model(*translator.teacher_forced(translation.source_ids, translation.target_ids))
+    return trace
 
 
 def _output(call: AttentionCall, W_o: nn.Linear) -> Float[Tensor, "batch queries d"]:
