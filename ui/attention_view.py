@@ -79,7 +79,7 @@ def attention_view(
     turn, known = st.session_state.get(f"{key}-taken", Taken()).turn, _field(message, "have") == view.stamp
     address = _address()
     writers: dict[FileRequest, Callable[[], bytes]] = {
-        FileRequest("page"): lambda: view_page(view, state, "Attention Atlas", link=address).encode()
+        FileRequest("page"): lambda: view_page(view, state, load_words("common").title, link=address).encode()
     }
     if recipe is not None:
         made = recipe

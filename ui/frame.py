@@ -56,7 +56,8 @@ class Frame:
         st.markdown(self.words(name, **values))
 
     def document(self, text: str) -> None:
-        """A text with headings of its own, which go below the page's."""
+        """A model's card: a text with headings of its own, which go below the page's."""
+        st.caption(self.common("card-language"))
         st.markdown(re.sub(r"^#", "###", text, flags=re.MULTILINE))
 
     def next(self) -> None:

@@ -9,6 +9,7 @@ from pages.bahdanau.models import ATTENTION, PLAIN, TRANSFORMER, cards_there
 from ui.chapter import Chapter
 from ui.controls import escape
 from ui.errors import explain
+from ui.model_names import model_title
 from ui.models import translation, translator
 from ui.translation import Request
 from viz_core.lessons.bahdanau.length_bins import bleu_gaps, keeps_rising
@@ -23,7 +24,7 @@ def side_by_side(chapter: Chapter, request: Request) -> None:
         try:
             result = translation(card.name, request.text, request.beam)
         except CheckpointError as error:
-            rows.append(chapter.words("table.missing", model=escape(card.title), reason=explain(error)))
+            rows.append(chapter.words("table.missing", model=escape(model_title(card)), reason=explain(error)))
             continue
         rows.append(
             chapter.words(
@@ -131,5 +132,5 @@ def how_trained(chapter: Chapter) -> None:
     chapter.figure("curves", lambda: figures.curves_figure(curves, names["epoch"], names["loss"]), summary=summary)
     for name in (ATTENTION, PLAIN):
         if name in cards:
-            with st.expander(cards[name].title, icon=":material/description:"):
+            with st.expander(model_title(cards[name]), icon=":material/description:"):
                 chapter.document(cards[name].text)

@@ -9,6 +9,7 @@ import streamlit as st
 from ui.component import component
 from ui.contents import all_chapters, page
 from ui.frame import Frame
+from ui.model_names import model_licence, model_title
 from viz_core.pretrained import available
 from viz_core.runtime.assets import ASSETS, reading
 
@@ -51,5 +52,7 @@ def model_list(home: Frame) -> None:
         scores = {name.removeprefix("bleu_").removesuffix("_4"): f"{score:.1f}" for name, score in card.scores.items()}
         parameters = f"{card.config['parameters'] / 1e6:.1f} M"
         words = "picture-model" if card.task == "classification" else "model"
-        st.markdown(home.words(words, title=card.title, parameters=parameters, licence=card.licence, **scores))
+        st.markdown(
+            home.words(words, title=model_title(card), parameters=parameters, licence=model_licence(card), **scores)
+        )
     home.device()

@@ -10,6 +10,7 @@ import streamlit as st
 
 from ui.chapter import Chapter
 from ui.contents import page, page_file
+from ui.model_names import model_title
 from ui.models import translator_if_any
 from ui.sentence import type_sentence
 from viz_core.figures.raster import weights_image
@@ -93,7 +94,7 @@ def ask(chapter: Chapter) -> Asked | None:
         side = math.isqrt(len(learned.positions))
         table = resize_grid(learned.positions, (side, side), (tokens.height, tokens.width))
         return Asked(tokens, Setting(tokens.X, sizes, table, seed), head, shown, "table", learned.model, typed)
-    trained = ("nothing", "") if model is None else ("words", model.card.title)
+    trained = ("nothing", "") if model is None else ("words", model_title(model.card))
     return Asked(tokens, Setting(tokens.X, sizes, seed=seed), head, shown, *trained, typed)
 
 

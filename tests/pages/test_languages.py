@@ -1,0 +1,84 @@
+"""A chapter in Chinese: no English sentence comes from code, data or a library."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from google.protobuf.json_format import MessageToDict
+from streamlit.testing.v1 import AppTest
+from streamlit.testing.v1.element_tree import Block
+
+from tests.english import grammar_words
+from tests.pages.reading import components, figures
+from ui.contents import all_chapters
+from viz_core.figures.framing import unframe
+from viz_core.pretrained import available
+
+OpenPage = Callable[..., AppTest]
+
+# What an element holds beside its words, and what a reader or a sample puts into it.
+_NO_WORDS = re.compile(
+    r"\.(id|formId|deferredFileId|default|value|queryParamKey|url|page|pageScriptHash|language|icon|key|type)$"
+)
+_CODE = ("code", "html", "bidi_component")
+_SAMPLES = ("the black cat", "an old book", "the letter", "if it rains")
+_OF_TORCH = "value cannot be converted to type"  # quoted, with who says it
+# A token of the sentence that a model reads may stand anywhere, by itself: two such words make a sentence.
+_SENTENCE = 2
+
+
+def _strings(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    if isinstance(value, dict):
+        for name, each in value.items():
+            yield from _strings(each, f"{path}.{name}")
+    elif isinstance(value, list | tuple):
+        for each in value:
+            yield from _strings(each, path)
+    elif isinstance(value, str):
+        yield path, value
+
+
+def _elements(block: Block) -> Iterator[tuple[str, str]]:
+    for child in block.children.values():
+        if isinstance(child, Block):
+            yield from _elements(child)
+        elif child.type not in _CODE:
+            yield from ((f"{child.type}{path}", text) for path, text in _strings(MessageToDict(child.proto)))
+
+
+def said(app: AppTest) -> Iterator[tuple[str, str]]:
+    """All that a page says, and where: its elements, figures with their axes, labels and hovers, and its components."""
+    yield from _elements(app._tree)
+    for figure in figures(app):
+        yield from (
+            (f"figure{path}", text) for path, text in _strings({**figure, "about": {**figure["about"], "plotly": ""}})
+        )
+    for name in ("attention_view", "heatmap"):
+        for component in components(app, name):
+            header, _ = unframe(component.bytes)
+            words = header.get("words", {})
+            yield from ((f"{name}{path}", text) for path, text in _strings(words))
+    for name in ("sketch", "drawing", "typed_rows", "present", "seen"):
+        for component in components(app, name):
+            if component.bytes:
+                yield from ((f"{name}{path}", text) for path, text in _strings(json.loads(component.bytes)))
+
+
+@pytest.mark.parametrize("chapter", all_chapters())
+def test_a_page_in_chinese_says_nothing_in_english(open_page: OpenPage, chapter: str) -> None:
+    app = open_page(chapter, lang="zh-TW")
+    cards = [each.text.splitlines()[0] for each in available()]
+    found = {
+        (path, text[:200])
+        for path, text in said(app)
+        if not _NO_WORDS.search(path)
+        and text not in _SAMPLES
+        and _OF_TORCH not in text
+        and not any(card.lstrip("# ") in text for card in cards)  # as it lies beside the weights
+        and len(grammar_words(text)) >= _SENTENCE
+    }
+    assert sorted(found) == []

@@ -1,0 +1,82 @@
+"""No English is left in the words of another language, but names and what the field says in English."""
+
+from __future__ import annotations
+
+import pytest
+
+import ui.words
+from tests.english import grammar_words, latin_words, prose
+from ui.words import ENGLISH, TEXT, languages
+from viz_core.pretrained import available
+
+CHAPTERS = sorted(path.stem for path in (TEXT / "zh-TW").glob("*.md"))
+OTHERS = [name for name in languages() if name != ENGLISH]
+# Sentences that models read, and all of them read English.
+SAMPLES = ("start.", "preset.", "sentence.start")
+
+# English words that a Chinese text says as they are.
+SPOKEN = frozenset(
+    # functions and types of code, and formats of files
+    "softmax logit sigmoid tanh cos sin max torch transformers float bfloat json txt sacrebleu safetensors pickle "
+    "config preprocessor tokenizer revision commit model type md "
+    # terms given beside the Chinese ones, and of the sources
+    "row column sink rollout pre-norm post-norm pre post norm linear scores distance skew bias buffer nat boxcar fill "
+    "masked cosine base eos gt lt turn table attention ii iii "
+    # colour scales, keys of the keyboard
+    "viridis magma cividis enter shift tab ctrl esc escape "
+    # parts of names of models, and of people's names
+    "large-v large google bert uncased base gpt oss vit explain et al press he li path hub windows load "
+    # examples
+    "cat dog".split()
+)
+
+
+def _texts(chapter: str, language: str) -> dict[str, str]:
+    words = ui.words._read(chapter, language)
+    labels = {f"label {name}": str(label) for name, label in words.front.get("controls", {}).items()}
+    titles = {name: text for name, text in words.front.items() if isinstance(text, str)}
+    said = titles | labels | words.sections
+    return {name: text for name, text in said.items() if not name.startswith(SAMPLES)}
+
+
+def _ordinary() -> set[str]:
+    """Words that stand in the English words of the Atlas in small letters: no names."""
+    english = [path.stem for path in (TEXT / ENGLISH).glob("*.md")]
+    texts = [text for chapter in english for text in _texts(chapter, ENGLISH).values()]
+    return {word for text in texts for word in latin_words(text) if word.islower()}
+
+
+def test_what_english_is_found() -> None:
+    assert grammar_words("O token `the` é “of” $is$ {the} até lá") == []
+    assert grammar_words("Isto is nada. The fim.") == ["is", "The"]
+    assert latin_words("頭 softmax 的 Query 和 `key`，「the cat」") == ["softmax", "Query"]
+    assert prose("[x](the) :material/the: *the cat* file.json").split() == ["[x", "·", "·", "·", "·"]
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+@pytest.mark.parametrize("language", OTHERS)
+def test_no_english_sentence_is_left(chapter: str, language: str) -> None:
+    found = {name: grammar_words(text) for name, text in _texts(chapter, language).items()}
+    assert {name: words for name, words in found.items() if words} == {}
+
+
+def test_no_english_word_is_left_in_chinese() -> None:
+    ordinary = _ordinary()
+    assert len(ordinary) > 1500
+    found = {
+        (chapter, name, word)
+        for chapter in CHAPTERS
+        for name, text in _texts(chapter, "zh-TW").items()
+        for word in latin_words(text)
+        if word.lower() in ordinary - SPOKEN
+    }
+    assert sorted(found) == []
+
+
+def test_models_have_their_names_in_english_words() -> None:
+    """What a model's card says and what the words say is the same."""
+    common = ui.words._read("common", ENGLISH)
+    for card in available():
+        assert common(f"model-title.{card.name}") == card.title
+        if common.has(f"licence.{card.name}"):
+            assert common(f"licence.{card.name}") == card.licence
