@@ -115,25 +115,8 @@ TRUTH: dict[str, tuple[str, ...]] = {
 }
 
 
-# The book's exercises that a page speaks of without putting them as predictions yet: chapter and section of its words.
-SPOKEN_OF = {
-    "11.3, 1: attention by distance": ("scoring-functions", "distances"),
-    "11.3, 2: a matrix between unlike sizes": ("scoring-functions", "claim.projections"),
-    "11.5, 1: every head's weights": ("multi-head", "look.maps"),
-    "11.5, 2: which heads matter": ("transformer", "book.michel"),
-    "11.6, 1: deep stacks": ("position-embeddings", "exercise-deep"),
-    "11.6, 2: a learnable encoding": ("position-embeddings", "exercise-learnable"),
-    "11.6, 3: a vector for each offset": ("position-embeddings", "exercise-offsets"),
-}
-
 # Every exercise of the book's chapter, by its number there; a dictionary for each part of it.
 EXERCISES = {**before_transformers.EXERCISES}
-
-
-@pytest.mark.parametrize("exercise", SPOKEN_OF)
-def test_the_books_exercise_is_spoken_of(exercise: str) -> None:
-    chapter, section = SPOKEN_OF[exercise]
-    assert load_words(chapter, "en").has(section)  # that a page shows it, tests/test_words.py knows
 
 
 @pytest.mark.parametrize("number", EXERCISES)

@@ -33,6 +33,16 @@ def ranges(chapter: Chapter, asked: Asked, head: int) -> None:
     )
 
 
+def ones(chapter: Chapter) -> None:
+    """How much the heads of the first sentence differ, with the book's ones and with random inputs."""
+    differ = {
+        name: float((made[0].amax(dim=0) - made[0].amin(dim=0)).max())
+        for name, made in (("ones", book_toy().weights), ("drawn", book_toy(ones=False).weights))
+    }
+    told = {name: f"{each:.3g}" for name, each in differ.items()}
+    chapter.text("measured.ones", share=f"{float(book_toy().weights[0, 0, 0, 0]):.4f}", **told)
+
+
 def toy(chapter: Chapter) -> None:
     """The book's toy, with inputs of ones or random ones, and a width for each of the three."""
     controls = chapter.controls

@@ -1,11 +1,11 @@
 """Multi-head attention: width and heads, the flow of shapes, each head's map, what heads cost, torch's own module."""
 
-from functools import cache
+from functools import cache, partial
 
 import streamlit as st
 
 from pages.multi_head.batching import batch
-from pages.multi_head.book import ranges, toy
+from pages.multi_head.book import ones, ranges, toy
 from pages.multi_head.costs import cost
 from pages.multi_head.flow import flow, maps
 from pages.multi_head.inputs import ask
@@ -58,6 +58,7 @@ with chapter.claims():
     chapter.claim("walk", lambda: walk(asked.layer, asked.steps), rounding)
     chapter.claim("rows", rows, ROUNDING)
 
+chapter.exercise("ones", shows=partial(ones, chapter))
 chapter.tabs(cost=lambda: cost(chapter, asked), batch=lambda: batch(chapter, asked), toy=lambda: toy(chapter))
 
 chapter.exercise("double")

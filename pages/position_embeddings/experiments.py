@@ -50,6 +50,7 @@ def experiments(chapter: Chapter, asked: Asked) -> None:
 
 def deep_stacks(chapter: Chapter, asked: Asked) -> None:
     """How alike the tokens become through many layers, with and without what keeps them apart."""
+    chapter.exercise("deep")
     names = chapter.words.group("figure")
     depth = int(chapter.controls.slider("depth", 1, 48, 16))
     n, d = asked.setting.X.shape
@@ -70,6 +71,7 @@ def deep_stacks(chapter: Chapter, asked: Asked) -> None:
 
 def learnable(chapter: Chapter) -> None:
     """A table trained while the reader watches, beside the sinusoids."""
+    chapter.exercise("learnable")
     controls = chapter.controls
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         reach = controls.choice("reach", (1, 2, 3, 4), 2)
@@ -89,6 +91,7 @@ def learnable(chapter: Chapter) -> None:
 
 def offsets(chapter: Chapter, asked: Asked) -> None:
     """One word at every position: does an offset have one score, wherever it is found?"""
+    chapter.exercise("offsets")
     names = {**chapter.words.group("figure"), **chapter.words.group("option")}
     same_word = asked.setting.one_word()
     scores = {scheme.name: scheme.scores(same_word) for scheme in SCHEMES}

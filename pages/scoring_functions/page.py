@@ -1,5 +1,8 @@
 """Scoring functions: masked softmax, mask debugger, why 1/sqrt(d), the Gaussian taken apart, four scores, shapes."""
 
+from functools import partial
+
+from pages.scoring_functions import exercises
 from pages.scoring_functions.book import output_diagram, sentences, toy
 from pages.scoring_functions.debugger import debugger
 from pages.scoring_functions.gaussian import gaussian
@@ -41,6 +44,9 @@ if masked is not None:
     output_diagram(chapter, masked)
 broken = claims(chapter, masked, runs)
 
+chapter.exercise("norms", shows=partial(exercises.norms, chapter))
+chapter.exercise("matrix", shows=partial(exercises.matrix, chapter))
+chapter.exercise("cost", shows=partial(exercises.cost, chapter))
 chapter.tabs(
     scaling=lambda: scaling(chapter, broken),
     gaussian=lambda: gaussian(chapter),

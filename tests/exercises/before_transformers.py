@@ -16,6 +16,12 @@ from viz_core.lessons.attention_pooling.on_the_sphere import sphere_errors
 from viz_core.lessons.attention_pooling.parzen import agreement
 from viz_core.lessons.attention_pooling.width_descent import descend_width
 from viz_core.lessons.bahdanau.book_variants import variants
+from viz_core.lessons.multi_head.the_book import book_toy
+from viz_core.lessons.position_embeddings.learn_table import learn_table, offset_share
+from viz_core.lessons.position_embeddings.order import offset_contrast, offset_spread
+from viz_core.lessons.position_embeddings.rank_collapse import collapse_curves
+from viz_core.lessons.position_embeddings.schemes import BY_NAME
+from viz_core.lessons.position_embeddings.setting import Setting, Sizes
 from viz_core.lessons.queries_keys_values.approximate_weights import edit_kernels, edit_weights
 from viz_core.lessons.queries_keys_values.channel_gates import (
     channel_gates,
@@ -26,6 +32,9 @@ from viz_core.lessons.queries_keys_values.channel_gates import (
 from viz_core.lessons.queries_keys_values.lookup import BOOK_DATABASE, approximate_lookup, embed_words
 from viz_core.lessons.queries_keys_values.query_gradient import pooled, query_jacobian, weighted_covariance
 from viz_core.lessons.queries_keys_values.search_engine import click_gradient, click_loss, ranks_while_learning
+from viz_core.lessons.scoring_functions.exercises import KEY_SIZE, count_costs, distance_errors, keys_heard
+from viz_core.positional import sinusoidal_table
+from viz_core.pretrained.head_importance import head_importance
 
 _NAMES = [key for key, _ in BOOK_DATABASE]
 
@@ -143,6 +152,67 @@ def _score() -> tuple[bool, ...]:
     return fewer, same and saved == 2 * 256 * 256 + 256, more
 
 
+def _norms() -> tuple[bool, ...]:
+    """Keys' norms are enough where they alone give the weights, and the query's are needed where they do not."""
+    error = distance_errors()
+    enough = error["keys"] < 1e-9
+    return error["both"] < 1e-9 and not enough, enough, error["neither"] < 1e-9
+
+
+def _matrix() -> tuple[bool, ...]:
+    return tuple(keys_heard(way) == KEY_SIZE for way in ("one", "between", "padded"))
+
+
+def _cost() -> tuple[bool, ...]:
+    once, longer = count_costs(32, 32, 16, 24), count_costs(64, 64, 16, 24)
+    assert once.multiplications == 32 * 32 * (16 + 24)
+    growth = [b / a for a, b in zip(once, longer, strict=True)]
+    return growth == [2, 2, 2], growth == [4, 4, 4], growth == [4, 2, 4]
+
+
+def _ones() -> tuple[bool, ...]:
+    first = book_toy().weights[0]  # (heads, queries, keys)
+    thirds = torch.tensor([1 / 3] * 3 + [0.0] * 3).expand_as(first)
+    return (
+        float((first.amax(dim=0) - first.amin(dim=0)).max()) > 1e-3,
+        float(first.max()) > 0.99,
+        torch.allclose(first, thirds),
+    )
+
+
+def _importance() -> tuple[bool, ...]:
+    measured = head_importance("transformer-en-fr")
+    assert measured is not None
+    aligner = next(each.without for each in measured.heads if (each.site, each.head) == ("decoder.2.cross", 2))
+    assert aligner is not None
+    return aligner.value < -0.4 * measured.base, aligner.high < 0, aligner.low <= 0 <= aligner.high
+
+
+def _deep() -> tuple[bool, ...]:
+    generator = torch.Generator().manual_seed(0)
+    curve = collapse_curves(torch.randn(12, 32, generator=generator) + sinusoidal_table(12, 32), 16, 4)["attention"]
+    first, last = float(curve[0]), float(curve[-1])
+    return last > first, first / 10 < last <= first, last < 1e-6
+
+
+def _learnable() -> tuple[bool, ...]:
+    """What 500 steps make of the table: no order, an order, or the sinusoids."""
+    learned = list(learn_table(24, 32, 2, 500))[-1].table
+    products = learned @ learned.T
+    near, far = products.diagonal(1).mean(), products.diagonal(12).mean()
+    sinusoids = sinusoidal_table(24, 32)
+    alike = torch.nn.functional.cosine_similarity(learned.flatten(), sinusoids.flatten(), dim=0)
+    ordered = offset_share(products) > 0.5 and bool(near > far + 1)
+    return not ordered, ordered, float(alike) > 0.5
+
+
+def _offsets() -> tuple[bool, ...]:
+    setting = Setting(torch.randn(9, 32), Sizes(9, 32, 4, 1, 9)).one_word()
+    relative, absolute = (BY_NAME[name].scores(setting) for name in ("relative", "absolute"))
+    one_score = offset_spread(relative) < 1e-5
+    return one_score == (offset_spread(absolute) < 1e-5), one_score, offset_contrast(relative) < 0.1
+
+
 EXERCISES = {
     "11.1, 1": Exercise("queries-keys-values", "approximate", "measured.approximate", _approximate),
     "11.1, 2": Exercise("queries-keys-values", "covariance", "measured.covariance", _covariance),
@@ -152,6 +222,14 @@ EXERCISES = {
     "11.2, 2": Exercise("attention-pooling", "descent", "measured.descent", _descent),
     "11.2, 3": Exercise("attention-pooling", "sphere", "measured.sphere", _sphere),
     "11.2, 4": Exercise("attention-pooling", "shrink", "measured.shrink", _shrink),
+    "11.3, 1": Exercise("scoring-functions", "norms", "measured.norms", _norms),
+    "11.3, 2": Exercise("scoring-functions", "matrix", "measured.matrix", _matrix),
+    "11.3, 3": Exercise("scoring-functions", "cost", "measured.cost", _cost),
     "11.4, 1": Exercise("bahdanau", "cell", "alt.measured-lstm", _cell),
     "11.4, 2": Exercise("bahdanau", "score", "alt.measured-dot-product", _score),
+    "11.5, 1": Exercise("multi-head", "ones", "measured.ones", _ones),
+    "11.5, 2": Exercise("transformer", "aligner", "option.worth", _importance),
+    "11.6, 1": Exercise("position-embeddings", "deep", "alt.collapse", _deep),
+    "11.6, 2": Exercise("position-embeddings", "learnable", "alt.similarity", _learnable),
+    "11.6, 3": Exercise("position-embeddings", "offsets", "alt.spread", _offsets),
 }
