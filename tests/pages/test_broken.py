@@ -86,6 +86,7 @@ BREAKS: dict[str, dict[str, list[str]]] = {
         "as-long": [],  # in another tab
     },
     "vision-transformer": {"columns": ["rollout sums to one"], "with-positions": []},  # in another tab
+    "vision-transformer: shuffled": {"with-positions": ["without positions, shuffling"], "columns": []},
 }
 TYPED = {"pe-source": "sentence", "pe-text": "I lost my keys again"}
 OPENED_AT: dict[str, dict[str, str]] = {
@@ -101,6 +102,7 @@ OPENED_AT: dict[str, dict[str, str]] = {
     "scoring-functions": {"sf-section": "Why 1/√d"},
     "transformer": {"t-text": "I lost."},
     "vision-transformer": {"vt-section": "Patch lab", "vt-model": GREY},
+    "vision-transformer: shuffled": {"vt-section": "Shuffle test", "vt-model": GREY},
 }
 
 
@@ -108,7 +110,6 @@ OPENED_AT: dict[str, dict[str, str]] = {
 ELSEWHERE = {
     "model-lab": ["every row of", "no word sees its future", "no word that is written sees"],
     "transformer": ["more of the weight than of the length"],
-    "vision-transformer": ["without positions, shuffling"],
 }
 
 
