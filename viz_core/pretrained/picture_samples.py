@@ -37,7 +37,7 @@ class PictureSamples:
 
 def count_samples(name: str, labels: tuple[str, ...]) -> tuple[Literal["test", "drawn"], int]:
     """Which pictures there are to try a shipped model on, and how many; 0 where none has one of its labels."""
-    return ("test", len(_shipped()[1])) if name == _MODEL else ("drawn", len(_drawn(labels)))
+    return ("test", len(shipped_pictures()[1])) if name == _MODEL else ("drawn", len(_drawn(labels)))
 
 
 def sample_pictures(classifier: ImageClassifier, start: int, stop: int) -> PictureSamples:
@@ -48,7 +48,7 @@ def sample_pictures(classifier: ImageClassifier, start: int, stop: int) -> Pictu
     """
     kind, _ = count_samples(classifier.card.name, classifier.labels)
     if kind == "test":
-        pictures, numbers = _shipped()
+        pictures, numbers = shipped_pictures()
         return PictureSamples(kind, classifier.preparation.normalise(pictures[start:stop]), numbers[start:stop])
     drawn = _drawn(classifier.labels)[start:stop]
     pixels = [classifier.prepare({**GARMENTS, **SCENES}[name]()).pixels for name in drawn]
@@ -75,8 +75,12 @@ def _drawn(labels: tuple[str, ...]) -> tuple[str, ...]:
 
 
 @cache
-def _shipped() -> tuple[UInt8[Tensor, "n 1 side side"], tuple[int, ...]]:
-    """The pictures of the sheet, row by row, and their labels."""
+def shipped_pictures() -> tuple[UInt8[Tensor, "n 1 side side"], tuple[int, ...]]:
+    """The pictures of Fashion-MNIST's test split that ship, row by row of their sheet, and their labels.
+
+    Raises:
+        AssetError: if their file is missing or damaged.
+    """
     told, drawn = _SHEET.with_suffix(".json"), _SHEET.with_suffix(".png")
     with reading(told):
         about = json.loads(told.read_text(encoding="utf-8"))

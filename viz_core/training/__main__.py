@@ -8,6 +8,7 @@ Whether a translator copies numbers and names it never saw: python -m viz_core.t
 In how many training sentences each word stood: python -m viz_core.training word-counts NAME --data DIR.
 The book's exercises on its GRU with attention: python -m viz_core.training book-variants --data DIR.
 The small runs that the learning chapter shows: python -m viz_core.training learning --out DIR.
+Those that answer exercises of the book: python -m viz_core.training exercises --data DIR.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from viz_core.training import (
     calibration,
     classifiers,
     copying,
+    exercises,
     head_importance,
     task_recording,
     text_models,
@@ -42,6 +44,7 @@ MEASURES = {
     "copying": copying.main,
     "word-counts": word_counts.main,
     "book-variants": book_variants.main,
+    "exercises": exercises.main,
 }
 RECIPES = {
     **{name: partial(translators.train, name) for name in translators.DESIGNS},
