@@ -74,6 +74,13 @@ class HubModelSpec(ModelSpec[HubModel]):
 
 
 @dataclass(frozen=True)
+class OwnModelSpec(HubModelSpec):
+    """A model that ships, asked by the page itself: kept apart, so that it puts away none that a reader loaded."""
+
+    most_loaded = 3
+
+
+@dataclass(frozen=True)
 class HubVisionSpec(ModelAdapter[PictureModel]):
     """A vision model of the lab behind the face of the shipped classifiers."""
 

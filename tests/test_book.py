@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.exercises import before_transformers
+from tests.exercises import before_transformers, transformers
 from tests.names_of_words import Code, Name
 from ui.book import Printed, as_printed, everything_printed, find_printed
 from ui.chapter import Chapter
@@ -116,7 +116,7 @@ TRUTH: dict[str, tuple[str, ...]] = {
 
 
 # Every exercise of the book's chapter, by its number there; a dictionary for each part of it.
-EXERCISES = {**before_transformers.EXERCISES}
+EXERCISES = {**before_transformers.EXERCISES, **transformers.EXERCISES}
 
 
 @pytest.mark.parametrize("number", EXERCISES)

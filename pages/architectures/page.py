@@ -4,6 +4,7 @@ from functools import partial
 
 import streamlit as st
 
+from pages.architectures import exercises
 from pages.architectures.network_figure import connection_figure
 from pages.architectures.networks import WINDOWED, networks, reach_claims
 from pages.architectures.predictions import sketch_the_climb
@@ -46,6 +47,8 @@ chapter.tabs(
 )
 
 chapter.exercise("twice")
+chapter.exercise("long", shows=partial(exercises.long_inputs, chapter, asked))
+chapter.exercise("cheaper", shows=partial(exercises.cheaper, chapter))
 chapter.sources({"table": None, "paths": None})
 chapter.code(
     MultiHeadAttention,

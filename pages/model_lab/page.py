@@ -6,6 +6,7 @@ import streamlit as st
 
 from asking.hub_offer import hub_offer
 from pages.model_lab.corpus import corpus
+from pages.model_lab.exercises import the_books_exercises
 from pages.model_lab.fingerprints import fingerprints
 from pages.model_lab.heads_off import ask_off, maps_without, show_without
 from pages.model_lab.in_picture import in_picture
@@ -110,6 +111,7 @@ chapter.tabs(
 
 chapter.exercise("same-layer")
 chapter.exercise("bytes")
+the_books_exercises(chapter)
 chapter.sources({"induction": None, "aligning": None, "sink-logit": None})
 chapter.code(attention_forward, attention_weights, measure_layer, attend)
 chapter.downloads(**open_tokens(groups, view), weights=lambda: open_map(groups, view).numpy())

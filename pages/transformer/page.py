@@ -4,6 +4,7 @@ from functools import cache, partial
 
 import streamlit as st
 
+from pages.transformer import exercises
 from pages.transformer.aligners import which_head_aligns
 from pages.transformer.contributions import contributions
 from pages.transformer.encoder import inside_the_encoder
@@ -110,6 +111,8 @@ chapter.tabs(
 
 chapter.exercise("swap")
 chapter.exercise("aligner")
+chapter.exercise("deeper", shows=partial(exercises.deeper, chapter))
+chapter.exercise("additive", shows=partial(exercises.additive, chapter, len(result.source_tokens)))
 chapter.sources({"voita": None, "michel": None, "kobayashi": None, "clark": None})
 chapter.code(
     TransformerEncoder,

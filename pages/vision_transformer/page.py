@@ -4,6 +4,7 @@ from functools import partial
 
 import streamlit as st
 
+from pages.vision_transformer import exercises
 from pages.vision_transformer.heads import heads
 from pages.vision_transformer.heads_off import maps_without, show_without
 from pages.vision_transformer.inputs import ask_picture, shipped_card
@@ -85,6 +86,9 @@ chapter.tabs(
 
 chapter.exercise("bag")
 chapter.exercise("layers")
+chapter.exercise("side", shows=partial(exercises.side, chapter))
+chapter.exercise("average", shows=partial(exercises.average, chapter))
+chapter.exercise("settings", shows=partial(exercises.settings, chapter))
 chapter.sources({"positions": None, "abnar": None, "darcet": None, "settings": None})
 chapter.code(PatchEmbedding, ViTMLP, ViTBlock, ViT, attention_rollout, gradient_relevance, mean_attention_distance)
 chapter.downloads(

@@ -1,0 +1,99 @@
+"""The book's exercises on pretraining: experiments on the text models that ship, whatever model is open above."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from asking.hub import OwnModelSpec
+from pages.model_lab.exercise_figures import seen_figure
+from pages.model_lab.inputs import told
+from ui.chapter import Chapter
+from ui.models import ask_model
+from viz_core.lessons.model_lab.mixed_batch import TASKS, mixed_batch
+from viz_core.lessons.model_lab.one_sequence import one_stack, with_encoder
+from viz_core.lessons.model_lab.readout import questions_and_statements, read_at
+from viz_core.lessons.model_lab.sentence_choice import PAIRS, right_choices
+from viz_core.lessons.model_lab.which_half import TEXTS, leak, perplexity
+
+WRITER, READER, BOTH = (OwnModelSpec(name, offline=True) for name in ("writer-en", "reader-en", "transformer-en-fr"))
+SOURCE, TARGET = 8, 6  # tokens
+
+
+def the_books_exercises(chapter: Chapter) -> None:
+    """A line each, that opens; models are asked once a reader has answered."""
+    chapter.heading("exercises")
+    chapter.text("exercises")
+    chapter.exercise("halves", folded=True, shows=partial(told, chapter, partial(_halves, chapter)))
+    chapter.exercise("tasks", folded=True, shows=partial(_tasks, chapter))
+    chapter.exercise("jobs", folded=True, shows=partial(told, chapter, partial(_jobs, chapter)))
+    chapter.exercise("readout", folded=True, shows=partial(told, chapter, partial(_readout, chapter)))
+    chapter.exercise("one-row", folded=True, shows=partial(told, chapter, partial(_one_row, chapter)))
+
+
+def _halves(chapter: Chapter) -> None:
+    """What places before a word know of it, in an encoder, a decoder, and both."""
+    encoder, decoder, both = (ask_model(model, leak) for model in (READER, WRITER, BOTH))
+    value, count = ask_model(WRITER, perplexity, TEXTS[0])
+    chapter.text(
+        "measured.halves",
+        first=TEXTS[0],
+        second=TEXTS[1],
+        encoder=f"{encoder:.2f}",
+        decoder=f"{decoder:.2f}",
+        both=f"{both:.2f}",
+        perplexity=f"{value:.1f}",
+        count=count,
+    )
+
+
+def _tasks(chapter: Chapter) -> None:
+    """Two tasks in one minibatch, for both kinds of model."""
+    (first, first_says), (second, second_says) = TASKS
+    both, alone = mixed_batch("encoder-decoder"), mixed_batch("decoder")
+    chapter.text(
+        "measured.tasks",
+        first=f"{first} → {first_says}",
+        second=f"{second} → {second_says}",
+        both_apart=f"{both.apart:.0e}",
+        both_gradient=f"{both.gradient:.0e}",
+        alone_apart=f"{alone.apart:.0e}",
+        alone_gradient=f"{alone.gradient:.0e}",
+    )
+
+
+def _jobs(chapter: Chapter) -> None:
+    """How often the likelier sentence is the right one, by what is wrong with the other."""
+    right = ask_model(WRITER, right_choices)
+    values = {name: f"{sum(found)}/{len(found)}" for name, found in right.items()}
+    examples = {f"{name}_{i}": text for name, pairs in PAIRS.items() for i, text in enumerate(pairs[0], 1)}
+    chapter.text("measured.jobs", **values, **examples)
+
+
+def _readout(chapter: Chapter) -> None:
+    """How well one token's state tells questions from statements, at each depth."""
+    found = {
+        "first": ask_model(WRITER, read_at, "first"),
+        "last": ask_model(WRITER, read_at, "last"),
+        "reader": ask_model(READER, read_at, "first"),
+    }
+    values = {f"{name}_{i}": f"{right:.0%}" for name, row in found.items() for i, right in enumerate(row)}
+    chapter.text("measured.readout", count=len(questions_and_statements()[0]), **values)
+
+
+def _one_row(chapter: Chapter) -> None:
+    """Who may look at whom, drawn; and what that means for a word of the source."""
+    maps = {"with-encoder": with_encoder(SOURCE, TARGET).numpy(), "one-stack": one_stack(SOURCE, TARGET).numpy()}
+    within = {name: int(seen[:SOURCE, :SOURCE].sum()) for name, seen in maps.items()}
+    names = chapter.words.group("figure")
+    chapter.figure(
+        "seen",
+        seen_figure(maps, SOURCE, names),
+        source=SOURCE,
+        target=TARGET,
+        both=within["with-encoder"],
+        alone=within["one-stack"],
+    )
+    encoder, decoder = ask_model(READER, leak), ask_model(WRITER, leak)
+    chapter.text(
+        "measured.one-row", encoder=f"{encoder:.2f}", decoder=f"{decoder:.2f}", first=TEXTS[0], second=TEXTS[1]
+    )

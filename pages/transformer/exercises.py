@@ -1,0 +1,45 @@
+"""The experiments that decide the book's exercises on the Transformer, shown once a reader has answered."""
+
+from __future__ import annotations
+
+from statistics import fmean
+
+from ui.chapter import Chapter
+from viz_core.lessons.transformer.additive_cost import additive_cost, dot_cost
+from viz_core.lessons.transformer.depth_cost import TransformerSizes, depth_cost
+from viz_core.pretrained.book_exercises import recorded
+
+TOKENS, WIDTH, HEADS = 512, 256, 8
+
+
+def deeper(chapter: Chapter) -> None:
+    """What a deeper one costs, counted, and what it gained where it was trained."""
+    values: dict[str, object] = {}
+    for depth, found in recorded().depths.items():
+        parameters, multiplications = depth_cost(depth, TransformerSizes())
+        values |= {
+            f"parameters_{depth}": f"{parameters:,}",
+            f"multiplications_{depth}": f"{multiplications:,}",
+            f"seconds_{depth}": f"{found.seconds:.2f}",
+            f"training_{depth}": f"{fmean(found.training):.2f}",
+            **{f"held_{depth}_{seed}": f"{loss:.2f}" for seed, loss in enumerate(found.held_out)},
+        }
+    chapter.text("measured.deeper", **values)
+
+
+def additive(chapter: Chapter, n: int) -> None:
+    """Scores of one layer by both functions, on a long text and on the reader's n tokens."""
+    dot, other = (cost(TOKENS, WIDTH, HEADS) for cost in (dot_cost, additive_cost))
+    own_dot, own_other = (cost(n, WIDTH, HEADS).largest for cost in (dot_cost, additive_cost))
+    chapter.text(
+        "measured.additive",
+        dot_multiplications=f"{dot.multiplications:,}",
+        additive_multiplications=f"{other.multiplications:,}",
+        dot_largest=f"{dot.largest:,}",
+        additive_largest=f"{other.largest:,}",
+        parameters=f"{other.parameters:,}",
+        layer=f"{4 * WIDTH**2:,}",
+        n=n,
+        own_dot=f"{own_dot:,}",
+        own_additive=f"{own_other:,}",
+    )

@@ -1,0 +1,58 @@
+"""What the book's exercises show once they are answered: every number is filled in, in every language."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from pages.architectures import exercises as architectures
+from pages.architectures.sizes import Asked
+from pages.transformer import exercises as transformer
+from pages.vision_transformer import exercises as vision
+from ui.chapter import Chapter
+from ui.words import languages, load_words
+from viz_core.lessons.architectures import LayerSizes
+
+
+class Sheet(Chapter):
+    """A chapter that draws nothing and keeps what it says, in every language."""
+
+    def __init__(self, name: str) -> None:
+        self.name, self.said = name, dict[str, str]()
+
+    def text(self, section: str, **values: Any) -> None:
+        self.said |= {language: load_words(self.name, language)(section, **values) for language in languages()}
+
+
+@pytest.fixture
+def said(request: pytest.FixtureRequest) -> dict[str, str]:
+    chapter, shows, *more = request.param
+    sheet = Sheet(chapter)
+    shows(sheet, *more)
+    return sheet.said
+
+
+ASKED = Asked(LayerSizes(12, 64, 3, 4), 0, 1)
+
+
+@pytest.mark.parametrize(
+    ("said", "numbers"),
+    [
+        (("transformer", transformer.deeper), ("1,869,782", "3,580,118")),
+        (("transformer", transformer.additive, 4), ("67,108,864", "2,097,152", "262,144", "4,096")),
+        (("architectures", architectures.long_inputs, ASKED), ("80,000,000,000", "10,000", "320 GB")),
+        (("architectures", architectures.cheaper), ("262,144", "4,096", "0.00")),
+        (("vision-transformer", vision.side), ("37", "145", "4.1 ×")),
+        (("vision-transformer", vision.average), ("+1.7", "-1.7")),
+        (("vision-transformer", vision.settings), ("75.7%",)),
+    ],
+    indirect=["said"],
+)
+def test_what_an_exercise_shows_is_whole(said: dict[str, str], numbers: tuple[str, ...]) -> None:
+    assert set(said) == set(languages())
+    for language, text in said.items():
+        assert not re.search(r"\{\w+\}|\bnan\b|\bNone\b", text), language
+    for number in numbers:
+        assert number in said["en"]

@@ -1,0 +1,96 @@
+"""Ways to make attention cheaper on long texts, on the same queries, keys and values: what each saves and changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+
+from viz_core.trace import attention_weights
+
+Tokens = Float[Tensor, "n d"]
+
+
+@dataclass(frozen=True)
+class Saving:
+    """What one way does to a head of n tokens.
+
+    Attributes:
+        held: weights, or sums in their place, that exist at once.
+        multiplications: for scores and sums.
+        change: max |output - output of whole attention|.
+    """
+
+    held: int
+    multiplications: int
+    change: float
+
+
+def savings(n: int, num_hiddens: int, width: int, seed: int = 0) -> dict[str, Saving]:
+    """Whole attention, the same by tiles, within a window, and with the softmax replaced (Tay 2020 has many more).
+
+    Args:
+        width: tokens of a tile, and of a window.
+
+    Raises:
+        ValueError: if a size is below 1, or the width does not divide n.
+    """
+    if min(n, num_hiddens, width) < 1 or n % width:
+        raise ValueError(f"expected sizes of at least 1 and a width that divides n, got {n}, {num_hiddens}, {width}")
+    generator = torch.Generator().manual_seed(seed)
+    Q, K, V = (torch.randn(n, num_hiddens, generator=generator, dtype=torch.float64) for _ in range(3))
+    whole, product = whole_attention(Q, K, V), 2 * n * num_hiddens
+    ways: dict[str, tuple[int, int, Callable[[], Tokens]]] = {
+        "whole": (n * n, product * n, lambda: whole),
+        "tiles": (width * width, product * n, lambda: tiled_attention(Q, K, V, width)),
+        "window": (n * width, product * width, lambda: window_attention(Q, K, V, width)),
+        "linear": (num_hiddens**2, product * num_hiddens, lambda: linear_attention(Q, K, V)),
+    }
+    return {
+        name: Saving(held, multiplications, float((attend() - whole).abs().max()))
+        for name, (held, multiplications, attend) in ways.items()
+    }
+
+
+def whole_attention(Q: Tokens, K: Tokens, V: Tokens) -> Tokens:
+    """softmax(Q K^T / sqrt(d)) V (Vaswani 2017, equation 1)."""
+    return attention_weights(Q[None, None], K[None, None])[0, 0] @ V
+
+
+def tiled_attention(Q: Tokens, K: Tokens, V: Tokens, width: int) -> Tokens:
+    """The same by tiles of width x width scores, of which one exists at a time; maximum and sum of a row run along.
+
+    o <- o e^(m - m') + e^(S - m') V with the new maximum m' of each row, and o / l in the end, where the sum l runs
+    along like o (Milakov and Gimelshein 2018, algorithm 3; Dao 2022, algorithm 1).
+    """
+    outputs = []
+    for queries in (Q * Q.shape[-1] ** -0.5).split(width):
+        most = torch.full((len(queries), 1), -torch.inf, dtype=Q.dtype)
+        total, output = torch.zeros_like(most), torch.zeros(len(queries), V.shape[-1], dtype=V.dtype)
+        for keys, values in zip(K.split(width), V.split(width), strict=True):
+            scores = queries @ keys.T
+            higher = torch.maximum(most, scores.amax(dim=-1, keepdim=True))
+            shrink, weights = (most - higher).exp(), (scores - higher).exp()
+            total = total * shrink + weights.sum(dim=-1, keepdim=True)
+            output = output * shrink + weights @ values
+            most = higher
+        outputs.append(output / total)
+    return torch.cat(outputs)
+
+
+def window_attention(Q: Tokens, K: Tokens, V: Tokens, width: int) -> Tokens:
+    """Each token looks at the `width` tokens around it alone (Vaswani 2017, section 4; Beltagy 2020, section 3.1)."""
+    places = torch.arange(len(Q))
+    offsets = places[None] - places[:, None]
+    near = (offsets >= -(width // 2)) & (offsets < width - width // 2)
+    return attention_weights(Q[None, None], K[None, None], near[None, None])[0, 0] @ V
+
+
+def linear_attention(Q: Tokens, K: Tokens, V: Tokens) -> Tokens:
+    """phi(Q) (phi(K)^T V) / (phi(Q) sum phi(K)) with phi(x) = elu(x) + 1: no map at all (Katharopoulos 2020, eq. 5)."""
+    queries, keys = F.elu(Q) + 1, F.elu(K) + 1
+    return queries @ (keys.T @ V) / (queries @ keys.sum(dim=0))[:, None]

@@ -1,0 +1,37 @@
+"""What of a layer of self-attention grows with the text, and how fast: counted on the layer itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+
+from viz_core.attention import MultiHeadAttention
+from viz_core.lessons.architectures.costs import LayerSizes
+from viz_core.lessons.architectures.paths import longest_path
+from viz_core.trace import attention_weights
+
+WHAT = ("parameters", "keys", "weights", "path")
+
+
+def held(n: int, num_hiddens: int, num_heads: int) -> Mapping[str, int]:
+    """Numbers of a layer on n tokens: its parameters, keys and values, weights of all heads, and its longest path.
+
+    Counted by tensors that have a shape and no content, so that no length is too long.
+
+    Raises:
+        ValueError: if n is below 1, or heads do not divide the width.
+    """
+    if n < 1:
+        raise ValueError(f"n: expected at least 1, got {n}")
+    layer = MultiHeadAttention(num_hiddens, num_heads).to("meta")
+    X = torch.empty(1, n, num_hiddens, device="meta")
+    with torch.no_grad():
+        keys, values = layer.project(X, X)
+        weights = attention_weights(keys, keys)
+    return {
+        "parameters": sum(p.numel() for p in layer.parameters()),
+        "keys": keys.numel() + values.numel(),
+        "weights": weights.numel(),
+        "path": int(longest_path("attention", LayerSizes(n, num_hiddens, 1, 1))),
+    }
