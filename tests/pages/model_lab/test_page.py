@@ -13,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 
 from pages.model_lab.outcome import _measured, _written
 from pages.model_lab.patience import Arrived
-from tests.pages.reading import claims, stands, texts
+from tests.pages.reading import claims, texts
 from tests.viz_core.hub.tiny_models import build_all
 from ui.words import load_words
 from viz_core.hub import HubRun, Token, load_hub
@@ -37,8 +37,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_lab_opens_on_a_model_that_ships_and_has_said_something(open_page: OpenPage) -> None:
-    answered = {f"ml-guess-{name}": "1" for name in ("halves", "tasks", "jobs", "readout", "one-row")}
-    app = open_page("model-lab", **answered)
+    app = open_page("model-lab")
     offered = app.selectbox(key="ml-model").options
     assert offered[: len(OURS)] == OURS
     run = load_hub(OURS[0], device="cpu").run(load_words("model-lab")("start.decoder"), max_new_tokens=12)
@@ -51,10 +50,6 @@ def test_the_lab_opens_on_a_model_that_ships_and_has_said_something(open_page: O
     assert len(claims(app)) == 2
     assert all("material/check" in claim for claim in claims(app))
     assert not app.warning
-    stands(app)  # the experiments of the book's exercises too
-    for row in ("a decoder: its logits | 0.00 |", "| 8/8 |", "`writer-en`, the first | 50% | 50% | 50% | 50% | 50% |"):
-        assert row in said
-    assert "**64** pairs with an encoder, **36** in a decoder alone" in said
     for name, failing in {"eight-bits": "every row of", "no-mask": "no word sees its future"}.items():
         app.segmented_control(key="ml-break").set_value(name).run()
         assert [failing in claim for claim in claims(app) if "material/close" in claim] == [True]
