@@ -16,7 +16,7 @@ from ui import book
 from ui.controls import plain
 from viz_core.hub import HubError, load_hub
 from viz_core.lessons.bahdanau import book_variants
-from viz_core.pretrained import aligned_samples, picture_samples, samples
+from viz_core.pretrained import aligned_samples, book_exercises, picture_samples, samples
 from viz_core.runtime.assets import ASSETS, AssetError, reading
 from viz_core.view import components
 from viz_core.view import words as view_words
@@ -73,15 +73,15 @@ def read_view_words(file: Path) -> None:
 
 
 def read_samples(file: Path) -> None:
-    for function in (samples.by_length, samples.held_out, picture_samples._shipped):
+    for function in (samples.by_length, samples.held_out, picture_samples.shipped_pictures):
         function.cache_clear()
     readers: dict[str, Callable[[], object]] = {
         "alignments-en-fr.tsv": aligned_samples.aligned_samples,
         "by-length.json": samples.by_length,
         "held-out.json": samples.held_out,
         "sentences.json": samples.sentences,
-        "fashion-mnist-test.json": picture_samples._shipped,
-        "fashion-mnist-test.png": picture_samples._shipped,
+        "fashion-mnist-test.json": picture_samples.shipped_pictures,
+        "fashion-mnist-test.png": picture_samples.shipped_pictures,
     }
     readers[file.name]()
 
@@ -107,6 +107,11 @@ def read_book(_file: Path) -> None:
     book.everything_printed()
 
 
+def read_exercises(_file: Path) -> None:
+    book_exercises.recorded.cache_clear()
+    book_exercises.recorded()
+
+
 def read_variants(_file: Path) -> None:
     book_variants.variants.cache_clear()
     book_variants.variants()
@@ -124,6 +129,7 @@ KINDS: dict[str, tuple[str, Callable[[Path], None]]] = {
     "recorded runs": ("learning/*[!d]", read_film),
     "what the book printed": ("book/printed.json", read_book),
     "what its exercises came to": ("book/bahdanau-variants.json", read_variants),
+    "what its other exercises came to": ("book/exercises.json", read_exercises),
     "a model in Hugging Face's format": ("hub/writer-en/[cmt]*", read_model),
 }
 """Files, and what reads one."""
@@ -142,6 +148,7 @@ def test_a_file_of_a_kind(
         monkeypatch.setattr(module, "RECORDED", shipped / "learning")
     monkeypatch.setattr(book, "PRINTED", shipped / "book/printed.json")
     monkeypatch.setattr(book_variants, "MEASURED", shipped / "book/bahdanau-variants.json")
+    monkeypatch.setattr(book_exercises, "RECORDED", shipped / "book/exercises.json")
     monkeypatch.setattr(aligned_samples, "_PAIRS", shipped / "samples/alignments-en-fr.tsv")
     monkeypatch.setattr(picture_samples, "_SHEET", shipped / "samples/fashion-mnist-test")
     for name, file in (("_SENTENCES", "sentences"), ("_HELD_OUT", "held-out"), ("BY_LENGTH", "by-length")):
