@@ -5,10 +5,11 @@ import streamlit as st
 from hosting import scripts
 from hosting.background import in_background
 from hosting.home import leave_no_home
+from ui import first_page
 
 
 def prepare() -> None:
-    """While the first page goes out, import what the next will need, load the model most of them use; then the rest."""
+    """Once the first page has gone out, import what the next needs, load the model most of them use; then the rest."""
     from ui.warm import load_first, load_later
 
     load_first()
@@ -16,4 +17,4 @@ def prepare() -> None:
 
 
 leave_no_home()
-app = st.App("ui/door.py", routes=scripts.routes(), lifespan=in_background(prepare))
+app = st.App("ui/door.py", routes=[*scripts.routes(), *first_page.routes()], lifespan=in_background(prepare))

@@ -12,6 +12,7 @@ from hosting.logs import structured_logs
 from hosting.operations import Operations
 from hosting.profile import profile
 from hosting.settings import checked
+from ui import first_page
 from ui.compute import metrics, slots
 from ui.failure import tell
 from ui.sessions import session_bytes, sessions
@@ -43,7 +44,7 @@ operations = Operations(
 metrics().watch_sessions(sessions, session_bytes)
 app = st.App(
     "ui/door.py",
-    routes=[*operations.routes(), *scripts.routes()],
+    routes=[*operations.routes(), *scripts.routes(), *first_page.routes()],
     middleware=guards(allowed),
     lifespan=operations.lifespan,
     on_script_error=tell,

@@ -1,4 +1,4 @@
-"""Work that begins once a server's port is open, and keeps nobody waiting."""
+"""Work that begins once a server's first visitor is served, and keeps nobody waiting."""
 
 from __future__ import annotations
 
@@ -9,11 +9,25 @@ from typing import Any
 
 from hosting.logs import log, where
 
+_PATIENCE = 3.0  # seconds
+_begun = threading.Event()
 
-def in_background(work: Callable[[], object]) -> Callable[[Any], AbstractAsyncContextManager[None]]:
-    """A server's lifespan that begins with this work in a thread; what it raises is told in the log alone."""
+
+def begin() -> None:
+    """Whoever came first is served, or will need what is being prepared."""
+    _begun.set()
+
+
+def in_background(
+    work: Callable[[], object], patience: float = _PATIENCE
+) -> Callable[[Any], AbstractAsyncContextManager[None]]:
+    """A server's lifespan with this work in a thread; what it raises is told in the log alone.
+
+    It begins when `begin` is called, or after so many seconds: earlier it would take the processor from the first page.
+    """
 
     def run() -> None:
+        _begun.wait(patience)
         try:
             work()
         except Exception as error:

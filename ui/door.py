@@ -4,6 +4,7 @@ It lies in here and not beside pages/: a folder of that name beside the script t
 page discovery, and the first visitor of a fresh server who follows a link is told that there is no such page.
 """
 
+from hosting.background import begin
 from ui.bursts import in_bursts, send_now
 from ui.damage import tell_damage
 from ui.ending import may_stop
@@ -17,4 +18,5 @@ try:
         send_now()  # a chapter that nobody has asked for yet imports first what it needs
         page.run()
 finally:
+    begin()
     collect_at_times()

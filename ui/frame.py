@@ -23,6 +23,7 @@ from viz_core.runtime.assets import ASSETS
 
 _PARTS = ASSETS / "components"
 _LOOK = 0.5  # seconds
+_LOOKS = 20  # after which a page imports torch itself: nobody else does
 _keep_history = component("history")  # the Back button goes through what was typed
 _let_present = component("present", in_page=True)
 
@@ -71,17 +72,16 @@ class Frame:
 
     def device(self) -> None:
         """What the models run on. Only torch can say: on a fresh server the page comes first, and then the device."""
-        # In there from its first line on, but with what it defines only once it has imported torch.
-        if hasattr(sys.modules.get("viz_core.runtime.device"), "describe_device"):
+        if _knows_device():
             _tell_device()
             return
         looks = count()
 
         @st.fragment(run_every=_LOOK)
         def wait() -> None:
-            if next(looks):
+            if next(looks) >= _LOOKS:
                 import viz_core.runtime.device  # noqa: F401
-
+            if _knows_device():
                 st.rerun()
             st.badge(self.common("device-awaited"), icon=":material/memory:", color="gray")
 
@@ -96,6 +96,11 @@ class Frame:
             self.sharing = Sharing(self.words)
             if self.name != "home":
                 _let_present(key="present", data=json.dumps(self.common.group("present")).encode())
+
+
+def _knows_device() -> bool:
+    """Whether the module is here: from its first line on, but what it defines only once it has imported torch."""
+    return hasattr(sys.modules.get("viz_core.runtime.device"), "describe_device")
 
 
 def _tell_device() -> None:

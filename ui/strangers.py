@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
-import streamlit
 from starlette.middleware import Middleware
 
 from hosting.gate import Bounds, Gate
@@ -14,6 +12,7 @@ from hosting.refusals import Refusals
 from hosting.settings import Settings
 from hosting.uploads import Kept, Uploads
 from ui.compute import metrics
+from ui.first_page import first_page
 from ui.messages import Mailbox
 from ui.sessions import forget_those_who_left, hold_within, tidy_uploads, upload_bytes
 from ui.words import ENGLISH, load_words
@@ -29,7 +28,7 @@ def guards(allowed: Settings) -> list[Middleware]:
     def mail() -> Mailbox:
         return Mailbox(allowed.max_downloads, allowed.max_message_kb * 2**10)
 
-    page = (Path(streamlit.__file__).parent / "static" / "index.html").read_text(encoding="utf-8")
+    page = first_page(charts=True)
     bounds = Bounds(
         allowed.max_visitors,
         allowed.max_windows,

@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from hosting.background import in_background
+from hosting.background import begin, in_background
 
 
 def test_the_server_is_up_while_the_work_goes_on_and_after_it_failed(caplog: pytest.LogCaptureFixture) -> None:
@@ -20,9 +20,11 @@ def test_the_server_is_up_while_the_work_goes_on_and_after_it_failed(caplog: pyt
         raise ValueError("nothing to import")
 
     async def serve() -> None:
-        async with in_background(work)(None):
+        async with in_background(work, patience=60)(None):
             assert not done.is_set()
             up.set()
+            assert not done.wait(0.1)  # nobody has come yet
+            begin()
             for thread in threading.enumerate():
                 if thread.name == "background":
                     thread.join(60)
