@@ -39,6 +39,15 @@ def test_text_links_and_blue_labels_are_readable(mode: str) -> None:
             assert contrast(written, ground) >= 4.5, (written, ground)  # success criterion 1.4.3, for small text
 
 
+def test_code_is_readable_by_day_and_by_night() -> None:
+    look = (ROOT / "assets/components/house.css").read_text("utf-8")
+    pairs = re.findall(r"\.token.*? \{ color: light-dark\((#\w{6}), (#\w{6})\); \}", look)
+    assert len(pairs) == 5
+    for pair in pairs:
+        for colour, mode in zip(pair, ("light", "dark"), strict=True):
+            assert contrast(colour, THEMES[mode]["codeBackgroundColor"]) >= 4.5, colour
+
+
 @pytest.mark.parametrize(("mode", "said"), [("light", theme.LIGHT), ("dark", theme.DARK)])
 def test_a_view_without_the_app_has_the_apps_colours(mode: str, said: str) -> None:
     colours = dict(re.findall(r"--st-([\w-]+)-color: (#\w{6});", said))

@@ -10,6 +10,11 @@ import { fitTitles } from "./titles.js";
 import { listenWhole, placeHeight, roomOf, scaleOf, wholeButton } from "./whole.js";
 
 const views = new WeakMap();
+// Plotly's own words, and the names of ours for them.
+const WORDS = {
+  Zoom: "part", Pan: "move", "Zoom in": "nearer", "Zoom out": "farther", Autoscale: "fit", "Reset axes": "first",
+  "Double-click on legend to isolate one trace": "alone", "Double-click to zoom back out": "all",
+};
 const TOUCH = matchMedia("(hover: none)").matches;
 
 function createView(parent) {
@@ -32,6 +37,7 @@ function closeView(view) {
 function receive(view, bytes) {
   const { root } = view.parts;
   const { about } = readChart(bytes);
+  if (view.about?.words.save !== about.words.save) view.config = null; // in another language its buttons are made anew
   Object.assign(view, { bytes, about });
   root.setAttribute("aria-label", about.alt);
   root.classList.toggle("clickable", about.clickable);
@@ -83,7 +89,10 @@ function draw(view, plotly, here, theme) {
 
 function configOf(view) {
   const { about } = view;
+  const dictionary = Object.fromEntries(Object.entries(WORDS).map(([theirs, name]) => [theirs, about.words[name]]));
   const config = {
+    locale: "ours",
+    locales: { ours: { dictionary } },
     displaylogo: false,
     displayModeBar: about.bar ? "hover" : false,
   };
