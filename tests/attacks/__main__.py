@@ -17,12 +17,13 @@ CASES = "40"  # of messages in any order; continuous integration tries few
 def main() -> int:
     """What pytest says of the tries. What takes long is tried in any case: each half of the document is written."""
     command = [sys.executable, "-m", "pytest", "-q", "-m", "attack", f"--attacks-to={DOCUMENT}"]
-    ended = subprocess.run([*command, *sys.argv[1:]], env=os.environ | {"ATTACK_CASES": CASES}, check=False).returncode
-    rows = soak.main()
+    command += ["-n", str(os.cpu_count() or 1), "--dist", "loadfile", "--no-loadscope-reorder", *sys.argv[1:]]
+    ended = subprocess.run(command, env=os.environ | {"ATTACK_CASES": CASES}, check=False).returncode
+    lines, whole = soak.main()
     text = DOCUMENT.read_text(encoding="utf-8")
     before, after = text.split(START)[0], text.split(END)[1]
-    DOCUMENT.write_text(f"{before}{START}\n{soak.table(rows)}\n{END}{after}", encoding="utf-8")
-    return ended
+    DOCUMENT.write_text(f"{before}{START}\n{soak.table(lines)}\n{END}{after}", encoding="utf-8")
+    return ended or int(not whole)
 
 
 if __name__ == "__main__":
