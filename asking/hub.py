@@ -104,7 +104,7 @@ class HubVisionSpec(ModelAdapter[PictureModel]):
 @dataclass(frozen=True)
 class HubRequest(Request[HubModel, HubRun]):
     """What a model of the lab is given, a text, with a second or a target where it takes one, a picture, both, or a
-    sound; and the heads that are switched off."""
+    sound, with what the model is told of it; and the heads that are switched off."""
 
     model: HubModelSpec
     text: str = ""
@@ -115,6 +115,8 @@ class HubRequest(Request[HubModel, HubRun]):
     new_tokens: int = 0
     sampling: Sampling = Sampling()  # noqa: RUF009  # frozen
     off: HeadsOff = ()
+    language: str = ""
+    task: str = ""
 
     @property
     def without_payload(self) -> HubRequest:
@@ -149,6 +151,8 @@ class HubRequest(Request[HubModel, HubRun]):
                 sampling=self.sampling,
                 max_tokens=allowed.max_tokens,
                 max_seconds=allowed.max_seconds,
+                language=self.language or None,
+                task=self.task or None,
             )
 
     def groups(self, run: HubRun, labels: Mapping[str, str]) -> tuple[MapGroup, ...]:
@@ -161,7 +165,7 @@ class HubRequest(Request[HubModel, HubRun]):
         if self.picture is not None and not self.text:
             call = without(self.off, "run = model.run(image=image)")
             return self.model.recipe().then(f"{opened.code}\n{call}", opened.needs)
-        texts = {"text_pair": self.pair, "target": self.target}
+        texts = {"text_pair": self.pair, "target": self.target, "language": self.language, "task": self.task}
         arguments = [repr(self.text)] if self.sound is None else ["sound=sound"]
         arguments += [f"{name}={text!r}" for name, text in texts.items() if text]
         arguments += [] if self.picture is None else ["image=image"]

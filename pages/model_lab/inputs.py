@@ -28,6 +28,7 @@ from viz_core.images.opening import PictureError
 
 Result = TypeVar("Result")
 _MOST_NEW = 256
+_ANY = "any-language"
 
 
 def ask_for_model(chapter: Chapter, offer: HubOffer) -> HubModelSpec | None:
@@ -120,7 +121,7 @@ def ask_input(chapter: Chapter, model: HubModelSpec, card: HubCard) -> HubReques
         text = controls.text("caption", chapter.words("start.dual-encoder"))
         return shown and replace(shown, text=text)
     if kind == "speech":
-        return _heard(chapter, model)
+        return _heard(chapter, model, card)
     if kind == "encoder":
         text = ask_thread(controls, "text", chapter.words("start.encoder"), height=90)
         pair = controls.text("pair", "", placeholder=chapter.words("placeholder.pair"))
@@ -137,14 +138,20 @@ def ask_input(chapter: Chapter, model: HubModelSpec, card: HubCard) -> HubReques
     return HubRequest(model, text, target=target, new_tokens=new_tokens, sampling=sampling)
 
 
-def _heard(chapter: Chapter, model: HubModelSpec) -> HubRequest | None:
-    """A sound, and what is said in it where the reader knows that."""
+def _heard(chapter: Chapter, model: HubModelSpec, card: HubCard) -> HubRequest | None:
+    """A sound, its language and what to make of it where there is a choice, and what is said where that is known."""
     sound = ask_sound(chapter)
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        languages = (_ANY, *card.languages)
+        language = str(chapter.controls.select("spoken", languages, _ANY)) if card.languages else _ANY
+        tasks = card.tasks[1:]  # one is none to choose
+        task = str(chapter.controls.choice("task", card.tasks, card.tasks[0])) if tasks else ""
     target = chapter.controls.text("said", "", placeholder=chapter.words("placeholder.target"))
     new_tokens, sampling = _writing(chapter, 1, 200)
     if sound is None:
         return None
-    return HubRequest(model, target=target, sound=sound, new_tokens=new_tokens, sampling=sampling)
+    asked = HubRequest(model, target=target, sound=sound, new_tokens=new_tokens, sampling=sampling, task=task)
+    return asked if language == _ANY else replace(asked, language=language)
 
 
 def ask_second(
@@ -175,7 +182,11 @@ def _same_for(
         kinds = {"first": chapter.words(f"kind.{card.kind}"), "second": chapter.words(f"kind.{theirs.kind}")}
         st.caption(chapter.words("two-kinds", **kinds))
         return None
-    return None if theirs is None else replace(first, model=other, **_as_written(first, result))
+    if theirs is None:
+        return None
+    language = first.language if first.language in theirs.languages else ""
+    task = first.task if first.task in theirs.tasks else ""
+    return replace(first, model=other, language=language, task=task, **_as_written(first, result))
 
 
 def _as_written(first: HubRequest, result: HubRun) -> dict[str, Any]:

@@ -5,6 +5,13 @@ from __future__ import annotations
 from playwright.sync_api import Locator, Page, expect
 from playwright.sync_api import TimeoutError as TooLate
 
+# It is there, or no part of the page in the window still keeps its place (assets/components/near).
+_NOTHING_WAITS = """(name) => document.querySelector(`[class*="${name}"]`)
+  || ![...document.querySelectorAll('[class*="st-key-part-"]')].some((part) => {
+    const { top, bottom } = part.getBoundingClientRect();
+    return part.style.minHeight && bottom > 0 && top < innerHeight;
+  })"""
+
 
 def chart(page: Page, name: str) -> Locator:
     """The first chart of this name, scrolled to once the page has all come, and drawn."""
@@ -14,7 +21,7 @@ def chart(page: Page, name: str) -> Locator:
     for _ in range(60):
         if not place.count():  # it waits for whoever comes near
             page.locator(".stMain").evaluate("main => main.scrollBy(0, main.clientHeight / 2)")
-            page.wait_for_timeout(300)
+            page.wait_for_function(_NOTHING_WAITS, arg=f"st-key-figure-{name}", timeout=60_000)
             continue
         place.scroll_into_view_if_needed()
         try:

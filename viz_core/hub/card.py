@@ -9,6 +9,7 @@ from viz_core.hub.engine import Engine
 from viz_core.hub.families import Kind
 from viz_core.hub.files import ModelFiles
 from viz_core.hub.local import SHIPPED_FOLDER, LocalModel
+from viz_core.hub.spoken import languages_of, tasks_of
 from viz_core.runtime.device import describe_device
 
 
@@ -47,6 +48,8 @@ class HubCard:
         both_ways: whether a decoder reads its prompt in both directions, and only what it writes sees no future.
         tower: whether the maps of a vision tower beside a text are recorded.
         sound_seconds: how much a speech model hears at once; None for the others.
+        languages: that a speech model can be told are spoken, as codes like "en"; () where it knows but one.
+        tasks: that it can be told: "transcribe", "translate" into English; () where it has but one.
     """
 
     name: str
@@ -78,6 +81,8 @@ class HubCard:
     both_ways: bool = False
     tower: bool = False
     sound_seconds: float | None = None
+    languages: tuple[str, ...] = ()
+    tasks: tuple[str, ...] = ()
 
 
 def describe(place: LocalModel, files: ModelFiles, engine: Engine, sites: tuple[str, ...]) -> HubCard:
@@ -115,6 +120,8 @@ def describe(place: LocalModel, files: ModelFiles, engine: Engine, sites: tuple[
         both_ways=engine.both is not None and engine.both.layout.both_ways,
         tower=engine.both is not None and engine.both.layout.tower,
         sound_seconds=engine.sound.max_seconds if engine.sound else None,
+        languages=languages_of(model.generation_config, config.vocab_size) if engine.sound else (),
+        tasks=tasks_of(model.generation_config, config.vocab_size) if engine.sound else (),
     )
 
 

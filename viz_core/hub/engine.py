@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from jaxtyping import Int
@@ -34,6 +34,7 @@ _BOTH_ALLOWED = (
     "Shorten the text, or bring a smaller picture."
 )
 _TOO_LITTLE_MEMORY = "The memory does not suffice for an input as long as this. Shorten it."
+Part = TypeVar("Part")
 _MAP_BYTES = 512 * 2**20  # of maps held at once, for models whose own code must be used
 
 
@@ -62,49 +63,29 @@ class Engine:
 
     @property
     def tokenizer(self) -> TextInput:
-        """The text input of a model that has one.
-
-        Raises:
-            HubError: if it takes pictures.
-        """
-        if self.text is None:
-            raise HubError("{name} takes a picture, not a text.", name=self.name)
-        return self.text
+        """The text input. Raises HubError if the model takes pictures."""
+        return self._needed(self.text, "{name} takes a picture, not a text.")
 
     @property
     def processor(self) -> PictureInput:
-        """The picture input of a model that has one.
-
-        Raises:
-            HubError: if it takes texts.
-        """
-        if self.picture is None:
-            takes_text = "{name} takes a text, not a picture."
-            takes_both = "{name} takes a picture and a text together."
-            raise HubError(takes_text if self.both is None else takes_both, name=self.name)
-        return self.picture
+        """The picture input. Raises HubError if the model takes texts, or both together."""
+        takes_both = "{name} takes a picture and a text together."
+        return self._needed(self.picture, "{name} takes a text, not a picture." if self.both is None else takes_both)
 
     @property
     def prompt(self) -> PicturePrompt:
-        """What puts a picture into a text, for a model that takes both.
-
-        Raises:
-            HubError: if it takes one of them.
-        """
-        if self.both is None:
-            raise HubError("{name} does not take a picture and a text together.", name=self.name)
-        return self.both
+        """What puts a picture into a text. Raises HubError if the model takes one of them."""
+        return self._needed(self.both, "{name} does not take a picture and a text together.")
 
     @property
     def listener(self) -> SoundInput:
-        """The sound input of a model that has one.
+        """The sound input. Raises HubError if the model takes texts or pictures."""
+        return self._needed(self.sound, "{name} takes no sound.")
 
-        Raises:
-            HubError: if it takes texts or pictures.
-        """
-        if self.sound is None:
-            raise HubError("{name} takes no sound.", name=self.name)
-        return self.sound
+    def _needed(self, part: Part | None, otherwise: str) -> Part:
+        if part is None:
+            raise HubError(otherwise, name=self.name)
+        return part
 
     def room(self, stack: str) -> int | None:
         """The most tokens a stack takes; None where nothing limits it.

@@ -18,7 +18,7 @@ from viz_core.hub.positions import Positions
 from viz_core.hub.reading import Token
 from viz_core.hub.run import HubRun, NextWord
 from viz_core.hub.speech import write_heard
-from viz_core.hub.writing import GREEDY, Sampling
+from viz_core.hub.writing import GREEDY, Sampling, Writing
 from viz_core.runtime.provenance import Provenance
 from viz_core.sounds.sound import Sound
 from viz_core.trace import Trace, keeping_values
@@ -60,6 +60,8 @@ class HubModel:
         sampling: Sampling = GREEDY,
         max_tokens: int | None = None,
         max_seconds: float | None = None,
+        language: str | None = None,
+        task: str | None = None,
     ) -> HubRun:
         """Run the model once, recorded. Models that write do so first; then one pass over all of it is recorded.
 
@@ -75,6 +77,8 @@ class HubModel:
             sampling: how it chooses words.
             max_tokens: the most tokens a host lets a text have, with what a decoder writes.
             max_seconds: it writes no longer than that.
+            language: spoken in the sound, of `card.languages`; the model finds out by itself unless given.
+            task: of `card.tasks`: "transcribe", or "translate" into English.
 
         Raises:
             HubError: if the input is not what this model takes, is empty or too long; the message says which.
@@ -83,13 +87,15 @@ class HubModel:
         if max_new_tokens is not None and max_new_tokens < 0:
             raise ValueError(f"max_new_tokens: expected 0 or more, got {max_new_tokens}")
         self._check_inputs(text, text_pair, target, image, sound)
+        self._check_told(language, task)
         kind = self.card.kind
         budget = DEFAULT_NEW_TOKENS.get(kind, 0) if max_new_tokens is None else max_new_tokens
+        writing = Writing(budget, target, sampling, max_tokens, max_seconds, language, task)
         with self.engine.serial, torch.inference_mode():
             if sound is not None:
-                found = write_heard(self.engine, sound, target, budget, sampling, max_tokens, max_seconds)
+                found = write_heard(self.engine, sound, writing)
             else:
-                found = self._pass(text or "", text_pair, target, image, budget, sampling, max_tokens, max_seconds)
+                found = self._pass(text or "", text_pair, image, writing)
         return replace(found, made=self.made_of(" / ".join(part for part in (text, text_pair, target) if part)))
 
     def run_each(
@@ -164,28 +170,27 @@ class HubModel:
         values = zip(words, top.values.tolist(), logits[top.indices].tolist(), strict=True)
         return tuple(NextWord(*value) for value in values)
 
-    def _pass(
-        self,
-        text: str,
-        pair: str | None,
-        target: str | None,
-        image: Image.Image | None,
-        budget: int,
-        sampling: Sampling,
-        max_tokens: int | None,
-        max_seconds: float | None,
-    ) -> HubRun:
+    def _pass(self, text: str, pair: str | None, image: Image.Image | None, writing: Writing) -> HubRun:
         """One recorded run on inputs that were checked."""
         if image is not None and self.card.kind == "dual-encoder":
-            return two_towers.compare(self.engine, text, image, max_tokens)
+            return two_towers.compare(self.engine, text, image, writing.max_tokens)
         if image is not None and self.card.kind == "vision-language":
-            return passes.tell_of_picture(self.engine, text, image, target, budget, sampling, max_tokens, max_seconds)
+            return passes.tell_of_picture(self.engine, text, image, writing)
         if image is not None:
             return passes.look_at_picture(self.engine, image)
         if self.card.kind == "encoder":
-            return passes.read_text(self.engine, text, pair, max_tokens)
+            return passes.read_text(self.engine, text, pair, writing.max_tokens)
         way = passes.continue_text if self.card.kind == "decoder" else passes.translate_text
-        return way(self.engine, text, target, budget, sampling, max_tokens, max_seconds)
+        return way(self.engine, text, writing)
+
+    def _check_told(self, language: str | None, task: str | None) -> None:
+        known = (*self.card.languages, *self.card.tasks)
+        told = [(language, self.card.languages), (task, self.card.tasks)]
+        for asked in (asked for asked, offered in told if asked is not None and asked not in offered):
+            if not known:
+                raise HubError("{name} cannot be told a language or a task.", name=self.card.name)
+            some = ", ".join(known)
+            raise HubError("{name} can be told {known}, not {asked}.", name=self.card.name, known=some, asked=asked)
 
     def _check_inputs(
         self, text: str | None, pair: str | None, target: str | None, image: Image.Image | None, sound: Sound | None

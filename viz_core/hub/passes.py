@@ -17,7 +17,7 @@ from viz_core.hub.errors import HubError
 from viz_core.hub.picture_prompt import with_patches
 from viz_core.hub.run import HubRun, Label
 from viz_core.hub.two_towers import similarities
-from viz_core.hub.writing import Sampling, write
+from viz_core.hub.writing import Writing, write
 from viz_core.images.opening import as_rgb
 
 _LOGIT_BYTES = 64 * 2**20  # of logits that a run keeps
@@ -83,46 +83,30 @@ def look_at_pixels(engine: Engine, pixels: Float[Tensor, "1 channels height widt
     )
 
 
-def continue_text(
-    engine: Engine,
-    text: str,
-    target: str | None,
-    max_new_tokens: int,
-    sampling: Sampling,
-    most: int | None,
-    max_seconds: float | None,
-) -> HubRun:
-    """A decoder continues a text, by itself or as `target` says, and then reads all of it once.
+def continue_text(engine: Engine, text: str, writing: Writing) -> HubRun:
+    """A decoder continues a text, by itself or as it is told, and then reads all of it once.
 
     Raises:
         HubError: if the text is empty or too long, or leaves no room to write.
     """
-    inputs, room = _prompt(engine, text, most)
-    whole = None if target is None else _ids(engine.encode(text + target, most=most))
-    return _continued(engine, inputs, whole, room, max_new_tokens, sampling, max_seconds)
+    inputs, room = _prompt(engine, text, writing.max_tokens)
+    target = writing.target
+    whole = None if target is None else _ids(engine.encode(text + target, most=writing.max_tokens))
+    return _continued(engine, inputs, whole, room, writing)
 
 
-def tell_of_picture(
-    engine: Engine,
-    text: str,
-    image: Image.Image,
-    target: str | None,
-    max_new_tokens: int,
-    sampling: Sampling,
-    most: int | None,
-    max_seconds: float | None,
-) -> HubRun:
+def tell_of_picture(engine: Engine, text: str, image: Image.Image, writing: Writing) -> HubRun:
     """A vision-language model continues a text with a picture in it, and then reads all of it once.
 
     Raises:
         HubError: if the text is empty, the picture cannot be prepared, or both together are too long.
     """
-    prompt = engine.prompt.prepare(text, image, target)
-    room = _room(engine, most)
+    prompt = engine.prompt.prepare(text, image, writing.target)
+    room = _room(engine, writing.max_tokens)
     count = len(prompt.whole or prompt.inputs["input_ids"][0])
-    engine.check_length(count, engine.room("decoder"), most)
+    engine.check_length(count, engine.room("decoder"), writing.max_tokens)
     inputs = {name: _on_device(engine, value) for name, value in prompt.inputs.items()}
-    run = _continued(engine, inputs, prompt.whole, room, max_new_tokens, sampling, max_seconds)
+    run = _continued(engine, inputs, prompt.whole, room, writing)
     if not any(call.stack == "decoder" for call in run.trace):
         raise HubError(
             "No attention of {name} could be seen: its code computes it in a way of its own.", name=engine.name
@@ -138,13 +122,7 @@ def tell_of_picture(
 
 
 def _continued(
-    engine: Engine,
-    inputs: dict[str, Tensor],
-    whole: list[int] | None,
-    room: int | None,
-    max_new_tokens: int,
-    sampling: Sampling,
-    max_seconds: float | None,
+    engine: Engine, inputs: dict[str, Tensor], whole: list[int] | None, room: int | None, writing: Writing
 ) -> HubRun:
     """What a model writes after a prompt, or `whole`, read once with all that the prompt gives it beside the ids."""
     prompt = _ids(inputs)
@@ -153,10 +131,12 @@ def _continued(
         ids = whole
         prompt = prompt[: _num_shared(prompt, ids)]
     else:
-        budget = max_new_tokens if room is None else min(max_new_tokens, room - len(prompt))
+        most = writing.max_new_tokens
+        budget = most if room is None else min(most, room - len(prompt))
         never = () if engine.both is None else (engine.both.patch_id,)
-        ids = write(engine.model, inputs, budget, sampling, max_seconds, never) if budget > 0 else prompt
-        complete = max_new_tokens == 0 or ids[-1] in ends(engine)
+        chosen = writing.sampling, writing.max_seconds
+        ids = write(engine.model, inputs, budget, *chosen, never) if budget > 0 else prompt
+        complete = most == 0 or ids[-1] in ends(engine)
     options: dict[str, Any] = {"use_cache": False}
     if "logits_to_keep" in inspect.signature(engine.model.forward).parameters:
         options["logits_to_keep"] = _num_kept(engine, len(ids))
@@ -175,29 +155,21 @@ def _continued(
     )
 
 
-def translate_text(
-    engine: Engine,
-    text: str,
-    target: str | None,
-    max_new_tokens: int,
-    sampling: Sampling,
-    most: int | None,
-    max_seconds: float | None,
-) -> HubRun:
-    """An encoder-decoder writes for a text, by itself or as `target` says, and then goes through both once.
+def translate_text(engine: Engine, text: str, writing: Writing) -> HubRun:
+    """An encoder-decoder writes for a text, by itself or as it is told, and then goes through both once.
 
     Raises:
         HubError: if the text or the target is empty or too long.
     """
-    inputs, room = _prompt(engine, text, most)
+    inputs, room = _prompt(engine, text, writing.max_tokens)
     complete = True
-    if target is not None:
-        written = engine.encode(target, most=most, target=True)["input_ids"]
+    if writing.target is not None:
+        written = engine.encode(writing.target, most=writing.max_tokens, target=True)["input_ids"]
         read_ids = _ids({"input_ids": engine.model.prepare_decoder_input_ids_from_labels(labels=written)})
         target_ids = _ids({"input_ids": written})
     else:
-        budget = max(1, max_new_tokens if room is None else min(max_new_tokens, room - 1))
-        ids = write(engine.model, inputs, budget, sampling, max_seconds)
+        budget = max(1, writing.max_new_tokens if room is None else min(writing.max_new_tokens, room - 1))
+        ids = write(engine.model, inputs, budget, writing.sampling, writing.max_seconds)
         read_ids, target_ids = ids[:-1], ids[1:]
         complete = target_ids[-1] in ends(engine)
     decoder_ids = torch.tensor([read_ids], device=engine.device)

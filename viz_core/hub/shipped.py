@@ -21,7 +21,7 @@ from viz_core.hub.pictures import PictureInput
 from viz_core.hub.positions import Positions
 from viz_core.hub.reading import SPACE, Token, visible
 from viz_core.hub.run import HubRun, Label
-from viz_core.hub.writing import Sampling
+from viz_core.hub.writing import Writing
 from viz_core.pretrained import (
     MAX_SOURCE_TOKENS,
     ImageClassifier,
@@ -73,21 +73,17 @@ class ShippedModel(HubModel):
         self,
         text: str,
         pair: str | None,  # noqa: ARG002  # only encoders take one
-        target: str | None,
         image: Image.Image | None,
-        budget: int,
-        sampling: Sampling,
-        max_tokens: int | None,
-        max_seconds: float | None,  # noqa: ARG002  # its texts are short
+        writing: Writing,  # its texts are short: they take no time that need be limited
     ) -> HubRun:
         if isinstance(self.shipped, ImageClassifier):
             assert image is not None  # as was checked
             return _look(self.shipped, image)
-        if sampling.temperature > 0:
+        if writing.sampling.temperature > 0:
             raise HubError(
                 "{name} takes the likeliest word at each step: set the temperature to 0.", name=self.card.name
             )
-        return _translate(self.shipped, text, target, budget, max_tokens)
+        return _translate(self.shipped, text, writing)
 
     def run_each(
         self, texts: Sequence[str], *, max_new_tokens: int | None = None, max_tokens: int | None = None
@@ -136,12 +132,12 @@ class ShippedModel(HubModel):
         return dict(enumerate(self.shipped.labels)) if isinstance(self.shipped, ImageClassifier) else {}
 
 
-def _translate(model: Translator, text: str, target: str | None, budget: int, most: int | None) -> HubRun:
+def _translate(model: Translator, text: str, writing: Writing) -> HubRun:
     """A translation by greedy search, or the one given, and one recorded pass over it."""
-    source_ids = _encode(model, text, most)
-    if target is None:
-        return _recorded(model, source_ids, _searched(model, [source_ids], budget)[0])
-    return _recorded(model, source_ids, [*model.tokenizer.encode(clean(target)).ids, model.special.eos])
+    source_ids = _encode(model, text, writing.max_tokens)
+    if writing.target is None:
+        return _recorded(model, source_ids, _searched(model, [source_ids], writing.max_new_tokens)[0])
+    return _recorded(model, source_ids, [*model.tokenizer.encode(clean(writing.target)).ids, model.special.eos])
 
 
 def _encode(model: Translator, text: str, most: int | None) -> list[int]:

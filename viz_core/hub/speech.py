@@ -13,7 +13,8 @@ from viz_core.hub.errors import HubError
 from viz_core.hub.heard import Heard, aligning_heads
 from viz_core.hub.passes import ends, kept_logits
 from viz_core.hub.run import HubRun
-from viz_core.hub.writing import GREEDY, Sampling, write
+from viz_core.hub.spoken import as_token
+from viz_core.hub.writing import GREEDY, Writing, write
 from viz_core.sounds.sound import Sound
 
 _ROOM_FOR_PROMPT = 8  # start, language, task, no times: the decoder is given these before it writes
@@ -25,32 +26,26 @@ _ONE_CALL: dict[str, Any] = {
 }
 
 
-def write_heard(
-    engine: Engine,
-    sound: Sound,
-    target: str | None,
-    max_new_tokens: int,
-    sampling: Sampling,
-    most: int | None,
-    max_seconds: float | None,
-) -> HubRun:
-    """A speech model writes what it hears, by itself or as `target` says, and then goes through all of it once.
+def write_heard(engine: Engine, sound: Sound, writing: Writing) -> HubRun:
+    """A speech model writes what it hears, by itself or as it is told, and then goes through all of it once.
 
     Raises:
         HubError: if the sound or the target is too long.
     """
     features, num_frames = engine.listener.encode(sound)
     features = features.to(engine.device, engine.model.dtype)
-    limits = [limit for limit in (engine.room("decoder"), most) if limit is not None]
-    room = min(limits, default=max_new_tokens + _ROOM_FOR_PROMPT) - _ROOM_FOR_PROMPT
-    budget = 1 if target is not None else max(1, min(max_new_tokens, room))
-    choice = GREEDY if target is not None else sampling
+    limits = [limit for limit in (engine.room("decoder"), writing.max_tokens) if limit is not None]
+    room = min(limits, default=writing.max_new_tokens + _ROOM_FOR_PROMPT) - _ROOM_FOR_PROMPT
+    alone = writing.target is None
+    budget = max(1, min(writing.max_new_tokens, room)) if alone else 1
+    chosen = writing.sampling if alone else GREEDY, writing.max_seconds
     given = {"input_features": features}
     begins = _Beginning()
-    ids = write(engine.model, given, budget, choice, max_seconds, watching=[begins], **_ONE_CALL)
+    told: dict[str, Any] = {"language": as_token(writing.language), "task": writing.task, **_ONE_CALL}
+    ids = write(engine.model, given, budget, *chosen, watching=[begins], **told)
     prompt = ids[: begins.num_tokens]
-    if target is not None:
-        ids = [*prompt, *_words(engine, target, room), *ends(engine)[:1]]
+    if writing.target is not None:
+        ids = [*prompt, *_words(engine, writing.target, room), *ends(engine)[:1]]
     given |= {"decoder_input_ids": torch.tensor([ids[:-1]], device=engine.device)}
     num_keys = engine.model.config.max_source_positions
     result, trace = engine.recorded(given, num_keys, use_cache=False)

@@ -45,6 +45,29 @@ class Sampling:
 GREEDY = Sampling()
 
 
+@dataclass(frozen=True)
+class Writing:
+    """What a model shall write, and how far.
+
+    Attributes:
+        max_new_tokens: the most it writes by itself.
+        target: what it shall write, instead of what it would.
+        sampling: how it chooses words.
+        max_tokens: the most tokens a host lets a text have, with what a decoder writes; any number unless given.
+        max_seconds: it writes no longer than that.
+        language: what is spoken, of those on a speech model's card; it finds out by itself unless given.
+        task: of those on its card; "transcribe" unless its generation config says otherwise.
+    """
+
+    max_new_tokens: int
+    target: str | None = None
+    sampling: Sampling = GREEDY
+    max_tokens: int | None = None
+    max_seconds: float | None = None
+    language: str | None = None
+    task: str | None = None
+
+
 class GumbelNoise:
     """Adds -log(-log u), u uniform, to each logit: the largest sum is then a draw from their softmax.
 

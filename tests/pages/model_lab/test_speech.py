@@ -72,11 +72,13 @@ def test_another_head_is_opened_and_one_that_is_none_of_these(open_page: OpenPag
 
 
 def test_a_file_is_heard_and_what_is_none_gets_a_sentence(open_page: OpenPage, folders: Path) -> None:
-    app = open_page("model-lab", **{"ml-model": "whisper", "ml-sound": "A file", "ml-new": "4"})
+    told = {"ml-spoken": "fr", "ml-task": "an English translation"}
+    app = open_page("model-lab", **{"ml-model": "whisper", "ml-sound": "A file", "ml-new": "4"}, **told)
     assert "No sound yet" in texts(app)
+    assert app.selectbox(key="ml-spoken").options == ["found out by the model", "en", "fr"]
     model = load_hub(folders / "whisper", device="cpu")
     content = GOOD["eight channels"]
-    expected = model.run(sound=open_sound(content), max_new_tokens=4)
+    expected = model.run(sound=open_sound(content), max_new_tokens=4, language="fr", task="translate")
     app.file_uploader(key="ml-sound-file").upload("a.wav", content, "audio/wav").run()
     assert f"It writes: **{expected.text}**" in texts(app)
     assert "0.50 s of sound" in texts(app)

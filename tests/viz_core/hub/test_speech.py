@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from torch import Tensor
 from tests.viz_core.hub.tiny_whisper import ALIGNING, SECONDS
 from viz_core.hub import HubError, HubModel, HubRun, load_hub
 from viz_core.hub.heard import aligning_heads
+from viz_core.hub.spoken import languages_of, tasks_of
 from viz_core.hub.timed_words import over_time, word_times
 from viz_core.maps.residuals import future_weight, row_sum_error
 from viz_core.maps.time_warping import token_starts
@@ -94,6 +96,42 @@ def test_what_it_writes_and_when_is_what_transformers_says(model: HubModel, run:
     told = expected["token_timestamps"][0][heard.num_prompt_tokens : -1].numpy()
     assert len(set(told.tolist())) > 3, "times that are all alike would prove nothing"
     assert np.allclose(token_starts(weights) * heard.key_seconds, told, atol=1e-6)
+
+
+def test_it_is_told_what_is_spoken_and_what_to_write(model: HubModel, plain: Any) -> None:
+    assert (model.card.languages, model.card.tasks) == (("en", "fr"), ("transcribe", "translate"))
+    run = model.run(sound=SOUND, language="fr", task="translate", max_new_tokens=3)
+    begin = ["<|startoftranscript|>", "<|fr|>", "<|translate|>", "<|notimestamps|>"]
+    assert [token.text for token in run.decoder_tokens[:4]] == begin
+    with torch.no_grad():
+        expected = plain.generate(**features_of(SOUND), language="fr", task="translate", max_new_tokens=3)
+    assert expected[0].tolist()[-3:] == [token.id for token in run.target_tokens[-3:]]
+    said = model.run(sound=SOUND, language="fr", target=TEXT)
+    assert [token.text for token in said.decoder_tokens[1:3]] == ["<|fr|>", "<|transcribe|>"]
+    for wrong in ({"language": "de"}, {"task": "fr"}, {"language": "<|fr|>"}):
+        with pytest.raises(HubError, match="can be told en, fr, transcribe, translate, not"):
+            model.run(sound=SOUND, **wrong)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"lang_to_id": {"<|en|>": 1}, "task_to_id": {"translate": 2}},
+        {"is_multilingual": False, "lang_to_id": {"<|en|>": 1}, "task_to_id": {"translate": 2}},
+        {"is_multilingual": True},
+        {"is_multilingual": True, "lang_to_id": ["<|en|>"], "task_to_id": 7},
+        {
+            "is_multilingual": True,
+            "lang_to_id": {"<|en|>": 99, "en": 1, "<|../x|>": 1, 3: 4},
+            "task_to_id": {"sing": 1},
+        },
+    ],
+)
+def test_who_can_be_told_nothing_is_offered_nothing(config: dict[str, Any], tiny: Tiny) -> None:
+    said = SimpleNamespace(**config)
+    assert (languages_of(said, 50), tasks_of(said, 50)) == ((), ())
+    with pytest.raises(HubError, match="cannot be told a language or a task"):
+        load_hub(tiny("bert"), device="cpu").run("a", language="en")
 
 
 def test_what_it_heard_is_what_the_model_was_given(run: HubRun) -> None:

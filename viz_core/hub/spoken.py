@@ -1,0 +1,42 @@
+"""The languages that a speech model knows, and what it can do with them, as its generation config names them."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+_TASKS = ("transcribe", "translate")
+_LANGUAGE = re.compile(r"<\|([a-z]{2,3})\|>")
+
+
+def languages_of(generation_config: Any, num_words: int) -> tuple[str, ...]:
+    """Codes like "en", in their order; none unless it is told of languages at all.
+
+    Args:
+        num_words: of the model: a mark beyond them would be no token of it.
+    """
+    named = _marks(generation_config, "lang_to_id", num_words)
+    return tuple(sorted(found[1] for found in map(_LANGUAGE.fullmatch, named) if found))
+
+
+def tasks_of(generation_config: Any, num_words: int) -> tuple[str, ...]:
+    """Of "transcribe" and "translate" (into English) those that it can be told."""
+    named = _marks(generation_config, "task_to_id", num_words)
+    return tuple(task for task in _TASKS if task in named)
+
+
+def as_token(language: str | None) -> str | None:
+    """A language's code as the generation config has it."""
+    return None if language is None else f"<|{language}|>"
+
+
+def _marks(generation_config: Any, table: str, num_words: int) -> tuple[str, ...]:
+    """The names in a table of tokens, which anybody may have written."""
+    named = getattr(generation_config, table, None)
+    if getattr(generation_config, "is_multilingual", False) is not True or not isinstance(named, dict):
+        return ()
+    return tuple(
+        name
+        for name, number in named.items()
+        if isinstance(name, str) and isinstance(number, int) and 0 <= number < num_words
+    )
