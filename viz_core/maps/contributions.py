@@ -41,6 +41,38 @@ def value_lengths(call: AttentionCall, W_o: nn.Linear | None) -> Float[Tensor, "
 
 
 @torch.no_grad()
+def layer_contribution_norms(call: AttentionCall, W_o: nn.Linear | None) -> Float[Tensor, "batch queries keys"]:
+    """|sum_h a^h_ij W_o^h v^h_j|: how long the vector is that key j adds to output i by all heads together.
+
+    Heads that pull against each other add less than their lengths say (Kobayashi 2020). No vector of a
+    pair is made: with u_h = W_o^h v^h_j its square is sum_hg a^h_ij a^g_ij u_h . u_g, and u_h . u_g is a key's alone.
+
+    Raises:
+        ValueError: as `contribution_norms`.
+    """
+    vectors, weights = torch.stack(_added(call, W_o)), call.weights()
+    products = torch.einsum("hbkd,gbkd->bhgk", vectors, vectors)
+    pulled = (torch.einsum("bgqk,bgk->bqk", weights, products[:, h]) for h in range(call.num_heads))
+    squares = sum((weights[:, h] * each for h, each in enumerate(pulled)), torch.zeros(()))
+    return squares.clamp_min(0).sqrt()
+
+
+@torch.no_grad()
+def contribution_vectors(
+    call: AttentionCall, W_o: nn.Linear | None, query: int, head: int | None = None
+) -> Float[Tensor, "batch keys d"]:
+    """a_ij W_o^h v_j of one query i: the vectors that its keys add by one head, or by all heads together.
+
+    Raises:
+        ValueError: as `contribution_norms`.
+        IndexError: if there is no such query or head.
+    """
+    vectors, weights = _added(call, W_o), call.weights(queries=query)
+    heads = range(call.num_heads) if head is None else [head]
+    return torch.stack([weights[:, h, :, None] * vectors[h] for h in heads]).sum(dim=0)
+
+
+@torch.no_grad()
 def contribution_sum(call: AttentionCall, W_o: nn.Linear | None) -> Float[Tensor, "batch queries d"]:
     """sum over heads h and keys j of a_ij W_o^h v_j: the layer's output without its bias, part by part.
 

@@ -14,7 +14,12 @@ from torch import nn
 
 from viz_core.attention import AdditiveAttention, MultiHeadAttention
 from viz_core.hub import instrument
-from viz_core.maps.contributions import contribution_norms, contribution_sum
+from viz_core.maps.contributions import (
+    contribution_norms,
+    contribution_sum,
+    contribution_vectors,
+    layer_contribution_norms,
+)
 from viz_core.models import TransformerEncoder
 from viz_core.positional import ALiBi
 from viz_core.trace import AttentionCall, attend, load_trace, record, save_trace
@@ -44,6 +49,38 @@ def test_norms_by_loops(key_heads: int, queries: int, keys: int, seed: int) -> N
                 for i in range(queries):
                     expected = (weights[b, h, i, j] * moved).norm()
                     torch.testing.assert_close(norms[b, h, i, j], expected, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("key_heads", [1, 4])
+def test_vectors_of_all_heads_are_added_before_they_are_measured(key_heads: int) -> None:
+    layer, X = MultiHeadAttention(12, 4, num_key_heads=key_heads), torch.randn(2, 5, 12)
+    call, output = recorded(layer, X, X, X, torch.tensor([5, 2]), causal=True)
+    every = torch.stack([contribution_vectors(call, layer.W_o, i) for i in range(5)], dim=1)
+    by_head = torch.stack([contribution_vectors(call, layer.W_o, 3, head) for head in range(4)], dim=1)
+    torch.testing.assert_close(every.sum(dim=2), output, atol=1e-6, rtol=0)
+    torch.testing.assert_close(by_head.sum(dim=1), every[:, 3], atol=1e-6, rtol=0)
+    torch.testing.assert_close(by_head.norm(dim=-1), contribution_norms(call, layer.W_o)[:, :, 3], atol=1e-6, rtol=0)
+    together = layer_contribution_norms(call, layer.W_o)
+    torch.testing.assert_close(together, every.norm(dim=-1), atol=1e-4, rtol=0)
+    apart = contribution_norms(call, layer.W_o).sum(dim=1)
+    assert bool((together <= apart + 1e-4).all())
+    assert float((apart - together).max()) > 0.01, "heads that pull one way would prove nothing"
+    with pytest.raises(IndexError):
+        contribution_vectors(call, layer.W_o, 5)
+
+
+def test_input_parts_and_bias_are_what_the_norm_of_a_block_is_given() -> None:
+    """A sublayer, X + attention(X): the residual, every vector of every head, and the biases."""
+    encoder = TransformerEncoder(9, 8, 8, 2, 2, 0.0, use_bias=True).eval()
+    given: list[torch.Tensor] = []
+    block = encoder.blocks[1]
+    block.register_forward_pre_hook(lambda _block, inputs: given.append(inputs[0]))
+    block.addnorm1.ln.register_forward_pre_hook(lambda _norm, inputs: given.append(inputs[0]))
+    with record(values=True) as trace, torch.no_grad():
+        encoder(torch.randint(0, 9, (2, 5)))
+    X, summed = given
+    parts = contribution_sum(trace["encoder.1.self"], block.attention.W_o)
+    torch.testing.assert_close(X + parts + block.attention.W_o.bias, summed, atol=1e-5, rtol=0)
 
 
 @pytest.mark.parametrize("bias", [False, True])
