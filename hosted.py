@@ -52,5 +52,6 @@ app = st.App(
 
 if __name__ == "__main__":
     # Secrets are left to Streamlit, which reads them from the environment itself.
-    variables = {name: o.env_var for name, o in config.get_config_options().items() if not o.sensitive}
-    app.run(config=profile(variables))
+    options = {name: option for name, option in config.get_config_options().items() if not option.sensitive}
+    variables = {name: option.env_var for name, option in options.items()}
+    app.run(config=profile(variables, kinds={name: option.type for name, option in options.items()}))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from pathlib import Path
 
+import pytest
 from streamlit import config
 
 from hosting.profile import profile
@@ -46,3 +47,29 @@ def test_the_environment_comes_first() -> None:
     variables = {name: f"STREAMLIT_SERVER_{variable}" for name, variable in names.items()}
     wanted = {"server.port": 80, "server.address": "127.0.0.1", "server.enableCORS": False}
     assert profile(variables, environment) == profile({}) | wanted
+
+
+@pytest.mark.attack("settings")
+@pytest.mark.parametrize(
+    ("name", "value", "needed"),
+    [
+        ("server.port", "many", "a whole number"),
+        ("server.port", "8501.5", "a whole number"),
+        ("server.port", "true", "a whole number"),
+        ("server.headless", "maybe", "true or false"),
+        ("server.headless", "1", "true or false"),
+        ("client.width", "nine", "a number"),
+    ],
+)
+def test_what_streamlit_cannot_take_is_refused_at_the_start_by_name(name: str, value: str, needed: str) -> None:
+    kinds = {"server.port": int, "server.headless": bool, "client.width": float}
+    with pytest.raises(SystemExit, match=f"^STREAMLIT_IT: expected {needed}, got "):
+        profile({name: "STREAMLIT_IT"}, {"STREAMLIT_IT": value}, kinds)
+
+
+@pytest.mark.parametrize(("name", "value"), [("server.headless", "False"), ("client.width", "3"), ("x.path", "3")])
+def test_what_it_can_take_passes(name: str, value: str) -> None:
+    kinds = {"server.headless": bool, "client.width": float, "x.path": str}
+    found = profile({name: "STREAMLIT_IT"}, {"STREAMLIT_IT": value}, kinds)
+    assert found[name] == {"False": False, "3": 3}[value]
+    assert name not in profile({name: "STREAMLIT_IT"}, {"STREAMLIT_IT": ""}, kinds), "as good as none"
