@@ -260,6 +260,17 @@ def test_another_language_falls_back_to_english(tmp_path: Path, monkeypatch: pyt
     assert (words.title, words("a"), words("b")) == ("pt", "Português a", "English b")
 
 
+@pytest.mark.parametrize("path", sorted(TEXT.glob("*/*.md")), ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_words_that_go_by_a_number_stand_beside_it(path: Path) -> None:
+    """Two forms where a language has two, one and other; none in Chinese, which has one."""
+    for name, text in ui.words._read(path.stem, path.parent.name).sections.items():
+        for key, forms in re.findall(r"\{([\w-]+):([^{}|]*\|[^{}]*)\}", text):
+            assert path.parent.name != "zh-TW", name
+            assert key in _placeholders(text), name
+            assert len(forms.split("|")) == 2, name
+        assert not re.search(r"\w\((s|es|is|ões)\)", re.sub(r"`[^`]*`|\$[^$]*\$", "", text)), name
+
+
 def _links(text: str) -> set[str]:
     return set(re.findall(r"\]\(([^)]+)\)|(:material/\w+:)", text))
 

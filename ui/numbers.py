@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from decimal import Decimal
 from functools import lru_cache
 
-from viz_core.runtime.numbers import ENGLISH, with_separators
+from viz_core.runtime.numbers import ENGLISH, is_number, with_separators
 
 
 def localised(text: str, language: str) -> str:
@@ -26,6 +27,28 @@ def listed(names: Iterable[object], language: str) -> str:
     from babel.lists import format_list  # only where another language than English is spoken
 
     return format_list([str(name) for name in names], locale=language.replace("-", "_"))
+
+
+def plural(number: str, forms: Sequence[str], language: str) -> str:
+    """The form of a word that goes by a number, as Python writes it; the last one by what is no number.
+
+    >>> plural("1", ("token", "tokens"), "en")
+    'token'
+    """
+    plain = number.replace(",", "").replace("−", "-")
+    if not is_number(number) or not plain.lstrip("-").replace(".", "").isdigit():
+        return forms[-1]
+    if language == "en":
+        return forms[0] if plain == "1" else forms[-1]
+    category = _plural_rule(language)(Decimal(plain))
+    return forms[0] if category == "one" else forms[-1]
+
+
+@lru_cache(maxsize=8)
+def _plural_rule(language: str) -> Callable[[Decimal], str]:
+    from babel import Locale
+
+    return Locale.parse(language, sep="-").plural_form  # type: ignore[no-any-return]
 
 
 @lru_cache(maxsize=8)

@@ -12,14 +12,15 @@ import frontmatter
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from ui.numbers import localised
+from ui.numbers import localised, plural
 from viz_core.runtime.assets import ASSETS, AssetError, reading
 
 TEXT = ASSETS / "text"
 ENGLISH = "en"
 LANGUAGE = "lang"
 """The parameter of an address that names a language."""
-_PLACE = re.compile(r"\{([\w-]+)\}")
+# "{count}", or words that go by it: "{count:token|tokens}", the plural's forms of a language in CLDR's order.
+_PLACE = re.compile(r"\{([\w-]+)(?::([^{}|]*(?:\|[^{}|]*)+))?\}")
 _FORMULA = re.compile(r"(\$\$.*?\$\$|\$.*?\$)", re.DOTALL)
 
 
@@ -74,17 +75,26 @@ class Words:
 
 
 def fill(text: str, values: dict[str, object], language: str = ENGLISH) -> str:
-    """The text with each {key} replaced by its value, numbers as the language writes them; in formulas as they are."""
+    """The text with each {key} replaced by its value, numbers as the language writes them; in formulas as they are.
+
+    Words that go by a number say so: "{count} {count:token|tokens}".
+    """
     said = {key: str(value) for key, value in values.items()}
     if language == ENGLISH:
-        return _replaced(text, said)
+        return _replaced(text, said, said, language)
     local = {key: localised(value, language) for key, value in said.items()}
     parts = _FORMULA.split(text)
-    return "".join(_replaced(part, said if i % 2 else local) for i, part in enumerate(parts))
+    return "".join(_replaced(part, said if i % 2 else local, said, language) for i, part in enumerate(parts))
 
 
-def _replaced(text: str, values: dict[str, str]) -> str:
-    return _PLACE.sub(lambda place: values.get(place[1], place[0]), text)
+def _replaced(text: str, values: dict[str, str], numbers: dict[str, str], language: str) -> str:
+    def put(place: re.Match[str]) -> str:
+        name, forms = place.groups()
+        if name not in values:
+            return place[0]
+        return values[name] if forms is None else plural(numbers[name], forms.split("|"), language)
+
+    return _PLACE.sub(put, text)
 
 
 def load_words(chapter: str, language: str | None = None) -> Words:

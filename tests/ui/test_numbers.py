@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ui.numbers import listed, localised, separators
+from ui.numbers import listed, localised, plural, separators
 from ui.words import Words
 
 
@@ -38,6 +38,29 @@ def test_separators_as_plotly_wants_them() -> None:
 def test_names_in_a_row() -> None:
     assert listed(("a", "b", "c"), "pt-BR") == "a, b e c"
     assert listed(("a", "b"), "zh-TW") == "a和b"
+
+
+@pytest.mark.parametrize(
+    ("number", "english", "portuguese"),
+    [
+        ("0", "tokens", "token"),  # CLDR: Portuguese says 0 and 1 alike
+        ("1", "token", "token"),
+        ("2", "tokens", "tokens"),
+        ("1,000", "tokens", "tokens"),
+        ("1.0", "tokens", "token"),
+        ("1.5", "tokens", "token"),
+        ("many", "tokens", "tokens"),
+        ("2 + 2", "tokens", "tokens"),
+    ],
+)
+def test_words_go_by_their_number(number: str, english: str, portuguese: str) -> None:
+    forms = ("token", "tokens")
+    assert (plural(number, forms, "en"), plural(number, forms, "pt-BR")) == (english, portuguese)
+    text = "{count} {count:token|tokens}, {count:is|are} $\\frac{a}{b}$, {other:a|b}"
+    for language, form in (("en", english), ("pt-BR", portuguese)):
+        verb = "is" if form == "token" else "are"
+        said = Words("x", {}, {"a": text}, language)("a", count=number)
+        assert said == f"{localised(number, language)} {form}, {verb} $\\frac{{a}}{{b}}$, {{other:a|b}}"
 
 
 @given(st.floats(-1e9, 1e9), st.integers(0, 6))

@@ -16,17 +16,25 @@ export function makeWords(templates, language) {
     return `${small.format(value / 10 ** exponent)} × 10⁻${superscript}`;
   }
 
+  const plurals = new Intl.PluralRules(language);
+
+  // Words that go by a number, "{count:head|heads}", take their form first; as in ui/words.py.
+  const inNumber = (template, values) =>
+    template.replace(/\{(\w+):([^{}|]*(?:\|[^{}|]*)+)\}/g, (_, key, forms) =>
+      forms.split("|").at(plurals.select(Number(values[key])) === "one" ? 0 : -1),
+    );
+
   // One pass over the template: a token that reads "{value}" stays a token.
-  const parts = (name) => templates[name].split(/\{(\w+)\}/);
+  const parts = (name, values) => inNumber(templates[name], values).split(/\{(\w+)\}/);
 
   const text = (name, values = {}) =>
-    parts(name)
+    parts(name, values)
       .map((part, i) => (i % 2 ? values[part] : part))
       .join("");
 
   /** Replace an element's children by the template, each value in a tag of its own ("b", "bdi"). */
   function into(element, name, values = {}, tag = "b") {
-    const nodes = parts(name).map((part, i) => {
+    const nodes = parts(name, values).map((part, i) => {
       if (i % 2 === 0) return document.createTextNode(part);
       const node = document.createElement(tag);
       node.textContent = values[part];

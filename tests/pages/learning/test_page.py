@@ -13,9 +13,11 @@ from streamlit.testing.v1 import AppTest
 from pages.learning.own_run import OwnRun
 from pages.learning.reels import RECORDED
 from tests.pages.reading import badges, components, drawn, figures, one_line, texts
+from ui.controls import plain
+from viz_core.runtime.assets import reading
 from viz_core.training.task_recording import FILMS, SEEDS
 from viz_core.training.tasks import Plan, Shape, TaskRun
-from viz_core.training.tasks.film import load_film
+from viz_core.training.tasks.film import Film, load_film
 from viz_core.view.payload import decode_view
 
 OpenPage = Callable[..., AppTest]
@@ -140,6 +142,13 @@ def test_strangers_get_small_models(open_page: OpenPage, monkeypatch: pytest.Mon
 def test_a_recorded_run_that_is_lost_is_a_sentence(
     open_page: OpenPage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("pages.learning.recorded_run.recorded", lambda *_: load_film(tmp_path / "lost.npz"))
-    app = open_page(CHAPTER)
-    assert ["lost" in error.value for error in app.error] == [True]
+    """In any language."""
+
+    def lost(*_: object) -> Film:
+        with reading(tmp_path / "lost.npz"):
+            return load_film(tmp_path / "lost.npz")
+
+    monkeypatch.setattr("pages.learning.recorded_run.recorded", lost)
+    app = open_page(CHAPTER, lang="pt-BR")
+    (said,) = (plain(error.value) for error in app.error)
+    assert said == "O arquivo lost.npz do Atlas está faltando ou danificado. Instale o Atlas de novo."
