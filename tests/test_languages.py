@@ -17,7 +17,7 @@ SAMPLES = ("start.", "preset.", "sentence.start")
 # English words that a Chinese text says as they are.
 SPOKEN = frozenset(
     # functions and types of code, and formats of files
-    "softmax logit sigmoid tanh cos sin max torch transformers float bfloat json txt sacrebleu safetensors pickle "
+    "softmax logit sigmoid tanh elu cos sin max torch transformers float bfloat json txt sacrebleu safetensors pickle "
     "config preprocessor tokenizer revision commit model type md "
     # terms given beside the Chinese ones, and of the sources
     "row column sink rollout pre-norm post-norm pre post norm linear scores distance skew bias buffer nat boxcar fill "
