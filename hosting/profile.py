@@ -22,8 +22,11 @@ def profile(
 ) -> dict[str, Any]:
     """The options of hosted.toml by their full names ("server.maxUploadSize"), as `st.App.run` takes them.
 
-    What the environment says comes first, as with `streamlit run`, unless it is empty: `variables` are the ones to
-    look for, by option ({"server.port": "STREAMLIT_SERVER_PORT"}); `kinds` says what those must be ({"server.port": int}).
+    What the environment says comes first, as with `streamlit run`, unless it is empty.
+
+    Args:
+        variables: the ones to look for, by option ({"server.port": "STREAMLIT_SERVER_PORT"}).
+        kinds: what options must be ({"server.port": int}).
 
     Raises:
         SystemExit: with a line for each variable that holds something else.
