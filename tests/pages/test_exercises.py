@@ -45,7 +45,7 @@ ASKED = Asked(LayerSizes(12, 64, 3, 4), 0, 1)
         (("architectures", architectures.long_inputs, ASKED), ("80,000,000,000", "10,000", "320 GB")),
         (("architectures", architectures.cheaper), ("262,144", "4,096", "0.00")),
         (("vision-transformer", vision.side), ("37", "145", "4.1 ×")),
-        (("vision-transformer", vision.average), ("+1.7", "-1.7")),
+        (("vision-transformer", vision.average), ("+1.7", "−1.7")),
         (("vision-transformer", vision.settings), ("75.7%",)),
     ],
     indirect=["said"],
