@@ -24,6 +24,7 @@ from viz_core.lessons.position_embeddings.learn_table import (
     sinusoidal_loss,
     table_weights,
     task_loss,
+    untrained_table,
 )
 from viz_core.lessons.position_embeddings.order import offset_contrast, offset_spread
 from viz_core.lessons.position_embeddings.rank_collapse import collapse_curves, largest_ratio, layers_until_alike
@@ -165,5 +166,8 @@ def _show_learning(chapter: Chapter, learning: Learning, reach: int) -> None:
     chapter.figure("similarity", figures.similarity_figure(tables, names), share=f"{share:.0%}", n=POSITIONS)
     chapter.figure("wanted", figures.weights_figure({"wanted": wanted.numpy(), "got": weights.numpy()}, names))
     with chapter.claims():
+        if chapter.break_it("untrained"):
+            table = untrained_table(POSITIONS, DIMENSIONS, torch.Generator().manual_seed(0))
+            learned, share = task_loss(table_weights(table), wanted), offset_share(table @ table.T)
         chapter.claim_at_most("learns", learned / references["none"], 0.25)
         chapter.claim_at_least("finds-offsets", share, 0.9)

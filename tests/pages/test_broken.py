@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from tests.pages.reading import badges
+from tests.pages.reading import badges, texts
 from tests.tiny_vit import GREY
 from ui.contents import all_chapters
 from ui.words import load_words
@@ -109,6 +109,7 @@ OPENED_AT: dict[str, dict[str, str]] = {
 # Broken on pages that another test opens: words of the claims.
 ELSEWHERE = {
     "model-lab": ["every row of", "no word sees its future", "no word that is written sees"],
+    "position-embeddings": ["a part of that without positions", "share of its variance that offsets explain"],
     "transformer": ["more of the weight than of the length"],
 }
 
@@ -140,6 +141,13 @@ def test_a_broken_setting_turns_its_badges_and_says_why(open_page: OpenPage, cha
         assert len(failed) == len(failing), failed
         for said in failing:
             assert sum(said in claim for claim in failed) == 1, failed
+
+
+def test_a_width_unlike_the_other_turns_the_badge_of_a_round_kernel(open_page: OpenPage) -> None:
+    """Broken by the chapter's own sliders, beside which the page says why."""
+    app = open_page("attention-pooling", **{"ap-section": "In the plane", "ap-width-x": "1.5"})
+    assert [claim for claim, holds in badges(app).items() if not holds] == ["turning both by 30° changes no weight"]
+    assert "knows across from up, so a turn changes what is near" in texts(app)
 
 
 def _may_say(claim: str, said: str) -> bool:

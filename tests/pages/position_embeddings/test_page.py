@@ -15,6 +15,7 @@ from streamlit.testing.v1 import AppTest
 
 from pages.position_embeddings.skew_figures import STAGES, offsets_of, skew_stages
 from tests.pages.reading import claims, figures, texts
+from ui.words import load_words
 from viz_core.lessons.position_embeddings.order import order_residual
 from viz_core.lessons.position_embeddings.picture_tokens import picture_tokens, shipped_position_table
 from viz_core.lessons.position_embeddings.rotary_decay import rotary_products
@@ -236,6 +237,9 @@ def test_a_table_is_trained_when_asked_and_kept(open_page: OpenPage) -> None:
     before = claims(app)
     app.run()
     assert claims(app) == before  # kept, not trained again
+    app.segmented_control(key="pe-break").set_value("untrained").run()
+    assert [claim for claim in claims(app) if "material/check" in claim] == []
+    assert load_words(CHAPTER)("break.untrained") in [warning.value for warning in app.warning]
     app.segmented_control(key="pe-reach").set_value(3).run()
     assert "Nothing trained yet" in app.info[0].value
 

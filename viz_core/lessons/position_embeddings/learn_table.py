@@ -66,13 +66,18 @@ def offset_share(similarity: Float[Tensor, "n n"]) -> float:
     return float(1 - (similarity - explained).square().sum() / (similarity - similarity.mean()).square().sum())
 
 
+def untrained_table(num_tokens: int, num_hiddens: int, generator: torch.Generator) -> Float[Tensor, "n d"]:
+    """What training begins with: N(0, 0.02^2), as in BERT and ViT."""
+    return 0.02 * torch.randn(num_tokens, num_hiddens, generator=generator)
+
+
 def learn_table(
     num_tokens: int = 24, num_hiddens: int = 32, reach: int = 2, num_steps: int = 600, seed: int = 0, every: int = 20
 ) -> Iterator[Learning]:
     """Train a table P so that softmax(P P^T / sqrt(d)) x is the mean of each number's neighbours.
 
     Each step draws 64 sequences x ~ N(0, I) and moves P by Adam (learning rate 0.05) down the mean
-    squared error. P starts at N(0, 0.02^2), as in BERT and ViT.
+    squared error. P starts as `untrained_table` has it.
 
     Yields:
         the state of training every `every` steps and at the end, so that a caller can show it and stop.
@@ -84,7 +89,7 @@ def learn_table(
         raise ValueError(f"expected sizes of at least 1, got {(num_tokens, num_hiddens, num_steps, every)}")
     generator = torch.Generator().manual_seed(seed)
     wanted = neighbour_weights(num_tokens, reach)
-    table = (0.02 * torch.randn(num_tokens, num_hiddens, generator=generator)).requires_grad_()
+    table = untrained_table(num_tokens, num_hiddens, generator).requires_grad_()
     optimizer = torch.optim.Adam([table], lr=0.05)
     losses: list[float] = []
     for step in range(1, num_steps + 1):
