@@ -134,7 +134,7 @@ class Chapter(ProvingFrame):
             second: the same kinds of maps of another input, to compare with.
             inputs: what the two inputs are, for people; needed with `second`.
             beside: kinds of maps that are shown beside each other and never subtracted.
-            recipe: how the maps were made, for a notebook that makes them again.
+            recipe: how the maps were made, for a notebook that makes them again: weights, so none where carried.
             off: the heads that are off, if they can be switched.
             on_switch: is told site and number of a head that the reader switches, before the page runs again.
             on_cell: is told a pair that the reader clicks, before the page runs again.
@@ -147,7 +147,7 @@ class Chapter(ProvingFrame):
             second=second,
             inputs=inputs,
             beside=beside,
-            recipe=recipe,
+            recipe=None if carried else recipe,
             off=off,
             on_switch=on_switch,
             on_cell=on_cell,

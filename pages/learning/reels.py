@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterable
 from functools import cached_property
 
 import numpy as np
@@ -10,10 +11,10 @@ import streamlit as st
 from jaxtyping import Float
 
 from ui.words import Words
-from viz_core.lessons.learning.heads_over_time import head_measures, shot_weights, strongest_head
+from viz_core.lessons.learning.heads_over_time import head_measures, shares_at, shot_weights, strongest_head
 from viz_core.runtime.assets import ASSETS, reading
 from viz_core.trace import AttentionCall
-from viz_core.trace.source import Direct
+from viz_core.trace.source import Direct, Source
 from viz_core.training.tasks.film import Film, load_film
 from viz_core.view.map_group import MapGroup
 from viz_core.view.state import ViewState
@@ -31,7 +32,7 @@ class Reel:
 
     def __init__(self, film: Film, earlier: Reel | None = None) -> None:
         self.film = film
-        self._groups: dict[tuple[int, str], MapGroup] = {} if earlier is None else earlier._groups
+        self._groups: dict[tuple[int, str, bool], MapGroup] = {} if earlier is None else earlier._groups
         self._known = {} if earlier is None else earlier.measures
 
     @cached_property
@@ -47,14 +48,19 @@ class Reel:
         """The last shot that was taken by this step."""
         return max(0, bisect_right(self.film.shots, step) - 1)
 
-    def group(self, shot: int, words: Words) -> MapGroup:
-        """Every head at a shot, the same object each time: a browser is sent its numbers once."""
+    def group(self, shot: int, words: Words, carried: bool = False) -> MapGroup:
+        """Every head at a shot, the same object each time: a browser is sent its numbers once.
+
+        Args:
+            carried: of each key's share of what a head adds, in place of its weight.
+        """
         label = words("maps-of", step=f"{self.film.shots[shot]:,}")
-        key = shot, label
+        key = shot, label, carried
         if key not in self._groups:
-            weights = shot_weights(self.film, shot)
+            weights = shot_weights(self.film, shot)[:, None]
+            sources: Iterable[Source] = shares_at(self.film, shot) if carried else map(Direct, weights)
             stack = "decoder" if self.film.plan.shape.causal else "encoder"
-            calls = (AttentionCall(f"{stack}.{i}.self", Direct(layer[None])) for i, layer in enumerate(weights))
+            calls = (AttentionCall(f"{stack}.{i}.self", source) for i, source in enumerate(sources))
             names = words("queries"), words("keys")
             self._groups[key] = MapGroup(GROUP, label, *names, self.film.read, self.film.read, tuple(calls))
         return self._groups[key]

@@ -25,12 +25,17 @@ def stage(chapter: Chapter, reels: Mapping[str, Reel], follow: bool = False) -> 
     reel, *_ = reels.values()
     step = reel.film.shots[-1] if follow else _time_line(chapter, reel.film)
     _say(chapter, reels, step)
-    chapter.attention_view([reel.group(reel.shot(step), chapter.words)], reel.opens_with)
+    stage, under = st.container(), st.container()
+    with under:
+        carried = chapter.ask_carried()
+    with stage:
+        maps = [reel.group(reel.shot(step), chapter.words, carried)]
+        chapter.attention_view(maps, reel.opens_with, carried=carried)
     for other, second in [*reels.items()][1:]:
         st.markdown(f"**{other}**")
-        maps = [second.group(second.shot(step), chapter.words)]
+        maps = [second.group(second.shot(step), chapter.words, carried)]
         own: dict[str, Any] = {"head_param": "head2", "pin_param": "pin2", "look_param": "look2"}
-        attention_view(maps, second.opens_with, key="maps2", **own)
+        attention_view(maps, second.opens_with, key="maps2", carried=carried, **own)
     if not follow:
         chapter.let_paint()
     _charts(chapter, reels, reel.film.shots[reel.shot(step)])

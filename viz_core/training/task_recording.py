@@ -160,8 +160,9 @@ python -m viz_core.training learning --out assets/learning
 ```
 
 Every example is drawn by a rule from a seed: there is no data set. Of each run there is a file for each of three seeds
-with its curve and, at every snapshot, each head's map of one example in float16; no weights. Two runs of one plan are
-the same to the last bit on one machine; another machine may round otherwise, and end a little elsewhere.
+with its curve and, at every snapshot, each head's map of one example and the lengths of what its keys would add, in
+float16; no weights. Two runs of one plan are the same to the last bit on one machine; another machine may round
+otherwise, and end a little elsewhere.
 
 | run | model | updates | right of what it was never trained on, seed by seed |
 | --- | --- | ---: | --- |

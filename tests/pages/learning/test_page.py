@@ -55,6 +55,18 @@ def test_the_time_line_goes_back_to_any_shot(open_page: OpenPage) -> None:
     assert len(drawn(app, "heads")) == 4
 
 
+def test_maps_show_what_keys_bring_in_place_of_weights(open_page: OpenPage) -> None:
+    app = open_page(CHAPTER, **{"l-quantity": "contributions", "l-beside": "repeat, one layer", "l-step": "200"})
+    for place, name in enumerate(("repeat-two-layers-0", "repeat-one-layer-0")):
+        film = load_film(RECORDED / f"{name}.npz")
+        shot = film.shots.index(200)
+        added = film.maps[shot].astype(np.float32) * film.lengths[shot].astype(np.float32)[:, :, None]
+        shares = added / added.sum(axis=-1, keepdims=True)
+        np.testing.assert_allclose(maps(app, place).reshape(shares.shape), shares, atol=1e-4)
+    assert np.abs(shares - film.maps[shot]).max() > 0.01, "shares that are weights would prove nothing"
+    assert "that its head adds to a query" in texts(app)
+
+
 def test_two_runs_side_by_side_are_at_the_same_step(open_page: OpenPage) -> None:
     app = open_page(CHAPTER, **{"l-beside": "repeat, two layers", "l-other-seed": "2", "l-step": "100"})
     assert "**repeat, two layers, seed 0**, seed 0, after **100**" in texts(app)

@@ -198,6 +198,7 @@ def test_the_view_shows_what_keys_bring_in_place_of_weights(open_page: OpenPage,
     found = shown.parts[names[0]]
     np.testing.assert_allclose(found, norms / norms.sum(dim=-1, keepdim=True), atol=1e-5)
     assert shown.header["base"]["words"]["bar_weight_linear"] == "share"
+    assert "notebook" not in shown.header["offers"], "it would make weights again"
     assert "that its head adds to a query" in texts(app)
 
 

@@ -10,7 +10,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from viz_core.maps.contribution_shares import ContributionShares
 from viz_core.maps.measures import attention_entropy, diagonal_mass, induction_mass, key_mass, offset_mass
+from viz_core.trace.source import Direct
 from viz_core.training.tasks.film import BLANK, Film
 
 HEAD_MEASURES = ("induction", "previous", "diagonal", "first", "entropy")
@@ -39,6 +41,13 @@ def shot_weights(film: Film, shots: int | slice) -> Float[Tensor, "*shots layers
     """The maps of a shot, or of several, in float32; every row sums to 1 again."""
     weights = torch.from_numpy(film.maps[shots].astype(np.float32))
     return weights / weights.sum(dim=-1, keepdim=True)
+
+
+def shares_at(film: Film, shot: int) -> list[ContributionShares]:
+    """What each key's share of what a head adds was at a shot, a source of maps for each layer."""
+    lengths = torch.from_numpy(film.lengths[shot].astype(np.float32))
+    layers = zip(shot_weights(film, shot)[:, None], lengths[:, None], strict=True)
+    return [ContributionShares(Direct(weights), vectors) for weights, vectors in layers]
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from viz_core.training.tasks.run import Plan, TaskRun
 
 BLANK = "?"
 """What stands in a row for a token that is to be found out."""
-_ARRAYS = ("loss", "accuracy", "shots", "held_out", "maps", "spectra", "read", "wanted")
+_ARRAYS = ("loss", "accuracy", "shots", "held_out", "maps", "lengths", "spectra", "read", "wanted")
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +29,7 @@ class Film:
         shots: updates after which it was looked at; the first is 0.
         held_out: share right in examples never trained on, at each shot.
         maps: of the probe, at each shot; rows sum to 1 up to the rounding of float16.
+        lengths: |W_o^h v_j| of each key of the probe, at each shot: times its weight, what it adds by a head.
         spectra: of the embedding at each shot (`embedding_spectrum`); none unless numbers are added in a circle.
         read: the tokens of the probe that the model is given.
         wanted: what it has to say at each of these places; "" where nothing is asked.
@@ -40,6 +41,7 @@ class Film:
     shots: tuple[int, ...]
     held_out: Float[np.ndarray, " shots"]
     maps: Float[np.ndarray, "shots layers heads n n"]
+    lengths: Float[np.ndarray, "shots layers heads n"]
     spectra: Float[np.ndarray, "some_shots frequencies"]
     read: tuple[str, ...]
     wanted: tuple[str, ...]
@@ -60,6 +62,7 @@ class Film:
             tuple(shot.step for shot in run.snapshots),
             np.array([shot.accuracy for shot in run.snapshots], np.float32),
             np.stack([shot.maps.numpy() for shot in run.snapshots]),
+            np.stack([shot.lengths.numpy() for shot in run.snapshots]),
             np.stack([each.numpy() for each in spectra]) if spectra else np.zeros((0, 0), np.float16),
             tuple(names[token] for token in reads),
             tuple(names[token] if asked else "" for token, asked in answers),

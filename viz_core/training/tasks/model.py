@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -129,10 +130,15 @@ class TaskTransformer(nn.Module):
         self.head = nn.Linear(shape.num_hiddens, vocab_size)
         name_sites(self, "decoder" if shape.causal else "encoder")
 
+    @property
+    def layers(self) -> tuple[TaskLayer, ...]:
+        """The layers, first to last."""
+        return cast(tuple[TaskLayer, ...], tuple(self.blks))
+
     def forward(self, tokens: Int[Tensor, "batch n"]) -> Float[Tensor, "batch n vocab"]:
         """Scores of the next token at each place where it is causal, of the token at this place where it is not."""
         X = self.positions(self.embedding(tokens))
-        for layer in self.blks:
+        for layer in self.layers:
             X = layer(X, self.shape.causal)
         return self.head(self.norm(X))
 

@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Generator, Tensor
 
+from viz_core.maps.contributions import value_lengths
 from viz_core.runtime.interruption import may_end
 from viz_core.trace import Trace, record
 from viz_core.training.tasks.frequencies import embedding_spectrum
@@ -83,6 +84,7 @@ class Snapshot:
     Attributes:
         accuracy: share of decided tokens that are right in examples never trained on.
         maps: every head's map of the probe, whose rows sum to 1 up to rounding.
+        lengths: |W_o^h v_j|, of the vector that each key would add if it had all of a head's weight.
         spectrum: of the embedding of numbers (`embedding_spectrum`), where the task is to add them in a circle.
         weights: of the model by name; none unless the run keeps them.
     """
@@ -90,6 +92,7 @@ class Snapshot:
     step: int
     accuracy: float
     maps: Float[Tensor, "layers heads n n"]
+    lengths: Float[Tensor, "layers heads n"]
     spectrum: Float[Tensor, " frequencies"] | None
     weights: dict[str, Tensor]
 
@@ -173,7 +176,7 @@ class TaskRun:
             ValueError: if there is no snapshot of this step.
         """
         model, example = self.model if step is None else self.at(step), self.probed
-        with record() as trace, torch.no_grad():
+        with record(values=True) as trace, torch.no_grad():
             model.predictions(*example)
         return example, trace
 
@@ -205,10 +208,12 @@ class TaskRun:
         half = {name: weight.detach().to(torch.float16, copy=True) for name, weight in self.model.state_dict().items()}
         _, trace = self.probe()
         maps = torch.stack([call.weights()[0] for call in trace]).half()
+        layers = zip(trace, self.model.layers, strict=True)
+        lengths = torch.stack([value_lengths(call, layer.attention.W_o)[0] for call, layer in layers]).half()
         spectrum = None
         if self.task.finite:
             spectrum = embedding_spectrum(self.model.embedding.weight[:MODULUS].detach()).half()
-        return Snapshot(self.step, self.accuracy(), maps, spectrum, half if self.keep_weights else {})
+        return Snapshot(self.step, self.accuracy(), maps, lengths, spectrum, half if self.keep_weights else {})
 
     def _generator(self, purpose: int, number: int) -> Generator:
         """Numbers of their own for each update, each test and the probe: nothing need be kept to go on."""

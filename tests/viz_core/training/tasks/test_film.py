@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from viz_core.maps.contributions import value_lengths
 from viz_core.training.__main__ import main
 from viz_core.training.task_recording import FILMS
 from viz_core.training.tasks import Plan, Shape, TaskRun
@@ -31,6 +32,8 @@ def test_a_film_has_every_shot_and_the_maps_of_its_weights(run: TaskRun) -> None
     assert [len(film.loss), len(film.accuracy), len(film.held_out)] == [5, 5, 4]
     _, trace = run.probe(2)
     np.testing.assert_allclose(film.maps[1, 1], trace["decoder.1.self"].weights()[0], atol=3e-3)
+    added = value_lengths(trace["decoder.1.self"], run.at(2).layers[1].attention.W_o)[0]
+    np.testing.assert_allclose(film.lengths[1, 1], added, rtol=2e-2)
     np.testing.assert_allclose(film.maps.astype(np.float32).sum(axis=-1), 1, atol=5e-3)
 
 
@@ -55,7 +58,7 @@ def test_a_film_is_the_same_from_its_file(run: TaskRun, tmp_path: Path) -> None:
     film.save(path)
     again = load_film(path)
     assert (again.plan, again.shots, again.read, again.wanted) == (film.plan, film.shots, film.read, film.wanted)
-    for name in ("loss", "accuracy", "held_out", "maps", "spectra"):
+    for name in ("loss", "accuracy", "held_out", "maps", "lengths", "spectra"):
         np.testing.assert_array_equal(getattr(again, name), getattr(film, name))
     assert list(tmp_path.iterdir()) == [path]
 
