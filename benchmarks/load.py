@@ -29,6 +29,7 @@ from viz_core.view.payload import decode_view
 
 CHAPTER, LINE, MODEL = "transformer", "An English sentence", "transformer-en-fr"
 ROUNDING = 1e-5
+TIMEZONE = "Europe/Paris"  # a class sits before browsers: each is sent what stands in its window, as in a real one
 PATIENCE = 600.0  # seconds for one answer
 MEDIAN, LATE, CPU = 4.0, 8.0, 0.15  # seconds: the targets for 50 visitors on two cores
 A_SECOND = 8.0  # answers
@@ -95,7 +96,7 @@ async def visitors(url: str, count: int, each: int, pid: int | None = None) -> t
     texts = [list(itertools.islice(own, each)) for _ in range(count)]
 
     async def one(mine: Sequence[str]) -> list[Answer]:
-        async with visit(url, PATIENCE) as visitor:
+        async with visit(url, PATIENCE, TIMEZONE) as visitor:
             async with asyncio.timeout(PATIENCE):
                 while LINE not in (await visitor.open(CHAPTER)).inputs:
                     pass

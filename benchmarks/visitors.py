@@ -55,8 +55,12 @@ class Shown:
 class Visitor:
     """One session at a server. `shown` is what the run under way has sent so far, or the last one in all."""
 
-    def __init__(self, socket: ClientConnection) -> None:
-        self._socket = socket
+    def __init__(self, socket: ClientConnection, timezone: str = "") -> None:
+        """
+        Args:
+            timezone: what every browser tells; whoever tells none is sent all of a page, seen or not.
+        """
+        self._socket, self._timezone = socket, timezone
         self._widgets: dict[str, WidgetState] = {}
         self._place = ("", "")
         self.session = ""
@@ -86,6 +90,8 @@ class Visitor:
     async def _run(self, *triggers: WidgetState) -> Shown:
         message = BackMsg()
         message.rerun_script.page_name, message.rerun_script.query_string = self._place
+        if self._timezone:
+            message.rerun_script.context_info.timezone = self._timezone
         message.rerun_script.widget_states.widgets.extend([*self._widgets.values(), *triggers])
         await self.send(message)
         return await self.watch()
@@ -113,12 +119,12 @@ class Visitor:
 
 
 @asynccontextmanager
-async def visit(url: str, patience: float = 60.0) -> AsyncIterator[Visitor]:
-    """A new session at the server with this address."""
+async def visit(url: str, patience: float = 60.0, timezone: str = "") -> AsyncIterator[Visitor]:
+    """A new session at the server with this address; with a timezone, of a browser at the top of its pages."""
     address = url.replace("http", "ws", 1) + "/_stcore/stream"
     async with asyncio.timeout(patience):
         socket = await connect(address, subprotocols=["streamlit"], max_size=_MOST, proxy=None, ping_interval=None)  # type: ignore[list-item]
     try:
-        yield Visitor(socket)
+        yield Visitor(socket, timezone)
     finally:
         await socket.close()

@@ -134,7 +134,8 @@ class Slots:
         self._running = 0
         self._threads = 0
         self._open = True
-        self._changed = threading.Condition()
+        self._lock = threading.RLock()
+        self._asked, self._done = threading.Condition(self._lock), threading.Condition(self._lock)
 
     def submit(self, kind: str, work: Callable[[], Any], key: Hashable = None) -> Job:
         """Ask for a computation; one with the same key that is not over yet serves both.
@@ -142,7 +143,7 @@ class Slots:
         Raises:
             BusyError: if the queue is full, or the slots are closed.
         """
-        with self._changed:
+        with self._lock:
             now = self.clock()
             known = self._known.get(key) if key is not None else None
             if known is not None and not known.abandoned(now):
@@ -159,11 +160,11 @@ class Slots:
             if self._running + len(self._queue) > self._threads and self._threads < self._count:
                 self._threads += 1
                 threading.Thread(target=self._serve, name=f"slot-{self._threads}", daemon=True).start()
-            self._changed.notify_all()
+            self._asked.notify()  # one slot is enough: each that wakes for nothing takes turns with the pages
             return job
 
     def place(self, job: Job) -> int:
-        with self._changed:
+        with self._lock:
             now = self.clock()
             wanted = [other for other in self._queue if other is job or not other.abandoned(now)]
             if job not in wanted:
@@ -172,24 +173,24 @@ class Slots:
 
     def count(self) -> tuple[int, int]:
         """How many run, and how many wait."""
-        with self._changed:
+        with self._lock:
             self._drop_abandoned(self.clock())
             return self._running, len(self._queue)
 
     def close(self, seconds: float) -> bool:
         """Take nothing more, let those who wait go, and wait for those that run; whether all came to an end."""
-        with self._changed:
+        with self._lock:
             self._open = False
             for job in self._queue:
                 self._forget(job, BusyError(job.kind))
             self._queue.clear()
-            self._changed.notify_all()
-            return self._changed.wait_for(lambda: self._running == 0, timeout=seconds)
+            self._asked.notify_all()
+            return self._done.wait_for(lambda: self._running == 0, timeout=seconds)
 
     def _serve(self) -> None:
         while True:
-            with self._changed:
-                self._changed.wait_for(lambda: bool(self._queue) or not self._open)
+            with self._lock:
+                self._asked.wait_for(lambda: bool(self._queue) or not self._open)
                 if not self._queue:
                     self._threads -= 1
                     return
@@ -201,10 +202,10 @@ class Slots:
             try:
                 job.run()
             finally:
-                with self._changed:
+                with self._lock:
                     self._running -= 1
                     self._forget(job)
-                    self._changed.notify_all()
+                    self._done.notify_all()
                 del job  # an idle slot keeps nothing of its last visitor
 
     def _drop_abandoned(self, now: float) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -21,6 +22,7 @@ LANGUAGE = "lang"
 """The parameter of an address that names a language."""
 # "{count}", or words that go by it: "{count:token|tokens}", the plural's forms of a language in CLDR's order.
 _PLACE = re.compile(r"\{([\w-]+)(?::([^{}|]*(?:\|[^{}|]*)+))?\}")
+_LOOK = 2.0  # seconds in which a word that was changed shows
 _FORMULA = re.compile(r"(\$\$.*?\$\$|\$.*?\$)", re.DOTALL)
 
 
@@ -99,8 +101,13 @@ def _replaced(text: str, values: dict[str, str], numbers: dict[str, str], langua
 
 def load_words(chapter: str, language: str | None = None) -> Words:
     """Words of a chapter in `language` (the reader's unless given), English where they lack one."""
+    return _words(TEXT, chapter, language or current_language(), int(time.monotonic() / _LOOK))
+
+
+@lru_cache(maxsize=64)
+def _words(_folder: Path, chapter: str, wanted: str, _time: int) -> Words:
+    """The files are looked at now and then: a page asks a hundred times, and each look gives way to all other pages."""
     english = _read(chapter, ENGLISH)
-    wanted = language or current_language()
     if wanted == ENGLISH:
         return english
     other = _read(chapter, wanted)
@@ -144,7 +151,7 @@ def _languages(folder: Path) -> tuple[str, ...]:
 
 def _read(chapter: str, language: str) -> Words:
     path = TEXT / language / f"{chapter}.md"
-    if not path.is_file() and language != ENGLISH:
+    if language != ENGLISH and not path.is_file():
         return Words(chapter, {}, {})
     with reading(path):
         return _parse(path, path.stat().st_mtime_ns)

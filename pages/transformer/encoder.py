@@ -39,11 +39,16 @@ def inside_the_encoder(chapter: Chapter, name: str, request: Request, result: Tr
     with chapter.claim_row("claims-inside"):
         chapter.claim("walk", lambda: walk()[1]["walk"], 1e-5)
         chapter.claim("twin", lambda: walk()[1]["twin"], 1e-6)
-    layer, batch = anatomy.layer_norm(_BOOK_EXAMPLES), anatomy.batch_norm(_BOOK_EXAMPLES)
+    layer, batch = _two_norms()
     rows = {"layer_1": layer[0], "layer_2": layer[1], "batch_1": batch[0], "batch_2": batch[1]}
     chapter.text("norms", **{name: ", ".join(f"{v:+.2f}" for v in row.tolist()) for name, row in rows.items()})
     chapter.book_says("norms", torch.cat([layer, batch]).flatten().tolist())
     chapter.near("shapes", lambda: _shapes(chapter), 110)
+
+
+@cache
+def _two_norms() -> tuple[torch.Tensor, torch.Tensor]:
+    return anatomy.layer_norm(_BOOK_EXAMPLES), anatomy.batch_norm(_BOOK_EXAMPLES)
 
 
 def _shapes(chapter: Chapter) -> None:

@@ -48,10 +48,12 @@ def damaged(path: Path, damage: str) -> Iterator[None]:
     path.unlink()
     if content is not None:
         path.write_bytes(content)
+    ui.words._words.cache_clear()
     try:
         yield
     finally:
         path.write_bytes(whole)
+        ui.words._words.cache_clear()
 
 
 def read_words(file: Path) -> None:
@@ -73,7 +75,7 @@ def read_view_words(file: Path) -> None:
 
 
 def read_samples(file: Path) -> None:
-    for function in (samples.by_length, samples.held_out, picture_samples.shipped_pictures):
+    for function in (samples.sentences, samples.by_length, samples.held_out, picture_samples.shipped_pictures):
         function.cache_clear()
     readers: dict[str, Callable[[], object]] = {
         "alignments-en-fr.tsv": aligned_samples.aligned_samples,

@@ -24,6 +24,7 @@ class Sample:
     references: tuple[str, ...]
 
 
+@cache
 def sentences() -> tuple[Sample, ...]:
     """The book's four sentences first, then longer ones."""
     return _read(_SENTENCES)
