@@ -1,0 +1,63 @@
+"""What is measured on a page as a browser shows it: texts that nobody can read whole, and what no key reaches."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from playwright.sync_api import Page, expect
+
+_FITTING, _REACH = (Path(__file__).with_name(name) for name in ("fitting.js", "reach.js"))
+_LOOKS = 120  # a page that has been made narrower is drawn anew: what does not fit at once may, a moment later
+_PAUSE = 250  # ms
+_MOST_SHEETS = 30
+_NO_CODE = ':not([class*="st-key-"][class*="-code"] *)'
+
+
+def watch(page: Page) -> None:
+    """Note what canvases say and who listens to a mouse; before the page is opened."""
+    for script in (_FITTING, _REACH):
+        page.add_init_script(path=script)
+
+
+def expect_texts_to_fit(page: Page) -> None:
+    """No text is cut off, wider than its box or over another, and the page does not move sideways."""
+    _expect_none(page, "textsThatDoNotFit()")
+
+
+def expect_keys_to_reach_all(page: Page) -> None:
+    """What of our own components a mouse uses has a key, a name, a role, and a ring around it where the keys are."""
+    page.keyboard.press("Shift")  # no ring is shown to who has just used a mouse
+    _expect_none(page, "whatNoKeyReaches()")
+
+
+def _expect_none(page: Page, said: str) -> None:
+    found = page.evaluate(said)
+    for _ in range(_LOOKS):
+        if not found:
+            return
+        page.wait_for_timeout(_PAUSE)
+        found = page.evaluate(said)
+    raise AssertionError("\n".join(found))
+
+
+def expect_rest(page: Page) -> None:
+    """Nothing runs for this page, and nothing of an earlier run is left."""
+    expect(page.locator("[data-testid=stApp][data-test-script-state=notRunning]")).to_be_attached()
+    expect(page.locator("[data-stale=true]")).to_have_count(0)
+
+
+def open_sheets(page: Page, *, code: bool = True) -> None:
+    """Everything that is folded, and what is folded in it; without the code, say, which is long.
+
+    Menus stay closed: of two beside each other one is open.
+    """
+    closed = page.get_by_test_id("stMain").locator(
+        f"details:not([open], .menu){'' if code else _NO_CODE} > summary:visible"
+    )
+    for _ in range(_MOST_SHEETS):
+        expect_rest(page)
+        if not (count := closed.count()):
+            return
+        closed.first.click()
+        expect(closed).not_to_have_count(count)
+    raise AssertionError("sheets do not open")
