@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 Value = TypeVar("Value")
 Names = tuple[str, ...]
@@ -39,7 +40,7 @@ def in_address(
     """Draw a widget whose value the address holds as well; the default leaves the address empty.
 
     Whoever moved last decides: the reader, who works the widget (or a button that sets what it holds), or the address,
-    by a link or the Back button.
+    by a link or the Back button. Who goes back means the address, whatever their browser held until then.
 
     Args:
         key: of the widget and of the parameter.
@@ -58,7 +59,8 @@ def in_address(
     moved = held and (seen is None or st.session_state[key] != seen.value)
     refused = False
     begin: Value | None = st.session_state[key] if held else None
-    if not held or (seen is not None and not moved and asked != seen.asked and asked not in seen.stale):
+    led = seen is not None and not moved and asked != seen.asked and asked not in seen.stale
+    if not held or led or _goes_back():
         found = read(asked) if asked else default
         refused = found is None
         begin = default if found is None else found
@@ -74,3 +76,9 @@ def in_address(
             del st.query_params[key]
     st.session_state[f"{key}-seen"] = _Seen(wanted, value, stale - {wanted})
     return value, refused
+
+
+def _goes_back() -> bool:
+    """Whether this run answers the Back button, or what does as it does."""
+    run = get_script_run_ctx()
+    return run is not None and run.is_history_navigation

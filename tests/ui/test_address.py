@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
+import ui.address
 import ui.controls  # its components take their words from the real files, before the test brings its own
 import ui.words
 
@@ -122,6 +123,16 @@ def test_a_browser_that_has_not_heard_of_the_new_address_undoes_nothing() -> Non
     app.run()  # now it has heard
     del app.query_params["tw-kernel"]
     assert said(app.run())["kernel"] == "gaussian"
+
+
+def test_who_goes_back_means_the_address_whatever_the_browser_still_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = opened()
+    app.multiselect(key="tw-some").set_value(["boxcar"]).run()
+    del app.query_params["tw-some"]  # as before the address was written
+    monkeypatch.setattr(ui.address, "_goes_back", lambda: True)
+    app.multiselect(key="tw-some").set_value(["gaussian"])
+    assert said(app.run())["some"] == ["constant"]
+    assert not app.query_params
 
 
 @pytest.mark.parametrize("asked", ["nothing", "", "\x00", "['boxcar']", "x" * 5000])
