@@ -1,6 +1,6 @@
 // Files of what is shown: a picture (PNG, SVG), the numbers (CSV, NPZ), the view itself (HTML, notebook), and its link.
 
-import { element } from "../shared/elements.js";
+import { copyText } from "../shared/copy.js";
 import { saveFile } from "../shared/files.js";
 import { fileName } from "./about_file.js";
 import { saveNumbers } from "./numbers.js";
@@ -40,24 +40,9 @@ export function deliverFile(view) {
 }
 
 /** The address holds the state; it is copied once Python has written the newest there. */
-function copyLink(view) {
-  const copied = () => {
-    view.parts.live.textContent = view.words.text("link_copied");
-    view.parts.exportNote.textContent = view.words.text("link_copied");
-    setTimeout(() => (view.parts.exportNote.textContent = ""), 4000);
-  };
-  const { href } = window.location;
-  if (navigator.clipboard) navigator.clipboard.writeText(href).then(copied, () => copyOldWay(href) && copied());
-  else if (copyOldWay(href)) copied();
-}
-
-/** Where the page came over plain HTTP, browsers offer only this. */
-function copyOldWay(text) {
-  const field = element("textarea", "");
-  field.value = text;
-  document.body.append(field);
-  field.select();
-  const done = document.execCommand("copy");
-  field.remove();
-  return done;
+async function copyLink(view) {
+  if (!(await copyText(window.location.href))) return;
+  view.parts.live.textContent = view.words.text("link_copied");
+  view.parts.exportNote.textContent = view.words.text("link_copied");
+  setTimeout(() => (view.parts.exportNote.textContent = ""), 4000);
 }
