@@ -12,6 +12,7 @@ import ui.words
 from tests.names_of_words import Code, Name, Said, labels_taken, said
 from ui.contents import CHAPTERS
 from ui.predictions import read_prediction
+from ui.tour import steps
 from ui.words import ENGLISH, TEXT, Words, languages, load_words
 from viz_core.maps.fingerprints import MEASURES
 from viz_core.runtime.assets import AssetError
@@ -52,7 +53,8 @@ def said_anywhere() -> Said:
     models = {path.name for path in (ROOT / "assets" / "checkpoints").iterdir()}
     samples = sorted((ROOT / "assets" / "samples").rglob("*.json"))
     found = said(_python("viz_core", "asking", "hosting", "ui", "pages"), [], samples)
-    return Said(found.whole | said([], _scripts(), []).whole | models, found.patterns)
+    tour = {step.name for step in steps()}
+    return Said(found.whole | said([], _scripts(), []).whole | models | tour, found.patterns)
 
 
 SOME_CODE = """

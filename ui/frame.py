@@ -18,6 +18,7 @@ from ui.errors import explain
 from ui.garbage import spare_modules
 from ui.language import ask_language
 from ui.sharing import Sharing
+from ui.tour import mount_tour, say_no_such_step
 from ui.words import Words, load_words
 from viz_core.runtime.assets import ASSETS
 
@@ -43,6 +44,7 @@ class Frame:
             _keep_history(key="history-mount", data={"seen": seen, "language": self.words.language})
         self._sidebar()
         st.title(self.words.title, anchor=False)
+        say_no_such_step(name)
 
     def question(self) -> None:
         """The question the page answers, under its title."""
@@ -94,6 +96,7 @@ class Frame:
             self.device()
             ask_language(self.common)
             self.sharing = Sharing(self.words)
+            mount_tour(self.name)
             if self.name != "home":
                 _let_present(key="present", data=json.dumps(self.common.group("present")).encode())
 

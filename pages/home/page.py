@@ -5,11 +5,14 @@ import streamlit as st
 from pages.home.gallery import chapter_card, model_list, whereabouts
 from ui.contents import CHAPTERS, chapters
 from ui.frame import Frame
+from ui.tour import tour_card
 
 home = Frame("home")
 home.question()
 home.text("intro")
-home.next()
+with st.container(horizontal=True, key="begin"):
+    home.next()
+    tour_card()
 whereabouts(home)
 for section in CHAPTERS:
     names = chapters(section)

@@ -48,6 +48,7 @@ HOSTILE: dict[str, list[Row]] = {
         ),
         ({"ap-section": "nowhere"}, []),
         ({"ap-guess-narrow": "nowhere"}, []),
+        *(({"tour": asked}, [f"step {asked} of the tour"]) for asked in ("0", "<script>", "1")),  # it begins elsewhere
     ],
     "bahdanau": _rows(
         b_step=[(asked, "Step of the decoder") for asked in ("0", "-3", "999", "nan", "1e999", "<script>", "")]

@@ -27,6 +27,9 @@ export function figureLike() {
   return figures.find((each) => keyOf(each) === last) ?? figures[0];
 }
 
+/** The one that this element is, holds or lies in. */
+export const figureAt = (element) => figuresOf().find((each) => each.contains(element) || element.contains(each));
+
 /** The one that is being looked at. */
 export function middleOne() {
   const away = (figure) => {

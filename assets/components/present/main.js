@@ -5,7 +5,7 @@
 
 import { mountView, partsOf } from "../shared/mount.js";
 import { makeBar } from "./bar.js";
-import { figureLike, figuresOf, hideAll, middleOne, pageOf, presented, showAlone } from "./figures.js";
+import { figureAt, figureLike, figuresOf, hideAll, middleOne, pageOf, presented, showAlone } from "./figures.js";
 
 const PARAMETER = "present";
 const STEPS = { ArrowRight: 1, ArrowDown: 1, PageDown: 1, ArrowLeft: -1, ArrowUp: -1, PageUp: -1 };
@@ -60,6 +60,11 @@ function show(figure) {
   bar.tell(figures.indexOf(figure) + 1, figures.length, pageOf().querySelector("h1")?.textContent ?? "");
 }
 
+function look(place) {
+  const figure = figureAt(place);
+  if (figure !== presented()) show(figure);
+}
+
 /** On to the next figure, or back; there is none after the last. */
 function go(step) {
   const figures = figuresOf();
@@ -80,6 +85,7 @@ function pressed(event) {
 }
 
 window.addEventListener("keydown", pressed);
+window.addEventListener("atlas-look", ({ detail }) => bar && look(detail)); // a tour says what it is about
 window.addEventListener("popstate", () => bar && !isAsked() && end());
 
 export default function (component) {

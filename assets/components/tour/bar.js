@@ -1,0 +1,61 @@
+// The bar at the foot of the window: where one is on the tour, its sentence, and the ways on, back and out.
+
+import { copyText } from "../shared/copy.js";
+import { element } from "../shared/elements.js";
+
+/** The bar; `follow` is told the link that was clicked. */
+export function makeBar(follow, leave) {
+  const root = element("section", "tour-bar", { "data-tour": "" });
+  const place = element("span", "tour-place");
+  const says = element("span", "tour-says");
+  const text = element("p", "tour-text", { "aria-live": "polite" });
+  text.append(place, " ", says);
+  const [back, next] = ["tour-back", "tour-next"].map((name) => {
+    const link = element("a", name);
+    link.addEventListener("click", (event) => {
+      if (event.ctrlKey || event.metaKey || event.shiftKey) return; // into another window
+      event.preventDefault();
+      follow(link.href);
+    });
+    return link;
+  });
+  const copied = element("span", "tour-copied", { role: "status" });
+  const copy = button("tour-copy", async (words, link) => (copied.textContent = (await copyText(link)) ? words.copied : ""));
+  const end = button("tour-leave", leave);
+  const ways = element("div", "tour-ways");
+  ways.append(back, next, copy, end, copied);
+  root.append(text, ways);
+
+  function button(name, click) {
+    const made = element("button", name, { type: "button" });
+    made.addEventListener("click", () => click(root.words, root.link));
+    return made;
+  }
+
+  /** Show the step with this number, from 1. */
+  function show(number, { words, steps, count }, toAddress) {
+    const step = steps[number - 1];
+    root.words = words;
+    root.link = toAddress(step.link, true);
+    root.setAttribute("aria-label", words.name);
+    place.textContent = words.place.replace("{place}", number).replace("{count}", count);
+    if (says.textContent !== step.says) [says.textContent, copied.textContent] = [step.says, ""];
+    for (const [link, other, label] of [
+      [back, steps[number - 2], words.back],
+      [next, steps[number], words.next],
+    ]) {
+      link.textContent = label;
+      link.hidden = !other;
+      if (other) link.href = toAddress(other.link);
+    }
+    for (const [one, label, title] of [
+      [copy, words.copy, words.copy],
+      [end, words.leave, words["leave-key"]],
+    ]) {
+      one.textContent = label;
+      one.title = title;
+    }
+  }
+
+  return { root, show, focus: () => (next.hidden ? back : next).focus({ preventScroll: true }) };
+}

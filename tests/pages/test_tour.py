@@ -1,0 +1,101 @@
+"""Every step of the guided tour: its link opens a page as asked for, with what the step's sentence says on it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from html import unescape
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from huggingface_hub import constants
+from streamlit.testing.v1 import AppTest
+
+from tests.pages.reading import components, drawn, heatmap, number, stands, texts
+from ui.tour import Step, steps
+from ui.words import load_words
+from viz_core.hub import load_hub
+from viz_core.hub.local import SHIPPED_FOLDER
+from viz_core.lessons.multi_head.inputs import trained_input, trained_layer
+from viz_core.lessons.multi_head.steps import multi_head_steps
+from viz_core.pretrained import load
+
+OpenPage = Callable[..., AppTest]
+
+
+def weights(app: AppTest) -> np.ndarray:
+    return np.asarray(drawn(app, "weights")[0]["x"])
+
+
+def without(app: AppTest) -> str:
+    """The translation without the heads that are off: the words of its line, not what stands behind them."""
+    line = next(each.proto.body for each in app.get("html") if 'id="said-without-' in each.proto.body)
+    return " ".join(map(unescape, re.findall(r'tabindex="0"[^>]*><span><bdi>([^<]*)</bdi>', line)))
+
+
+# What a step's sentence says, to be seen on its page.
+SEEN: dict[str, Callable[[AppTest], bool]] = {
+    "lookup": lambda app: "No key is :blue[Lipten]" in texts(app) and weights(app).max() > 0.5,
+    "temperature": lambda app: weights(app).max() < 0.2,
+    "nearness": lambda app: app.slider(key="ap-query").value == 1.5,
+    "score": lambda app: "*not* asks, *to* answers" in texts(app) and number(app, "it becomes a weight: **") > 0.5,
+    "mask": lambda app: app.text_input(key="sf-lengths").value == "4 2",
+    "heads": lambda app: app.number_input(key="mh-heads").value == 8,
+    "one-head": lambda app: app.number_input(key="mh-heads").value == 1,
+    "order": lambda app: "At rounding error: No positions." in texts(app),
+    "waves": lambda app: heatmap(app)[1].shape == (100, 64),
+    "translate": lambda app: "S'il pleut demain, nous n'irons pas à la plage avec les enfants." in texts(app),
+    "head": lambda app: "à la plage avec les enfants" in texts(app),
+    "off": lambda app: without(app) == "S'il pleut demain , nous n'irons pas avec les enfants . <eos>",
+    "spare": lambda app: "nous ne irons pas à la plage avec les enfants" in without(app),
+    "writer": lambda app: "It writes: **is a famous singer.**" in texts(app),
+    "silenced": lambda app: "without them it writes: **is a famous.**" in texts(app),
+    "role": lambda app: "Read 200 sentences" in [button.label for button in app.button],
+}
+
+
+@pytest.fixture(autouse=True)
+def nobody_to_ask(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    monkeypatch.delenv("ATLAS_MODELS", raising=False)
+
+
+def keys(node: Any) -> Iterator[str]:
+    """The keys of all that stands on a page."""
+    proto = getattr(node, "proto", None)
+    yield getattr(proto, "id", "").split("-", 2)[-1]  # $$ID-DIGEST-KEY
+    for child in getattr(node, "children", {}).values():
+        yield from keys(child)
+
+
+@pytest.mark.parametrize("step", steps(), ids=lambda step: step.name)
+def test_a_step_opens_on_what_its_sentence_says(open_page: OpenPage, step: Step) -> None:
+    app = open_page(step.chapter, **step.address)
+    stands(app)
+    assert not [caption.value for caption in app.caption if "The address" in caption.value]
+    kept = {name: value if isinstance(value, str) else value[-1] for name, value in app.query_params.items()}
+    assert kept == step.address
+    assert step.place in keys(app._tree)
+    assert SEEN[step.name](app)
+    told = json.loads(components(app, "tour")[0].bytes)
+    assert told["steps"][step.number - 1]["says"] == load_words("tour", "en")(f"step.{step.name}")
+
+
+def test_what_its_sentences_say_of_heads_is_so() -> None:
+    """Head 1 leans to the word before, head 6 to the one after; "avec" looks at "beach"; the writer back."""
+    state = {step.name: step.state for step in steps()}
+    translator = load("transformer-en-fr", device="cpu")
+    tokens = trained_input(translator, state["heads"]["mh-text"], 2, 64)
+    maps = multi_head_steps(trained_layer(translator, 2, 8), tokens.X[None]).weights[0]
+    n = maps.shape[-1]
+    for head, wanted in ((0, -1), (5, 1)):
+        assert max(range(1 - n, n), key=lambda offset: float(maps[head].diagonal(offset).sum())) == wanted
+    found = translator.translate(state["head"]["t-text"])
+    row = found.trace["decoder.0.cross"].weights(head=4).reshape(len(found.target_tokens), -1)[13]
+    assert (found.target_tokens[13], found.source_tokens[int(row.argmax())]) == ("avec", "beach")
+    run = load_hub(SHIPPED_FOLDER / "writer-en").run(text=state["writer"]["ml-start"])
+    before = torch.diagonal(run.trace["decoder.2.self"].weights()[0, 2], offset=-1)
+    assert float(before.mean()) > 0.5

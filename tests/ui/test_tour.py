@@ -1,0 +1,71 @@
+"""The guided tour: its steps, their sentences in every language, and which of them an address asks for."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+
+from ui.contents import CHAPTERS, all_chapters
+from ui.tour import asked_step, steps
+from ui.words import languages, load_words
+
+MOST_LETTERS = 200
+# Words a minute, of Chinese signs: people read aloud texts of one kind (Trauzettel-Klosinski and Dietz 2012, IReST).
+A_MINUTE = {"en": 228, "pt-BR": 181, "zh-TW": 255}
+TEN_MINUTES = 10 * 60
+TO_LOOK_AND_TRY = 20  # seconds that are left for it at each step, at the least
+
+
+def test_it_leads_through_the_chapters_in_reading_order_and_ends_in_the_model_lab() -> None:
+    assert 12 <= len(steps()) <= 16
+    assert len({step.name for step in steps()}) == len(steps())
+    places = [all_chapters().index(step.chapter) for step in steps()]
+    assert places[0] == 1
+    assert steps()[-1].chapter == CHAPTERS["models"][-1]
+    turns = [
+        step.chapter
+        for step, after in zip(steps(), [*steps()[1:], None], strict=True)
+        if not after or step.chapter != after.chapter
+    ]
+    assert len(turns) == len(set(turns)), "no chapter is left and come back to"
+
+
+@pytest.mark.parametrize("step", steps(), ids=lambda step: step.name)
+def test_a_step_sets_what_its_chapter_has(step) -> None:
+    words = load_words(step.chapter, "en")
+    names = {f"{words.prefix}-{name}" for name in words.front["controls"]}
+    views = {"head", "pin", "look", f"{words.prefix}-head"}
+    assert step.state.keys() <= names | views
+    found = urlsplit(step.link)
+    assert found.path == step.chapter
+    assert dict(parse_qsl(found.query)) == {"tour": str(step.number), **step.state}
+
+
+@pytest.mark.parametrize("language", languages())
+def test_it_says_one_short_thing_at_each_step_in_every_language(language: str) -> None:
+    said = [load_words("tour", language)(f"step.{step.name}") for step in steps()]
+    assert max(map(len, said)) <= MOST_LETTERS
+    assert not [each for each in said if re.search(r"[*_`$\n]|\{", each)], "plain words: no Markdown is read there"
+    assert load_words("tour", language).group("step").keys() == {step.name for step in steps()}
+
+
+@pytest.mark.parametrize("language", languages())
+def test_in_ten_minutes_there_is_time_to_read_and_more_to_try(language: str) -> None:
+    said = [load_words("tour", language)(f"step.{step.name}") for step in steps()]
+    unit = r"[\u4e00-\u9fff]|[\w.-]+" if language == "zh-TW" else r"\S+"
+    reading = 60 * sum(len(re.findall(unit, each)) for each in said) / A_MINUTE[language]
+    assert reading + TO_LOOK_AND_TRY * len(steps()) <= TEN_MINUTES
+
+
+@pytest.mark.parametrize("asked", ["0", "99", "abc", "1e9", "-1", "1.0", " 1", "01", "", "²", "٣", None])
+def test_what_is_no_step_is_none(asked: str | None) -> None:
+    assert asked_step(steps()[0].chapter, asked) is None
+
+
+def test_a_step_is_one_of_its_own_chapter_alone() -> None:
+    first, last = steps()[0], steps()[-1]
+    assert asked_step(first.chapter, "1") == first
+    assert asked_step(last.chapter, "1") is None
+    assert asked_step("home", "1") is None
