@@ -24,7 +24,7 @@ from viz_core.runtime.assets import AssetError
 _STATIC = Path(streamlit.__file__).parent / "static"
 _CHUNKS = ("BidiComponent", "Selectbox", "Html", "PageLink", "DownloadButton", "Radio", "rehype-katex")
 """Streamlit's own scripts that it asks for later, and nearly every chapter needs."""
-_COMPONENTS = ("history", "near", "present")
+_COMPONENTS = ("history", "near", "present", "tour")
 """Ours that every chapter has."""
 _CHARTS_LATER = ("transformer", "model-lab")
 """Chapters that open on maps: their charts stand further down."""
