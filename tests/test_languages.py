@@ -13,6 +13,8 @@ CHAPTERS = sorted(path.stem for path in (TEXT / "zh-TW").glob("*.md"))
 OTHERS = [name for name in languages() if name != ENGLISH]
 # Sentences that models read, and all of them read English.
 SAMPLES = ("start.", "preset.", "sentence.start")
+# Names of files keep to ASCII.
+FILES = "stem"
 
 # English words that a Chinese text says as they are.
 SPOKEN = frozenset(
@@ -36,7 +38,7 @@ def _texts(chapter: str, language: str) -> dict[str, str]:
     labels = {f"label {name}": str(label) for name, label in words.front.get("controls", {}).items()}
     titles = {name: text for name, text in words.front.items() if isinstance(text, str)}
     said = titles | labels | words.sections
-    return {name: text for name, text in said.items() if not name.startswith(SAMPLES)}
+    return {name: text for name, text in said.items() if not name.startswith((*SAMPLES, FILES))}
 
 
 def _ordinary() -> set[str]:

@@ -273,6 +273,26 @@ def test_words_that_go_by_a_number_stand_beside_it(path: Path) -> None:
         assert not re.search(r"\w\((s|es|is|ões)\)", re.sub(r"`[^`]*`|\$[^$]*\$", "", text)), name
 
 
+@pytest.mark.parametrize("language", languages())
+def test_files_have_names_in_ascii(language: str) -> None:
+    """Of the attention view by its words, of a chapter by its title, where that can be written so."""
+    for name, text in load_words(VIEW, language).sections.items():
+        if not name.startswith("stem"):
+            continue
+        assert re.fullmatch(r"([a-z]+|\{[a-z]+\})(-([a-z]+|\{[a-z]+\}))*", text), name
+    stems = [load_words(path.name.replace("_", "-"), language).stem for path in CHAPTERS_ON_DISK]
+    assert all(re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", stem) for stem in stems)
+    assert len(set(stems)) == len(stems)
+
+
+def test_a_file_is_called_as_its_chapter_is() -> None:
+    assert load_words("sinusoidal-encoding", "pt-BR").stem == "codificacao-senoidal"
+    assert load_words("vision-transformer", "zh-TW").stem == "vision-transformer"
+    assert load_words("transformer", "pt-BR").stem_of_part("download-table.words", "words") == "o-transformer.palavras"
+    assert load_words("transformer", "zh-TW").stem_of_part("download-table.words", "words") == "transformer.words"
+    assert load_words("transformer", "en").stem_of_part("download-table.words", "words") == "transformer.words"
+
+
 def _links(text: str) -> set[str]:
     return set(re.findall(r"\]\(([^)]+)\)|(:material/\w+:)", text))
 

@@ -80,7 +80,7 @@ class Chapter(ProvingFrame):
             alt = self.common("sketch.kept-back")
 
         def draw() -> None:
-            draw_chart(key, _made(figure), alt, f"{self.name}-{name}", bar=bar, on_click=on_click)
+            draw_chart(key, _made(figure), alt, f"{self.words.stem}-{name}", bar=bar, on_click=on_click)
 
         if callable(figure):
             self.near(key, draw, room)
@@ -282,13 +282,13 @@ class Chapter(ProvingFrame):
         self._download("csv", partial(_csv, make), "text/csv", name)
 
     def _download(self, suffix: str, make: Callable[[], bytes], mime: str, part: str = "") -> None:
-        name = f"{part}.{suffix}" if part else suffix
+        section = f"download-table.{part}"
         st.download_button(
-            self.words(f"download-table.{part}") if part else self.common(f"download.{suffix}"),
+            self.words(section) if part else self.common(f"download.{suffix}"),
             partial(in_a_slot, make, "download"),  # made only when someone asks, and in its turn
-            file_name=f"{self.name}.{name}",
+            file_name=f"{self.words.stem_of_part(section, part) if part else self.words.stem}.{suffix}",
             mime=mime,
-            key=f"download-{name}",
+            key=f"download-{part}.{suffix}" if part else f"download-{suffix}",
             icon=":material/download:",
             type="tertiary",
             on_click="ignore",

@@ -87,7 +87,7 @@ def _draw(chapter: Chapter, words: Words, found: ScoreProducts, by_size: bool, s
         **said,
     }
     figure = products_figure(found, words.group("figure"), by_size=by_size)
-    draw_chart("figure-score-products", figure, plain(words("alt", **numbers)), f"{chapter.name}-score-products")
+    draw_chart("figure-score-products", figure, plain(words("alt", **numbers)), f"{chapter.words.stem}-{words.stem}")
     notes = [words("look", **numbers)]
     notes += [words("capped", **numbers)] if found.cap else []
     if found.hidden:

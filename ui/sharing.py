@@ -37,7 +37,7 @@ class Sharing:
             "texts": {key: text for key, (_, text) in self._unlinked.items()},
         }
         with self._saved:
-            save = {"page": page, "name": f"{self.words.chapter}.json", "label": self.common("file.save")}
+            save = {"page": page, "name": f"{self.words.stem}.json", "label": self.common("file.save")}
             _mount(key=f"page-file-save-{len(self._unlinked)}", data={"save": save})
 
     def offer_to_open(self) -> None:

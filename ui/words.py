@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+import unicodedata
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -65,6 +66,16 @@ class Words:
         return "".join(word[0] for word in self.chapter.split("-"))
 
     @property
+    def stem(self) -> str:
+        """What files of the chapter are called: its title where that can be written in ASCII, else its name."""
+        return self.chapter if self.language == ENGLISH else stem_of(self.title) or self.chapter
+
+    def stem_of_part(self, section: str, part: str) -> str:
+        """What a file of a part of it is called: as its button says, likewise."""
+        said = "" if self.language == ENGLISH else stem_of(self(section).replace("(CSV)", ""))
+        return f"{self.stem}.{said or part}"
+
+    @property
     def title(self) -> str:
         if "title" not in self.front:
             raise AssetError("{file}.md has no title", file=self.chapter)
@@ -74,6 +85,16 @@ class Words:
     def menu(self) -> str:
         """The name in the table of contents: the title. Home alone has another, for its title is the Atlas."""
         return str(self.front.get("menu", self.title))
+
+
+def stem_of(text: str) -> str:
+    """A name of a file, small letters, digits and hyphens; "" where letters have no place in ASCII.
+
+    >>> stem_of("Codificação senoidal")
+    'codificacao-senoidal'
+    """
+    plain = "".join(c for c in unicodedata.normalize("NFKD", text.lower()) if not unicodedata.combining(c))
+    return "-".join(re.findall(r"[a-z0-9]+", plain)) if not re.search(r"[^\W\x00-\x7f]", plain) else ""
 
 
 def fill(text: str, values: dict[str, object], language: str = ENGLISH) -> str:

@@ -52,7 +52,7 @@ def speech(chapter: Chapter, asked: HubRequest, run: HubRun, heard: Heard, view:
         st.download_button(
             chapter.words("words-csv"),
             partial(_table, chapter, words),
-            file_name="words.csv",
+            file_name=f"{chapter.words.stem_of_part('words-csv', 'words')}.csv",
             mime="text/csv",
             key="download-words",
             icon=":material/download:",

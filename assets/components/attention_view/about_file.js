@@ -9,33 +9,41 @@ const MOST_NAMED = 12; // heads
 /** "attention-cross-mean-of-24-heads-words": two views that differ have two names. */
 export function stemOf(view) {
   const { group, look } = view.state;
-  const parts = ["attention", group, headsPart(view, view.plots[0].source)];
+  const { text } = view.words;
+  const parts = [text("stem"), group, headsPart(view, view.plots[0].source)];
   const other = comparedWith(view);
   if (other) {
-    const where = other.input ? "-of-the-second-input" : "";
     const { number } = groupOf(view, other.input, group).layers[other.layer];
-    parts.push(`${look.compare === "side" ? "beside" : "minus"}-layer-${number}-head-${other.head + 1}${where}`);
+    const name = text("stem_head", { layer: number, head: other.head + 1 });
+    parts.push(text(look.compare === "side" ? "stem_beside" : "stem_minus", { name }));
+    if (other.input) parts.push(text("stem_second"));
   }
-  if (look.unit === "words" && hasPieces(openGroup(view))) parts.push("words");
+  if (look.unit === "words" && hasPieces(openGroup(view))) parts.push(text("stem_words"));
   const zoom = zoomOf(view);
-  if (zoom && look.mode !== "picture") parts.push(`from-${zoom.row + 1}-${zoom.column + 1}-size-${zoom.rows}-${zoom.columns}`);
+  if (zoom && look.mode !== "picture") {
+    const { row, column, rows, columns } = zoom;
+    parts.push(text("stem_zoom", { row: row + 1, column: column + 1, rows, columns }));
+  }
   return parts.join("-");
 }
 
 export const fileName = (view, ending) => `${stemOf(view)}.${ending}`;
 
-export const gridName = (view, ending) => `attention-${view.state.group}-all-heads.${ending}`;
+export const gridName = (view, ending) => `${view.words.text("stem")}-${view.state.group}-${view.words.text("stem_all")}.${ending}`;
 
 function headsPart(view, { heads, how }) {
   const group = openGroup(view);
+  const { text } = view.words;
   const number = (layer) => group.layers[layer].number;
-  if (heads.length === 1) return `layer-${number(heads[0][0])}-head-${heads[0][1] + 1}`;
-  const rule = `${how === "max" ? "largest" : "mean"}-of-${heads.length}-heads`;
+  if (heads.length === 1) return text("stem_head", { layer: number(heads[0][0]), head: heads[0][1] + 1 });
+  const rule = text(how === "max" ? "stem_max" : "stem_mean", { count: heads.length });
   if (heads.length === allHeads(group).length) return rule;
   const layers = new Set(heads.map(([layer]) => layer));
-  if (layers.size === 1 && heads.length === group.layers[heads[0][0]].heads) return `layer-${number(heads[0][0])}-${rule}`;
+  if (layers.size === 1 && heads.length === group.layers[heads[0][0]].heads) {
+    return text("stem_of_layer", { layer: number(heads[0][0]), rule });
+  }
   const some = heads.slice(0, MOST_NAMED).map(([layer, head]) => `${number(layer)}.${head + 1}`).join("-");
-  return `${rule}-${some}${heads.length > MOST_NAMED ? "-and-more" : ""}`;
+  return [rule, some, ...(heads.length > MOST_NAMED ? [text("stem_more")] : [])].join("-");
 }
 
 /** Of what the plots show: {title, lines, link}. */

@@ -45,7 +45,7 @@ function tablesOf(view, fetch = true) {
       ...wanted, queries, keys, pooled, title: plot.title, strips: wanted ? [] : [cells.values],
       rows: queries.count, columns: keys.count, done: wanted ? 0 : queries.count,
       corner: view.words.text(pooled ? "corner_pooled" : "corner", values),
-      suffix: pooled ? `-largest-of-${pooled.rows}-by-${pooled.columns}` : "",
+      suffix: pooled ? `-${view.words.text("stem_pooled", { rows: pooled.rows, columns: pooled.columns })}` : "",
     };
   });
 }
