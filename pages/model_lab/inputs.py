@@ -139,19 +139,26 @@ def ask_input(chapter: Chapter, model: HubModelSpec, card: HubCard) -> HubReques
 
 
 def _heard(chapter: Chapter, model: HubModelSpec, card: HubCard) -> HubRequest | None:
-    """A sound, its language and what to make of it where there is a choice, and what is said where that is known."""
+    """A sound, what the model is told of it, and what is said in it where the reader knows that."""
     sound = ask_sound(chapter)
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        languages = (_ANY, *card.languages)
-        language = str(chapter.controls.select("spoken", languages, _ANY)) if card.languages else _ANY
-        tasks = card.tasks[1:]  # one is none to choose
-        task = str(chapter.controls.choice("task", card.tasks, card.tasks[0])) if tasks else ""
+    language, task = _told(chapter, card)
     target = chapter.controls.text("said", "", placeholder=chapter.words("placeholder.target"))
     new_tokens, sampling = _writing(chapter, 1, 200)
     if sound is None:
         return None
-    asked = HubRequest(model, target=target, sound=sound, new_tokens=new_tokens, sampling=sampling, task=task)
-    return asked if language == _ANY else replace(asked, language=language)
+    asked = HubRequest(model, target=target, sound=sound, new_tokens=new_tokens, sampling=sampling)
+    return replace(asked, language=language, task=task)
+
+
+def _told(chapter: Chapter, card: HubCard) -> tuple[str, str]:
+    """The language that is spoken and what to make of it, where the model leaves a choice; "" where it is its own."""
+    language, task = _ANY, ""
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        if card.languages:
+            language = str(chapter.controls.select("spoken", (_ANY, *card.languages), _ANY))
+        if len(card.tasks) > 1:
+            task = str(chapter.controls.choice("task", card.tasks, card.tasks[0]))
+    return "" if language == _ANY else language, task
 
 
 def ask_second(
