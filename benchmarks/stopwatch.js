@@ -106,15 +106,16 @@ window.bertviz = {
 
 // When the page last changed, and when a picture first showed in the window: milliseconds since the address was asked for.
 window.watch = {
-  start: 0, last: 0, picture: null, roots: [document],
+  start: 0, last: 0, picture: null, fresh: true, roots: [document],
 
   restart() {
-    Object.assign(this, { start: performance.now(), last: 0, picture: null });
+    Object.assign(this, { start: performance.now(), last: 0, picture: null, fresh: true });
     this.look();
   },
 
   changed() {
     this.last = performance.now() - this.start;
+    this.fresh = true;
   },
 
   /** Whether nothing has changed for so many seconds, and the server has nothing more to say. */
@@ -123,13 +124,15 @@ window.watch = {
     return !running && performance.now() - this.start - this.last > 1000 * seconds;
   },
 
-  /** Every frame until there is one. */
+  /** Every frame until there is one; where nothing has changed, nothing is measured, for that takes a page's own time. */
   look() {
+    const fresh = this.fresh;
+    this.fresh = false;
     const inWindow = (node) => {
       const { top, bottom, width, height } = node.getBoundingClientRect();
       return width > 40 && height > 40 && bottom > 0 && top < innerHeight && (node.tagName !== "IMG" || node.naturalWidth);
     };
-    const pictures = this.roots.flatMap((root) => [...root.querySelectorAll("canvas, [data-drawn], [data-testid=stMain] img")]);
+    const pictures = !fresh ? [] : this.roots.flatMap((root) => [...root.querySelectorAll("canvas, [data-drawn], [data-testid=stMain] img")]);
     if (pictures.some(inWindow)) this.picture = performance.now() - this.start;
     else requestAnimationFrame(() => this.look());
   },
@@ -141,6 +144,7 @@ window.watch = {
   },
 };
 watch.over(document);
+document.addEventListener("load", () => (watch.fresh = true), { capture: true }); // a picture's file
 watch.look();
 const attachShadow = Element.prototype.attachShadow;
 Element.prototype.attachShadow = function (...settings) {

@@ -4,6 +4,8 @@ It lies in here and not beside pages/: a folder of that name beside the script t
 page discovery, and the first visitor of a fresh server who follows a link is told that there is no such page.
 """
 
+import sys
+
 from hosting.background import begin
 from ui.bursts import in_bursts, send_now
 from ui.damage import tell_damage
@@ -15,7 +17,8 @@ try:
         from ui.contents import enter  # in here: with it come the components, whose files may be damaged
 
         page = enter()
-        send_now()  # a chapter that nobody has asked for yet imports first what it needs
+        if "ui.chapter" not in sys.modules:
+            send_now()  # the first chapter that somebody opens imports the libraries before it says a word
         page.run()
 finally:
     begin()

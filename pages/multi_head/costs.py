@@ -12,6 +12,8 @@ from pages.multi_head.inputs import MOST_HEADS, Asked
 from ui.chapter import Chapter
 from viz_core.lessons.multi_head.costs import PUBLISHED_BLEU, MultiHeadCost, divisors, multi_head_cost
 
+_ROW = 35  # pixels of a row of Streamlit's tables
+
 
 def cost(chapter: Chapter, asked: Asked) -> None:
     """Parameters, multiplications and weights as heads grow: at fixed width, and where each head has all of it."""
@@ -37,14 +39,17 @@ def cost(chapter: Chapter, asked: Asked) -> None:
     first, last = f"{lines['shared'][0]:,}", f"{lines['shared'][-1]:,}"
     figure = partial(figures.cost_figure, lines, heads, asked.num_heads, names[count], names)
     chapter.figure("cost", figure, what=names[count], first=first, last=last, most=heads[-1])
-    number = st.column_config.NumberColumn(format="localized")
-    table = _cost_table(chapter, d, heads, costs)
-    st.dataframe(table, hide_index=True, height="content", column_config=dict.fromkeys(table.columns, number))
+    chapter.near("cost-table", lambda: _draw_table(_cost_table(chapter, d, heads, costs)), _ROW * (1 + len(heads)))
     chapter.text("published")
     bleu = partial(figures.published_figure, PUBLISHED_BLEU, asked.num_heads, names)
     summary = ", ".join(f"{h}: {value}" for h, value in PUBLISHED_BLEU.items())
     chapter.figure("published", bleu, summary=summary)
     chapter.book_says("heads", list(PUBLISHED_BLEU.values()))
+
+
+def _draw_table(table: pd.DataFrame) -> None:
+    number = st.column_config.NumberColumn(format="localized")
+    st.dataframe(table, hide_index=True, height="content", column_config=dict.fromkeys(table.columns, number))
 
 
 def _cost_table(chapter: Chapter, d: int, heads: list[int], costs: list[MultiHeadCost]) -> pd.DataFrame:

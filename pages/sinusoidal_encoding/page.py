@@ -42,10 +42,11 @@ with chapter.card("table"):
         change = largest_change(table[:, -2:])
         chapter.finding("still", change < 0.1, change=f"{change:.2g}", n=f"{n:,}")
 
+chapter.let_paint()
+
 chapter.exercise("similar")
 chapter.text("mathematics")
 claims(chapter, table, base)
-chapter.let_paint()
 
 chapter.tabs(
     curves=lambda: curves(chapter, table, base, kept_back),

@@ -2,7 +2,7 @@
 
 import { mountView, partsOf, stopWatching, watchWidth } from "../shared/mount.js";
 import { fetchEarly, loadPlotly } from "./bundle.js";
-import { stopWatchingNear, watchNear } from "../shared/near.js";
+import { CLOSE, stopWatchingNear, watchNear } from "../shared/near.js";
 import { readChart } from "./payload.js";
 import { saveButton } from "./picture.js";
 import { inTheme, templateOf, themeOf } from "./theme.js";
@@ -22,7 +22,7 @@ function createView(parent) {
   view.render = () => render(view);
   listenWhole(view);
   watchWidth(view, render);
-  watchNear(view, render);
+  watchNear(view, render, CLOSE);
   return view;
 }
 

@@ -1,7 +1,7 @@
 // A mark in a part of the page that waits until it comes near the window (ui/near.py): keeps its place and asks for it.
 
 import { mountView, partsOf } from "../shared/mount.js";
-import { scrollerOf, stopWatchingNear, watchNear } from "../shared/near.js";
+import { FAR, scrollerOf, stopWatchingNear, watchNear } from "../shared/near.js";
 import { leaving } from "./leaving.js";
 import { atRest, atWork, STILL } from "./rest.js";
 
@@ -23,7 +23,7 @@ function createView(parent) {
   const view = { parts: partsOf(parent), box: parent.closest('[class*="st-key-part-"]'), path: location.pathname };
   if (!view.box) return view;
   marks.add(view);
-  watchNear(view, look, view.box);
+  watchNear(view, look, FAR, view.box);
   globalThis.addEventListener("hashchange", () => look(view), { signal: view.ending.signal });
   return view;
 }

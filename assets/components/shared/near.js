@@ -1,9 +1,11 @@
 // What is near the window: all else may wait.
 
-const AROUND = "50% 0px"; // half a window above and below
+/** Of a window, above and below it: for what Python has still to send, and for what is only drawn. */
+export const FAR = "50% 0px";
+export const CLOSE = "25% 0px";
 
 /** Keep `view.near` true while an element lies near the window, or for good once the page is printed; tell each change. */
-export function watchNear(view, onChange, element = view.parts.root) {
+export function watchNear(view, onChange, around, element = view.parts.root) {
   const come = () => {
     view.near = true;
     view.forGood = true;
@@ -21,7 +23,7 @@ export function watchNear(view, onChange, element = view.parts.root) {
       view.near = view.forGood || seen.at(-1).isIntersecting;
       onChange(view);
     },
-    { root: scrollerOf(element), rootMargin: AROUND },
+    { root: scrollerOf(element), rootMargin: around },
   );
   sight.observe(element);
   signal.addEventListener("abort", () => sight.disconnect());
