@@ -25,7 +25,7 @@ from ui.compute import in_a_slot
 from ui.controls import plain
 from ui.heatmap import draw_heatmap
 from ui.numbers import separators
-from ui.on_figure import OnFigure, ask_to_draw, keeps_back
+from ui.on_figure import OnFigure, ask_to_draw, is_drawn_on, keeps_back
 from ui.predictions import Prediction, Truth, read_prediction
 from ui.proving import ProvingFrame
 from ui.sketch import Board
@@ -216,6 +216,10 @@ class Chapter(ProvingFrame):
     def keeps_back(self, name: str, on: OnFigure) -> bool:
         """Whether a figure must not show its answer, for the reader is about to draw it; before its controls."""
         return keeps_back(self.controls, self.controls.key(f"guess-{name}"), on)
+
+    def draws_on(self, name: str) -> bool:
+        """Whether a figure shows what a question is about, for the reader draws on it or has drawn."""
+        return is_drawn_on(self.controls.key(f"guess-{name}"))
 
     @contextmanager
     def _prediction(self, name: str, folded: bool = False) -> Iterator[Prediction]:

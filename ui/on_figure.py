@@ -17,16 +17,18 @@ class OnFigure:
     """What is drawn on which figure.
 
     Attributes:
-        board: within the figure's own axes; weights lie on bars across, the first on top.
+        board: within the figure's own axes; weights lie on bars across, the first on top, or in a row of cells.
         figure: its name on the page.
         settings: of controls, by name: what the question is about.
         axes: plotly's names of the figure's axes.
+        cells: whether weights stand side by side in the one row of a grid.
     """
 
     board: Board
     figure: str
     settings: Mapping[str, object]
     axes: tuple[str, str] = ("xaxis", "yaxis")
+    cells: bool = False
 
 
 def keeps_back(controls: Controls, key: str, on: OnFigure) -> bool:
@@ -35,13 +37,18 @@ def keeps_back(controls: Controls, key: str, on: OnFigure) -> bool:
     To be asked before the controls are drawn: while the reader draws, and after, they are held as the question sets
     them. Set once, by a callback, they would be lost where a part of the page asks to run in the same moment.
     """
-    switch = _switch(key)
-    if not st.session_state.get(switch, st.query_params.get(switch) == "true"):  # an address, before its control
+    if not is_drawn_on(key):
         return False
     for name, value in on.settings.items():
         if st.session_state.get(controls.key(name)) != value:
             st.session_state[controls.key(name)] = value
     return on.board.read(st.query_params.get(key)) is None
+
+
+def is_drawn_on(key: str) -> bool:
+    """Whether the reader draws or has drawn; may be asked before the switch is there, where the address tells."""
+    switch = _switch(key)
+    return bool(st.session_state.get(switch, st.query_params.get(switch) == "true"))
 
 
 def ask_to_draw(common: Words, key: str) -> bool:

@@ -119,7 +119,7 @@ def draw(
     answer = truth() if guess is not None else None
     data = {
         "kind": board.kind,
-        "over": None if on is None else {"figure": f"figure-{on.figure}", "axes": list(on.axes)},
+        "over": None if on is None else {"figure": f"figure-{on.figure}", "axes": list(on.axes), "cells": on.cells},
         "guess": "" if guess is None else text,
         "truth": None if answer is None else board.levels(answer.values),
         "places": fractions(board.places, board.places[0], board.places[-1]),
@@ -135,7 +135,7 @@ def draw(
         "words": {
             **{name: common(f"sketch.{name}") for name in ("reveal", "again", "yours", "truth")},
             "label": common(f"sketch.{board.kind}"),
-            "hint": common("sketch.hint-bars" if on and board.kind == "weights" else f"sketch.hint-{board.kind}"),
+            "hint": common(_hint(board, on)),
         },
     }
     _mount(key=f"{key}-board", data=data, on_guess_change=told)
@@ -144,6 +144,13 @@ def draw(
         reply = next(each for each in prediction.answers if each.mark == mark)
         said = prediction.say(common, Answer(mark, "", reply.text))
         st.markdown(f"{_score(common, board, guess, answer.values)} {said}")
+
+
+def _hint(board: Board, on: OnFigure | None) -> str:
+    """How to draw, by name: on a figure weights are bars that lie, or cells to shade."""
+    if on is None or board.kind != "weights":
+        return f"sketch.hint-{board.kind}"
+    return "sketch.hint-cells" if on.cells else "sketch.hint-bars"
 
 
 def _score(common: Words, board: Board, guess: Numbers, truth: Numbers) -> str:

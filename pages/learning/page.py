@@ -21,11 +21,11 @@ with chapter.card("run"):
     source = chapter.controls.choice("source", ("recorded", "own"), "recorded")
     reel = recorded_run(chapter) if source == "recorded" else own_run(chapter)
 
+chapter.exercise("step")
 claims(chapter)
+chapter.exercise("scheme")
 chapter.tabs(past=lambda: past_length(chapter), circle=lambda: circle(chapter))
 
-chapter.exercise("step")
-chapter.exercise("scheme")
 chapter.exercise("one-layer")
 chapter.sources({"grokking": None})
 chapter.code(

@@ -36,6 +36,7 @@ asked = ask(chapter)
 if asked is None:
     st.stop()
 
+chapter.exercise("echo")
 chapter.tabs(
     schemes=lambda: side_by_side(chapter, asked),
     closer=lambda: one_scheme(chapter, asked),
@@ -46,7 +47,6 @@ chapter.tabs(
 )
 
 sketch_the_penalty(chapter)
-chapter.exercise("echo")
 sources(chapter)
 chapter.code(
     LearnedPositionalEmbedding,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import torch
 
 from pages.queries_keys_values.names import DISTANCES, Database, Question
@@ -19,23 +21,20 @@ from viz_core.lessons.queries_keys_values.query_gradient import pooled, query_ja
 from viz_core.lessons.queries_keys_values.search_engine import ranks_while_learning
 
 _SEEN = 0.01  # of a weight that counts as an answer
+_REACHES = range(7)  # edits
 
 
 def approximate(chapter: Chapter, database: Database, question: Question) -> None:
-    """How many of the reader's keys each kernel lets answer, beside how many the lookup finds."""
-    distance = DISTANCES[question.compare]
-    answer = {
-        name: int((edit_weights(question.query, database.keys, kernel, distance) >= _SEEN).sum())
-        for name, kernel in edit_kernels(question.most_edits).items()
-    }
-    chapter.text(
-        "measured.approximate",
-        query=escape(question.query),
-        most=question.most_edits,
-        found=len(approximate_lookup(question.query, database.keys, question.most_edits, distance)),
-        count=len(database.keys),
-        **answer,
-    )
+    """At how many reaches each kernel lets those of the reader's keys answer that the lookup finds, and no other."""
+    distance, same = DISTANCES[question.compare], Counter[str]()
+    for most in _REACHES:
+        found = {each.place for each in approximate_lookup(question.query, database.keys, most, distance)}
+        for name, kernel in edit_kernels(most).items():
+            weights = edit_weights(question.query, database.keys, kernel, distance).tolist()
+            same[name] += {place for place, weight in enumerate(weights) if weight >= _SEEN} == found
+    told = {name: same[name] for name in edit_kernels(0)}
+    query = escape(question.query)
+    chapter.text("measured.approximate", query=query, last=_REACHES[-1], count=len(_REACHES), **told)
 
 
 def covariance(chapter: Chapter, database: Database, question: Question) -> None:

@@ -6,7 +6,8 @@ import streamlit as st
 
 from pages.queries_keys_values import book, exercises, lookup, weights_plane
 from pages.queries_keys_values.names import ask_question, ask_table, is_answerable, is_the_books
-from pages.queries_keys_values.predictions import THE_ROW, place_the_star, shade_the_row
+from pages.queries_keys_values.predictions import THE_MIXTURE, THE_ROW, THE_STAR, place_the_star, shade_the_row
+from pages.queries_keys_values.weights_plane import Mixture
 from ui.chapter import Chapter
 from viz_core.lessons.queries_keys_values.edit_distance import edit_table
 from viz_core.lessons.queries_keys_values.hard_and_soft import identity_lookup, two_keys
@@ -61,14 +62,19 @@ if answerable:
 chapter.heading("plane")
 place_the_star(chapter)
 with chapter.card("plane"):
+    without_star = chapter.keeps_back("star", THE_STAR)
     case = weights_plane.ask_case(chapter)
     rows, picture = st.columns([5, 6], gap="large")
     with rows:
-        mixture = weights_plane.ask_mixture(chapter, case)
-        if mixture is not None:
+        if chapter.draws_on("star"):
+            mixture: Mixture | None = THE_MIXTURE
+            chapter.text("star-held")
+        else:
+            mixture = weights_plane.ask_mixture(chapter, case)
+        if mixture is not None and not without_star:
             weights_plane.readout(chapter, mixture)
     with picture:
-        figure = weights_plane.plane(chapter, mixture) if mixture is not None else None
+        figure = weights_plane.plane(chapter, mixture, without_star) if mixture is not None else None
 
 with chapter.claims():
     broken = chapter.break_it("undivided", "twins", "cold", "negative")

@@ -16,9 +16,13 @@ _REGION = "rgba(0, 158, 115, 0.14)"  # VALUES, thin
 
 
 def plane_figure(
-    points: Float[np.ndarray, "values 2"], weights: Float[np.ndarray, "values"], case: str, labels: Labels
+    points: Float[np.ndarray, "values 2"],
+    weights: Float[np.ndarray, "values"],
+    case: str,
+    labels: Labels,
+    with_sum: bool = True,
 ) -> go.Figure:
-    """Values v_i, the region that the case's weights can reach, the steps a_i v_i from the origin, and their sum."""
+    """Values v_i, the region that the case's weights can reach, and the steps a_i v_i from the origin to their sum."""
     steps = np.concatenate([np.zeros((1, 2)), np.cumsum(weights[:, None] * points, axis=0)])
     seen = np.concatenate([points, steps])
     low, high = seen.min(axis=0), seen.max(axis=0)
@@ -47,6 +51,22 @@ def plane_figure(
         + "<extra>%{text}</extra>",
         name=labels["values"],
     )
+    if with_sum:
+        _add_sum(figure, steps, labels)
+    middle, half = (low + high) / 2, 0.62 * reach
+    return lay_out(
+        figure,
+        labels["x"],
+        labels["y"],
+        500,
+        xaxis={"range": [middle[0] - half, middle[0] + half], "zeroline": True, "constrain": "domain"},
+        yaxis={"range": [middle[1] - half, middle[1] + half], "zeroline": True, "scaleanchor": "x"},
+        showlegend=True,
+    )
+
+
+def _add_sum(figure: go.Figure, steps: Float[np.ndarray, "steps 2"], labels: Labels) -> None:
+    """Weight times value, one after the other, and a star at the end."""
     figure.add_scatter(
         x=steps[:, 0].astype(np.float32),
         y=steps[:, 1].astype(np.float32),
@@ -63,16 +83,6 @@ def plane_figure(
         marker={"color": QUERIES, "size": 17, "symbol": "star", "line": {"width": 1, "color": "white"}},
         hovertemplate=labels["at"].format(x="%{x:.4f}", y="%{y:.4f}") + "<extra></extra>",
         name=labels["output"],
-    )
-    middle, half = (low + high) / 2, 0.62 * reach
-    return lay_out(
-        figure,
-        labels["x"],
-        labels["y"],
-        500,
-        xaxis={"range": [middle[0] - half, middle[0] + half], "zeroline": True, "constrain": "domain"},
-        yaxis={"range": [middle[1] - half, middle[1] + half], "zeroline": True, "scaleanchor": "x"},
-        showlegend=True,
     )
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+import torch
 
-from pages.queries_keys_values.weights_plane import FIRST_POINTS
+from pages.queries_keys_values.weights_plane import FIRST_POINTS, Mixture
 from ui.chapter import Chapter
 from ui.on_figure import OnFigure
 from ui.predictions import Truth
@@ -14,8 +15,9 @@ from viz_core.lessons.queries_keys_values.lookup import BOOK_DATABASE, soft_look
 _KEYS = tuple(key for key, _ in BOOK_DATABASE)
 _QUERY, _COLD, _WARM = "Li", 0.2, 0.5
 _WEIGHTS = np.array([0.25, 0.0, 0.75, 0.0])
-
-
+_POINTS, _GIVEN = torch.tensor(FIRST_POINTS, dtype=torch.float64), torch.from_numpy(_WEIGHTS)
+THE_MIXTURE = Mixture(_POINTS, _GIVEN, _GIVEN, "convex")
+THE_STAR = OnFigure(Board("star", (-0.3, 3.3), -0.6, 3.0), "plane", {"case": "convex"})
 THE_ROW = OnFigure(Board("weights", names=_KEYS), "weights", {"query": _QUERY, "temperature": _WARM})
 
 
@@ -32,11 +34,8 @@ def warm_weights() -> Truth:
 
 
 def place_the_star(chapter: Chapter) -> None:
-    """The weighted sum of two of the four values the page opens with."""
-    names = chapter.words.group("figure")
-    values = tuple(f"v{i + 1}" for i in range(len(FIRST_POINTS)))
-    board = Board("star", (0.0, 4.0), 0.0, 3.0, values, FIRST_POINTS, names["x"], names["y"])
-    chapter.sketch("star", board, weighted_sum)
+    """The weighted sum of two of the four values the page opens with, in the plane that shows them."""
+    chapter.draw_on("star", THE_STAR, weighted_sum)
 
 
 def weighted_sum() -> Truth:

@@ -77,13 +77,15 @@ def ask_mixture(chapter: Chapter, case: str) -> Mixture | None:
         return None
 
 
-def plane(chapter: Chapter, mixture: Mixture) -> go.Figure:
-    """The picture, with the weights that were used."""
+def plane(chapter: Chapter, mixture: Mixture, kept_back: bool) -> go.Figure:
+    """The picture, with the weights that were used; without their sum where it is kept back."""
     x, y = mixture.output.tolist()
-    figure = plane_figure(mixture.points.numpy(), mixture.weights.numpy(), mixture.case, chapter.words.group("figure"))
+    names = chapter.words.group("figure")
+    figure = plane_figure(mixture.points.numpy(), mixture.weights.numpy(), mixture.case, names, not kept_back)
     chapter.figure(
         "plane",
         figure,
+        kept_back=kept_back,
         count=len(mixture.points),
         case=chapter.words(f"option.{mixture.case}"),
         region=chapter.words(f"figure.{mixture.case}"),

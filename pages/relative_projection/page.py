@@ -8,7 +8,7 @@ import torch
 from pages.relative_projection.learning import learning
 from pages.relative_projection.move import ask_move, readout
 from pages.relative_projection.number_types import number_types
-from pages.relative_projection.predictions import place_the_hand
+from pages.relative_projection.predictions import THE_HAND, place_the_hand
 from pages.relative_projection.proof import STEPS, composed, proof, residuals
 from pages.relative_projection.rotation import all_pairs, matrix, rotation
 from pages.relative_projection.sources import sources
@@ -29,13 +29,15 @@ POSITIONS = torch.arange(1000)
 
 chapter = Chapter("relative-projection")
 chapter.question()
+asks = chapter.keeps_back("hand", THE_HAND)
 with chapter.card("rotation"):
     picture, side = st.columns([3, 2], gap="large")
     with side:
         move = ask_move(chapter)
-        readout(chapter, move)
+        if not asks:
+            readout(chapter, move)
     with picture:
-        figure = rotation(chapter, move)
+        figure = rotation(chapter, move, asks)
 
 place_the_hand(chapter)
 

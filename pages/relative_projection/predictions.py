@@ -6,18 +6,19 @@ import numpy as np
 import torch
 
 from ui.chapter import Chapter
+from ui.on_figure import OnFigure
 from ui.predictions import Truth
 from ui.sketch import Board
 from viz_core.positional import sinusoidal_table
 
+THE_HAND = OnFigure(
+    Board("star", (-1.42, 1.42), -1.42, 1.42), "rotation", {"offset": 2, "position": 0, "pair": 0, "type": "float64"}
+)
+
 
 def place_the_hand(chapter: Chapter) -> None:
-    """Where the fastest hand points at position 2; position 0 and the middle of the circle are there already."""
-    names = chapter.words.group("figure")
-    sine, cosine = (names[name].format(dimension=i) for i, name in enumerate(("sine", "cosine")))
-    start = chapter.words("figure.position-zero")
-    board = Board("star", (-1.5, 1.5), -1.5, 1.5, ("", start), ((0.0, 0.0), (0.0, 1.0)), sine, cosine)
-    chapter.sketch("hand", board, hand)
+    """Where the fastest hand points at position 2, on the circle that shows it at position 0."""
+    chapter.draw_on("hand", THE_HAND, hand)
 
 
 def hand() -> Truth:

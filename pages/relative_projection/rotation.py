@@ -15,15 +15,16 @@ from viz_core.positional import sinusoidal_rows
 _MOST_DIMENSIONS = 64  # of the matrix in one heatmap, so that its blocks can be seen
 
 
-def rotation(chapter: Chapter, move: Move) -> go.Figure:
-    """The chosen pair on its circle."""
+def rotation(chapter: Chapter, move: Move, kept_back: bool) -> go.Figure:
+    """The chosen pair on its circle; where it moves to may be kept back."""
     step = 1 if move.offset >= 0 else -1
     path = move.pairs(*range(move.position, move.position + move.offset + step, step))[:, move.pair]
     start = sinusoidal_rows(torch.tensor([move.position]), move.num_hiddens, move.base, move.dtype)[0]
     moved = (move.matrix() @ start).double().unflatten(0, (-1, 2))[move.pair].numpy()
     turn = float(move.offset * move.omega()[move.pair])
-    figure = rotation_figure(path, moved, turn, move.position, move.pair, chapter.words.group("figure"))
-    chapter.figure("rotation", figure, **about_pair(move))
+    names = chapter.words.group("figure")
+    figure = rotation_figure(path, moved, turn, move.position, move.pair, names, not kept_back)
+    chapter.figure("rotation", figure, kept_back=kept_back, **about_pair(move))
     return figure
 
 

@@ -21,9 +21,15 @@ _CIRCLE = np.stack([f(np.linspace(0, 2 * math.pi, 97)) for f in (np.sin, np.cos)
 
 
 def rotation_figure(
-    path: Rows, moved: Float[np.ndarray, "2"], turn: float, position: int, pair: int, labels: Labels
+    path: Rows,
+    moved: Float[np.ndarray, "2"],
+    turn: float,
+    position: int,
+    pair: int,
+    labels: Labels,
+    with_move: bool = True,
 ) -> go.Figure:
-    """One pair on the unit circle: p_i, the turn, and p_(i + offset), which M p_i hits.
+    """One pair on the unit circle: p_i, the turn, and p_(i + offset), which M p_i hits; or p_i alone.
 
     Across is the sine, up the cosine, so position 0 points to twelve o'clock and later ones go clockwise.
 
@@ -36,6 +42,32 @@ def rotation_figure(
     end = position + (len(path) - 1) * (1 if turn >= 0 else -1)
     figure = go.Figure()
     _line(figure, _CIRCLE, QUIET, 1.5)
+    if with_move:
+        _add_turn(figure, path, turn, (position, end), labels)
+    hands = [(start, QUERIES), (arrived, KEYS)] if with_move else [(start, QUERIES)]
+    for hand, colour in hands:
+        _line(figure, np.stack([np.zeros(2), hand]), colour, 4, arrow=True)
+    if with_move:
+        figure.add_scatter(
+            x=moved[:1].astype(np.float32),
+            y=moved[1:].astype(np.float32),
+            mode="markers",
+            marker={"symbol": "circle-open", "size": 18, "color": ACCENT, "line": {"width": 2.5}},
+            name=labels["moved"].format(position=_minus(position)),
+            hovertemplate="%{x:.6f}, %{y:.6f}<extra></extra>",
+        )
+    labelled = zip(_apart(start, arrived if with_move else -start), (QUERIES, KEYS), (position, end), strict=True)
+    for (x, y), colour, where in list(labelled)[: len(hands)]:
+        text = f"<b>{labels['hand'].format(position=_minus(where))}</b>"
+        figure.add_annotation(x=x, y=y, text=text, font={"color": colour, "size": 17}, showarrow=False)
+    sine, cosine = labels["sine"].format(dimension=2 * pair), labels["cosine"].format(dimension=2 * pair + 1)
+    return lay_out(
+        figure, sine, cosine, 500, meta=SQUARE, **_equal_axes((-1.42, 1.42), (-1.42, 1.42), tickvals=[-1, 0, 1])
+    )
+
+
+def _add_turn(figure: go.Figure, path: Rows, turn: float, ends: tuple[int, int], labels: Labels) -> None:
+    """The places between both positions, and the angle from one to the other."""
     figure.add_scatter(
         x=path[:, 0].astype(np.float32),
         y=path[:, 1].astype(np.float32),
@@ -43,10 +75,10 @@ def rotation_figure(
         marker={"size": 5, "color": QUIET},
         name=labels["between"],
         legendrank=1002,
-        customdata=np.linspace(position, end, len(path), dtype=np.float32),
+        customdata=np.linspace(*ends, len(path), dtype=np.float32),
         hovertemplate="p<sub>%{customdata}</sub>: %{x:.4f}, %{y:.4f}<extra></extra>",
     )
-    spiral = arc(start, turn)
+    spiral = arc(path[0], turn)
     figure.add_scatter(
         x=spiral[:, 0],
         y=spiral[:, 1],
@@ -56,23 +88,6 @@ def rotation_figure(
         name=labels["turn"].format(degrees=_minus(f"{math.degrees(turn):,.1f}"), turns=in_turns(turn)),
         legendrank=1001,
         hoverinfo="skip",
-    )
-    for hand, colour in ((start, QUERIES), (arrived, KEYS)):
-        _line(figure, np.stack([np.zeros(2), hand]), colour, 4, arrow=True)
-    figure.add_scatter(
-        x=moved[:1].astype(np.float32),
-        y=moved[1:].astype(np.float32),
-        mode="markers",
-        marker={"symbol": "circle-open", "size": 18, "color": ACCENT, "line": {"width": 2.5}},
-        name=labels["moved"].format(position=_minus(position)),
-        hovertemplate="%{x:.6f}, %{y:.6f}<extra></extra>",
-    )
-    for (x, y), colour, where in zip(_apart(start, arrived), (QUERIES, KEYS), (position, end), strict=True):
-        text = f"<b>{labels['hand'].format(position=_minus(where))}</b>"
-        figure.add_annotation(x=x, y=y, text=text, font={"color": colour, "size": 17}, showarrow=False)
-    sine, cosine = labels["sine"].format(dimension=2 * pair), labels["cosine"].format(dimension=2 * pair + 1)
-    return lay_out(
-        figure, sine, cosine, 500, meta=SQUARE, **_equal_axes((-1.42, 1.42), (-1.42, 1.42), tickvals=[-1, 0, 1])
     )
 
 

@@ -6,7 +6,6 @@ from pages.scoring_functions import exercises
 from pages.scoring_functions.book import output_diagram, sentences, toy
 from pages.scoring_functions.debugger import debugger
 from pages.scoring_functions.gaussian import gaussian
-from pages.scoring_functions.predictions import shade_the_row
 from pages.scoring_functions.scaling import scaling
 from pages.scoring_functions.scores import four_scores
 from pages.scoring_functions.shapes import shapes
@@ -30,7 +29,6 @@ from_words(chapter)
 chapter.heading("mask")
 masked = masked_softmax_card(chapter)
 
-shade_the_row(chapter)
 chapter.exercise("length-zero")
 
 chapter.heading("sentences")

@@ -6,18 +6,24 @@ import numpy as np
 import torch
 
 from ui.chapter import Chapter
+from ui.on_figure import OnFigure
 from ui.predictions import Truth
 from ui.sketch import Board
 from viz_core.attention import masked_softmax
 
 _SCORES = torch.tensor([[[1.0, 0.0, 3.0, 5.0]]])
 _LENGTH = 3
+THE_ROW = OnFigure(
+    Board("weights", names=tuple(str(i + 1) for i in range(_SCORES.shape[-1]))),
+    "weights",
+    {"scores": " ".join(f"{score:g}" for score in _SCORES.flatten().tolist()), "lengths": str(_LENGTH)},
+    cells=True,
+)
 
 
 def shade_the_row(chapter: Chapter) -> None:
-    """The weights of one query with a valid length."""
-    key = chapter.words("figure.key")
-    chapter.sketch("row", Board("weights", names=tuple(f"{key} {i + 1}" for i in range(_SCORES.shape[-1]))), row)
+    """The weights of one query with a valid length, in the cells that will show them."""
+    chapter.draw_on("row", THE_ROW, row)
 
 
 def row() -> Truth:

@@ -10,6 +10,7 @@ import streamlit as st
 import torch
 from torch import Tensor
 
+from pages.scoring_functions.predictions import THE_ROW, shade_the_row
 from ui.chapter import Chapter
 from ui.controls import escape
 from viz_core.attention import length_mask, masked_softmax
@@ -29,6 +30,7 @@ EXAMPLES = {
     "sentences": ("0 0 0 0\n\n0 0 0 0\n\n0 0 0 0", "4 3 2"),
 }
 ROUNDING = 1e-6
+_ROW, _HIGH = 38, 130  # pixels of a row, and of one that is drawn on
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,12 +57,17 @@ class Masked:
 
 
 def masked_softmax_card(chapter: Chapter) -> Masked | None:
-    """Scores and lengths to type, the weights and the gradient beside them; None where they cannot be read."""
+    """Scores and lengths to type, the weights and the gradient beside them; None where they cannot be read.
+
+    Who draws the row of weights finds it high enough for that, and neither weights nor gradient before.
+    """
+    kept_back = chapter.keeps_back("row", THE_ROW)
     with chapter.card("softmax"):
         typed, seen = st.columns([2, 3], gap="large")
         with typed:
             scores, valid_lens = _ask(chapter)
         with seen:
+            shade_the_row(chapter)
             if scores is None:
                 return None
             weights, below = st.container(), st.container()
@@ -68,9 +75,12 @@ def masked_softmax_card(chapter: Chapter) -> Masked | None:
                 masked = _look(chapter, scores, valid_lens)
             with weights:
                 _say_shape(chapter, masked)
-                figure = weights_picture(chapter, masked)
-                chapter.figure("weights", figure, summary=_summary(masked.weights), **_counts(masked))
+                figure = weights_picture(chapter, masked, _HIGH if chapter.draws_on("row") else _ROW, kept_back)
+                summary = _summary(masked.weights)
+                chapter.figure("weights", figure, kept_back=kept_back, summary=summary, **_counts(masked))
                 _say_empty(chapter, masked)
+            if kept_back:
+                return masked
             chapter.figure("gradient", _gradient_picture(chapter, masked), key=masked.key + 1, **_counts(masked))
     return masked
 
@@ -134,19 +144,21 @@ def row_names(chapter: Chapter, masked: Masked) -> list[str]:
     return [row.format(batch=b + 1, query=q + 1) for b in range(batch) for q in range(queries)]
 
 
-def _grid(chapter: Chapter, masked: Masked, values: Tensor, limit: float | None) -> go.Figure:
+def _grid(chapter: Chapter, masked: Masked, values: Tensor, limit: float | None, high: int = _ROW) -> go.Figure:
     names = chapter.words.group("figure")
     batch, queries, num_keys = masked.scores.shape
     rows = [f"{b + 1} · {q + 1}" for b in range(batch) for q in range(queries)]
     keys = [str(key + 1) for key in range(num_keys)]
     shown = masked.rows(masked.allowed).numpy()
     return number_grid(
-        masked.rows(values).numpy(), rows, keys, names["key"], names["batch-query"], shown=shown, limit=limit
+        masked.rows(values).numpy(), rows, keys, names["key"], names["batch-query"], shown=shown, limit=limit, cell=high
     )
 
 
-def weights_picture(chapter: Chapter, masked: Masked) -> go.Figure:
-    return _grid(chapter, masked, masked.weights, None)
+def weights_picture(chapter: Chapter, masked: Masked, high: int = _ROW, kept_back: bool = False) -> go.Figure:
+    """The weights as a grid, its rows so many pixels high; no number in it where they are kept back."""
+    weights = torch.full_like(masked.weights, torch.nan) if kept_back else masked.weights
+    return _grid(chapter, masked, weights, None, high)
 
 
 def _gradient_picture(chapter: Chapter, masked: Masked) -> go.Figure:

@@ -26,6 +26,7 @@ Count.
 > Two it is.
 > Always."""
 
+ASKS = ("exercise", "sketch", "draw_on")
 ASKED = [
     (chapter, name)
     for chapter in all_chapters()[1:]
@@ -67,6 +68,34 @@ def test_a_wrong_answer_has_a_reply_of_its_own(chapter: str, name: str) -> None:
 @pytest.mark.parametrize("chapter", all_chapters()[1:])
 def test_every_chapter_asks_twice(chapter: str) -> None:
     assert len(_asks(page_file(chapter).parent)) >= 2
+
+
+@pytest.mark.parametrize("chapter", all_chapters()[1:])
+def test_every_chapter_asks_before_it_proves(chapter: str) -> None:
+    """Once at its start: before its claims, and before the tabs in which one looks further."""
+    path = page_file(chapter)
+    asks = {*ASKS, *_functions_that_ask(path.parent)}
+    calls = [node for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.Call)]
+    first = min(call.lineno for call in calls if _called(call) in asks)
+    assert first < min(call.lineno for call in calls if _called(call) in ("claims", "tabs"))
+
+
+def _functions_that_ask(folder: Path) -> set[str]:
+    """The functions of a chapter that put a question, or call one that does."""
+    defined = {
+        node.name: {_called(call) for call in ast.walk(node) if isinstance(call, ast.Call)}
+        for path in folder.glob("*.py")
+        for node in ast.parse(path.read_text("utf-8")).body
+        if isinstance(node, ast.FunctionDef)
+    }
+    asking: set[str] = set()
+    while more := {name for name, calls in defined.items() if calls & {*ASKS, *asking}} - asking:
+        asking |= more
+    return asking
+
+
+def _called(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
 
 
 class Asking:
@@ -123,6 +152,6 @@ def _asks(folder: Path) -> list[str]:
         for call in calls
         if isinstance(call, ast.Call)
         and isinstance(call.func, ast.Attribute)
-        and call.func.attr in ("exercise", "sketch", "draw_on")
+        and call.func.attr in ASKS
         and isinstance(call.args[0], ast.Constant)
     ]

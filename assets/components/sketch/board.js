@@ -3,6 +3,7 @@
 import { percent, shares, ticks } from "./layout.js";
 
 const TOP = 99;
+const STRIP = 22; // what is left of a row of shaded cells beside the computed one
 // Viridis, in which weights are shown everywhere.
 const STOPS = [[68, 1, 84], [59, 82, 139], [33, 145, 140], [94, 201, 98], [253, 231, 37]];
 
@@ -21,7 +22,8 @@ export function drawBoard(view) {
   pen.y = (level) => layout.bottom - (level / TOP) * (layout.bottom - layout.top);
   pen.focused = paper.matches(":focus-visible");
   if (!data.over) drawAxes(pen, data);
-  ({ curve: drawCurve, weights: data.over ? drawBars : drawWeights, star: drawStar })[data.kind](pen, data);
+  const weights = !data.over ? drawWeights : data.over.cells ? drawCells : drawBars;
+  ({ curve: drawCurve, weights, star: drawStar })[data.kind](pen, data);
 }
 
 function drawAxes({ put, layout, x, y }, { kind, x: ends, y: span, titles }) {
@@ -123,6 +125,22 @@ function drawBars({ put, layout, levels, at, focused }, { colours, truth }) {
   });
 }
 
+/** Weights in a figure's own row of cells: shaded from below, and once revealed a strip under the computed ones. */
+function drawCells({ put, layout, levels, at, focused }, { colours, truth }) {
+  const wide = (layout.right - layout.left) / levels.length;
+  const high = layout.bottom - layout.top;
+  const parts = shares(levels);
+  levels.forEach((level, i) => {
+    const full = truth ? STRIP : (level / TOP) * high;
+    const cell = { x: layout.left + i * wide + 1, width: wide - 2 };
+    if (!truth) put("rect", { ...cell, y: layout.top, height: high, fill: colours.guess, opacity: focused && i === at ? 0.25 : 0.1 });
+    put("rect", { ...cell, y: layout.bottom - full, height: full, fill: shade(parts[i]) });
+    const label = { x: cell.x + cell.width / 2, y: layout.bottom - 6, "text-anchor": "middle" };
+    const ink = full < 18 ? "currentColor" : parts[i] > 0.6 ? "#000" : "#fff";
+    put("text", { ...label, style: `fill:${ink};opacity:1` }, percent(parts[i]));
+  });
+}
+
 function shade(share) {
   const at = Math.min(1, Math.max(0, share)) * (STOPS.length - 1);
   const first = Math.min(Math.floor(at), STOPS.length - 2);
@@ -132,7 +150,7 @@ function shade(share) {
 function drawStar(pen, data) {
   const { put, x, y, levels, touched } = pen;
   const { colours, truth, words } = data;
-  drawPoints(pen, data);
+  if (!data.over) drawPoints(pen, data); // a figure has its own, and shows its own answer
   const star = ([across, up], fill, more = {}) => {
     const [cx, cy] = [x(across / TOP), y(up)];
     const corner = (i) => {
@@ -141,7 +159,10 @@ function drawStar(pen, data) {
     };
     put("polygon", { class: "handle", points: Array.from({ length: 10 }, (_, i) => corner(i)).join(" "), fill, ...more });
   };
-  if (truth) star(truth, colours.truth);
+  if (truth && !data.over) star(truth, colours.truth);
   star(levels, colours.guess, { opacity: touched ? 1 : 0.5 });
-  if (truth) drawLegend(pen, [[words.yours, colours.guess], [words.truth, colours.truth]]);
+  if (truth && data.over) {
+    const below = { x: x(levels[0] / TOP), y: y(levels[1]) + 24, "text-anchor": "middle" };
+    put("text", { ...below, style: `fill:${colours.guess};opacity:1` }, words.yours);
+  } else if (truth) drawLegend(pen, [[words.yours, colours.guess], [words.truth, colours.truth]]);
 }

@@ -26,16 +26,18 @@ export function layOut(data, width) {
 
 /**
  * The same over a figure of the page, from the axes that plotly gave it; null until it is drawn.
- * Weights lie there as bars across, the first on top: levels run to the right.
+ * Weights lie there as bars across, the first on top, and levels run to the right; or in one row of cells.
  */
 export function layOver(data, figure, root) {
   const axes = figure?._fullLayout && data.over.axes.map((name) => figure._fullLayout[name]);
   if (!axes?.every((axis) => axis?._length)) return null;
   const [place, here] = [figure.getBoundingClientRect(), root.getBoundingClientRect()];
   const [across, up] = axes.map((axis) => (value) => axis._offset + axis.d2p(value));
-  const turned = data.kind === "weights";
-  const [left, right] = (turned ? [0, 1] : data.x).map(across);
-  const [top, bottom] = (turned ? [-0.5, data.names.length - 0.5] : data.y.toReversed()).map(up);
+  const weights = data.kind === "weights";
+  const turned = weights && !data.over.cells;
+  const all = [-0.5, data.names.length - 0.5];
+  const [left, right] = (turned ? [0, 1] : weights ? all : data.x).map(across);
+  const [top, bottom] = (turned ? all : weights ? [-0.5, 0.5] : data.y.toReversed()).map(up);
   const [x, y] = [place.left - here.left, place.top - here.top];
   const { width, height } = place;
   return { ...layOut(data, width), x, y, width, height, left, right, top, bottom, turned };
