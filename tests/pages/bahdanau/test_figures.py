@@ -49,6 +49,11 @@ def test_one_line_a_model_by_length_and_by_epoch() -> None:
     assert lines[0].x == ("1–4", "5–7")
     np.testing.assert_array_equal(lines[0].y, np.array([50.0, 20.5], dtype=np.float32))
     assert lines[0].customdata == (9, 3)
-    curve = [{"epoch": 1.0, "validation_loss": 2.5}, {"epoch": 1.5, "validation_loss": 2.0}]
-    (line,) = figures.curves_figure({"plain": curve}, LABELS).data
+    curve = [
+        {"epoch": 1.0, "validation_loss": 2.5, "train_loss": 3.0},
+        {"epoch": 1.5, "validation_loss": 2.0, "train_loss": 1.0},
+    ]
+    (line,) = figures.curves_figure({"plain": curve}, "epoch", "loss").data
     np.testing.assert_array_equal(line.y, [2.5, 2.0])
+    (line,) = figures.curves_figure({"plain": curve}, "epoch", "loss", "train_loss").data
+    np.testing.assert_array_equal(line.y, [3.0, 1.0])
