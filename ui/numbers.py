@@ -29,6 +29,35 @@ def listed(names: Iterable[object], language: str) -> str:
     return format_list([str(name) for name in names], locale=language.replace("-", "_"))
 
 
+def series(value: object, language: str) -> str:
+    """A value as text; several of them, names, numbers, or a name and its number each, in a row.
+
+    >>> series(["dot 0.5", "additive 0.25"], "pt-BR"), series(["a", "b"], "zh-TW")
+    ('dot 0,5; additive 0,25', 'a、b')
+    """
+    if not isinstance(value, list | tuple):
+        return localised(str(value), language)
+    if language == "en":
+        return ", ".join(map(str, value))
+    said = [
+        f"{name}{blank}{localised(last, language)}" for name, blank, last in (str(one).rpartition(" ") for one in value)
+    ]
+    between = _comma(language)
+    return ("; " if between.strip() == separators(language)[0] and any("," in one for one in said) else between).join(
+        said
+    )
+
+
+@lru_cache(maxsize=8)
+def _comma(language: str) -> str:
+    """What stands between the names of a long row."""
+    from babel import Locale
+
+    return (
+        str(Locale.parse(language, sep="-").list_patterns["standard"]["middle"]).replace("{0}", "").replace("{1}", "")
+    )
+
+
 def plural(number: str, forms: Sequence[str], language: str) -> str:
     """The form of a word that goes by a number, as Python writes it; the last one by what is no number.
 

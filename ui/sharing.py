@@ -29,7 +29,7 @@ class Sharing:
     def say_unlinked(self, key: str, label: str, text: str) -> None:
         """The address cannot hold the text of this control: a file can."""
         self._unlinked[key] = (label, text)
-        labels = ", ".join(label for label, _ in self._unlinked.values())
+        labels = [label for label, _ in self._unlinked.values()]
         self._said.caption(self.common("share-but", label=labels))
         page = {
             "attention-atlas": VERSION,

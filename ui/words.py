@@ -14,7 +14,7 @@ import frontmatter
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from ui.numbers import localised, plural
+from ui.numbers import plural, series
 from viz_core.runtime.assets import ASSETS, AssetError, reading
 
 TEXT = ASSETS / "text"
@@ -100,12 +100,12 @@ def stem_of(text: str) -> str:
 def fill(text: str, values: dict[str, object], language: str = ENGLISH) -> str:
     """The text with each {key} replaced by its value, numbers as the language writes them; in formulas as they are.
 
-    Words that go by a number say so: "{count} {count:token|tokens}".
+    Several values in one, a list, stand in a row. Words that go by a number say so: "{count} {count:token|tokens}".
     """
-    said = {key: str(value) for key, value in values.items()}
+    said = {key: series(value, ENGLISH) for key, value in values.items()}
     if language == ENGLISH:
         return _replaced(text, said, said, language)
-    local = {key: localised(value, language) for key, value in said.items()}
+    local = {key: series(value, language) for key, value in values.items()}
     parts = _FORMULA.split(text)
     return "".join(_replaced(part, said if i % 2 else local, said, language) for i, part in enumerate(parts))
 

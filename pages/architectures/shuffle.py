@@ -46,7 +46,7 @@ def _shuffled(
     _shuffled_maps(chapter, layers["attention"], tokens, order, shuffled)
     residuals = {name: shuffled_residual(layer, tokens.X, order) for name, layer in layers.items()}
     names = chapter.words.group("figure")
-    summary = ", ".join(f"{names[name]} {residual:.2g}" for name, residual in residuals.items())
+    summary = [f"{names[name]} {residual:.2g}" for name, residual in residuals.items()]
     figure = residual_figure(residuals, ORDER_MATTERS, names["order-residual"], names)
     chapter.figure("order", figure, summary=summary)
     with chapter.claim_row("claims-shuffle"):

@@ -41,7 +41,7 @@ def curves(chapter: Chapter, asked: Asked) -> None:
     meets = {name: crossover(name, s) for name in ("recurrent", "convolution", "restricted")}
     inside = {name: n for name, n in meets.items() if _CURVE[0] <= n <= _CURVE[-1]} if shown == "order" else {}
     figure = partial(curves_figure, shown, _CURVE, s, inside, names)
-    summary = ", ".join(f"{names[name]} {number(getattr(layer_cost(name, s), shown))}" for name in ARCHITECTURES)
+    summary = [f"{names[name]} {number(getattr(layer_cost(name, s), shown))}" for name in ARCHITECTURES]
     chapter.figure("curves", figure, shown=names[shown], n=f"{s.n:,}", summary=summary)
     crossings = {name: f"{n:,}" for name, n in meets.items()}
     chapter.text(f"curves-{shown}", d=f"{s.d:,}", k=s.k, r=f"{s.r:,}", n=f"{s.n:,}", **crossings)
@@ -53,7 +53,7 @@ def pairs(chapter: Chapter, asked: Asked) -> None:
     sizes = LayerSizes(n, asked.sizes.d, asked.sizes.k, asked.sizes.r)
     names = chapter.words.group("figure")
     chapter.text("pairs", n=n)
-    summary = ", ".join(f"{names[name]} {number(longest_path(name, sizes))}" for name in ARCHITECTURES)
+    summary = [f"{names[name]} {number(longest_path(name, sizes))}" for name in ARCHITECTURES]
 
     def draw() -> go.Figure:
         return pairs_figure({name: path_matrix(name, sizes).numpy() for name in ARCHITECTURES}, names)

@@ -28,7 +28,7 @@ def kernels(chapter: Chapter, pooling: Pooling) -> None:
         chosen=kernel_name(chapter, pooling.kernel),
     )
     reaching = [kernel_name(chapter, name) for name in KERNELS if _with(pooling, name).fit(CURVE_QUERIES).reaches_all]
-    chapter.finding("reach", bool(reaching), kernels=", ".join(reaching), width=f"{pooling.width:g}")
+    chapter.finding("reach", bool(reaching), kernels=reaching, width=f"{pooling.width:g}")
     chapter.book_says(
         "kernel", float(triangular(torch.tensor(0.5))), own=f"{float(epanechnikov(torch.tensor(0.5))):.4f}"
     )
@@ -45,12 +45,12 @@ def widths(chapter: Chapter, pooling: Pooling) -> None:
         "widths",
         lambda: panels_figure(fits, _maps(titled), labels(chapter)),
         kernel=kernel_name(chapter, pooling.kernel),
-        errors=", ".join(_error(chapter, fit) for fit in fits),
+        errors=[_error(chapter, fit) for fit in fits],
     )
     chapter.book_says("widths", BOOK_WIDTHS)
     largest = [fit.largest for fit in fits]
     falling = all(wide < narrow for narrow, wide in pairwise(largest))
-    chapter.finding("spread", falling, largest=", ".join(f"{each:.3f}" for each in largest))
+    chapter.finding("spread", falling, largest=[f"{each:.3f}" for each in largest])
 
 
 def every_kernel(chapter: Chapter, pooling: Pooling) -> None:
@@ -61,7 +61,7 @@ def every_kernel(chapter: Chapter, pooling: Pooling) -> None:
         "every-kernel",
         lambda: panels_figure(list(fits.values()), _maps(titled), labels(chapter)),
         width=f"{pooling.width:g}",
-        errors=", ".join(_error(chapter, fit) for fit in fits.values()),
+        errors=[_error(chapter, fit) for fit in fits.values()],
         mean=f"{float(fits[kernel_name(chapter, 'constant')].y_train.mean()):.3f}",
     )
 

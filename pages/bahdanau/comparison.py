@@ -96,7 +96,7 @@ def by_length(chapter: Chapter) -> None:
         better, plain = (cards_there()[name].training["bleu_by_length"] for name in (ATTENTION, PLAIN))
         gaps = bleu_gaps(better, plain)
         ratios = [mine["bleu"] / theirs["bleu"] for mine, theirs in zip(better, plain, strict=True)]
-        told = {"gaps": ", ".join(f"{g:.1f}" for g in gaps), "ratios": ", ".join(f"{r:.1f}" for r in ratios)}
+        told = {"gaps": [f"{g:.1f}" for g in gaps], "ratios": [f"{r:.1f}" for r in ratios]}
         chapter.finding("gap", keeps_rising(gaps), **told)
 
 

@@ -37,9 +37,9 @@ def _compare(chapter: Chapter, other: str) -> None:
     )
 
 
-def _told(variant: Variant) -> dict[str, str]:
+def _told(variant: Variant) -> dict[str, Any]:
     return {
-        "epochs": ", ".join(map(str, variant.epochs_until(LEARNED))),
-        "validation": ", ".join(f"{each:.2f}" for each in variant.best_validation()),
+        "epochs": variant.epochs_until(LEARNED),
+        "validation": [f"{each:.2f}" for each in variant.best_validation()],
         "parameters": f"{variant.parameters:,}",
     }

@@ -72,7 +72,7 @@ def _pictures(chapter: Chapter, steps: DecoderSteps, step: int, result: Translat
                 names,
             ),
             written=escape(result.target_tokens[step]),
-            summary=", ".join(f"{escape(word)} {p:.2f}" for word, (_, p) in zip(readable, likeliest, strict=True)),
+            summary=[f"{escape(word)} {p:.2f}" for word, (_, p) in zip(readable, likeliest, strict=True)],
         )
 
 

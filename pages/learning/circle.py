@@ -43,7 +43,7 @@ def _seed(chapter: Chapter) -> None:
             told = {"first": f"{film.shots[first]:,}", "then": f"{film.shots[then]:,}"}
             chapter.finding("later", then > first, right=f"{film.held_out[first]:.0%}", **told)
     with right:
-        waves = ", ".join(map(str, main_frequencies(film.spectra[shot])))
+        waves = list(map(str, main_frequencies(film.spectra[shot])))
         worth, at_first = (f"{waves_in_use(film, each):.1f}" for each in (shot, 0))
         figure = figures.spectrum_figure(film.spectra, shot, names)
         chapter.figure("spectrum", figure, step=f"{film.shots[shot]:,}", worth=worth, at_first=at_first)

@@ -180,7 +180,7 @@ def _word(chapter: Chapter, kind: KindFound, texts: tuple[str, ...]) -> None:
         st.caption(chapter.words("corpus-no-word", word=escape(word[:80]), words=f"{len(kind.words):,}"))
         return
     seen = kind.words[word.casefold()]
-    listed = ", ".join(f"**{_name(kind, place)}** {given:.3f}" for place, given in heads)
+    listed = [f"**{_name(kind, place)}** {given:.3f}" for place, given in heads]
     chapter.text("corpus-word", word=escape(word[:80]), count=f"{seen.count:,}", heads=listed)
     st.markdown("\n".join(f"- {escape(texts[number])}" for number in seen.sentences))
 

@@ -16,7 +16,7 @@ def model_card(chapter: Chapter, card: HubCard) -> None:
     layers = " + ".join(str(count) for count in card.num_layers.values())
     grouped = card.num_key_heads != card.num_heads
     heads = words("heads-grouped", heads=card.num_heads, keys=card.num_key_heads) if grouped else card.num_heads
-    schemes = ", ".join(words(f"scheme.{scheme}") for scheme in card.positions) or words("scheme.none")
+    schemes = [words(f"scheme.{scheme}") for scheme in card.positions] or words("scheme.none")
     if card.window:
         schemes = words("scheme-window", schemes=schemes, window=f"{card.window:,}")
     with st.expander(

@@ -67,9 +67,10 @@ def _about(chapter: Chapter, run: HubRun, heard: Heard) -> None:
     chapter.text(
         "heard", seconds=f"{heard.sound.seconds:.2f}", all=f"{all_seconds:g}", bands=heard.spectrogram.shape[0]
     )
-    links = ", ".join(head_link(CROSS, layer, head) for layer, head in heard.aligning[:_MOST_NAMED])
-    more = " …" if len(heard.aligning) > _MOST_NAMED else ""
-    chapter.text("aligning" if heard.aligning_named else "aligning-unnamed", heads=links + more)
+    links = [head_link(CROSS, layer, head) for layer, head in heard.aligning[:_MOST_NAMED]]
+    if len(heard.aligning) > _MOST_NAMED:
+        links[-1] += " …"
+    chapter.text("aligning" if heard.aligning_named else "aligning-unnamed", heads=links)
 
 
 def _choose(chapter: Chapter, asked: HubRequest, words: Sequence[TimedWord]) -> int:

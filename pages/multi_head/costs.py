@@ -42,7 +42,7 @@ def cost(chapter: Chapter, asked: Asked) -> None:
     chapter.near("cost-table", lambda: _draw_table(_cost_table(chapter, d, heads, costs)), _ROW * (1 + len(heads)))
     chapter.text("published")
     bleu = partial(figures.published_figure, PUBLISHED_BLEU, asked.num_heads, names)
-    summary = ", ".join(f"{h}: {value}" for h, value in PUBLISHED_BLEU.items())
+    summary = [f"{h}: {value}" for h, value in PUBLISHED_BLEU.items()]
     chapter.figure("published", bleu, summary=summary)
     chapter.book_says("heads", list(PUBLISHED_BLEU.values()))
 

@@ -54,5 +54,5 @@ def flow(chapter: Chapter, asked: Asked, head: int) -> None:
     with picture:
         shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
         figure = partial(figures.flow_figure, shapes, asked.num_heads, chosen, names)
-        summary = ", ".join(f"{names[name]} {shape}" for name, shape in shapes.items())
+        summary = [f"{names[name]} {shape}" for name, shape in shapes.items()]
         chapter.figure("flow", figure, room=800, summary=summary)

@@ -116,7 +116,7 @@ def _can_be_cut(chapter: Chapter, width: int, heads: int) -> bool:
     possible = [h for h in divides if h <= MOST_HEADS]
     if heads in possible:
         return True
-    told = {"heads": heads, "width": width, "possible": ", ".join(map(str, divides)), "most": MOST_HEADS}
+    told = {"heads": heads, "width": width, "possible": list(map(str, divides)), "most": MOST_HEADS}
     name = "not-divisible" if len(possible) == len(divides) else "not-divisible-here"
     st.warning(chapter.words(name, **told), icon=":material/edit:")
     key = chapter.controls.key("heads")

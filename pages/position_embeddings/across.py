@@ -25,7 +25,7 @@ def across_models(chapter: Chapter) -> None:
     for title, positions in _tables():
         side = math.isqrt(len(positions))
         tables[title] = resize_grid(positions, (side, side), (_SIDE, _SIDE))
-    shares = ", ".join(f"{title} {offset_share(table @ table.T):.0%}" for title, table in tables.items())
+    shares = [f"{title} {offset_share(table @ table.T):.0%}" for title, table in tables.items()]
     titles = {f"table-{i}": title for i, title in enumerate(tables)}
     figure = similarity_figure({str(i): table.numpy() for i, table in enumerate(tables.values())}, names | titles)
     chapter.figure("across", figure, shares=shares, side=_SIDE)

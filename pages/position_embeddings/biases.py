@@ -41,7 +41,7 @@ def alibi(chapter: Chapter, _asked: Asked) -> None:
         head = int(chapter.controls.number("alibi-head", 1, heads, 1)) - 1
     slopes = alibi_slopes(heads)
     bias = alibi_bias(heads, 32, 32)[head]
-    summary = ", ".join(f"{slope:.4g}" for slope in slopes.tolist())
+    summary = [f"{slope:.4g}" for slope in slopes.tolist()]
     left, right = st.columns(2, gap="medium")
     with left:
         chapter.figure("slopes", slopes_figure(slopes.numpy(), head, names), heads=heads, summary=summary)

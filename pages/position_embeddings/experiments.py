@@ -58,7 +58,7 @@ def deep_stacks(chapter: Chapter, asked: Asked) -> None:
     X = asked.setting.X + sinusoidal_table(n, d)
     curves = _collapse(X, depth, asked.setting.sizes.num_heads, asked.setting.seed)
     ends: dict[str, Any] = {name.replace("-", "_"): f"{float(curve[-1]):.1e}" for name, curve in curves.items()}
-    summary = ", ".join(f"{names[f'stack-{name}']} {float(curve[-1]):.1e}" for name, curve in curves.items())
+    summary = [f"{names[f'stack-{name}']} {float(curve[-1]):.1e}" for name, curve in curves.items()]
     figure = figures.collapse_figure({k: v.numpy() for k, v in curves.items()}, names)
     chapter.figure("collapse", figure, summary=summary, depth=depth, **ends)
     numbers = depth * asked.setting.sizes.num_heads * 4096**2
@@ -97,11 +97,11 @@ def offsets(chapter: Chapter, asked: Asked) -> None:
     same_word = asked.setting.one_word()
     scores = {scheme.name: scheme.scores(same_word) for scheme in SCHEMES}
     spreads = {name: offset_spread(value) for name, value in scores.items()}
-    summary = ", ".join(f"{names[name]} {spread:.2g}" for name, spread in spreads.items())
+    summary = [f"{names[name]} {spread:.2g}" for name, spread in spreads.items()]
     figure = residual_figure(spreads, ROUNDING, names["spread"], names)
     chapter.figure("spread", figure, summary=summary)
     one_score = [name for name, spread in spreads.items() if spread <= ROUNDING]
-    chapter.finding("one-score", bool(one_score), schemes=", ".join(names[name] for name in one_score))
+    chapter.finding("one-score", bool(one_score), schemes=[names[name] for name in one_score])
     maps = {name: BY_NAME[name].weights(same_word)[asked.head].numpy() for name in ("absolute", "relative")}
     chapter.figure("one-word", partial(figures.weights_figure, maps, names), head=asked.head + 1)
     with chapter.claims():

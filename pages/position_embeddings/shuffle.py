@@ -39,12 +39,12 @@ def shuffle(chapter: Chapter, asked: Asked) -> None:
     residuals = {scheme.name: order_residual(scheme, asked.setting, order) for scheme in SCHEMES}
     names = {**chapter.words.group("figure"), **chapter.words.group("option")}
     figure = residual_figure(residuals, ORDER_MATTERS, names["order-residual"], names)
-    summary = ", ".join(f"{names[name]} {residual:.2g}" for name, residual in residuals.items())
+    summary = [f"{names[name]} {residual:.2g}" for name, residual in residuals.items()]
     chapter.figure("order", figure, summary=summary)
     blind = [name for name, residual in residuals.items() if residual <= ROUNDING]
     least = min((residual for residual in residuals.values() if residual > ROUNDING), default=math.inf)
     gap = least > 100 * max(residuals[name] for name in blind)
-    chapter.finding("gap", gap, blind=", ".join(names[name] for name in blind))
+    chapter.finding("gap", gap, blind=[names[name] for name in blind])
     with chapter.claims():
         if chapter.break_it("unshuffled"):
             as_read = torch.arange(len(labels))

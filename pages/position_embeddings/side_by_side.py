@@ -40,7 +40,7 @@ def side_by_side(chapter: Chapter, asked: Asked) -> None:
         link_to(WHERE_TRAINED[asked.trained])
     if len(asked.tokens.labels) > 1:
         striped = [chapter.words(f"option.{name}") for name, values in maps.items() if is_striped(values)]
-        chapter.finding("stripes", bool(striped), striped=", ".join(striped))
+        chapter.finding("stripes", bool(striped), striped=striped)
     chapter.text("two-words")
 
 

@@ -50,7 +50,7 @@ def diagram(chapter: Chapter, database: Database, question: Question) -> None:
     keys, values = ([names[place] for place in first] for names in (database.keys, database.values))
     names = chapter.words.group("figure")
     shares = [float(weights[place]) for place in first]
-    summary = ", ".join(f"{escape(key)} {share:.2f}" for key, share in zip(keys, shares, strict=True))
+    summary = [f"{escape(key)} {share:.2f}" for key, share in zip(keys, shares, strict=True)]
     chapter.figure(
         "diagram",
         lambda: attention_diagram(

@@ -100,8 +100,8 @@ def plane(chapter: Chapter, mixture: Mixture, kept_back: bool) -> go.Figure:
 def readout(chapter: Chapter, mixture: Mixture) -> None:
     """Output, sum, and which of the cases the weights in use are."""
     x, y = mixture.output.tolist()
-    met = ", ".join(chapter.words(f"option.{case}") for case in cases_met(mixture.weights))
-    used = ", ".join(f"{weight:.3f}" for weight in mixture.weights.tolist())
+    met = [chapter.words(f"option.{case}") for case in cases_met(mixture.weights)]
+    used = [f"{weight:.3f}" for weight in mixture.weights.tolist()]
     total = f"{float(mixture.weights.sum()):.3f}"
     chapter.text("readout", used=used, total=total, x=f"{x:.3f}", y=f"{y:.3f}", met=met)
 

@@ -58,7 +58,7 @@ with chapter.claims():
     moves = (lambda: mirrored_residual(move.offset, *shape)) if chapter.break_it("mirrored") else residual
     chapter.claim("moves", lambda: float(moves().max()), bound, count=f"{len(POSITIONS):,}")
     chapter.claim("constant", lambda: rotation_spread(move.offset, *shape), bound, count=f"{len(POSITIONS):,}")
-    chapter.claim("compose", lambda: composed(move), bound, steps=", ".join(map(str, STEPS)))
+    chapter.claim("compose", lambda: composed(move), bound, steps=list(map(str, STEPS)))
     chapter.claim("transpose", lambda: transpose_residual(move.offset, move.num_hiddens, move.base, move.dtype), bound)
 chapter.text("residual")
 chapter.near("residuals", lambda: residuals(chapter, move, residual(), bound), 440)

@@ -35,7 +35,7 @@ def output_diagram(chapter: Chapter, masked: Masked) -> None:
     keys, values = ([f"{letter}{i + 1}" for i in range(len(weights))] for letter in "kv")
     figure = partial(attention_diagram, "q", keys, weights, values, names["diagram-sum"], names, shown)
     chapter.figure(
-        "output", figure, room=attention_height(len(weights)), summary=", ".join(f"{weight:.2f}" for weight in weights)
+        "output", figure, room=attention_height(len(weights)), summary=[f"{weight:.2f}" for weight in weights]
     )
 
 
@@ -63,7 +63,7 @@ def toy(chapter: Chapter) -> None:
         with column:
             chapter.text(f"toy.{kind}")
             rows = np.stack([*each.weights.numpy(), *each.dropped.numpy()])
-            sums = ", ".join(f"{float(row.sum()):.3f}" for row in each.dropped)
+            sums = [f"{float(row.sum()):.3f}" for row in each.dropped]
             first, second = LENGTHS
             figure = partial(toy_figure, rows, LENGTHS, names)
             chapter.figure("toy", figure, room=226, first=first, second=second, sums=sums, dropout=f"{dropout:g}")

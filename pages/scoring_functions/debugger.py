@@ -56,7 +56,7 @@ def _verdicts(chapter: Chapter, runs: list[MaskRun]) -> list[str]:
     for verdict in ("refused", "overflow", "nan", "leak"):
         hit = [run for run in runs if run.verdict == verdict]
         if hit:
-            lengths = ", ".join(str(run.length) for run in hit)
+            lengths = [str(run.length) for run in hit]
             leak = f"{max(run.leak for run in hit):.4g}"
             refusal = escape(hit[0].refusal)
             lines.append(chapter.words(f"verdict.{verdict}", lengths=lengths, leak=leak, refusal=refusal))

@@ -134,7 +134,7 @@ def _say_empty(chapter: Chapter, masked: Masked) -> None:
     """Which rows may see no key at all."""
     blind = masked.rows(~masked.allowed.any(dim=-1, keepdim=True))[:, 0].nonzero()[:, 0].tolist()
     if blind:
-        names = ", ".join(row_names(chapter, masked)[row] for row in blind)
+        names = [row_names(chapter, masked)[row] for row in blind]
         st.info(chapter.words("all-masked", rows=names), icon=":material/visibility_off:")
 
 

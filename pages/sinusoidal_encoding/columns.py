@@ -24,7 +24,7 @@ def curves(chapter: Chapter, table: Table, base: float, kept_back: int | None) -
         chapter.text("columns", most=most)
         return
     columns = [column for column in chosen if column < d] or list(range(d)[:4])
-    missing = ", ".join(str(column) for column in chosen if column >= d)
+    missing = [str(column) for column in chosen if column >= d]
     if missing:
         st.caption(chapter.words("columns.missing", last=d - 1, missing=missing))
     lengths = properties.wavelengths(d, base)
@@ -35,7 +35,7 @@ def curves(chapter: Chapter, table: Table, base: float, kept_back: int | None) -
         figure,
         room=400,
         kept_back=kept_back is not None,
-        summary=", ".join(f"{column}: {lengths[column]:,.2f}" for column in columns),
+        summary=[f"{column}: {lengths[column]:,.2f}" for column in columns],
         n=len(table),
         factor=f"{base ** (2 / d):.3f}",
     )
@@ -49,13 +49,13 @@ def code(chapter: Chapter, table: Table, base: float) -> None:
     columns = properties.doubling_columns(bits, table.shape[1], base)
     chapter.text("code")
     chapter.text("space")
-    names = ", ".join(str(column) for column in columns if column is not None)
+    names = [str(column) for column in columns if column is not None]
     figure = partial(binary_figure, table, base, chapter.words.group("figure"))
     step = properties.largest_step(table[:shown], [column for column in columns if column is not None])
     chapter.figure("code", figure, last=shown - 1, columns=names, step=f"{step:.2f}")
     ratios = properties.slowings(columns, table.shape[1], base)
     if ratios:
         halved = max(abs(ratio - 0.5) for ratio in ratios) < 0.01
-        chapter.finding("halves", halved, ratios=", ".join(f"{ratio:.2f}" for ratio in ratios))
+        chapter.finding("halves", halved, ratios=[f"{ratio:.2f}" for ratio in ratios])
     if None in columns:
         st.caption(chapter.words("code.gaps"))

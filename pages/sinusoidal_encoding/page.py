@@ -34,7 +34,7 @@ with chapter.card("table"):
         base = chapter.controls.number("base", 1, 1_000_000, 10_000, 1000)
     table = sinusoidal_table(n, d, base, dtype=torch.float64)
     lengths = wavelengths(d, base)
-    first = ", ".join(f"{value:.6f}" for value in table[min(1, n - 1), :4].tolist())
+    first = [f"{value:.6f}" for value in table[min(1, n - 1), :4].tolist()]
     chapter.heatmap("table", table_heatmap(table, base, names), n=n, d=d, first=first, longest=f"{lengths[-1]:,.0f}")
     if n > 1:
         longest = f"{lengths[-1]:,.2f}"

@@ -41,7 +41,7 @@ def inside_the_encoder(chapter: Chapter, name: str, request: Request, result: Tr
         chapter.claim("twin", lambda: walk()[1]["twin"], 1e-6)
     layer, batch = _two_norms()
     rows = {"layer_1": layer[0], "layer_2": layer[1], "batch_1": batch[0], "batch_2": batch[1]}
-    chapter.text("norms", **{name: ", ".join(f"{v:+.2f}" for v in row.tolist()) for name, row in rows.items()})
+    chapter.text("norms", **{name: [f"{v:+.2f}" for v in row.tolist()] for name, row in rows.items()})
     chapter.book_says("norms", torch.cat([layer, batch]).flatten().tolist())
     chapter.near("shapes", lambda: _shapes(chapter), 110)
 
@@ -67,7 +67,7 @@ def _depth(chapter: Chapter, steps: tuple[anatomy.Step, ...], names: dict[str, s
     by_name = {step.name: norm for step, norm in zip(steps[:3], norms, strict=False)}
     lengths: dict[str, Any] = {name: f"{by_name[name]:.1f}" for name in ("embedding", "scaled", "positioned")}
     figure = figures.depth_figure(steps, names)
-    chapter.figure("depth", figure, summary=", ".join(f"{norm:.1f}" for norm in norms), **lengths)
+    chapter.figure("depth", figure, summary=[f"{norm:.1f}" for norm in norms], **lengths)
     after = [norm for step, norm in zip(steps, norms, strict=True) if step.name in {"addnorm1", "addnorm2"}]
     ends = {"shortest": f"{min(after):.1f}", "longest": f"{max(after):.1f}"}
     chapter.finding("level", max(after) < 1.5 * min(after), **ends)

@@ -28,10 +28,10 @@ def about_words(chapter: Chapter, model: str, request: Request, result: Translat
     counts = word_counts(model)
     rare = counts.hardly_seen(request.text) if counts else ()
     if counts and rare:
-        named = ", ".join(
+        named = [
             chapter.words("rare-few" if count else "rare-never", word=escape_markdown(word), count=count)
             for word, count in rare
-        )
+        ]
         st.caption(chapter.words("rare", named=named, few=FEW, sentences=f"{counts.sentences:,}"))
 
 

@@ -44,7 +44,7 @@ def training(chapter: Chapter, model: Translator) -> None:
         bleu=last["validation_bleu"],
         epochs=f"{last['epoch']:.0f}",
     )
-    summary = ", ".join(f"{b['from']}–{b['to']}: {b['bleu']:.0f}" for b in bins)
+    summary = [f"{b['from']}–{b['to']}: {b['bleu']:.0f}" for b in bins]
     chapter.figure("length", lambda: figures.length_figure(bins, names), summary=summary)
     harder = all(longer["bleu"] < shorter["bleu"] for shorter, longer in pairwise(bins))
     chapter.finding("harder", harder, first=f"{bins[0]['bleu']:.0f}", last=f"{bins[-1]['bleu']:.0f}")
@@ -55,7 +55,7 @@ def training(chapter: Chapter, model: Translator) -> None:
 def parameters(chapter: Chapter, model: Translator) -> None:
     """How many parameters each part has."""
     counts, names = anatomy.parameters_by_part(model.model), chapter.words.group("figure")
-    summary = ", ".join(f"{names[part]} {count:,}" for part, count in counts.items())
+    summary = [f"{names[part]} {count:,}" for part, count in counts.items()]
     chapter.figure("parameters", lambda: figures.parameter_figure(counts, names), summary=summary)
     ffn, attention = (sum(n for part, n in counts.items() if part.endswith(ends)) for ends in (".ffn", ATTENTIONS))
     chapter.finding("feed-forward", ffn > attention, ffn=f"{ffn:,}", attention=f"{attention:,}")

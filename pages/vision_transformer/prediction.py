@@ -30,7 +30,7 @@ def preprocessing(chapter: Chapter, asked: Asked) -> None:
     """The picture as it was brought, as the model sees it, and as the numbers it gets."""
     prepared, words = asked.found.prepared, chapter.words
     image = asked.image
-    steps = ", ".join(words(f"step.{step}") for step in prepared.steps) or words("step.none")
+    steps = [words(f"step.{step}") for step in prepared.steps] or words("step.none")
     pixels = prepared.pixels[0]
     low, high = float(pixels.min()), float(pixels.max())
     numbers = signed_image(pixels.mean(dim=0).numpy(), max(abs(low), abs(high), 1e-6))

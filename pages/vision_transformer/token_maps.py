@@ -83,7 +83,7 @@ def _depth(chapter: Chapter, asked: Asked, token: int) -> None:
     patch = place_of(found, token)
     sides = {chapter.words("title.attention"): attended, chapter.words("title.reached"): reached}
     stacks = {title: np.stack([over_grid(found, row) for row in rows]) for title, rows in sides.items()}
-    most = ", ".join(_strongest(chapter, values) for values in next(iter(stacks.values())))
+    most = [_strongest(chapter, values) for values in next(iter(stacks.values()))]
     figure = map_figures.depth_figure(found.prepared.seen, stacks, patch, names)
     chapter.figure("depth", figure, who=name_of(chapter, patch), layers=len(attended), most=most)
 

@@ -57,7 +57,7 @@ def training(chapter: Chapter, asked: Asked) -> None:
             training_figures.calibration_figure(bins, names),
             pictures=f"{calibration['pictures']:,}",
             error=f"{100 * calibration['error']:.1f}",
-            summary=", ".join(f"{each['said']:.0%}: {each['right']:.0%}" for each in bins),
+            summary=[f"{each['said']:.0%}: {each['right']:.0%}" for each in bins],
         )
         sure = sum(each["pictures"] * (each["said"] - each["right"]) for each in bins) > 0
         chapter.finding("too-sure", sure)

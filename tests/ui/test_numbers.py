@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ui.numbers import listed, localised, plural, separators
+from ui.numbers import listed, localised, plural, separators, series
 from ui.words import Words
 
 
@@ -38,6 +38,22 @@ def test_separators_as_plotly_wants_them() -> None:
 def test_names_in_a_row() -> None:
     assert listed(("a", "b", "c"), "pt-BR") == "a, b e c"
     assert listed(("a", "b"), "zh-TW") == "a和b"
+
+
+@pytest.mark.parametrize(
+    ("value", "english", "portuguese", "chinese"),
+    [
+        (["a", "b", "c"], "a, b, c", "a, b, c", "a、b、c"),
+        (["0.5", "1,024"], "0.5, 1,024", "0,5; 1.024", "0.5、1,024"),
+        (("dot 0.5", "x: 2"), "dot 0.5, x: 2", "dot 0,5; x: 2", "dot 0.5、x: 2"),
+        ([1, 2], "1, 2", "1, 2", "1、2"),
+        ([], "", "", ""),
+        ("a, b 0.5", "a, b 0.5", "a, b 0.5", "a, b 0.5"),
+    ],
+)
+def test_values_in_a_row(value: object, english: str, portuguese: str, chinese: str) -> None:
+    assert [series(value, language) for language in ("en", "pt-BR", "zh-TW")] == [english, portuguese, chinese]
+    assert Words("x", {}, {"a": "({b})"}, "pt-BR")("a", b=value) == f"({portuguese})"
 
 
 @pytest.mark.parametrize(
