@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-# Code, formulas, targets of links, marks of predictions, tags, icons, names of files, and what is quoted.
+# Code, formulas, targets of links, marks of predictions, tags, icons, names of files and of models, and quotations.
 _NO_PROSE = re.compile(
     r"```.*?```|`[^`]*`|\$\$.*?\$\$|\$.*?\$|\]\([^)]*\)|^- \[[^\]]*\]|\{[^{}]*\}|<[^>]*>|:[\w-]+/\w+:|:[\w-]+\[|"
-    r"https?://\S+|www\.\S+|\b[\w./-]+\.(?:json|txt|md|org)\b|[“\"][^”\"]*[”\"]|「[A-Za-z][^」]*」|\*[A-Za-z][^*]*\*",
+    r"https?://\S+|www\.\S+|\b[\w./-]+\.(?:json|txt|md|org)\b|\b\w+-en(?:-fr)?\b|[“\"][^”\"]*[”\"]|「[A-Za-z][^」]*」|\*[A-Za-z][^*]*\*",
     re.DOTALL | re.MULTILINE,
 )
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")

@@ -21,6 +21,6 @@ def sources(chapter: Chapter) -> None:
             "wavelengths": waves[3:5].tolist(),
             "similarity": (table[[1, 2, 5, 10, 20, 59]] @ table[0]).tolist(),
             "longest": 2 * math.pi / float(angular_frequencies(512)[-1]),
-            "codes": [f"{number:03b}" for number in range(8)],
+            "codes": ", ".join(f"{number:03b}" for number in range(8)),
         }
     )
