@@ -9,7 +9,7 @@ ADDRESS ?= localhost
 export PYTHONDONTWRITEBYTECODE :=
 PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile
 
-.PHONY: run host test bench load attacks serve-test clean
+.PHONY: run host test languages bench load attacks serve-test clean
 
 # For yourself: heard by this machine alone, unless ADDRESS says more. Strangers are for `make host`.
 run: $(VENV)/.app
@@ -26,6 +26,10 @@ test: $(VENV)/.peers
 	$(BIN)/oxlint --deny-warnings assets/components
 	$(BIN)/mypy
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n $$($(BIN)/python -c 'import os; print(min(3 * os.cpu_count() // 2, 12) or 1)') --dist loadfile --no-loadscope-reorder
+
+# Every chapter in every language, wide and on a phone, with every tab and sheet open: nothing cut off, all within reach.
+languages: $(VENV)/.dev
+	OMP_NUM_THREADS=1 $(BIN)/pytest tests/browser/every_language.py
 
 # All of it, or some: make bench ONLY="recording looking". Ctrl-C goes on to the next part.
 bench: $(VENV)/.bench

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
@@ -14,7 +12,7 @@ GRID = (7, 7)
 
 
 def stage_of(page: Page) -> Locator:
-    return page.get_by_role("application", name=re.compile("over the picture")).first
+    return page.locator(".view[data-mode=picture] [data-piece=stage]").first
 
 
 def click_patch(page: Page, row: int, column: int) -> None:

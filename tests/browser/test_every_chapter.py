@@ -1,4 +1,8 @@
-"""What every chapter keeps: it fits a phone, everybody can read it, and a link opens what it was copied from."""
+"""What every chapter keeps: it fits a phone, everybody can read and use it, and a link opens what it was copied from.
+
+Each chapter is looked at in one language, one after the other in turn; `make languages` looks at all of it in every one
+(every_language.py).
+"""
 
 from __future__ import annotations
 
@@ -8,56 +12,61 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.accessibility import expect_no_more_than
+from tests.browser.looking import expect_keys_to_reach_all, expect_rest, expect_texts_to_fit, open_sheets, watch
 from tests.browser.over_the_picture import click_patch, expect_read, stage_of
 from ui.contents import all_chapters
-from ui.words import load_words
+from ui.words import Words, languages, load_words
 from viz_core.images.drawn import GARMENTS
 from viz_core.pretrained import load_classifier
 
-Seen = Callable[[Page], None]
+Seen = Callable[[Page, Words], None]
 PHONE = {"width": 390, "height": 844}
 DESK = {"width": 1400, "height": 900}
 FIRST_SIGHT = 700  # pixels
 
 
-def first_picture(page: Page) -> None:
+def first_picture(page: Page, _: Words | None = None) -> None:
     page.get_by_role("application").or_(page.get_by_role("figure")).first.scroll_into_view_if_needed()
     drawn = page.get_by_role("application").or_(page.locator("[data-drawn]"))
     expect(drawn.first).to_be_visible()
 
 
-def exercise(page: Page) -> None:
-    expect(page.get_by_text("Predict, then reveal").first).to_be_visible()
+def exercise(page: Page, words: Words) -> None:
+    expect(page.get_by_text(load_words("common", words.language)("exercise")).first).to_be_visible()
 
 
-def stopwatch(page: Page) -> None:
-    expect(page.get_by_role("button", name="Start the stopwatch")).to_be_visible()
+def stopwatch(page: Page, words: Words) -> None:
+    expect(page.get_by_role("button", name=words("stopwatch.start"))).to_be_visible()
 
 
-def similarity(page: Page) -> None:
-    tab = page.get_by_role("tab", name="Similarity")
+def similarity(page: Page, words: Words) -> None:
+    tab = page.get_by_role("tab", name=words("option.similarity"))
     tab.scroll_into_view_if_needed()  # it comes to who is near
     tab.click()
     expect(page.get_by_role("application").nth(1)).to_be_visible()
 
 
-def every_section(page: Page) -> None:
+def every_section(page: Page, words: Words) -> None:
     """Of position embeddings, which has most of them."""
-    for section in ("One scheme, closer", "Cost and reach", "Shuffle the words", "Side by side"):
-        expect(page.locator("[data-testid=stApp][data-test-script-state=notRunning]")).to_be_attached()
+    for name in ("closer", "costs", "shuffle", "schemes"):
+        section = words(f"option.{name}")
+        expect_rest(page)
         page.get_by_role("tab", name=section).click()
         expect(page.get_by_role("tab", name=section)).to_have_attribute("aria-selected", "true")
-        expect(page.locator("[data-testid=stApp][data-test-script-state=notRunning]")).to_be_attached()
+        expect_rest(page)
         first_picture(page)
-        exercise(page)
+        exercise(page, words)
         expect(page.get_by_test_id("stException")).to_have_count(0)
-        expect_nothing_over_the_side(page)
+        expect_texts_to_fit(page)
 
 
-def patch_under_a_finger(page: Page) -> None:
+def patch_under_a_finger(page: Page, words: Words) -> None:
     expect(stage_of(page)).to_be_visible()
     click_patch(page, 3, 3)
-    expect(page.locator("[data-part=sentenceNote]")).to_contain_text("Pinned: row 4, column 4.")
+    said = load_words("attention-view", words.language)
+    expect(page.locator("[data-part=sentenceNote]")).to_contain_text(
+        said("pinned", token=said("patch", row=4, column=4))
+    )
 
 
 # Beyond its first picture.
@@ -70,9 +79,10 @@ SEEN: dict[str, Seen] = {
 }
 
 
-def expect_nothing_over_the_side(page: Page) -> None:
-    wide = "[document.documentElement, document.querySelector('[data-testid=stMain]')].map((e) => e.scrollWidth)"
-    assert max(page.evaluate(wide)) <= PHONE["width"]
+def in_turn() -> dict[str, str]:
+    """Every address and the language it is looked at in."""
+    spoken, addresses = languages(), dict.fromkeys([*all_chapters(), *SEEN])
+    return {address: spoken[i % len(spoken)] for i, address in enumerate(addresses)}
 
 
 def expect_a_picture_at_once(page: Page) -> None:
@@ -80,33 +90,43 @@ def expect_a_picture_at_once(page: Page) -> None:
     main = page.get_by_test_id("stMain")
     pictures = main.get_by_role("figure").or_(main.get_by_role("application")).or_(main.locator("[data-part=grid]"))
     first = pictures.or_(main.locator(".stImage img")).first
-    bottom = "(node, main) => node.getBoundingClientRect().bottom + main.scrollTop"
     expect(first).to_be_visible()
-    assert first.evaluate(bottom, main.element_handle()) <= FIRST_SIGHT
+    at_once = f"([node, main]) => node.getBoundingClientRect().bottom + main.scrollTop <= {FIRST_SIGHT}"
+    page.wait_for_function(at_once, arg=[first.element_handle(), main.element_handle()])  # once the page is drawn wide
 
 
-@pytest.mark.parametrize("address", dict.fromkeys([*all_chapters()[1:], *SEEN]))
-def test_no_chapter_shows_an_error_or_runs_over_the_side_of_a_phone_or_keeps_somebody_out(
-    page: Page, app_url: str, found_in_empty: list[str], address: str
+@pytest.mark.parametrize(("address", "language"), in_turn().items())
+def test_no_chapter_shows_an_error_or_hides_a_text_on_a_phone_or_keeps_somebody_out(
+    page: Page, app_url: str, found_in_empty: list[str], address: str, language: str
 ) -> None:
+    watch(page)
     page.set_viewport_size(PHONE)
-    page.goto(f"{app_url}/{address}")
-    title = load_words(address.split("?")[0]).title
-    expect(page.get_by_role("heading", level=1, name=title)).to_be_visible()
-    first_picture(page)
+    words = load_words(address.split("?")[0], language)
+    path = "" if address == "home" else address
+    page.goto(f"{app_url}/{path}{'&' if '?' in path else '?'}lang={language}")
+    expect(page.get_by_role("heading", level=1, name=words.title)).to_be_visible()
+    expect(page.locator("html")).to_have_attribute("lang", language)
+    if address != "home":
+        first_picture(page)
     expect(page.get_by_test_id("stStatusWidget")).to_have_count(0)  # the run has ended
     expect(page.get_by_test_id("stException")).to_have_count(0)
-    expect_nothing_over_the_side(page)
+    expect_texts_to_fit(page)
     if "?" not in address:
         page.set_viewport_size(DESK)
         expect(page.get_by_test_id("stSidebar")).to_have_attribute("data-collapsed", "false")
-        expect_a_picture_at_once(page)
+        if address != "home":
+            expect_a_picture_at_once(page)
+        open_sheets(page, code=address == "queries-keys-values")  # one chapter's will do: it is long
+        expect_texts_to_fit(page)
+        expect_rest(page)
         expect_no_more_than(found_in_empty, page)
+        expect_keys_to_reach_all(page)
         page.set_viewport_size(PHONE)
         expect(page.get_by_test_id("stSidebar")).to_have_attribute("data-collapsed", "true")
-    SEEN.get(address, first_picture)(page)
+    if address in SEEN:
+        SEEN[address](page, words)
     expect(page.get_by_test_id("stException")).to_have_count(0)
-    expect_nothing_over_the_side(page)
+    expect_texts_to_fit(page)
 
 
 def third_step(page: Page) -> None:
@@ -138,6 +158,6 @@ def smooth_look_at_a_patch(page: Page) -> None:
         ),
     ],
 )
-def test_a_link_opens_the_same_view(page: Page, app_url: str, address: str, seen: Seen) -> None:
+def test_a_link_opens_the_same_view(page: Page, app_url: str, address: str, seen: Callable[[Page], None]) -> None:
     page.goto(f"{app_url}/{address}")
     seen(page)

@@ -1,6 +1,7 @@
 // One view of attention: what is open, pinned and pointed at, and when each part is drawn again.
 
 import { mountView, partsOf, stopWatching, watchWidth } from "../shared/mount.js";
+import { stageHeight } from "../shared/stage.js";
 import { isLargest } from "./about_file.js";
 import { axesOf, hasPieces } from "./axis.js";
 import { canChange } from "./change.js";
@@ -114,6 +115,7 @@ function render(view) {
 
   const group = openGroup(view);
   parts.root.dataset.mode = state.look.mode;
+  parts.root.dataset.presented = stageHeight(parts.root) !== null;
   parts.root.dataset.zoomed = state.look.zoom !== "whole";
   parts.root.dataset.oneHead = allHeads(group).length === 1 && store.base.groups.length === 1;
   parts.queriesLabel.textContent = view.words.text("queries", { label: group.queries_label });

@@ -1,0 +1,51 @@
+"""Every chapter in every language, wide and on a phone, with every tab and sheet open: `make languages`.
+
+It takes longer than the rest of the suite, which looks at each chapter in one language, in turn, as it opens it anyway
+(test_every_chapter.py).
+"""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.accessibility import expect_no_more_than
+from tests.browser.looking import expect_keys_to_reach_all, expect_rest, expect_texts_to_fit, open_sheets, watch
+from ui.contents import all_chapters
+from ui.words import languages, load_words
+
+# All is near the window: nothing waits until somebody comes.
+_ALL_IS_NEAR = """
+globalThis.IntersectionObserver = class {
+  constructor(tell) { this.tell = tell; }
+  observe(target) { setTimeout(() => this.tell([{ target, isIntersecting: true, intersectionRatio: 1 }], this)); }
+  unobserve() {}
+  disconnect() {}
+};
+"""
+_SIZES = ({"width": 390, "height": 844}, {"width": 1400, "height": 900})
+
+
+@pytest.mark.parametrize("language", languages())
+@pytest.mark.parametrize("chapter", all_chapters())
+def test_all_of_it_fits_and_everybody_can_read_and_use_it(
+    page: Page, app_url: str, found_in_empty: list[str], chapter: str, language: str
+) -> None:
+    watch(page)
+    page.add_init_script(_ALL_IS_NEAR)
+    page.goto(f"{app_url}/{'' if chapter == 'home' else chapter}?lang={language}")
+    expect(page.get_by_role("heading", level=1, name=load_words(chapter, language).title)).to_be_visible()
+    expect(page.locator("html")).to_have_attribute("lang", language)
+    expect_rest(page)
+    tabs = page.get_by_test_id("stMain").get_by_test_id("stTab")
+    for i in range(max(1, tabs.count())):
+        if tabs.count():
+            tabs.nth(i).click()
+            expect(tabs.nth(i)).to_have_attribute("aria-selected", "true")
+        open_sheets(page)
+        expect(page.locator(".chart:not([data-drawn]):visible")).to_have_count(0)
+        for size in _SIZES:
+            page.set_viewport_size(size)
+            expect_texts_to_fit(page)
+        expect_no_more_than(found_in_empty, page)
+    expect_keys_to_reach_all(page)
