@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 import ui.words
@@ -82,3 +85,21 @@ def test_models_have_their_names_in_english_words() -> None:
         assert common(f"model-title.{card.name}") == card.title
         if common.has(f"licence.{card.name}"):
             assert common(f"licence.{card.name}") == card.licence
+
+
+@pytest.mark.parametrize("language", OTHERS)
+def test_a_readme_says_the_same_in_every_language(language: str) -> None:
+    """The same chapters, commands and code in the same order; settings stand in the English one alone."""
+    english, other = (
+        (Path(__file__).resolve().parents[1] / name).read_text(encoding="utf-8")
+        for name in ("README.md", f"README.{language}.md")
+    )
+    assert len(re.findall("^## ", other, re.MULTILINE)) == len(re.findall("^## ", english, re.MULTILINE))
+    assert _commands(other) == _commands(english)
+
+
+def _commands(readme: str) -> list[str]:
+    """The first word of each line of its listings, without what comments say."""
+    listings = re.findall(r"^```\w*\n(.*?)^```", readme, re.DOTALL | re.MULTILINE)
+    lines = (line.partition("#")[0].split() for listing in listings for line in listing.splitlines())
+    return [words[0] for words in lines if words]
