@@ -9,13 +9,16 @@ from typing import Any
 
 from hosting.logs import log, where
 
-_PATIENCE = 3.0  # seconds
+_PATIENCE = 5.0  # seconds
 _begun = threading.Event()
 
 
-def begin() -> None:
-    """Whoever came first is served, or will need what is being prepared."""
-    _begun.set()
+def begin(after: float = 0.0) -> None:
+    """Somebody will need what is to be prepared; or is served, and in so many seconds has got what the page names."""
+    if not _begun.is_set():
+        timer = threading.Timer(after, _begun.set)
+        timer.daemon = True
+        timer.start()
 
 
 def in_background(

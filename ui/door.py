@@ -21,5 +21,5 @@ try:
             send_now()  # the first chapter that somebody opens imports the libraries before it says a word
         page.run()
 finally:
-    begin()
+    begin(after=1.5)
     collect_at_times()

@@ -8,10 +8,14 @@ import threading
 
 import pytest
 
+from hosting import background
 from hosting.background import begin, in_background
 
 
-def test_the_server_is_up_while_the_work_goes_on_and_after_it_failed(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_server_is_up_while_the_work_goes_on_and_after_it_failed(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(background, "_begun", threading.Event())  # pages of other tests have been served already
     up, done = threading.Event(), threading.Event()
 
     def work() -> None:
