@@ -2,7 +2,7 @@
 
 const EVERY = 150; // ms
 const SETTLED = 1500; // ms that it must stand still
-const LONGEST = 20000; // ms
+const LONGEST = 120000; // ms: a busy server takes its time
 const TOUCHED = ["pointerdown", "wheel", "keydown", "touchstart"];
 
 let timer;
