@@ -77,8 +77,8 @@ with chapter.claims():
 
 chapter.heading("book")
 printed(chapter)
-chapter.exercise("score", shows=partial(other_score, chapter))
 chapter.exercise("cell", shows=partial(other_cell, chapter))
+chapter.exercise("score", shows=partial(other_score, chapter))
 
 chapter.heading("training")
 how_trained(chapter)

@@ -93,3 +93,24 @@ def test_a_text_no_address_can_hold_is_saved_and_opened_as_a_file(page: Page, ap
     expect(still).to_be_attached()
     page.go_back()
     expect(lengths).to_have_value("2 3")
+
+
+def test_a_row_of_weights_is_shaded_in_its_own_cells(page: Page, app_url: str) -> None:
+    """By mouse the third cell, by keys the first; a masked cell left empty is part of the right answer."""
+    page.goto(f"{app_url}/scoring-functions?sf-guess-row-drawn=true")
+    card, grid = page.locator(".st-key-exercise-row"), page.locator(".st-key-figure-weights .js-plotly-plot")
+    paper = card.get_by_role("slider", name="Your row of weights")
+    expect(paper).to_be_visible()
+    cell = grid.evaluate(
+        """({ _fullLayout: { xaxis, yaxis } }) => ({
+          x: xaxis._offset + xaxis.d2p(2), y: yaxis._offset + yaxis.d2p(-0.4) })"""
+    )
+    paper.click(position=cell)
+    expect(paper).to_have_attribute("aria-valuetext", "3: 100%")
+    paper.press("ArrowLeft")
+    paper.press("ArrowLeft")
+    paper.press("Shift+ArrowUp")
+    expect(paper).to_have_attribute("aria-valuetext", re.compile(r"^1: 1\d%$"))
+    card.get_by_role("button", name="Reveal").click()
+    expect(card.get_by_text("Yes.")).to_be_visible()
+    expect(page).to_have_url(re.compile(r"sf-guess-row=1200\d\d00$"))
