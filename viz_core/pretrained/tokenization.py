@@ -63,6 +63,15 @@ def clean(text: str) -> str:
     return " ".join("".join(" " if unicodedata.category(c) == "Cc" else c for c in plain).split())
 
 
+def is_spelled(token: str) -> bool:
+    """Whether a token is a byte of a letter that the vocabulary lacks.
+
+    >>> is_spelled("<0xD7>"), is_spelled("the")
+    (True, False)
+    """
+    return _BYTES.fullmatch(token) is not None
+
+
 def train_tokenizer(texts: Iterable[str], vocab_size: int, byte_fallback: bool = False) -> Tokenizer:
     """Byte-pair encoding (Sennrich 2016) over cleaned text; ids 0 to 3 are padding, beginning, end, unknown.
 

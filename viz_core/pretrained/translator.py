@@ -22,7 +22,7 @@ from viz_core.models.transformer_decoder import TransformerDecoder
 from viz_core.pretrained.card import CheckpointError, ModelCard, read_bytes
 from viz_core.pretrained.checkpoint import load_weights
 from viz_core.pretrained.decoding import Logits, beam_search, greedy_search
-from viz_core.pretrained.tokenization import UNK, SpecialTokens, clean, readable, special_tokens, token_id
+from viz_core.pretrained.tokenization import UNK, SpecialTokens, clean, is_spelled, readable, special_tokens, token_id
 from viz_core.pretrained.word_probabilities import WordProbability, likeliest_others, word_probabilities
 from viz_core.runtime.provenance import UNKNOWN, Provenance
 from viz_core.runtime.refusal import RefusalError
@@ -121,8 +121,10 @@ class Translator:
         cleaned = clean(text)
         if not cleaned:
             raise TextError("There is nothing to translate yet: type an English sentence.")
-        ids = self.tokenizer.encode(cleaned).ids
-        if not any(character.isalnum() for character in self.tokenizer.decode(ids)):
+        encoding = self.tokenizer.encode(cleaned)
+        ids = encoding.ids
+        known = [number for number, token in zip(ids, encoding.tokens, strict=True) if not is_spelled(token)]
+        if not any(character.isalnum() for character in self.tokenizer.decode(known)):  # bytes alone say nothing to it
             raise TextError("The model knows no word or sign in this text. It was trained on English in Latin letters.")
         if len(ids) >= MAX_SOURCE_TOKENS:
             raise TextError(

@@ -11,7 +11,7 @@ import pytest
 from tokenizers import Tokenizer
 
 from tests.viz_core.training.small_translator import CPU, RECIPE, build, memory_left_alone, train
-from viz_core.pretrained import ModelCard, Translator
+from viz_core.pretrained import ModelCard, TextError, Translator
 from viz_core.training import translation as loop
 from viz_core.training.batches import Example, encode_pairs
 from viz_core.training.sentence_pairs import Pair, Split
@@ -41,6 +41,10 @@ def test_a_vocabulary_of_bytes_and_varied_pairs_from_the_same_loop(
     assert run.tokenizer.encode("Zoé 47").tokens[-3:] == ["▁", "4", "7"]
     assert run.tokenizer.encode("\u732b").tokens == ["▁", "<0xE7>", "<0x8C>", "<0xAB>"]
     assert run.model.encoder.embedding.num_embeddings == run.tokenizer.get_vocab_size() > 400
+    translator = Translator(ModelCard("spells", "", "translation", {}, {}, "", "", {}), run.model, run.tokenizer, CPU)
+    assert translator.encode("I \u732b")[-4:-1] == run.tokenizer.encode("\u732b").ids[1:]
+    with pytest.raises(TextError, match="knows no word or sign"):
+        translator.encode("\u732b")  # letters spelled by their bytes are not known by that
 
 
 def test_a_warm_start_begins_where_the_other_ended(pairs: list[Pair], tmp_path: Path) -> None:
