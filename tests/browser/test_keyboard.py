@@ -79,7 +79,11 @@ def test_the_language_is_changed_and_a_star_placed_and_compared(page: Page, app_
     page.keyboard.press("Enter")
     expect(page.locator("html")).not_to_have_attribute("lang", "en")
     expect_rest(page)
+    go_to(page, page.locator(".st-key-exercise-hand input[type=checkbox]"))
+    page.keyboard.press("Space")  # to draw on the figure
     board = page.locator("svg[role=slider]")
+    expect(board).to_be_visible()
+    expect_rest(page)
     go_to(page, board)
     before = board.get_attribute("aria-valuetext")
     page.keyboard.press("Shift+ArrowRight")

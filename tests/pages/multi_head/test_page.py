@@ -101,7 +101,7 @@ def test_random_vectors_need_no_words(open_page: OpenPage) -> None:
     assert len(app.text_input) == 0
     app.slider(key="mh-tokens").set_value(1).run()
     assert not app.exception
-    assert "A width of 64 and 1 tokens" in texts(app)
+    assert "A width of 64 and 1 token with" in texts(app)
     assert all(badges(app).values())
 
 

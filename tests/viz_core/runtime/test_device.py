@@ -60,7 +60,7 @@ def test_an_absent_device_is_named_with_those_there_are(machine: pytest.MonkeyPa
 def test_an_index_past_the_last_device_is_absent(machine: pytest.MonkeyPatch) -> None:
     have(machine, cuda=2)
     assert find_device("cuda:1") == torch.device("cuda", 1)
-    with pytest.raises(ValueError, match="device='cuda:2' is not on this machine; it has cuda, cpu"):
+    with pytest.raises(ValueError, match="device='cuda:2' is not on this machine; it has cuda and cpu"):
         find_device("cuda:2")
 
 

@@ -167,7 +167,7 @@ def test_one_load_for_both_tasks_and_a_sentence_for_the_wrong_one(shipped: Shipp
         ({"labels": ["a"] * 10}, "expected 10 different labels"),
         ({"pixels": {}}, "does not say how pictures are prepared"),
         ({"pixels": {"form": "garment", "mean": [0.5] * 3, "std": [1] * 3}}, "expected 1 channels, got 3"),
-        ({"model": {**SMALL, "architecture": "cnn"}}, "known architecture, got 'cnn'; there is vit"),
+        ({"model": {**SMALL, "architecture": "cnn"}}, "known architecture, got 'cnn'; those known: vit"),
         ({"model": {**SMALL, "patch_size": 3}}, "does not describe this architecture: expected a picture"),
         ({"model": {**SMALL, "num_hiddens": 26}}, "has the wrong shape"),
         ({"task": "singing"}, "names no known task: 'singing'"),
