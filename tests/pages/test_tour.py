@@ -49,7 +49,7 @@ SEEN: dict[str, Callable[[AppTest], bool]] = {
     "waves": lambda app: heatmap(app)[1].shape == (100, 64),
     "translate": lambda app: "S'il pleut demain, nous n'irons pas à la plage avec les enfants." in texts(app),
     "head": lambda app: "à la plage avec les enfants" in texts(app),
-    "off": lambda app: without(app) == "S'il pleut demain , nous n'irons pas avec les enfants . <eos>",
+    "off": lambda app: without(app) == "J'ai donné un livre rouge pour son anniversaire . <eos>",
     "spare": lambda app: "nous ne irons pas à la plage avec les enfants" in without(app),
     "writer": lambda app: "It writes: **is a famous singer.**" in texts(app),
     "silenced": lambda app: "without them it writes: **is a famous.**" in texts(app),
