@@ -29,12 +29,14 @@ from viz_core.trace import (
     off,
     patch,
     pattern,
+    pooling,
     record,
     save_trace,
     sharpen,
     uniform,
     window,
 )
+from viz_core.trace.pooling import pooled
 
 HEAD = 1
 
@@ -157,6 +159,22 @@ def test_off_is_a_head_s_columns_of_the_output_projection_at_zero(bias: bool, ke
     with torch.no_grad():
         W_o.weight[:, 8:12] = 0
     assert torch.equal(found, encoder(X, lengths))
+
+
+@pytest.mark.parametrize(("edits", "heads"), [([sharpen([1, 3], 0.5)], [1, 1]), ([off(0, 2)], [])])
+def test_only_edited_heads_are_made_again(monkeypatch: pytest.MonkeyPatch, edits: list[Edit], heads: list[int]) -> None:
+    """One at a time, by their weights; a head that is off has none to be read."""
+    made: list[int] = []
+
+    def counted(weights: Tensor, values: Tensor, dropout: float) -> Tensor:
+        made.append(weights.shape[1])
+        return pooled(weights, values, dropout)
+
+    monkeypatch.setattr(pooling, "pooled", counted)
+    layer, X = MultiHeadAttention(12, 4), torch.randn(2, 5, 12)
+    with intervene({"attention.0": edits}):
+        layer(X, X, X)
+    assert made == heads
 
 
 def test_a_patched_head_does_what_it_did_in_the_other_run() -> None:
