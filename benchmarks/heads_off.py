@@ -25,7 +25,7 @@ _SWITCH = """(head) => atlas.until(
   () => document.querySelector(".st-key-translation-without")?.textContent.includes(`cross-3.${head + 1}`))"""
 _OVER_MANY = """() => atlas.until(
   () => document.querySelector(".st-key-t-held-out-go button").click(),
-  () => document.querySelector(".st-key-card-off").textContent.includes("resampled"))"""
+  () => document.querySelector('[data-testid=stMain]').textContent.includes("resampled"))"""
 
 
 def measure(samples: int = 5, over_many: bool = True) -> list[Row]:
