@@ -222,7 +222,7 @@ class Controls:
         if opened is not None:
             st.session_state[key] = opened
         if len(st.session_state.get(key) or "") <= MOST_IN_ADDRESS:
-            if st.session_state.pop(unlinked, False):  # it was too long a moment ago
+            if st.session_state.pop(unlinked, False) and key in st.session_state:  # it was too long a moment ago
                 st.query_params[key] = st.session_state[key]
             return self._bound(name, lambda key, label: widget(label, key=key, bind="query-params")) or ""
         label = self.words.label(name)

@@ -61,11 +61,15 @@ def forget_controls(state: SessionState) -> None:
     """Let go of what a window's controls are set to: its next run begins with what browser and address say.
 
     Streamlit reads what came for a control at the start of each run, until one goes through: what no page sends, and
-    nobody can read, would make all of them fail.
+    nobody can read, would make all of them fail. It also refuses to let a page write what the address says of a
+    control that is bound to it, and would do so for one that is set to nothing any more.
     """
     names = set(state._key_id_mapper.id_key_mapping.values())
     state._new_widget_state.states = {}
+    state._new_session_state = {k: v for k, v in list(state._new_session_state.items()) if k not in names}
     state._old_state = {k: v for k, v in list(state._old_state.items()) if not is_element_id(k) and k not in names}
+    for control in list(state.query_params._bindings_by_widget):
+        state.query_params.unbind_widget(control)
 
 
 def _held(state: SessionState) -> int:

@@ -110,6 +110,11 @@ def odd_runs(page: str) -> dict[str, BackMsg]:
     return made
 
 
+def typed(page: str, ids: list[str], text: str) -> BackMsg:
+    """What a reader sends, in all lines of a page that take a text: nothing odd, but something is kept of it."""
+    return page_run(page, *[state(key, string_value=text) for key in ids if key.endswith("-text")])
+
+
 def values(key: str) -> st.SearchStrategy[WidgetState]:
     """Any value at all for the control with this id."""
     anything = st.recursive(

@@ -9,7 +9,7 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.proto.WidgetStates_pb2 import WidgetState
 from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
 from streamlit.runtime.state.common import WidgetMetadata
-from streamlit.runtime.state.session_state import SessionState
+from streamlit.runtime.state.session_state import SCRIPT_RUN_WITHOUT_ERRORS_KEY, SessionState
 
 from tests.attacks.forged import wrong_values
 from ui import failure, sessions
@@ -59,6 +59,9 @@ def test_what_cannot_be_read_fails_once(
     assert failure.tell(failed.value)
     state._compact_state()
     assert (state["kept"], WIDTH in state) == ("by the page", False)
+    state[SCRIPT_RUN_WITHOUT_ERRORS_KEY] = False
+    assert failure.tell(failed.value)
+    assert "kept" not in state, "where the next run fails too, it was not the controls"
     record_property("got", "the failure's sentence, and a run like any other after it")
 
 
@@ -67,9 +70,19 @@ def test_a_value_that_can_be_read_and_breaks_the_page_is_not_kept_either() -> No
     state._new_widget_state.set_widget_from_proto(WidgetState(id=WIDTH, double_value=1e308))
     state._compact_state()
     assert state["width"] == 1e308
+    state["width"] = 1e309  # by the page, in the run that failed
     sessions.forget_controls(state)
     assert "width" not in state
     assert state["kept"] == "by the page"
+
+
+def test_a_page_may_write_the_address_of_a_control_that_is_forgotten() -> None:
+    """As it does where a sentence goes along: Streamlit refuses it for a control that is bound to the address."""
+    state = window()
+    state.query_params.bind_widget("width", WIDTH, "double_value", "")
+    sessions.forget_controls(state)
+    state.query_params["width"] = "3"
+    assert state.query_params["width"] == "3"
 
 
 def test_who_holds_too_much_begins_anew_and_reads_why(there: dict[str, SimpleNamespace]) -> None:
