@@ -54,6 +54,12 @@ class Visitor:
         self.page.keyboard.press(key)
         return float(self.page.evaluate("window.timed"))
 
+    def move(self, x: float, y: float, there: str) -> float:
+        """Move the mouse; seconds until a JavaScript expression holds, and is painted."""
+        self.page.evaluate(f"() => {{ window.timed = atlas.fromMove(() => {there}); }}")
+        self.page.mouse.move(x, y)
+        return float(self.page.evaluate("window.timed"))
+
 
 @contextmanager
 def chromium(playwright: Playwright) -> Iterator[Browser]:

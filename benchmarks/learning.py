@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import tempfile
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -32,6 +34,9 @@ _ROWS = """[...document.querySelectorAll("[data-testid=stBidiComponentIsolated]"
 # The step that the view shows is written in one go with its maps; to read their pixels would cost as much as a frame.
 _STEP = """ours.root().querySelector("[data-part=tabs]").textContent"""
 _READY = "window.ours?.painted() > 0 && watch.quietFor(2)"
+_LINE = "After so many updates"
+_HELD = "Number(ours.root().querySelector('.view').dataset.pages) > 0"
+_MOVED = f"{_STEP} !== window.before"
 
 
 def measure(samples: int = 11, trainings: int = 3) -> list[Row]:
@@ -51,13 +56,14 @@ def measure(samples: int = 11, trainings: int = 3) -> list[Row]:
     ):
         watched = tuple(_watch(browser, f"{server.url}/{OWN}&l-train-seed={seed}") for seed in range(trainings))
         idle, busy = _beside(browser, server.url, samples)
-        frames = _drag(browser, f"{server.url}/learning", samples)
+        keyed, dragged = _looked_back(browser, f"{server.url}/learning", samples)
     slider = "a slider of another chapter, key to paint, while one trains"
     return [
         Row("two layers learn to repeat, on one thread", "s", alone, target=LEARNED),
         Row("the same in the app, from the click, every step drawn", "s", watched, target=LEARNED),
         Row(slider, "s", busy, "nobody trains", idle, target=ANSWERED),
-        Row("the time line of a recorded run, key to the frame painted", "s", frames, target=PAINTED),
+        Row("the time line of a recorded run, key to the frame painted", "s", keyed, target=PAINTED),
+        Row("the same dragged with the mouse, which is not let go", "s", dragged, target=PAINTED),
     ]
 
 
@@ -105,13 +111,28 @@ def _beside(browser: Browser, url: str, samples: int) -> tuple[tuple[float, ...]
     return idle, busy
 
 
-def _drag(browser: Browser, url: str, samples: int) -> tuple[float, ...]:
-    """Back from the last step of a recorded run, one snapshot after the other."""
+def _looked_back(browser: Browser, url: str, samples: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Back from the last step of a recorded run, one snapshot after the other: by key, then with the mouse."""
     with visit(browser, url) as reader:
-        return tuple(_frame(reader) for _ in range(samples))
+        reader.page.wait_for_function(_READY)
+        reader.page.get_by_label(_LINE).focus()  # a reader reaches for it first
+        reader.page.wait_for_function(_HELD)
+        keyed = tuple(_frame(reader, lambda: reader.press(_LINE, "ArrowLeft", _MOVED)) for _ in range(samples))
+        line = reader.page.get_by_test_id("stSlider").filter(has=reader.page.get_by_label(_LINE))
+        thumb = line.get_by_test_id("stSliderThumbValue").locator("..").bounding_box()
+        track, slider = line.bounding_box(), line.get_by_role("slider")
+        if thumb is None or track is None:
+            raise RuntimeError("the time line is not on the page")
+        stops = int(slider.get_attribute("max") or 0) / int(slider.get_attribute("step") or 1)
+        apart = (track["width"] - thumb["width"]) / stops
+        x, y = thumb["x"] + thumb["width"] / 2, thumb["y"] + thumb["height"] / 2
+        reader.page.mouse.move(x, y)
+        reader.page.mouse.down()
+        places = (x - apart * (i + 1) for i in range(samples))
+        return keyed, tuple(_frame(reader, partial(reader.move, place, y, _MOVED)) for place in places)
 
 
-def _frame(reader: Visitor) -> float:
+def _frame(reader: Visitor, act: Callable[[], float]) -> float:
     reader.page.wait_for_function(_READY)
     reader.page.evaluate(f"window.before = {_STEP}")
-    return reader.press("After so many updates", "ArrowLeft", f"{_STEP} !== window.before")
+    return act()

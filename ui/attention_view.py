@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any
 from urllib.parse import urlencode
 
@@ -13,6 +14,7 @@ from ui.component import component
 from ui.compute import in_a_slot
 from ui.words import current_language, load_words
 from viz_core.trace import HeadsOff
+from viz_core.view.flipbook import encode_flipbook, is_small
 from viz_core.view.head_names import head_at, places_of
 from viz_core.view.link import ViewLink, read_link, write_link
 from viz_core.view.map_group import MapGroup
@@ -23,9 +25,22 @@ from viz_core.view.runnable import Recipe, write_notebook
 from viz_core.view.state import Cell, ViewState, read_cell, read_message
 from viz_core.view.words import words_of_shares
 
-__all__ = ["MapGroup", "ViewState", "attention_view"]
+__all__ = ["Along", "MapGroup", "ViewState", "attention_view"]
 
 _mount = component("attention_view")
+
+
+@dataclass(frozen=True)
+class Along:
+    """A slider of the page that the groups go along with.
+
+    Attributes:
+        slider: the key of its widget.
+        stops: makes the groups that are shown from a value of it on, by that value, in rising order.
+    """
+
+    slider: str
+    stops: Mapping[int, Callable[[], Sequence[MapGroup]]]
 
 
 def attention_view(
@@ -44,6 +59,7 @@ def attention_view(
     on_switch: Callable[[str, int], None] | None = None,
     on_cell: Callable[[Cell], None] | None = None,
     carried: bool = False,
+    along: Along | None = None,
 ) -> ViewState:
     """Draw the view and return what is open, pinned and how it is looked at. All of it stands in the address bar.
 
@@ -65,6 +81,7 @@ def attention_view(
         on_switch: is told site and number of a head that the reader switches, before the page runs again.
         on_cell: is told a pair that the reader clicks, before the page runs again.
         carried: whether the maps' numbers are shares of what a head adds, in place of weights.
+        along: the slider that `groups` go along with: who drags it sees every stop at once, if they are small enough.
 
     Raises:
         ValueError: if there are no groups, or the default is not among them.
@@ -85,13 +102,18 @@ def attention_view(
         made = recipe
         writers[FileRequest("notebook")] = lambda: write_notebook(view, state, default, made())
 
+    offers = [*map(str, writers), "link"]
+    said: dict[str, Any] = {"offers": offers, "switches": None if off is None else places_of(off, groups)}
+    if along is not None and is_small(groups, len(along.stops)):
+        said["along"], stops = along.slider, along.stops
+        page = partial(encode_view, state=state, turn=-1, words=False, **said)  # whatever the reader has open stays
+        writers[FileRequest("flipbook")] = lambda: encode_flipbook(
+            {value: replace(view, groups=make()) for value, make in stops.items()}, page
+        )
+
     def encode() -> bytes:
         files = {file: write() for file, write in writers.items() if file in wants}
-        offers = [*map(str, writers), "link"]
-        places = None if off is None else places_of(off, groups)
-        return encode_view(
-            view, state, turn=turn, known=known, wants=wants, files=files, offers=offers, switches=places
-        )
+        return encode_view(view, state, turn=turn, known=known, wants=wants, files=files, **said)
 
     def switched() -> None:
         head = head_at(_field(st.session_state.get(key), "switch"), groups)

@@ -18,7 +18,7 @@ from streamlit import runtime
 from streamlit.delta_generator import DeltaGenerator
 
 from ui import downloads, predictions
-from ui.attention_view import MapGroup, ViewState, attention_view
+from ui.attention_view import Along, MapGroup, ViewState, attention_view
 from ui.bursts import send_now
 from ui.chart import Point, draw_chart
 from ui.compute import in_a_slot
@@ -124,6 +124,7 @@ class Chapter(ProvingFrame):
         on_switch: Callable[[str, int], None] | None = None,
         on_cell: Callable[[Cell], None] | None = None,
         carried: bool = False,
+        along: Along | None = None,
         **params: str,
     ) -> ViewState:
         """Every head's map, what to look for in them (`look.maps`), and what the reader has open.
@@ -139,6 +140,7 @@ class Chapter(ProvingFrame):
             on_switch: is told site and number of a head that the reader switches, before the page runs again.
             on_cell: is told a pair that the reader clicks, before the page runs again.
             carried: whether the maps' numbers are shares of what a head adds, in place of weights.
+            along: the slider that `groups` go along with.
             params: other names of the view's query parameters: `head_param`, `pin_param`, `look_param`.
         """
         view = attention_view(
@@ -152,6 +154,7 @@ class Chapter(ProvingFrame):
             on_switch=on_switch,
             on_cell=on_cell,
             carried=carried,
+            along=along,
             **params,
         )
         if carried:

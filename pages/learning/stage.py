@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import streamlit as st
 
 from pages.learning import figures
 from pages.learning.reels import Reel
-from ui.attention_view import attention_view
+from ui.attention_view import Along, attention_view
 from ui.chapter import Chapter
 from viz_core.lessons.learning.heads_over_time import HEAD_MEASURES, largest_jump, strongest_head
 from viz_core.training.tasks.film import Film
+from viz_core.view.map_group import MapGroup
 
 
 def stage(chapter: Chapter, reels: Mapping[str, Reel], follow: bool = False) -> None:
@@ -28,14 +30,18 @@ def stage(chapter: Chapter, reels: Mapping[str, Reel], follow: bool = False) -> 
     stage, under = st.container(), st.container()
     with under:
         carried = chapter.ask_carried()
+
+    def along(reel: Reel) -> Along | None:
+        return None if follow else _along_the_time_line(chapter, reel, carried)
+
     with stage:
         maps = [reel.group(reel.shot(step), chapter.words, carried)]
-        chapter.attention_view(maps, reel.opens_with, carried=carried)
+        chapter.attention_view(maps, reel.opens_with, carried=carried, along=along(reel))
     for other, second in [*reels.items()][1:]:
         st.markdown(f"**{other}**")
         maps = [second.group(second.shot(step), chapter.words, carried)]
         own: dict[str, Any] = {"head_param": "head2", "pin_param": "pin2", "look_param": "look2"}
-        attention_view(maps, second.opens_with, key="maps2", carried=carried, **own)
+        attention_view(maps, second.opens_with, key="maps2", carried=carried, along=along(second), **own)
     if not follow:
         chapter.let_paint()
     _charts(chapter, reels, reel.film.shots[reel.shot(step)])
@@ -47,6 +53,16 @@ def _time_line(chapter: Chapter, film: Film) -> int:
     if len(film.shots) < 2:
         return last
     return int(chapter.controls.slider("step", 0, last, last, film.shots[1] - film.shots[0]))
+
+
+def _along_the_time_line(chapter: Chapter, reel: Reel, carried: bool) -> Along:
+    """The maps of every shot, for who drags it."""
+
+    def maps(shot: int) -> list[MapGroup]:
+        return [reel.group(shot, chapter.words, carried)]
+
+    stops = {step: partial(maps, shot) for shot, step in enumerate(reel.film.shots)}
+    return Along(chapter.controls.key("step"), stops)
 
 
 def _say(chapter: Chapter, reels: Mapping[str, Reel], step: int) -> None:

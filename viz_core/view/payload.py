@@ -19,7 +19,8 @@ and Python answers with one run of bytes (`framing.frame`): a JSON header, then 
     offline  true in a file without Python behind it: what is not here cannot be asked for
     switches the heads that are off, "GROUP.LAYER.HEAD" each; null where none can be switched
     offers   what "Save" has that needs Python: "page", "notebook", and "link" where an address holds the state
-    base     only where the browser does not hold it:
+    along    the slider of the page whose stops are a flip book (viz_core/view/flipbook.py); null where there is none
+    base     only where the browser does not hold it; in a flip book without the words:
              {language, words, inputs: [label, ...], beside: [group's id, ...], measures: [name, ...],
               groups: one list an input: [{id, label, queries_label, keys_label, query_tokens, key_tokens,
                        query_words, key_words, on_itself, separators, exact, layers: [{number, heads}],
@@ -33,7 +34,7 @@ and Python answers with one run of bytes (`framing.frame`): a JSON header, then 
              map        rows x columns, kind "exact"
              tile       rows x columns, kind "exact" at level 0, else "root": the largest weight of each bunch
              rows       rows x columns, kind "exact"
-             page, notebook: kind "bytes"
+             page, notebook, flipbook: kind "bytes"
     missing  names that were wanted and cannot be had
 
 "exact" is float32, little-endian; "root" is one byte round(255 sqrt(w)). Every part starts at a multiple of 4.
@@ -151,10 +152,12 @@ def encode_view(
     *,
     turn: int = 0,
     known: bool = False,
+    words: bool = True,
     wants: Sequence[Request] = (),
     most_wants: int = MOST_WANTS,
     files: Mapping[FileRequest, bytes] | None = None,
     offers: Sequence[str] = (),
+    along: str | None = None,
     switches: Sequence[str] | None = None,
     offline: bool = False,
 ) -> bytes:
@@ -166,10 +169,12 @@ def encode_view(
         turn: how many moves of the reader `state` takes account of: a browser that has moved on
             since keeps its own state and takes only the parts.
         known: whether the browser holds the base of this view already.
+        words: whether a base has the words: a page of a flip book goes without.
         wants: what it asks for; what cannot be had is named in `missing`.
         most_wants: so many of them are answered.
         files: what was written for the file requests among them.
         offers: what can be saved with Python behind it: "page", "notebook", "link".
+        along: the key of the slider that a flip book of the view goes along with.
         switches: the heads that are off (`switch_names`); None where none can be switched.
         offline: whether nothing can be asked for later.
 
@@ -195,12 +200,13 @@ def encode_view(
         "state": write_state(state),
         "offline": offline,
         "offers": list(offers),
+        "along": along,
         "switches": switches,
         "parts": parts,
         "missing": [str(request) for request in requests if request not in answers],
     }
     if not known:
-        header["base"] = _base(view)
+        header["base"] = _base(view, words)
     return frame(header, sections)
 
 
@@ -283,11 +289,11 @@ def _heads(group: MapGroup) -> Iterator[tuple[int, int]]:
     return ((layer, head) for layer, call in enumerate(group.calls) for head in range(call.num_heads))
 
 
-def _base(view: View) -> dict[str, Any]:
+def _base(view: View, words: bool) -> dict[str, Any]:
     both = (view.groups, view.second) if view.second else (view.groups,)
     return {
         "language": view.language,
-        "words": {name: view.words[name] for name in WORD_NAMES},
+        **({"words": {name: view.words[name] for name in WORD_NAMES}} if words else {}),
         "inputs": list(view.inputs),
         "beside": list(view.beside),
         "measures": list(MEASURES),

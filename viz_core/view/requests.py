@@ -10,6 +10,7 @@ Each request has one spelling, and is named by it in the answer:
     rows INPUT.GROUP:2.5:mean:words I N J M    exact: N rows from I on, M columns from J on, for a file
     page                                       the view as an HTML file
     notebook                                   the same as a notebook that makes it again
+    flipbook                                   the view at every stop of the slider it goes along with
 """
 
 from __future__ import annotations
@@ -105,12 +106,12 @@ class GroupRequest:
         return f"{self.input}.{self.group}:{heads}:{wanted.how}:{'words' if wanted.words else 'tokens'}"
 
 
-FileKind = Literal["page", "notebook"]
+FileKind = Literal["page", "notebook", "flipbook"]
 
 
 @dataclass(frozen=True)
 class FileRequest:
-    """The view as a file that Python writes: an HTML page, or a notebook that makes it again."""
+    """The view as bytes that Python writes: an HTML page, a notebook that makes it again, or a flip book."""
 
     kind: FileKind
 

@@ -1,5 +1,6 @@
 // One view of attention: what is open, pinned and pointed at, and when each part is drawn again.
 
+import { readFrame } from "../shared/frame.js";
 import { mountView, partsOf, stopWatching, watchWidth } from "../shared/mount.js";
 import { stageHeight } from "../shared/stage.js";
 import { isLargest } from "./about_file.js";
@@ -7,6 +8,7 @@ import { axesOf, hasPieces } from "./axis.js";
 import { canChange } from "./change.js";
 import { makePaint, readTheme } from "./colours.js";
 import { deliverFile } from "./export.js";
+import { isAhead, listenToSlider, openFlipbook, turnPage } from "./flipbook.js";
 import { buildGrid, listenToGrid, markHeads, moveInTabs, paintGrid, renderTabs } from "./heads.js";
 import { listenToKeys } from "./keys.js";
 import { drawScale } from "./legend.js";
@@ -30,12 +32,13 @@ const views = new WeakMap();
 function createView(parent) {
   const parts = partsOf(parent);
   const view = {
-    parts, store: makeStore(), wanted: new Set(), state: null, cursor: null, hovered: null, plots: [],
+    parts, store: makeStore(), wanted: new Set(), pages: [], state: null, cursor: null, hovered: null, plots: [],
     turn: 0, sentTurn: 0, name: Math.random().toString(36).slice(2), ask: 0, asked: "", clicks: 0, cell: null, slot: "first", several: false, choosing: false,
     stages: [...parts.plots.querySelectorAll("figure")].map((figure) => ({ figure, ...piecesOf(figure) })),
   };
   view.render = () => render(view);
   view.renderPointed = () => renderPointed(view);
+  view.show = (answer) => show(view, answer);
   view.stages.forEach((_, index) => {
     listenToPlot(view, index);
     listenToZoom(view, index);
@@ -45,7 +48,7 @@ function createView(parent) {
   listenToSentence(view);
   listenToTools(view);
   parts.tabs.addEventListener("keydown", (event) => moveInTabs(view, event));
-  view.stops = [listenToKeys(view), listenToNames(view)];
+  view.stops = [listenToKeys(view), listenToNames(view), listenToSlider(view)];
   watchWidth(view, render);
   return view;
 }
@@ -62,10 +65,18 @@ function closeView(view) {
   cancelAnimationFrame(view.zooming);
 }
 
-/** Take an answer. The reader may have moved on since Python made it: then the parts count, not its state. */
+/** Take an answer; one to where a slider was before it was dragged on comes too late. */
 function receive(view, bytes) {
-  const header = takeAnswer(view.store, bytes);
-  if (!header) {
+  const answer = readFrame(bytes);
+  view.served = answer.header.stamp;
+  if (!isAhead(view)) show(view, answer);
+  turnPage(view);
+}
+
+/** Show an answer. The reader may have moved on since Python made it: then the parts count, not its state. */
+function show(view, answer) {
+  const { header } = answer;
+  if (!takeAnswer(view.store, answer)) {
     // An answer for someone who holds the base; say that it is not here.
     view.store.stamp = null;
     tell(view);
@@ -128,7 +139,8 @@ function render(view) {
   renderPointed(view);
   deliverFile(view);
   continueSaving(view);
-  askForWanted(view);
+  openFlipbook(view);
+  if (!isAhead(view)) askForWanted(view); // else Python would answer for another page
 }
 
 /** What there is to know of the cells. A short wait goes unsaid: a line that comes and goes would make the page jump. */

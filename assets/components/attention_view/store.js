@@ -1,31 +1,28 @@
 // The browser's end of the conversation that viz_core/view/payload.py describes:
 // what Python has sent, by name, and what is still wanted.
 
-import { readFrame } from "../shared/frame.js";
-
 const ANSWER_VERSION = 2;
 const MOST_BYTES = 96 * 2 ** 20; // of parts held; the ones longest unused go first
 
 export function makeStore() {
-  return { base: null, stamp: null, parts: new Map(), bytes: 0, missing: new Set(), offline: false, offers: [], switches: null, derived: new Map(), changes: { derived: new Map(), pairs: new Map() } };
+  return { base: null, stamp: null, parts: new Map(), bytes: 0, missing: new Set(), offline: false, offers: [], along: null, switches: null, derived: new Map(), changes: { derived: new Map(), pairs: new Map() } };
 }
 
-/** Take an answer; its header, or null where it builds on a base that is not here. */
-export function takeAnswer(store, bytes) {
-  const { header, buffer, start } = readFrame(bytes);
+/** Take an answer; whether that is done: it may build on a base that is not here. */
+export function takeAnswer(store, { header, buffer, start }) {
   if (header.version !== ANSWER_VERSION) throw new Error(`answer version ${header.version}`);
-  if (!header.base && header.stamp !== store.stamp) return null;
+  if (!header.base && header.stamp !== store.stamp) return false;
   if (header.base && header.stamp !== store.stamp) {
-    Object.assign(store, makeStore(), { base: header.base, stamp: header.stamp });
+    Object.assign(store, makeStore(), { base: { ...store.base, ...header.base }, stamp: header.stamp });
   }
-  Object.assign(store, { offline: header.offline, offers: header.offers, switches: header.switches && new Set(header.switches) });
+  Object.assign(store, { offline: header.offline, offers: header.offers, along: header.along, switches: header.switches && new Set(header.switches) });
   for (const { name, kind, offset, shape, ...notes } of header.parts) {
     const count = shape.reduce((product, size) => product * size, 1);
     const Kind = kind === "exact" ? Float32Array : Uint8Array;
     keepPart(store, name, { kind, shape, values: new Kind(buffer, start + offset, count), ...notes });
   }
   header.missing.forEach((name) => store.missing.add(name));
-  return header;
+  return true;
 }
 
 function keepPart(store, name, part) {
