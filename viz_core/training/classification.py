@@ -15,9 +15,9 @@ from torch.optim.swa_utils import AveragedModel
 
 from viz_core.images.preprocessing import Preparation
 from viz_core.models.vit import ViT
-from viz_core.runtime.device import fast_precision
 from viz_core.training import loop
 from viz_core.training.augmentation import Views, mix, random_views, soft_targets
+from viz_core.training.fast_pass import fast_pass
 from viz_core.training.loop import Progress, State, run_epochs
 from viz_core.training.memory import keep_freed_memory
 from viz_core.training.mimetic import start_like_trained
@@ -124,7 +124,7 @@ def running_average(share: float) -> Callable[[Sequence[Tensor], Sequence[Tensor
 
 def logits(model: ViT, X: Float[Tensor, "batch channels height width"]) -> Float[Tensor, "batch classes"]:
     """Logits in float32 of a pass in the device's fast precision."""
-    with torch.autocast(X.device.type, torch.bfloat16, enabled=fast_precision(X.device) == torch.bfloat16):
+    with fast_pass(X.device):
         return model(X).float()
 
 

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from viz_core.runtime.device import fast_precision
 from viz_core.training import loop
+from viz_core.training.fast_pass import fast_pass
 from viz_core.training.loop import Progress, State, run_epochs
 from viz_core.training.loss import smoothed_cross_entropy
 from viz_core.training.memory import keep_freed_memory
@@ -115,7 +116,7 @@ def writing_loss(model: Any, batch: Batch, _: torch.Generator) -> tuple[Tensor, 
     """-sum log p(w_t | w_<t) over the tokens of a batch, of a model in Llama's format."""
     wanted = batch.ids[:, 1:]
     real = wanted != SPECIAL["<pad>"]
-    with _fast(batch.ids.device):
+    with fast_pass(batch.ids.device):
         hidden = model.model(input_ids=batch.ids[:, :-1], use_cache=False).last_hidden_state
     weight = model.lm_head.weight
     return _nats(hidden[real], weight, weight.new_zeros(len(weight)), wanted[real])
@@ -127,7 +128,7 @@ def filling_loss(model: Any, batch: Batch, generator: torch.Generator) -> tuple[
     given, hidden_at = hide_words(batch.to(torch.device("cpu")), len(head.bias), generator)
     device = batch.ids.device
     given, hidden_at = given.to(device), hidden_at.to(device)
-    with _fast(device):
+    with fast_pass(device):
         seen = (batch.ids != SPECIAL["<pad>"]).long()
         hidden = model.bert(input_ids=given, attention_mask=seen, token_type_ids=batch.segments).last_hidden_state
         hidden = head.transform(hidden[hidden_at])
@@ -158,10 +159,6 @@ def _nats(
 ) -> tuple[Tensor, int]:
     precision = fast_precision(hidden.device)
     return smoothed_cross_entropy(hidden.to(precision), weight, bias, wanted, 0.0), max(1, len(wanted))
-
-
-def _fast(device: torch.device) -> torch.autocast:
-    return torch.autocast(device.type, torch.bfloat16, enabled=fast_precision(device) == torch.bfloat16)
 
 
 def _generator(*seeds: int) -> torch.Generator:

@@ -20,6 +20,7 @@ from viz_core.training import loop
 from viz_core.training.batches import Batch, Example, collate, encode_pairs, plan_batches, token_batches
 from viz_core.training.copying import copying_cases, reserved
 from viz_core.training.evaluation import translate_all
+from viz_core.training.fast_pass import fast_pass
 from viz_core.training.loop import Progress, run_epochs
 from viz_core.training.loss import smoothed_cross_entropy
 from viz_core.training.memory import keep_freed_memory
@@ -132,13 +133,14 @@ def train_translation(
 
 def batch_loss(model: EncoderDecoder, batch: Batch, pad: int, smoothing: float) -> tuple[Tensor, int]:
     """Summed label-smoothed loss of a batch and its number of target tokens, in the device's fast precision."""
-    precision = fast_precision(batch.source.device)
-    with torch.autocast(batch.source.device.type, torch.bfloat16, enabled=precision == torch.bfloat16):
+    with fast_pass(batch.source.device):
         hidden = model.hidden(batch.source, batch.target[:, :-1], batch.valid_lens)
     wanted = batch.target[:, 1:]
     real = wanted != pad
     dense = model.decoder.dense
-    loss = smoothed_cross_entropy(hidden[real].to(precision), dense.weight, dense.bias, wanted[real], smoothing)
+    loss = smoothed_cross_entropy(
+        hidden[real].to(fast_precision(hidden.device)), dense.weight, dense.bias, wanted[real], smoothing
+    )
     return loss, int(real.sum())
 
 
