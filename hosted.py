@@ -37,7 +37,7 @@ def end() -> None:
 structured_logs()
 leave_no_home()
 allowed = checked()
-be_impatient(allowed.max_message_kb * 2**10, allowed.slow_seconds)
+be_impatient(allowed.max_message_kb * 2**10, allowed.slow_seconds, lambda why: metrics().turned_away(why))
 operations = Operations(
     warm_up, slots, metrics, allowed.stop_seconds, metrics_address=allowed.metrics, tidy=tidying(allowed), end=end
 )

@@ -6,6 +6,7 @@ Uvicorn waits for ever in each of these cases. It finds its protocols by name: `
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, ClassVar
 
@@ -25,12 +26,14 @@ class Limits:
         body_seconds: for what is sent with a request.
         slow_seconds: for which an answer may go out at less than a kilobyte a second.
         message_bytes: of a message of a web socket.
+        count: hears why a connection was ended, for the metrics.
     """
 
     head_seconds: ClassVar[float] = 15.0
     body_seconds: ClassVar[float] = 180.0
     slow_seconds: ClassVar[float] = 30.0
     message_bytes: ClassVar[int] = 2**20
+    count: ClassVar[Callable[[str], object]] = lambda _why: None
 
 
 class _Patience:
@@ -53,6 +56,7 @@ class _Patience:
     def _look_who_reads(self) -> None:
         left = self.transport.get_write_buffer_size()
         if left > self._left - _LEAST * Limits.slow_seconds:
+            Limits.count("unread")
             self.transport.abort()
         else:
             self._left = left
@@ -88,6 +92,7 @@ class PatientHttp(_Patience, AutoHTTPProtocol):  # type: ignore[misc,valid-type]
         else:
             self._waited += min(_LOOK, Limits.head_seconds)
         if self._waited >= (Limits.head_seconds if between else Limits.body_seconds):
+            Limits.count("unfinished")
             self.transport.abort()
         else:
             self._look_later()
@@ -101,9 +106,9 @@ class PatientSocket(_Patience, WebSocketsSansIOProtocol):
         self.conn.max_message_size = Limits.message_bytes
 
 
-def be_impatient(message_bytes: int, slow_seconds: float) -> None:
+def be_impatient(message_bytes: int, slow_seconds: float, count: Callable[[str], object]) -> None:
     """Have uvicorn serve with these protocols from now on, and as many connections as the system lets it have."""
-    Limits.message_bytes, Limits.slow_seconds = message_bytes, slow_seconds
+    Limits.message_bytes, Limits.slow_seconds, Limits.count = message_bytes, slow_seconds, count
     with suppress(ImportError, ValueError, OSError):  # a system without such limits
         import resource
 

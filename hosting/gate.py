@@ -7,7 +7,7 @@ nothing: what waited is dropped.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -81,27 +81,26 @@ class Gate:
     def __init__(self, app: App, bounds: Bounds, mail: Callable[[], Mail], refusals: Refusals) -> None:
         self._app, self.bounds, self._mail, self.refusals = app, bounds, mail, refusals
         self.visits: dict[Visit, None] = {}  # the first to come first
-        rate = bounds.messages_an_address
-        self.pace_of = lru_cache(_ADDRESSES)(lambda _address: Allowance(rate, _BURST * rate))
+        self.paces_of = lru_cache(_ADDRESSES)(lambda _address: _paces(bounds.messages_an_address))
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
             await self._visit(scope, receive, send)
-        elif scope["type"] == "http" and _wants_a_page(scope) and (why := self._full(_address(scope))):
-            await self.refusals.page(why)(scope, receive, send)
+        elif scope["type"] == "http" and _wants_a_page(scope) and (why := self._full(address_of(scope))):
+            await self.refusals.page(why, scope)(scope, receive, send)
         else:
             await self._app(scope, receive, send)
 
     async def _visit(self, scope: Message, receive: Receive, send: Send) -> None:
-        address = _address(scope)
+        address = address_of(scope)
         if why := self._full(address):
-            await self.refusals.answer(why)(scope, receive, send)
+            await self.refusals.answer(why, scope)(scope, receive, send)
             return
         self._make_room(address)
-        visit = Visit(self, address, self._mail(), receive, send)
+        visit = Visit(self, scope, self._mail(), receive, send)
         self.visits[visit] = None
         try:
-            await visit.run(self._app, scope)
+            await visit.run(self._app)
         finally:
             del self.visits[visit]
 
@@ -122,11 +121,11 @@ class Gate:
 class Visit:
     """One socket: what it may do now."""
 
-    def __init__(self, gate: Gate, address: str, mail: Mail, receive: Receive, send: Send) -> None:
-        self.address = address
+    def __init__(self, gate: Gate, scope: Message, mail: Mail, receive: Receive, send: Send) -> None:
+        self.address = address_of(scope)
         self._gate, self._mail, self._receive, self._send = gate, mail, receive, send
-        self._paces = Allowance(gate.bounds.messages, _BURST * gate.bounds.messages), gate.pace_of(address)
-        self._reading = Allowance(_READ_AHEAD * gate.bounds.messages, _READ_AHEAD * _BURST * gate.bounds.messages)
+        self._scope = scope
+        self._handing, self._reading = zip(_paces(gate.bounds.messages), gate.paces_of(self.address), strict=True)
         self._next = 0.0  # when the next message may be handed on
         self._quiet = 0.0  # until when no other sentence is sent
         self._sending = 0
@@ -140,11 +139,11 @@ class Visit:
     def asks(self) -> bool:
         return self._mail.asks
 
-    async def run(self, app: App, scope: Message) -> None:
+    async def run(self, app: App) -> None:
         """From handshake to end."""
         silence = asyncio.get_running_loop().call_later(self._gate.bounds.silent_seconds, self._end_if_silent)
         try:
-            await app(scope, self.receive, self.send)
+            await app(self._scope, self.receive, self.send)
         finally:
             silence.cancel()
             if self._reader is not None:
@@ -161,7 +160,7 @@ class Visit:
             now = asyncio.get_running_loop().time()
             self._news.clear()
             if not self._sending and now >= self._next and (message := self._mail.take()) is not None:
-                self._next, self._held = now + max(pace.spend() for pace in self._paces), False
+                self._next, self._held = now + _spend(self._handing), False
                 return {"type": "websocket.receive", "bytes": message}
             await self._wait(self._next - now if now < self._next else None)
         return self._over
@@ -213,7 +212,7 @@ class Visit:
             self.end(PROTOCOL, "nonsense")
             return
         self._news.set()
-        if pause := self._reading.spend(1 + len(data) / _BLOCK):
+        if pause := _spend(self._reading, 1 + len(data) / _BLOCK):
             if not self._held:
                 self._held = True
                 await self._refuse("too-fast")
@@ -226,7 +225,7 @@ class Visit:
         if self._open and not self._sending and now >= self._quiet:
             self._quiet = now + _QUIET
             with suppress(OSError):  # gone meanwhile
-                notice = self._mail.notice(self._gate.refusals.say(why))
+                notice = self._mail.notice(self._gate.refusals.say(why, self._scope))
                 await self.send({"type": "websocket.send", "bytes": notice})
 
     async def _wait(self, seconds: float | None) -> None:
@@ -235,7 +234,7 @@ class Visit:
                 await self._news.wait()
 
     async def _close(self, code: int, why: str) -> None:
-        reason = self._gate.refusals.say(why).encode()[:_REASON].decode(errors="ignore")
+        reason = self._gate.refusals.say(why, self._scope).encode()[:_REASON].decode(errors="ignore")
         with suppress(OSError):  # gone already
             await self._send({"type": "websocket.close", "code": code, "reason": reason})
 
@@ -244,10 +243,20 @@ class Visit:
             self.end(POLICY, "silent")
 
 
-def _address(scope: Message) -> str:
+def address_of(scope: Message) -> str:
     """Where a visitor comes from; behind a proxy that FORWARDED_ALLOW_IPS names, as that says."""
     client = scope.get("client")
     return str(client[0]) if client else ""
+
+
+def _paces(rate: float) -> tuple[Allowance, Allowance]:
+    """Of what is handed on, and of what is read: that is faster."""
+    return Allowance(rate, _BURST * rate), Allowance(_READ_AHEAD * rate, _READ_AHEAD * _BURST * rate)
+
+
+def _spend(paces: Iterable[Allowance], cost: float = 1.0) -> float:
+    """Of a window and of its address, and the seconds until both are paid back."""
+    return max([pace.spend(cost) for pace in paces])
 
 
 def _wants_a_page(scope: Message) -> bool:

@@ -23,21 +23,21 @@ class Refusals:
     """Sentences for those who are turned away.
 
     Attributes:
-        say: a sentence by the name of its reason.
+        say: a sentence by the name of its reason, for whoever asked (an ASGI scope).
         count: hears each reason, for the metrics.
     """
 
-    say: Callable[[str], str]
+    say: Callable[[str, Message], str]
     count: Callable[[str], None]
 
-    def answer(self, why: str, status: int = _BUSY) -> Response:
+    def answer(self, why: str, scope: Message, status: int = _BUSY) -> Response:
         """For a program that asks: to a request, or to the handshake of a web socket."""
-        return self._counted(why, PlainTextResponse(self.say(why), status))
+        return self._counted(why, PlainTextResponse(self.say(why, scope), status))
 
-    def page(self, why: str) -> Response:
+    def page(self, why: str, scope: Message) -> Response:
         """For a person: a page that asks again by itself."""
         refresh = f'<meta http-equiv="refresh" content="{_AGAIN}">'
-        text = f'<!doctype html><meta charset="utf-8">{refresh}<p>{html.escape(self.say(why))}</p>'
+        text = f'<!doctype html><meta charset="utf-8">{refresh}<p>{html.escape(self.say(why, scope))}</p>'
         return self._counted(why, HTMLResponse(text, _BUSY))
 
     def _counted(self, why: str, response: Response) -> Response:

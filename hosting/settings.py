@@ -119,7 +119,15 @@ class Settings(BaseSettings):
         description="what one window may keep where hosted: of uploads, the oldest go first; with more in its "
         "controls, it begins anew",
     )
+    controls_mb: int = Field(
+        default=512,
+        ge=1,
+        description="what all windows may keep in their controls where hosted: the largest begin anew",
+    )
     uploads_mb: int = Field(default=512, ge=1, description="uploads kept for all windows; more are refused")
+    address_uploads_mb: int = Field(
+        default=256, ge=1, description="of these, for the windows of one address: a class behind one router has one"
+    )
     frame_ancestors: str = Field(
         default="",
         pattern=r"^[\w.:/*\- ']*$",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, cast
 
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
@@ -10,6 +11,7 @@ from streamlit.runtime.state.common import is_element_id
 from streamlit.runtime.state.session_state import Serialized
 
 from hosting.cache import footprint
+from ui.words import LANGUAGE
 
 if TYPE_CHECKING:
     from streamlit.runtime.app_session import AppSession
@@ -25,11 +27,11 @@ def sessions() -> int:
     return sum(int(stat.value) for stats in found.values() for stat in stats)
 
 
-def upload_bytes() -> int:
-    """Of all that is uploaded and kept."""
-    return sum(
-        max(_LEAST, len(file.data)) for kept in list(_uploads().file_storage.values()) for file in list(kept.values())
-    )
+def upload_bytes(session: str | None = None) -> int:
+    """Of all that is uploaded and kept, or of what one session has."""
+    storage = _uploads().file_storage
+    kept = list(storage.values()) if session is None else [storage.get(session, {})]
+    return sum(max(_LEAST, len(file.data)) for files in kept for file in list(files.values()))
 
 
 def tidy_uploads(session: str, most: int) -> int:
@@ -47,14 +49,25 @@ def session_bytes() -> int:
     return upload_bytes() + sum(_held(session.session_state) for session in _open_sessions())
 
 
-def hold_within(most: int, notice: bytes) -> int:
-    """Windows that hold more than so many bytes begin anew, and show the notice; how many."""
-    large = [session for session in _open_sessions() if _held(session.session_state) > most]
-    for session in large:
+def hold_within(most: int, of_all: int, notice: Callable[[Iterable[str]], bytes]) -> int:
+    """Windows that hold more than so many bytes begin anew, and the largest while all hold too much; how many.
+
+    Args:
+        most: bytes that one window may hold.
+        of_all: bytes that all windows may hold.
+        notice: what is shown in a window that begins anew, by the languages it may be in, the best first.
+    """
+    held = [(_held(session.session_state), session) for session in _open_sessions()]
+    together, begun = sum(nbytes for nbytes, _ in held), 0
+    for nbytes, session in sorted(held, key=lambda one: -one[0]):
+        if nbytes <= most and together <= of_all:
+            break
+        wanted = _languages(session)
         forget_controls(session.session_state)  # of what no page has, Streamlit's own clearing would let nothing go
         session.session_state.clear()
-        session._enqueue_forward_msg(ForwardMsg.FromString(notice))
-    return len(large)
+        session._enqueue_forward_msg(ForwardMsg.FromString(notice(wanted)))
+        together, begun = together - nbytes, begun + 1
+    return begun
 
 
 def forget_controls(state: SessionState) -> None:
@@ -70,6 +83,13 @@ def forget_controls(state: SessionState) -> None:
     state._old_state = {k: v for k, v in list(state._old_state.items()) if not is_element_id(k) and k not in names}
     for control in list(state.query_params._bindings_by_widget):
         state.query_params.unbind_widget(control)
+
+
+def _languages(session: AppSession) -> list[str]:
+    """What was chosen in a window, and what its browser speaks."""
+    state = session.session_state
+    chosen = [str(state[LANGUAGE])] if LANGUAGE in state else []
+    return [*chosen, session._client_state.context_info.locale]
 
 
 def _held(state: SessionState) -> int:

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from urllib.parse import parse_qs
 
 from starlette.middleware import Middleware
 
 from hosting.gate import Bounds, Gate
 from hosting.headers import Headers
-from hosting.refusals import Refusals
+from hosting.refusals import Message, Refusals
 from hosting.settings import Settings
 from hosting.uploads import Kept, Uploads
 from ui.compute import metrics
 from ui.first_page import first_page
 from ui.messages import Mailbox
 from ui.sessions import forget_those_who_left, hold_within, tidy_uploads, upload_bytes
-from ui.words import ENGLISH, load_words
+from ui.words import LANGUAGE, load_words, spoken
 
 _UPLOADS_ON_THE_WAY = 32  # files of 10 MB
+_READ = 1000  # characters of an address and of a header, in which a language may be named
 
 
 def guards(allowed: Settings) -> list[Middleware]:
@@ -43,6 +45,7 @@ def guards(allowed: Settings) -> list[Middleware]:
             Uploads,
             _UPLOADS_ON_THE_WAY,
             allowed.session_mb * 2**20,
+            allowed.address_uploads_mb * 2**20,
             allowed.uploads_mb * 2**20,
             Kept(upload_bytes, tidy_uploads),
             refused,
@@ -52,18 +55,31 @@ def guards(allowed: Settings) -> list[Middleware]:
 
 def tidying(allowed: Settings) -> Callable[[], None]:
     """What a server does from time to time: those who left are forgotten, who holds too much begins anew."""
-    refused = refusals()
-    notice = Mailbox.notice(refused.say("too-much-memory"))
+    why = "too-much-memory"
+
+    def notice(wanted: Iterable[str]) -> bytes:
+        return Mailbox.notice(_sentence(why, wanted))
 
     def tidy() -> None:
         forget_those_who_left()
-        for _ in range(hold_within(allowed.session_mb * 2**20, notice)):
-            refused.count("too-much-memory")
+        for _ in range(hold_within(allowed.session_mb * 2**20, allowed.controls_mb * 2**20, notice)):
+            metrics().turned_away(why)
 
     return tidy
 
 
 def refusals() -> Refusals:
-    """Sentences of common.md, in English: who is turned away has no session, so no language yet."""
-    sentences = load_words("common", ENGLISH).group("refused")
-    return Refusals(sentences.__getitem__, lambda why: metrics().turned_away(why))
+    """Sentences of common.md. Who is turned away has no session, but a browser tells its languages in each request."""
+    return Refusals(lambda why, scope: _sentence(why, _wanted(scope)), lambda why: metrics().turned_away(why))
+
+
+def _sentence(why: str, wanted: Iterable[str]) -> str:
+    return load_words("common", spoken(wanted)).group("refused")[why]
+
+
+def _wanted(scope: Message) -> list[str]:
+    """Languages, the best first: of the address, then of the browser (RFC 9110, section 12.5.4), in its order."""
+    query = scope.get("query_string", b"")[:_READ].decode("ascii", "replace")
+    accepted = dict(scope.get("headers", ())).get(b"accept-language", b"")[:_READ].decode("ascii", "replace")
+    browsers = [part.partition(";")[0].strip() for part in accepted.split(",")]
+    return [*parse_qs(query).get(LANGUAGE, []), *browsers]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 import unicodedata
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -159,9 +160,16 @@ def current_language() -> str:
 
 def browsers_language() -> str:
     """The reader's own or one near to it ("pt-BR" for "pt"), where the Atlas speaks one; else English."""
-    locale = st.context.locale or ENGLISH
-    near = (name for name in languages() if name.split("-")[0] == locale.split("-")[0])
-    return locale if locale in languages() else next(near, ENGLISH)
+    return spoken([st.context.locale or ENGLISH])
+
+
+def spoken(wanted: Iterable[str]) -> str:
+    """The first of these that the Atlas speaks, itself or one near to it; else English."""
+    for locale in wanted:
+        near = [name for name in languages() if name.split("-")[0] == locale.split("-")[0]]
+        if near:
+            return locale if locale in near else near[0]
+    return ENGLISH
 
 
 @lru_cache(maxsize=4)

@@ -132,16 +132,25 @@ def on_a_wire(kind: type) -> tuple[Any, Wire]:
     return protocol, wire
 
 
-def test_who_goes_on_asking_stays() -> None:
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What the metrics hear."""
+    told: list[str] = []
+    monkeypatch.setattr(Limits, "count", told.append)
+    return told
+
+
+def test_who_goes_on_asking_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     async def test() -> None:
         protocol, wire = on_a_wire(PatientHttp)
         for _ in range(100):
             protocol.cycle = SimpleNamespace(response_complete=True, more_body=False)
             protocol._look_what_comes()
         assert not wire.given_up
+        told = counted(monkeypatch)
         for _ in range(5):
             protocol._look_what_comes()
         assert wire.given_up
+        assert told == ["unfinished"]
 
     asyncio.run(test())
 
@@ -160,6 +169,7 @@ def test_a_long_answer_is_no_half_request() -> None:
 @pytest.mark.parametrize("kind", [PatientHttp, PatientSocket])
 def test_who_reads_slowly_but_steadily_is_waited_for(kind: type, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Limits, "slow_seconds", 1000.0)
+    told = counted(monkeypatch)
 
     async def test() -> None:
         protocol, wire = on_a_wire(kind)
@@ -167,10 +177,10 @@ def test_who_reads_slowly_but_steadily_is_waited_for(kind: type, monkeypatch: py
         for _ in range(5):
             wire.left -= 1024 * 1000
             protocol._look_who_reads()
-        assert not wire.given_up
+        assert (wire.given_up, told) == (False, [])
         wire.left -= 1024 * 1000 - 1
         protocol._look_who_reads()
-        assert wire.given_up
+        assert (wire.given_up, told) == (True, ["unread"])
 
     asyncio.run(test())
 

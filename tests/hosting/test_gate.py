@@ -284,6 +284,22 @@ def test_many_windows_of_one_address_share_what_it_may_send() -> None:
     run(test)
 
 
+def test_windows_of_one_address_share_how_much_is_read_of_them() -> None:
+    """Or two hundred of them would have a megabyte each read, again and again."""
+
+    async def test() -> None:
+        server = Server(replace(BOUNDS, messages_an_address=5))
+        sockets = [Socket(server, name) for name in ("one", "two")]
+        elsewhere = Socket(server, "elsewhere", "10.0.0.2")
+        for socket in (*sockets, elsewhere):
+            socket.say(*[bytes(2**20)] * 3)
+        await settled()
+        assert [len(server.heard[name]) for name in ("one", "two", "elsewhere")] == [1, 1, 1]
+        assert server.away == {"too-fast": 3}
+
+    run(test)
+
+
 def test_who_leaves_is_followed_by_nothing() -> None:
     async def test() -> None:
         server = Server(SLOW)
@@ -330,7 +346,7 @@ def test_an_app_that_fails_leaves_no_socket_behind() -> None:
         async def failing(_scope: Message, _receive: Any, _send: Any) -> None:
             raise RuntimeError("at once")
 
-        gate = Gate(failing, BOUNDS, Letters, Refusals(str, str))
+        gate = Gate(failing, BOUNDS, Letters, Refusals(lambda why, _scope: why, str))
         for _ in range(5):
             with suppress(RuntimeError):
                 await gate({"type": "websocket", "client": None}, asyncio.Queue().get, asyncio.Queue().put)

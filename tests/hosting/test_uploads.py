@@ -36,7 +36,7 @@ class Host:
         self.go = asyncio.Event()
         kept = Kept(sessions.upload_bytes, sessions.tidy_uploads)
         refusals = Refusals("<{}>".format, lambda why: self.away.update([why]))
-        self.app = Uploads(self._take, on_the_way, of_a_session, 8 * MB, kept, refusals)
+        self.app = Uploads(self._take, on_the_way, of_a_session, 6 * MB, 8 * MB, kept, refusals)
 
     async def _take(self, scope: Message, _receive: Any, send: Any) -> None:
         await self.go.wait()
@@ -47,14 +47,17 @@ class Host:
         self.files.add_file(session, UploadedFileRec(file, "x.png", "image/png", data))
         await send({"type": "http.response.start", "status": 204})
 
-    async def put(self, session: str, file: str, size: int = MB, method: str = "PUT") -> tuple[int, bytes]:
+    async def put(
+        self, session: str, file: str, size: int = MB, method: str = "PUT", address: str = ""
+    ) -> tuple[int, bytes]:
         got: list[Message] = []
 
         async def take(message: Message) -> None:
             got.append(message)
 
         path = f"/_stcore/upload_file/{session}/{file}"
-        await self.app({"type": "http", "method": method, "path": path, "size": size}, asyncio.Queue().get, take)
+        scope = {"type": "http", "method": method, "path": path, "size": size, "client": (address or session, 1)}
+        await self.app(scope, asyncio.Queue().get, take)
         return got[0]["status"], got[-1].get("body", b"")
 
 
@@ -88,6 +91,24 @@ def test_more_than_all_sessions_may_keep_is_refused_in_words(files: MemoryUpload
         assert told == [(204, b"")] * 4 + [(503, b"<too-many-uploads>")] * 2
         files.remove_session_files("s0")
         assert (await host.put("s9", "f"))[0] == 204, "who leaves makes room"
+
+    asyncio.run(test())
+
+
+def test_one_address_may_not_keep_all_there_is(files: MemoryUploadedFileManager) -> None:
+    async def test() -> None:
+        host = Host(files)
+        host.go.set()
+        told = [await host.put(f"s{number}", "f", size=2 * MB, address="10.0.0.1") for number in range(4)]
+        assert told == [(204, b"")] * 3 + [(503, b"<too-many-uploads>")]
+        assert (await host.put("s9", "f", address="10.0.0.2"))[0] == 204, "others have their share"
+        files.remove_session_files("s0")
+        assert (await host.put("s5", "f", address="10.0.0.1"))[0] == 204, "who leaves makes room"
+        assert host.away == {"too-many-uploads": 1}
+        for session in list(files.file_storage):
+            files.remove_session_files(session)
+        await host.put("new", "f")
+        assert set(host.app._senders) == {"new"}, "and is forgotten"
 
     asyncio.run(test())
 

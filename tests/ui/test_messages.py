@@ -14,6 +14,7 @@ from streamlit.proto.RootContainer_pb2 import RootContainer
 
 from ui.messages import Mailbox
 from ui.strangers import refusals
+from ui.words import languages, load_words
 
 pytestmark = pytest.mark.attack("messages")
 MOST = 2**20
@@ -193,8 +194,30 @@ def test_there_is_a_sentence_for_every_reason_and_a_socket_can_be_closed_with_it
     code = "".join(source.read_text(encoding="utf-8") for source in sources)
     named = set(re.findall(r'"(too-[a-z-]+|no-space|not-offered)"', code))
     assert len(named) == 8
-    assert all(said(why).endswith(".") for why in named)
-    assert all(len(said(why).encode()) <= 123 for why in ("silent", "nonsense", "text"))  # RFC 6455, section 5.5
+    for language in languages():
+        asked = {"query_string": f"lang={language}".encode()}
+        assert all(said(why, asked)[-1] in ".。" for why in named)
+        closed = [said(why, asked) for why in ("silent", "nonsense", "text")]
+        assert all(len(sentence.encode()) <= 123 for sentence in closed)  # RFC 6455, section 5.5
+
+
+@pytest.mark.parametrize(
+    ("query", "accepted", "language"),
+    [
+        (b"", b"", "en"),
+        (b"", b"fr-CA, fr;q=0.9, pt;q=0.8, en;q=0.5", "pt-BR"),
+        (b"", b"en-GB,en;q=0.9,zh-TW;q=0.8", "en"),
+        (b"t-text=a&lang=zh-TW", b"pt-BR", "zh-TW"),
+        (b"lang=klingon&%&;=%ff\xff", b"\xff\xfe,;;q=-1,*", "en"),
+        (b"&" * 60_000, b"," * 60_000, "en"),
+    ],
+)
+def test_who_is_turned_away_reads_why_in_a_language_of_theirs(query: bytes, accepted: bytes, language: str) -> None:
+    scope = {"type": "http", "query_string": query, "headers": [(b"accept-language", accepted)]}
+    expected = load_words("common", language)("refused.too-many-visitors")
+    assert refusals().say("too-many-visitors", scope) == expected
+    page = refusals().page("too-many-visitors", scope)
+    assert expected in bytes(page.body).decode()
 
 
 MESSAGES = st.one_of(

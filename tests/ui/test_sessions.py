@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
+from streamlit.proto.ClientState_pb2 import ClientState, ContextInfo
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.proto.WidgetStates_pb2 import WidgetState
 from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
@@ -14,6 +15,7 @@ from streamlit.runtime.state.session_state import SCRIPT_RUN_WITHOUT_ERRORS_KEY,
 from tests.attacks.forged import wrong_values
 from ui import failure, sessions
 from ui.messages import Mailbox
+from ui.words import LANGUAGE
 
 pytestmark = pytest.mark.attack("forged messages")
 WIDTH = "$$ID-0123-width"
@@ -36,7 +38,10 @@ def there(monkeypatch: pytest.MonkeyPatch) -> dict[str, SimpleNamespace]:
     windows = {}
     for name in ("small", "large"):
         sent: list[ForwardMsg] = []
-        session = SimpleNamespace(session_state=window(), sent=sent, _enqueue_forward_msg=sent.append)
+        client = ClientState(context_info=ContextInfo(locale="pt"))
+        session = SimpleNamespace(
+            session_state=window(), sent=sent, _enqueue_forward_msg=sent.append, _client_state=client
+        )
         windows[name] = SimpleNamespace(session=session)
     manager = SimpleNamespace(list_active_sessions=lambda: list(windows.values()))
     runtime = SimpleNamespace(_session_mgr=manager, uploaded_file_mgr=MemoryUploadedFileManager("/upload"))
@@ -90,12 +95,24 @@ def test_who_holds_too_much_begins_anew_and_reads_why(there: dict[str, SimpleNam
         large = WidgetState(id=f"$$ID-{number}-text", string_value="x" * MB)
         there["large"].session_state._new_widget_state.set_widget_from_proto(large)
     assert 40 * MB < sessions.session_bytes() < 41 * MB
-    assert sessions.hold_within(32 * MB, Mailbox.notice("Too much.")) == 1
+    assert sessions.hold_within(32 * MB, 512 * MB, lambda wanted: Mailbox.notice(" ".join(wanted))) == 1
     assert sessions.session_bytes() < MB
-    assert [one.delta.new_element.toast.body for one in there["large"].sent] == ["Too much."]
+    assert [one.delta.new_element.toast.body for one in there["large"].sent] == ["pt"]
     assert "kept" not in there["large"].session_state
     assert there["small"].session_state["kept"] == "by the page", "nobody else notices"
     assert there["small"].sent == []
+
+
+def test_where_all_hold_too_much_the_largest_begins_anew(there: dict[str, SimpleNamespace]) -> None:
+    for name, count in (("small", 3), ("large", 4)):
+        there[name].session_state[LANGUAGE] = "zh-TW"
+        for number in range(count):
+            there[name].session_state[f"text-{number}"] = "x" * MB
+        there[name].session_state._compact_state()
+    assert sessions.hold_within(32 * MB, 6 * MB, lambda wanted: Mailbox.notice(" ".join(wanted))) == 1
+    assert [one.delta.new_element.toast.body for one in there["large"].sent] == ["zh-TW pt"]
+    assert there["small"].sent == []
+    assert sessions.hold_within(32 * MB, 6 * MB, lambda _wanted: b"") == 0
 
 
 def test_what_was_read_counts_as_what_came(there: dict[str, SimpleNamespace]) -> None:
