@@ -8,12 +8,20 @@ from functools import cache
 
 import numpy as np
 import pytest
+import torch
+from jaxtyping import Float
 from streamlit.testing.v1 import AppTest
 
+from pages.learning.claims import LOOKS_THERE
 from pages.learning.reels import RECORDED
 from tests.pages.reading import finding, findings, one_line, stands
+from ui.predictions import read_prediction
+from ui.words import load_words
 from viz_core.lessons.learning.heads_over_time import head_measures, strongest_head
+from viz_core.maps.measures import equal_tokens, offset_mass, target_mass
+from viz_core.trace import attention_weights, record
 from viz_core.training.task_recording import SEEDS
+from viz_core.training.tasks import Shape, TaskTransformer
 from viz_core.training.tasks.film import Film, load_film
 
 OpenPage = Callable[..., AppTest]
@@ -86,6 +94,44 @@ def test_of_orders_past_the_length(open_page: OpenPage) -> None:
 def test_of_the_scheme_in_the_exercise() -> None:
     kept = {name: past.mean() / within.mean() for name, (past, within) in past_and_within().items()}
     assert {name for name in ("relative", "alibi", "rotary", "learned") if kept[name] < 2 / 3} == {"rotary", "learned"}
+
+
+def most_induction(name: str, seed: int) -> np.ndarray:
+    """The most that any head has at each shot."""
+    return head_measures(film(name, seed))["induction"].max(axis=(1, 2))
+
+
+def test_of_what_one_layer_cannot_do() -> None:
+    """Keys made of their own letter or place give two of the looks; the third, one layer never learned."""
+    letters = film("repeat-one-layer", 0).read
+    known = {letter: place for place, letter in enumerate(dict.fromkeys(letters))}
+    spelt = torch.eye(len(known))[[known[letter] for letter in letters]][None, None]
+    places = torch.eye(len(letters))[None, None]
+    same = attention_weights(20 * spelt, spelt, scale=1.0)[0, 0]
+    before = attention_weights(20 * places.roll(1, dims=-2), places, scale=1.0)[0, 0]  # asks for the place before
+    cannot = (
+        float(target_mass(same, equal_tokens(letters, letters))) < 0.99,
+        float(offset_mass(before, -1)) < 0.99,
+        max(most_induction("repeat-one-layer", seed).max() for seed in SEEDS) < LOOKS_THERE,
+    )
+    answers = read_prediction(load_words(CHAPTER, "en")("exercise.one-layer")).answers
+    assert tuple(answer.mark == "x" for answer in answers) == cannot
+    assert min(most_induction(TWO_LAYERS, seed)[-1] for seed in SEEDS) > LOOKS_THERE, "two layers can"
+
+
+@pytest.mark.parametrize(("layers", "knows"), [(1, False), (2, True)])
+def test_of_what_a_key_knows_of_the_letter_before_it(layers: int, knows: bool) -> None:
+    """Another first letter, and how the last one shares its attention among all but the first."""
+    torch.manual_seed(0)
+    model = TaskTransformer(5, Shape(layers))
+
+    def shared(first: int) -> Float[torch.Tensor, "1 heads keys"]:
+        with record() as trace, torch.no_grad():
+            model(torch.tensor([[first, 1, 2, 3, 4]]))
+        weights = trace[trace.sites[-1]].weights(queries=slice(4, 5))[:, :, 0, 1:]
+        return weights / weights.sum(dim=-1, keepdim=True)
+
+    assert (float((shared(0) - shared(3)).abs().max()) > 1e-4) == knows
 
 
 @pytest.mark.parametrize("seed", SEEDS)
