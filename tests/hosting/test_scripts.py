@@ -16,6 +16,7 @@ from starlette.testclient import TestClient
 from hosting.scripts import PLOTLY, PLOTLY_FILE, routes, script
 from viz_core.view.components import COMPONENTS
 
+ROOT = Path(__file__).resolve().parents[2]
 NAMES = sorted(path.parent.name for path in COMPONENTS.glob("*/main.js"))
 
 
@@ -80,8 +81,18 @@ def test_plotly_is_what_its_readme_says_and_pythons_own_version() -> None:
     readme = (PLOTLY_FILE.parent / "README.md").read_text(encoding="utf-8")
     (stated,) = re.findall(r"^ +([0-9a-f]{64})$", readme, re.MULTILINE)
     assert hashlib.sha256(PLOTLY_FILE.read_bytes()).hexdigest() == stated
-    (fetched,) = set(re.findall(r"dist-min[@-](\d+\.\d+\.\d+)", readme))
+    (fetched,) = set(re.findall(r"plotly\.js[@ ]v?(\d+\.\d+\.\d+)", readme))
     whole = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
     for file in (PLOTLY_FILE, whole):
         assert f"v{fetched}" in file.read_text(encoding="utf-8")[:200]
     assert "MIT" in (PLOTLY_FILE.parent / "LICENSE").read_text(encoding="utf-8")
+
+
+def test_plotly_can_draw_all_that_figures_ask_for() -> None:
+    names = (PLOTLY_FILE.parent / "figures.js").read_text(encoding="utf-8")
+    drawn = {"scatter", *re.findall(r"plotly\.js/lib/(\w+)", names)} - {"core"}
+    asked = set()
+    for folder in ("pages", "ui", "viz_core"):
+        for path in (ROOT / folder).rglob("*.py"):
+            asked |= set(re.findall(r"\bgo\.([A-Z]\w+)\(", path.read_text(encoding="utf-8")))
+    assert {name.lower() for name in asked} - {"figure", "frame", "layout"} == drawn
