@@ -39,11 +39,10 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         for rows in torch.arange(len(targets), device=hidden.device).split(_CHUNK):
             span = slice(int(rows[0]), int(rows[-1]) + 1)
             h, target = hidden[span], targets[span, None]
-            logits = torch.addmm(cast_bias, h, cast.T).float()
-            log_z = logits.logsumexp(dim=-1, keepdim=True)
-            wanted = (1 - smoothing) * logits.gather(1, target) + smoothing * logits.mean(dim=-1, keepdim=True)
-            loss += (log_z - wanted).sum()
-            grad = (logits - log_z).exp_().sub_(smoothing / len(bias))  # d loss / d logits = p - q
+            log_p = torch.addmm(cast_bias, h, cast.T).float().log_softmax(dim=-1)
+            wanted = (1 - smoothing) * log_p.gather(1, target) + smoothing * log_p.mean(dim=-1, keepdim=True)
+            loss -= wanted.sum()
+            grad = log_p.exp_().sub_(smoothing / len(bias))  # d loss / d logits = p - q
             grad.scatter_add_(1, target, grad.new_full(target.shape, smoothing - 1))
             grad_bias += grad.sum(dim=0)
             grad = grad.to(low)
