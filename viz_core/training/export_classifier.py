@@ -49,6 +49,7 @@ def export_classifier(
     training = {
         "curve": state.curve,
         "updates": state.updates,
+        "lengths": state.lengths,  # what was to be its end; several if that changed on the way
         "confusion": counts.tolist(),  # rows: what it is; columns: what the model said
         "seconds": round(state.elapsed),
         "device": describe_device(device),
@@ -71,6 +72,22 @@ def export_classifier(
     record_reliability(read_classifier(read_card(out), out, device), split, out)
     print(json.dumps(scores), flush=True)
     return scores
+
+
+def when_it_ended(lengths: list[dict[str, float | None]]) -> str:
+    """Whether the test pictures, which are scored whenever a run is over, can have had a say in when that was.
+
+    They cannot if its only length was set before the first update; an older run's first length is not known.
+    """
+    if [length["updates"] for length in lengths] == [0]:
+        return """The length of the run was fixed before its first step,
+and these pictures were scored after its last: no choice was made by them."""
+    told = [
+        f"{length['epochs']} epochs" + (f" or {length['minutes']:g} minutes" if length["minutes"] else "")
+        for length in lengths
+    ]
+    return f"""The length of the run was changed on its way (to {", then to ".join(told)}):
+these pictures may have had a say in when it ended, and the score may be a little hopeful."""
 
 
 def _card(
@@ -96,7 +113,7 @@ def _card(
 ## Scores
 
 {published["scores"]["accuracy"]:.2f}% of {len(split.test.labels):,} test pictures right, each seen once as it is, with
-the float16 weights. No choice was made by the test pictures.
+the float16 weights. {when_it_ended(training["lengths"])}
 
 | what it is | test pictures | right |
 | --- | --- | --- |

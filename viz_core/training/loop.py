@@ -44,6 +44,13 @@ class State:
     updates: int = 0  # steps of the optimisers, over all epochs
     elapsed: float = 0.0
     curve: list[dict[str, float]] = field(default_factory=list)
+    lengths: list[dict[str, float | None]] = field(default_factory=list)  # one, unless it was changed on the way
+
+    def set_length(self, epochs: int, minutes: float | None) -> None:
+        """Keep how long the run is to be, and since which update: anew where a resumed one is given another length."""
+        length = {"epochs": epochs, "minutes": minutes}
+        if not self.lengths or not length.items() <= self.lengths[-1].items():
+            self.lengths.append({"updates": self.updates, **length})
 
 
 @dataclass(frozen=True)
@@ -95,6 +102,7 @@ def run_epochs(
         after_step: what follows each step of the optimisers.
         enough: whether to stop before the next epoch.
     """
+    state.set_length(recipe.epochs, minutes)
     clock = Clock(recipe.epochs, minutes, state.elapsed)
     saved_at = clock.elapsed
 

@@ -127,6 +127,7 @@ def test_files_and_card(shipped: Shipped) -> None:
         "MIT, Copyright (c) 2017 Zalando SE",
         "860 training pictures, 60 of them held out",
         "8.0 epochs in 0:00:",
+        "The length of the run was fixed before its first step,\nand these pictures were scored after its last",
         "| num_heads | 2 |",
         "| average | 0.9 |",
         "grey pictures of 8 x 8 pixels",

@@ -16,6 +16,7 @@ from viz_core.training import classification as loop
 from viz_core.training.__main__ import main
 from viz_core.training.classification import Recipe, accuracy, hold_out, predict, train_classifier
 from viz_core.training.classifiers import DESIGNS, measure
+from viz_core.training.export_classifier import when_it_ended
 from viz_core.training.loop import State
 from viz_core.training.picture_sets import Pictures
 
@@ -55,6 +56,19 @@ def test_a_resumed_run_ends_where_an_unbroken_one_does(tmp_path: Path, monkeypat
     assert [[p[k] for k in kept] for p in resumed.curve] == [[p[k] for k in kept] for p in state.curve]
     for name, parameter in whole.named_parameters():
         assert torch.equal(again.get_parameter(name), parameter), name
+    assert resumed.lengths == state.lengths == [{"updates": 0, "epochs": 3, "minutes": None}]
+
+
+def test_the_card_says_whether_the_length_was_fixed_beforehand() -> None:
+    state, older = State(), State(updates=100)  # a run that began before lengths were kept
+    for _ in range(2):  # begun, and resumed as it was
+        state.set_length(40, None)
+        state.updates += 100
+        assert "no choice was made by them" in when_it_ended(state.lengths)
+    state.set_length(60, 98.5)
+    older.set_length(40, None)
+    for run, said in ((state, "(to 40 epochs, then to 60 epochs or 98.5 minutes)"), (older, "(to 40 epochs)")):
+        assert f"The length of the run was changed on its way {said}:\nthese" in when_it_ended(run.lengths)
 
 
 def test_minutes_end_it_early_with_a_whole_curve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
