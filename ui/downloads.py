@@ -15,6 +15,7 @@ import plotly.graph_objects as go
 from viz_core.runtime.assets import ASSETS, reading
 from viz_core.runtime.numbers import ENGLISH
 
+_LINE = "\r\n"  # RFC 4180; and with it a cell that holds either is quoted, or what follows would begin a row
 _FORMULA, _NUMBER = re.compile(r"[=+\-@\t\r]"), re.compile(r"[+-]?[\d.]+(e[+-]?\d+)?")
 _PLOTLY = ASSETS / "vendor" / "plotly" / "plotly-figures.min.js"  # a quarter of plotly.js, and all that figures need
 
@@ -35,13 +36,13 @@ def table(
     places = np.ndindex(array.shape if array.ndim < 2 else array.shape[:-1])
     across = columns or [str(i) for i in range(flat.shape[1])]
     index = pd.Index([_safe(row) for row in rows or (" · ".join(map(str, place)) for place in places)], name=corner)
-    return pd.DataFrame(flat, index, [_safe(name) for name in across]).to_csv().encode()
+    return pd.DataFrame(flat, index, [_safe(name) for name in across]).to_csv(lineterminator=_LINE).encode()
 
 
 def csv(frame: pd.DataFrame) -> bytes:
     """A table as CSV, a column for each of the frame's and none for its index."""
     safe = {_safe(name): frame[name].map(_safe) for name in frame.columns}
-    return pd.DataFrame(safe).to_csv(index=False).encode()
+    return pd.DataFrame(safe).to_csv(index=False, lineterminator=_LINE).encode()
 
 
 def _safe(cell: Any) -> Any:

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 
 import numpy as np
 import pandas as pd
+import plotly.graph_objects as go
+import pytest
 
+from tests.attacks.texts import FORMULAS, MARKUP
 from ui import downloads
+from ui.words import stem_of
 
 
 def read(content: bytes) -> list[list[str]]:
-    return list(csv.reader(io.StringIO(content.decode())))
+    return list(csv.reader(io.StringIO(content.decode(), newline="")))
 
 
 def test_rows_and_columns_are_named() -> None:
@@ -41,3 +46,30 @@ def test_what_a_spreadsheet_would_run_is_text() -> None:
     cells = read(downloads.csv(frame))
     assert [row[0] for row in cells[1:]] == ["'=cmd|' /C calc'!A0", "'-", "'+x", "a=b"]
     assert [row[1] for row in cells[1:]] == ["-1.0", "0.5", "0.25", "1.0"]
+
+
+@pytest.mark.attack("exports")
+@pytest.mark.parametrize("text", FORMULAS)
+def test_no_cell_of_a_chapters_table_is_a_formula(text: str) -> None:
+    made = read(downloads.table(np.array([[1.0]]), "corner", (text,), (text,)))
+    assert made == [["corner", f"'{text}"], [f"'{text}", "1.0"]]
+    inside = f"cat\r{text}"
+    assert read(downloads.listing({text: [text, inside]})) == [[f"'{text}"], [f"'{text}"], [inside]]
+
+
+@pytest.mark.attack("exports")
+@pytest.mark.parametrize("text", MARKUP)
+def test_a_chapters_figure_says_it_and_does_nothing(text: str) -> None:
+    def page(said: str) -> str:
+        bars = go.Figure(go.Bar(x=[said, "b"], y=[1, 2], name=said, hovertext=[said, said]))
+        return downloads.page(bars.update_layout(title=said), said).decode()
+
+    made = page(text)
+    assert made.count("<script") == page("x").count("<script")
+    assert "<img src=x" not in made
+
+
+@pytest.mark.attack("exports")
+@pytest.mark.parametrize("text", [*MARKUP, *FORMULAS])
+def test_a_files_name_is_letters_and_hyphens(text: str) -> None:
+    assert re.fullmatch(r"[a-z0-9-]*", stem_of(text))

