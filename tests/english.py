@@ -1,4 +1,4 @@
-"""English that is left where another language is spoken."""
+"""English that is left where another language is spoken: words, and numbers."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ _NO_PROSE = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
+# Not "1.024", a thousand, nor a head's or a model's name; nor a section of the book or a licence, which are left out.
+_POINT = re.compile(r"(?<![\w.,/-])(?!(?:[1-9]\d{0,2}(?:\.\d{3})+)(?!\d))\d+\.\d+(?![.\w])")
+_NUMBERED = re.compile(r"\((?:\w+ )?1[01]\.\d[\d.]*|CC BY \d\.\d")
 
 # Words without which hardly an English sentence is made, and none of them a Portuguese word.
 _OF_GRAMMAR = frozenset(
@@ -42,6 +45,11 @@ def prose(text: str) -> str:
 def grammar_words(text: str) -> list[str]:
     """Words of English grammar in the prose of a text."""
     return [word for word in _WORD.findall(prose(text)) if word.lower() in _OF_GRAMMAR]
+
+
+def decimal_points(text: str) -> list[str]:
+    """Numbers in the prose of a text that have a point before their decimals, where a language has a comma."""
+    return _POINT.findall(prose(_NUMBERED.sub(" ", text)))
 
 
 def latin_words(text: str) -> list[str]:

@@ -13,6 +13,7 @@ from streamlit.delta_generator import DeltaGenerator
 from streamlit.elements.lib.mutable_tab_container import TabContainer
 
 from ui.address import Names, in_address
+from ui.numbers import localised, series
 from ui.page_file import MOST_IN_ADDRESS
 from ui.sharing import Sharing, opened_text
 from ui.words import Words, languages, load_words
@@ -236,7 +237,9 @@ class Controls:
         return text
 
     def _option(self, option: object) -> str:
-        return ", ".join(_label(self.words, each) for each in (option if isinstance(option, list) else [option]))
+        if isinstance(option, list):
+            return series([_label(self.words, each) for each in option], self.words.language)
+        return _label(self.words, option)
 
     def _bound(
         self, name: str, widget: Callable[[str, str], Option], allowed: tuple[float, float] | None = None
@@ -267,7 +270,9 @@ class Controls:
 def _label(words: Words, option: object) -> str:
     """What an option is called."""
     name = f"option.{option}"
-    return words(name) if words.has(name) else str(option)
+    if words.has(name):
+        return words(name)
+    return localised(str(option), words.language) if isinstance(option, float) else str(option)
 
 
 def _forget_impossible(key: str, low: float, high: float) -> None:

@@ -6,6 +6,7 @@ Home is what a fresh server is asked for first: whoever opens it does not wait f
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 from itertools import count
@@ -75,7 +76,7 @@ class Frame:
     def device(self) -> None:
         """What the models run on. Only torch can say: on a fresh server the page comes first, and then the device."""
         if _knows_device():
-            _tell_device()
+            self._tell_device()
             return
         looks = count()
 
@@ -88,6 +89,17 @@ class Frame:
             st.badge(self.common("device-awaited"), icon=":material/memory:", color="gray")
 
         wait()
+
+    def _tell_device(self) -> None:
+        from viz_core.runtime.device import best_device, describe_device
+
+        try:
+            device = best_device()
+            cores = self.common("device-cpu", count=os.cpu_count())
+            named = cores if device.type == "cpu" else describe_device(device)
+            st.badge(named, icon=":material/memory:", color="gray")
+        except ValueError as error:  # ATLAS_DEVICE names one that is not here
+            st.error(explain(error), icon=":material/memory:")
 
     def _sidebar(self) -> None:
         """The name above the table of contents; the device and how to share below it."""
@@ -104,12 +116,3 @@ class Frame:
 def _knows_device() -> bool:
     """Whether the module is here: from its first line on, but what it defines only once it has imported torch."""
     return hasattr(sys.modules.get("viz_core.runtime.device"), "describe_device")
-
-
-def _tell_device() -> None:
-    from viz_core.runtime.device import best_device, describe_device
-
-    try:
-        st.badge(describe_device(best_device()), icon=":material/memory:", color="gray")
-    except ValueError as error:  # ATLAS_DEVICE names one that is not here
-        st.error(explain(error), icon=":material/memory:")

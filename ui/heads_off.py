@@ -10,6 +10,8 @@ import streamlit as st
 from asking.model_spec import ModelSpec
 from ui.chapter import Chapter
 from ui.compute import compute_once
+from ui.numbers import series
+from ui.words import current_language
 from viz_core.pretrained.bootstrap import paired_bootstrap
 from viz_core.trace import HeadsOff
 from viz_core.view.head_names import HeadNames, head_name
@@ -27,7 +29,8 @@ def ask_heads_off(chapter: Chapter, heads: HeadNames) -> tuple[str, ...]:
 
 def named(off: Sequence[str]) -> str:
     """The first of these names, and how many there are."""
-    return ", ".join(off) if len(off) <= _MOST_NAMED else f"{', '.join(off[:_MOST_NAMED])} … ({len(off)})"
+    first = series(off[:_MOST_NAMED], current_language())
+    return first if len(off) <= _MOST_NAMED else f"{first} … ({len(off)})"
 
 
 def switches(

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from functools import lru_cache
 
 from viz_core.runtime.numbers import ENGLISH, is_number, with_separators
+
+
+class Name(str):
+    """A name that looks like a number, of a head say: every language writes it alike."""
 
 
 def localised(text: str, language: str) -> str:
@@ -30,11 +34,18 @@ def listed(names: Iterable[object], language: str) -> str:
 
 
 def series(value: object, language: str) -> str:
-    """A value as text; several of them, names, numbers, or a name and its number each, in a row.
+    """A value as text; several of them, names, numbers, or a name and its number each, in a row; or each by its name.
 
     >>> series(["dot 0.5", "additive 0.25"], "pt-BR"), series(["a", "b"], "zh-TW")
     ('dot 0,5; additive 0,25', 'a、b')
+    >>> series({"a": 0.5, "b": [1, 2]}, "pt-BR"), series({"a": 0.5, "b": [1, 2]}, "zh-TW")
+    ('a: 0,5; b: 1, 2', 'a：0.5；b：1、2')
     """
+    if isinstance(value, Name):
+        return value
+    if isinstance(value, Mapping):
+        colon, end = ("：", "；") if language != "en" and _comma(language) == "、" else (": ", "; ")
+        return end.join(f"{name}{colon}{series(each, language)}" for name, each in value.items())
     if not isinstance(value, list | tuple):
         return localised(str(value), language)
     if language == "en":

@@ -101,7 +101,8 @@ def stem_of(text: str) -> str:
 def fill(text: str, values: dict[str, object], language: str = ENGLISH) -> str:
     """The text with each {key} replaced by its value, numbers as the language writes them; in formulas as they are.
 
-    Several values in one, a list, stand in a row. Words that go by a number say so: "{count} {count:token|tokens}".
+    Several values in one stand in a row, a list; or each by its name, a mapping. Words that go by a number say so:
+    "{count} {count:token|tokens}".
     """
     said = {key: series(value, ENGLISH) for key, value in values.items()}
     if language == ENGLISH:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import plotly.graph_objects as go
 
 from ui.chapter import Chapter
 from ui.heads_off import toggle
+from ui.numbers import localised
+from ui.words import Words
 from viz_core.figures.style import SIGNED_SCALE, WEIGHTS_SCALE, lay_out
 from viz_core.pretrained.head_importance import HeadImportance, HeadWorth, gradient_agreement
 from viz_core.view.head_names import HeadNames, head_name, layer_name
-
-Labels = Mapping[str, str]
 
 
 def worth(chapter: Chapter, model: str, measured: HeadImportance | None, heads: HeadNames, off: Sequence[str]) -> None:
@@ -35,12 +35,11 @@ def worth(chapter: Chapter, model: str, measured: HeadImportance | None, heads: 
     measure = chapter.controls.choice("measure", measures, measures[0])
     ordered = chapter.controls.toggle("ordered")
     only_sure = chapter.controls.toggle("only-sure")
-    labels = chapter.words.group("figure")
     values = _values(measured, measure)
     lowest = min(values, key=lambda head: values[head])
     chapter.figure(
         "worth",
-        _worth_figure(measured, measure, ordered, only_sure, set(heads.read(off)), labels),
+        _worth_figure(measured, measure, ordered, only_sure, set(heads.read(off)), chapter.words),
         on_click=lambda point: toggle(chapter, heads, str(point["customdata"][2]), int(point["customdata"][3])),
         measure=chapter.words(f"option.{measure}"),
         lowest=head_name(lowest.site, lowest.head),
@@ -61,10 +60,10 @@ def _worth_figure(
     ordered: bool,
     only_sure: bool,
     off: set[tuple[str, int]],
-    labels: Labels,
+    words: Words,
 ) -> go.Figure:
     """A row a layer, a cell a head, in their order or by what they are worth; those that are off are marked."""
-    values = _values(measured, measure)
+    values, labels = _values(measured, measure), words.group("figure")
     sites = list(dict.fromkeys(head.site for head in measured.heads))
     rows = [[head for head in values if head.site == site] for site in sites]
     if ordered:
@@ -79,7 +78,10 @@ def _worth_figure(
             x=list(range(1, len(rows[0]) + 1)),
             text=[[f"{h.head + 1} ×" if (h.site, h.head) in off else str(h.head + 1) for h in row] for row in rows],
             texttemplate="%{text}",
-            customdata=[[[head_name(h.site, h.head), _said(h, measure), h.site, h.head] for h in row] for row in rows],
+            customdata=[
+                [[head_name(h.site, h.head), localised(_said(h, measure), words.language), h.site, h.head] for h in row]
+                for row in rows
+            ],
             zmin=-limit if signed else 0,
             zmax=limit,
             xgap=2,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -38,14 +39,15 @@ def widths(chapter: Chapter, pooling: Pooling) -> None:
     """The book's four widths side by side."""
     if pooling.kernel == "constant":
         st.caption(chapter.words("constant"))
-    title = chapter.words("figure.width-title")
-    titled = {title.format(width=f"{width:g}"): replace(pooling, width=width) for width in BOOK_WIDTHS}
+    titled = {
+        chapter.words("figure.width-title", width=f"{width:g}"): replace(pooling, width=width) for width in BOOK_WIDTHS
+    }
     fits = [each.fit(CURVE_QUERIES, name) for name, each in titled.items()]
     chapter.figure(
         "widths",
         lambda: panels_figure(fits, _maps(titled), labels(chapter)),
         kernel=kernel_name(chapter, pooling.kernel),
-        errors=[_error(chapter, fit) for fit in fits],
+        errors=_errors(chapter, fits),
     )
     chapter.book_says("widths", BOOK_WIDTHS)
     largest = [fit.largest for fit in fits]
@@ -61,7 +63,7 @@ def every_kernel(chapter: Chapter, pooling: Pooling) -> None:
         "every-kernel",
         lambda: panels_figure(list(fits.values()), _maps(titled), labels(chapter)),
         width=f"{pooling.width:g}",
-        errors=[_error(chapter, fit) for fit in fits.values()],
+        errors=_errors(chapter, list(fits.values())),
         mean=f"{float(fits[kernel_name(chapter, 'constant')].y_train.mean()):.3f}",
     )
 
@@ -74,6 +76,6 @@ def _maps(titled: dict[str, Pooling]) -> list[Fit]:
     return [each.fit(MAP_QUERIES, name) for name, each in titled.items()]
 
 
-def _error(chapter: Chapter, fit: Fit) -> str:
-    error = chapter.words("no-answer") if math.isnan(fit.error) else f"{fit.error:.3f}"
-    return chapter.words("error-of", fit=fit.name, error=error)
+def _errors(chapter: Chapter, fits: Sequence[Fit]) -> dict[str, str]:
+    none = chapter.words("no-answer")
+    return {fit.name: none if math.isnan(fit.error) else f"{fit.error:.3f}" for fit in fits}

@@ -87,9 +87,7 @@ def how_well_aligned(chapter: Chapter) -> None:
 def by_length(chapter: Chapter) -> None:
     """BLEU by length of the source for plain, attention and Transformer, as the training script measured it."""
     bins = {chapter.words(f"model.{name}"): card.training["bleu_by_length"] for name, card in cards_there().items()}
-    summary = "; ".join(
-        f"{name}: " + ", ".join(f"{b['from']}–{b['to']} {b['bleu']:.0f}" for b in each) for name, each in bins.items()
-    )
+    summary = {name: [f"{b['from']}–{b['to']} {b['bleu']:.0f}" for b in each] for name, each in bins.items()}
     names = chapter.words.group("figure")
     chapter.figure("lengths", lambda: figures.lengths_figure(bins, names), room=400, summary=summary)
     if {ATTENTION, PLAIN} <= cards_there().keys():
@@ -110,11 +108,11 @@ def as_many_of_each(chapter: Chapter) -> None:
     }
     names = chapter.words.group("figure")
     over_all = measured["balanced"]
-    summary = "; ".join(
-        f"{chapter.words(f'model.{name}')}: {value:.1f} ({low:.1f}–{high:.1f})"
+    summary = {
+        chapter.words(f"model.{name}"): f"{value:.1f} ({low:.1f}–{high:.1f})"
         for name, (value, low, high) in over_all["bleu"].items()
         if name in there
-    )
+    }
     told = {"each": measured["bins"][0]["sentences"], "all": over_all["sentences"], "summary": summary}
     chapter.text("balanced", **told)
     chapter.figure("balanced", lambda: figures.balanced_figure(models, names), room=380, **told)
@@ -127,7 +125,7 @@ def how_trained(chapter: Chapter) -> None:
     """Curves and cards of the two recurrent models."""
     cards = cards_there()
     curves = {chapter.words(f"model.{name}"): card.training["curve"] for name, card in cards.items()}
-    summary = "; ".join(f"{name}: {curve[-1]['validation_loss']:.2f}" for name, curve in curves.items())
+    summary = {name: f"{curve[-1]['validation_loss']:.2f}" for name, curve in curves.items()}
     names = chapter.words.group("figure")
     chapter.figure("curves", lambda: figures.curves_figure(curves, names["epoch"], names["loss"]), summary=summary)
     for name in (ATTENTION, PLAIN):

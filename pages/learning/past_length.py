@@ -43,10 +43,10 @@ def past_length(chapter: Chapter) -> None:
     for paper in PUBLISHED:
         pairs = turned_round(reaches, paper)
         names = chapter.words.group("figure")
-        said = "; ".join(
+        said = [
             chapter.words("ahead-of", ahead=names[f"scheme-{ahead}"], behind=names[f"scheme-{behind}"])
             for ahead, behind in pairs
-        )
+        ]
         chapter.finding(f"agrees-{paper}", not pairs, pairs=said)
 
 
@@ -54,7 +54,7 @@ def _figure(chapter: Chapter, reaches: Mapping[str, Reach]) -> None:
     """The curves, and the reader's own once it is tested."""
     run, names = kept_run(chapter), chapter.words.group("figure")
     yours = _own(chapter, run) if run is not None else []
-    summary = "; ".join(f"{names[f'scheme-{name}']} {reach.past.mean():.0%}" for name, reach in reaches.items())
+    summary = {names[f"scheme-{name}"]: f"{reach.past.mean():.0%}" for name, reach in reaches.items()}
     chapter.figure("reach", figures.reach_figure(reaches, yours, names), summary=summary)
     if run is None:
         chapter.text("no-own-run")

@@ -10,6 +10,7 @@ import plotly.graph_objects as go
 from viz_core.figures.style import ACCENT, CATEGORIES, WEIGHTS_SCALE, lay_out
 from viz_core.hub.corpus_kind import KindFound, Measured
 from viz_core.maps.roles import OFFSETS, ROLES
+from viz_core.runtime.numbers import ENGLISH, with_separators
 
 Labels = Mapping[str, str]
 
@@ -19,7 +20,7 @@ def said(one: Measured) -> str:
     return f"{one.value:.3f}" if np.isnan(one.low) else f"{one.value:.3f} ({one.low:.3f} … {one.high:.3f})"
 
 
-def roles_figure(kind: KindFound, role: str, labels: Labels) -> go.Figure:
+def roles_figure(kind: KindFound, role: str, labels: Labels, separators: str = ENGLISH) -> go.Figure:
     """What every head gives to a role: layers in rows, the first on top; heads in columns, both counted from 1."""
     layers, heads = (1 + max(place) for place in zip(*kind.heads, strict=True))
     values = np.full((layers, heads), np.nan, dtype=np.float32)
@@ -27,7 +28,7 @@ def roles_figure(kind: KindFound, role: str, labels: Labels) -> go.Figure:
     for place, (layer, head) in enumerate(kind.heads):
         one = kind.measured(place, ROLES[role])
         values[layer, head] = one.value
-        hover[layer][head] = [said(one), place]
+        hover[layer][head] = [with_separators(said(one), separators), place]
     figure = go.Figure(
         go.Heatmap(
             z=values,
@@ -55,7 +56,7 @@ def roles_figure(kind: KindFound, role: str, labels: Labels) -> go.Figure:
     )
 
 
-def offsets_figure(kind: KindFound, place: int, labels: Labels) -> go.Figure:
+def offsets_figure(kind: KindFound, place: int, labels: Labels, separators: str = ENGLISH) -> go.Figure:
     """What a head gives to each offset from query to key, with intervals; and what chance gives."""
     found = [kind.measured(place, f"{offset:+d}") for offset in OFFSETS]
     values = np.array([one.value for one in found], dtype=np.float32)
@@ -70,7 +71,7 @@ def offsets_figure(kind: KindFound, place: int, labels: Labels) -> go.Figure:
                 name=labels["this-head"],
                 marker={"color": ACCENT},
                 error_y={"type": "data", "array": above, "arrayminus": -below, "thickness": 1},
-                customdata=[said(one) for one in found],
+                customdata=[with_separators(said(one), separators) for one in found],
                 hovertemplate="%{x}: %{customdata}<extra></extra>",
             ),
             go.Scatter(

@@ -13,6 +13,7 @@ from ui.chapter import Chapter
 from ui.controls import escape
 from ui.errors import explain
 from ui.head_link import head_link
+from ui.numbers import Name, localised, separators, series
 from viz_core.hub import HubCard
 from viz_core.hub.corpus import CorpusFound
 from viz_core.hub.corpus_kind import SURE, Firing, KindFound
@@ -49,7 +50,7 @@ def show_found(chapter: Chapter, card: HubCard, found: CorpusFound, texts: tuple
     key = f"{chapter.controls.key('roles')}-{name}"
     st.dataframe(table_of(chapter, kind), hide_index=True, column_config=wide, key=key)
     ranked = sorted(range(len(kind.heads)), key=lambda place: -_number(kind, place, role))
-    heads = {_name(kind, place): place for place in ranked}
+    heads = {str(_name(kind, place)): place for place in ranked}
     if st.session_state.get(chapter.controls.key("of-head"), next(iter(heads))) not in heads:  # of other maps
         del st.session_state[chapter.controls.key("of-head")]
     place = heads[str(chapter.controls.select("of-head", tuple(heads), next(iter(heads))))]
@@ -85,7 +86,7 @@ def _grid(chapter: Chapter, kind: KindFound, role: str) -> None:
 
     chapter.figure(
         "roles",
-        roles_figure(kind, role, chapter.words.group("figure")),
+        roles_figure(kind, role, chapter.words.group("figure"), separators(chapter.words.language)),
         on_click=choose,
         role=chapter.words(f"option.{role}"),
         head=_name(kind, place),
@@ -105,7 +106,8 @@ def _named(chapter: Chapter, kind: KindFound, name: str) -> None:
     listed = []
     for role in (role for role in ROLES if role in of_role):
         more = " …" if len(of_role[role]) > _LISTED else ""
-        listed.append(f"**{chapter.words(f'option.{role}')}** {', '.join(of_role[role][:_LISTED])}{more}")
+        links = series(of_role[role][:_LISTED], chapter.words.language)
+        listed.append(f"**{chapter.words(f'option.{role}')}** {links}{more}")
     chapter.text("corpus-named" if listed else "corpus-unnamed", heads=" · ".join(listed), sure=f"{SURE:g}")
 
 
@@ -121,12 +123,13 @@ def _head(
     """Where one head looks by offset, and the sentences in which it fires most; each opens in the view."""
     kind = found.kinds[name]
     if kind.measured(place, "+0").sentences:
-        labels = chapter.words.group("figure")
-        chapter.figure("offsets", partial(offsets_figure, kind, place, labels), room=300, head=_name(kind, place))
+        labels, signs = chapter.words.group("figure"), separators(chapter.words.language)
+        figure = partial(offsets_figure, kind, place, labels, signs)
+        chapter.figure("offsets", figure, room=300, head=_name(kind, place))
     chapter.text("corpus-strongest", head=_name(kind, place))
     for rank, one in enumerate(kind.strongest[place][:_SHOWN]):
         with st.container(horizontal=True, vertical_alignment="center", key=f"strongest-{rank}"):
-            st.markdown(f"**{one.weight:.2f}** {_marked(found, name, one)}")
+            st.markdown(f"**{localised(f'{one.weight:.2f}', chapter.words.language)}** {_marked(found, name, one)}")
             text, (layer, head) = texts[one.sentence], kind.heads[place]
             if text == opened:
                 st.markdown(head_link(name, layer, head, chapter.words("corpus-opened")))
@@ -191,10 +194,10 @@ def _number(kind: KindFound, place: int, role: str) -> float:
     return one.value if one.sentences else -1.0
 
 
-def _name(kind: KindFound, place: int) -> str:
+def _name(kind: KindFound, place: int) -> Name:
     """ "2.5": layer and head from 1."""
     layer, head = kind.heads[place]
-    return f"{layer + 1}.{head + 1}"
+    return Name(f"{layer + 1}.{head + 1}")
 
 
 def _roles_table(found: CorpusFound) -> pd.DataFrame:

@@ -12,6 +12,7 @@ from ui.compute import compute_once
 from ui.controls import escape
 from ui.head_link import head_link
 from ui.models import ask
+from ui.numbers import localised
 from viz_core.hub.two_models import KindCompared, compare_heads
 from viz_core.view.map_group import MapGroup
 
@@ -46,8 +47,9 @@ def changed_heads(chapter: Chapter, asked: HubRequest, other: HubRequest, groups
 def _listed(chapter: Chapter, kind: KindCompared, label: str) -> None:
     still = sum(one.change == 0 for one in kind.heads)
     chapter.text("two-changed", kind=label, heads=len(kind.heads), still=still)
-    rows = [f"1. {head_link(kind.id, one.layer, one.head)} · **{one.change:.3f}**" for one in kind.heads[:_MOST]]
-    st.markdown("\n".join(rows))
+    changes = [localised(f"{one.change:.3f}", chapter.words.language) for one in kind.heads[:_MOST]]
+    heads = [head_link(kind.id, one.layer, one.head) for one in kind.heads]
+    st.markdown("\n".join(f"1. {head} · **{change}**" for head, change in zip(heads, changes, strict=False)))
 
 
 def _compared(asked: HubRequest, other: HubRequest) -> tuple[KindCompared, ...]:

@@ -58,6 +58,6 @@ def relative_2d(chapter: Chapter, asked: Asked) -> None:
 
 def _take_cell(chapter: Chapter, point: Point) -> None:
     """A click on a cell makes it the query."""
-    row, column = point["customdata"]
+    row, column, _ = point["customdata"]
     st.session_state[chapter.controls.key("row")] = int(row) + 1
     st.session_state[chapter.controls.key("column")] = int(column) + 1

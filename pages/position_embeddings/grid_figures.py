@@ -14,7 +14,7 @@ from viz_core.lessons.position_embeddings.grid_terms import GridTerms
 def grid_figure(terms: GridTerms, row: int, column: int, labels: Labels) -> go.Figure:
     """Three grids on one colour scale. Each cell says its offset; the query's cell is framed.
 
-    Points lie over the cells of every grid, invisible but selectable: their customdata is (row, column).
+    Points lie over the cells of every grid, invisible but selectable: their customdata is (row, column, value).
     """
     height, width = terms.row_term.shape
     down = _signed(terms.row_offsets.numpy())
@@ -40,9 +40,10 @@ def grid_figure(terms: GridTerms, row: int, column: int, labels: Labels) -> go.F
             y=ys.ravel(),
             mode="markers",
             marker={"size": 22, "opacity": 0},
-            customdata=np.stack([ys.ravel(), xs.ravel()], axis=1).tolist(),  # of a binary array a click brings keys
-            text=[f"{offset}: {value:+.3f}" for offset, value in zip(offsets.ravel(), values.ravel(), strict=True)],
-            hovertemplate="%{text}<extra></extra>",
+            # As a list: of a binary array a click brings keys.
+            customdata=np.stack([ys.ravel(), xs.ravel(), values.ravel()], axis=1).tolist(),
+            text=offsets.ravel(),
+            hovertemplate="%{text}: %{customdata[2]:+.3f}<extra></extra>",
             showlegend=False,
         )
         figure.add_trace(heatmap, 1, i)

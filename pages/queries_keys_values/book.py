@@ -11,6 +11,7 @@ from pages.queries_keys_values import book_figures as figures
 from pages.queries_keys_values.names import Database, Question
 from ui.chapter import Chapter
 from ui.controls import escape
+from ui.numbers import separators
 from viz_core.figures.diagram import attention_diagram, attention_height
 from viz_core.lessons.queries_keys_values.edit_distance import beginning_distance
 from viz_core.lessons.queries_keys_values.hard_and_soft import identity_lookup, smallest_gradient, two_keys
@@ -54,7 +55,13 @@ def diagram(chapter: Chapter, database: Database, question: Question) -> None:
     chapter.figure(
         "diagram",
         lambda: attention_diagram(
-            _cut(question.query), [*map(_cut, keys)], shares, [*map(_cut, values)], names["diagram-sum"], names
+            _cut(question.query),
+            [*map(_cut, keys)],
+            shares,
+            [*map(_cut, values)],
+            names["diagram-sum"],
+            names,
+            separators=separators(chapter.words.language),
         ),
         room=attention_height(len(first)),
         query=escape(question.query),

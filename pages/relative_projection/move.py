@@ -75,9 +75,13 @@ def about_pair(move: Move) -> dict[str, Any]:
         "wavelength": f"{2 * math.pi / omega:,.2f}",
         "degrees": f"{math.degrees(turn):,.1f}".replace("-", "−"),
         "turns": in_turns(turn),
-        "start": ", ".join(map(decimals, start)).replace("-", "−"),
-        "arrived": ", ".join(map(decimals, arrived)).replace("-", "−"),
+        "start": _point(start),
+        "arrived": _point(arrived),
     }
+
+
+def _point(pair: np.ndarray) -> list[str]:
+    return [decimals(value).replace("-", "−") for value in pair]
 
 
 def decimals(value: float) -> str:

@@ -22,9 +22,10 @@ def rotation(chapter: Chapter, move: Move, kept_back: bool) -> go.Figure:
     start = sinusoidal_rows(torch.tensor([move.position]), move.num_hiddens, move.base, move.dtype)[0]
     moved = (move.matrix() @ start).double().unflatten(0, (-1, 2))[move.pair].numpy()
     turn = float(move.offset * move.omega()[move.pair])
-    names = chapter.words.group("figure")
+    told = about_pair(move)
+    names = chapter.words.group("figure") | {"turn": chapter.words("figure.turn", **told)}
     figure = rotation_figure(path, moved, turn, move.position, move.pair, names, not kept_back)
-    chapter.figure("rotation", figure, kept_back=kept_back, **about_pair(move))
+    chapter.figure("rotation", figure, kept_back=kept_back, **told)
     return figure
 
 

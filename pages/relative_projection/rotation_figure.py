@@ -37,6 +37,7 @@ def rotation_figure(
         path: the pair (sine, cosine) at position i, at i + offset, and at every whole position between.
         moved: the pair of M p_i.
         turn: offset times omega_j, radians.
+        labels: "turn" says how far that is.
     """
     start, arrived = path[0], path[-1]
     end = position + (len(path) - 1) * (1 if turn >= 0 else -1)
@@ -85,7 +86,7 @@ def _add_turn(figure: go.Figure, path: Rows, turn: float, ends: tuple[int, int],
         mode="lines+markers",
         line={"color": ACCENT, "width": 2.5},
         marker={**_ARROW, "color": ACCENT, "size": [0] * (len(spiral) - 1) + [13 if abs(turn) > 0.1 else 0]},
-        name=labels["turn"].format(degrees=_minus(f"{math.degrees(turn):,.1f}"), turns=in_turns(turn)),
+        name=labels["turn"],
         legendrank=1001,
         hoverinfo="skip",
     )

@@ -11,6 +11,7 @@ import streamlit as st
 from pages.scoring_functions.book_figures import sentences_figure, toy_figure
 from pages.scoring_functions.softmax import Masked
 from ui.chapter import Chapter
+from ui.numbers import separators
 from viz_core.figures.diagram import attention_diagram, attention_height
 from viz_core.lessons.scoring_functions.the_book import (
     LENGTHS,
@@ -33,7 +34,8 @@ def output_diagram(chapter: Chapter, masked: Masked) -> None:
     shown = [f"{score:.3g}" if seen else "−∞" for score, seen in zip(scores, allowed, strict=True)]
     names = chapter.words.group("figure")
     keys, values = ([f"{letter}{i + 1}" for i in range(len(weights))] for letter in "kv")
-    figure = partial(attention_diagram, "q", keys, weights, values, names["diagram-sum"], names, shown)
+    signs = separators(chapter.words.language)
+    figure = partial(attention_diagram, "q", keys, weights, values, names["diagram-sum"], names, shown, signs)
     chapter.figure(
         "output", figure, room=attention_height(len(weights)), summary=[f"{weight:.2f}" for weight in weights]
     )
@@ -46,7 +48,8 @@ def sentences(chapter: Chapter) -> None:
         chapter.text("sentences")
     with weights:
         names = chapter.words.group("figure")
-        figure = partial(sentences_figure, sentence_weights().numpy(), SENTENCES, names)
+        signs = separators(chapter.words.language)
+        figure = partial(sentences_figure, sentence_weights().numpy(), SENTENCES, names, signs)
         said = "; ".join(" ".join(each) for each in SENTENCES)
         chapter.figure("sentences", figure, room=210, sentences=said)
 

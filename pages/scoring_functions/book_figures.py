@@ -10,12 +10,16 @@ from jaxtyping import Float
 
 from viz_core.figures.number_grid import number_grid
 from viz_core.figures.style import Labels
+from viz_core.runtime.numbers import ENGLISH, with_separators
 
 
 def sentences_figure(
-    weights: Float[np.ndarray, "sentences tokens"], sentences: Sequence[Sequence[str]], labels: Labels
+    weights: Float[np.ndarray, "sentences tokens"],
+    sentences: Sequence[Sequence[str]],
+    labels: Labels,
+    separators: str = ENGLISH,
 ) -> go.Figure:
-    """A row a sentence: its words with their weights; blanks are empty frames."""
+    """A row a sentence: its words with their weights, in these separators; blanks are empty frames."""
     rows, columns = weights.shape
     shown = np.array([[i < len(words) for i in range(columns)] for words in sentences])
     across = [str(i + 1) for i in range(columns)]
@@ -23,7 +27,8 @@ def sentences_figure(
     figure = number_grid(weights, down, across, labels["token"], labels["sentence"], shown=shown, cell=48)
     cells, empty = figure.data
     cells.text = [
-        [f"{word}<br>{weights[i, j]:.2f}" for j, word in enumerate(words)] + [""] * (columns - len(words))
+        [f"{word}<br>{with_separators(f'{weights[i, j]:.2f}', separators)}" for j, word in enumerate(words)]
+        + [""] * (columns - len(words))
         for i, words in enumerate(sentences)
     ]
     empty.text = np.where(shown, "", labels["blank"])

@@ -68,5 +68,5 @@ def _verdicts(chapter: Chapter, runs: list[MaskRun]) -> list[str]:
     return lines
 
 
-def _numbers(scores: Tensor) -> str:
-    return ", ".join(f"{score:,.6g}".replace("-", "−") for score in scores.tolist())
+def _numbers(scores: Tensor) -> list[str]:
+    return [f"{score:,.6g}".replace("-", "−") for score in scores.tolist()]

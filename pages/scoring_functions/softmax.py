@@ -76,7 +76,7 @@ def masked_softmax_card(chapter: Chapter) -> Masked | None:
             with weights:
                 _say_shape(chapter, masked)
                 figure = weights_picture(chapter, masked, _HIGH if chapter.draws_on("row") else _ROW, kept_back)
-                summary = _summary(masked.weights)
+                summary = _summary(chapter, masked)
                 chapter.figure("weights", figure, kept_back=kept_back, summary=summary, **_counts(masked))
                 _say_empty(chapter, masked)
             if kept_back:
@@ -165,8 +165,10 @@ def _gradient_picture(chapter: Chapter, masked: Masked) -> go.Figure:
     return _grid(chapter, masked, masked.gradient, 0.25)  # a (1 - a) is never more
 
 
-def _summary(weights: Tensor) -> str:
-    return "; ".join(", ".join(f"{weight:.4f}" for weight in row) for row in weights.flatten(0, 1).tolist())
+def _summary(chapter: Chapter, masked: Masked) -> dict[str, list[str]]:
+    rows = masked.rows(masked.weights).tolist()
+    names = row_names(chapter, masked)
+    return {name: [f"{weight:.4f}" for weight in row] for name, row in zip(names, rows, strict=True)}
 
 
 def _counts(masked: Masked) -> dict[str, Any]:

@@ -28,8 +28,12 @@ def curves(chapter: Chapter, table: Table, base: float, kept_back: int | None) -
     if missing:
         st.caption(chapter.words("columns.missing", last=d - 1, missing=missing))
     lengths = properties.wavelengths(d, base)
-    shown = [column for column in columns if column != kept_back]
-    figure = partial(curve_figure, table, shown, base, chapter.words.group("figure"))
+    shown = {
+        column: chapter.words("figure.column", column=column, wavelength=f"{lengths[column]:,.2f}")
+        for column in columns
+        if column != kept_back
+    }
+    figure = partial(curve_figure, table, shown, chapter.words.group("figure"))
     chapter.figure(
         "curves",
         figure,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 import numpy as np
 import plotly.graph_objects as go
@@ -16,7 +16,6 @@ from viz_core.lessons.sinusoidal_encoding.properties import (
     binary_code,
     doubling_columns,
     similarity_by_offset,
-    wavelengths,
 )
 from viz_core.positional.sinusoidal import angular_frequencies
 
@@ -70,12 +69,10 @@ def offset_figure(table: Table, labels: Labels) -> go.Figure:
     return lay_out(figure, labels["offset"], labels["similarity"], height=420)
 
 
-def curve_figure(table: Table, columns: Sequence[int], base: float, labels: Labels) -> go.Figure:
-    """Chosen columns along the positions, each with its wavelength in the legend."""
-    lengths = wavelengths(table.shape[1], base)
+def curve_figure(table: Table, names: Mapping[int, str], labels: Labels) -> go.Figure:
+    """Chosen columns along the positions, each by its name in the legend."""
     figure = go.Figure()
-    for place, column in enumerate(columns):
-        name = labels["column"].format(column=column, wavelength=f"{float(lengths[column]):,.2f}")
+    for place, (column, name) in enumerate(names.items()):
         figure.add_scatter(
             y=table[:, column].float().numpy(),
             name=name,

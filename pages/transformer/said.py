@@ -14,6 +14,7 @@ import streamlit as st
 
 from ui.chapter import Chapter
 from ui.controls import escape as escape_markdown
+from ui.numbers import localised
 from ui.translation import Request
 from ui.words import Words
 from viz_core.pretrained import Translation
@@ -60,18 +61,25 @@ def _word(words: Words, key: str, word: WordProbability, changed: bool) -> str:
     tip = f'<span class="said-tip" role="tooltip" id="{key}-tip">{_behind(words, word)}</span>'
     return (
         f'<span class="{classes}" tabindex="0" aria-describedby="{key}-tip">'
-        f"<span><bdi>{escape(word.text)}</bdi>{mark}</span><small>{percent(word.probability)}</small>{tip}</span>"
+        f"<span><bdi>{escape(word.text)}</bdi>{mark}</span><small>{_percent(words, word.probability)}</small>"
+        f"{tip}</span>"
     )
 
 
 def _behind(words: Words, word: WordProbability) -> str:
     """The word's tokens where it has several, and its rivals."""
-    factors = " × ".join(f"<bdi>{escape(token)}</bdi> {percent(p)}" for token, p in word.tokens)
-    whole = f"<bdi>{escape(word.text)}</bdi> {percent(word.probability)}"
+    factors = " × ".join(f"<bdi>{escape(token)}</bdi> {_percent(words, p)}" for token, p in word.tokens)
+    whole = f"<bdi>{escape(word.text)}</bdi> {_percent(words, word.probability)}"
     first = f"{whole} = {factors}" if len(word.tokens) > 1 else whole
-    rivals = "".join(f"<span><bdi>{escape(text)}</bdi> <span>{percent(p)}</span></span>" for text, p in word.rivals)
+    rivals = "".join(
+        f"<span><bdi>{escape(text)}</bdi> <span>{_percent(words, p)}</span></span>" for text, p in word.rivals
+    )
     unsure = f"<i>{escape(words('said-unsure'))}</i>" if word.hesitates else ""
     return f"<b>{first}</b>{unsure}<i>{escape(words('said-rivals', count=NUM_RIVALS))}</i>{rivals}"
+
+
+def _percent(words: Words, p: float) -> str:
+    return localised(percent(p), words.language)
 
 
 def percent(p: float) -> str:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ui.numbers import listed, localised, plural, separators, series
+from ui.numbers import Name, listed, localised, plural, separators, series
 from ui.words import Words
 
 
@@ -23,6 +23,11 @@ from ui.words import Words
         ("3.5 apples", "3.5 apples"),
         ("I paid 3.50.", "I paid 3.50."),
         ("1.2.3", "1.2.3"),
+        ("7.6 M", "7,6 M"),
+        ("< 0.1%", "< 0,1%"),
+        ("0.25–1.50", "0,25–1,50"),
+        ("−0.31 (−0.52 … −0.10)", "−0,31 (−0,52 … −0,10)"),
+        ("0,123", "0,123"),
         ("", ""),
     ],
 )
@@ -49,6 +54,13 @@ def test_names_in_a_row() -> None:
         ([1, 2], "1, 2", "1, 2", "1、2"),
         ([], "", "", ""),
         ("a, b 0.5", "a, b 0.5", "a, b 0.5", "a, b 0.5"),
+        (Name("2.5"), "2.5", "2.5", "2.5"),
+        (
+            {"a 1.5": ["0.5", "0.25"], "b": "2.5 (1.0–4.0)"},
+            "a 1.5: 0.5, 0.25; b: 2.5 (1.0–4.0)",
+            "a 1.5: 0,5; 0,25; b: 2,5 (1,0–4,0)",
+            "a 1.5：0.5、0.25；b：2.5 (1.0–4.0)",
+        ),
     ],
 )
 def test_values_in_a_row(value: object, english: str, portuguese: str, chinese: str) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from viz_core.figures.style import ACCENT, KEYS, QUERIES, VALUES, Labels, escape_labels, lay_out
+from viz_core.runtime.numbers import ENGLISH, with_separators
 
 PLAIN = "#7f8a90"
 _ARROW = "rgba(128,128,128,0.85)"
@@ -88,6 +89,7 @@ def attention_diagram(
     output: str,
     labels: Labels,
     scores: Sequence[str] = (),
+    separators: str = ENGLISH,
 ) -> go.Figure:
     """One query meets every key; each weight takes its share of a value; the shares are added up.
 
@@ -95,6 +97,7 @@ def attention_diagram(
 
     Args:
         labels: "diagram-query", "-keys", "-scores", "-weights", "-values" and "-output": what stands in each column.
+        separators: of its numbers, before the first decimal and between thousands.
 
     Raises:
         ValueError: if keys, weights and values differ in number.
@@ -103,10 +106,12 @@ def attention_diagram(
         raise ValueError(f"expected as many weights and values as keys, got {len(weights)}, {len(values)}, {len(keys)}")
     columns = ["keys", *(["scores"] if scores else []), "weights", "values"]
     middle, right = (len(keys) + 1) / 2, len(columns) + 1
-    written = [f"{weight:.2f}" for weight in weights]
+    written, read = (
+        [with_separators(each, separators) for each in numbers] for numbers in ([f"{w:.2f}" for w in weights], scores)
+    )
     shown = {
         "keys": (escape_labels(list(keys)), KEYS),
-        "scores": (escape_labels(list(scores)), PLAIN),
+        "scores": (escape_labels(read), PLAIN),
         "weights": (written, ACCENT),
         "values": (escape_labels(list(values)), VALUES),
     }

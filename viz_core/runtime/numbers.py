@@ -7,19 +7,21 @@ import re
 ENGLISH = ".,"
 """What stands before the first decimal, and between thousands; as plotly's `separators` have them."""
 
-# A number as Python's format writes it, alone or with a unit: what was typed by a reader is left as it is.
-_NUMBER = re.compile(r"[-−+≈~]?\d{1,3}(?:\d*|(?:,\d{3})*)(?:\.\d+)?(?:e[-−+]?\d+)?(?: ?(?:%|[kMG]?B|m?s|×))?")
+# A number as Python's format writes it, alone, with a unit or with its interval: what was typed by a reader is left as
+# it is, and so is "0,123", which has its separators already.
+_ONE = r"(?:< )?[-−+≈~]?(?:[1-9]\d{0,2}(?:,\d{3})+|\d+)(?:\.\d+)?(?:e[-−+]?\d+)?(?: ?(?:%|[kMG]?B|M|m?s|×))?"
+_NUMBER = re.compile(rf"{_ONE}(?:–{_ONE})?(?: \({_ONE}(?:–| … ){_ONE}\))?")
 
 
 def is_number(text: str) -> bool:
-    """Whether a text is one number, as Python's format writes it, with or without a unit."""
+    """Whether a text is one number, as Python's format writes it, or an interval, with or without a unit."""
     return _NUMBER.fullmatch(text) is not None
 
 
 def with_separators(text: str, separators: str) -> str:
     """The text with other separators, if it is one number; else as it is.
 
-    >>> with_separators("1,234.5 s", ",.")
-    '1.234,5 s'
+    >>> with_separators("1,234.5 s", ",."), with_separators("2.5 (1.0–4.0)", ",.")
+    ('1.234,5 s', '2,5 (1,0–4,0)')
     """
     return text.translate(str.maketrans(ENGLISH, separators)) if is_number(text) else text

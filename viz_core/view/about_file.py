@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 
 from viz_core.view.map_group import MapGroup
 from viz_core.view.map_shown import ShownMap, Side, shown_heads, shown_map
@@ -12,6 +14,7 @@ from viz_core.view.payload import View
 from viz_core.view.state import ViewState
 
 _MOST_NAMED = 12  # heads
+_FORMS = re.compile(r"\{(\w+):([^{}|]*)\|(?:[^{}|]*\|)*([^{}|]*)\}")  # words that go by a number, as in ui/words.py
 
 
 @dataclass(frozen=True)
@@ -81,7 +84,8 @@ def lines(view: View, state: ViewState, shown: Sequence[Panel]) -> list[str]:
     if 1 < len(heads) < sum(call.num_heads for call in first.group.calls):
         names = [_short(words, first.group, *head) for head in heads[:_MOST_NAMED]]
         more = " …" if len(heads) > _MOST_NAMED else ""
-        said.append(fill(words["of_heads"], names=", ".join(names) + more))
+        row = reduce(lambda before, following: fill(words["row"], before=before, next=following), names)
+        said.append(fill(words["of_heads"], names=row + more))
     if len(heads) > 1 and look.how == "max":
         said.append(words["rows_not_one"])
     if look.unit == "words" and (first.group.query_words or first.group.key_words):
@@ -137,7 +141,8 @@ def _short(words: Mapping[str, str], group: MapGroup, layer: int, head: int) -> 
 
 
 def fill(text: str, /, **values: object) -> str:
-    """The text with each {name} replaced by its value."""
+    """The text with each {name} replaced by its value, and each {name:one|many} by the form that goes by it."""
+    text = _FORMS.sub(lambda place: place[2] if values[place[1]] == 1 else place[3], text)
     for name, value in values.items():
         text = text.replace("{" + name + "}", str(value))
     return text

@@ -69,7 +69,7 @@ function linesOf(view) {
   const group = openGroup(view);
   if (source.heads.length > 1 && source.heads.length < allHeads(group).length) {
     const short = ([layer, head]) => `${words.text("layer_short", { layer: group.layers[layer].number })} ${words.text("head_short", { head: head + 1 })}`;
-    const names = source.heads.slice(0, MOST_NAMED).map(short).join(", ");
+    const names = words.row(source.heads.slice(0, MOST_NAMED).map(short));
     lines.push(words.text("of_heads", { names: source.heads.length > MOST_NAMED ? `${names} …` : names }));
   }
   if (isLargest(plots[0])) lines.push(words.text("rows_not_one"));

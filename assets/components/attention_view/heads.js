@@ -118,7 +118,7 @@ function renderGridNote(view, readable, shown, all) {
   const wrong = !readable;
   filter.setAttribute("aria-invalid", wrong);
   gridNote.hidden = !view.state.look.filter;
-  gridNote.textContent = words.text(wrong ? "filter_unreadable" : "filter_shows", { shown, count: all, names: filterNames(view).map(([, , name]) => name).join(", ") });
+  gridNote.textContent = words.text(wrong ? "filter_unreadable" : "filter_shows", { shown, count: all, names: words.row(filterNames(view).map(([, , name]) => name)) });
 }
 
 /** Pictures and names of the thumbnails; painted again only when something they show has changed. */

@@ -95,7 +95,8 @@ function renderSentenceNote(view) {
   const pinned = pinnedUnits(view);
   const notes = [];
   if (pinned) {
-    const tokens = pinned.units.map(view.axes[pinned.axis].said).join(onPicture(view) ? "; " : ", ");
+    const names = pinned.units.map(view.axes[pinned.axis].said);
+    const tokens = onPicture(view) ? names.join("; ") : view.words.row(names);
     notes.push(["pinned", { token: tokens.length > 80 ? `${tokens.slice(0, 79)}…` : tokens }]);
   }
   notes.push(describePointer(view, { cells: view.reading }) ?? [view.several ? "sentence_several" : "sentence_hint", {}]);

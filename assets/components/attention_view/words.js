@@ -43,11 +43,14 @@ export function makeWords(templates, language) {
     element.replaceChildren(...nodes);
   }
 
+  /** Names in a row, as the language separates them. */
+  const row = (names) => names.reduce((before, next) => text("row", { before, next }));
+
   /** A difference, with its sign. */
   const signed = (value) => (value > 0 ? `+${number(value)}` : value < 0 ? `−${number(-value)}` : number(0));
   const has = (name) => name in templates;
 
-  return { text, into, has, number, signed, plain: (value) => plain.format(value), tick: (value) => short.format(value) };
+  return { text, row, into, has, number, signed, plain: (value) => plain.format(value), tick: (value) => short.format(value) };
 }
 
 const SHOWN_INSTEAD = { "\n": "⏎", "\r": "⏎", "\t": "⇥" };

@@ -115,7 +115,7 @@ def test_the_grid_shows_terms_offsets_and_cells_to_click() -> None:
     for heatmap, values in zip(heatmaps, (terms.row_term, terms.column_term, terms.total), strict=True):
         np.testing.assert_allclose(heatmap.z, values.numpy(), rtol=1e-6)
     assert heatmaps[2].text.tolist() == [["-1, 0", "-1, +1", "-1, +2"], ["0, 0", "0, +1", "0, +2"]]
-    assert list(points[0].customdata) == [[0, 0], [0, 1], [0, 2], [1, 0], [1, 1], [1, 2]]
+    assert [place[:2] for place in points[0].customdata] == [[0, 0], [0, 1], [0, 2], [1, 0], [1, 1], [1, 2]]
     assert figure.layout.shapes[0].y0 == 0.5
     assert figure.layout.coloraxis.cmin == -figure.layout.coloraxis.cmax
 

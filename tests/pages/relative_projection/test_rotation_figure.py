@@ -13,7 +13,8 @@ from ui.words import load_words
 from viz_core.figures.style import KEYS, QUERIES
 from viz_core.positional import angular_frequencies, relative_projection, sinusoidal_table
 
-LABELS = load_words("relative-projection", "en").group("figure")
+WORDS = load_words("relative-projection", "en")
+LABELS = WORDS.group("figure") | {"turn": WORDS("figure.turn", degrees="0.0", turns="0")}
 
 
 @pytest.fixture

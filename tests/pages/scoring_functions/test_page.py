@@ -31,15 +31,20 @@ def texts(app: AppTest) -> str:
     return "\n".join(element.value for element in [*app.markdown, *app.caption]).replace("\\", "").replace("−", "-")
 
 
-def row(weights: torch.Tensor) -> str:
-    return ", ".join(f"{weight:.4f}" for weight in weights.tolist())
+def rows(weights: torch.Tensor) -> str:
+    """Weights (batch, queries, keys) as the text says them, each row by its name."""
+    return "; ".join(
+        f"batch {b}, query {q}: {', '.join(f'{weight:.4f}' for weight in row)}"
+        for b, each in enumerate(weights.tolist(), 1)
+        for q, row in enumerate(each, 1)
+    )
 
 
 def test_opens_with_the_published_row(open_page: OpenPage) -> None:
     app = open_page(CHAPTER)
     weights = masked_softmax(BOOK, torch.tensor([2, 3]))
-    assert "0.2689, 0.7311, 0.0000, 0.0000; " in figures_alt(app)
-    assert "; ".join(row(w) for w in weights.flatten(0, 1)) in figures_alt(app)
+    assert "batch 1, query 1: 0.2689, 0.7311, 0.0000, 0.0000; batch 1, query 2: " in figures_alt(app)
+    assert rows(weights) in figures_alt(app)
     assert "6 of 16 cells are masked" in figures_alt(app)
     assert "(batch rows, queries, keys) = (2, 2, 4)" in texts(app)
     assert len(figures(app)) == FIGURES + 4
@@ -54,7 +59,7 @@ def test_scores_can_be_edited_and_change_shape(open_page: OpenPage) -> None:
     app.text_input(key="sf-lengths").set_value("1 3").run()
     assert not app.exception
     weights = masked_softmax(torch.tensor([[[1.0, 2, 3], [4, 5, 7]]]), torch.tensor([[1, 3]]))
-    assert "; ".join(row(w) for w in weights[0]) in figures_alt(app)
+    assert rows(weights) in figures_alt(app)
     assert "One length for each query" in texts(app)
     assert all(holds for holds, _ in marks(app).values())
 
@@ -73,7 +78,7 @@ def test_lengths_per_row_per_query_or_none(
     app = open_page(CHAPTER)
     app.text_input(key="sf-lengths").set_value(lengths).run()
     assert kind in texts(app)
-    assert "; ".join(row(w) for w in masked_softmax(BOOK, tensor).flatten(0, 1)) in figures_alt(app)
+    assert rows(masked_softmax(BOOK, tensor)) in figures_alt(app)
 
 
 @pytest.mark.parametrize("name", ["book", "each", "blind", "none"])

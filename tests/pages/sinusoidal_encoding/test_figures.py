@@ -58,14 +58,14 @@ def test_the_curve_by_offset_has_the_published_numbers() -> None:
     assert curve.dtype == np.float32
 
 
-def test_curves_are_columns_with_their_wavelengths() -> None:
+def test_curves_are_columns_with_their_names() -> None:
     P = table(60, 32)
-    figure = figures.curve_figure(P, [6, 9], BASE, LABELS)
-    assert [trace.name for trace in figure.data] == ["column 6, wavelength 35.33", "column 9, wavelength 62.83"]
+    figure = figures.curve_figure(P, {6: "six", 9: "nine"}, LABELS)
+    assert [trace.name for trace in figure.data] == ["six", "nine"]
     for trace, column in zip(figure.data, [6, 9], strict=True):
         assert np.array_equal(trace.y, P[:, column].float().numpy())
     assert {trace.mode for trace in figure.data} == {"lines+markers"}
-    assert figures.curve_figure(table(2000, 32), [0], BASE, LABELS).data[0].mode == "lines"
+    assert figures.curve_figure(table(2000, 32), {0: "zero"}, LABELS).data[0].mode == "lines"
 
 
 def test_the_binary_code_stands_beside_columns_of_the_same_positions() -> None:
