@@ -22,8 +22,11 @@ from ui.contents import all_chapters
 from viz_core.runtime.assets import AssetError
 
 _STATIC = Path(streamlit.__file__).parent / "static"
-_CHUNKS = ("BidiComponent", "Selectbox", "Html", "PageLink", "DownloadButton", "Radio", "rehype-katex")
-"""Streamlit's own scripts that it asks for later, and nearly every chapter needs."""
+_CHUNKS = (
+    *("BidiComponent", "Selectbox", "Html", "PageLink", "DownloadButton", "Radio", "rehype-katex"),
+    *("ButtonGroup", "Slider", "NumberInput", "TextInput"),
+)
+"""Streamlit's own scripts that it asks for later, and most chapters need: a control stands empty until its is here."""
 _COMPONENTS = ("history", "near", "present", "tour")
 """Ours that every chapter has."""
 _CHARTS_LATER = ("transformer", "model-lab")
@@ -56,7 +59,8 @@ def _answer(chapter: str, _request: Request) -> Response:
 @lru_cache(maxsize=2)
 def first_page(charts: bool) -> str:
     """Streamlit's page for a chapter; where a chart stands in its first window, with plotly.js."""
-    names = [f"./static/js/{name}" for name in _chunks()] + [f"./{address}" for address in _addresses(_COMPONENTS)]
+    ours = _addresses([*_COMPONENTS, "chart" if charts else "attention_view"])
+    names = [f"./static/js/{name}" for name in _chunks()] + [f"./{address}" for address in ours]
     lines = [f'<link rel="modulepreload" crossorigin href="{name}">' for name in names]
     for address in _addresses([PLOTLY] if charts else []):
         lines += [f'<link rel="preload" as="script" href="./{address}" data-read>', _READ_LATER]

@@ -35,9 +35,10 @@ def test_a_chapter_names_what_it_will_need(client: TestClient, base: str, chapte
     ours = [name for name in named if name.startswith("atlas/")]
     assert [client.get(f"{base}/{name}").status_code for name in ours] == [200] * len(ours)
     assert all((STATIC / name).is_file() for name in named if name not in ours)
-    of_components = [scripts.script(name).address for name in ("history", "near", "present", "tour")]
+    picture = "chart" if charts else "attention_view"
+    of_components = [scripts.script(name).address for name in ("history", "near", "present", "tour", picture)]
     assert ours == [*of_components, *([scripts.script(scripts.PLOTLY).address] if charts else [])]
-    assert any("BidiComponent" in name for name in named)
+    assert all(any(f"/{chunk}." in name for name in named) for chunk in ("BidiComponent", "Slider", "ButtonGroup"))
     plain = (STATIC / "index.html").read_text(encoding="utf-8")
     assert set(plain.splitlines()) <= set(answer.text.splitlines())  # nothing of Streamlit's own is gone
 
