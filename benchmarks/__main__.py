@@ -1,4 +1,4 @@
-"""Run every part, or those named; print one table, keep the samples, and bring the README's table up to date."""
+"""Run every part, or those named; print what each found, keep the samples, and bring the README's table up to date."""
 
 from __future__ import annotations
 
@@ -16,19 +16,17 @@ from benchmarks.tables import text_table
 def main(arguments: Sequence[str] | None = None) -> None:
     asked = _arguments(arguments)
     print(", ".join(f"{key} {value}" for key, value in machine().items()))
-    rows: list[Row] = []
     failed = []
     for part in asked.parts or PARTS:
         for device in devices(part, asked.device):
             print(f"measuring {part} on {device} (Ctrl-C goes on to the next) ...", flush=True)
             found = _rows(part, device, asked.quick)
-            rows += found or []
+            if found:
+                print(text_table(found), flush=True)
             if found is None:
                 failed.append(part)
             elif found and not asked.quick:
                 save(part, found, device)
-    if rows:
-        print(text_table(rows))
     if not asked.quick:
         readme.write()
     if failed:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
+from benchmarks import visitors
 from benchmarks.browsing import Visitor, chromium, visit
 from benchmarks.report import Row
 from benchmarks.serving import running
@@ -23,23 +25,20 @@ SETTLED, FIRST_PICTURE, GOING, GOING_BACK = 1.6, 1.3, 1.5, 1.0  # times an empty
 Samples = dict[str, tuple[float, ...]]  # by chapter
 
 
-def measure(samples: int = 3, chapters: Sequence[str] | None = None) -> list[Row]:
+def measure(samples: int = 2, chapters: Sequence[str] | None = None) -> list[Row]:
     """Seconds, until a picture shows in the window, and until nothing on the page changes any more.
 
-    The server has answered every chapter once; the visitor's browser knows nothing.
+    The server has answered every chapter once; the visitor's browser knows nothing. Each number is told as it comes.
 
     Raises:
         RuntimeError: if there is no Chromium, or a server does not start.
     """
     chapters = tuple(chapters or all_chapters())
-    with sync_playwright() as playwright, chromium(playwright) as browser, tempfile.TemporaryDirectory() as log:
-        with running(Path(log), EMPTY) as server:
-            _opened(browser, server.url)
-            empty = tuple(_opened(browser, server.url)[1] for _ in range(samples))
-        with running(Path(log), "app.py") as server:
-            for name in chapters:
-                _opened(browser, _address(server.url, name))
-            times = {name: [_opened(browser, _address(server.url, name)) for _ in range(samples)] for name in chapters}
+    with tempfile.TemporaryDirectory() as log, running(Path(log), "app.py") as server:
+        asyncio.run(_answer_once(server.url, chapters))
+        with sync_playwright() as playwright, chromium(playwright) as browser:
+            empty = _empty(browser, samples)
+            times = {name: _visits(browser, server.url, name, samples) for name in chapters}
             walks = [_walk(browser, server.url, chapters) for _ in range(samples)]
     opened = {name: tuple(settled for _, settled in found) for name, found in times.items()}
     pictured = {name: tuple(first for first, _ in found) for name, found in times.items()}
@@ -65,6 +64,31 @@ def _rows(what: str, found: Mapping[str, tuple[float, ...]], empty: tuple[float,
     return [row(f"the slowest chapter ({slowest})", found[slowest], target), *each]
 
 
+async def _answer_once(url: str, chapters: Sequence[str]) -> None:
+    """Ask for all of every chapter, also for what a browser would ask for only once it comes near the window."""
+    async with visitors.visit(url) as visitor:
+        for name in chapters:
+            await visitor.open("" if name == "home" else name)
+
+
+def _empty(browser: Browser, samples: int) -> tuple[float, ...]:
+    with tempfile.TemporaryDirectory() as log, running(Path(log), EMPTY) as server:
+        _opened(browser, server.url)
+        found = tuple(_opened(browser, server.url)[1] for _ in range(samples + 1))
+    _tell("an empty app", found)
+    return found
+
+
+def _visits(browser: Browser, url: str, chapter: str, samples: int) -> list[tuple[float, float]]:
+    found = [_opened(browser, _address(url, chapter)) for _ in range(samples)]
+    _tell(f"a visit to {chapter}", (settled for _, settled in found))
+    return found
+
+
+def _tell(what: str, seconds: Iterable[float]) -> None:
+    print(f"  {what}: {', '.join(f'{each:.2f}' for each in seconds)} s", flush=True)
+
+
 def _address(url: str, chapter: str) -> str:
     return url if chapter == "home" else f"{url}/{chapter}"
 
@@ -81,7 +105,10 @@ def _walk(browser: Browser, url: str, chapters: Sequence[str]) -> dict[str, tupl
         _settled(visitor)
         first = {name: _go(visitor, name) for name in chapters if name != "home"}
         _go(visitor, "home")
-        return {name: (seconds, _go(visitor, name)) for name, seconds in first.items()}
+        found = {name: (seconds, _go(visitor, name)) for name, seconds in first.items()}
+    for name, seconds in found.items():
+        _tell(f"going to {name}, and back", seconds)
+    return found
 
 
 def _go(visitor: Visitor, chapter: str) -> float:
