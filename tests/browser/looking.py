@@ -10,6 +10,7 @@ _FITTING, _REACH = (Path(__file__).with_name(name) for name in ("fitting.js", "r
 _LOOKS = 120  # a page that has been made narrower is drawn anew: what does not fit at once may, a moment later
 _PAUSE = 250  # ms
 _MOST_SHEETS = 30
+_EMPTY = "[data-testid=stExpander] details[open]:not(:has([data-testid=stElementContainer])):visible"
 _NO_CODE = ':not([class*="st-key-"][class*="-code"] *)'
 
 
@@ -41,9 +42,9 @@ def _expect_none(page: Page, said: str) -> None:
 
 
 def expect_rest(page: Page) -> None:
-    """Nothing runs for this page, and nothing of an earlier run is left."""
+    """Nothing runs for this page, nothing of an earlier run is left, and no script is awaited that draws a part."""
     expect(page.locator("[data-testid=stApp][data-test-script-state=notRunning]")).to_be_attached()
-    expect(page.locator("[data-stale=true]")).to_have_count(0)
+    expect(page.locator("[data-stale=true], [data-testid=stSkeleton]")).to_have_count(0)
 
 
 def open_sheets(page: Page, *, code: bool = True) -> None:
@@ -60,4 +61,5 @@ def open_sheets(page: Page, *, code: bool = True) -> None:
             return
         closed.first.click()
         expect(closed).not_to_have_count(count)
+        expect(page.locator(_EMPTY)).to_have_count(0)  # some are filled once they are open
     raise AssertionError("sheets do not open")
