@@ -1,10 +1,15 @@
-// Texts of a page that nobody can read whole: cut off, wider than their box, over one another, or beside the page.
+// Texts of a page that nobody can read whole: cut off, wider than their box, over one another, or beside the page; and
+// lines of Chinese that begin or end with a mark that must not stand there.
 // Evaluated twice: before the page's own scripts, to note what is written on canvases; then, settled, to measure.
 (() => {
   const SLACK = 1.5; // pixels
   const SPACE = 10; // pixels: where spaces are kept, the last of a line hangs over its end
   const PAGE = "[data-testid=stMain], [data-testid=stSidebarContent]";
   const LINE = 0.3; // of a line's height: what a font reserves above and below its letters
+
+  const MARKS = /(?<=\S)[，。、；：）」』》？！]|[（「『《](?=\S)/g; // each stands in one line with its neighbour
+  const OPENING = /[（「『《]/;
+  const BROKEN = /^[，。、；：）」』》？！].|.[（「『《]$/; // a whole text may be one token
 
   if (!globalThis.textsThatDoNotFit) noteCanvases();
 
@@ -133,13 +138,27 @@
       if (element.closest("svg")) {
         const text = element.closest("text");
         if (text && !text.closest("[clip-path]") && !isOld(text)) measure(node.data, text, text.getBoundingClientRect(), true);
+        if (BROKEN.test(node.data.trim())) tell("broken at a mark", node.data, element);
         return;
+      }
+      for (const { index } of node.data.matchAll(MARKS)) {
+        const first = OPENING.test(node.data[index]) ? index : index - 1;
+        const [one, next] = [boxOf(node, first), boxOf(node, first + 1)];
+        if (one && next && next.top > one.bottom - SLACK) tell("broken at a mark", node.data.slice(Math.max(0, index - 8), index + 8), element);
       }
       const range = document.createRange();
       range.selectNodeContents(node);
       for (const box of range.getClientRects()) {
         if (box.width > 1 && box.height > 1) measure(node.data, element, plain(box));
       }
+    }
+
+    /** Where a letter stands. */
+    function boxOf(node, place) {
+      const range = document.createRange();
+      range.setStart(node, place);
+      range.setEnd(node, place + 1);
+      return range.getClientRects()[0];
     }
 
     const plain = ({ left, right, top, bottom }) => ({ left, right, top, bottom });
@@ -169,6 +188,7 @@
       for (const { text, box, leans } of canvas.written) {
         const { left, top } = frame;
         measure(text, canvas, { left: left + x * box.left, right: left + x * box.right, top: top + y * box.top, bottom: top + y * box.bottom }, true);
+        if (BROKEN.test(text)) tell("broken at a mark", text, canvas);
         const last = lines.at(-1);
         if (box.left < -SLACK || box.right > canvas.width + SLACK || box.top < -SLACK || box.bottom > canvas.height + SLACK) tell("beside its canvas", text, canvas);
         if (last?.element === canvas) Object.assign(last, { canvas, leans });

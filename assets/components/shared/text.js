@@ -12,8 +12,9 @@ export function textWidth(text, font) {
   return rulers.get(font).measureText(text).width;
 }
 
-// What stays together: a word, a space, a Chinese sign and what closes it, for no line begins with a comma.
-const PIECES = /\s+|[\u3000-\u9fff\uff00-\uffef][，。、；：）」？！]*|[^\s\u3000-\u9fff\uff00-\uffef]+/g;
+// What stays together: a word or a Chinese sign, with the marks that open and close it, for no line begins with a comma
+// or ends with a bracket; and a space.
+const PIECES = /\s+|[（「『《]*(?:[\u3000-\u9fff\uff00-\uffef]|[^\s\u3000-\u9fff\uff00-\uffef]+)[，。、；：）」』》？！]*/g;
 
 /** Where it may break. */
 export const piecesOf = (text) => text.match(PIECES) ?? [];
