@@ -9,6 +9,7 @@
 
   const MARKS = /(?<=\S)[，。、；：）」』》？！]|[（「『《](?=\S)/g; // each stands in one line with its neighbour
   const OPENING = /[（「『《]/;
+  const [CLOSES, OPENS] = [/^[，。、；：）」』》？！,.;:)]/, /[（「『《(]$/];
   const BROKEN = /^[，。、；：）」』》？！].|.[（「『《]$/; // a whole text may be one token
 
   if (!globalThis.textsThatDoNotFit) noteCanvases();
@@ -141,16 +142,27 @@
         if (BROKEN.test(node.data.trim())) tell("broken at a mark", node.data, element);
         return;
       }
-      for (const { index } of node.data.matchAll(MARKS)) {
-        const first = OPENING.test(node.data[index]) ? index : index - 1;
-        const [one, next] = [boxOf(node, first), boxOf(node, first + 1)];
-        if (one && next && next.top > one.bottom - SLACK) tell("broken at a mark", node.data.slice(Math.max(0, index - 8), index + 8), element);
-      }
+      readMarks(node, element);
       const range = document.createRange();
       range.selectNodeContents(node);
       for (const box of range.getClientRects()) {
         if (box.width > 1 && box.height > 1) measure(node.data, element, plain(box));
       }
+    }
+
+    /** A mark in another line than what it opens or closes: a letter, or a formula beside the text. */
+    function readMarks(node, element) {
+      const { data, previousSibling, nextSibling } = node;
+      const hold = (one, next, from) => {
+        if (one && next && (next.top + next.bottom) / 2 > one.bottom) tell("broken at a mark", data.slice(Math.max(0, from - 8), from + 8), element);
+      };
+      const formula = (beside, place) => [...(beside?.querySelectorAll?.(".base") ?? [])].at(place)?.getBoundingClientRect();
+      for (const { index } of data.matchAll(MARKS)) {
+        const first = OPENING.test(data[index]) ? index : index - 1;
+        hold(boxOf(node, first), boxOf(node, first + 1), index);
+      }
+      if (CLOSES.test(data)) hold(formula(previousSibling, -1), boxOf(node, 0), 0);
+      if (OPENS.test(data)) hold(boxOf(node, data.length - 1), formula(nextSibling, 0), data.length);
     }
 
     /** Where a letter stands. */

@@ -1,4 +1,4 @@
-"""Where a text breaks that is written on a canvas or over a chart, where no browser breaks it for us."""
+"""Where lines break: on canvases and over charts, where no browser breaks them for us, and beside formulas."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page
 
-TEXT = Path(__file__).resolve().parents[2] / "assets" / "components" / "shared" / "text.js"
+from tests.browser.looking import watch
+
+COMPONENTS = Path(__file__).resolve().parents[2] / "assets" / "components"
 WRAP = """async ([source, text]) => {
     const address = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
     const { piecesOf, textWidth, wrap } = await import(address);
@@ -30,9 +32,10 @@ WRAP = """async ([source, text]) => {
         ("softmax，看「貓」：第 2 層（頭 3）。", "softmax，|看|「貓」：|第| |2| |層|（頭| |3）。".split("|")),
         ("權重（attention），展開。", "權|重|（attention），|展|開。".split("|")),
     ],
+    ids=["English", "Chinese", "both"],
 )
 def test_no_line_begins_with_a_comma_or_ends_with_a_bracket(page: Page, text: str, pieces: list[str]) -> None:
-    found = page.evaluate(WRAP, [TEXT.read_text(encoding="utf-8"), text])
+    found = page.evaluate(WRAP, [(COMPONENTS / "shared" / "text.js").read_text(encoding="utf-8"), text])
     assert found["pieces"] == pieces
     assert len(found["all"]) > 3
     for wrapped in found["all"]:
@@ -40,3 +43,31 @@ def test_no_line_begins_with_a_comma_or_ends_with_a_bracket(page: Page, text: st
         assert wrapped["fits"]
         assert re.sub(" ", "", "".join(lines)) == text.replace(" ", "")
         assert not [line for line in lines if line[0] in "，。：）」" or line[-1] in "（「"]
+
+
+def formula(*parts: str) -> str:
+    """As KaTeX writes one: a line may break after each part, which ends with a relation."""
+    bases = "".join(f"<span class='base'><span>{part}</span></span>" for part in parts)
+    return f"<span class='katex'><span class='katex-html'>{bases}</span></span>"
+
+
+def test_no_comma_is_parted_from_a_formula_and_a_long_one_still_breaks(page: Page) -> None:
+    watch(page)
+    page.goto("about:blank")
+    said = (
+        f"甲乙{formula('x=', 'y')}，一二三（{formula('ab')}）四五",
+        f"some words {formula('x=', 'y')}, more ({formula('ab')}).",
+    )
+    texts = "".join(f"<p style='width:{width}px'>{text}</p>" for width in range(60, 260, 4) for text in said)
+    page.set_content(f"<style>.base {{ display: inline-block; white-space: nowrap; }}</style>{texts}")
+    assert len(broken(page)) > 3  # as a browser does it, which takes a formula for a box
+    page.add_style_tag(content=(COMPONENTS / "house.css").read_text(encoding="utf-8"))
+    assert broken(page) == []
+    parted = (
+        "(all) => all.some(({ children: [a, b] }) => b?.getBoundingClientRect().top > a.getBoundingClientRect().top)"
+    )
+    assert page.locator(".katex-html").evaluate_all(parted)
+
+
+def broken(page: Page) -> list[str]:
+    return [each for each in page.evaluate("textsThatDoNotFit()") if each.startswith("broken")]
