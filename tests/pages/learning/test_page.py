@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from hosting.settings import Settings
 from pages.learning.own_run import OwnRun
 from pages.learning.reels import RECORDED
 from tests.pages.reading import badges, components, drawn, figures, one_line, texts
+from ui.compute import seconds_allowed
 from ui.controls import plain
 from viz_core.runtime.assets import reading
 from viz_core.training.task_recording import FILMS, SEEDS
@@ -48,6 +50,9 @@ def test_it_opens_on_a_recorded_run_and_every_head_of_its_last_step(open_page: O
     lines = {trace["name"]: trace for trace in drawn(app, "curve")}
     np.testing.assert_allclose(lines["never trained on"]["y"], film.held_out, atol=1e-6)
     assert len(drawn(app, "heads")) == 8
+    jump = int(np.abs(np.diff(film.held_out)).argmax())
+    marks = {(mark["type"], mark["x0"], mark["x1"]) for mark in figures(app, "curve")[0]["layout"]["shapes"]}
+    assert marks == {("line", 400, 400), ("rect", film.shots[jump], film.shots[jump + 1])}
 
 
 def test_the_time_line_goes_back_to_any_shot(open_page: OpenPage) -> None:
@@ -151,11 +156,14 @@ def test_a_run_of_ones_own_is_drawn_past_its_length(kept: AppTest) -> None:
     assert yours["y"][3] == pytest.approx(run.accuracy(int(yours["x"][3]), 64), abs=1e-3)
 
 
-def test_strangers_get_small_models(open_page: OpenPage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_strangers_get_small_models_and_a_minute(open_page: OpenPage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ATLAS_HOSTED", "1")
     app = open_page(CHAPTER, **OWN, **{"l-layers": "4", "l-width": "256"})
     said = [caption.value for caption in app.caption if "The address asks for" in caption.value]
     assert ["Layers = 4" in said[0], "Width = 256" in said[1]] == [True, True]
+    app.button(key="l-train-start").click().run()
+    assert app.session_state["l-train"].series.most == seconds_allowed()
+    assert Settings.model_fields["max_seconds"].default == 60
 
 
 def test_a_recorded_run_that_is_lost_is_a_sentence(

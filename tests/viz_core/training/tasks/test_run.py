@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import islice
 
 import pytest
@@ -86,6 +87,25 @@ def test_each_way_to_tell_a_place_enters_a_model_and_only_none_tells_nothing(pos
     assert reordered == (positions == "none" and not causal)
     if causal:  # nothing later is seen
         assert torch.allclose(model(tokens)[:, :2], model(tokens[:, :2]), atol=1e-5)
+
+
+@pytest.mark.parametrize("feed_forward", [True, False])
+@pytest.mark.parametrize("norm_first", [True, False])
+def test_a_layer_is_normed_before_or_after_with_a_net_or_without(norm_first: bool, feed_forward: bool) -> None:
+    """Xiong 2020, figure 1: X + f(LN(X)), or LN(X + f(X))."""
+    model = TaskTransformer(5, Shape(num_layers=1, norm_first=norm_first, feed_forward=feed_forward)).eval()
+    (layer,) = model.layers
+
+    def branch(X: torch.Tensor, f: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
+        norm = torch.nn.LayerNorm(64)
+        return X + f(norm(X)) if norm_first else norm(X + f(X))
+
+    X = torch.randn(1, 4, 64)
+    expected = branch(X, lambda Z: layer.attention(Z, Z, Z, causal=True))
+    if feed_forward:
+        assert layer.ffn is not None
+        expected = branch(expected, layer.ffn)
+    torch.testing.assert_close(layer(X, True), expected)
 
 
 def test_who_writes_all_at_once_is_not_shown_what_it_shall_find() -> None:
