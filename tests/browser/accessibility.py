@@ -9,19 +9,23 @@ from pathlib import Path
 from playwright.sync_api import Page
 
 AXE = Path(__file__).parent / "vendor" / "axe" / "axe.min.js"
-ALL = "() => axe.run({ resultTypes: ['violations'] })"
-OF_COLOURS = "() => axe.run({ resultTypes: ['violations'], runOnly: ['color-contrast'] })"
+ALL = "(part) => axe.run(part ?? document, { resultTypes: ['violations'] })"
+OF_COLOURS = "(part) => axe.run(part ?? document, { resultTypes: ['violations'], runOnly: ['color-contrast'] })"
 
 # Streamlit's table of contents, where chapters stand in sections: it puts the entries of each into a div in one ul.
 STREAMLITS = {"list": "stSidebarNavItems", "listitem": "stSidebarNavItems"}
 
 
-def found_in(page: Page) -> list[str]:
-    """Every rule that the page breaks, with the element that breaks it: of colours in dark too, of all else once."""
+def found_in(page: Page, part: str | None = None) -> list[str]:
+    """Every rule that the page breaks, with the element that breaks it: of colours in dark too, of all else once.
+
+    Args:
+        part: a selector of what is looked at; all of it unless given.
+    """
     page.evaluate(AXE.read_text(encoding="utf-8"))
-    found = [f"light: {each}" for each in _found(page, ALL)]
+    found = [f"light: {each}" for each in _found(page, ALL, part)]
     with _dark(page):
-        return found + [f"dark: {each}" for each in _found(page, OF_COLOURS)]
+        return found + [f"dark: {each}" for each in _found(page, OF_COLOURS, part)]
 
 
 def expect_no_more_than(empty: list[str], page: Page) -> None:
@@ -31,8 +35,8 @@ def expect_no_more_than(empty: list[str], page: Page) -> None:
     assert not more, "\n".join(more)
 
 
-def _found(page: Page, run: str) -> Iterator[str]:
-    for rule in page.evaluate(run)["violations"]:
+def _found(page: Page, run: str, part: str | None) -> Iterator[str]:
+    for rule in page.evaluate(run, part)["violations"]:
         for node in rule["nodes"]:
             if not _is_streamlits(page, rule["id"], node["target"]):
                 yield f"{rule['id']} at {node['target']}: {node['html'][:200]}"

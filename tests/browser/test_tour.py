@@ -6,6 +6,7 @@ import re
 
 from playwright.sync_api import Page, expect
 
+from tests.browser.accessibility import found_in
 from ui.tour import steps
 from ui.words import load_words
 
@@ -32,6 +33,7 @@ def test_from_home_through_three_chapters_and_back_and_out(page: Page, app_url: 
         following.click()
         expect_step(page, number)
     expect(page.get_by_label("Word that asks, number")).to_have_value("8")
+    assert found_in(page, ".tour-bar") == []
     page.get_by_role("link", name="Back", exact=True).click()
     expect_step(page, 3)
     expect(page.locator(".st-key-ap-query")).to_contain_text("1.5")
