@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 
 import ui.words
 from pages.learning import past_length, reels
-from ui import book
+from ui import book, tour
 from ui.controls import plain
 from viz_core.hub import HubError, load_hub
 from viz_core.lessons.bahdanau import book_variants
@@ -114,6 +114,11 @@ def read_exercises(_file: Path) -> None:
     book_exercises.recorded()
 
 
+def read_tour(_file: Path) -> None:
+    tour.steps.cache_clear()
+    tour.steps()
+
+
 def read_variants(_file: Path) -> None:
     book_variants.variants.cache_clear()
     book_variants.variants()
@@ -132,6 +137,7 @@ KINDS: dict[str, tuple[str, Callable[[Path], None]]] = {
     "what the book printed": ("book/printed.json", read_book),
     "what its exercises came to": ("book/bahdanau-variants.json", read_variants),
     "what its other exercises came to": ("book/exercises.json", read_exercises),
+    "the tour": ("tour/steps.toml", read_tour),
     "a model in Hugging Face's format": ("hub/writer-en/[cmt]*", read_model),
 }
 """Files, and what reads one."""
@@ -149,6 +155,7 @@ def test_a_file_of_a_kind(
     for module in (past_length, reels):
         monkeypatch.setattr(module, "RECORDED", shipped / "learning")
     monkeypatch.setattr(book, "PRINTED", shipped / "book/printed.json")
+    monkeypatch.setattr(tour, "STEPS", shipped / "tour/steps.toml")
     monkeypatch.setattr(book_variants, "MEASURED", shipped / "book/bahdanau-variants.json")
     monkeypatch.setattr(book_exercises, "RECORDED", shipped / "book/exercises.json")
     monkeypatch.setattr(aligned_samples, "_PAIRS", shipped / "samples/alignments-en-fr.tsv")
