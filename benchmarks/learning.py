@@ -115,12 +115,13 @@ def _looked_back(browser: Browser, url: str, samples: int) -> tuple[tuple[float,
     """Back from the last step of a recorded run, one snapshot after the other: by key, then with the mouse."""
     with visit(browser, url) as reader:
         reader.page.wait_for_function(_READY)
-        reader.page.get_by_label(_LINE).focus()  # a reader reaches for it first
+        line = reader.page.get_by_test_id("stSlider").filter(has=reader.page.get_by_label(_LINE))
+        slider = line.get_by_role("slider")
+        slider.focus()  # a reader reaches for it first
         reader.page.wait_for_function(_HELD)
         keyed = tuple(_frame(reader, lambda: reader.press(_LINE, "ArrowLeft", _MOVED)) for _ in range(samples))
-        line = reader.page.get_by_test_id("stSlider").filter(has=reader.page.get_by_label(_LINE))
         thumb = line.get_by_test_id("stSliderThumbValue").locator("..").bounding_box()
-        track, slider = line.bounding_box(), line.get_by_role("slider")
+        track = line.bounding_box()
         if thumb is None or track is None:
             raise RuntimeError("the time line is not on the page")
         stops = int(slider.get_attribute("max") or 0) / int(slider.get_attribute("step") or 1)
