@@ -6,7 +6,7 @@ import { CLOSE, stopWatchingNear, watchNear } from "../shared/near.js";
 import { readChart } from "./payload.js";
 import { saveButton } from "./picture.js";
 import { inTheme, templateOf, themeOf } from "./theme.js";
-import { fitTitles } from "./titles.js";
+import { fitTitles, turnScales } from "./titles.js";
 import { listenWhole, placeHeight, roomOf, scaleOf, wholeButton } from "./whole.js";
 
 const views = new WeakMap();
@@ -74,6 +74,7 @@ function draw(view, plotly, here, theme) {
   const { data, layout, frames } = inTheme(figure, theme);
   Object.assign(layout, here);
   fitTitles(layout, theme.font);
+  turnScales(data, layout);
   // A finger scrolls the page; a mouse draws the part to enlarge.
   if (TOUCH) layout.dragmode ??= false;
   if (about.clickable) {

@@ -7,6 +7,7 @@ const AROUND = { x: 60, y: 90 }; // pixels beside the plots, and over and under 
 const NAME = 16; // plotly's type of the names of plots that stand side by side
 const LEAST = 8;
 const LINE = 1.3;
+const NARROW = 480; // pixels
 
 /** Titles of the axes of a layout, and names of its plots, within the width and height that it says, in pixels. */
 export function fitTitles(layout, family) {
@@ -21,6 +22,14 @@ export function fitTitles(layout, family) {
     axis.title = { ...axis.title, text: fit.text, font: { ...axis.title.font, size: fit.size } };
   }
   fitNames(layout, axes, family);
+}
+
+/** On a phone the title of a colour scale stands along it: over it, it would be wider than the scale, and the picture less. */
+export function turnScales(data, layout) {
+  if (layout.width >= NARROW) return;
+  for (const { colorbar } of [...data, layout.coloraxis ?? {}]) {
+    if (colorbar?.title && colorbar.orientation !== "h") colorbar.title = { ...colorbar.title, side: "right" };
+  }
 }
 
 const endsOf = ({ domain: [from, to] = [0, 1] }) => ({ from, to });
