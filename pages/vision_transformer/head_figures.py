@@ -26,7 +26,7 @@ def by_depth_figure(
         uniform: where that line is.
         opened: layer and head that is open, from 0, in the accent colour.
         unit: title of the vertical axis.
-        labels: names "layer", "head" and "uniform".
+        labels: names "layer" and "head"; "uniform" says where the line is.
     """
     layers, heads = values.shape
     spread = (np.arange(heads) - (heads - 1) / 2) * (0.5 / max(1, heads - 1))
@@ -51,7 +51,7 @@ def by_depth_figure(
         y=np.array([uniform, uniform], dtype=np.float32),
         mode="lines",
         line={"color": "rgba(128,128,128,0.9)", "dash": "dot"},
-        name=f"{labels['uniform']}: {uniform:.2f}",
+        name=labels["uniform"],
         showlegend=True,
         hoverinfo="skip",
     )

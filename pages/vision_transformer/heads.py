@@ -10,6 +10,7 @@ from pages.vision_transformer import head_figures
 from pages.vision_transformer.inputs import Asked
 from ui.chapter import Chapter
 from ui.models import ask
+from ui.numbers import series
 from viz_core.lessons.vision_transformer.questions import heads_measured
 from viz_core.maps.distance import uniform_attention_distance
 from viz_core.view.state import ViewState
@@ -32,7 +33,9 @@ def _heads(chapter: Chapter, asked: Asked, view: ViewState) -> None:
     for column, name in zip(st.columns(2), even, strict=True):
         values = measured[name]
         with column:
-            figure = head_figures.by_depth_figure(values.numpy(), even[name], opened, names[f"unit-{name}"], names)
+            line = series({names["uniform"]: f"{even[name]:.2f}"}, chapter.words.language)
+            labels = names | {"uniform": line}
+            figure = head_figures.by_depth_figure(values.numpy(), even[name], opened, names[f"unit-{name}"], labels)
             chapter.figure(
                 name,
                 figure,
