@@ -97,12 +97,12 @@ We will wait for you.|Nous vous attendrons.
 """
 
 
-# Tests that take long for what they do; who begins with them is not alone with one of them at the end.
-_LONG = ("attacks", "browser", "hosting", "pages", "training")
+# Folders and files that take long for what they do; who begins with them is not alone with one of them at the end.
+_LONG = ("attacks", "browser", "hosting", "pages", "training", "test_compiling.py", "test_in_a_kernel.py")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: not any(folder in item.path.parts for folder in _LONG))
+    items.sort(key=lambda item: not any(name in item.path.parts for name in _LONG))
     if os.environ.get("CI"):
         # A server, a browser and a busy machine between them: one that fails is run once more, and both are told.
         for item in items:
