@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
+from typing import Literal
 
 from playwright.sync_api import Page
+
+from tests.browser.looking import expect_rest
 
 AXE = Path(__file__).parent / "vendor" / "axe" / "axe.min.js"
 ALL = "(part) => axe.run(part ?? document, { resultTypes: ['violations'] })"
@@ -19,13 +21,16 @@ STREAMLITS = {"list": "stSidebarNavItems", "listitem": "stSidebarNavItems"}
 def found_in(page: Page, part: str | None = None) -> list[str]:
     """Every rule that the page breaks, with the element that breaks it: of colours in dark too, of all else once.
 
+    The page stays dark: whoever looks on does so there, and it is not drawn a third time.
+
     Args:
         part: a selector of what is looked at; all of it unless given.
     """
+    _turn(page, "light")
     page.evaluate(AXE.read_text(encoding="utf-8"))
     found = [f"light: {each}" for each in _found(page, ALL, part)]
-    with _dark(page):
-        return found + [f"dark: {each}" for each in _found(page, OF_COLOURS, part)]
+    _turn(page, "dark")
+    return found + [f"dark: {each}" for each in _found(page, OF_COLOURS, part)]
 
 
 def expect_no_more_than(empty: list[str], page: Page) -> None:
@@ -48,12 +53,8 @@ def _is_streamlits(page: Page, rule: str, target: list[str]) -> bool:
     )
 
 
-@contextmanager
-def _dark(page: Page) -> Iterator[None]:
-    """The page as who prefers dark sees it."""
-    page.emulate_media(color_scheme="dark")
-    try:
-        page.wait_for_function("getComputedStyle(document.querySelector('.stApp')).colorScheme === 'dark'")
-        yield
-    finally:
-        page.emulate_media(color_scheme="light")
+def _turn(page: Page, scheme: Literal["light", "dark"]) -> None:
+    """The page as who prefers light, or dark, sees it."""
+    page.emulate_media(color_scheme=scheme)
+    page.wait_for_function(f"getComputedStyle(document.querySelector('.stApp')).colorScheme === '{scheme}'")
+    expect_rest(page)
