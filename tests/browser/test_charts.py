@@ -167,7 +167,7 @@ def expect_to_fill_its_place(page: Page, width: int) -> None:
     assert place.evaluate("place => place.clientHeight") == (500 if width > 500 else place.bounding_box()["width"] + 70)
 
 
-def test_a_chart_is_as_wide_as_its_place_and_as_a_full_screen(page: Page, app_url: str) -> None:
+def test_a_chart_is_as_wide_as_its_place_and_as_a_full_screen_and_all_are_printed(page: Page, app_url: str) -> None:
     open_page(page, app_url)
     expect_to_fill_its_place(page, 390)
     expect_to_fill_its_place(page, 1400)
@@ -187,6 +187,9 @@ def test_a_chart_is_as_wide_as_its_place_and_as_a_full_screen(page: Page, app_ur
     expect(drawing).to_have_attribute("width", "1368")
     page.keyboard.press("Enter")
     expect(drawing).to_have_attribute("width", str(round(small["width"])))
+    assert page.locator(DRAWN).count() < CHARTS
+    page.emulate_media(media="print")
+    expect(page.locator(DRAWN)).to_have_count(CHARTS)
 
 
 def test_a_figure_that_is_downloaded_opens_by_itself_from_a_small_page(page: Page, tmp_path: Path) -> None:
@@ -196,13 +199,6 @@ def test_a_figure_that_is_downloaded_opens_by_itself_from_a_small_page(page: Pag
     page.goto((tmp_path / "figure.html").as_uri())
     expect(page.locator(".heatmaplayer image")).to_be_attached()
     expect(page).to_have_title("A <title>")
-
-
-def test_all_charts_are_printed(page: Page, app_url: str) -> None:
-    open_page(page, app_url)
-    assert page.locator(DRAWN).count() < CHARTS
-    page.emulate_media(media="print")
-    expect(page.locator(DRAWN)).to_have_count(CHARTS)
 
 
 def test_a_browser_that_cannot_tell_what_is_near_draws_all(page: Page, app_url: str) -> None:

@@ -33,6 +33,8 @@ def test_the_gallery_leads_to_every_chapter_by_its_picture_and_each_has_a_title(
     main = page.get_by_test_id("stMain")
     for name in EXISTING:
         expect(main.locator(f".st-key-card-{name}").get_by_role("link", name=load_words(name).menu)).to_be_visible()
+        link = page.get_by_test_id("stSidebarNav").get_by_role("link", name=load_words(name).menu, exact=True)
+        expect(link).to_have_attribute("href", re.compile(f"/{name}$"))
     expect(page).to_have_title("Attention Atlas")
     expect(page.get_by_test_id("stStatusWidget")).to_have_count(0)  # the run has ended: nothing moves any more
     expect_no_more_than(found_in_empty, page)

@@ -13,8 +13,7 @@ CLOSER = "pe-section=One+scheme%2C+closer"
 
 
 def test_the_arrow_keys_step_through_the_skew(page: Page, app_url: str) -> None:
-    page.goto(app_url)
-    page.get_by_test_id("stSidebarNav").get_by_role("link", name="Position embeddings").click()
+    page.goto(f"{app_url}/position-embeddings")
     page.get_by_role("tab", name="One scheme, closer").click()
     slider = page.locator('input[aria-label="Step of the skew"]')
     expect(page.get_by_text("Step 0: scores by offset.")).to_be_visible()

@@ -8,6 +8,8 @@ from urllib.parse import parse_qs, urlsplit
 
 from playwright.sync_api import Locator, Page, expect
 
+from tests.browser.looking import expect_rest
+
 ROW = 35  # pixels of a row of Streamlit's table, its head included
 
 
@@ -81,7 +83,7 @@ def test_edit_the_table_ask_it_and_open_its_link_again(page: Page, app_url: str)
     expect(answer(card, "Li → Muriel")).to_be_visible()
 
 
-def test_the_way_back_undoes_an_edit(page: Page, app_url: str) -> None:
+def test_the_way_back_undoes_an_edit_and_one_survives_a_look_at_another_chapter(page: Page, app_url: str) -> None:
     open_chapter(page, app_url)
     card = page.locator(".st-key-card-lookup")
     type_into_cell(page, 3, 0.8, "Muriel")
@@ -90,15 +92,15 @@ def test_the_way_back_undoes_an_edit(page: Page, app_url: str) -> None:
     page.go_back()
     expect(answer(card, "Li → Mu")).to_be_visible()
     assert in_address(page, "qkv-names") is None
+    expect_rest(page)
 
-
-def test_what_was_typed_survives_a_look_at_another_chapter(page: Page, app_url: str) -> None:
-    open_chapter(page, app_url)
     type_into_cell(page, 3, 0.8, "Muriel")
-    expect(answer(page, "Li → Muriel")).to_be_visible()
+    expect(answer(card, "Li → Muriel")).to_be_visible()
+    expect_rest(page)
     sidebar = page.get_by_test_id("stSidebarNav")
     sidebar.get_by_role("link", name="Attention pooling", exact=True).click()
     expect(page.get_by_role("heading", level=1, name="Attention pooling")).to_be_visible()
+    expect_rest(page)
     sidebar.get_by_role("link", name="Queries, keys and values", exact=True).click()
     expect(answer(page, "Li → Muriel")).to_be_visible()
 

@@ -12,16 +12,8 @@ from tests.browser.charts import chart
 STILL = "[data-testid=stApp][data-test-script-state=notRunning]"
 
 
-def open_chapter(page: Page, app_url: str) -> None:
-    """By the table of contents, as a reader comes."""
-    page.goto(app_url)
-    page.get_by_test_id("stSidebarNav").get_by_role("link", name="Scoring functions", exact=True).click()
-    page.wait_for_url("**/scoring-functions")
-    expect(page.get_by_role("heading", level=1, name="Scoring functions")).to_be_visible()
-
-
 def test_type_scores_and_lose_nothing(page: Page, app_url: str) -> None:
-    open_chapter(page, app_url)
+    page.goto(f"{app_url}/scoring-functions")
     weights = chart(page, "weights")
     expect(weights.get_by_text("0.269", exact=True)).to_be_visible()  # the book's row
     scores = page.locator(".st-key-sf-scores textarea")

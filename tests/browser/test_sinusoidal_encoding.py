@@ -53,9 +53,10 @@ def expect_rows_in_their_colours(stage: Locator) -> None:
     assert sum(a != b for a, b in pairwise(cells)) == 31
 
 
-def test_a_step_of_the_slider_makes_a_new_table_and_new_claims(page: Page, app_url: str) -> None:
-    page.goto(app_url)
-    page.get_by_test_id("stSidebarNav").get_by_role("link", name="Sinusoidal encoding").click()
+def test_a_step_of_the_slider_makes_a_new_table_and_new_claims_and_opened_code_stays_in_the_link(
+    page: Page, app_url: str
+) -> None:
+    page.goto(f"{app_url}/sinusoidal-encoding")
     stage = stage_of(page)
     expect(stage).to_have_attribute("data-columns", "32")
     page.mouse.move(0, 0)
@@ -73,6 +74,12 @@ def test_a_step_of_the_slider_makes_a_new_table_and_new_claims(page: Page, app_u
     assert len(seen) == 3
     for position, dimension, value in seen:
         assert value == pytest.approx(float(P[position, dimension]), abs=1e-6)
+
+    page.get_by_text("The code behind this page").click()
+    expect(page.get_by_text("def sinusoidal_table")).to_be_visible()
+    page.wait_for_url(re.compile("se-code=true"))
+    page.reload()
+    expect(page.get_by_text("def sinusoidal_table")).to_be_visible()
 
 
 def test_every_cell_of_the_largest_table_is_exact_and_a_part_can_be_enlarged_and_left_again(
@@ -111,12 +118,3 @@ def test_every_cell_of_the_largest_table_is_exact_and_a_part_can_be_enlarged_and
     whole.click()
     expect(whole).to_be_hidden()
     assert hover(page, 0.02, 0.95)[0] > 1500
-
-
-def test_the_code_comes_when_it_is_opened_and_stays_in_the_link(page: Page, app_url: str) -> None:
-    page.goto(f"{app_url}/sinusoidal-encoding")
-    page.get_by_text("The code behind this page").click()
-    expect(page.get_by_text("def sinusoidal_table")).to_be_visible()
-    page.wait_for_url(re.compile("se-code=true"))
-    page.reload()
-    expect(page.get_by_text("def sinusoidal_table")).to_be_visible()
