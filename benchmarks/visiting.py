@@ -22,8 +22,6 @@ QUIET = 1.0  # seconds in which nothing on the page changes
 PATIENCE = 120.0
 SETTLED, FIRST_PICTURE, GOING, GOING_BACK = 1.6, 1.3, 1.5, 1.0  # times an empty app's; seconds
 
-Samples = dict[str, tuple[float, ...]]  # by chapter
-
 
 def measure(samples: int = 2, chapters: Sequence[str] | None = None) -> list[Row]:
     """Seconds, until a picture shows in the window, and until nothing on the page changes any more.

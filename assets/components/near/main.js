@@ -8,14 +8,17 @@ import { atRest, atWork, STILL } from "./rest.js";
 const PATIENCE = 2000; // ms: a page that never rests is asked as it is
 const AGAIN = 3000; // ms after which a part that did not come is asked for again
 const APART = 20; // ms: Streamlit takes what two marks ask at once for the asking of one
-const SETTLING = 500; // ms until what came has its height
+const SETTLING = 500; // ms after which what came has its height, whatever is still to come
+const LOOK = 50; // ms between two looks at it
+const LEAST = 24; // pixels: a part whose picture is not there yet is lower
 const READING = 800; // ms after which what is near is taken for what is read
 
 const views = new WeakMap();
 const marks = new Set(); // of this page's parts
 const heights = new Map(); // of parts as they were last, by name
 let page = null; // the mark of the page itself, which tells what is near
-let told = ""; // what was told last
+let told = []; // what was told last
+let toldAtTop = true; // and whether by someone who read the top
 let telling;
 const waiting = []; // what is to be said to Python
 
@@ -77,16 +80,22 @@ const isWanted = (view) => !leaving(view.path) && (view.near || linkedInto());
  * someone who has come and reads the top, where what is near has been asked for or has come with the page.
  */
 function tell() {
-  if (!page || leaving(page.path) || (told === "" && scrollerOf(page.parts.root)?.scrollTop === 0)) return;
-  if (String(namesNear()) !== told) inTurn(() => page?.tell(takeNear()));
+  if (!page || leaving(page.path)) return;
+  const near = namesNear();
+  const known = near.every((name) => told.includes(name));
+  if (known && near.length === told.length) return;
+  if (atTop() && toldAtTop && (known || !told.length)) return;
+  inTurn(() => page?.tell(takeNear()));
 }
+
+const atTop = () => page !== null && scrollerOf(page.parts.root)?.scrollTop === 0;
 
 const namesNear = () => [...marks].filter(isWanted).map(({ name }) => name).sort();
 
 function takeNear() {
-  const near = namesNear();
-  told = String(near);
-  return near;
+  told = namesNear();
+  toldAtTop = atTop();
+  return told;
 }
 
 /** One after the other, each once what the last one said is sent. */
@@ -104,17 +113,27 @@ function sayNext() {
 }
 
 function wait(view, room) {
-  view.box.style.minHeight = `${heights.get(view.name) ?? room}px`;
+  const kept = heights.get(view.name) ?? room;
+  view.box.style.minHeight = kept ? `${kept}px` : "";
   view.asked = false;
   ask(view);
 }
 
 function arrive(view) {
   clearTimeout(view.timer);
-  view.timer = setTimeout(() => {
-    view.box.style.minHeight = "";
-    remember(view);
-  }, SETTLING);
+  view.timer = setTimeout(settle, LOOK, view, performance.now(), 0);
+}
+
+/** Its place is kept until what came has its height. */
+function settle(view, since, before) {
+  const height = Math.max(0, ...[...view.box.children].map((child) => child.offsetHeight));
+  const there = !atWork() && height >= LEAST && height === before;
+  if (!there && performance.now() - since < SETTLING) {
+    view.timer = setTimeout(settle, LOOK, view, since, height);
+    return;
+  }
+  view.box.style.minHeight = "";
+  remember(view);
 }
 
 /** How high it is: by the time that it waits again, it is gone already. */
@@ -132,7 +151,10 @@ export default function (component) {
     if (waits) wait(view, room);
     else arrive(view);
   } else {
-    if (page !== view) told = "";
+    if (page !== view) {
+      told = [];
+      toldAtTop = true;
+    }
     page = view;
     view.tell = (near) => setStateValue("near", near);
   }
