@@ -4,6 +4,7 @@ from functools import cache, partial
 
 import streamlit as st
 
+from pages.bahdanau.alike import all_else_alike
 from pages.bahdanau.book import chosen_by_rule, diagrams, printed
 from pages.bahdanau.comparison import (
     as_many_of_each,
@@ -59,6 +60,7 @@ chapter.text("unequal")
 how_far_trained(chapter)
 by_length(chapter)
 as_many_of_each(chapter)
+all_else_alike(chapter)
 
 chapter.text("formula")
 with_attention = sentence(ATTENTION, request.text, request.beam)

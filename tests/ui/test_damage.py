@@ -15,7 +15,7 @@ from pages.learning import past_length, reels
 from ui import book, tour
 from ui.controls import plain
 from viz_core.hub import HubError, load_hub
-from viz_core.lessons.bahdanau import book_variants
+from viz_core.lessons.bahdanau import alike, book_variants
 from viz_core.pretrained import aligned_samples, book_exercises, picture_samples, samples
 from viz_core.runtime.assets import ASSETS, AssetError, reading
 from viz_core.view import components
@@ -124,6 +124,11 @@ def read_variants(_file: Path) -> None:
     book_variants.variants()
 
 
+def read_alike(_file: Path) -> None:
+    alike.alike.cache_clear()
+    alike.alike()
+
+
 def read_model(file: Path) -> None:
     load_hub(file.parent, device="cpu", offline=True).run("He is calm.", max_new_tokens=1)
 
@@ -136,6 +141,7 @@ KINDS: dict[str, tuple[str, Callable[[Path], None]]] = {
     "recorded runs": ("learning/*[!d]", read_film),
     "what the book printed": ("book/printed.json", read_book),
     "what its exercises came to": ("book/bahdanau-variants.json", read_variants),
+    "what attention adds": ("book/alike.json", read_alike),
     "what its other exercises came to": ("book/exercises.json", read_exercises),
     "the tour": ("tour/steps.toml", read_tour),
     "a model in Hugging Face's format": ("hub/writer-en/[cmt]*", read_model),
@@ -157,6 +163,7 @@ def test_a_file_of_a_kind(
     monkeypatch.setattr(book, "PRINTED", shipped / "book/printed.json")
     monkeypatch.setattr(tour, "STEPS", shipped / "tour/steps.toml")
     monkeypatch.setattr(book_variants, "MEASURED", shipped / "book/bahdanau-variants.json")
+    monkeypatch.setattr(alike, "MEASURED", shipped / "book/alike.json")
     monkeypatch.setattr(book_exercises, "RECORDED", shipped / "book/exercises.json")
     monkeypatch.setattr(aligned_samples, "_PAIRS", shipped / "samples/alignments-en-fr.tsv")
     monkeypatch.setattr(picture_samples, "_SHEET", shipped / "samples/fashion-mnist-test")

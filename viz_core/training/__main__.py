@@ -9,6 +9,7 @@ In how many training sentences each word stood: python -m viz_core.training word
 The book's exercises on its GRU with attention: python -m viz_core.training book-variants --data DIR.
 The small runs that the learning chapter shows: python -m viz_core.training learning --out DIR.
 Those that answer exercises of the book: python -m viz_core.training exercises --data DIR.
+What attention adds to a GRU, all else alike: python -m viz_core.training alike --data DIR --out DIR.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from pathlib import Path
 
 from viz_core.runtime.device import best_device, describe_device
 from viz_core.training import (
+    alike,
     alignments,
     book,
     book_variants,
@@ -45,6 +47,7 @@ MEASURES = {
     "word-counts": word_counts.main,
     "book-variants": book_variants.main,
     "exercises": exercises.main,
+    "alike": alike.main,
 }
 RECIPES = {
     **{name: partial(translators.train, name) for name in translators.DESIGNS},
