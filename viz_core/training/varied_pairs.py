@@ -35,6 +35,8 @@ _VOWELS = "a e i o u ai ou".split()
 _CODAS = ["", "", "", "n", "r", "l", "s", "k", "th", "m"]
 _FAR = "ąćčďęğįłńňőřśşšťůűźżžđøåþ"  # letters of names from elsewhere, most of which no pair has
 _TRIES = 40
+_REPEATS = 0.25  # how often a digit is the one before it, beside the tenth that chance gives
+_JOINED = 1 / 3
 
 
 class Varied(NamedTuple):
@@ -65,14 +67,23 @@ class Variations:
         """Varied pairs to train on beside those as they are: the same for a seed, others for another.
 
         Pairs with digits are few, so each comes twelve times; with words for numbers, twice; with names alone, every
-        other time.
+        other time. Hardest to copy are digits that repeat ("333") and many numbers in a row, both rare: digits repeat
+        more often than by chance, and every third pair with numbers is joined with the one before.
         """
-        found = []
+        found: list[Pair] = []
+        before: Pair | None = None  # the last one with numbers
         for place, pair in enumerate(self.pairs):
             mix = random.Random(f"{seed} {place}")
             copies = 12 if numbers_of(pair) else 2 if number_words_of(pair) else mix.randint(0, 1)
-            varied = (vary(pair, self.ordinary, mix, self.avoid) for _ in range(copies))
-            found += [each.pair for each in varied if each is not None]
+            varied = (vary(pair, self.ordinary, mix, self.avoid, repeats=_REPEATS) for _ in range(copies))
+            for each in varied:
+                if each is None:
+                    continue
+                if each.numbers and before is not None and mix.random() < _JOINED:
+                    found.append(_in_a_row(each.pair, before))
+                else:
+                    found.append(each.pair)
+                before = each.pair if each.numbers else before
         return found
 
 
@@ -84,6 +95,7 @@ def vary(
     *,
     numbers: bool = True,
     names: bool = True,
+    repeats: float = 0.0,
 ) -> Varied | None:
     """The pair with other numbers and invented names where they stand on both sides; None where there are none.
 
@@ -93,6 +105,7 @@ def vary(
     Args:
         ordinary: words that are no names, in lower case.
         avoid: what shall not be put in.
+        repeats: how often a digit of a new number is the one before it, beside what chance gives.
     """
     new: dict[str, str] = {}
     beside = set(_DIGITS.findall(pair.english))
@@ -107,7 +120,7 @@ def vary(
     words = number_words_of(pair) if numbers else {}
     kinds = {**numbers_of(pair), **dict.fromkeys(words, "plain")} if numbers else {}
     for old, kind in kinds.items():
-        put(old, partial(_number, kind, len(old), mix))
+        put(old, partial(_number, kind, len(old), mix, repeats))
     for name in names_of(pair, ordinary) if names else ():
         put(name, partial(invented_name, mix, name[0] in "AEIOU"))
     if not new:
@@ -178,6 +191,10 @@ def invented_name(mix: random.Random, vowel: bool) -> str:
     return letters.capitalize()
 
 
+def _in_a_row(pair: Pair, other: Pair) -> Pair:
+    return Pair(f"{pair.english} {other.english}", f"{pair.french} {other.french}")
+
+
 def _kind(text: str, found: re.Match[str]) -> str:
     """What digits are, by what stands around them: 0, 1 and ordinals are fixed, for words about them would change."""
     before, after = text[: found.start()], text[found.end() :]
@@ -192,7 +209,7 @@ def _kind(text: str, found: re.Match[str]) -> str:
     return "fixed" if found[0] in ("0", "1") else "plain"
 
 
-def _number(kind: str, length: int, mix: random.Random) -> str:
+def _number(kind: str, length: int, mix: random.Random, repeats: float) -> str:
     if kind == "minute":
         return f"{mix.randrange(60):02d}"
     if kind == "hour":
@@ -202,7 +219,11 @@ def _number(kind: str, length: int, mix: random.Random) -> str:
     if kind == "plain":
         length = mix.choice((1, 2, 2, 2, 3, 3, 4, 4, 5))
     low = 2 if length == 1 else 10 ** (length - 1)
-    return str(mix.randrange(low, 10**length))
+    digits = list(str(mix.randrange(low, 10**length)))
+    for place in range(1, length):
+        if repeats and mix.random() < repeats:
+            digits[place] = digits[place - 1]
+    return "".join(digits)
 
 
 def _replace(text: str, new: Mapping[str, str]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -161,3 +162,13 @@ def test_an_epoch_is_the_same_for_a_seed_and_holds_nothing_to_avoid() -> None:
     assert 0 < len(epoch) - 14 < 20
     assert not avoid & set(re.findall(r"\d+", " ".join(pair.english for pair in epoch)))
     assert len(set(epoch)) == len(epoch)
+
+
+def test_digits_repeat_and_numbers_stand_in_a_row_more_often_than_by_chance() -> None:
+    pairs = [Pair(f"I am {n}.", f"J'ai {n} ans.") for n in range(20, 60)]
+    epoch = Variations.of(pairs).epoch(seed=0)
+    rows = [re.findall(r"\d+", pair.english) for pair in epoch]
+    assert all(row == re.findall(r"\d+", pair.french) for row, pair in zip(rows, epoch, strict=True))
+    assert 0.2 < sum(len(row) == 2 for row in rows) / len(rows) < 0.45
+    beside = [a == b for row in rows for digits in row for a, b in pairwise(digits)]
+    assert 0.25 < sum(beside) / len(beside) < 0.4
