@@ -21,8 +21,8 @@ from pathlib import Path
 
 from viz_core.runtime.device import best_device, describe_device
 from viz_core.training import (
-    alike,
     alignments,
+    alike,
     book,
     book_variants,
     by_length,
