@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import streamlit as st
 
 from pages.bahdanau.figures import balanced_figure, curves_figure
@@ -29,7 +31,7 @@ def all_else_alike(chapter: Chapter) -> None:
     models = {
         title: [(*ends, *each.spread(name)) for ends, each in found.bins.items()] for name, title in titles.items()
     }
-    told = {"value": f"{found.balanced.difference.value:.1f}", "all": found.balanced.sentences}
+    told: dict[str, Any] = {"value": f"{found.balanced.difference.value:.1f}", "all": found.balanced.sentences}
     chapter.figure("alike", lambda: balanced_figure(models, names), room=380, **told)
     rows = [chapter.words("alike.head", **titles)]
     rows += [_row(chapter, f"{low}–{high}", each) for (low, high), each in found.bins.items()]
@@ -38,7 +40,7 @@ def all_else_alike(chapter: Chapter) -> None:
     chapter.finding("alike", all(each.difference.low > 0 for each in found.bins.values()), **_added(found.balanced))
     chapter.finding("alike-grows", found.grows, values=[_added(each)["value"] for each in found.bins.values()])
     curves = {title: found.curve(name) for name, title in titles.items()}
-    losses = {name: f"{found.curve(name)[-1]['validation_loss']:.2f}" for name in titles}
+    losses: dict[str, Any] = {name: f"{found.curve(name)[-1]['validation_loss']:.2f}" for name in titles}
     chapter.figure("alike-curves", lambda: curves_figure(curves, names["epoch"], names["loss"]), room=320, **losses)
     chapter.finding("alike-done", found.last_gain <= DONE, gain=f"{found.last_gain:.1%}")
 
