@@ -57,6 +57,7 @@ def test_what_is_told_of_it_by_hand() -> None:
     assert not replace(found, bins={(1, 4): more, (5, 9): more}).grows
     assert found.curve("plain")[1] == pytest.approx({"epoch": 2, "validation_loss": 2.2})
     assert less.spread("plain") == (2.0, 1.0, 3.0)
+    assert less.times == 2.25
 
 
 def test_what_is_recorded_is_whole() -> None:
