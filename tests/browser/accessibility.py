@@ -12,6 +12,7 @@ from tests.browser.looking import expect_rest
 
 AXE = Path(__file__).parent / "vendor" / "axe" / "axe.min.js"
 ALL = "(part) => axe.run(part ?? document, { resultTypes: ['violations'] })"
+COLOURS_THERE = "() => document.getAnimations().every((each) => !(each instanceof CSSTransition))"
 OF_COLOURS = "(part) => axe.run(part ?? document, { resultTypes: ['violations'], runOnly: ['color-contrast'] })"
 
 # Streamlit's table of contents, where chapters stand in sections: it puts the entries of each into a div in one ul.
@@ -58,3 +59,4 @@ def _turn(page: Page, scheme: Literal["light", "dark"]) -> None:
     page.emulate_media(color_scheme=scheme)
     page.wait_for_function(f"getComputedStyle(document.querySelector('.stApp')).colorScheme === '{scheme}'")
     expect_rest(page)
+    page.wait_for_function(COLOURS_THERE)  # some change bit by bit
