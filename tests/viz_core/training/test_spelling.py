@@ -36,7 +36,7 @@ def test_a_vocabulary_of_bytes_and_varied_pairs_from_the_same_loop(
     assert first != second
     for more in (first, second):
         assert len([text for text in more if re.match(r"I bought \d+ apples\.", text)]) == 12
-        assert len([text for text in more if re.fullmatch(r"I have \d+ brothers\.", text)]) == 2
+        assert len([text for text in more if re.match(r"I have \d+ brothers\.", text)]) == 2
         assert len(more) == 14
     assert run.tokenizer.encode("Zoé 47").tokens[-3:] == ["▁", "4", "7"]
     assert run.tokenizer.encode("\u732b").tokens == ["▁", "<0xE7>", "<0x8C>", "<0xAB>"]
