@@ -60,8 +60,6 @@ class Uploads:
         elif self._full(address_of(scope)):
             await self._refusals.answer("too-many-uploads", scope)(scope, receive, send)
         else:
-            session = scope["path"].partition(_ROUTE)[2].partition("/")[0]
-            self._senders[session] = address_of(scope)
             self._arriving += 1
             try:
                 await self._app(scope, receive, send)
@@ -69,6 +67,8 @@ class Uploads:
                 await self._refusals.answer("no-space", scope, _NO_SPACE)(scope, receive, send)
             finally:
                 self._arriving -= 1
+                session = scope["path"].partition(_ROUTE)[2].partition("/")[0]
+                self._senders[session] = address_of(scope)  # not before: who keeps nothing yet is forgotten by the next
                 if self._kept.tidy(session, self._of_a_session):
                     self._refusals.count("old-uploads")
 

@@ -12,12 +12,12 @@ import numpy as np
 import pandas as pd  # here, before any page runs: plotly fails in a thread that meets it half imported in another
 import plotly.graph_objects as go
 
-from viz_core.runtime.assets import ASSETS, reading
+from hosting.scripts import PLOTLY_FILE
+from viz_core.runtime.assets import reading
 from viz_core.runtime.numbers import ENGLISH
 
 _LINE = "\r\n"  # RFC 4180; and with it a cell that holds either is quoted, or what follows would begin a row
 _FORMULA, _NUMBER = re.compile(r"[=+\-@\t\r]"), re.compile(r"[+-]?[\d.]+(e[+-]?\d+)?")
-_PLOTLY = ASSETS / "vendor" / "plotly" / "plotly-figures.min.js"  # a quarter of plotly.js, and all that figures need
 
 
 def table(
@@ -67,6 +67,6 @@ def page(figure: go.Figure, title: str, numbers: str = ENGLISH) -> bytes:
     """A figure as a page that opens without a network, dark on white; `numbers`: their separators."""
     look = {"template": "plotly_white", "separators": numbers}
     drawn = go.Figure(figure).update_layout(**look).to_html(include_plotlyjs=False)
-    with reading(_PLOTLY):
-        head = f"<head><title>{html.escape(title)}</title><script>{_PLOTLY.read_text('utf-8')}</script>"
+    with reading(PLOTLY_FILE):
+        head = f"<head><title>{html.escape(title)}</title><script>{PLOTLY_FILE.read_text('utf-8')}</script>"
     return drawn.replace("<head>", head, 1).encode()

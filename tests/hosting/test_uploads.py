@@ -113,6 +113,18 @@ def test_one_address_may_not_keep_all_there_is(files: MemoryUploadedFileManager)
     asyncio.run(test())
 
 
+def test_files_that_arrive_at_once_count_for_their_address(files: MemoryUploadedFileManager) -> None:
+    async def test() -> None:
+        host = Host(files)
+        arriving = [asyncio.create_task(host.put(f"s{n}", "f", size=3 * MB, address="10.0.0.1")) for n in range(2)]
+        await asyncio.sleep(0)
+        host.go.set()
+        assert [(await task)[0] for task in arriving] == [204, 204]
+        assert await host.put("s2", "f", address="10.0.0.1") == (503, b"<too-many-uploads>")
+
+    asyncio.run(test())
+
+
 def test_too_many_on_the_way_at_once(files: MemoryUploadedFileManager) -> None:
     async def test() -> None:
         host = Host(files)
