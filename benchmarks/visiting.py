@@ -1,4 +1,7 @@
-"""Every chapter on a warm server: opened by someone new, gone to within the app, gone back to; beside an empty app."""
+"""Every chapter on a warm server: opened by someone new, gone to within the app, gone back to.
+
+Beside an empty app, and one of Streamlit's own parts alone that has what no chapter can do without.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +23,9 @@ from ui.words import ENGLISH, load_words
 QUICK = {"samples": 1, "chapters": ("sinusoidal-encoding",)}
 QUIET = 1.0  # seconds in which nothing on the page changes
 PATIENCE = 120.0
+FURNISHED = "benchmarks/peers/furnished.py"
+_EMPTY = "an empty app, settled"
+_FURNISHED = "Streamlit's title, words, contents of 14 and 6 controls alone: a visit, settled"
 SETTLED, FIRST_PICTURE, GOING, GOING_BACK = 1.6, 1.3, 1.5, 1.0  # times an empty app's; seconds
 
 
@@ -35,7 +41,8 @@ def measure(samples: int = 2, chapters: Sequence[str] | None = None) -> list[Row
     with tempfile.TemporaryDirectory() as log, running(Path(log), "app.py") as server:
         asyncio.run(_answer_once(server.url, chapters))
         with sync_playwright() as playwright, chromium(playwright) as browser:
-            empty = _empty(browser, samples)
+            empty = _peer(browser, EMPTY, "an empty app", samples)
+            furnished = _peer(browser, FURNISHED, "a furnished app", samples)
             times = {name: _visits(browser, server.url, name, samples) for name in chapters}
             walks = [_walk(browser, server.url, chapters) for _ in range(samples)]
     opened = {name: tuple(settled for _, settled in found) for name, found in times.items()}
@@ -44,6 +51,7 @@ def measure(samples: int = 2, chapters: Sequence[str] | None = None) -> list[Row
     back = {name: tuple(walk[name][1] for walk in walks) for name in chapters if name != "home"}
     return [
         *_rows("a visit, settled", opened, empty, SETTLED),
+        Row(_FURNISHED, "s", furnished, _EMPTY, empty, headline=True),
         *_rows("a visit, first picture", pictured, empty, FIRST_PICTURE),
         *_rows("going there, settled", going, (), GOING),
         *_rows("going back, settled", back, (), GOING_BACK),
@@ -54,7 +62,7 @@ def _rows(what: str, found: Mapping[str, tuple[float, ...]], empty: tuple[float,
     """The slowest chapter, which must meet the target, and every chapter by itself."""
 
     def row(title: str, ours: tuple[float, ...], target: float | None) -> Row:
-        peer = "an empty app, settled" if empty else ""
+        peer = _EMPTY if empty else ""
         return Row(f"{title}: {what}", "s", ours, peer, empty, target, relative=bool(empty and target))
 
     each = [row(name, ours, None) for name, ours in found.items()]
@@ -69,11 +77,11 @@ async def _answer_once(url: str, chapters: Sequence[str]) -> None:
             await visitor.open("" if name == "home" else name)
 
 
-def _empty(browser: Browser, samples: int) -> tuple[float, ...]:
-    with tempfile.TemporaryDirectory() as log, running(Path(log), EMPTY) as server:
+def _peer(browser: Browser, script: str, name: str, samples: int) -> tuple[float, ...]:
+    with tempfile.TemporaryDirectory() as log, running(Path(log), script) as server:
         _opened(browser, server.url)
         found = tuple(_opened(browser, server.url)[1] for _ in range(samples + 1))
-    _tell("an empty app", found)
+    _tell(name, found)
     return found
 
 

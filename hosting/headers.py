@@ -15,7 +15,7 @@ _SHUT = ("/_stcore/metrics", "/_stcore/script-health-check", "/_stcore/agent/")
 """Streamlit's own routes that tell or start more than a visitor needs."""
 
 
-def policy(frame_ancestors: str = "", page: str = "") -> str:
+def policy(frame_ancestors: str = "", pages: str = "") -> str:
     """The content security policy (CSP level 3).
 
     Streamlit's front end makes its styles as it goes; components of the Atlas come as modules, from the server or made
@@ -23,9 +23,10 @@ def policy(frame_ancestors: str = "", page: str = "") -> str:
 
     Args:
         frame_ancestors: sites that may show the Atlas in a frame.
-        page: the front end's page; the scripts that stand in it are allowed by their digests.
+        pages: the front end's; the scripts that stand in them are allowed by their digests.
     """
-    inline = "".join(f" '{_digest(script)}'" for script in re.findall(r"<script>(.*?)</script>", page, flags=re.DOTALL))
+    scripts = dict.fromkeys(re.findall(r"<script>(.*?)</script>", pages, flags=re.DOTALL))
+    inline = "".join(f" '{_digest(script)}'" for script in scripts)
     parts = {
         "default-src": "'self'",
         "script-src": f"'self' 'wasm-unsafe-eval' blob:{inline}",
@@ -49,13 +50,13 @@ class Headers:
     Args:
         app: what comes after.
         frame_ancestors: sites that may show the Atlas in a frame, as in CSP; none but itself where empty.
-        page: the front end's page.
+        pages: the front end's.
     """
 
-    def __init__(self, app: App, frame_ancestors: str = "", page: str = "") -> None:
+    def __init__(self, app: App, frame_ancestors: str = "", pages: str = "") -> None:
         self._app = app
         self._headers = {
-            "Content-Security-Policy": policy(frame_ancestors, page),
+            "Content-Security-Policy": policy(frame_ancestors, pages),
             "X-Content-Type-Options": "nosniff",
             "Referrer-Policy": "no-referrer",
         }

@@ -1,6 +1,6 @@
-"""The page that a browser is sent first: Streamlit's own, with what its chapter will need named in it.
+"""The page that a browser is sent first: Streamlit's own, with what home or a chapter will need named in it.
 
-Left to itself a browser hears of a chapter's scripts one after the other, each once what stands before it is drawn. So
+Left to itself a browser hears of a page's scripts one after the other, each once what stands before it is drawn. So
 they are named at once, and plotly.js, which takes longer to read than all else, is read while the server works.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Collection
 from functools import lru_cache, partial
 from pathlib import Path
 
-import streamlit
+import streamlit as st
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
@@ -21,18 +21,39 @@ from hosting.scripts import PLOTLY, script
 from ui.contents import all_chapters
 from viz_core.runtime.assets import AssetError
 
-_STATIC = Path(streamlit.__file__).parent / "static"
-_CHUNKS = (
-    *("BidiComponent", "Selectbox", "Html", "PageLink", "DownloadButton", "Radio", "rehype-katex"),
-    *("ButtonGroup", "Slider", "NumberInput", "TextInput"),
+_STATIC = Path(st.__file__).parent / "static"
+_EVERYWHERE = ("BidiComponent", "Selectbox", "Html", "PageLink")
+_AT_HOME = ("ImageList",)
+_IN_CHAPTERS = (
+    *("DownloadButton", "Radio", "rehype-katex", "ButtonGroup", "Slider", "NumberInput", "TextInput"),
+    *("Button", "Checkbox"),
 )
-"""Streamlit's own scripts that it asks for later, and most chapters need: a control stands empty until its is here."""
+"""Streamlit's own scripts that it asks for later: a control stands empty until its is here."""
+_PICTURES = {
+    "home": ("history", "tour", "seen"),
+    "bahdanau": ("attention_view", "chart"),
+    "multi-head": ("attention_view", "chart"),
+    "architectures": ("chart", "sketch"),
+    "sinusoidal-encoding": ("heatmap", "chart"),
+    "position-embeddings": ("chart", "sketch"),
+    "transformer": ("attention_view",),
+    "vision-transformer": ("attention_view", "chart"),
+    "learning": ("attention_view", "chart"),
+    "model-lab": ("attention_view",),
+}
+"""Ours that draw what stands in a page's first window, where it is not charts alone; home's are all that it has."""
 _COMPONENTS = ("history", "near", "present", "tour")
 """Ours that every chapter has."""
-_CHARTS_LATER = ("transformer", "model-lab")
-"""Chapters that open on maps: their charts stand further down."""
 _IMPORTED = re.compile(r"""(?:from|import)["'`]\./([\w.-]+\.js)["'`]""")
 _HEAD = 4096  # characters of a script, in which its imports stand
+_CONNECT_AT_ONCE = """<script>
+      // Streamlit asks for its server's health first, at a chapter's address in vain, and opens its socket after that;
+      // so it does both at once. Nobody but this very site may steer the page.
+      window.__streamlit = {
+        BACKEND_BASE_URL: new URL("./", location.href).href,
+        HOST_CONFIG: { allowedOrigins: [location.origin], useExternalAuthToken: false },
+      };
+    </script>"""
 _READ_LATER = """<script>
       // A page that has asked the server for its chapter has nothing to do until the answer comes.
       (function wait() {
@@ -46,23 +67,31 @@ _READ_LATER = """<script>
 
 
 def routes() -> list[Route]:
-    """Where the chapters' first pages are, under whatever path the app is served; home's is Streamlit's own."""
-    chapters = all_chapters()[1:]
-    return [Route(f"{base}/{name}", partial(_answer, name)) for name in chapters for base in ("", "/{base:path}")]
+    """Where the first pages are: the chapters', and home's, under whatever path the app is served."""
+    home, *chapters = all_chapters()
+    base = str(st.get_option("server.baseUrlPath")).strip("/")
+    return [
+        Route(f"/{base}/" if base else "/", partial(_answer, home)),
+        *(Route(f"{path}/{name}", partial(_answer, name)) for name in chapters for path in ("", "/{base:path}")),
+    ]
 
 
-def _answer(chapter: str, _request: Request) -> Response:
-    begin()  # whoever opens a chapter will need the libraries, and its script asks for them half a second later
-    return HTMLResponse(first_page(chapter not in _CHARTS_LATER), headers={"Cache-Control": "no-cache"})
+def _answer(name: str, _request: Request) -> Response:
+    if name != all_chapters()[0]:
+        begin()  # whoever opens a chapter will need the libraries, and its script asks for them half a second later
+    return HTMLResponse(first_page(name), headers={"Cache-Control": "no-cache"})
 
 
-@lru_cache(maxsize=2)
-def first_page(charts: bool) -> str:
-    """Streamlit's page for a chapter; where a chart stands in its first window, with plotly.js."""
-    ours = _addresses([*_COMPONENTS, "chart" if charts else "attention_view"])
-    names = [f"./static/js/{name}" for name in _chunks()] + [f"./{address}" for address in ours]
-    lines = [f'<link rel="modulepreload" crossorigin href="{name}">' for name in names]
-    for address in _addresses([PLOTLY] if charts else []):
+@lru_cache(maxsize=16)
+def first_page(name: str) -> str:
+    """Streamlit's page for home or a chapter; where a chart stands in its first window, with plotly.js."""
+    home = name == all_chapters()[0]
+    pictures = _PICTURES.get(name, ("chart",))
+    chunks = _chunks([*_EVERYWHERE, *(_AT_HOME if home else _IN_CHAPTERS)])
+    ours = _addresses(pictures if home else [*_COMPONENTS, *pictures])
+    names = [f"./static/js/{chunk}" for chunk in chunks] + [f"./{address}" for address in ours]
+    lines = [_CONNECT_AT_ONCE, *(f'<link rel="modulepreload" crossorigin href="{name}">' for name in names)]
+    for address in _addresses([PLOTLY] if "chart" in pictures else []):
         lines += [f'<link rel="preload" as="script" href="./{address}" data-read>', _READ_LATER]
     return streamlits_page().replace("</head>", "".join(f"  {line}\n  " for line in lines) + "</head>")
 
@@ -80,10 +109,10 @@ def _addresses(names: Collection[str]) -> list[str]:
         return []
 
 
-def _chunks() -> list[str]:
+def _chunks(names: Collection[str]) -> list[str]:
     """Streamlit's files and all that these import, without what its page names itself; none of another version."""
     page, found = streamlits_page(), dict[str, None]()
-    ahead = [path.name for name in _CHUNKS for path in (_STATIC / "static" / "js").glob(f"{name}.*.js")]
+    ahead = [path.name for name in names for path in (_STATIC / "static" / "js").glob(f"{name}.*.js")]
     while ahead:
         name = ahead.pop(0)
         if name not in found and name not in page:

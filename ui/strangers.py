@@ -13,6 +13,7 @@ from hosting.refusals import Message, Refusals
 from hosting.settings import Settings
 from hosting.uploads import Kept, Uploads
 from ui.compute import metrics
+from ui.contents import all_chapters
 from ui.first_page import first_page
 from ui.messages import Mailbox
 from ui.sessions import forget_those_who_left, hold_within, tidy_uploads, upload_bytes
@@ -30,7 +31,7 @@ def guards(allowed: Settings) -> list[Middleware]:
     def mail() -> Mailbox:
         return Mailbox(allowed.max_downloads, allowed.max_message_kb * 2**10)
 
-    page = first_page(charts=True)
+    pages = "".join(map(first_page, all_chapters()))
     bounds = Bounds(
         allowed.max_visitors,
         allowed.max_windows,
@@ -39,7 +40,7 @@ def guards(allowed: Settings) -> list[Middleware]:
         allowed.max_address_messages,
     )
     return [
-        Middleware(Headers, allowed.frame_ancestors, page),
+        Middleware(Headers, allowed.frame_ancestors, pages),
         Middleware(Gate, bounds, mail, refused),
         Middleware(
             Uploads,

@@ -16,7 +16,6 @@ from playwright.sync_api import Browser, BrowserContext, Page, Playwright, expec
 
 from benchmarks.serving import CHROMIUM_ARGUMENTS, find_chromium
 
-HEADLESS = "chromium-headless-shell"  # the same engine without a window around it: half the work of a page
 _open: list[tuple[Playwright, Browser, BrowserContext]] = []
 
 
@@ -70,7 +69,7 @@ def close_browser() -> None:
 
 
 def _find() -> str:
-    found = find_chromium(HEADLESS)
+    found = find_chromium()
     if found is None and os.environ.get("CI"):
         pytest.fail("no Chromium on this machine; the browser tests could not run")
     if found is None:

@@ -52,7 +52,7 @@ def test_nothing_comes_from_or_goes_elsewhere(directive: str) -> None:
 
 def test_a_script_in_the_page_runs_by_its_digest_alone() -> None:
     page = "<script>alert(1)</script><script type=module src=x></script>"
-    scripts = directives(policy(page=page))["script-src"]
+    scripts = directives(policy(pages=page))["script-src"]
     known = "sha256-bhHHL3z2vDgxUt0W3dWQOrprscmda2Y5pLsLg4GF+pI="
     assert [source for source in scripts if "sha" in source] == [f"'{known}'"]
 

@@ -17,7 +17,14 @@ from ui.contents import all_chapters
 from viz_core.runtime.assets import AssetError
 
 STATIC = Path(streamlit.__file__).parent / "static"
-CHARTS = {name: name not in ("transformer", "model-lab") for name in all_chapters()[1:]}
+CHAPTERS = all_chapters()[1:]
+OF_CHAPTERS = ("history", "near", "present", "tour")
+PICTURES = {
+    "transformer": ("attention_view",),
+    "bahdanau": ("attention_view", "chart"),
+    "position-embeddings": ("chart", "sketch"),
+    "scoring-functions": ("chart",),
+}
 
 
 @pytest.fixture
@@ -25,32 +32,56 @@ def client() -> TestClient:
     return TestClient(Starlette(routes=[*scripts.routes(), *first_page.routes()]))
 
 
-@pytest.mark.parametrize(("chapter", "charts"), CHARTS.items())
+def named_in(page: str) -> list[str]:
+    return re.findall(r'<link rel="(?:module)?preload"[^>]* href="\./([^"]+\.js)"', page)
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
 @pytest.mark.parametrize("base", ["", "/class"])
-def test_a_chapter_names_what_it_will_need(client: TestClient, base: str, chapter: str, charts: bool) -> None:
+def test_a_chapter_names_what_it_will_need(client: TestClient, base: str, chapter: str) -> None:
     answer = client.get(f"{base}/{chapter}?lang=en")
     assert answer.headers["cache-control"] == "no-cache"
-    named = re.findall(r'<link rel="(?:module)?preload"[^>]* href="\./([^"]+\.js)"', answer.text)
+    named = named_in(answer.text)
     assert len(named) == len(set(named))
     ours = [name for name in named if name.startswith("atlas/")]
     assert [client.get(f"{base}/{name}").status_code for name in ours] == [200] * len(ours)
     assert all((STATIC / name).is_file() for name in named if name not in ours)
-    picture = "chart" if charts else "attention_view"
-    of_components = [scripts.script(name).address for name in ("history", "near", "present", "tour", picture)]
-    assert ours == [*of_components, *([scripts.script(scripts.PLOTLY).address] if charts else [])]
     assert all(any(f"/{chunk}." in name for name in named) for chunk in ("BidiComponent", "Slider", "ButtonGroup"))
     plain = (STATIC / "index.html").read_text(encoding="utf-8")
     assert set(plain.splitlines()) <= set(answer.text.splitlines())  # nothing of Streamlit's own is gone
 
 
-@pytest.mark.parametrize("path", ["/", "/home", "/nobody", "/transformer/x", "/a-transformer"])
+@pytest.mark.parametrize(("chapter", "pictures"), PICTURES.items())
+def test_the_script_of_its_picture_is_among_them(chapter: str, pictures: tuple[str, ...]) -> None:
+    ours = [name for name in named_in(first_page.first_page(chapter)) if name.startswith("atlas/")]
+    plotly = [scripts.PLOTLY] if "chart" in pictures else []
+    assert ours == [scripts.script(name).address for name in (*OF_CHAPTERS, *pictures, *plotly)]
+
+
+def test_home_names_its_own(client: TestClient) -> None:
+    named = named_in(client.get("/").text)
+    assert {scripts.script(name).address for name in ("history", "tour", "seen")} < set(named)
+    assert any("/ImageList." in name for name in named)
+    assert not any("/Slider." in name or "plotly" in name for name in named)
+
+
+def test_home_is_where_the_app_is_served(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(first_page.st, "get_option", {"server.baseUrlPath": "/class/2/"}.__getitem__)
+    client = TestClient(Starlette(routes=first_page.routes()))
+    assert client.get("/class/2/").status_code == 200
+    assert client.get("/").status_code == 404
+
+
+@pytest.mark.parametrize("path", ["/home", "/nobody", "/transformer/x", "/a-transformer"])
 def test_all_else_is_streamlits_to_answer(client: TestClient, path: str) -> None:
     assert client.get(path).status_code == 404
 
 
-def test_the_scripts_that_stand_in_it_may_run_where_strangers_visit() -> None:
-    page = first_page.first_page(charts=True)
-    assert policy(page=page).count("'sha256-") == page.count("<script>") == 2
+def test_the_scripts_that_stand_in_them_may_run_where_strangers_visit() -> None:
+    pages = [first_page.first_page(name) for name in all_chapters()]
+    inline = {script for page in pages for script in re.findall(r"<script>(.*?)</script>", page, flags=re.DOTALL)}
+    assert policy(pages="".join(pages)).count("'sha256-") == len(inline) == 3
+    assert all("window.__streamlit" in page for page in pages)
 
 
 def test_a_damaged_script_is_told_where_it_is_needed_and_the_page_comes(
