@@ -1,11 +1,13 @@
 """The door for yourself: `streamlit run app.py`, or `make run`."""
 
 import streamlit as st
+from starlette.middleware import Middleware
 
 from hosting import scripts
 from hosting.background import in_background
 from hosting.home import leave_no_home
 from ui import first_page
+from ui.left_pages import LeftPages
 
 
 def prepare() -> None:
@@ -17,4 +19,9 @@ def prepare() -> None:
 
 
 leave_no_home()
-app = st.App("ui/door.py", routes=[*scripts.routes(), *first_page.routes()], lifespan=in_background(prepare))
+app = st.App(
+    "ui/door.py",
+    routes=[*scripts.routes(), *first_page.routes()],
+    middleware=[Middleware(LeftPages)],
+    lifespan=in_background(prepare),
+)

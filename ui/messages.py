@@ -15,6 +15,8 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.proto.RootContainer_pb2 import RootContainer
 from streamlit.proto.WidgetStates_pb2 import WidgetStates
 
+from ui.left_pages import Asked
+
 _OFFERED = ("rerun_script", "stop_script", "app_heartbeat", "file_urls_request")
 """Not clear_cache, which is for all visitors; not what tells of the repository or writes to the app's folder."""
 
@@ -49,6 +51,7 @@ class Mailbox:
         self._downloads, self._most_bytes = downloads, most_bytes
         self._waiting: OrderedDict[_Key, _Waiting] = OrderedDict()
         self._making: set[str] = set()
+        self._asked = Asked()
         self.asks = False
 
     def put(self, message: bytes) -> str | None:
@@ -70,7 +73,8 @@ class Mailbox:
             return "too-large"
         if kind == "rerun_script":
             self.asks = True
-            self._put_run(new, message)
+            if not self._asked.too_late(new):
+                self._put_run(new, message)
         elif len(self._waiting) >= _MOST_WAITING:
             return "too-many-messages"
         else:
