@@ -74,4 +74,8 @@ def test_a_link_that_waits_to_be_followed_there_still_is() -> None:
     box = Mailbox(downloads=2, most_bytes=2**20)
     for message in (ask("one", "a part"), ask("two"), ask("one", "a part")):
         assert box.put(message.SerializeToString()) is None
-    assert [box.take(), box.take()] == [ask("two").SerializeToString(), None]
+    link, nothing = box.take(), box.take()
+    assert link is not None
+    assert nothing is None
+    asked = BackMsg.FromString(link).rerun_script
+    assert (asked.page_script_hash, asked.fragment_id) == ("two", "")
