@@ -19,7 +19,7 @@ from benchmarks.recording import PEERS, UNKNOWN
 from benchmarks.report import Row
 from benchmarks.serving import ROOT
 from viz_core.hub import register
-from viz_core.hub.spared import Spared
+from viz_core.hub.spared import Spared, one_frame
 from viz_core.trace import Trace, name_sites, record
 
 
@@ -122,7 +122,7 @@ def read(way: str, model: Any, inputs: dict[str, Tensor]) -> Trace | None:
     if way != "record":
         model(**inputs, use_cache=False, logits_to_keep=1)
         return None
-    with record(kind=partial(Spared, tower=True)) as trace:
+    with record(kind=partial(Spared, tower=one_frame)) as trace:
         model(**inputs, use_cache=False, logits_to_keep=1)
     return trace
 

@@ -1,18 +1,19 @@
-"""How like a text each patch of a picture is, for a model that compares the two."""
+"""How like a text each patch of a picture is, for a model that compares the two; and what its pooling looks at."""
 
 from __future__ import annotations
 
 from functools import partial
 
 import numpy as np
+from jaxtyping import Float
 
 from asking.hub import HubRequest
-from pages.model_lab.questions import likeness
+from pages.model_lab.questions import likeness, pooling
 from ui.chapter import Chapter
 from ui.controls import escape
 from ui.models import ask
 from viz_core.figures.over_picture import over_picture_figure
-from viz_core.hub import HubRun
+from viz_core.hub import Frame, HubRun
 
 _ROUNDING = 1e-5
 
@@ -23,11 +24,13 @@ def show_likeness(chapter: Chapter, asked: HubRequest, run: HubRun) -> None:
     frame = run.frame
     if frame is None:
         return
+    pooled = ask(asked, pooling)
     rows, columns = frame.grid
     patches = cosines[len(cosines) - rows * columns :].reshape(rows, columns)
     most, least = (np.unravel_index(int(i), patches.shape) for i in (patches.argmax(), patches.argmin()))
     with chapter.card("likeness"):
-        chapter.text("likeness", text=escape(asked.text), cosine=f"{cosines[0]:.3f}")
+        said = "likeness" if pooled is None else "likeness-pooled"
+        chapter.text(said, text=escape(asked.text), cosine=f"{cosines[0]:.3f}")
         names = chapter.words.group("figure")
         maps = {chapter.words("title.likeness"): patches}
         chapter.figure(
@@ -43,3 +46,24 @@ def show_likeness(chapter: Chapter, asked: HubRequest, run: HubRun) -> None:
         )
         with chapter.claim_row("claims-likeness"):
             chapter.claim("likeness", residual, _ROUNDING)
+        if pooled is not None:
+            _show_pooling(chapter, frame, pooled)
+
+
+def _show_pooling(chapter: Chapter, frame: Frame, weights: Float[np.ndarray, "heads patches"]) -> None:
+    """One head of the pooling over the picture, beside the mean of all."""
+    heads, count = weights.shape
+    head = int(chapter.controls.slider("pooling", 1, heads, 1)) if heads > 1 else 1
+    own, mean = weights[head - 1].reshape(frame.grid), weights.mean(axis=0).reshape(frame.grid)
+    most = np.unravel_index(int(own.argmax()), own.shape)
+    maps = {chapter.words("title.pooled"): own, chapter.words("title.pooled-mean"): mean}
+    chapter.figure(
+        "pooled",
+        partial(over_picture_figure, frame.image, maps, None, chapter.words.group("figure")),
+        head=head,
+        heads=heads,
+        row=most[0] + 1,
+        column=most[1] + 1,
+        most=f"{own[most]:.3f}",
+        even=f"{1 / count:.3f}",
+    )

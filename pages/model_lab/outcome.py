@@ -24,7 +24,7 @@ def outcome(chapter: Chapter, card: HubCard, run: HubRun) -> None:
         said = words("seen" if run.grid else "given")
         st.image(run.image, width=260, caption=said, alt=said)
     if run.prompt:
-        _prompted(chapter, card, run)
+        _prompted(chapter, run)
     if card.head == "words":
         st.markdown(_written(words, run))
     if run.labels:
@@ -40,14 +40,14 @@ def outcome(chapter: Chapter, card: HubCard, run: HubRun) -> None:
         )
 
 
-def _prompted(chapter: Chapter, card: HubCard, run: HubRun) -> None:
+def _prompted(chapter: Chapter, run: HubRun) -> None:
     """How the prompt was built, and what of the picture became tokens."""
     words = chapter.words
     with st.expander(words("prompted"), icon=":material/chat:"):
         st.code(run.prompt, language=None, wrap_lines=True)
         shapes = " + ".join(f"{grid.shape[0]} × {grid.shape[1]}" for grid in run.patches)
         chapter.text("patches-read", patches=shapes, count=f"{sum(grid.places.size for grid in run.patches):,}")
-        if not card.tower:
+        if run.frame is None:
             chapter.text("no-tower")
         elif len(run.patches) > 1:
             chapter.text("tower-of-tiles")
@@ -83,7 +83,7 @@ def _measured(words: Words, run: HubRun, held: int) -> str:
         )
     tokens = len(run.tokens) + len(run.target_tokens)
     sizes = {"tokens": f"{tokens:,}", "heads": f"{sum(call.num_heads for call in run.trace):,}"}
-    if held >= whole:
+    if 2 * held > whole:  # on short texts there is little to spare
         return words("counted", **sizes)
     return words("measured", **sizes, held=human_bytes(held), whole=human_bytes(whole))
 

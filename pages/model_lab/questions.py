@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float
 
 from viz_core.hub import HubCard, HubModel, HubRun, NextWord, Positions
+from viz_core.hub.two_towers import pooling_weights, pools_patches
 from viz_core.maps.residuals import future_weight, row_error, row_sum_error
 from viz_core.models.projections import output_projection
 from viz_core.trace import AttentionCall
@@ -74,11 +75,18 @@ def row_of_heads(_model: HubModel, run: HubRun, site: str, token: int) -> Float[
 
 @torch.inference_mode()
 def likeness(model: HubModel, run: HubRun) -> tuple[Float[np.ndarray, "tokens"], float]:
-    """Cosines of a text with the tokens of a picture; and by how much the first misses the model's own logit."""
+    """Cosines of a text with a picture and its tokens; and by how much the first misses the model's own logit."""
     engine = model.engine
-    logit = float(engine.again(run.inputs).logits_per_image)
+    logit = float(engine.again(run.inputs).logits_per_image) - float(getattr(engine.model, "logit_bias", 0.0))
     scale = float(engine.model.logit_scale.exp())
     return run.output.numpy(), abs(scale * float(run.output[0]) - logit) / scale
+
+
+@torch.inference_mode()
+def pooling(model: HubModel, run: HubRun) -> Float[np.ndarray, "heads patches"] | None:
+    """What each head of the pooling gives to each patch; None where a class token stands for the picture."""
+    engine = model.engine
+    return pooling_weights(engine, engine.again(run.inputs)).numpy() if pools_patches(engine) else None
 
 
 def picture_shares(_model: HubModel, run: HubRun, token: int) -> Float[np.ndarray, "layers heads"]:

@@ -46,7 +46,6 @@ class HubCard:
         prompt: how a prompt of a vision-language model looked in its training, "{text}" for what is asked and "<image>"
             for the picture; "" for the others. It is written down here: a template of the repository is never run.
         both_ways: whether a decoder reads its prompt in both directions, and only what it writes sees no future.
-        tower: whether the maps of a vision tower beside a text are recorded.
         sound_seconds: how much a speech model hears at once; None for the others.
         languages: that a speech model can be told are spoken, as codes like "en"; () where it knows but one.
         tasks: that it can be told: "transcribe", "translate" into English; () where it has but one.
@@ -79,7 +78,6 @@ class HubCard:
     picture_channels: int = 3
     prompt: str = ""
     both_ways: bool = False
-    tower: bool = False
     sound_seconds: float | None = None
     languages: tuple[str, ...] = ()
     tasks: tuple[str, ...] = ()
@@ -118,7 +116,6 @@ def describe(place: LocalModel, files: ModelFiles, engine: Engine, sites: tuple[
         picture_channels=getattr(config, "num_channels", 3),
         prompt=engine.both.layout.form if engine.both else "",
         both_ways=engine.both is not None and engine.both.layout.both_ways,
-        tower=engine.both is not None and engine.both.layout.tower,
         sound_seconds=engine.sound.max_seconds if engine.sound else None,
         languages=languages_of(model.generation_config, config.vocab_size) if engine.sound else (),
         tasks=tasks_of(model.generation_config, config.vocab_size) if engine.sound else (),

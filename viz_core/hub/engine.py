@@ -143,7 +143,7 @@ class Engine:
             self._check_maps(num_keys)
             options["output_attentions"] = True
         try:
-            with record(kind=None if self.both is None else partial(Spared, tower=self.both.layout.tower)) as trace:
+            with record(kind=None if self.both is None else partial(Spared, tower=self.both.kept(inputs))) as trace:
                 result = self.model(**inputs, **options)
         except torch.OutOfMemoryError:
             raise HubError(_TOO_LITTLE_MEMORY) from None

@@ -10,6 +10,9 @@ from viz_core.hub.layouts import LAYOUTS
 
 Kind = Literal["encoder", "decoder", "encoder-decoder", "vision", "vision-language", "dual-encoder", "speech"]
 
+TWO_TOWERS = ("clip", "siglip")
+"""Families that compare a picture with a text, each read by a tower of its own."""
+
 _TOWERS = ("clip_vision_model", "siglip_vision_model")  # eyes of others, which also stand alone
 
 
@@ -82,14 +85,20 @@ def family_of(config: Any, name: str, architecture: str | None = None) -> Family
         own_sizes = getattr(config.vision_config, "model_type", "") == "pixtral"  # of pictures, in a LLaVA's clothes
         if model_type in LAYOUTS and not own_sizes:
             return Family("vision-language", transformers.AutoModelForImageTextToText, "words")
-        if model_type == "clip" and not architecture.endswith("ForImageClassification"):
+        if architecture.endswith("ForImageClassification"):
+            raise HubError(
+                "{name} sorts pictures on the eyes of a {kind}: save its vision model by itself to look at it.",
+                name=name,
+                kind=model_type,
+            )
+        if model_type in TWO_TOWERS:
             return Family("dual-encoder", transformers.AutoModel, "")
         raise HubError(
             "{name} ({kind}) takes a picture and a text together in a way that the lab does not know. Those "
             "it knows are {known}.",
             name=name,
             kind=model_type,
-            known=(*LAYOUTS, "clip"),
+            known=(*LAYOUTS, *TWO_TOWERS),
         )
     elif model_type in auto.MODEL_FOR_IMAGE_CLASSIFICATION_MAPPING_NAMES:
         raise HubError(

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,10 @@ from jaxtyping import Float, Int
 from PIL import Image
 from torch import Tensor
 
+from viz_core.hub.packed import MOST_PATCHES, Packed, unpacked
 from viz_core.hub.patch_grid import Box, box_seen
+from viz_core.hub.spared import Kept, one_frame
+from viz_core.hub.tiles import tiled
 
 MARK = "<image>"
 """Where a prompt says that the picture stands, for every family."""
@@ -31,13 +35,15 @@ class Shown:
         prompt: what stands in the prompt in its place.
         grids: for each grid of patches its box on the picture, and the number of each patch among the picture's
             tokens, in the order of the prompt.
-        frames: the pictures that the vision tower sees, where it sees each by itself.
+        frames: the pictures that the vision tower sees; None where its maps are not kept.
+        row_ends: the tokens, numbered likewise, that stand for the end of a row of patches.
     """
 
     inputs: dict[str, Tensor]
     prompt: str
     grids: tuple[tuple[Box, Int[np.ndarray, "_ _"]], ...]
     frames: Float[Tensor, "frames channels height width"] | None = None
+    row_ends: Int[np.ndarray, "rows"] | None = None
 
 
 @dataclass(frozen=True)
@@ -70,7 +76,8 @@ class Layout:
         bare: whether the tokenizer puts no tokens of its own around the prompt.
         both_ways: whether the prompt sees itself in both directions, and only what is written sees no future.
         types: the name of the tokens' types, those of text and of patches in the prompt, and that of what is written.
-        tower: whether the vision tower sees each frame by itself, so that its maps can be shown.
+        tower: what is kept of a layer of the vision tower, for what the model is given; None for nothing.
+        whole: which of the frames is all of the picture.
     """
 
     show: Callable[[Eyes, Image.Image], Shown]
@@ -79,7 +86,8 @@ class Layout:
     bare: bool = False
     both_ways: bool = False
     types: tuple[str, int, int, int] | None = None
-    tower: bool = True
+    tower: Callable[[Eyes, Mapping[str, Tensor]], Kept | None] = lambda _eyes, _inputs: one_frame
+    whole: int = -1
 
 
 def _llava(eyes: Eyes, image: Image.Image) -> Shown:
@@ -89,6 +97,21 @@ def _llava(eyes: Eyes, image: Image.Image) -> Shown:
     order = _row_by_row(_cells(pixels, eyes.config.vision_config.patch_size)) + first
     box = box_seen(eyes.processor, image.width, image.height)
     return Shown({"pixel_values": pixels}, eyes.token * (order.size + first), ((box, order),), pixels)
+
+
+def _llava_next(eyes: Eyes, image: Image.Image) -> Shown:
+    """All of the picture, squeezed into a square; then tiles of it in a size near its own, row by row of all tiles."""
+    made = eyes.processor(images=image, return_tensors="pt")
+    pixels, vision = made["pixel_values"], eyes.config.vision_config
+    first = eyes.num_special if eyes.config.vision_feature_select_strategy == "full" else 0
+    whole = _row_by_row(_cells(pixels, vision.patch_size)) + first
+    tiles = tiled(image.height, image.width, eyes.config.image_grid_pinpoints, vision.patch_size)
+    rows, columns = tiles.shape
+    lines = _row_by_row((rows, columns + 1)) + first + whole.size
+    box: Box = (0.0, 0.0, float(image.width), float(image.height))
+    inputs = {name: made[name] for name in ("pixel_values", "image_sizes")}
+    prompt = eyes.token * (first + whole.size + lines.size)
+    return Shown(inputs, prompt, ((tiles.box, lines[:, :-1]), (box, whole)), pixels[0], lines[:, -1])
 
 
 def _idefics(eyes: Eyes, image: Image.Image) -> Shown:
@@ -120,28 +143,43 @@ def _paligemma(eyes: Eyes, image: Image.Image) -> Shown:
 
 
 def _qwen(eyes: Eyes, image: Image.Image) -> Shown:
-    """All of the picture at nearly its own size, squares of patches merged (Wang 2024, section 2.1).
-
-    The vision tower packs patches square by square, from Qwen2.5 on in windows: it sees no one grid.
-    """
+    """All of the picture at nearly its own size, squares of patches merged (Wang 2024, section 2.1)."""
     made = eyes.processor(images=image, return_tensors="pt")
     _, rows, columns = made["image_grid_thw"][0].tolist()
     merge = eyes.processor.merge_size
     order = _row_by_row((rows // merge, columns // merge))
     inputs = {name: made[name] for name in ("pixel_values", "image_grid_thw")}
     prompt = f"<|vision_start|>{eyes.token * order.size}<|vision_end|>"
-    return Shown(inputs, prompt, (((0.0, 0.0, float(image.width), float(image.height)), order),))
+    frames = None
+    if rows * columns <= MOST_PATCHES:
+        frames = unpacked(inputs["pixel_values"], inputs["image_grid_thw"], eyes.config.vision_config)
+    return Shown(inputs, prompt, (((0.0, 0.0, float(image.width), float(image.height)), order),), frames)
+
+
+def _packed(eyes: Eyes, inputs: Mapping[str, Tensor]) -> Kept | None:
+    grid = inputs["image_grid_thw"]
+    return Packed.of(eyes.config.vision_config, grid).laid_out if int(grid.prod()) <= MOST_PATCHES else None
+
+
+def _first_frame(_eyes: Eyes, _inputs: Mapping[str, Tensor]) -> Kept:
+    return partial(one_frame, which=0)
 
 
 _QWEN = Layout(
     _qwen,
     f"<|im_start|>user\n{MARK}{{text}}<|im_end|>\n<|im_start|>assistant\n",
     types=("mm_token_type_ids", 0, 1, 0),
-    tower=False,
+    tower=_packed,
+)
+_MISTRAL = f"[INST] {MARK}\n{{text}} [/INST]"
+_VICUNA = (
+    "A chat between a curious human and an artificial intelligence assistant. The assistant gives helpful, detailed, "
+    f"and polite answers to the human's questions. USER: {MARK}\n{{text}} ASSISTANT:"
 )
 
 LAYOUTS: Mapping[str, Layout] = {
     "llava": Layout(_llava, f"USER: {MARK}\n{{text}} ASSISTANT:"),
+    "llava_next": Layout(_llava_next, _VICUNA, tower=_first_frame, whole=0),
     "idefics3": Layout(_idefics, f"User:{MARK}{{text}}<end_of_utterance>\nAssistant:"),
     "smolvlm": Layout(_idefics, f"<|im_start|>User:{MARK}{{text}}<end_of_utterance>\nAssistant:"),
     "qwen2_vl": _QWEN,
@@ -157,6 +195,13 @@ LAYOUTS: Mapping[str, Layout] = {
     ),
 }
 """By model type."""
+
+
+def layout_of(config: Any) -> Layout:
+    """The layout of a model; a LLaVA-NeXT's prompt is in the form of its language model's training."""
+    layout = LAYOUTS[config.model_type]
+    on_mistral = config.model_type == "llava_next" and config.text_config.model_type == "mistral"
+    return replace(layout, form=_MISTRAL) if on_mistral else layout
 
 
 def _cells(pixels: Float[Tensor, "... height width"], cell: int) -> tuple[int, int]:

@@ -20,7 +20,7 @@ from viz_core.hub.errors import HubError
 from viz_core.hub.families import Family, family_of
 from viz_core.hub.files import ModelFiles, read_folder
 from viz_core.hub.heard import sound_input
-from viz_core.hub.layouts import LAYOUTS
+from viz_core.hub.layouts import layout_of
 from viz_core.hub.local import LocalModel, folder_model, local_models
 from viz_core.hub.memory import check_budget, estimate_bytes, precision
 from viz_core.hub.model import HubModel
@@ -203,8 +203,7 @@ def _inputs(
         if family.kind == "dual-encoder":
             side = model.config.vision_config.patch_size
             return text, PictureInput(processor, (side, side), registers=False), None
-        layout = LAYOUTS[model.config.model_type]
-        return text, None, PicturePrompt.of(layout, model, processor, tokenizer, text, place.name)
+        return text, None, PicturePrompt.of(layout_of(model.config), model, processor, tokenizer, text, place.name)
     except HubError:
         raise
     except Exception as error:  # tokenizers raises bare Exception for a broken file

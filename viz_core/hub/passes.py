@@ -113,7 +113,7 @@ def tell_of_picture(engine: Engine, text: str, image: Image.Image, writing: Writ
         )
     return replace(
         run,
-        tokens=with_patches(run.tokens, prompt.grids),
+        tokens=with_patches(run.tokens, prompt.grids, prompt.row_ends),
         image=as_rgb(image),
         prompt=prompt.text,
         patches=prompt.grids,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,6 +17,7 @@ from viz_core.hub.patch_grid import PatchGrid
 from viz_core.hub.pictures import PictureInput
 from viz_core.hub.reading import Token
 from viz_core.hub.run import Frame
+from viz_core.hub.spared import Kept
 from viz_core.hub.text import TextInput
 from viz_core.images.opening import as_rgb
 
@@ -29,13 +31,15 @@ class Prompt:
         whole: the ids of the prompt and of what is to follow it, where that is given.
         text: the prompt, `MARK` in the picture's place.
         grids: where the picture's patches are among the tokens, and on the picture.
-        frame: the last picture that the vision tower sees, where it sees each by itself: all of it.
+        row_ends: tokens that stand for the end of a row of patches.
+        frame: all of the picture, as the vision tower sees it, where its maps are kept.
     """
 
     inputs: dict[str, Tensor]
     whole: list[int] | None
     text: str
     grids: tuple[PatchGrid, ...]
+    row_ends: tuple[int, ...]
     frame: Frame | None
 
 
@@ -104,7 +108,9 @@ class PicturePrompt:
             name, of_text, of_patches, _ = self.layout.types
             inputs[name] = torch.where(ids == self.patch_id, of_patches, of_text)
         grids = tuple(PatchGrid(box, patches[order]) for box, order in shown.grids)
-        return Prompt(inputs, whole, f"{before}{MARK}{after}{self.layout.closing}", grids, self._frame(shown))
+        row_ends = () if shown.row_ends is None else tuple(patches[shown.row_ends].tolist())
+        given = f"{before}{MARK}{after}{self.layout.closing}"
+        return Prompt(inputs, whole, given, grids, row_ends, self._frame(shown))
 
     def with_more(self, inputs: dict[str, Tensor], num_tokens: int) -> dict[str, Tensor]:
         """What the model is given beside the ids once the prompt has grown to so many tokens."""
@@ -114,6 +120,10 @@ class PicturePrompt:
             more = num_tokens - beside[name].shape[1]
             beside[name] = torch.nn.functional.pad(beside[name], (0, more), value=of_written)[:, :num_tokens]
         return beside
+
+    def kept(self, inputs: Mapping[str, Any]) -> Kept | None:
+        """What is kept of each layer of the vision tower, for what the model is given."""
+        return self.layout.tower(self.eyes, inputs)
 
     def _show(self, image: Image.Image) -> Shown:
         try:
@@ -126,14 +136,20 @@ class PicturePrompt:
             return None
         size = self.eyes.config.vision_config.patch_size
         seen = PictureInput(self.eyes.processor, (size, size), registers=False)
-        grid = seen.grid(shown.frames[-1:])
+        whole = shown.frames[self.layout.whole :][:1]
+        grid = seen.grid(whole)
         tokens = seen.tokens(grid[0] * grid[1] + self.eyes.num_special, grid)
-        return Frame(seen.picture(shown.frames[-1:]), grid, tokens)
+        return Frame(seen.picture(whole), grid, tokens)
 
 
-def with_patches(tokens: tuple[Token, ...], grids: tuple[PatchGrid, ...]) -> tuple[Token, ...]:
-    """Tokens of a run, those that are patches named by row and column from 1: "r3c5", "r3c5 (2)" in a second grid."""
+def with_patches(
+    tokens: tuple[Token, ...], grids: tuple[PatchGrid, ...], row_ends: tuple[int, ...] = ()
+) -> tuple[Token, ...]:
+    """Tokens of a run, those that are patches named by row and column from 1: "r3c5", "r3c5 (2)" in a second grid, and
+    the ends of their rows "↵"."""
     named = list(tokens)
+    for place in row_ends:
+        named[place] = replace(tokens[place], text="", label="↵", starts_word=False, special=True)
     for number, grid in enumerate(grids, start=1):
         for (row, column), place in np.ndenumerate(grid.places):
             label = f"r{row + 1}c{column + 1}" + (f" ({number})" if number > 1 else "")

@@ -2,44 +2,58 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from torch import Tensor
 
 from viz_core.trace import Trace
 from viz_core.trace.source import Projected, Source
 
+Kept: TypeAlias = Callable[[Sequence[Source]], Source | None]
+"""What is kept of the calls that a layer of a tower has made so far; None while its maps are not whole."""
+
 
 class Spared(Trace):
-    """Keeps all of the language model; of the vision tower the last frame, which is the whole picture, or nothing.
+    """Keeps all of the language model, and of the vision tower as much as `tower` keeps of each layer.
 
     A picture in 17 tiles of 1,024 patches leaves 100 MB of queries and keys in each layer of a small tower, many times
     what the language model leaves.
 
     Args:
-        tower: whether the tower sees each frame by itself, so that its maps can be shown.
+        tower: what is kept of a layer's calls; None for nothing.
     """
 
-    def __init__(self, differentiable: bool = False, values: bool = False, *, tower: bool = True) -> None:
+    def __init__(self, differentiable: bool = False, values: bool = False, *, tower: Kept | None) -> None:
         super().__init__(differentiable, values)
         self._tower = tower
+        self._begun: dict[str, list[Source]] = {}
 
     def add(self, source: Source, site: str | None) -> None:
         """Keep a call, as far as it is kept."""
+        kept: Source | None = source
         if site is not None and site.startswith("vision."):
-            if not self._tower:
+            if self._tower is None:
                 return
-            if isinstance(source, Projected) and source.shape[0] > 1:
-                source = _last(source)
-        super().add(source, site)
+            calls = [*self._begun.pop(site, ()), source]
+            kept = self._tower(calls)
+            if kept is None:
+                self._begun[site] = calls
+        if kept is not None:
+            super().add(kept, site)
 
 
-def _last(source: Projected) -> Projected:
-    """The last row of a batch, as copies: a view would keep the whole batch."""
+def one_frame(calls: Sequence[Source], which: int = -1) -> Source:
+    """One picture of a batch, as copies: a view would keep the whole batch."""
+    source = calls[-1]
     batch = source.shape[0]
+    if batch == 1 or not isinstance(source, Projected):
+        return source
     named = ((field.name, getattr(source, field.name)) for field in fields(source))
     own: dict[str, Any] = {
-        name: value[-1:].clone() for name, value in named if isinstance(value, Tensor) and value.shape[0] == batch
+        name: value[which:][:1].clone()
+        for name, value in named
+        if isinstance(value, Tensor) and value.shape[0] == batch
     }
     return replace(source, **own)

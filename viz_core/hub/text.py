@@ -91,6 +91,16 @@ class TextInput:
         wanted = ("input_ids", "token_type_ids")
         return {name: torch.tensor([list(encoded[name])]) for name in wanted if name in encoded}
 
+    def filled(self, ids: Int[Tensor, "1 tokens"], length: int) -> Int[Tensor, "1 length"]:
+        """The ids with padding after them, for models that were trained on texts of one length and look at all of it.
+
+        Raises:
+            HubError: if the tokenizer has no token to fill with.
+        """
+        if self._tokenizer.pad_token_id is None:
+            raise HubError("The model's tokenizer has no token to fill a text with, which this model needs.")
+        return torch.nn.functional.pad(ids, (0, length - ids.shape[1]), value=int(self._tokenizer.pad_token_id))
+
     def read(self, ids: Sequence[int]) -> tuple[Token, ...]:
         """Tokens as people read them."""
         with self._lock:

@@ -171,7 +171,7 @@ def test_a_config_that_cannot_be_read(content: str, copy: Tiny) -> None:
         ({"model_type": "mamba", "architectures": ["MambaForCausalLM"]}, "no attention|cannot be loaded"),
         ({"model_type": "resnet"}, "no attention"),
         ({"model_type": "swin"}, "windows or joins its patches"),
-        ({"model_type": "siglip"}, "takes a picture and a text together"),
+        ({"model_type": "siglip2"}, "takes a picture and a text together"),
         ({"model_type": "wav2vec2"}, "neither a text nor a picture by itself, nor a sound"),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,8 +14,10 @@ import transformers
 from PIL import Image
 
 from tests.viz_core.hub.test_parity import assert_same_maps, eager, maps_of
+from tests.viz_core.hub.tiny_talkers import TWO_TOWERS
 from viz_core.hub import HubError, HubModel, HubVision, load_hub
 from viz_core.hub.heads_off import switchable
+from viz_core.hub.two_towers import pooling_weights
 
 Tiny = Callable[[str], Path]
 TinyModel = Callable[[str], HubModel]
@@ -28,16 +31,21 @@ def picture() -> Image.Image:
 
 
 def inputs_of(path: Path, picture: Image.Image) -> Any:
-    """By transformers' own processor."""
+    """By transformers' own processor, and as SigLIP's page has it: padded to the longest."""
     images = transformers.AutoImageProcessor.from_pretrained(path, backend="pil")
-    processor = transformers.CLIPProcessor(images, transformers.AutoTokenizer.from_pretrained(path))
-    return processor(images=picture, text=TEXT, return_tensors="pt", return_token_type_ids=False)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(path)
+    options: dict[str, Any] = {"return_tensors": "pt", "return_token_type_ids": False}
+    if path.name == "clip":
+        return transformers.CLIPProcessor(images, tokenizer)(images=picture, text=TEXT, **options)
+    options |= {"padding": "max_length", "max_length": 24, "return_attention_mask": False}
+    return transformers.SiglipProcessor(images, tokenizer)(images=picture, text=TEXT, **options)
 
 
-def test_both_towers_and_their_cosine(tiny: Tiny, tiny_model: TinyModel, picture: Image.Image) -> None:
-    model = tiny_model("clip")
+@pytest.mark.parametrize("family", TWO_TOWERS)
+def test_both_towers_and_their_cosine(family: str, tiny: Tiny, tiny_model: TinyModel, picture: Image.Image) -> None:
+    model = tiny_model(family)
     run = model.run(TEXT, image=picture)
-    inputs, plain = inputs_of(tiny("clip"), picture), eager(model, tiny("clip"))
+    inputs, plain = inputs_of(tiny(family), picture), eager(model, tiny(family))
     assert [token.id for token in run.tokens] == inputs["input_ids"][0].tolist()
     with torch.no_grad():
         expected = plain(**inputs)
@@ -47,7 +55,7 @@ def test_both_towers_and_their_cosine(tiny: Tiny, tiny_model: TinyModel, picture
     maps |= maps_of(SimpleNamespace(attentions=eyes.attentions), "vision")
     assert_same_maps(run.trace, maps)
     assert run.output.shape == (17,)
-    logit = float(expected.logits_per_image)
+    logit = float((expected.logits_per_image - getattr(plain, "logit_bias", 0)).detach())
     assert float(run.output[0]) * plain.logit_scale.exp().item() == pytest.approx(logit, abs=1e-4)
     torch.testing.assert_close(model.again(run), run.output)
 
@@ -66,6 +74,42 @@ def test_a_patch_is_read_as_the_class_token_is(tiny: Tiny, tiny_model: TinyModel
             logit = float(plain(**inputs).logits_per_image)
         hook.remove()
         assert float(run.output[token]) * plain.logit_scale.exp().item() == pytest.approx(logit, abs=1e-4)
+
+
+def test_a_patch_is_pooled_as_the_only_one(tiny: Tiny, tiny_model: TinyModel, picture: Image.Image) -> None:
+    """Of a SigLIP: where the pooling is let see one patch alone, that patch's cosine is the model's own logit."""
+    model, path = tiny_model("siglip"), tiny("siglip")
+    run, inputs, plain = model.run(TEXT, image=picture), inputs_of(path, picture), eager(model, path)
+    pooling = plain.vision_model.head.attention
+    pooled = pooling.forward
+    for patch in (0, 9):
+        others = torch.arange(16)[None] != patch
+        with pytest.MonkeyPatch.context() as hidden, torch.no_grad():
+            hidden.setattr(pooling, "forward", partial(pooled, key_padding_mask=others))
+            logit = float(plain(**inputs).logits_per_image - plain.logit_bias)
+        assert float(run.output[1 + patch]) * plain.logit_scale.exp().item() == pytest.approx(logit, abs=1e-4)
+
+
+def test_what_each_head_of_the_pooling_looks_at(tiny: Tiny, tiny_model: TinyModel, picture: Image.Image) -> None:
+    """softmax(q k / sqrt(d)) by hand, from the halves of torch's one matrix for queries, keys and values."""
+    model = tiny_model("siglip")
+    run = model.run(TEXT, image=picture)
+    assert run.frame is not None
+    assert (run.frame.grid, len(run.frame.tokens), len(run.tokens)) == ((4, 4), 16, 24)
+    assert [token.label for token in run.tokens[-3:]] == ["<pad>"] * 3
+    weights = pooling_weights(model.engine, model.engine.again(run.inputs))
+    states = eager(model, tiny("siglip")).vision_model(inputs_of(tiny("siglip"), picture)["pixel_values"])
+    head = model.engine.model.vision_model.head
+    (query, key, _), (of_query, of_key, _) = (
+        head.attention.in_proj_weight.chunk(3),
+        head.attention.in_proj_bias.chunk(3),
+    )
+    q = (head.probe[0] @ query.T + of_query).reshape(2, 1, 8)
+    k = (states.last_hidden_state[0] @ key.T + of_key).reshape(16, 2, 8).transpose(0, 1)
+    by_hand = (q @ k.mT / 8**0.5).softmax(dim=-1)[:, 0]
+    torch.testing.assert_close(weights, by_hand.detach(), atol=1e-6, rtol=0)
+    with pytest.raises(ValueError, match="expected a model that pools patches"):
+        pooling_weights(tiny_model("clip").engine, None)
 
 
 def test_what_a_run_holds(tiny_model: TinyModel, picture: Image.Image) -> None:
@@ -88,8 +132,9 @@ def test_what_is_refused(tiny_model: TinyModel, picture: Image.Image) -> None:
         model.run(TEXT)
     with pytest.raises(HubError, match="nothing to read"):
         model.run(" ", image=picture)
-    with pytest.raises(HubError, match="at most 24"):
-        model.run(TEXT * 9, image=picture)
+    for two_towers in (model, tiny_model("siglip")):
+        with pytest.raises(HubError, match="at most 24"):
+            two_towers.run(TEXT * 9, image=picture)
     with pytest.raises(HubError, match="only reads"):
         model.run(TEXT, target="a dog", image=picture)
     with pytest.raises(HubError, match="a picture and a text together"):

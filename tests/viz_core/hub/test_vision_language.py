@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,15 +20,16 @@ from torch import Tensor
 
 from tests.viz_core.hub.test_parity import assert_same_maps, eager, maps_of
 from tests.viz_core.hub.tiny_talkers import FAMILIES
-from viz_core.hub import HubError, HubModel, HubVision, PatchGrid, load_hub
+from viz_core.hub import HubError, HubModel, HubVision, PatchGrid, layouts, load_hub
 from viz_core.hub.families import family_of
 from viz_core.hub.heads_off import switchable, without_heads
 from viz_core.hub.lens import through_the_layers
 from viz_core.hub.patch_grid import box_seen
+from viz_core.hub.tiles import tiled
 
 Tiny = Callable[[str], Path]
 TinyModel = Callable[[str], HubModel]
-TOWERS = ["llava", "idefics3", "smolvlm", "paligemma"]
+PACKED = ["qwen2_vl", "qwen2_5_vl", "qwen3_vl"]
 TEXT = "The cat <image> sat on the mat"
 
 
@@ -40,7 +42,7 @@ def picture() -> Image.Image:
 
 def features(model: Any, inputs: dict[str, Tensor]) -> Tensor:
     """What the language model is given of a picture, a row a token, by the model's own code."""
-    names = ("pixel_values", "pixel_attention_mask", "image_grid_thw")
+    names = ("pixel_values", "pixel_attention_mask", "image_grid_thw", "image_sizes")
     with torch.no_grad():
         found = model.model.get_image_features(**{n: inputs[n] for n in names if n in inputs} | strategy(model))
     parts = found.pooler_output
@@ -49,12 +51,52 @@ def features(model: Any, inputs: dict[str, Tensor]) -> Tensor:
 
 def strategy(model: Any) -> dict[str, Any]:
     config = model.config
-    if config.model_type != "llava":
+    if config.model_type not in ("llava", "llava_next"):
         return {}
     return {
         "vision_feature_layer": config.vision_feature_layer,
         "vision_feature_select_strategy": config.vision_feature_select_strategy,
     }
+
+
+def packed_maps(tower: Any, processor: Any, inputs: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The maps of a Qwen's tower by its own eager attention, window by window, laid out row by row.
+
+    Where each patch stands in the sequence is seen, not worked out: of a picture whose patches grow brighter row by
+    row, by how far what the first block is given lies from what it is given of a black one.
+    """
+    grid = inputs["image_grid_thw"]
+    _, rows, columns = grid[0].tolist()
+    ramp = np.kron(np.arange(rows * columns, dtype=np.uint8).reshape(rows, columns) * 4, np.ones((4, 4), np.uint8))
+    given: list[Tensor] = []
+    hook = tower.blocks[0].register_forward_pre_hook(lambda _block, args: given.append(args[0]))
+    for shown in (ramp, np.zeros_like(ramp)):
+        made = processor(images=Image.fromarray(shown).convert("RGB"), return_tensors="pt")
+        assert torch.equal(made["image_grid_thw"], grid)
+        with torch.no_grad():
+            tower(made["pixel_values"], grid)
+    hook.remove()
+    order = (given[0] - given[1]).norm(dim=1).argsort()
+
+    seen: dict[int, list[Tensor]] = {}
+    heads = [block.attn for block in tower.blocks]
+    eager = sys.modules[type(tower).__module__].eager_attention_forward
+
+    def heard(module: Any, *args: Any, **options: Any) -> Any:
+        found = eager(module, *args, **options)
+        seen.setdefault(heads.index(module), []).append(found[1])
+        return found
+
+    transformers.AttentionInterface.register("heard", heard)
+    before, tower.config._attn_implementation = tower.config._attn_implementation, "heard"
+    with torch.no_grad():
+        tower(inputs["pixel_values"], grid)
+    tower.config._attn_implementation = before
+    found = {}
+    for layer, windows in seen.items():
+        whole = [torch.block_diag(*(window[0, head] for window in windows)) for head in range(len(windows[0][0]))]
+        found[f"vision.{layer}.self"] = torch.stack(whole)[None][:, :, order][..., order]
+    return found
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -72,12 +114,16 @@ def test_maps_are_those_of_eager(family: str, tiny: Tiny, tiny_model: TinyModel,
     assert [token.id for token in run.tokens] == ids[0].tolist()
     assert run.num_prompt_tokens == prompt.inputs["input_ids"].shape[1]
     maps = maps_of(SimpleNamespace(attentions=expected.attentions), "decoder")
-    if family in TOWERS:
+    if family in PACKED:
+        maps |= packed_maps(plain.model.visual, model.engine.prompt.eyes.processor, prompt.inputs)
+    else:
         tower = getattr(plain.model, "vision_tower", None) or plain.model.vision_model
         pixels = prompt.inputs["pixel_values"]
         with torch.no_grad():
             seen = tower(pixels.reshape(-1, *pixels.shape[-3:]), output_attentions=True)
-        maps |= maps_of(SimpleNamespace(attentions=[weights[-1:] for weights in seen.attentions]), "vision")
+        whole = 0 if family == "llava_next" else -1
+        kept = [weights[whole:][:1] for weights in seen.attentions]
+        maps |= maps_of(SimpleNamespace(attentions=kept), "vision")
     assert_same_maps(run.trace, maps)
     torch.testing.assert_close(run.output, expected.logits[0], atol=1e-5, rtol=1e-5)
     torch.testing.assert_close(model.again(run), run.output)
@@ -87,7 +133,7 @@ def test_maps_are_those_of_eager(family: str, tiny: Tiny, tiny_model: TinyModel,
 def test_each_patch_lies_where_it_is_said_to(family: str, tiny_model: TinyModel) -> None:
     """A patch's own box painted over changes its own token most, of all tokens of its grid."""
     model = tiny_model(family)
-    grey = Image.new("RGB", (32, 48), (120, 120, 120))
+    grey = Image.new("RGB", (24, 32) if family == "llava_next" else (32, 48), (120, 120, 120))
     plain = model.engine.prompt.prepare(TEXT, grey)
     is_patch = plain.inputs["input_ids"][0] == model.engine.prompt.patch_id
     before = features(model.engine.model, plain.inputs)
@@ -140,7 +186,7 @@ def test_tiles_are_one_grid_and_the_whole_picture_another(tiny_model: TinyModel,
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-@pytest.mark.parametrize("family", ["llava", "idefics3", "paligemma"])
+@pytest.mark.parametrize("family", ["llava", "llava_next", "idefics3", "paligemma"])
 def test_prompts_are_those_of_transformers_own_processors(
     family: str, tiny: Tiny, tiny_model: TinyModel, picture: Image.Image
 ) -> None:
@@ -149,6 +195,8 @@ def test_prompts_are_those_of_transformers_own_processors(
     images = transformers.AutoImageProcessor.from_pretrained(tiny(family), backend="pil")
     if family == "llava":
         processor: Any = transformers.LlavaProcessor(images, tokenizer, 4, "default", num_additional_image_tokens=1)
+    elif family == "llava_next":
+        processor = transformers.LlavaNextProcessor(images, tokenizer, 4, "default", num_additional_image_tokens=1)
     elif family == "idefics3":
         processor = transformers.Idefics3Processor(images, tokenizer, image_seq_len=4)
     else:
@@ -200,6 +248,25 @@ def test_a_border_and_a_cut_in_pixels_of_the_picture() -> None:
     grid = PatchGrid((20, 0, 80, 60), np.arange(6).reshape(2, 3))
     assert grid.box_of(1, 2) == (60, 30, 80, 60)
     assert grid.over(np.arange(6.0)).tolist() == [[0, 1, 2], [3, 4, 5]]
+
+
+def test_a_border_as_wide_as_a_patch_is_left_out() -> None:
+    """20 x 30 fits into 32 x 32 as 22 x 32 from column 5 on: of 8 columns of 4 the first, 0 to 4, and the last hold
+    nothing, and the six left lie from 4 to 28, which is (4 - 5) 20 / 22 to (28 - 5) 20 / 22 of the picture."""
+    found = tiled(30, 20, [[16, 32], [32, 16], [32, 32]], 4)
+    assert found.shape == (8, 6)
+    assert found.box == pytest.approx((-10 / 11, 0, 230 / 11, 30))
+    lying = tiled(20, 30, [[32, 32]], 4)
+    assert (lying.shape, lying.box) == ((6, 8), pytest.approx((0, -10 / 11, 30, 230 / 11)))
+
+
+def test_the_tower_of_a_large_packed_picture_is_not_kept(
+    tiny_model: TinyModel, picture: Image.Image, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(layouts, "MOST_PATCHES", 31)
+    run = tiny_model("qwen2_5_vl").run(TEXT, image=picture, max_new_tokens=0)
+    assert run.frame is None
+    assert [maps.id for maps in run.maps] == ["decoder-self"]
 
 
 def test_heads_switch_off_in_both_stacks(tiny_model: TinyModel, picture: Image.Image) -> None:

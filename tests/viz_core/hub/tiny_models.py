@@ -152,7 +152,7 @@ def build(family: str, path: Path) -> None:
     if family == "whisper":
         build_whisper(path, lambda: train("bytes"))
         return
-    if family in (*tiny_talkers.FAMILIES, "clip"):
+    if family in (*tiny_talkers.FAMILIES, *tiny_talkers.TWO_TOWERS):
         tiny_talkers.build(family, path)
         return
     tokenizer = FAMILIES[family][3]

@@ -37,7 +37,10 @@ QWEN_TOKENS = ["<|image_pad|>", "<|vision_start|>", "<|vision_end|>", "<|video_p
 ROPE = {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": [1, 1, 2]}
 SQUARES = {"patch_size": 4, "spatial_merge_size": 2, "temporal_patch_size": 2}
 PIXELS = {"patch_size": 4, "merge_size": 2, "size": {"shortest_edge": 256, "longest_edge": 1024}}
+PINPOINTS = [[16, 32], [32, 16], [32, 32]]
 TILES = {"size": {"longest_edge": 48}, "max_image_size": {"longest_edge": 16}}
+
+TWO_TOWERS = ("clip", "siglip")
 
 # Family: config class, model class, tokens of its own, sizes beside the text's, image processor and its options.
 FAMILIES: dict[str, tuple[str, str, list[str], dict[str, Any], str, dict[str, Any]]] = {
@@ -48,6 +51,14 @@ FAMILIES: dict[str, tuple[str, str, list[str], dict[str, Any], str, dict[str, An
         {"vision_config": {"model_type": "clip_vision_model", **EYES}},
         "CLIPImageProcessorPil",
         {"size": {"shortest_edge": 18}, "crop_size": {"height": 16, "width": 16}},
+    ),
+    "llava_next": (
+        "LlavaNextConfig",
+        "LlavaNextForConditionalGeneration",
+        LLAVA_TOKENS,
+        {"vision_config": {"model_type": "clip_vision_model", **EYES}, "image_grid_pinpoints": PINPOINTS},
+        "LlavaNextImageProcessorPil",
+        {"size": {"shortest_edge": 16}, "crop_size": {"height": 16, "width": 16}, "image_grid_pinpoints": PINPOINTS},
     ),
     "idefics3": (
         "Idefics3Config",
@@ -113,8 +124,8 @@ FAMILIES: dict[str, tuple[str, str, list[str], dict[str, Any], str, dict[str, An
 
 def build(family: str, path: Path) -> None:
     """Write a model of this family, its weights random but large enough that attention is far from even."""
-    if family == "clip":
-        _build_clip(path)
+    if family in TWO_TOWERS:
+        _build_two_towers(family, path)
         return
     config_class, model_class, own, sizes, processor, options = FAMILIES[family]
     tokenizer = transformers.PreTrainedTokenizerFast(
@@ -134,16 +145,20 @@ def build(family: str, path: Path) -> None:
     (path / "README.md").write_text("---\nlicense: cc0-1.0\n---\n# A tiny random model\n", encoding="utf-8")
 
 
-def _build_clip(path: Path) -> None:
+def _build_two_towers(family: str, path: Path) -> None:
     words = {name: WORDS[name] for name in ("hidden_size", "intermediate_size", "num_hidden_layers")}
     words |= {"vocab_size": 400, "num_attention_heads": 4, "max_position_embeddings": 24, "eos_token_id": 2}
     words |= {"bos_token_id": 1, "pad_token_id": 0}
-    config = transformers.CLIPConfig(text_config=words, vision_config=EYES, projection_dim=12)
-    _save(transformers.CLIPModel, config, path)
+    if family == "clip":
+        clip = transformers.CLIPConfig(text_config=words, vision_config=EYES, projection_dim=12)
+        _save(transformers.CLIPModel, clip, path)
+        size: dict[str, Any] = {"size": {"shortest_edge": 18}, "crop_size": {"height": 16, "width": 16}}
+        transformers.CLIPImageProcessorPil(**size).save_pretrained(path)
+    else:
+        words["projection_size"] = EYES["hidden_size"]
+        _save(transformers.SiglipModel, transformers.SiglipConfig(text_config=words, vision_config=EYES), path)
+        transformers.SiglipImageProcessorPil(size={"height": 16, "width": 16}).save_pretrained(path)
     save_tokenizer("bytes", path, ends=True)
-    transformers.CLIPImageProcessorPil(
-        size={"shortest_edge": 18}, crop_size={"height": 16, "width": 16}
-    ).save_pretrained(path)
     (path / "README.md").write_text("---\nlicense: cc0-1.0\n---\n# A tiny random model\n", encoding="utf-8")
 
 

@@ -1,0 +1,94 @@
+"""The vision tower of a Qwen-VL: it packs patches square by square, from 2.5 on in windows; here row by row again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from einops import rearrange
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from viz_core.trace.source import Projected, Source
+
+MOST_PATCHES = 4096
+"""Of larger pictures the tower's maps are not kept: they would take more memory than the language model's."""
+
+
+@dataclass(frozen=True, eq=False)
+class Packed:
+    """How a tower packs a picture.
+
+    Attributes:
+        order: where in the tower's sequence the patches stand, row by row.
+        windows: which patches, row by row, see each other in the layers with windows; None for a tower without.
+    """
+
+    order: Int[Tensor, "patches"]
+    windows: Bool[Tensor, "1 1 patches patches"] | None
+
+    @classmethod
+    def of(cls, config: Any, grid: Int[Tensor, "1 3"]) -> Packed:
+        """Squares of `spatial_merge_size` patches follow each other row by row (Wang 2024, section 2.1); a tower with
+        windows has the squares of each window together (Bai 2025, section 2.1.1).
+
+        Args:
+            config: of the vision tower.
+            grid: frames, rows and columns of patches.
+        """
+        from transformers.vision_utils import get_vision_position_ids, get_vision_window_index
+
+        merge = config.spatial_merge_size
+        places, windows = get_vision_position_ids(grid.cpu(), merge), None
+        if getattr(config, "window_size", None):
+            squares, ends = get_vision_window_index(grid.cpu(), merge, config.window_size, config.patch_size)
+            places = places.unflatten(0, (-1, merge * merge))[squares].flatten(0, 1)
+            windows = torch.arange(len(ends) - 1).repeat_interleave(ends.diff())
+        order = (places[:, 0] * int(grid[0, 2]) + places[:, 1]).argsort().to(grid.device)
+        if windows is None:
+            return cls(order, None)
+        windows = windows.to(grid.device)[order]
+        return cls(order, (windows[:, None] == windows)[None, None])
+
+    def laid_out(self, calls: Sequence[Source]) -> Source | None:
+        """A layer's calls, one for each window, as one over all patches row by row; None while windows are to come."""
+        parts = [call for call in calls if isinstance(call, Projected)]
+        if sum(part.shape[2] for part in parts) < len(self.order):
+            return None
+        values = [part.values for part in parts if part.values is not None]
+        return replace(
+            parts[0],
+            queries=self._joined([part.queries for part in parts]),
+            keys=self._joined([part.keys for part in parts]),
+            values=self._joined(values) if values else None,
+            mask=self.windows if len(parts) > 1 else None,
+        )
+
+    def _joined(self, tensors: list[Tensor]) -> Tensor:
+        return torch.cat(tensors, dim=2)[:, :, self.order]
+
+
+def unpacked(
+    pixels: Float[Tensor, "patches values"], grid: Int[Tensor, "1 3"], config: Any
+) -> Float[Tensor, "frames channels height width"]:
+    """The picture that was packed, as often as a tower made for films takes one that stands still.
+
+    Args:
+        grid: as in `Packed.of`.
+        config: of the vision tower.
+    """
+    _, rows, columns = grid[0].tolist()
+    merge, patch = config.spatial_merge_size, config.patch_size
+    return rearrange(
+        pixels,
+        "(h w a b) (c t p q) -> t c (h a p) (w b q)",
+        h=rows // merge,
+        w=columns // merge,
+        a=merge,
+        b=merge,
+        t=config.temporal_patch_size,
+        p=patch,
+        q=patch,
+    )
