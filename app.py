@@ -7,7 +7,9 @@ from hosting import scripts
 from hosting.background import in_background
 from hosting.home import leave_no_home
 from ui import first_page
+from ui.heard import hear_out
 from ui.left_pages import LeftPages
+from ui.moved import take_what_moved
 
 
 def prepare() -> None:
@@ -19,6 +21,8 @@ def prepare() -> None:
 
 
 leave_no_home()
+hear_out()
+take_what_moved()
 app = st.App(
     "ui/door.py",
     routes=[*scripts.routes(), *first_page.routes()],

@@ -15,6 +15,8 @@ from hosting.settings import checked
 from ui import first_page
 from ui.compute import metrics, slots
 from ui.failure import tell
+from ui.heard import hear_out
+from ui.moved import take_what_moved
 from ui.sessions import session_bytes, sessions
 from ui.strangers import guards, tidying
 
@@ -36,6 +38,8 @@ def end() -> None:
 
 structured_logs()
 leave_no_home()
+hear_out()
+take_what_moved()
 allowed = checked()
 be_impatient(allowed.max_message_kb * 2**10, allowed.slow_seconds, lambda why: metrics().turned_away(why))
 operations = Operations(

@@ -20,7 +20,7 @@ from ui.left_pages import Asked
 _OFFERED = ("rerun_script", "stop_script", "app_heartbeat", "file_urls_request")
 """Not clear_cache, which is for all visitors; not what tells of the repository or writes to the app's folder."""
 
-_TRIGGERS = ("trigger_value", "string_trigger_value", "json_trigger_value", "chat_input_value")
+TRIGGERS = ("trigger_value", "string_trigger_value", "json_trigger_value", "chat_input_value")
 _MOST_WAITING = 32  # messages of one visitor
 _MOST_WIDGETS = 1000  # of a page, or files at once: ten times what any page has
 _MOST_FILES = 20
@@ -154,5 +154,5 @@ def _keep_clicks(old: WidgetStates, new: WidgetStates) -> None:
     """A click that waits is not lost because something else changed after it."""
     known = {state.id for state in new.widgets}
     new.widgets.extend(
-        state for state in old.widgets if state.id not in known and state.WhichOneof("value") in _TRIGGERS
+        state for state in old.widgets if state.id not in known and state.WhichOneof("value") in TRIGGERS
     )

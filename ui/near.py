@@ -19,8 +19,6 @@ _mount = component("near", in_page=True)
 
 _MARK = "near-"  # the keys of marks begin so
 _KEPT = "near"  # what was near last, by page
-_SAID = "near-said"  # what the browser said last of each control
-_NOTHING = object()
 _MOST = 64  # parts of a page that are near at once
 
 
@@ -38,7 +36,6 @@ class NearParts:
         """Let the browser say which parts are near; once a page."""
         if not _is_seen():
             return
-        st.session_state[_SAID] = _browser_says()
 
         def told() -> None:
             self._heard("near-page", "near")
@@ -99,34 +96,14 @@ def _is_seen() -> bool:
 def _somebody_else_spoke() -> bool:
     """Whether the message that asks for a part also brings what a control says.
 
-    Of what is said within a few milliseconds Streamlit's page makes one message, and has it answered by the part that
-    spoke last: what a reader types while a part asks for itself would be known, and nowhere shown.
+    Of what is said within a few milliseconds Streamlit's page makes one message, and has it answered by a part that
+    spoke: what a reader types or clicks while a part asks for itself would be known, and nowhere shown.
     """
     run = get_script_run_ctx()
     if run is None:
         return False
-    before, now = st.session_state.get(_SAID, {}), _browser_says()
-    old = run.session_state._state._old_state  # which widget spoke is told nowhere else
-    other = {each: value for each, value in now.items() if each in old and value != old[each]}
-    spoke = False
-    for each, value in other.items():
-        if each in before and before[each] == value:
-            # Nobody moved it: a button did, here, and its browser has not heard of that yet.
-            st.session_state[each.split("-", 2)[-1]] = old[each]
-        else:
-            spoke = True
-    st.session_state[_SAID] = before | now
-    return spoke
-
-
-def _browser_says() -> dict[str, Any]:
-    """What every control but the marks says in the message that this run answers, by the id of the widget."""
-    run = get_script_run_ctx()
-    if run is None:
-        return {}
-    state = run.session_state._state
-    told = {each: state._new_widget_state.get(each, _NOTHING) for each in list(state._new_widget_state)}
-    return {each: value for each, value in told.items() if value is not _NOTHING and f"-{_MARK}" not in each}
+    state = run.session_state._state  # which widget spoke is told nowhere else
+    return any(state._widget_changed(each) for each in list(state._new_widget_state) if f"-{_MARK}" not in each)
 
 
 def _said(key: str) -> Mapping[str, Any]:

@@ -96,30 +96,16 @@ def test_who_has_left_meanwhile_says_nothing() -> None:
         (["near-a", "near-page"], False),
         (["near-a", "t-text"], True),
         (["near-page", "t-text"], True),
+        (["near-a", "t-click"], True),  # of which nothing was said before: clicks come and go
     ],
 )
 def test_what_a_control_says_in_the_same_message_is_not_left_unheard(
     monkeypatch: pytest.MonkeyPatch, spoke: list[str], all_runs: bool
 ) -> None:
     state = talking(monkeypatch)
-    monkeypatch.setattr(near.st, "session_state", {})
     for key in spoke:
         state._new_widget_state.set_from_value(f"$$ID-0123-{key}", "now")
     assert near._somebody_else_spoke() is all_runs
-
-
-def test_what_a_button_has_set_is_not_undone_by_a_browser_that_has_not_heard_of_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    state, kept = talking(monkeypatch), {}
-    monkeypatch.setattr(near.st, "session_state", kept)
-    kept[near._SAID] = near._browser_says()  # as the whole page ran, before the button's callback
-    state._old_state["$$ID-0123-t-text"] = "set by a button"
-    state._new_widget_state.set_from_value("$$ID-0123-near-a", "now")
-    assert not near._somebody_else_spoke()
-    assert kept["t-text"] == "set by a button"
-    state._new_widget_state.set_from_value("$$ID-0123-t-text", "typed since")
-    assert near._somebody_else_spoke()
 
 
 def talking(monkeypatch: pytest.MonkeyPatch) -> SessionState:
