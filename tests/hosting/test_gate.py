@@ -1,111 +1,20 @@
-"""Sockets without end, without a page, too fast or too slow: each is bounded, and nobody else notices."""
+"""Sockets without end, without a page: each is bounded, and nobody else notices."""
 
 from __future__ import annotations
 
 import asyncio
-from collections import Counter, deque
-from collections.abc import Callable
+from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from hosting.allowance import Allowance
-from hosting.gate import Bounds, Gate
+from hosting.gate import Gate
 from hosting.refusals import Message, Refusals
+from tests.hosting.sockets import BOUNDS, SLOW, Letters, Server, Socket, run, settled
 
 pytestmark = pytest.mark.attack("sockets")
-BOUNDS = Bounds(sockets=4, sockets_an_address=2, silent_seconds=60, messages=1000, messages_an_address=10_000)
-SLOW = replace(BOUNDS, messages=5)
-GONE = {"type": "websocket.disconnect", "code": 1006}
-
-
-class Letters:
-    """Mail that keeps every message: b"page" asks for a page, b"bad" is none, b"drop" goes no further."""
-
-    def __init__(self) -> None:
-        self.waiting: deque[bytes] = deque()
-        self.out: list[bytes] = []
-        self.asks = False
-
-    def put(self, message: bytes) -> str | None:
-        if message == b"bad":
-            raise ValueError("no message")
-        if message == b"drop":
-            return "not-offered"
-        self.asks = self.asks or message == b"page"
-        self.waiting.append(message)
-        return None
-
-    def take(self) -> bytes | None:
-        return self.waiting.popleft() if self.waiting else None
-
-    def sent(self, message: bytes) -> None:
-        self.out.append(message)
-
-    def notice(self, sentence: str) -> bytes:
-        return sentence.encode()
-
-
-class Server:
-    """A gate with an app behind it that takes down what each socket sends, and answers."""
-
-    def __init__(self, bounds: Bounds = BOUNDS) -> None:
-        self.away: Counter[str] = Counter()
-        self.heard: dict[str, list[bytes]] = {}
-        self.ended: list[str] = []
-        refusals = Refusals("<{}>".format, lambda why: self.away.update([why]))
-        self.gate = Gate(self._app, bounds, Letters, refusals)
-
-    async def _app(self, scope: Message, receive: Any, send: Any) -> None:
-        if scope["type"] == "http":
-            await send({"type": "http.response.start", "status": 200})
-            return
-        await receive()
-        await send({"type": "websocket.accept"})
-        name = scope["name"]
-        while (message := await receive())["type"] == "websocket.receive":
-            self.heard.setdefault(name, []).append(message["bytes"])
-            await send({"type": "websocket.send", "bytes": b"seen"})
-        self.ended.append(name)
-
-
-class Socket:
-    """A browser's end."""
-
-    def __init__(self, server: Server, name: str = "a", address: str = "10.0.0.1") -> None:
-        self.coming: asyncio.Queue[Message] = asyncio.Queue()
-        self.coming.put_nowait({"type": "websocket.connect"})
-        self.got: list[Message] = []
-        self.reads = asyncio.Event()
-        self.reads.set()
-        scope = {"type": "websocket", "client": (address, 1), "name": name}
-        self.task = asyncio.create_task(server.gate(scope, self.coming.get, self._take))
-
-    async def _take(self, message: Message) -> None:
-        await self.reads.wait()
-        self.got.append(message)
-
-    def say(self, *messages: bytes) -> None:
-        for message in messages:
-            self.coming.put_nowait({"type": "websocket.receive", "bytes": message})
-
-    def leave(self) -> None:
-        self.coming.put_nowait(GONE)
-
-    @property
-    def kinds(self) -> list[str]:
-        return [str(message["type"]) for message in self.got]
-
-
-async def settled() -> None:
-    for _ in range(50):
-        await asyncio.sleep(0)
-
-
-def run(test: Callable[[], Any]) -> None:
-    asyncio.run(test())
 
 
 def test_what_is_sent_arrives_in_order_and_is_answered() -> None:
@@ -246,60 +155,6 @@ def test_a_message_that_its_protocol_cut_off_is_counted() -> None:
     run(test)
 
 
-def test_too_fast_waits_alone() -> None:
-    async def test() -> None:
-        server = Server(SLOW)
-        fast, other = Socket(server, "fast"), Socket(server, "other")
-        fast.say(*[b"page"] * 500)
-        await settled()
-        assert len(server.heard["fast"]) == 11, "a burst of two seconds, and one on credit"
-        other.say(b"page")
-        await settled()
-        assert server.heard["other"] == [b"page"]
-        assert server.away == {"too-fast": 1}
-        assert {"type": "websocket.send", "bytes": b"<too-fast>"} in fast.got
-
-    run(test)
-
-
-def test_many_windows_of_one_address_share_what_it_may_send() -> None:
-    async def test() -> None:
-        server = Server(replace(BOUNDS, messages=1000, messages_an_address=5))
-        sockets = [Socket(server, name) for name in ("one", "two")]
-        for socket in sockets:
-            socket.say(*[b"page"] * 100)
-        elsewhere = Socket(server, "elsewhere", "10.0.0.2")
-        elsewhere.say(*[b"page"] * 10)
-        await settled()
-        assert sum(len(server.heard[name]) for name in ("one", "two")) <= 12, "a burst of two seconds, and credit"
-        assert len(server.heard["elsewhere"]) == 10
-        for socket in sockets:
-            socket.leave()
-            await socket.task
-        again = Socket(server, "again")
-        again.say(*[b"page"] * 10)
-        await settled()
-        assert len(server.heard["again"]) <= 1, "who comes back is not forgotten"
-
-    run(test)
-
-
-def test_windows_of_one_address_share_how_much_is_read_of_them() -> None:
-    """Or two hundred of them would have a megabyte each read, again and again."""
-
-    async def test() -> None:
-        server = Server(replace(BOUNDS, messages_an_address=5))
-        sockets = [Socket(server, name) for name in ("one", "two")]
-        elsewhere = Socket(server, "elsewhere", "10.0.0.2")
-        for socket in (*sockets, elsewhere):
-            socket.say(*[bytes(2**20)] * 3)
-        await settled()
-        assert [len(server.heard[name]) for name in ("one", "two", "elsewhere")] == [1, 1, 1]
-        assert server.away == {"too-fast": 3}
-
-    run(test)
-
-
 def test_who_leaves_is_followed_by_nothing() -> None:
     async def test() -> None:
         server = Server(SLOW)
@@ -329,18 +184,6 @@ def test_who_does_not_read_gets_nothing_new_computed() -> None:
     run(test)
 
 
-def test_large_messages_are_read_more_slowly_than_small_ones() -> None:
-    async def test() -> None:
-        server = Server(SLOW)
-        socket = Socket(server)
-        socket.say(*[bytes(2**20)] * 3)
-        await settled()
-        assert len(server.heard["a"]) == 1
-        assert server.away == {"too-fast": 1}
-
-    run(test)
-
-
 def test_an_app_that_fails_leaves_no_socket_behind() -> None:
     async def test() -> None:
         async def failing(_scope: Message, _receive: Any, _send: Any) -> None:
@@ -353,14 +196,3 @@ def test_an_app_that_fails_leaves_no_socket_behind() -> None:
         assert gate.visits == {}
 
     run(test)
-
-
-def test_an_allowance_is_a_bucket_that_fills() -> None:
-    now = [0.0]
-    allowance = Allowance(rate=2, burst=4, clock=lambda: now[0])
-    assert [allowance.spend() for _ in range(6)] == [0, 0, 0, 0, 0.5, 1.0]
-    now[0] = 1.0
-    assert allowance.spend(0) == 0.0
-    now[0] = 100.0
-    assert allowance.spend(4) == 0.0
-    assert allowance.spend(1) == 0.5
