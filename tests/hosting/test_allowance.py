@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
+from hosting import gate
 from hosting.allowance import Allowance
 from tests.hosting.sockets import BOUNDS, SLOW, Server, Socket, run, settled
 
 pytestmark = pytest.mark.attack("sockets")
+
+
+@pytest.fixture(autouse=True)
+def time_stands_still(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or a machine with other work pays back while a test waits."""
+    monkeypatch.setattr(gate, "Allowance", partial(Allowance, clock=lambda: 0.0))
 
 
 def test_too_fast_waits_alone() -> None:
