@@ -15,6 +15,8 @@ CURATED = (
     "Qwen/Qwen3-0.6B",
     "Helsinki-NLP/opus-mt-en-de",
     "google-t5/t5-small",
+    "HuggingFaceTB/SmolVLM-256M-Instruct",
+    "google/siglip-base-patch16-224",
     "openai/whisper-tiny",
     "facebook/dinov2-small",
     "google/vit-base-patch16-224",

@@ -7,7 +7,7 @@ written down here, and tests hold it against those that can be made.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -197,11 +197,19 @@ LAYOUTS: Mapping[str, Layout] = {
 """By model type."""
 
 
-def layout_of(config: Any) -> Layout:
-    """The layout of a model; a LLaVA-NeXT's prompt is in the form of its language model's training."""
-    layout = LAYOUTS[config.model_type]
-    on_mistral = config.model_type == "llava_next" and config.text_config.model_type == "mistral"
-    return replace(layout, form=_MISTRAL) if on_mistral else layout
+def layout_of(config: Any, vocabulary: Collection[str]) -> Layout:
+    """The layout of a model, its prompt in the form of the training where models of one family differ in that.
+
+    A LLaVA-NeXT on a Mistral is asked as that one is; the smaller SmolVLM call themselves an Idefics3, but begin as a
+    SmolVLM does.
+
+    Args:
+        vocabulary: tokens that its tokenizer has.
+    """
+    kind = config.model_type
+    if kind == "llava_next" and config.text_config.model_type == "mistral":
+        return replace(LAYOUTS[kind], form=_MISTRAL)
+    return LAYOUTS["smolvlm" if kind == "idefics3" and "<|im_start|>" in vocabulary else kind]
 
 
 def _cells(pixels: Float[Tensor, "... height width"], cell: int) -> tuple[int, int]:

@@ -203,7 +203,8 @@ def _inputs(
         if family.kind == "dual-encoder":
             side = model.config.vision_config.patch_size
             return text, PictureInput(processor, (side, side), registers=False), None
-        return text, None, PicturePrompt.of(layout_of(model.config), model, processor, tokenizer, text, place.name)
+        layout = layout_of(model.config, tokenizer.get_vocab())
+        return text, None, PicturePrompt.of(layout, model, processor, tokenizer, text, place.name)
     except HubError:
         raise
     except Exception as error:  # tokenizers raises bare Exception for a broken file

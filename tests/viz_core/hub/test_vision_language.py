@@ -325,6 +325,18 @@ def test_what_else_is_refused(tiny: Tiny, tiny_model: TinyModel, picture: Image.
             family_of(config, "other")
 
 
+def test_a_prompt_is_in_the_form_of_its_own_training() -> None:
+    """Models of one family that were trained on other forms, by what their cards show."""
+    on_llama, on_mistral = (
+        layouts.layout_of(transformers.LlavaNextConfig(text_config={"model_type": kind}), ())
+        for kind in ("llama", "mistral")
+    )
+    assert on_llama.form.endswith(" USER: <image>\n{text} ASSISTANT:")
+    assert on_mistral.form == "[INST] <image>\n{text} [/INST]"
+    idefics, small = (layouts.layout_of(transformers.Idefics3Config(), known) for known in ((), ("<|im_start|>",)))
+    assert small.form == f"<|im_start|>{idefics.form}"
+
+
 def test_a_model_that_keeps_state_serves_one_at_a_time(tiny_model: TinyModel) -> None:
     assert isinstance(tiny_model("llava").engine.serial, contextlib.nullcontext)
     assert not isinstance(tiny_model("qwen2_vl").engine.serial, contextlib.nullcontext)
