@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from viz_core.runtime.interruption import may_end
@@ -17,15 +17,25 @@ from viz_core.trace.weights import Bias, Mask
 ATTENTION_IMPLEMENTATION = "attention-atlas"
 """The name under which transformers finds our attention: `attn_implementation=ATTENTION_IMPLEMENTATION`."""
 
+WITH_EAGER_MASKS = f"{ATTENTION_IMPLEMENTATION}-with-eager-masks"
+"""The same for models that rely on eager masks, which are numbers to be added to the scores."""
+
 
 @lru_cache(maxsize=1)
 def register() -> None:
-    """Make our attention known to transformers. Masks are those of its fused attention: boolean, or none at all."""
+    """Make our attention known to transformers. Masks are those of its fused attention: boolean, or none at all; by
+    the other name those of its eager attention, for the models that `own_code.implementation_for` tells.
+    """
     from transformers import AttentionInterface, AttentionMaskInterface
-    from transformers.masking_utils import sdpa_mask
+    from transformers.masking_utils import eager_mask, sdpa_mask
+
+    def masked_forward(*call: Any, **options: Any) -> tuple[Tensor, None]:
+        return attention_forward(*call, **{**options, "is_causal": False})  # no mask means that all is seen
 
     AttentionInterface.register(ATTENTION_IMPLEMENTATION, attention_forward)
     AttentionMaskInterface.register(ATTENTION_IMPLEMENTATION, sdpa_mask)
+    AttentionInterface.register(WITH_EAGER_MASKS, masked_forward)
+    AttentionMaskInterface.register(WITH_EAGER_MASKS, eager_mask)
 
 
 def attention_forward(
@@ -40,6 +50,9 @@ def attention_forward(
     position_bias: Tensor | None = None,
     softcap: float | None = None,
     s_aux: Tensor | None = None,
+    sinks: Tensor | None = None,
+    indices: Tensor | None = None,
+    block_indices: Tensor | None = None,
     **_: Any,
 ) -> tuple[Tensor, None]:
     """What transformers calls in place of its own attention; the same result, by `attend`.
@@ -50,11 +63,19 @@ def attention_forward(
         position_bias: added to the scaled scores, as T5 does.
         softcap: the largest scaled score, as in Gemma 2.
         s_aux: the score of each head's learned sink, as in gpt-oss: the first key of all, for those who record.
+        sinks: the same for each query, (batch, heads, queries, 1), as in Inkling 2.
+        indices: the keys that each query may look at, (batch, queries, chosen), as in DeepSeek V3.2.
 
     Returns:
         (batch, queries, heads, d), and None where transformers may put weights.
+
+    Raises:
+        ValueError: if whole blocks of keys are chosen for each query (`block_indices`), as in MiniMax M3.
     """
     may_end()  # between two layers of any model
+    if block_indices is not None:
+        name = type(module).__name__
+        raise ValueError(f"{name}: expected attention to all keys, got blocks chosen for each query; restore the model")
     mask, bias = (attention_mask, None) if _is_boolean(attention_mask) else (None, attention_mask)
     if position_bias is not None:
         bias = position_bias if bias is None else bias + position_bias
@@ -63,8 +84,13 @@ def attention_forward(
     if causal and 1 < num_queries < key.shape[2]:  # a first pass over a cache whose end is still empty
         key, value = key[:, :, :num_queries], value[:, :, :num_queries]
         bias = bias if bias is None else bias[..., :num_queries]
+    if indices is not None:
+        chosen = _chosen(indices, key.shape[2])
+        mask = chosen if mask is None else mask & chosen
     if s_aux is not None:
-        key, value, mask, bias = with_sink(key, value, mask, bias, s_aux)
+        sinks = s_aux[None, :, None, None]
+    if sinks is not None:
+        key, value, mask, bias = with_sink(key, value, mask, bias, sinks)
     output = attend(
         query,
         key,
@@ -85,7 +111,7 @@ def with_sink(
     value: Float[Tensor, "batch key_heads keys v"],
     mask: Mask | None,
     bias: Bias | None,
-    sinks: Float[Tensor, "heads"],
+    sinks: Float[Tensor, "#batch heads #queries 1"],
 ) -> tuple[Tensor, Tensor, Tensor | None, Tensor]:
     """A learned sink as a key before all others, which any query may look at and which has nothing to say.
 
@@ -95,11 +121,17 @@ def with_sink(
     """
     key, value = (F.pad(tensor, (0, 0, 1, 0)) for tensor in (key, value))
     mask = None if mask is None else F.pad(mask, (1, 0), value=True)
-    column = sinks[None, :, None, None].to(key.dtype)
+    column = sinks.to(key.dtype)
     if bias is None:
         return key, value, mask, F.pad(column, (0, key.shape[2] - 1))
-    shape = (bias.shape[0], len(sinks), bias.shape[2])
+    shape = torch.broadcast_shapes(column.shape[:3], bias.shape[:3])
     return key, value, mask, torch.cat((column.expand(*shape, 1), bias.expand(*shape, -1)), dim=-1)
+
+
+def _chosen(indices: Int[Tensor, "batch queries chosen"], num_keys: int) -> Bool[Tensor, "batch 1 queries keys"]:
+    """A mask of the keys that each query has chosen."""
+    mask = torch.zeros(*indices.shape[:2], num_keys, dtype=torch.bool, device=indices.device)
+    return mask.scatter(-1, indices.long(), True)[:, None]
 
 
 def _is_boolean(mask: Tensor | None) -> bool:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakSet
 
 from torch import nn
 
-from viz_core.hub.attention import ATTENTION_IMPLEMENTATION, register
+from viz_core.hub.attention import register
 from viz_core.hub.errors import HubError
 from viz_core.hub.families import family_of
+from viz_core.hub.own_code import implementation_for, own_sites
 from viz_core.trace import find_sites, name_site, site_of
 
 
@@ -21,39 +23,42 @@ def instrument(model: nn.Module) -> tuple[str, ...]:
 
     The model computes what it did, with its own weights, whatever they are: fine-tuned, in training, quantised. It may
     lie within another (an adapter, a wrapper for several devices). What is set is the model's own: its configs and the
-    names of its layers. Models built from one config object share it, and copies made meanwhile have it for good.
-    `output_attentions` gives no maps until it is restored.
+    names of its layers. Models built from one config object share it until the last of them is restored; a copy of an
+    instrumented model is instrumented, and can be restored by itself. Who sets another attention meanwhile
+    (`set_attn_implementation`) calls `instrument` again.
+    `output_attentions` gives no maps until it is restored. A learned sink, as in gpt-oss, is the first key of its maps.
+    Layers that share their weights, as in ALBERT, are one site that is called again: "encoder.0.self@2".
     To see what a model writes, record one pass over the finished text: a static cache is written over step by step.
 
     Returns:
         The sites that a recording of it may have, named as by `load_hub`; the same for a model instrumented before.
 
     Raises:
-        ValueError: if it is no transformers model, has no attention, or computes it in code of its own; nothing is
-            changed then.
+        ValueError: if it is no transformers model, has no attention, or computes all of it in code of its own; nothing
+            is changed then. Where only some layers do, a warning names them, and they are not recorded.
     """
     parts = _transformers_parts(model)
-    for part in parts:
-        _check(part)
     sites = {layer: site for part in parts for layer, site in find_sites(part, _stack(part)).items()}
     if not sites:
         raise ValueError(f"instrument: expected a model with attention in layers, got {type(model).__name__}")
+    own = own_sites(sites)
+    seen = tuple(dict.fromkeys(site for site in sites.values() if site not in own))
+    if not seen:
+        raise ValueError(
+            f"instrument: expected attention that can be set, got {type(model).__name__}, which computes it in code of "
+            "its own; set_attn_implementation('eager') and output_attentions=True give its maps, which view(...) shows"
+        )
+    register()
     with _changing:
-        if model not in _before:
-            register()
-            configs = [config for part in parts for config in _configs(part)]
-            _before[model] = _Before(
-                [(config, config._attn_implementation) for config in configs],
-                [(layer, site_of(layer)) for layer in sites],
-            )
-            for part in parts:
-                part.set_attn_implementation(ATTENTION_IMPLEMENTATION)
-            for layer, site in sites.items():
-                name_site(layer, site)
-                config: Any = getattr(layer, "config", None)  # not always one that its model knows of
-                if config is not None:
-                    config._attn_implementation_internal = ATTENTION_IMPLEMENTATION
-    return tuple(dict.fromkeys(sites.values()))
+        for part in parts:
+            _enter(part, {layer: sites[layer] for layer in part.modules() if layer in sites}, own)
+    if own:
+        warnings.warn(
+            f"instrument: {', '.join(own)} of {type(model).__name__} compute attention in code of their own and are "
+            "not recorded",
+            stacklevel=2,
+        )
+    return seen
 
 
 def restore(model: nn.Module) -> None:
@@ -63,31 +68,70 @@ def restore(model: nn.Module) -> None:
         ValueError: if the model is not instrumented.
     """
     with _changing:
-        before = _before.pop(model, None)
-        if before is None:
+        parts = [part for part in _outermost(model) if hasattr(part, "attention_before")]
+        if not parts:
             raise ValueError(f"restore: expected a model that was instrumented, got {type(model).__name__}")
-        before.put_back()
+        for part in parts:
+            _leave(part)
 
 
 @dataclass(frozen=True)
 class _Before:
-    """What a model was like: the attention of its configs, the names of its layers."""
+    """What a model was like: the attention of its configs, the names of its layers. It is kept on the model itself,
+    so that a copy of it, or one that was pickled, can be restored as well."""
 
     implementations: list[tuple[Any, str | None]]
     sites: list[tuple[nn.Module, str | None]]
 
-    def put_back(self) -> None:
-        for config, implementation in self.implementations:
-            config._attn_implementation_internal = implementation  # of this one alone: each has its own
-        for layer, site in self.sites:
-            if site is None:
-                del layer.attention_site
-            else:
-                name_site(layer, site)
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        register()  # it may have come from another process
 
 
-_before: WeakKeyDictionary[nn.Module, _Before] = WeakKeyDictionary()
+_instrumented: WeakSet[Any] = WeakSet()
 _changing = threading.Lock()
+
+
+def _enter(part: Any, sites: Mapping[nn.Module, str], own: tuple[str, ...]) -> None:
+    """Let a model's configs ask for our attention, and name its layers; remember what they were, once."""
+    models = {module: find_sites(module) for module in part.modules() if _is_model(module)}
+    models = {module: layers for module, layers in models.items() if layers}
+    seen = {id(model.config) for model, layers in models.items() if any(sites[layer] not in own for layer in layers)}
+    blind = {id(model.config) for model in models} - seen  # what these ask for, their own code may read
+    configs = [config for config in _configs(part) if id(config) not in blind]
+    if not hasattr(part, "attention_before"):
+        others = [other.attention_before for other in _instrumented]
+        implementations = {id(config): was for other in others for config, was in other.implementations}
+        names = {layer: was for other in others for layer, was in other.sites}
+        part.attention_before = _Before(
+            [(config, implementations.get(id(config), config._attn_implementation)) for config in configs],
+            [(layer, names.get(layer, site_of(layer))) for layer in sites],
+        )
+    _instrumented.add(part)
+    implementation = implementation_for(part)
+    for config in configs:
+        config._attn_implementation_internal = implementation  # of this one alone
+    for layer, site in sites.items():
+        name_site(layer, site)
+
+
+def _leave(part: Any) -> None:
+    """Put back what no other instrumented model shares with this one."""
+    before: _Before = part.attention_before
+    del part.attention_before
+    _instrumented.discard(part)
+    others = [other.attention_before for other in _instrumented]
+    shared = {id(thing) for other in others for thing, _ in (*other.implementations, *other.sites)}
+    for config, implementation in before.implementations:
+        if id(config) not in shared:
+            config._attn_implementation_internal = implementation
+    for layer, site in before.sites:
+        if id(layer) in shared:
+            continue
+        if site is None:
+            del layer.attention_site
+        else:
+            name_site(layer, site)
 
 
 def _transformers_parts(model: nn.Module) -> list[Any]:
@@ -96,16 +140,7 @@ def _transformers_parts(model: nn.Module) -> list[Any]:
     Raises:
         ValueError: if there are none.
     """
-    from transformers import PreTrainedModel
-
-    def outermost(module: nn.Module) -> Iterator[nn.Module]:
-        if isinstance(module, PreTrainedModel):
-            yield module
-        else:
-            for child in module.children():
-                yield from outermost(child)
-
-    parts = list(outermost(model)) if isinstance(model, nn.Module) else []
+    parts = list(_outermost(model)) if isinstance(model, nn.Module) else []
     if not parts:
         raise ValueError(
             f"instrument: expected a model of transformers, got {type(model).__name__}; "
@@ -114,20 +149,18 @@ def _transformers_parts(model: nn.Module) -> list[Any]:
     return parts
 
 
-def _check(part: Any) -> None:
-    """Refuse a model whose attention cannot go through our door.
+def _outermost(module: nn.Module) -> Iterator[nn.Module]:
+    if _is_model(module):
+        yield module
+    else:
+        for child in module.children():
+            yield from _outermost(child)
 
-    Raises:
-        ValueError: naming what stands in the way.
-    """
+
+def _is_model(module: nn.Module) -> bool:
     from transformers import PreTrainedModel
 
-    for module in part.modules():
-        if isinstance(module, PreTrainedModel) and find_sites(module) and not module._can_set_attn_implementation():
-            raise ValueError(
-                f"instrument: expected attention that can be set, got {type(module).__name__}, which computes it in "
-                "code of its own; set_attn_implementation('eager') and output_attentions=True give its maps"
-            )
+    return isinstance(module, PreTrainedModel)
 
 
 def _stack(part: Any) -> str | None:
@@ -135,11 +168,12 @@ def _stack(part: Any) -> str | None:
     try:
         return family_of(part.config, type(part).__name__, architecture=type(part).__name__).stack
     except HubError:  # speech, several inputs: a family that only its own code can run
-        return None
+        causal = [getattr(layer, "is_causal", False) for layer in find_sites(part)]
+        return "decoder" if causal and all(causal) else None
 
 
 def _configs(part: Any) -> Iterator[Any]:
-    """Every config of a model and of what lies within it, each once."""
+    """Every config of a model and of what lies within it, each once: of layers too, which its model may not know of."""
     seen: set[int] = set()
     waiting = [module.config for module in part.modules() if hasattr(module, "config")]
     while waiting:

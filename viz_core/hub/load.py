@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from viz_core.hub.attention import ATTENTION_IMPLEMENTATION, register
+from viz_core.hub.attention import register
 from viz_core.hub.card import describe
 from viz_core.hub.download import Progress, fetch
 from viz_core.hub.engine import Engine
@@ -25,6 +25,7 @@ from viz_core.hub.local import LocalModel, folder_model, local_models
 from viz_core.hub.memory import check_budget, estimate_bytes, precision
 from viz_core.hub.model import HubModel
 from viz_core.hub.names import check_name, check_revision
+from viz_core.hub.own_code import implementation_for, own_sites
 from viz_core.hub.patterns import costly, panics_in_words
 from viz_core.hub.picture_prompt import PicturePrompt
 from viz_core.hub.pictures import PictureInput
@@ -32,7 +33,7 @@ from viz_core.hub.positions import find_positions
 from viz_core.hub.shipped import load_shipped, shipped_names
 from viz_core.hub.text import TextInput
 from viz_core.runtime.device import best_device, find_device
-from viz_core.trace import name_sites
+from viz_core.trace import find_sites, name_sites
 
 # transformers builds models under patches that hold for all threads.
 _building = threading.Lock()
@@ -137,20 +138,20 @@ def _build(
         shape = family.auto_class.from_config(copy.deepcopy(config), trust_remote_code=False)
     numbers = sum(tensor.numel() for tensor in (*shape.parameters(), *shape.buffers()))
     check_budget(place.name, estimate_bytes(numbers, dtype), memory_budget, device)  # what the config says, too
-    sites = name_sites(shape, family.stack)
-    if not sites:
+    layers = find_sites(shape, family.stack)
+    if not layers:
         raise HubError(
             "{name} ({kind}) has no attention: there is nothing to look at here.",
             name=place.name,
             kind=config.model_type,
         )
-    own_code = not shape._can_set_attn_implementation()
+    own_code = set(own_sites(layers)) == set(layers.values())
     model, report = family.auto_class.from_pretrained(
         place.path,
         config=config,
         dtype=dtype,
         use_safetensors=True,
-        attn_implementation="eager" if own_code else ATTENTION_IMPLEMENTATION,
+        attn_implementation="eager" if own_code else implementation_for(shape),
         output_loading_info=True,
         **safe,
     )
@@ -164,7 +165,7 @@ def _build(
             part=missing[0],
         )
     model = model.to(device).eval().requires_grad_(False)
-    name_sites(model, family.stack)
+    sites = name_sites(model, family.stack)
     positions = find_positions(model, family.stack, family.kind == "vision")
     text, picture, both = _inputs(place, family, model, safe)
     sound = sound_input(place.path, config, place.name) if family.kind == "speech" else None

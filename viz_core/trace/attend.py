@@ -13,6 +13,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
+from viz_core.trace.autocast import as_autocast
 from viz_core.trace.intervening import edits_at, intervening, unheard
 from viz_core.trace.pooling import edited_output, pooled, pooled_in_blocks
 from viz_core.trace.recording import Trace, current_trace, unrecorded
@@ -53,12 +54,14 @@ def attend(
 
     Fewer key heads than query heads are grouped queries (Ainslie 2023): each key head serves
     heads / key_heads neighbouring query heads. A query whose keys are all masked gets zeros.
-    Heads that an `intervene` block names are made again, as it says.
+    Heads that an `intervene` block names are made again, as it says. Under `torch.autocast` queries, keys and values
+    are cast as by torch's kernel, and recorded so.
 
     Raises:
         ValueError: if the shapes do not fit together, the mask is not boolean, or softcap is not positive; while
             somebody records, also within `torch.func.vmap`; if an intervention names a head that there is not.
     """
+    queries, keys, values = as_autocast(queries, keys, values)
     check_scores(queries, keys, mask, bias, softcap)
     check_values(keys, values)
     scale = queries.shape[-1] ** -0.5 if scale is None else scale

@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from viz_core.trace.autocast import uncast
 from viz_core.trace.indexing import Index, is_number, picked
 from viz_core.trace.source import Direct, Projected, Source, row_blocks
 from viz_core.trace.thumbnail import max_pooled
@@ -77,7 +78,9 @@ class AttentionCall:
         """
         source = self.source
         if not isinstance(source, Projected | Direct) or source.values is None:
-            raise ValueError(f"site {self.site!r}: expected a call recorded by record(values=True)")
+            raise ValueError(
+                f"site {self.site!r}: expected a call recorded by record(values=True); of plain PyTorch's none are kept"
+            )
         source.check_unchanged()
         return source.values
 
@@ -110,10 +113,11 @@ class AttentionCall:
         if heads.step != 1:
             raise IndexError(f"head: expected neighbours, got every {heads.step}th")
         across = slice(columns.start, columns.stop, columns.step)
-        parts = [
-            self.source.rows(slice(heads.start, heads.stop), block)[..., across].float().cpu()
-            for block in row_blocks(self.source, rows, len(heads))
-        ]
+        with uncast(self.source.tensors()):
+            parts = [
+                self.source.rows(slice(heads.start, heads.stop), block)[..., across].float().cpu()
+                for block in row_blocks(self.source, rows, len(heads))
+            ]
         tile = parts[0] if len(parts) == 1 else torch.cat(parts, dim=2)
         for axis, index in ((3, keys), (2, queries), (1, head)):
             if is_number(index):
@@ -134,5 +138,6 @@ class AttentionCall:
             raise ValueError(f"size: expected at least 1, got {size}")
         every = slice(0, self.num_heads)
         blocks = row_blocks(self.source, range(self.num_queries), self.num_heads)
-        rows = (self.source.rows(every, block) for block in blocks)
-        return max_pooled(rows, self.num_queries, self.num_keys, size).float().cpu()
+        with uncast(self.source.tensors()):
+            rows = (self.source.rows(every, block) for block in blocks)
+            return max_pooled(rows, self.num_queries, self.num_keys, size).float().cpu()

@@ -116,6 +116,12 @@ def keeping_values() -> Iterator[None]:
         _keeps_values.reset(token)
 
 
+NOTHING_SEEN = (
+    "record() sees a model of transformers after instrument(model), and torch's own attention with "
+    "record(torch_calls=model); weights that a model makes by matrix products of its own are not seen"
+)
+"""What whoever finds a recording empty is told."""
+
 _adding = threading.Lock()  # of all traces: it is held for a moment, and a trace must cross to other processes
 
 
@@ -207,6 +213,8 @@ class Trace:
         return site in self._calls
 
     def __repr__(self) -> str:
+        if not self._calls:
+            return f"Trace(0 attention calls: {NOTHING_SEEN})"
         return f"Trace({len(self)} attention calls, {self.nbytes / 2**20:.1f} MB)"
 
     def summary(self) -> str:
@@ -232,7 +240,8 @@ class Trace:
         try:
             return self._calls[site]
         except KeyError:
-            raise KeyError(f"no site {site!r} in this trace; it has {', '.join(self.sites) or 'none'}") from None
+            there = ", ".join(self.sites) or f"none: {NOTHING_SEEN}"
+            raise KeyError(f"no site {site!r} in this trace; it has {there}") from None
 
     def __iter__(self) -> Iterator[AttentionCall]:
         return iter(self._calls.values())

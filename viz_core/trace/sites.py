@@ -11,6 +11,7 @@ import re
 from torch import nn
 
 _LAYER = re.compile(r"(?:^|\.)(?:block|encoder_layer_)?(\d+)\.")  # "layer.2.", "blks.block2.", "encoder_layer_2."
+_ATTENTION = re.compile(r"attention|MLA$", re.IGNORECASE)  # DeepSeek's multi-head latent attention has its own word
 _CROSS = re.compile(r"cross|encoder_attn|encdec|attention2|multihead_attn", re.IGNORECASE)
 
 
@@ -33,17 +34,22 @@ def find_sites(model: nn.Module, stack: str | None = None) -> dict[nn.Module, st
     """The site of each attention layer of a model, in the order of the model's parts; nobody is told.
 
     Layer and kind are read off the layer's place in the model ("decoder.block.2.layer.1.EncDecAttention"); an
-    attention layer within another has the name of the outer one, whichever of the two makes the call.
+    attention layer within another has the name of the outer one, whichever of the two makes the call. torch's own
+    decoders are known as such, whatever their place is called.
 
     Args:
         stack: as in `name_sites`.
     """
     sites: dict[nn.Module, str] = {}
+    decoders: list[str] = []
     for path, module in model.named_modules():
+        if isinstance(module, nn.TransformerDecoder | nn.TransformerDecoderLayer):
+            decoders.append(path and path + ".")
         layer = _LAYER.search(path + ".")
-        if layer is None or "attention" not in type(module).__name__.lower():
+        if layer is None or not _ATTENTION.search(type(module).__name__):
             continue
-        sites[module] = f"{stack_of(path, stack)}.{layer[1]}.{'cross' if _CROSS.search(path) else 'self'}"
+        known = stack or ("decoder" if any(path.startswith(place) for place in decoders) else None)
+        sites[module] = f"{stack_of(path, known)}.{layer[1]}.{'cross' if _CROSS.search(path) else 'self'}"
     return sites
 
 

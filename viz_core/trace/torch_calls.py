@@ -17,6 +17,7 @@ from einops import rearrange
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from viz_core.trace.autocast import as_autocast
 from viz_core.trace.source import Projected
 from viz_core.trace.transforms import kept
 from viz_core.trace.weights import Bias, Mask
@@ -222,10 +223,10 @@ def _projected(
     shape = queries.shape[2], keys.shape[2]
     if causal and shape[0] != shape[1]:
         mask, causal = _both(mask, queries.new_ones(shape, dtype=torch.bool).tril()[None, None]), False
-    wide = torch.promote_types(queries.dtype, keys.dtype)  # they may differ where autocast makes them alike
+    queries, keys = as_autocast(queries, keys)
     scale = queries.shape[-1] ** -0.5 if scale is None else scale
     mask, bias = (None if tensor is None else kept(tensor) for tensor in (mask, bias))
-    return Projected(kept(queries).to(wide), kept(keys).to(wide), mask, bias, causal, scale)
+    return Projected(kept(queries), kept(keys), mask, bias, causal, scale)
 
 
 def _flat(x: Tensor, lead: torch.Size) -> Tensor:

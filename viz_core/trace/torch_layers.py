@@ -39,8 +39,7 @@ class LayerFollower:
 
 def _weights_of_layers(model: nn.Module) -> dict[int, tuple[Tensor, str | None]]:
     """Every parameter of a model by its id, which is its own while it is kept here, and the site it belongs to."""
-    stack = "decoder" if isinstance(model, nn.TransformerDecoder) else None
     found: dict[int, tuple[Tensor, str | None]] = {id(weight): (weight, None) for weight in model.parameters()}
-    for layer, site in find_sites(model, stack).items():
+    for layer, site in find_sites(model).items():
         found |= {id(weight): (weight, site) for weight in layer.parameters()}
     return found

@@ -7,6 +7,7 @@ from importlib import import_module
 from importlib.util import find_spec
 
 from viz_core.trace import AttentionCall, Trace
+from viz_core.trace.recording import NOTHING_SEEN
 from viz_core.view.grouping import Tokens, check_tokens, group_calls, weight_calls
 from viz_core.view.map_group import MapGroup
 from viz_core.view.notebook import AttentionView, Shown
@@ -49,7 +50,7 @@ def _open(what: object, tokens: Tokens | None, keys: Tokens | None, row: int, la
     else:
         calls = tuple(what) if isinstance(what, Trace) else weight_calls(what, cross=keys is not None)
     if not calls:
-        raise ValueError("what: expected attention, got a trace without any")
+        raise ValueError(f"what: expected attention, got a trace without any: {NOTHING_SEEN}")
     check_tokens(calls, tokens, keys)
     groups = group_calls(calls, tokens, row, keys)
     return groups, ViewState(groups[0].id, 0, 0)

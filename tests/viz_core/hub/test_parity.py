@@ -111,7 +111,7 @@ def test_a_sink_beside_a_bias_by_hand() -> None:
     """Scores 0 (the sink's is ln 3) and 0, ln 2 by their bias: of 3 + 1 + 2 parts the sink has 3."""
     key, value = torch.zeros(2, 1, 1, 2, 4)
     bias = torch.tensor([0.0, math.log(2)]).reshape(1, 1, 1, 2)
-    key, value, mask, bias = with_sink(key, value, None, bias, torch.tensor([math.log(3)]))
+    key, value, mask, bias = with_sink(key, value, None, bias, torch.full((1, 1, 1, 1), math.log(3)))
     assert mask is None
     weights = attention_weights(torch.ones(1, 1, 1, 4), key, bias=bias)
     assert weights.flatten().tolist() == pytest.approx([1 / 2, 1 / 6, 1 / 3])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from tests.viz_core.trace.attention_cases import B, H, K, Q, brute_force, random_bias, random_mask, tensors
@@ -132,8 +134,16 @@ def test_a_missing_site_names_those_there_are() -> None:
         record_weights(torch.ones(1, 1, 1, 1), site="b.0.self")
     with pytest.raises(KeyError, match=r"no site 'c' in this trace; it has a\.0\.self, b\.0\.self"):
         trace["c"]
-    with pytest.raises(KeyError, match="it has none"):
-        Trace()["c"]
+
+
+def test_an_empty_recording_says_what_can_be_seen() -> None:
+    advice = r"after instrument\(model\), and torch's own attention with record\(torch_calls=model\); weights that"
+    with record() as trace:
+        F.scaled_dot_product_attention(*tensors())
+    assert re.search(advice, repr(trace))
+    assert re.search(advice, trace.summary())
+    with pytest.raises(KeyError, match="no site 'c' in this trace; it has none: .*" + advice):
+        trace["c"]
 
 
 def test_nothing_is_recorded_outside_the_block() -> None:

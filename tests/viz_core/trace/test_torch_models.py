@@ -163,6 +163,19 @@ def test_a_decoder_by_itself() -> None:
     assert trace["decoder.1.cross"].num_keys == 5
 
 
+def test_a_decoder_is_known_by_its_type_where_its_place_does_not_tell() -> None:
+    class Both(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.reads = nn.TransformerEncoder(nn.TransformerEncoderLayer(D, HEADS, 24, batch_first=True), 1)
+            self.writes = nn.ModuleList([nn.TransformerDecoderLayer(D, HEADS, 24, batch_first=True)])
+
+    model = Both().eval()
+    with record(torch_calls=model) as trace:
+        model.writes[0](torch.randn(1, 3, D), model.reads(torch.randn(1, 5, D)))
+    assert trace.sites == ("encoder.0.self", "decoder.0.self", "decoder.0.cross")
+
+
 def test_training_goes_on_as_it_would() -> None:
     """Losses, gradients and weights after steps with dropout: bit for bit what they are without a recorder."""
 

@@ -160,7 +160,7 @@ def test_what_output_attentions_returns() -> None:
         ([], {}, "expected a Trace, .* got list"),
         ((), {}, "got tuple of nothing; .*attn_implementation='eager'"),
         ({"attentions": ()}, {}, "got dict; give one of its tuples of attentions"),
-        (Trace(), {}, "got a trace without any"),
+        (Trace(), {}, r"got a trace without any: record\(\) sees a model of transformers after instrument\(model\)"),
         ((None, None), {}, "layer 0: expected a tensor of weights, got NoneType; .*attn_implementation='eager'"),
         (((torch.ones(1),),), {}, "layer 0: expected a tensor of weights, got tuple"),
         (torch.ones(3), {}, "got shape \\(3,\\)"),

@@ -1,0 +1,27 @@
+"""Autocast: what torch's attention makes of its arguments there, and reading that is as exact there as anywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import torch
+from torch import Tensor
+
+
+def as_autocast(*tensors: Tensor) -> tuple[Tensor, ...]:
+    """The tensors as `F.scaled_dot_product_attention` takes them: cast where autocast is on, else as they are.
+
+    Rotary positions leave queries and keys in float32 beside values in bfloat16, which nothing but autocast allows.
+    What is recorded are the numbers that were attended by.
+    """
+    device = tensors[0].device.type
+    if not torch.is_autocast_enabled(device):
+        return tensors
+    dtype = torch.get_autocast_dtype(device)
+    casts = (torch.float32, torch.float16, torch.bfloat16)  # float64 is left alone
+    return tuple(tensor.to(dtype) if tensor.dtype in casts else tensor for tensor in tensors)
+
+
+def uncast(tensors: Iterable[Tensor]) -> torch.autocast:
+    """A block in which nothing is cast: maps are worked out in float32, wherever they are asked for."""
+    return torch.autocast(next((tensor.device.type for tensor in tensors), "cpu"), enabled=False)
