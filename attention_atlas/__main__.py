@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
+import os
 import sys
 from pathlib import Path
+
+from viz_core.runtime.extras import require
 
 _HERE = Path(__file__).resolve().parent
 
@@ -17,10 +19,16 @@ def door() -> Path:
 
 def main() -> None:
     parser = argparse.ArgumentParser("attention-atlas", "%(prog)s [options of `streamlit run`]", __doc__)
-    parser.epilog = "For example: %(prog)s --server.port 8600 --server.headless true"
+    parser.epilog = (
+        "For example: %(prog)s --server.port 8600. Heard by this machine alone unless --server.address says more."
+    )
     _, options = parser.parse_known_args()
-    if importlib.util.find_spec("streamlit") is None:
-        sys.exit("The app needs more than the library does: pip install 'attention-atlas[app]'")
+    try:
+        require("app")
+    except ImportError as error:
+        sys.exit(f"The app needs more than the library does: {error}")
+    # Heard by this machine alone, as `make run` is: Streamlit would let in whoever is on the network.
+    os.environ.setdefault("STREAMLIT_SERVER_ADDRESS", "localhost")
     from streamlit.web.cli import main as streamlit
 
     streamlit(["run", str(door()), *options])

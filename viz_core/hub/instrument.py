@@ -15,6 +15,7 @@ from viz_core.hub.attention import register
 from viz_core.hub.errors import HubError
 from viz_core.hub.families import family_of
 from viz_core.hub.own_code import implementation_for, own_sites
+from viz_core.runtime.extras import require
 from viz_core.trace import find_sites, name_site, site_of
 
 
@@ -36,7 +37,9 @@ def instrument(model: nn.Module) -> tuple[str, ...]:
     Raises:
         ValueError: if it is no transformers model, has no attention, or computes all of it in code of its own; nothing
             is changed then. Where only some layers do, a warning names them, and they are not recorded.
+        ImportError: if transformers is not installed, or another version than we know.
     """
+    require("hub", "transformers")
     parts = _transformers_parts(model)
     sites = {layer: site for part in parts for layer, site in find_sites(part, _stack(part)).items()}
     if not sites:

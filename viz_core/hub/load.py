@@ -33,6 +33,7 @@ from viz_core.hub.positions import find_positions
 from viz_core.hub.shipped import load_shipped, shipped_names
 from viz_core.hub.text import TextInput
 from viz_core.runtime.device import best_device, find_device
+from viz_core.runtime.extras import require
 from viz_core.trace import find_sites, name_sites
 
 # transformers builds models under patches that hold for all threads.
@@ -70,6 +71,7 @@ def load_hub(
     Raises:
         HubError: if there is no such model, it cannot be had or cannot be run here; the message is for a person.
         ValueError: if the device is not on this machine.
+        ImportError: if the extra "hub" is not installed, and the model is none that does without.
     """
     where = best_device() if device is None else find_device(str(device))
     name = name_or_path.name if isinstance(name_or_path, Path) else check_name(name_or_path)
@@ -92,7 +94,11 @@ def import_transformers() -> None:
     """transformers with what a first load needs of it: seconds, on a busy machine a minute; done once.
 
     As it is imported it puts another module in its place: a thread that asks meanwhile would get an empty one.
+
+    Raises:
+        ImportError: if it is not installed, or another version than we know.
     """
+    require("hub", "transformers", "huggingface-hub", "python-frontmatter")
     with _importing:
         import transformers
 
