@@ -11,11 +11,11 @@ What a view needs is imported when one is made.
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
+    from viz_core.view.grouping import Tokens
     from viz_core.view.notebook import Shown
 
 
@@ -25,8 +25,8 @@ class _Callable(ModuleType):
     def __call__(
         self,
         what: object,
-        tokens: Sequence[object] | Mapping[str, Sequence[object]] | None = None,
-        keys: Sequence[object] | Mapping[str, Sequence[object]] | None = None,
+        tokens: Tokens | None = None,
+        keys: Tokens | None = None,
         *,
         row: int = 0,
         language: str = "en",
@@ -45,7 +45,8 @@ class _Callable(ModuleType):
                 (batch, heads, queries, keys) of each layer, such as the tuple that `output_attentions=True` returns, or
                 one tensor of two to four axes.
             tokens: names of the queries, and of keys that are the same sequence; of a Trace with several stacks, by the
-                name of the stack ("encoder", "decoder"). Positions are shown unless given.
+                name of the stack ("encoder", "decoder"). Texts, ids as a list or tensor, or what a fast tokenizer made
+                of a text. Positions are shown unless given.
             keys: names of the keys where they are another sequence than the queries: a sequence, or by the name of the
                 stack what its self-attention reads (a decoder reads "<bos>" and all but the last word it writes).
             row: which row of the batch.

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -12,14 +14,18 @@ from viz_core.trace import AttentionCall
 from viz_core.trace.source import Direct
 from viz_core.view.map_group import MapGroup
 
-Tokens = Sequence[object] | Mapping[str, Sequence[object]]
+Names = Sequence[object] | Mapping[str, Sequence[object]]
 """Names of tokens: texts, or tokens of a run of a Hugging Face model; of one stack, or by the names of several."""
 
-_EAGER = "models of Hugging Face return weights only with attn_implementation='eager'"
+Tokens = Names | Tensor | np.ndarray | Mapping[str, Any]
+"""Names of tokens, or what holds them: ids, what a tokenizer made of a text."""
+
+_EAGER = "models of Hugging Face return weights only with attn_implementation='eager' and output_attentions=True"
+_STEPS = "generate() returns a tuple for each step: give one of them"
 
 
 def group_calls(
-    calls: Iterable[AttentionCall], tokens: Tokens | None = None, row: int = 0, keys: Tokens | None = None
+    calls: Iterable[AttentionCall], tokens: Names | None = None, row: int = 0, keys: Names | None = None
 ) -> tuple[MapGroup, ...]:
     """The calls of a trace as groups: one for each stack and kind, whose maps are equally large.
 
@@ -59,7 +65,30 @@ def group_calls(
     return tuple(groups)
 
 
-def check_tokens(calls: Iterable[AttentionCall], tokens: Tokens | None, keys: Tokens | None) -> None:
+def read_tokens(name: str, given: object, row: int = 0) -> Any:
+    """Names of tokens out of what holds them: ids, or what a fast tokenizer made of a text.
+
+    Args:
+        name: of the argument.
+        given: a sequence of texts or ids; a tensor or array of them, of one axis or with the batch before it; a
+            `BatchEncoding` or an `Encoding`; or any of these by the names of stacks.
+        row: which row of the batch.
+
+    Raises:
+        ValueError: if it is nothing of the kind, or was made by a tokenizer that does not know its tokens.
+    """
+    if hasattr(given, "tokens"):
+        return given.tokens(row) if callable(given.tokens) else given.tokens
+    if isinstance(given, Mapping):
+        return {stack: read_tokens(name, each, row) for stack, each in given.items()}
+    if isinstance(given, Tensor | np.ndarray):
+        given = given[row].tolist() if given.ndim == 2 and row < len(given) else given.tolist()
+    if given is not None and (isinstance(given, str | bytes) or not isinstance(given, Sequence)):
+        raise ValueError(f"{name}: expected a sequence of texts or ids, got {type(given).__name__} {given!r:.80}")
+    return given
+
+
+def check_tokens(calls: Iterable[AttentionCall], tokens: Names | None, keys: Names | None) -> None:
     """Refuse names that belong to no map.
 
     Raises:
@@ -83,10 +112,9 @@ def check_tokens(calls: Iterable[AttentionCall], tokens: Tokens | None, keys: To
             there = sizes.get(stack, elsewhere)
             if not there:
                 raise ValueError(f"{name}: expected stacks {', '.join(sizes)}, got {stack!r}")
-            if isinstance(texts, str) or len(texts) not in there:
+            if len(texts) not in there:
                 wanted = " or ".join(map(str, sorted(there)))
-                got = f"the text {texts!r}" if isinstance(texts, str) else f"{len(texts)}"
-                raise ValueError(f"{name}: expected a sequence of {wanted} for {stack}, got {got}")
+                raise ValueError(f"{name}: expected a sequence of {wanted} for {stack}, got {len(texts)}")
 
 
 def weight_calls(what: object, cross: bool = False) -> tuple[AttentionCall, ...]:
@@ -108,6 +136,7 @@ def weight_calls(what: object, cross: bool = False) -> tuple[AttentionCall, ...]
     if not layers:
         hint = "; give one of its tuples of attentions" if isinstance(what, Mapping) else ""
         hint = f" of nothing; {_EAGER}" if isinstance(what, tuple) else hint
+        hint = f"; {_EAGER}" if what is None else hint
         raise ValueError(
             "what: expected a Trace, a call, a Translation, a Classification, a HubRun or tensors of weights,"
             f" got {type(what).__name__}{hint}"
@@ -123,8 +152,15 @@ def _weights(given: object, layer: int) -> Tensor:
     """The weights of a layer with all four axes."""
     if not hasattr(given, "shape"):
         hint = f"; {_EAGER}" if given is None else ""
+        hint = f"; {_STEPS}" if isinstance(given, tuple) else hint
         raise ValueError(f"layer {layer}: expected a tensor of weights, got {type(given).__name__}{hint}")
-    weights = torch.as_tensor(given).detach()
+    try:
+        weights = torch.as_tensor(given).detach()
+    except TypeError:  # of texts or objects
+        raise ValueError(f"layer {layer}: expected a tensor of weights, got an array that holds none") from None
+    if weights.is_complex() or weights.layout is not torch.strided or weights.is_meta:
+        got = f"{weights.dtype}, {weights.layout}, on {weights.device}"
+        raise ValueError(f"layer {layer}: expected a dense tensor of real weights, got {got}")
     if not 2 <= weights.dim() <= 4 or 0 in weights.shape:
         raise ValueError(f"layer {layer}: expected (batch, heads, queries, keys), got shape {tuple(weights.shape)}")
     if weights.min() < 0:
@@ -138,7 +174,7 @@ def _other(stack: str, stacks: Sequence[str]) -> str:
     return next((name for name in stacks if name != stack and name.rpartition("/")[0] == run), stack)
 
 
-def _of(tokens: Tokens | None, stack: str) -> Sequence[object] | None:
+def _of(tokens: Names | None, stack: str) -> Sequence[object] | None:
     return tokens.get(stack) if isinstance(tokens, Mapping) else tokens
 
 

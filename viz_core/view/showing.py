@@ -7,8 +7,9 @@ from importlib import import_module
 from importlib.util import find_spec
 
 from viz_core.trace import AttentionCall, Trace
+from viz_core.trace.indexing import is_number
 from viz_core.trace.recording import NOTHING_SEEN
-from viz_core.view.grouping import Tokens, check_tokens, group_calls, weight_calls
+from viz_core.view.grouping import Tokens, check_tokens, group_calls, read_tokens, weight_calls
 from viz_core.view.map_group import MapGroup
 from viz_core.view.notebook import AttentionView, Shown
 from viz_core.view.state import ViewState
@@ -51,8 +52,12 @@ def _open(what: object, tokens: Tokens | None, keys: Tokens | None, row: int, la
         calls = tuple(what) if isinstance(what, Trace) else weight_calls(what, cross=keys is not None)
     if not calls:
         raise ValueError(f"what: expected attention, got a trace without any: {NOTHING_SEEN}")
-    check_tokens(calls, tokens, keys)
-    groups = group_calls(calls, tokens, row, keys)
+    if not is_number(row):
+        raise ValueError(f"row: expected a number, got {row!r}")
+    row = int(row)
+    names, of_keys = read_tokens("tokens", tokens, row), read_tokens("keys", keys, row)
+    check_tokens(calls, names, of_keys)
+    groups = group_calls(calls, names, row, of_keys)
     return groups, ViewState(groups[0].id, 0, 0)
 
 

@@ -8,9 +8,14 @@ import sys
 from importlib.metadata import version
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from PIL import Image
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import Whitespace
+from transformers import PreTrainedTokenizerFast
 
 from viz_core import available, load, view
 from viz_core.hub import HubRun, load_hub
@@ -152,6 +157,25 @@ def test_what_output_attentions_returns() -> None:
     assert sides(shown) == (("a", "b", "c", "d"), ("v", "w", "x", "y", "z"))
 
 
+def test_tokens_as_a_tokenizer_gives_them() -> None:
+    """What it made of a batch of texts, and the ids alone; each row by its own."""
+    known = {"[PAD]": 0, "he": 1, "is": 2, "calm": 3}
+    tokenizer = Tokenizer(WordLevel(known, unk_token="[PAD]"))
+    tokenizer.pre_tokenizer = Whitespace()
+    made = PreTrainedTokenizerFast(tokenizer_object=tokenizer, pad_token="[PAD]")(
+        ["he is calm", "he is"], padding=True, return_tensors="pt"
+    )
+    weights = softmaxed(2, 3, 3, 3)
+    for tokens, rows in [
+        (made, [("he", "is", "calm"), ("he", "is", "[PAD]")]),
+        ({"attention": made}, [("he", "is", "calm"), ("he", "is", "[PAD]")]),
+        (made.input_ids, [("1", "2", "3"), ("1", "2", "0")]),
+        (made.input_ids[0].numpy(), [("1", "2", "3")] * 2),
+    ]:
+        for row, texts in enumerate(rows):
+            assert sides(view(weights, tokens, row=row)) == (texts, texts)
+
+
 @pytest.mark.parametrize(
     ("what", "arguments", "message"),
     [
@@ -161,17 +185,29 @@ def test_what_output_attentions_returns() -> None:
         ((), {}, "got tuple of nothing; .*attn_implementation='eager'"),
         ({"attentions": ()}, {}, "got dict; give one of its tuples of attentions"),
         (Trace(), {}, r"got a trace without any: record\(\) sees a model of transformers after instrument\(model\)"),
+        (None, {}, "got NoneType; .*attn_implementation='eager'"),
         ((None, None), {}, "layer 0: expected a tensor of weights, got NoneType; .*attn_implementation='eager'"),
-        (((torch.ones(1),),), {}, "layer 0: expected a tensor of weights, got tuple"),
+        (
+            ((torch.eye(2),),),
+            {},
+            "layer 0: expected a tensor of weights, got tuple; generate\\(\\) returns a tuple for",
+        ),
+        (np.array([["a"]]), {}, "layer 0: expected a tensor of weights, got an array that holds none"),
+        (torch.eye(2, dtype=torch.complex64), {}, "expected a dense tensor of real weights, got torch.complex64"),
+        (torch.eye(2).to_sparse(), {}, "expected a dense tensor of real weights, got .*sparse"),
+        (torch.eye(2, device="meta"), {}, "expected a dense tensor of real weights, got .*on meta"),
         (torch.ones(3), {}, "got shape \\(3,\\)"),
         (torch.ones(1, 1, 1, 1, 1), {}, "got shape \\(1, 1, 1, 1, 1\\)"),
         (torch.ones(1, 2, 0, 3), {}, "got shape \\(1, 2, 0, 3\\)"),
         (-torch.ones(2, 2), {}, "got -1; scores"),
         (torch.eye(2), {"tokens": ["a", "b", "c"]}, "tokens: expected a sequence of 2 for attention, got 3"),
-        (torch.eye(2), {"tokens": "ab"}, "got the text 'ab'"),
+        (torch.eye(2), {"tokens": "ab"}, "tokens: expected a sequence of texts or ids, got str 'ab'"),
+        (torch.eye(2), {"keys": np.array(2)}, "keys: expected a sequence of texts or ids, got int 2"),
+        (torch.eye(2), {"tokens": torch.tensor([[7, 8, 9]])}, "tokens: expected a sequence of 2 for attention, got 3"),
         (torch.eye(2), {"keys": ["a"]}, "keys: expected a sequence of 2 for attention, got 1"),
         (torch.eye(2), {"tokens": {"encoder": ["a", "b"]}}, "tokens: expected stacks attention, got 'encoder'"),
         (torch.eye(2), {"row": 1}, "row of .* expected 0 to 0, got 1"),
+        (torch.eye(2), {"row": True}, "row: expected a number, got True"),
     ],
 )
 def test_what_cannot_be_shown(what: object, arguments: dict[str, Any], message: str) -> None:
