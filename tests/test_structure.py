@@ -187,6 +187,7 @@ def test_one_door_for_all_attention() -> None:
 # Who may call torch's softmax: the formula itself; what is no attention at all; and lessons on scores that are given.
 SOFTMAX = {
     "viz_core/trace/weights.py": "attention_weights, and the softmax of given scores",
+    "viz_core/trace/softmaxes.py": "names of what is heard where models make their weights themselves",
     "viz_core/hub/heads_off.py": "probabilities of words and labels",
     "viz_core/hub/lens.py": "probabilities of words",
     "viz_core/hub/model.py": "probabilities of words",

@@ -14,7 +14,8 @@ from torch import nn
 from viz_core.hub.attention import register
 from viz_core.hub.errors import HubError
 from viz_core.hub.families import family_of
-from viz_core.hub.own_code import implementation_for, own_sites
+from viz_core.hub.own_code import hidden_sites, implementation_for, outermost, own_sites
+from viz_core.hub.own_hearing import Handles, listen_to
 from viz_core.runtime.extras import require
 from viz_core.trace import find_sites, name_site, site_of
 
@@ -31,12 +32,16 @@ def instrument(model: nn.Module) -> tuple[str, ...]:
     Layers that share their weights, as in ALBERT, are one site that is called again: "encoder.0.self@2".
     To see what a model writes, record one pass over the finished text: a static cache is written over step by step.
 
+    Layers that compute attention in code of their own (BLOOM, DeBERTa, GPT-J) keep it, and are heard at its softmax:
+    what is recorded of them are whole maps, queries times keys, before dropout. No intervention reaches them.
+
     Returns:
         The sites that a recording of it may have, named as by `load_hub`; the same for a model instrumented before.
 
     Raises:
-        ValueError: if it is no transformers model, has no attention, or computes all of it in code of its own; nothing
-            is changed then. Where only some layers do, a warning names them, and they are not recorded.
+        ValueError: if it is no transformers model, has no attention, or no layer weighs all keys at once, as in
+            Longformer (windows) and Reformer (hashes); nothing is changed then. Where only some do not, a warning names
+            them, and they are not recorded.
         ImportError: if transformers is not installed, or another version than we know.
     """
     require("hub", "transformers")
@@ -44,21 +49,21 @@ def instrument(model: nn.Module) -> tuple[str, ...]:
     sites = {layer: site for part in parts for layer, site in find_sites(part, _stack(part)).items()}
     if not sites:
         raise ValueError(f"instrument: expected a model with attention in layers, got {type(model).__name__}")
-    own = own_sites(sites)
-    seen = tuple(dict.fromkeys(site for site in sites.values() if site not in own))
+    hidden = hidden_sites(sites)
+    seen = tuple(dict.fromkeys(site for site in sites.values() if site not in hidden))
     if not seen:
         raise ValueError(
-            f"instrument: expected attention that can be set, got {type(model).__name__}, which computes it in code of "
-            "its own; set_attn_implementation('eager') and output_attentions=True give its maps, which view(...) shows"
+            f"instrument: expected attention that weighs all keys at once, got {type(model).__name__}, which looks at "
+            "parts of them in code of its own: it has no whole maps"
         )
     register()
     with _changing:
         for part in parts:
-            _enter(part, {layer: sites[layer] for layer in part.modules() if layer in sites}, own)
-    if own:
+            _enter(part, {layer: sites[layer] for layer in part.modules() if layer in sites})
+    if hidden:
         warnings.warn(
-            f"instrument: {', '.join(own)} of {type(model).__name__} compute attention in code of their own and are "
-            "not recorded",
+            f"instrument: {', '.join(hidden)} of {type(model).__name__} look at parts of the keys in code of their own "
+            "and are not recorded",
             stacklevel=2,
         )
     return seen
@@ -80,11 +85,12 @@ def restore(model: nn.Module) -> None:
 
 @dataclass(frozen=True)
 class _Before:
-    """What a model was like: the attention of its configs, the names of its layers. It is kept on the model itself,
-    so that a copy of it, or one that was pickled, can be restored as well."""
+    """What a model was like: the attention of its configs, the names of its layers, and who listens to them since. It
+    is kept on the model itself, so that a copy of it, or one that was pickled, can be restored as well."""
 
     implementations: list[tuple[Any, str | None]]
     sites: list[tuple[nn.Module, str | None]]
+    listening: list[tuple[nn.Module, Handles]]
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -95,8 +101,9 @@ _instrumented: WeakSet[Any] = WeakSet()
 _changing = threading.Lock()
 
 
-def _enter(part: Any, sites: Mapping[nn.Module, str], own: tuple[str, ...]) -> None:
+def _enter(part: Any, sites: Mapping[nn.Module, str]) -> None:
     """Let a model's configs ask for our attention, and name its layers; remember what they were, once."""
+    own, hidden = own_sites(sites), hidden_sites(sites)
     models = {module: find_sites(module) for module in part.modules() if _is_model(module)}
     models = {module: layers for module, layers in models.items() if layers}
     seen = {id(model.config) for model, layers in models.items() if any(sites[layer] not in own for layer in layers)}
@@ -106,9 +113,11 @@ def _enter(part: Any, sites: Mapping[nn.Module, str], own: tuple[str, ...]) -> N
         others = [other.attention_before for other in _instrumented]
         implementations = {id(config): was for other in others for config, was in other.implementations}
         names = {layer: was for other in others for layer, was in other.sites}
+        heard = {layer: handles for other in others for layer, handles in other.listening}
         part.attention_before = _Before(
             [(config, implementations.get(id(config), config._attn_implementation)) for config in configs],
             [(layer, names.get(layer, site_of(layer))) for layer in sites],
+            [(layer, heard.get(layer) or listen_to(layer)) for layer in outermost(sites, set(own) - set(hidden))],
         )
     _instrumented.add(part)
     implementation = implementation_for(part)
@@ -125,6 +134,10 @@ def _leave(part: Any) -> None:
     _instrumented.discard(part)
     others = [other.attention_before for other in _instrumented]
     shared = {id(thing) for other in others for thing, _ in (*other.implementations, *other.sites)}
+    for layer, handles in before.listening:
+        if id(layer) not in shared:
+            for handle in handles:
+                handle.remove()
     for config, implementation in before.implementations:
         if id(config) not in shared:
             config._attn_implementation_internal = implementation

@@ -19,6 +19,7 @@ from viz_core.trace.call import AttentionCall
 from viz_core.trace.compiling import breaks_graphs, uncompiled
 from viz_core.trace.intervening import refuse_edits
 from viz_core.trace.source import Direct, Held, Source
+from viz_core.trace.torch_layers import LayerFollower
 from viz_core.trace.torch_mode import TorchCalls
 from viz_core.trace.transforms import kept, refuse_transformed
 
@@ -66,8 +67,8 @@ def record(
         torch_calls: hear plain PyTorch too: `F.scaled_dot_product_attention`, `nn.MultiheadAttention`,
             `nn.Transformer` and its parts with their fast path, timm. Given the model itself, its layers have their
             names as sites ("encoder.0.self"); with True each call is "attention.N". What is computed stays bit for bit
-            as it is. A nested batch is recorded as long as its longest member. Weights that a model makes by matrix
-            products of its own are not seen.
+            as it is. A nested batch is recorded as long as its longest member. Weights that a named layer makes by
+            matrix products of its own are seen at its softmax, and kept as they are, whole.
         values: keep references to values too, for `viz_core.maps.contributions`; not those of plain PyTorch's calls.
         kind: makes the trace, of what a `Trace` is made of: one that keeps less than all that it hears.
 
@@ -92,8 +93,14 @@ def _hearing(trace: Trace, torch_calls: bool | nn.Module) -> TorchCalls | None:
         raise ValueError(f"torch_calls: expected True, False or a model, got {type(torch_calls).__name__}")
     if trace.differentiable:
         raise ValueError("torch_calls: expected False with differentiable, as torch's own kernels keep no weights")
-    model = None if torch_calls is True else torch_calls
-    return TorchCalls(lambda: current_trace() is trace, trace.add, model)
+
+    def keep(source: Source, site: str | None) -> None:
+        if isinstance(source, Direct):
+            refuse_edits(site)
+        trace.add(source, site)
+
+    layers = LayerFollower(None if torch_calls is True else torch_calls)
+    return TorchCalls(lambda: current_trace() is trace, keep, layers)
 
 
 @contextmanager
@@ -117,8 +124,7 @@ def keeping_values() -> Iterator[None]:
 
 
 NOTHING_SEEN = (
-    "record() sees a model of transformers after instrument(model), and torch's own attention with "
-    "record(torch_calls=model); weights that a model makes by matrix products of its own are not seen"
+    "record() sees a model of transformers after instrument(model), and plain PyTorch with record(torch_calls=model)"
 )
 """What whoever finds a recording empty is told."""
 

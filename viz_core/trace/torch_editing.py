@@ -53,7 +53,7 @@ class EditedCalls(TorchFunctionMode):
             return func(*args, **kwargs)
         with torch._C.DisableTorchFunction():
             source = read_call(func, args, kwargs)
-            edits = self._edits_of(source, self._layers.site)
+            edits = self._edits_of(source, self._layers.layer.site)
         torch_edits.set(edits)
         result = func(*args, **kwargs)
         if edits is None:

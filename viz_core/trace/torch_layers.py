@@ -11,22 +11,38 @@ from torch import Tensor, nn
 
 from viz_core.trace.edits import Edits
 from viz_core.trace.sites import find_sites
+from viz_core.trace.softmaxes import numbers_of_heads
 
 torch_edits: ContextVar[Edits | None] = ContextVar("torch_edits", default=None)
 """What is done to the call of torch's attention that is under way; a recorder keeps it with the call."""
 
 
+class OneLayer:
+    """A layer at work: its site, and how many heads it may have."""
+
+    def __init__(self, site: str | None = None, heads: frozenset[int] = frozenset()) -> None:
+        self.site, self.heads = site, heads
+
+    @property
+    def layer(self) -> OneLayer:
+        """Itself: who listens to one layer alone knows where it is."""
+        return self
+
+    def follow(self, given: Iterable[Any]) -> None:
+        """Nobody else's weights count."""
+
+
 class LayerFollower:
-    """The site of the layer whose weights a thread has just used; None where that is none of the model's."""
+    """The layer whose weights a thread has just used; one without a site where that is none of the model's."""
 
     def __init__(self, model: nn.Module | None) -> None:
         self._weights = {} if model is None else _weights_of_layers(model)
         self._here = threading.local()
 
     @property
-    def site(self) -> str | None:
+    def layer(self) -> OneLayer:
         """Where this thread is."""
-        found: str | None = getattr(self._here, "site", None)
+        found: OneLayer = getattr(self._here, "layer", _NOWHERE)
         return found
 
     def follow(self, given: Iterable[Any]) -> None:
@@ -34,12 +50,16 @@ class LayerFollower:
         if self._weights:
             known = [self._weights[id(each)][1] for each in given if id(each) in self._weights]
             if known:
-                self._here.site = next((site for site in known if site is not None), None)
+                self._here.layer = next((layer for layer in known if layer is not _NOWHERE), _NOWHERE)
 
 
-def _weights_of_layers(model: nn.Module) -> dict[int, tuple[Tensor, str | None]]:
-    """Every parameter of a model by its id, which is its own while it is kept here, and the site it belongs to."""
-    found: dict[int, tuple[Tensor, str | None]] = {id(weight): (weight, None) for weight in model.parameters()}
-    for layer, site in find_sites(model).items():
-        found |= {id(weight): (weight, site) for weight in layer.parameters()}
+_NOWHERE = OneLayer()
+
+
+def _weights_of_layers(model: nn.Module) -> dict[int, tuple[Tensor, OneLayer]]:
+    """Every parameter of a model by its id, which is its own while it is kept here, and the layer it belongs to."""
+    found: dict[int, tuple[Tensor, OneLayer]] = {id(weight): (weight, _NOWHERE) for weight in model.parameters()}
+    for module, site in find_sites(model).items():
+        layer = OneLayer(site, numbers_of_heads(module))
+        found |= {id(weight): (weight, layer) for weight in module.parameters()}
     return found

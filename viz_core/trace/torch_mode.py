@@ -8,12 +8,14 @@ from dataclasses import replace
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor
 from torch.overrides import TorchFunctionMode, _get_current_function_mode, _pop_mode, _pop_mode_temporarily, _push_mode
 
-from viz_core.trace.source import Source
+from viz_core.trace.softmaxes import SOFTMAXES, weights_over_keys
+from viz_core.trace.source import Direct, Source
 from viz_core.trace.torch_calls import READERS, read_call
-from viz_core.trace.torch_layers import LayerFollower, torch_edits
+from viz_core.trace.torch_layers import LayerFollower, OneLayer, torch_edits
+from viz_core.trace.transforms import kept
 
 
 class TorchCalls(TorchFunctionMode):
@@ -22,20 +24,19 @@ class TorchCalls(TorchFunctionMode):
     Args:
         listening: whether the recorder of this thread is the one to keep calls for.
         keep: what to do with a call, and the site of its layer; None where that is not known.
-        model: whose layers are named. A layer is known by its weights: by those given to the attention itself
-            (`nn.MultiheadAttention`), else by those that were used just before (a projection to queries and keys).
+        layers: tells which layer is at work: by the weights given to the attention itself (`nn.MultiheadAttention`),
+            else by those that were used just before (a projection to queries and keys). Within a layer that is known
+            a softmax over keys is heard too: its result is kept as it is, whole.
     """
 
     def __init__(
         self,
         listening: Callable[[], bool],
         keep: Callable[[Source, str | None], None],
-        model: nn.Module | None = None,
+        layers: LayerFollower | OneLayer,
     ) -> None:
         super().__init__()
-        self._listening, self._keep = listening, keep
-        self._layers = LayerFollower(model)
-        self._here = threading.local()
+        self._listening, self._keep, self._layers = listening, keep, layers
 
     def __torch_function__(
         self,
@@ -46,19 +47,27 @@ class TorchCalls(TorchFunctionMode):
     ) -> Any:
         """The call as it is; then, if it was attention, a word to the recorder."""
         kwargs = kwargs or {}
-        if getattr(self._here, "busy", False) or not self._listening():
+        if getattr(_here, "busy", False) or not self._listening():
             return func(*args, **kwargs)
         self._layers.follow((*args, *kwargs.values()))
-        if func not in READERS:
+        layer = self._layers.layer
+        if func not in READERS and (func not in SOFTMAXES or layer.site is None):
             return func(*args, **kwargs)
-        self._here.busy = True  # entered twice, it hears a call once
+        _here.busy = True  # a call is heard once, however many modes there are
         try:
             result = func(*args, **kwargs)
         finally:
-            self._here.busy = False
+            _here.busy = False
         with torch._C.DisableTorchFunction():  # no mode hears what is computed for the recorder alone
-            self._keep(replace(read_call(func, args, kwargs), edits=torch_edits.get()), self._layers.site)
+            if func in READERS:
+                self._keep(replace(read_call(func, args, kwargs), edits=torch_edits.get()), layer.site)
+            elif (weights := weights_over_keys(result, layer.heads, args, kwargs)) is not None:
+                self._keep(Direct(self.held(weights)), layer.site)
         return result
+
+    def held(self, weights: Tensor) -> Tensor:
+        """What is kept of weights that a model made."""
+        return kept(weights)
 
     def __enter__(self) -> TorchCalls:
         _fast_path.open()
@@ -72,6 +81,9 @@ class TorchCalls(TorchFunctionMode):
         for mode in reversed(above):
             _push_mode(mode)
         _fast_path.close()
+
+
+_here = threading.local()  # whether this thread is within a call that is heard
 
 
 class _FastPath:

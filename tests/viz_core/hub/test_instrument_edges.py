@@ -21,7 +21,7 @@ from tests.viz_core.hub.in_memory import (
     in_memory,
     inputs_of,
 )
-from tests.viz_core.hub.tiny_models import random_model
+from tests.viz_core.hub.tiny_models import SIZES
 from viz_core.hub import instrument, restore
 from viz_core.trace import Trace, record, site_of
 
@@ -61,13 +61,17 @@ def without_attention() -> Any:
     return transformers.ResNetModel(transformers.ResNetConfig(**sizes))
 
 
+def longformer() -> Any:
+    return transformers.LongformerModel(transformers.LongformerConfig(**SIZES, attention_window=4, vocab_size=99))
+
+
 @pytest.mark.usefixtures("shapes_unchecked")
 @pytest.mark.parametrize(
     ("make", "message"),
     [
         (lambda: nn.Linear(2, 2), r"expected a model of transformers, got Linear; record\(torch_calls=True\) sees"),
         (lambda: "gpt2", r"expected a model of transformers, got str; record\(torch_calls=True\) sees"),
-        (lambda: random_model("bloom"), "expected attention that can be set, got BloomForCausalLM"),
+        (longformer, "expected attention that weighs all keys at once, got LongformerModel"),
         (without_attention, "expected a model with attention in layers, got ResNetModel"),
     ],
 )

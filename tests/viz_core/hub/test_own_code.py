@@ -59,7 +59,10 @@ def test_masks_are_those_that_the_model_relies_on(make: Make, hidden: int, padde
         inputs["decoder_input_ids"] = torch.randint(4, 99, (2, 6))
     with torch.no_grad():
         expected = eager_twin(model)(**inputs, output_attentions=True)
-        sites = ("encoder.0.self, encoder.1.self", "compute attention in code of their own and are not recorded")
+        sites = (
+            "encoder.0.self, encoder.1.self",
+            "look at parts of the keys in code of their own and are not recorded",
+        )
         warned = pytest.warns(UserWarning, match=" of PegasusXModel ".join(sites))
         with warned if hidden else contextlib.nullcontext():
             named = instrument(model)

@@ -38,9 +38,19 @@ name_operators()
 from timm.models import beit, eva, vision_transformer  # noqa: E402
 from torchvision.models import VisionTransformer  # noqa: E402
 
+
+def unfused(model: nn.Module) -> nn.Module:
+    """As `timm.layers.set_fused_attn(False)` makes models: by matrix products and a softmax."""
+    for layer in model.modules():
+        if hasattr(layer, "fused_attn"):
+            layer.fused_attn = False
+    return model
+
+
 SIZES = {"img_size": 16, "patch_size": 4, "embed_dim": 32, "depth": 2, "num_heads": 4}
 MODELS: dict[str, Callable[[], nn.Module]] = {
     "timm ViT": lambda: vision_transformer.VisionTransformer(**SIZES, qk_norm=True),
+    "timm ViT, not fused": lambda: unfused(vision_transformer.VisionTransformer(**SIZES)),
     "timm BEiT, relative positions": lambda: beit.Beit(**SIZES, use_rel_pos_bias=True, init_values=0.1),
     "timm EVA, rotary positions": lambda: eva.Eva(**SIZES, use_rot_pos_emb=True, ref_feat_shape=(4, 4)),
     "torchvision ViT": lambda: VisionTransformer(16, 4, num_layers=2, num_heads=4, hidden_dim=32, mlp_dim=48),
@@ -55,7 +65,7 @@ def own_weights(model: nn.Module, X: Tensor) -> list[Tensor]:
         if isinstance(layer, nn.MultiheadAttention):
             layer.register_forward_pre_hook(lambda layer, inputs: given.append((layer, inputs)))
         elif hasattr(layer, "fused_attn"):
-            layer.fused_attn = False
+            unfused(layer)
             layer.attn_drop.register_forward_pre_hook(lambda _, inputs: found.append(inputs[0]))
     model(X)
     return found or [layer(*inputs, average_attn_weights=False)[1] for layer, inputs in given.copy()]

@@ -27,10 +27,11 @@ def seen() -> dict[str, Any]:
     return found
 
 
+MODELS = ["timm ViT", "timm ViT, not fused", "timm BEiT, relative positions", "timm EVA, rotary positions"]
+
+
 @pytest.mark.parametrize("mode", ["training", "evaluation"])
-@pytest.mark.parametrize(
-    "model", ["timm ViT", "timm BEiT, relative positions", "timm EVA, rotary positions", "torchvision ViT"]
-)
+@pytest.mark.parametrize("model", [*MODELS, "torchvision ViT"])
 def test_parity(model: str, mode: str, seen: dict[str, Any]) -> None:
     found = seen[f"{model}, {mode}"]
     assert found["sites"] == ["encoder.0.self", "encoder.1.self"]

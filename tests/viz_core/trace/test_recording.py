@@ -137,7 +137,7 @@ def test_a_missing_site_names_those_there_are() -> None:
 
 
 def test_an_empty_recording_says_what_can_be_seen() -> None:
-    advice = r"after instrument\(model\), and torch's own attention with record\(torch_calls=model\); weights that"
+    advice = r"after instrument\(model\), and plain PyTorch with record\(torch_calls=model\)"
     with record() as trace:
         F.scaled_dot_product_attention(*tensors())
     assert re.search(advice, repr(trace))

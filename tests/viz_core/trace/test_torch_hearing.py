@@ -75,6 +75,8 @@ def test_other_threads_neither_hear_nor_are_heard() -> None:
 
     def run(number: int) -> tuple[bool, int]:
         with torch.no_grad(), record(torch_calls=number == 0) as trace:
+            with unrecorded():
+                model(inputs[number])  # torch rounds the first call of a new thread otherwise: it has more threads
             start.wait()
             same = all(torch.equal(model(inputs[number]), expected[number]) for _ in range(30))
             assert (_get_current_function_mode() is None) is (number != 0)

@@ -262,3 +262,44 @@ def test_our_own_layers_are_recorded_once() -> None:
 
 
 # Whose calls are heard
+
+
+class Products(nn.Module):
+    """Attention as it is written by hand, and a softmax that is none."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList([HandAttention(), HandAttention()])
+        self.head = nn.Linear(D, 3)
+
+    def forward(self, X: Tensor) -> tuple[Tensor, list[Tensor]]:
+        found = []
+        for layer in self.layers:
+            X, weights = layer(X)
+            found.append(weights)
+        return self.head(X).softmax(dim=-1), found
+
+
+class HandAttention(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.n_head, self.qkv = HEADS, nn.Linear(D, 3 * D)
+
+    def forward(self, X: Tensor) -> tuple[Tensor, Tensor]:
+        q, k, v = self.qkv(X).unflatten(-1, (3, HEADS, -1)).permute(2, 0, 3, 1, 4)
+        k = F.softmax(k, dim=2) if self.training else k  # not over keys of a query
+        weights = F.softmax((q @ k.mT).tril(), dim=-1)
+        return X + (F.dropout(weights, 0.5, self.training) @ v).transpose(1, 2).flatten(2), weights
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_products_of_ones_own(training: bool) -> None:
+    model, X = Products().train(training), torch.randn(2, 5, D)
+    with record(torch_calls=model) as trace:
+        _, found = model(X)
+    assert trace.sites == ("encoder.0.self", "encoder.1.self")
+    for call, weights in zip(trace, found, strict=True):
+        assert torch.equal(call.weights(), weights)
+    with record(torch_calls=True) as trace:
+        model(X)
+    assert trace.sites == (), "without a model nobody knows which softmax is attention"

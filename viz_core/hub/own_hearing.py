@@ -1,0 +1,85 @@
+"""Layers that compute attention in code of their own, heard from outside: by hooks that act while somebody records."""
+
+from __future__ import annotations
+
+import warnings
+from contextvars import ContextVar
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
+
+from viz_core.trace import site_of
+from viz_core.trace.intervening import refuse_edits
+from viz_core.trace.recording import Trace, current_trace
+from viz_core.trace.softmaxes import numbers_of_heads
+from viz_core.trace.source import Direct, Source
+from viz_core.trace.torch_layers import OneLayer
+from viz_core.trace.torch_mode import TorchCalls
+from viz_core.trace.transforms import kept
+
+Handles = tuple[RemovableHandle, RemovableHandle]
+
+
+def listen_to(layer: nn.Module) -> Handles:
+    """Have a layer's own attention recorded from now on, until the handles are removed. They may be copied with it."""
+    return layer.register_forward_pre_hook(_before), layer.register_forward_hook(_after, always_call=True)
+
+
+class _Hearing(TorchCalls):
+    """What one call of a layer attends by, torch's own kernel or a softmax: the recorder is told when it is over."""
+
+    def __init__(self, layer: nn.Module, trace: Trace) -> None:
+        self.layer, self._trace, self._found = layer, trace, list[Source]()
+        self._site = site_of(layer)
+        super().__init__(
+            lambda: current_trace() is trace,
+            lambda source, _: self._found.append(source),
+            OneLayer(self._site, numbers_of_heads(layer)),
+        )
+
+    def held(self, weights: Tensor) -> Tensor:
+        """As they are in the graph, where that is wanted."""
+        if not self._trace.differentiable:
+            return kept(weights)
+        return weights.requires_grad_() if torch.is_grad_enabled() and not weights.requires_grad else weights
+
+    def tell(self) -> None:
+        """Whole maps are recorded, each by itself; of several shapes they are parts of one, and nobody's map.
+
+        Raises:
+            ValueError: if weights are wanted in the graph and torch's own kernel, which keeps none, made them.
+        """
+        if len({source.shape for source in self._found}) != 1:
+            name = type(self.layer).__name__
+            warnings.warn(f"{self._site}: expected {name} to weigh all keys at once; it is not recorded", stacklevel=2)
+            return
+        for source in self._found:
+            if self._trace.differentiable and not isinstance(source, Direct):
+                raise ValueError(
+                    f"site {self._site!r}: expected no differentiable where torch's own kernel attends, which keeps no "
+                    "weights; load the model with attn_implementation='eager'"
+                )
+            self._trace.add(source, self._site)
+
+
+_open: ContextVar[tuple[_Hearing, ...]] = ContextVar("open", default=())
+
+
+def _before(layer: nn.Module, _inputs: Any) -> None:
+    refuse_edits(site_of(layer))
+    trace = current_trace()
+    if trace is not None:
+        hearing = _Hearing(layer, trace)
+        hearing.__enter__()
+        _open.set((*_open.get(), hearing))
+
+
+def _after(layer: nn.Module, _inputs: Any, result: Any) -> None:
+    hearings = _open.get()
+    if hearings and hearings[-1].layer is layer:
+        _open.set(hearings[:-1])
+        hearings[-1].__exit__()
+        if result is not None:  # it did not fail
+            hearings[-1].tell()
