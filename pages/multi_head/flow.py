@@ -24,7 +24,7 @@ def maps(chapter: Chapter, asked: Asked) -> int:
     group = MapGroup("heads", labels["heads"], labels["tokens"], labels["tokens"], names, names, (call,))
     view = chapter.attention_view(
         (group,),
-        recipe=lambda: recording_recipe(group),
+        recipe=lambda: recording_recipe((group,)),
         carried=carried,
         head_param=chapter.controls.key("head"),
         pin_param=chapter.controls.key("pin"),

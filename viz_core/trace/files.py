@@ -62,6 +62,11 @@ class _Call:
     settings: dict[str, Any]
 
 
+def holds_its_maps(source: Source) -> bool:
+    """Whether a source is what `save_trace` writes: weights, or queries and keys of heads that nobody edited."""
+    return isinstance(source, Direct) or (isinstance(source, Projected) and source.edits is None)
+
+
 def _parts(source: Source, site: str) -> tuple[str, dict[str, Tensor], dict[str, Any]]:
     """What a source is, its tensors and its settings."""
     if isinstance(source, Held):
@@ -69,7 +74,7 @@ def _parts(source: Source, site: str) -> tuple[str, dict[str, Tensor], dict[str,
     if isinstance(source, Direct):
         added_up = {} if source.values is None else {"added_up": source.values}
         return "direct", {"values": source.weights} | added_up, {}
-    if isinstance(source, Projected) and source.edits is None:
+    if isinstance(source, Projected) and holds_its_maps(source):
         held = {name: getattr(source, name) for name in _TENSORS if getattr(source, name) is not None}
         return "projected", held, {"causal": source.causal, "scale": source.scale, "softcap": source.softcap}
     raise ValueError(

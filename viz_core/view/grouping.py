@@ -45,7 +45,7 @@ def group_calls(
     stacks = list(dict.fromkeys([*(tokens if isinstance(tokens, Mapping) else ()), *(stack for stack, *_ in found)]))
     groups = []
     for number, ((stack, kind, num_queries, num_keys), members) in enumerate(found.items()):
-        source = _other(stack, stacks) if kind == "cross" else stack
+        source = other_stack(stack, stacks) if kind == "cross" else stack
         # Of one sequence nobody knows whether it is what cross-attention looks at.
         known = kind != "cross" or (source != stack and isinstance(tokens, Mapping))
         own = _of(tokens, source) if known else None
@@ -168,7 +168,7 @@ def _weights(given: object, layer: int) -> Tensor:
     return weights.reshape((1,) * (4 - weights.dim()) + weights.shape)
 
 
-def _other(stack: str, stacks: Sequence[str]) -> str:
+def other_stack(stack: str, stacks: Sequence[str]) -> str:
     """The stack that cross-attention looks at: another one of the same run."""
     run = stack.rpartition("/")[0]
     return next((name for name in stacks if name != stack and name.rpartition("/")[0] == run), stack)

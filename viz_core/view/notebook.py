@@ -74,7 +74,8 @@ class Shown:
     def save(self, path: str | Path, *, grid: bool = False, link: str = "") -> None:
         """Write the view to a file, by the ending of its name.
 
-        ".html" is the whole view as a page that needs no Python; ".svg", ".pdf" and ".png" are the open map as a figure
+        ".html" is the whole view as a page that needs no Python; ".ipynb" is a notebook that carries the recording and
+        opens the same head, pins and look, from any folder; ".svg", ".pdf" and ".png" are the open map as a figure
         for a paper, with its tokens, in the colours it is looked at (the extra "notebook").
 
         Args:
@@ -82,7 +83,8 @@ class Shown:
             link: where the same view opens, for who has only the file: the address the app has for it, say.
 
         Raises:
-            ValueError: if nothing is written with this ending; the message names what is.
+            ValueError: if nothing is written with this ending, the message names what is; or if the recording is too
+                large for a notebook.
             ImportError: if figures are not installed.
         """
         write_view(self.view, self.state, Path(path), grid, link)

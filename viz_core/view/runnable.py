@@ -6,11 +6,14 @@ import base64
 import json
 import tempfile
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 from viz_core.trace import Trace, save_trace
+from viz_core.trace.files import holds_its_maps
+from viz_core.trace.source import Direct
+from viz_core.view.grouping import other_stack
 from viz_core.view.map_group import MapGroup
 from viz_core.view.opened import site_of_state
 from viz_core.view.payload import View
@@ -19,15 +22,20 @@ from viz_core.view.state import Look, ViewState
 _RECORDED = """
 from base64 import b64decode
 from pathlib import Path
+from tempfile import mkdtemp
 
 from viz_core import view
 from viz_core.trace import load_trace
 
-file = Path("recording.safetensors")  # queries and keys, as they were when this was saved
+file = Path(mkdtemp()) / "recording.safetensors"  # queries and keys, as they were when this was saved
 file.write_bytes(b64decode("{written}"))
 recording = load_trace(file)
 tokens = {tokens}
+keys = {keys}
 """
+
+MOST_BYTES = 16 * 2**20
+"""A notebook carries a recording no larger than this; an editor would hardly open one."""
 
 Need = Literal["picture", "sound", "model"]
 """What does not come along with a notebook; its text says so in the words of this name."""
@@ -52,20 +60,57 @@ class Recipe:
         return Recipe(f"{self.code}\n{code}", (*self.needs, *needs), self.shown)
 
 
-def recording_recipe(group: MapGroup) -> Recipe:
+def recording_recipe(groups: Sequence[MapGroup]) -> Recipe:
     """A recipe for what no shipped model made: the notebook carries the recording itself, queries and keys.
 
+    Calls whose maps come of more than these (an edit, shares of what a head adds) come along as their maps.
+
     Raises:
-        ValueError: if a call does not hold what its maps come from.
+        ValueError: if that is more than `MOST_BYTES`, or a tensor was changed after it was recorded.
     """
     trace = Trace()
-    for call in group.calls:
-        trace.add(call.source, call.site)
+    for call in dict.fromkeys(call for group in groups for call in group.calls):
+        trace.add(call.source if holds_its_maps(call.source) else Direct(call.weights()), call.site)
+    if trace.nbytes > MOST_BYTES:
+        raise ValueError(
+            f"notebook: expected a recording of at most {MOST_BYTES // 2**20} MB, got {trace.nbytes / 2**20:.0f} MB; "
+            "viz_core.trace.save_trace keeps it in a file of its own"
+        )
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "recording"
         save_trace(trace, path)
         written = base64.b64encode(path.read_bytes()).decode("ascii")
-    return Recipe(_RECORDED.format(written=written, tokens=list(group.query_tokens)), shown="recording, tokens")
+    tokens, keys = _names(groups)
+    row = f", row={groups[0].row}" if groups[0].row else ""
+    return Recipe(_RECORDED.format(written=written, tokens=tokens, keys=keys), shown=f"recording, tokens, keys{row}")
+
+
+def _names(groups: Sequence[MapGroup]) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+    """Tokens of each stack, and keys of its self-attention where they are others, as `viz_core.view` takes them."""
+    tokens: dict[str, list[str]] = {}
+    keys: dict[str, list[str]] = {}
+    for group in groups:
+        tokens.setdefault(group.calls[0].stack, list(group.query_tokens))
+    for group in groups:
+        call = group.calls[0]
+        if call.kind == "cross":
+            run, slash, _ = call.stack.rpartition("/")
+            read = other_stack(call.stack, list(tokens))
+            tokens.setdefault(f"{run}{slash}source" if read == call.stack else read, list(group.key_tokens))
+        elif group.key_tokens != group.query_tokens:
+            keys.setdefault(call.stack, list(group.key_tokens))
+    return tokens, keys
+
+
+def recorded_notebook(view: View, state: ViewState) -> bytes:
+    """A view as a notebook that carries what it shows; a picture that tokens are patches of stays behind.
+
+    Raises:
+        ValueError: if the recording is too large, or a tensor was changed after it was recorded.
+    """
+    if state.look.mode == "picture":
+        state = replace(state, look=replace(state.look, mode="map"))
+    return write_notebook(view, state, ViewState(state.group, 0, 0), recording_recipe(view.groups))
 
 
 def write_notebook(view: View, state: ViewState, default: ViewState, recipe: Recipe) -> bytes:

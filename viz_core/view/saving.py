@@ -8,21 +8,23 @@ from pathlib import Path
 
 from viz_core.view.page import view_page
 from viz_core.view.payload import View
+from viz_core.view.runnable import recorded_notebook
 from viz_core.view.state import ViewState
 
 
 def write_view(view: View, state: ViewState, path: Path, grid: bool = False, link: str = "") -> None:
-    """Write a view: the whole as a page that opens without a server, or the open map, or every head, as a figure.
+    """Write a view: the whole as a page that opens without a server, or as a notebook, or the open map, or every head,
+    as a figure.
 
     Raises:
-        ValueError: if nothing is written with this ending.
+        ValueError: if nothing is written with this ending, or the recording is too large for a notebook.
         ImportError: if figures are not installed.
     """
     writer = WRITERS.get(path.suffix.lower())
     if writer is None:
         raise ValueError(f"path: expected a name that ends in {', '.join(WRITERS)}, got {path.name!r}")
     if grid and writer is not _write_figure:
-        raise ValueError(f"grid: a page holds every head as it is; expected a figure, got {path.name!r}")
+        raise ValueError(f"grid: a page or notebook holds every head as it is; expected a figure, got {path.name!r}")
     writer(view, state, path, grid, link)
 
 
@@ -38,8 +40,13 @@ def _write_figure(view: View, state: ViewState, path: Path, grid: bool, link: st
     write_figure(view, state, path, grid, link)
 
 
+def _write_notebook(view: View, state: ViewState, path: Path, _grid: bool, _link: str) -> None:
+    path.write_bytes(recorded_notebook(view, state))
+
+
 WRITERS: dict[str, Callable[[View, ViewState, Path, bool, str], None]] = {
     ".html": _write_page,
+    ".ipynb": _write_notebook,
     ".svg": _write_figure,
     ".pdf": _write_figure,
     ".png": _write_figure,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import anywidget
@@ -14,13 +14,19 @@ from viz_core.view.map_group import MapGroup
 from viz_core.view.notebook import Shown
 from viz_core.view.opened import reopened, site_of_state
 from viz_core.view.page import view_page
-from viz_core.view.payload import encode_view
+from viz_core.view.payload import View, encode_view
 from viz_core.view.requests import FileRequest, wanted
+from viz_core.view.runnable import recorded_notebook
 from viz_core.view.state import Look, ViewState, read_message
 from viz_core.view.theme import DARK, LIGHT
 
 _THEME = f':host {{ {LIGHT}}} :host([data-scheme="dark"]) {{ {DARK}}}'
-_PAGE = FileRequest("page")
+# What the reader may save by Python's help.
+_FILES: dict[Any, Callable[[View, ViewState], bytes]] = {
+    FileRequest("page"): lambda view, state: view_page(view, state).encode(),
+    FileRequest("notebook"): recorded_notebook,
+}
+_OFFERS = tuple(map(str, _FILES))
 
 
 def _script() -> str:
@@ -115,16 +121,22 @@ class AttentionWidget(Shown, anywidget.AnyWidget):
 
     def _answer(self, wants: Sequence[Any]) -> None:
         """Send the state and what is wanted; where that cannot be had, say why."""
+        files, problem = {}, None
         try:
-            files = {_PAGE: view_page(self.view, self.state).encode()} if _PAGE in wants else {}
+            for file, write in _FILES.items():
+                if file in wants:
+                    files[file] = write(self.view, self.state)
+        except ValueError as error:  # the recording is too large to carry: the file is answered as missing
+            problem = str(error)
+        try:
             known = self._have == self.view.stamp
             data = encode_view(
-                self.view, self.state, turn=self._turn, known=known, wants=wants, files=files, offers=("page",)
+                self.view, self.state, turn=self._turn, known=known, wants=wants, files=files, offers=_OFFERS
             )
         except ValueError as error:  # a recorded tensor has been changed since
             self.send({"problem": str(error)})
         else:
-            self.send({"problem": None}, [data])
+            self.send({"problem": problem}, [data])
 
 
 def _as_traits(groups: Sequence[MapGroup], state: ViewState) -> dict[str, object]:

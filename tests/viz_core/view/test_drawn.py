@@ -166,7 +166,7 @@ def test_every_head_is_drawn_as_one_figure(tmp_path: Path) -> None:
         "colour grows with its square root",
     ]
     assert [text for text in wanted if text not in said] == []
-    with pytest.raises(ValueError, match="grid: a page holds every head as it is"):
+    with pytest.raises(ValueError, match="grid: a page or notebook holds every head as it is"):
         AttentionView([group], START).save(tmp_path / "heads.html", grid=True)
 
 
@@ -180,7 +180,7 @@ def test_differences_grow_alike_on_both_sides_of_zero(scale: str) -> None:
 
 @pytest.mark.parametrize("name", ["map", "map.jpg", "map.svg.gz", ".html"])
 def test_no_other_file_is_written(name: str, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"path: expected a name that ends in .html, .svg, .pdf, .png, got"):
+    with pytest.raises(ValueError, match=r"path: expected a name that ends in .html, .ipynb, .svg, .pdf, .png, got"):
         view(torch.eye(3)).save(tmp_path / name)
     assert list(tmp_path.iterdir()) == []
 

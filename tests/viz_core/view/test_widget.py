@@ -47,7 +47,7 @@ def browser() -> Browser:
 def test_a_browser_that_begins_gets_all_it_needs(browser: Browser) -> None:
     browser.say({})
     header = browser.last().header
-    assert (header["turn"], header["state"]["group"], header["offers"]) == (0, "self", ["page"])
+    assert (header["turn"], header["state"]["group"], header["offers"]) == (0, "self", ["page", "notebook"])
     assert [group["id"] for group in header["base"]["groups"][0]] == ["self", "cross"]
     assert "picture 0 self 0" in browser.last().parts
 
@@ -138,11 +138,22 @@ def test_nonsense_moves_nothing(browser: Browser, message: object) -> None:
     assert browser.widget.state == ViewState("self", 0, 0)
 
 
-def test_the_page_is_written_when_asked_for(browser: Browser) -> None:
-    browser.move(1, {"head": 1}, "page", "notebook")
+def test_files_are_written_when_asked_for(browser: Browser) -> None:
+    browser.move(1, {"head": 1}, "page", "notebook", "flipbook")
     decoded = browser.last()
-    assert bytes(decoded.parts["page"].tolist()).decode() == browser.widget.page()
-    assert decoded.header["missing"] == ["notebook"]
+    page, notebook = (bytes(decoded.parts[name].tolist()).decode() for name in ("page", "notebook"))
+    assert page == browser.widget.page()
+    assert "shown.open_head('decoder.0.self', head=1)" in notebook
+    assert decoded.header["missing"] == ["flipbook"]
+
+
+def test_what_cannot_be_written_is_said_and_the_view_goes_on() -> None:
+    browser = Browser(view(torch.zeros(17, 1, 512, 512)))
+    browser.move(1, {"group": "0-attention", "pins": ["q3"]}, "notebook")
+    content, (data,) = browser.heard[-1]
+    assert "save_trace keeps it" in content["problem"]
+    assert decode_view(data).header["missing"] == ["notebook"]
+    assert browser.widget.pins == ("q3",)
 
 
 def test_a_recording_that_was_changed_says_so() -> None:
