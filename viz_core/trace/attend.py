@@ -112,7 +112,7 @@ def _attend_fused(
             dropout_p=dropout,
             is_causal=fused_causal,
             scale=scale,
-            enable_gqa=queries.shape[1] != keys.shape[1],
+            enable_gqa=bool(queries.shape[1] != keys.shape[1]),  # torch.jit.trace makes tensors of sizes
         )
 
 

@@ -35,7 +35,7 @@ class AttentionCall:
     def kind(self) -> str:
         """What attends to what: "self" or "cross"; "attention" for a layer used by itself."""
         parts = self.site.split("@")[0].split(".")
-        return parts[-1] if len(parts) > 2 else parts[0]
+        return parts[-1] if len(parts) > 2 else parts[0].rpartition("/")[2]  # "RUN/attention.0" of several runs
 
     @property
     def layer(self) -> int:

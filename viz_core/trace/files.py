@@ -3,56 +3,87 @@
 from __future__ import annotations
 
 import json
+import zlib
+from collections.abc import Hashable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
 from viz_core.trace.recording import Trace
-from viz_core.trace.source import Direct, Held, Projected, Source
+from viz_core.trace.shapes import check_scores, check_tensors, check_values
+from viz_core.trace.source import Direct, Held, Projected, Source, same_numbers
 
 _FORMAT = "attention-atlas trace"
-_VERSION = 1
+_VERSION = 2  # 1 wrote a tensor that several calls share with each of them, and no check sums
 _TENSORS = ("queries", "keys", "mask", "bias", "values")
 
 
 def save_trace(trace: Trace, path: str | Path) -> None:
     """Write the recorded queries, keys, masks, biases and values; never a map that can be worked out from them.
 
+    A tensor that several calls share, as one mask for all layers, is written once. What stood at `path` is replaced
+    when all is written, not before.
+
     Raises:
         ValueError: if a call does not hold what its maps come from, as one whose heads an intervention edited, or a
             tensor was changed after it was recorded.
+        FileNotFoundError: if there is no such folder.
     """
+    if not Path(path).parent.is_dir():
+        raise FileNotFoundError(f"expected a folder to write to, got {Path(path).parent}")
+    names: dict[Hashable, str] = {}  # in the file, of what was met
     tensors: dict[str, Tensor] = {}
     calls = []
     for number, call in enumerate(trace):
         kind, held, settings = _parts(call.source, call.site)
-        calls.append({"site": call.site, "kind": kind, "settings": settings})
-        tensors |= {f"{number}.{name}": tensor for name, tensor in held.items()}
-    whole = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
-    save_file(whole, path, {"format": _FORMAT, "version": str(_VERSION), "calls": json.dumps(calls)})
+        for name, tensor in held.items():
+            if names.setdefault(same_numbers(tensor), f"{number}.{name}") == f"{number}.{name}":
+                tensors[f"{number}.{name}"] = tensor
+        where = {name: names[same_numbers(tensor)] for name, tensor in held.items()}
+        calls.append({"site": call.site, "kind": kind, "settings": settings, "tensors": where})
+    whole = {n: tensor.detach().cpu().clone(memory_format=torch.contiguous_format) for n, tensor in tensors.items()}
+    header = {"calls": json.dumps(calls), "sums": _check_sums(whole)}
+    save_file(whole, path, {"format": _FORMAT, "version": str(_VERSION), **header})
 
 
 def load_trace(path: str | Path) -> Trace:
     """The recording that `save_trace` wrote, on the CPU; its maps are the same to the last bit.
 
     Raises:
-        ValueError: if the file is no such recording, is cut short or was changed.
+        ValueError: if the file is no such recording, is cut short or was changed, or a newer version wrote it.
         FileNotFoundError: if there is no such file.
     """
     trace = Trace()
+    if Path(path).is_dir():
+        raise ValueError(f"{path} is no recording that can be read: it is a folder")
     try:
         with safe_open(path, framework="pt") as file:
-            for number, call in enumerate(_calls(file.metadata() or {}, path)):
-                prefix = f"{number}."
-                held = {n.removeprefix(prefix): file.get_tensor(n) for n in file.keys() if n.startswith(prefix)}  # noqa: SIM118
-                trace.add(_source(call, held, path), call.site)
+            header = file.metadata() or {}
+            calls = _calls(header, path)
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except SafetensorError as error:
         raise ValueError(f"{path} is no recording that can be read: {error}") from None
+    if header["version"] != "1" and header.get("sums") != _check_sums(tensors):
+        raise ValueError(f"{path} is no recording that can be read: its numbers are not those that were saved")
+    for number, call in enumerate(calls):
+        own = {name.split(".")[1]: name for name in tensors if name.startswith(f"{number}.")}
+        try:
+            held = {name: tensors[where] for name, where in (call.tensors or own).items()}
+            trace.add(_source(call, held), call.site)
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"{path}: what site {call.site!r} holds makes no attention call: {error}") from None
     return trace
+
+
+def _check_sums(tensors: dict[str, Tensor]) -> str:
+    """CRC-32 of each tensor's bytes: what tells that a disk or a transfer changed one."""
+    numbers = {name: tensor.reshape(-1).view(torch.uint8).numpy() for name, tensor in tensors.items()}
+    return json.dumps({name: zlib.crc32(found) for name, found in numbers.items()}, sort_keys=True)
 
 
 @dataclass(frozen=True)
@@ -60,6 +91,7 @@ class _Call:
     site: str
     kind: str
     settings: dict[str, Any]
+    tensors: dict[str, str]  # their names in the file; none in version 1, where the call's number says it
 
 
 def holds_its_maps(source: Source) -> bool:
@@ -76,7 +108,8 @@ def _parts(source: Source, site: str) -> tuple[str, dict[str, Tensor], dict[str,
         return "direct", {"values": source.weights} | added_up, {}
     if isinstance(source, Projected) and holds_its_maps(source):
         held = {name: getattr(source, name) for name in _TENSORS if getattr(source, name) is not None}
-        return "projected", held, {"causal": source.causal, "scale": source.scale, "softcap": source.softcap}
+        softcap = None if source.softcap is None else float(source.softcap)  # numpy's numbers are none of JSON's
+        return "projected", held, {"causal": bool(source.causal), "scale": float(source.scale), "softcap": softcap}
     raise ValueError(
         f"site {site!r}: a {type(source).__name__} does not hold what its maps come from, and cannot be saved"
     )
@@ -85,29 +118,34 @@ def _parts(source: Source, site: str) -> tuple[str, dict[str, Tensor], dict[str,
 def _calls(header: dict[str, str], path: str | Path) -> list[_Call]:
     if header.get("format") != _FORMAT:
         raise ValueError(f"{path} is no recording of attention, but safetensors of something else")
-    if header.get("version") != str(_VERSION):
-        raise ValueError(f"{path}: expected version {_VERSION} of the format, got {header.get('version')}")
+    if header.get("version") not in {"1", str(_VERSION)}:
+        raise ValueError(f"{path}: expected version 1 or {_VERSION} of the format, got {header.get('version')}")
     try:
-        calls = [_Call(str(c["site"]), str(c["kind"]), dict(c["settings"])) for c in json.loads(header["calls"])]
-    except (KeyError, TypeError, ValueError) as error:
+        return [
+            _Call(str(c["site"]), str(c["kind"]), dict(c["settings"]), dict(c.get("tensors", {})))
+            for c in json.loads(header["calls"])
+        ]
+    except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise ValueError(f"{path}: its list of calls cannot be read: {error}") from None
-    return calls
 
 
-def _source(call: _Call, held: dict[str, Tensor], path: str | Path) -> Source:
-    if call.kind == "direct" and {"values"} <= held.keys() <= {"values", "added_up"} and held["values"].dim() == 4:
+def _source(call: _Call, held: dict[str, Tensor]) -> Source:
+    """The source that `_parts` took apart.
+
+    Raises:
+        KeyError, TypeError, ValueError: if these do not make one.
+    """
+    if call.kind == "direct" and {"values"} <= held.keys() <= {"values", "added_up"}:
+        check_tensors(weights=held["values"])
+        if held["values"].dim() != 4:
+            raise ValueError(f"weights of shape {tuple(held['values'].shape)}")
         return Direct(held["values"], held.get("added_up"))
-    fits = {"queries", "keys"} <= held.keys() <= {*_TENSORS} and all(held[n].dim() == 4 for n in ("queries", "keys"))
-    if call.kind != "projected" or not fits:
-        raise ValueError(f"{path}: the tensors of site {call.site!r} do not make an attention call")
-    settings = call.settings
-    return Projected(
-        held["queries"],
-        held["keys"],
-        held.get("mask"),
-        held.get("bias"),
-        causal=bool(settings.get("causal")),
-        scale=float(settings["scale"]),
-        softcap=None if settings.get("softcap") is None else float(settings["softcap"]),
-        values=held.get("values"),
-    )
+    if call.kind != "projected" or not held.keys() <= {*_TENSORS}:
+        raise ValueError(f"a {call.kind} of {sorted(held)}")
+    queries, keys, mask, bias, values = held["queries"], held["keys"], *(held.get(name) for name in _TENSORS[2:])
+    scale, softcap = float(call.settings["scale"]), call.settings["softcap"]
+    softcap = None if softcap is None else float(softcap)
+    check_scores(queries, keys, mask, bias, softcap)
+    if values is not None:
+        check_values(keys, values)
+    return Projected(queries, keys, mask, bias, bool(call.settings["causal"]), scale, softcap, values)

@@ -7,9 +7,10 @@ map, tile or thumbnail is recomputed exactly when someone looks at it.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -58,7 +59,8 @@ def record(
     """Record every attention call made in this block, by this thread or task and nobody else's.
 
     What `torch.compile` made runs uncompiled meanwhile, for this thread alone. What activation checkpointing
-    runs a second time is recorded once. `torch.func.grad` is recorded, `torch.func.vmap` refused.
+    runs a second time is recorded once. `torch.func.grad` is recorded, `torch.func.vmap` refused. Of what
+    `torch.export` or `torch.jit` made nothing is heard: it holds no layers any more.
 
     Args:
         differentiable: weights are computed whole, outside the fused kernel, and stay in the graph, so that
@@ -183,7 +185,8 @@ class Trace:
                     model(...)
             Thread(target=work).start()
 
-        Or start it in a copy of the context, `contextvars.copy_context().run(model, ...)`.
+        Or start it in a copy of the context, `contextvars.copy_context().run(model, ...)`; that hears no plain
+        PyTorch (`torch_calls`), as torch's modes are each thread's own.
         """
         token = _recorder.set(self)
         try:
@@ -193,23 +196,29 @@ class Trace:
             _recorder.reset(token)
 
     def to(self, device: torch.device | str) -> Trace:
-        """The same recording with its tensors on another device; what holds none is left as it is."""
-        moved = Trace(self.differentiable, self.values)
+        """The same recording with its tensors on another device; what holds none is left as it is.
+
+        What calls share, as one mask for all layers, they share there too.
+        """
+        there = Trace(self.differentiable, self.values)
+        moved: dict[Hashable, Tensor] = {}
         for call in self:
             source = call.source
-            moved._keep(source.to(torch.device(device)) if isinstance(source, Held) else source, call.site)
-        return moved
+            there._keep(source.to(torch.device(device), moved) if isinstance(source, Held) else source, call.site)
+        return there
 
     @classmethod
     def merge(cls, runs: Mapping[str, Trace]) -> Trace:
         """Several runs as one recording: "RUN/SITE" for each call of each run.
 
         Raises:
-            ValueError: if a run's name is empty or holds "." or "/", which part a site.
+            ValueError: if these are no traces by name, or a name is empty or holds "." or "/", which part a site.
         """
+        if not isinstance(runs, Mapping) or not all(isinstance(run, Trace) for run in runs.values()):
+            raise ValueError(f"runs: expected traces by name, got {type(runs).__name__}: {runs!r:.80}")
         merged = cls()
         for name, run in runs.items():
-            if not name or "." in name or "/" in name:
+            if not isinstance(name, str) or not name or "." in name or "/" in name:
                 raise ValueError(f"runs: expected names without '.' and '/', got {name!r}")
             for call in run:
                 merged._keep(call.source, f"{name}/{call.site}")
@@ -250,7 +259,12 @@ class Trace:
             raise KeyError(f"no site {site!r} in this trace; it has {there}") from None
 
     def __iter__(self) -> Iterator[AttentionCall]:
-        return iter(self._calls.values())
+        """The calls kept so far, in order; a thread that adopted this trace may add more meanwhile."""
+        return iter(tuple(self._calls.values()))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a copy has: the calls, and nothing of the block that records."""
+        return {**self.__dict__, "_hearing": None, "_calls": dict(self._calls)}
 
     def __len__(self) -> int:
         return len(self._calls)

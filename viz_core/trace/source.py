@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Protocol, runtime_checkable
 
@@ -72,16 +72,29 @@ class Held:
                     "weights are gone: read the maps before the change, or record a copy of it"
                 )
 
-    def to(self, device: torch.device) -> Source:
+    def to(self, device: torch.device, moved: dict[Hashable, Tensor]) -> Source:
         """The same on another device.
+
+        Args:
+            moved: what is there already, by `same_numbers`, to be shared there as it is here; what is new is added.
 
         Raises:
             ValueError: if a tensor has been changed in place since it was recorded.
         """
         self.check_unchanged()
-        named = ((item.name, getattr(self, item.name)) for item in fields(self))  # type: ignore[arg-type]
-        moved: Source = replace(self, **{n: t.to(device) for n, t in named if isinstance(t, Tensor)})  # type: ignore
-        return moved
+        named = {item.name: getattr(self, item.name) for item in fields(self)}  # type: ignore[arg-type]
+        tensors = {name: tensor for name, tensor in named.items() if isinstance(tensor, Tensor)}
+        for tensor in tensors.values():
+            if same_numbers(tensor) not in moved:
+                moved[same_numbers(tensor)] = tensor.to(device)
+        there: Source = replace(self, **{n: moved[same_numbers(t)] for n, t in tensors.items()})  # type: ignore
+        return there
+
+
+def same_numbers(tensor: Tensor) -> Hashable:
+    """What two tensors have in common, while both are there, that are one view of one storage."""
+    place = tensor.untyped_storage().data_ptr() or id(tensor)  # nothing has a place: none at all, and "meta"
+    return place, tensor.storage_offset(), tensor.shape, tensor.stride(), tensor.dtype, tensor.device
 
 
 def _versions(tensors: Sequence[Tensor]) -> list[int | None]:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import save_file
+from torch import Tensor
 
-from viz_core.trace import attend, record, record_weights
+from viz_core.trace import attend, attention_weights, record, record_weights
 from viz_core.trace.files import load_trace, save_trace
 from viz_core.trace.recording import Trace
 
@@ -44,15 +48,95 @@ def test_an_empty_recording_stays_empty(tmp_path: Path) -> None:
     assert load_trace(tmp_path / "empty.safetensors").sites == ()
 
 
-def test_tensors_that_share_memory_are_saved_each(tmp_path: Path) -> None:
+def test_what_calls_share_is_written_and_read_once(tmp_path: Path) -> None:
+    """One bias for six layers, as in T5; the same tensor as queries, keys and values; parts of one projection."""
+    x, bias = torch.randn(1, 4, 64, 8), torch.randn(1, 4, 64, 64)
+    parts = torch.randn(3, 1, 4, 64, 8)
+    with record(values=True) as shared:
+        for _ in range(6):
+            attend(x, x, x, bias=bias)
+        attend(*parts.unbind())
+    path = tmp_path / "shared.safetensors"
+    save_trace(shared, path)
+    loaded, moved = load_trace(path), shared.to("meta")
+    assert shared.nbytes == x.nbytes + bias.nbytes + parts.nbytes
+    assert path.stat().st_size < shared.nbytes + 4096
+    assert loaded.nbytes == shared.nbytes
+    assert len({id(tensor) for call in moved for tensor in call.source.tensors()}) == 2 + 3
+    for before, after in zip(shared, loaded, strict=True):
+        assert torch.equal(after.weights(), before.weights())
+        assert torch.equal(after.values, before.values)
+
+
+@pytest.mark.usefixtures("shapes_unchecked")
+def test_numbers_of_numpy_are_numbers(tmp_path: Path) -> None:
     x = torch.randn(1, 2, 3, 4)
-    with record() as shared:
-        attend(x, x, x)
-        attend(x, x, x)
-    save_trace(shared, tmp_path / "shared.safetensors")
-    assert torch.equal(
-        load_trace(tmp_path / "shared.safetensors")["attention.1"].weights(), shared["attention.1"].weights()
-    )
+    with record() as trace:
+        attend(x, x, x, scale=np.float32(0.3), softcap=np.float64(2.0), causal=np.bool_(True))  # type: ignore[arg-type]
+    save_trace(trace, tmp_path / "run.safetensors")
+    loaded = load_trace(tmp_path / "run.safetensors")
+    assert torch.equal(loaded["attention.0"].weights(), trace["attention.0"].weights())
+
+
+def test_a_recording_may_replace_the_file_it_came_from(trace: Trace, tmp_path: Path) -> None:
+    path = tmp_path / "run.safetensors"
+    save_trace(trace, path)
+    loaded = load_trace(path)
+    save_trace(Trace.merge({"first": loaded, "second": loaded}), path)
+    twice = load_trace(path)
+    for call in trace:
+        for later in (loaded[call.site], twice[f"first/{call.site}"], twice[f"second/{call.site}"]):
+            assert torch.equal(later.weights(), call.weights())
+
+
+def test_a_recording_of_version_1_is_read(tmp_path: Path) -> None:
+    q, k = torch.randn(1, 2, 3, 4), torch.randn(1, 2, 5, 4)
+    calls = [{"site": "x", "kind": "projected", "settings": {"causal": True, "scale": 0.5, "softcap": None}}]
+    header = {"format": "attention-atlas trace", "version": "1", "calls": json.dumps(calls)}
+    save_file({"0.queries": q, "0.keys": k}, tmp_path / "old.safetensors", header)
+    expected = attention_weights(q, k, causal=True, scale=0.5)
+    assert torch.equal(load_trace(tmp_path / "old.safetensors")["x"].weights(), expected)
+
+
+@pytest.mark.parametrize("place", [0.2, 0.5, 0.99])
+def test_one_changed_bit_is_noticed(trace: Trace, tmp_path: Path, place: float) -> None:
+    path = tmp_path / "run.safetensors"
+    save_trace(trace, path)
+    whole = bytearray(path.read_bytes())
+    start = 8 + int.from_bytes(whole[:8], "little")
+    whole[start + int(place * (len(whole) - start))] ^= 1
+    path.write_bytes(whole)
+    with pytest.raises(ValueError, match="its numbers are not those that were saved"):
+        load_trace(path)
+
+
+_X = torch.zeros(1, 2, 3, 4)
+_NO_CALLS: list[tuple[dict[str, Any], dict[str, Tensor]]] = [  # what is changed of a call, and of its tensors
+    ({"settings": {}}, {}),
+    ({"settings": {"scale": "big", "causal": False, "softcap": None}}, {}),
+    ({"settings": {"scale": 1, "causal": False, "softcap": -1}}, {}),
+    ({"kind": "other"}, {}),
+    ({"kind": "direct"}, {}),
+    ({}, {"0.keys": torch.zeros(1, 2, 3, 5)}),
+    ({}, {"0.queries": _X.long(), "0.keys": _X.long()}),
+    ({}, {"0.mask": torch.ones(7, 7, dtype=torch.bool)}),
+    ({}, {"0.mask": torch.ones(3, 3)}),
+    ({}, {"0.values": torch.zeros(1)}),
+    ({}, {"0.other": torch.zeros(1)}),
+    ({"tensors": {"queries": "0.queries", "keys": "9.keys"}}, {}),
+]
+
+
+@pytest.mark.parametrize(("call", "tensors"), _NO_CALLS)
+def test_what_makes_no_call_is_said_when_it_is_read(
+    tmp_path: Path, call: dict[str, Any], tensors: dict[str, Tensor]
+) -> None:
+    whole = {"site": "x", "kind": "projected", "settings": {"scale": 1, "causal": False, "softcap": None}} | call
+    header = {"format": "attention-atlas trace", "version": "1", "calls": json.dumps([whole])}
+    path = tmp_path / "foreign.safetensors"
+    save_file({"0.queries": _X.clone(), "0.keys": _X.clone()} | tensors, path, header)
+    with pytest.raises(ValueError, match=f"{path}: what site 'x' holds makes no attention call: "):
+        load_trace(path)
 
 
 def test_what_is_no_recording_says_so(trace: Trace, tmp_path: Path) -> None:
@@ -70,14 +154,15 @@ def test_what_is_no_recording_says_so(trace: Trace, tmp_path: Path) -> None:
         load_trace(path)
     header = {"format": "attention-atlas trace", "version": "1"}
     save_file({"0.queries": torch.zeros(1)}, path, {**header, "calls": "[]", "version": "9"})
-    with pytest.raises(ValueError, match="expected version 1 of the format, got 9"):
+    with pytest.raises(ValueError, match="expected version 1 or 2 of the format, got 9"):
         load_trace(path)
-    save_file({"0.queries": torch.zeros(1)}, path, {**header, "calls": '[{"site": 1}]'})
-    with pytest.raises(ValueError, match="its list of calls cannot be read"):
-        load_trace(path)
-    call = '[{"site": "x", "kind": "projected", "settings": {"scale": 1}}]'
-    save_file({"0.queries": torch.zeros(1, 1, 1, 1)}, path, {**header, "calls": call})
-    with pytest.raises(ValueError, match="the tensors of site 'x' do not make an attention call"):
-        load_trace(path)
+    for calls in ('[{"site": 1}]', "3", "[3]", '{"a": 1}', "[" * 100_000, "no JSON"):
+        save_file({"0.queries": torch.zeros(1)}, path, {**header, "calls": calls})
+        with pytest.raises(ValueError, match="its list of calls cannot be read"):
+            load_trace(path)
+    with pytest.raises(ValueError, match="it is a folder"):
+        load_trace(tmp_path)
     with pytest.raises(FileNotFoundError):
         load_trace(tmp_path / "nowhere.safetensors")
+    with pytest.raises(FileNotFoundError, match="expected a folder to write to"):
+        save_trace(trace, tmp_path / "nowhere" / "run.safetensors")

@@ -54,9 +54,38 @@ def test_runs_are_merged_under_their_names() -> None:
     call = both["after/decoder.1.cross"]
     assert (call.kind, call.layer, call.stack) == ("cross", 1, "after/decoder")
     assert torch.equal(call.weights(), second["decoder.1.cross"].weights())
-    for name in ("", "a.b", "a/b"):
+    assert both["after/attention.0"].kind == "attention"
+    for name in ("", "a.b", "a/b", 1):
         with pytest.raises(ValueError, match="expected names without"):
-            Trace.merge({name: first})
+            Trace.merge({name: first})  # type: ignore[dict-item]
+    for runs in ([first, second], {"first": first["decoder.1.cross"]}):
+        with pytest.raises(ValueError, match="runs: expected traces by name"):
+            Trace.merge(runs)  # type: ignore[arg-type]
+
+
+def test_runs_of_other_sizes_keep_them() -> None:
+    small, large = torch.randn(1, 2, 3, 4), torch.randn(3, 2, 7, 4)
+    traces = {}
+    for name, x in (("small", small), ("large", large)):
+        with record() as traces[name]:
+            attend(x, x, x, site="encoder.0.self")
+    shapes = [tuple(call.weights().shape) for call in Trace.merge(traces)]
+    assert shapes == [(1, 2, 3, 3), (3, 2, 7, 7)]
+
+
+@pytest.mark.parametrize("torch_calls", [False, True])
+def test_a_copy_made_within_the_block_is_what_was_recorded_so_far(torch_calls: bool) -> None:
+    """By `copy` and on the way to another process; neither the block nor the thread goes with it."""
+    x = torch.randn(1, 2, 3, 4)
+    with record(torch_calls=torch_calls) as trace:
+        attend(x, x, x)
+        copies = copy.copy(trace), copy.deepcopy(trace), pickle.loads(pickle.dumps(trace))
+        for _ in trace:  # while it goes on
+            attend(x, x, x)
+    assert trace.sites == ("attention.0", "attention.1")
+    for each in copies:
+        assert each.sites == ("attention.0",)
+        assert torch.equal(each["attention.0"].weights(), trace["attention.0"].weights())
 
 
 def test_moved_to_a_device_the_maps_are_the_same() -> None:
