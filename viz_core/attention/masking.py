@@ -66,7 +66,7 @@ def length_mask(
     if not isinstance(valid_lens, Tensor) or valid_lens.dtype not in _WHOLE:
         more = "; a mask goes to attend(mask=...)" if getattr(valid_lens, "dtype", None) == torch.bool else ""
         raise ValueError(f"valid_lens: expected lengths as a tensor of integers, got {described(valid_lens)}{more}")
-    if tuple(valid_lens.shape) not in {(batch,), (batch, num_queries)}:
+    if tuple(valid_lens.shape) not in ((batch,), (batch, num_queries)):  # no set: an exporter's sizes have no hash
         raise ValueError(
             f"valid_lens: expected shape ({batch},) or ({batch}, {num_queries}), got {tuple(valid_lens.shape)}"
         )

@@ -10,7 +10,8 @@ from torch import Tensor, nn
 
 from viz_core.attention.masking import all_of, length_mask, sum_of, window_mask
 from viz_core.attention.projection import check_width
-from viz_core.positional.scheme import PositionScheme
+from viz_core.positional._checks import check_positive
+from viz_core.positional.scheme import Positions, PositionScheme, scheme_of
 from viz_core.trace import attend, site_of
 from viz_core.trace.shapes import check_scores
 from viz_core.trace.weights import Bias, Mask
@@ -50,8 +51,8 @@ class MultiHeadAttention(nn.Module):
     Positions and window take the queries for the last of the keys: the same tokens, or the newest steps of a decoder.
 
     Raises:
-        ValueError: if num_heads does not divide num_hiddens, num_key_heads does not divide num_heads, or softcap or
-            window is not positive.
+        ValueError: if num_heads does not divide num_hiddens, num_key_heads does not divide num_heads, a size or the
+            softcap is not positive, dropout is no probability, or positions are no scheme.
     """
 
     def __init__(
@@ -67,22 +68,24 @@ class MultiHeadAttention(nn.Module):
         num_key_heads: int | None = None,
         softcap: float | None = None,
         window: int | None = None,
-        positions: PositionScheme | None = None,
+        positions: Positions | None = None,
     ) -> None:
         super().__init__()
         key_heads = num_heads if num_key_heads is None else num_key_heads
-        if num_heads < 1 or num_hiddens % num_heads:
+        check_positive(num_hiddens=num_hiddens, num_heads=num_heads, num_key_heads=num_key_heads, window=window)
+        if num_hiddens % num_heads:
             raise ValueError(f"num_heads: expected a divisor of num_hiddens={num_hiddens}, got {num_heads}")
-        if key_heads < 1 or num_heads % key_heads:
+        if num_heads % key_heads:
             raise ValueError(f"num_key_heads: expected a divisor of num_heads={num_heads}, got {num_key_heads}")
-        for name, number in (("softcap", softcap), ("window", window)):
-            if number is not None and not number > 0:
-                raise ValueError(f"{name}: expected a positive number, got {number}")
+        if softcap is not None and not softcap > 0:
+            raise ValueError(f"softcap: expected a positive number, got {softcap}")
+        if not 0 <= dropout <= 1:
+            raise ValueError(f"dropout: expected a probability, got {dropout}")
         self.num_heads = num_heads
         self.dropout = dropout
         self.softcap = softcap
         self.window = window
-        self.positions = PositionScheme() if positions is None else positions
+        self.positions = scheme_of(positions) or PositionScheme()
         self.head_dim = num_hiddens // num_heads
         self.W_q = nn.Linear(query_size or num_hiddens, num_hiddens, bias=bias)
         self.W_k = nn.Linear(key_size or num_hiddens, key_heads * self.head_dim, bias=bias)

@@ -2,7 +2,13 @@
 
 from viz_core.models.encoder_decoder import Decoder, EncoderDecoder, TokenReader, share_embeddings
 from viz_core.models.seq2seq import Seq2SeqAttentionDecoder, Seq2SeqDecoder, Seq2SeqEncoder
-from viz_core.models.transformer import AddNorm, PositionWiseFFN, TransformerEncoder, TransformerEncoderBlock
+from viz_core.models.transformer import (
+    AddNorm,
+    GatedFFN,
+    PositionWiseFFN,
+    TransformerEncoder,
+    TransformerEncoderBlock,
+)
 from viz_core.models.transformer_decoder import TransformerDecoder, TransformerDecoderBlock
 from viz_core.models.vit import PatchEmbedding, ViT, ViTBlock, ViTMLP
 
@@ -10,6 +16,7 @@ __all__ = [
     "AddNorm",
     "Decoder",
     "EncoderDecoder",
+    "GatedFFN",
     "PatchEmbedding",
     "PositionWiseFFN",
     "Seq2SeqAttentionDecoder",

@@ -40,7 +40,7 @@ def encoder_steps(
         H = blk.addnorm2(Y, transformed)
         outputs = {"attention": attended, "addnorm1": Y, "ffn": transformed, "addnorm2": H}
         steps += [Step(name, i, output) for name, output in outputs.items()]
-    if isinstance(encoder.norm, nn.LayerNorm):
+    if not isinstance(encoder.norm, nn.Identity):
         steps.append(Step("norm", None, encoder.norm(H)))
     return tuple(steps)
 
@@ -48,7 +48,7 @@ def encoder_steps(
 def step_names(encoder: TransformerEncoder) -> tuple[tuple[str, int | None], ...]:
     """Name and block of every step that `encoder_steps` takes, in order, without taking it."""
     first = [(name, None) for name in ("embedding", "scaled", "positioned")]
-    last = [("norm", None)] if isinstance(encoder.norm, nn.LayerNorm) else []
+    last = [("norm", None)] if not isinstance(encoder.norm, nn.Identity) else []
     names = ("attention", "addnorm1", "ffn", "addnorm2")
     return (*first, *((name, block) for block in range(len(encoder.blocks)) for name in names), *last)
 

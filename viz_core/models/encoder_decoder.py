@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
@@ -17,7 +18,13 @@ class TokenReader(nn.Module):
         self.embedding = nn.Embedding(vocab_size, embed_size)
 
     def embed(self, X: Int[Tensor, "batch n"]) -> Float[Tensor, "batch n d"]:
-        """embed_scale E[x]: the embedding of each token, scaled."""
+        """embed_scale E[x]: the embedding of each token, scaled.
+
+        Raises:
+            ValueError: if X is no batch of whole numbers.
+        """
+        if X.dim() != 2 or X.dtype not in (torch.int64, torch.int32):
+            raise ValueError(f"X: expected token ids of shape (batch, n), got {X.dtype} of shape {tuple(X.shape)}")
         return self.embedding(X) * self.embed_scale
 
 

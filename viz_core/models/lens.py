@@ -70,7 +70,7 @@ def logit_parts(
         parts = _held(blk.addnorm3, torch.cat([parts, blk.ffn(blk.addnorm3.branch(Y))[None]]))
         names.append(("ffn", i, None))
         H = following
-    if isinstance(decoder.norm, nn.LayerNorm):
+    if not isinstance(decoder.norm, nn.Identity):
         parts = _normalised(decoder.norm, parts)
     logits = torch.einsum("pbnd,bnd->pbn", parts, decoder.dense.weight[tokens])
     if decoder.dense.bias is not None:
@@ -90,9 +90,21 @@ def _held(addnorm: AddNorm, parts: Float[Tensor, "parts batch n d"]) -> Float[Te
     return parts if addnorm.norm_first else _normalised(addnorm.ln, parts)
 
 
-def _normalised(norm: nn.LayerNorm, parts: Float[Tensor, "parts batch n d"]) -> Float[Tensor, "parts batch n d"]:
-    """g (p - mean(p)) / std of each part p, std that of their sum; the norm's bias joins the constant, part 0."""
-    std = (parts.sum(dim=0).var(dim=-1, keepdim=True, unbiased=False) + norm.eps).sqrt()
-    scaled = norm.weight * (parts - parts.mean(dim=-1, keepdim=True)) / std
-    scaled[0] += norm.bias
+def _normalised(norm: nn.Module, parts: Float[Tensor, "parts batch n d"]) -> Float[Tensor, "parts batch n d"]:
+    """g (p - mean(p)) / std of each part p, std that of their sum; the norm's bias joins the constant, part 0.
+
+    An RMSNorm takes no mean away: g p / rms (Zhang 2019, equation 4).
+
+    Raises:
+        ValueError: if it is another norm.
+    """
+    if isinstance(norm, nn.LayerNorm):
+        parts = parts - parts.mean(dim=-1, keepdim=True)
+    elif not isinstance(norm, nn.RMSNorm):
+        raise ValueError(f"expected a decoder with LayerNorm or RMSNorm, got {type(norm).__name__}")
+    eps = torch.finfo(parts.dtype).eps if norm.eps is None else norm.eps
+    scaled = parts if norm.weight is None else norm.weight * parts
+    scaled = scaled / (parts.sum(dim=0).square().mean(dim=-1, keepdim=True) + eps).sqrt()
+    if isinstance(norm, nn.LayerNorm) and norm.bias is not None:
+        scaled[0] += norm.bias
     return scaled

@@ -6,8 +6,10 @@ Post-norm, unless asked otherwise. The decoder is in `transformer_decoder`.
 from __future__ import annotations
 
 import math
-from typing import Unpack, cast
+from collections.abc import Callable
+from typing import Any, TypeAlias, Unpack, cast
 
+import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
@@ -18,6 +20,12 @@ from viz_core.positional.sinusoidal import PositionalEncoding
 from viz_core.trace import name_sites
 from viz_core.trace.weights import Bias, Mask
 
+Norm: TypeAlias = Callable[[Any], nn.Module]
+"""What makes a norm of a width: `nn.LayerNorm`, `nn.RMSNorm`."""
+
+FeedForward: TypeAlias = Callable[[int, int], nn.Module]
+"""What makes a feed-forward net of its inner and its outer width: `PositionWiseFFN`, `GatedFFN`."""
+
 
 class AddNorm(nn.Module):
     """LayerNorm(X + dropout(Y)): a residual connection, then normalisation (Vaswani 2017, section 3.1).
@@ -26,11 +34,13 @@ class AddNorm(nn.Module):
     by which deep stacks train without warm-up (Xiong 2020, figure 1): `Y = f(addnorm.branch(X)); addnorm(X, Y)`.
     """
 
-    def __init__(self, norm_shape: int | list[int], dropout: float, norm_first: bool = False) -> None:
+    def __init__(
+        self, norm_shape: int | list[int], dropout: float, norm_first: bool = False, norm: Norm = nn.LayerNorm
+    ) -> None:
         super().__init__()
         self.norm_first = norm_first
         self.dropout = nn.Dropout(dropout)
-        self.ln = nn.LayerNorm(norm_shape)
+        self.ln = norm(norm_shape)
 
     def branch(self, X: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch d"]:
         """What the layer in between is given: X, or LayerNorm(X) where the norm comes first."""
@@ -62,6 +72,27 @@ class PositionWiseFFN(nn.Module):
         return self.dense2(self.relu(self.dense1(X)))
 
 
+class GatedFFN(nn.Module):
+    """W_2 (silu(W_g x) * W_1 x): SwiGLU, the feed-forward net of Llama and Mistral (Shazeer 2020, equation 6).
+
+    Args:
+        activation: of the gate; gelu makes it GEGLU, as in Gemma.
+    """
+
+    def __init__(
+        self, ffn_num_hiddens: int, ffn_num_outputs: int, activation: Callable[[Tensor], Tensor] = F.silu
+    ) -> None:
+        super().__init__()
+        self.gate = nn.Linear(ffn_num_outputs, ffn_num_hiddens, bias=False)
+        self.dense1 = nn.Linear(ffn_num_outputs, ffn_num_hiddens, bias=False)
+        self.activation = activation
+        self.dense2 = nn.Linear(ffn_num_hiddens, ffn_num_outputs, bias=False)
+
+    def forward(self, X: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch d"]:
+        """W_2 (silu(W_g x) * W_1 x) of each vector x."""
+        return self.dense2(self.activation(self.gate(X)) * self.dense1(X))
+
+
 class TransformerEncoderBlock(nn.Module):
     """Self-attention, add and norm, feed-forward, add and norm (Vaswani 2017, section 3.1).
 
@@ -69,6 +100,7 @@ class TransformerEncoderBlock(nn.Module):
         ffn_num_hiddens: width inside the feed-forward net.
         use_bias: whether the projections of attention have biases.
         norm_first: whether each norm comes before its layer, as in GPT-2 and later models, and not after the addition.
+        norm, ffn: what makes the norms and the feed-forward net: `nn.RMSNorm` and `GatedFFN` in Llama.
         positions, attention: options of `MultiHeadAttention`.
     """
 
@@ -81,14 +113,16 @@ class TransformerEncoderBlock(nn.Module):
         use_bias: bool = False,
         *,
         norm_first: bool = False,
+        norm: Norm = nn.LayerNorm,
+        ffn: FeedForward = PositionWiseFFN,
         positions: PositionScheme | None = None,
         **attention: Unpack[AttentionOptions],
     ) -> None:
         super().__init__()
         self.attention = MultiHeadAttention(num_hiddens, num_heads, dropout, use_bias, positions=positions, **attention)
-        self.addnorm1 = AddNorm(num_hiddens, dropout, norm_first)
-        self.ffn = PositionWiseFFN(ffn_num_hiddens, num_hiddens)
-        self.addnorm2 = AddNorm(num_hiddens, dropout, norm_first)
+        self.addnorm1 = AddNorm(num_hiddens, dropout, norm_first, norm)
+        self.ffn = ffn(ffn_num_hiddens, num_hiddens)
+        self.addnorm2 = AddNorm(num_hiddens, dropout, norm_first, norm)
 
     def forward(
         self,
@@ -133,6 +167,7 @@ class TransformerEncoder(TokenReader):
         use_bias: whether the projections of attention have biases.
         norm_first: whether norms come before the layers. Then there is one more after the last block, `norm`, as the
             sum that leaves it was never normalised (Xiong 2020).
+        norm, ffn: as in `TransformerEncoderBlock`.
         positions: None adds sinusoids to the embeddings, as the book does. A scheme enters within every attention
             instead, shared by all blocks; a function that makes schemes gives each block its own.
         attention: `num_key_heads`, `softcap` and `window` of every `MultiHeadAttention`.
@@ -152,6 +187,8 @@ class TransformerEncoder(TokenReader):
         use_bias: bool = False,
         *,
         norm_first: bool = False,
+        norm: Norm = nn.LayerNorm,
+        ffn: FeedForward = PositionWiseFFN,
         positions: Positions | None = None,
         **attention: Unpack[AttentionOptions],
     ) -> None:
@@ -167,11 +204,13 @@ class TransformerEncoder(TokenReader):
                 dropout,
                 use_bias,
                 norm_first=norm_first,
+                norm=norm,
+                ffn=ffn,
                 positions=scheme_of(positions),
                 **attention,
             )
             self.blks.add_module(f"block{i}", block)
-        self.norm = nn.LayerNorm(num_hiddens) if norm_first else nn.Identity()
+        self.norm = norm(num_hiddens) if norm_first else nn.Identity()
         name_sites(self, "encoder")
 
     @property

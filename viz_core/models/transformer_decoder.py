@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from viz_core.attention.multi_head import AttentionOptions, KeysValues, MultiHeadAttention
 from viz_core.models.encoder_decoder import Decoder
-from viz_core.models.transformer import AddNorm, InputDropout, PositionWiseFFN
+from viz_core.models.transformer import AddNorm, FeedForward, InputDropout, Norm, PositionWiseFFN
 from viz_core.positional.scheme import Positions, PositionScheme, scheme_of
 from viz_core.positional.sinusoidal import PositionalEncoding
 from viz_core.trace import name_sites
@@ -59,7 +59,7 @@ class TransformerDecoderBlock(nn.Module):
 
     Args:
         i: number of the block, whose entry of the state's caches is its own.
-        norm_first: as in `TransformerEncoderBlock`.
+        norm_first, norm, ffn: as in `TransformerEncoderBlock`.
         positions, attention: options of `MultiHeadAttention`. Positions and window are for self-attention alone: the
             encoder's tokens stand in another line than the decoder's.
     """
@@ -74,6 +74,8 @@ class TransformerDecoderBlock(nn.Module):
         use_bias: bool = False,
         *,
         norm_first: bool = False,
+        norm: Norm = nn.LayerNorm,
+        ffn: FeedForward = PositionWiseFFN,
         positions: PositionScheme | None = None,
         **attention: Unpack[AttentionOptions],
     ) -> None:
@@ -82,12 +84,12 @@ class TransformerDecoderBlock(nn.Module):
         self.attention1 = MultiHeadAttention(
             num_hiddens, num_heads, dropout, use_bias, positions=positions, **attention
         )
-        self.addnorm1 = AddNorm(num_hiddens, dropout, norm_first)
+        self.addnorm1 = AddNorm(num_hiddens, dropout, norm_first, norm)
         everywhere: AttentionOptions = {**attention, "window": None}
         self.attention2 = MultiHeadAttention(num_hiddens, num_heads, dropout, use_bias, **everywhere)
-        self.addnorm2 = AddNorm(num_hiddens, dropout, norm_first)
-        self.ffn = PositionWiseFFN(ffn_num_hiddens, num_hiddens)
-        self.addnorm3 = AddNorm(num_hiddens, dropout, norm_first)
+        self.addnorm2 = AddNorm(num_hiddens, dropout, norm_first, norm)
+        self.ffn = ffn(ffn_num_hiddens, num_hiddens)
+        self.addnorm3 = AddNorm(num_hiddens, dropout, norm_first, norm)
 
     def forward(
         self,
@@ -140,6 +142,8 @@ class TransformerDecoder(Decoder):
         use_bias: bool = False,
         *,
         norm_first: bool = False,
+        norm: Norm = nn.LayerNorm,
+        ffn: FeedForward = PositionWiseFFN,
         positions: Positions | None = None,
         **attention: Unpack[AttentionOptions],
     ) -> None:
@@ -157,11 +161,13 @@ class TransformerDecoder(Decoder):
                 i,
                 use_bias,
                 norm_first=norm_first,
+                norm=norm,
+                ffn=ffn,
                 positions=scheme_of(positions),
                 **attention,
             )
             self.blks.add_module(f"block{i}", block)
-        self.norm = nn.LayerNorm(num_hiddens) if norm_first else nn.Identity()
+        self.norm = norm(num_hiddens) if norm_first else nn.Identity()
         self.dense = nn.Linear(num_hiddens, vocab_size)
         name_sites(self, "decoder")
 

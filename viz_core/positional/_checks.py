@@ -6,12 +6,14 @@ from torch import Tensor
 
 
 def check_positive(**sizes: int | None) -> None:
-    """Refuse a size below 1, by its name; None stands for a size that is not given.
+    """Refuse a size below 1, or that is no whole number, by its name; None stands for a size that is not given.
 
     Raises:
         ValueError: naming the size and what came.
     """
     for name, size in sizes.items():
+        if isinstance(size, bool | float | str):
+            raise ValueError(f"{name}: expected a whole number, got {size!r}")
         if size is not None and size < 1:
             raise ValueError(f"{name}: expected at least 1, got {size}")
 

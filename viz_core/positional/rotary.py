@@ -41,7 +41,7 @@ def apply_rotary(
     if x.dim() != 4 or x.shape[-1] % 2:
         raise ValueError(f"x: expected (batch, heads, n, d) with an even d, got shape {tuple(x.shape)}")
     batch, _, n, d = x.shape
-    if tuple(positions.shape) not in {(n,), (batch, n)}:
+    if tuple(positions.shape) not in ((n,), (batch, n)):  # no set: an exporter's sizes have no hash
         raise ValueError(f"positions: expected shape ({n},) or ({batch}, {n}), got {tuple(positions.shape)}")
     # On the CPU: some accelerators have no float64, and so every device turns by the same numbers.
     angles = positions.to("cpu", torch.float64)[..., None] * angular_frequencies(d, base)

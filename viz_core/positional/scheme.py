@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
 from viz_core.trace.weights import Bias
 
@@ -32,5 +32,13 @@ Positions: TypeAlias = PositionScheme | Callable[[], PositionScheme]
 
 
 def scheme_of(positions: Positions | None) -> PositionScheme | None:
-    """The shared scheme itself, or a new one from its maker: `scheme_of(ALiBi)`."""
-    return positions if positions is None or isinstance(positions, PositionScheme) else positions()
+    """The shared scheme itself, or a new one from its maker: `scheme_of(ALiBi)`.
+
+    Raises:
+        ValueError: if it is neither.
+    """
+    makes = callable(positions) and not isinstance(positions, PositionScheme | nn.Module)
+    scheme = positions() if makes else positions  # type: ignore[operator]
+    if scheme is not None and not isinstance(scheme, PositionScheme):
+        raise ValueError(f"positions: expected a scheme, as Rotary(), or a function that makes one, got {positions!r}")
+    return scheme

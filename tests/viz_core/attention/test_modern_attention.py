@@ -3,6 +3,8 @@ models' own layers, with their weights."""
 
 from __future__ import annotations
 
+import math
+from functools import partial
 from typing import Any, NamedTuple
 
 import pytest
@@ -14,6 +16,7 @@ from torch import Tensor, nn
 
 from tests.viz_core.positional.scheme_cases import HEAD_DIM, HEADS, LENGTH, SCHEMES, bias_by_loops
 from viz_core.attention import MultiHeadAttention
+from viz_core.models import GatedFFN, TransformerEncoder
 from viz_core.positional import ALiBi, PositionScheme, RelativePositionEmbedding1d, Rotary, T5RelativeBias
 from viz_core.trace import record
 
@@ -211,6 +214,36 @@ def test_equals_the_layers_of_published_models(family: str) -> None:
         same(take(ours, block.self_attn, "q_proj k_proj v_proj o_proj"), seen, causal=True)
 
 
+@pytest.mark.parametrize("family", ["Llama", "Mistral"])
+def test_a_published_model_is_written_with_options_alone(family: str) -> None:
+    """From token ids to the last norm, with the published model's weights."""
+    config, options = LLAMAS[family]
+    theirs = getattr(transformers, f"{family}Model")(getattr(transformers, f"{family}Config")(**SIZES, **config)).eval()
+    for parameter in theirs.parameters():
+        nn.init.normal_(parameter, std=0.3)
+    ours = TransformerEncoder(
+        30, 32, 16, 4, 2, 0.0, bool(config.get("attention_bias")),
+        norm_first=True, norm=partial(nn.RMSNorm, eps=1e-6), ffn=GatedFFN,
+        num_key_heads=2, positions=Rotary(500.0, interleaved=False), **options,
+    ).eval()  # fmt: skip
+    names = {
+        "embed_tokens": "embedding", "layers.": "blks.block", "self_attn": "attention", "q_proj": "W_q",
+        "k_proj": "W_k", "v_proj": "W_v", "o_proj": "W_o", "mlp": "ffn",
+        "gate_proj": "gate", "up_proj": "dense1", "down_proj": "dense2",
+        "input_layernorm": "addnorm1.ln", "post_attention_layernorm": "addnorm2.ln",
+    }  # fmt: skip
+    state = {}
+    for name, tensor in theirs.state_dict().items():
+        for their, our in names.items():
+            name = name.replace(their, our)
+        state[name] = tensor
+    state["embedding.weight"] = state["embedding.weight"] / math.sqrt(32)  # ours multiplies by it
+    ours.load_state_dict(state, strict=True)
+    ids = torch.randint(0, 30, (2, 9))
+    with torch.no_grad():
+        torch.testing.assert_close(ours(ids, causal=True), theirs(ids).last_hidden_state, atol=1e-4, rtol=0)
+
+
 @pytest.mark.parametrize("stack", ["encoder", "decoder"])
 def test_equals_the_layers_of_t5(stack: str) -> None:
     sizes = {"d_model": 32, "d_kv": 8, "d_ff": 16, "num_layers": 1, "num_heads": 4, "vocab_size": 30}
@@ -297,13 +330,20 @@ def test_a_window_by_hand() -> None:
     ("options", "message"),
     [
         ({"num_key_heads": 3}, "num_key_heads: expected a divisor of num_heads=4, got 3"),
-        ({"num_key_heads": 0}, "num_key_heads: expected a divisor of num_heads=4, got 0"),
+        ({"num_key_heads": 0}, "num_key_heads: expected at least 1, got 0"),
+        ({"num_key_heads": 2.0}, "num_key_heads: expected a whole number, got 2.0"),
         ({"num_key_heads": 8}, "num_key_heads: expected a divisor of num_heads=4, got 8"),
         ({"softcap": 0.0}, "softcap: expected a positive number, got 0.0"),
         ({"softcap": float("nan")}, "softcap: expected a positive number, got nan"),
-        ({"window": 0}, "window: expected a positive number, got 0"),
+        ({"window": 0}, "window: expected at least 1, got 0"),
+        ({"window": 2.5}, "window: expected a whole number, got 2.5"),
+        ({"window": True}, "window: expected a whole number, got True"),
+        ({"dropout": 2.0}, "dropout: expected a probability, got 2.0"),
+        ({"dropout": -1.0}, "dropout: expected a probability, got -1.0"),
+        ({"positions": "rotary"}, "positions: expected a scheme, as .*, got 'rotary'"),
     ],
 )
+@pytest.mark.usefixtures("shapes_unchecked")
 def test_wrong_options_are_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         MultiHeadAttention(24, 4, **options)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Any
+
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from viz_core.models import TransformerDecoder
 from viz_core.models.lens import Part, layer_predictions, logit_parts
@@ -12,9 +15,12 @@ from viz_core.models.transformer_decoder import DecoderState
 from viz_core.trace import intervene, off
 
 
-def small(norm_first: bool, bias: bool, key_heads: int = 4) -> tuple[TransformerDecoder, Tensor, DecoderState]:
+def small(
+    norm_first: bool, bias: bool, key_heads: int = 4, **more: Any
+) -> tuple[TransformerDecoder, Tensor, DecoderState]:
+    softcap = 2.0 if bias else None
     decoder = TransformerDecoder(
-        30, 16, 24, 4, 2, 0.0, bias, norm_first=norm_first, num_key_heads=key_heads, softcap=2.0 if bias else None
+        30, 16, 24, 4, 2, 0.0, bias, norm_first=norm_first, num_key_heads=key_heads, softcap=softcap, **more
     ).eval()
     with torch.no_grad():
         for parameter in decoder.parameters():  # no weight at 1 or 0, where a mistake would not show
@@ -24,8 +30,9 @@ def small(norm_first: bool, bias: bool, key_heads: int = 4) -> tuple[Transformer
 
 
 @pytest.mark.parametrize(("norm_first", "bias", "key_heads"), [(False, False, 4), (False, True, 2), (True, True, 1)])
-def test_parts_add_up_to_the_logit(norm_first: bool, bias: bool, key_heads: int) -> None:
-    decoder, X, state = small(norm_first, bias, key_heads)
+@pytest.mark.parametrize("norm", [nn.LayerNorm, nn.RMSNorm, partial(nn.LayerNorm, bias=False)])
+def test_parts_add_up_to_the_logit(norm_first: bool, bias: bool, key_heads: int, norm: Any) -> None:
+    decoder, X, state = small(norm_first, bias, key_heads, norm=norm)
     tokens = torch.randint(0, 30, (2, 6))
     parts = logit_parts(decoder, X, state, tokens)
     logits = decoder(X, state)[0].gather(-1, tokens[..., None])[..., 0]

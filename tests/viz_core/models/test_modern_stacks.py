@@ -13,6 +13,7 @@ from tests.viz_core.models.transformer_cases import BLOCKS, FFN, HEADS, SIZES, V
 from tests.viz_core.models.transformer_parity import copy_attention, copy_rest
 from viz_core.models import (
     EncoderDecoder,
+    GatedFFN,
     TransformerDecoder,
     TransformerDecoderBlock,
     TransformerEncoder,
@@ -25,6 +26,7 @@ from viz_core.models.transformer_decoder import DecoderState
 from viz_core.positional import (
     AbsolutePositionEmbedding1d,
     ALiBi,
+    PositionalEncoding,
     PositionScheme,
     RelativePositionEmbedding1d,
     Rotary,
@@ -47,7 +49,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "rotary in a window": {"positions": Rotary(), "window": 2, "num_key_heads": 1, "softcap": 1.0, "norm_first": True},
     "grouped": {"num_key_heads": 1},
     "softcap": {"softcap": 0.5},
-    "norm first": {"norm_first": True},
+    "llama": {"norm_first": True, "norm": nn.RMSNorm, "ffn": GatedFFN, "positions": Rotary(), "num_key_heads": 1},
 }
 
 
@@ -78,7 +80,7 @@ def test_cached_steps_equal_one_pass(name: str, chunks: list[int]) -> None:
     torch.testing.assert_close(torch.cat(parts, dim=1), expected, atol=5e-5, rtol=0)
 
 
-@pytest.mark.parametrize("name", [name for name in OPTIONS if name not in ("none", "grouped", "softcap", "norm first")])
+@pytest.mark.parametrize("name", [name for name in OPTIONS if name not in ("none", "grouped", "softcap", "llama")])
 def test_the_option_makes_a_difference(name: str) -> None:
     """From the same weights: what an option changes must be seen in the encoder's output."""
     options = OPTIONS[name]
@@ -260,8 +262,15 @@ def test_a_vision_block_with_norms_last_equals_torchs_layer() -> None:
     torch.testing.assert_close(block.eval()(X), theirs(X), atol=2e-5, rtol=0)
 
 
+@pytest.mark.usefixtures("shapes_unchecked")
 @pytest.mark.parametrize("build", [TransformerEncoder, TransformerDecoder])
 def test_wrong_options_are_refused(build: Callable[..., nn.Module]) -> None:
+    for positions in ("rotary", PositionalEncoding(WIDTH, 0.0), lambda: 3):
+        with pytest.raises(ValueError, match="positions: expected a scheme, as"):
+            build(*SIZES, 0.0, positions=positions)
+    for ids in (random_ids(1, 5).float(), random_ids(1, 5)[0], random_ids(1, 5).bool()):
+        with pytest.raises(ValueError, match=r"X: expected token ids of shape \(batch, n\), got"):
+            build(*SIZES, 0.0).embed(ids)
     with pytest.raises(ValueError, match=f"num_key_heads: expected a divisor of num_heads={HEADS}, got 2"):
         build(*SIZES, 0.0, num_key_heads=2)
     with pytest.raises(TypeError, match="unexpected keyword"):

@@ -15,7 +15,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from tests.viz_core.positional.scheme_cases import HEAD_DIM, HEADS, SCHEMES
+from tests.viz_core.positional.scheme_cases import HEAD_DIM, HEADS, LENGTH, SCHEMES
 from tests.viz_core.trace.attention_cases import H, K, Q, random_bias, random_mask, tensors
 from viz_core.attention import AdditiveAttention, MultiHeadAttention
 from viz_core.models import TransformerDecoder, TransformerEncoder, ViT
@@ -82,6 +82,21 @@ def test_a_layer_is_one_graph_under_every_scheme(name: str) -> None:
     layer = MultiHeadAttention(WIDTH, HEADS, positions=SCHEMES[name](), num_key_heads=2, window=3).eval()
     X, lengths = torch.randn(2, 6, WIDTH), torch.tensor([6, 2])
     torch.testing.assert_close(whole(layer)(X, X, X, lengths, causal=True), layer(X, X, X, lengths, causal=True))
+
+
+@pytest.mark.parametrize("name", ["rotary", "alibi", "t5", "relative"])
+def test_a_layer_is_exported_for_any_size(name: str) -> None:
+    layer = MultiHeadAttention(WIDTH, HEADS, positions=SCHEMES[name](), num_key_heads=2, window=3).eval()
+
+    def inputs(batch: int, n: int) -> tuple[Tensor, ...]:
+        X = torch.randn(batch, n, WIDTH)
+        return X, X, X, torch.randint(1, n, (batch,))
+
+    batch, n = torch.export.Dim("batch"), torch.export.Dim("n", max=LENGTH)
+    sizes = [{0: batch, 1: n}] * 3 + [{0: batch}]
+    exported = torch.export.export(layer, inputs(2, 6), dynamic_shapes=sizes).module()
+    for others in (inputs(2, 6), inputs(3, 8)):
+        torch.testing.assert_close(exported(*others), layer(*others))
 
 
 def encoder() -> tuple[nn.Module, tuple[Any, ...]]:
