@@ -53,6 +53,8 @@ def test_the_guide_has_an_example_of_each_kind() -> None:
         "load_hub(",
         "instrument(",
         "torch_calls=",
+        "adopt(",
+        "Trace.merge(",
     ):
         assert name in code
 
