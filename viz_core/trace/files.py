@@ -83,7 +83,7 @@ def load_trace(path: str | Path) -> Trace:
 def _check_sums(tensors: dict[str, Tensor]) -> str:
     """CRC-32 of each tensor's bytes: what tells that a disk or a transfer changed one."""
     numbers = {name: tensor.reshape(-1).view(torch.uint8).numpy() for name, tensor in tensors.items()}
-    return json.dumps({name: zlib.crc32(found) for name, found in numbers.items()}, sort_keys=True)
+    return json.dumps({name: zlib.crc32(found.data) for name, found in numbers.items()}, sort_keys=True)
 
 
 @dataclass(frozen=True)
