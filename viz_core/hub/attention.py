@@ -72,7 +72,8 @@ def attention_forward(
     Raises:
         ValueError: if whole blocks of keys are chosen for each query (`block_indices`), as in MiniMax M3.
     """
-    may_end()  # between two layers of any model
+    if not torch.compiler.is_compiling():  # a graph is whole, and ends when it ends
+        may_end()  # between two layers of any model
     if block_indices is not None:
         name = type(module).__name__
         raise ValueError(f"{name}: expected attention to all keys, got blocks chosen for each query; restore the model")

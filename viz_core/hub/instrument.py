@@ -30,7 +30,7 @@ def instrument(model: nn.Module) -> tuple[str, ...]:
     (`set_attn_implementation`) calls `instrument` again.
     `output_attentions` gives no maps until it is restored. A learned sink, as in gpt-oss, is the first key of its maps.
     Layers that share their weights, as in ALBERT, are one site that is called again: "encoder.0.self@2".
-    To see what a model writes, record one pass over the finished text: a static cache is written over step by step.
+    What a model writes is recorded step by step ("decoder.0.self@2"); one map of it is that of a pass over the whole.
 
     Layers that compute attention in code of their own (BLOOM, DeBERTa, GPT-J) keep it, and are heard at its softmax:
     what is recorded of them are whole maps, queries times keys, before dropout. No intervention reaches them.

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
 from viz_core.trace import site_of
+from viz_core.trace.compiling import breaks_graphs
 from viz_core.trace.intervening import refuse_edits
 from viz_core.trace.recording import Trace, current_trace
 from viz_core.trace.softmaxes import numbers_of_heads
@@ -77,6 +78,8 @@ def _before(layer: nn.Module, _inputs: Any) -> None:
 
 
 def _after(layer: nn.Module, _inputs: Any, result: Any) -> None:
+    if torch.compiler.is_compiling() and not breaks_graphs():
+        return
     hearings = _open.get()
     if hearings and hearings[-1].layer is layer:
         _open.set(hearings[:-1])

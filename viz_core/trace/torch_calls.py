@@ -19,7 +19,7 @@ from torch import Tensor
 
 from viz_core.trace.autocast import as_autocast
 from viz_core.trace.source import Projected
-from viz_core.trace.transforms import kept
+from viz_core.trace.transforms import kept, lasting
 from viz_core.trace.weights import Bias, Mask
 
 
@@ -226,7 +226,7 @@ def _projected(
     queries, keys = as_autocast(queries, keys)
     scale = queries.shape[-1] ** -0.5 if scale is None else scale
     mask, bias = (None if tensor is None else kept(tensor) for tensor in (mask, bias))
-    return Projected(kept(queries), kept(keys), mask, bias, causal, scale)
+    return Projected(kept(queries), lasting(keys, queries), mask, bias, causal, scale)
 
 
 def _flat(x: Tensor, lead: torch.Size) -> Tensor:

@@ -19,6 +19,21 @@ def kept(tensor: Tensor) -> Tensor:
     return tensor
 
 
+def lasting(keys: Tensor, queries: Tensor) -> Tensor:
+    """What a recording keeps of keys or values (batch, heads, keys, d): a copy, where a cache may be written over.
+
+    Torch counts how often a tensor has been written into. In its inference mode it does not: there every tensor is
+    taken for a cache that is longer than the queries, or part of a longer one.
+    """
+    own = kept(keys)
+    if torch.compiler.is_compiling() or torch._C._functorch.is_functorch_wrapped_tensor(own):
+        return own
+    if own.is_inference():
+        part = own.untyped_storage().nbytes() > own.nbytes
+        return own.clone() if part or own.shape[2] > queries.shape[2] else own
+    return own.clone() if own._version else own
+
+
 def refuse_transformed(tensors: Iterable[Tensor]) -> None:
     """Refuse tensors that are wrapped by a transform.
 

@@ -18,8 +18,11 @@ from torch import Tensor, nn
 from tests.viz_core.positional.scheme_cases import HEAD_DIM, HEADS, LENGTH, SCHEMES
 from tests.viz_core.trace.attention_cases import H, K, Q, random_bias, random_mask, tensors
 from viz_core.attention import AdditiveAttention, MultiHeadAttention
+from viz_core.hub.attention import attention_forward
+from viz_core.hub.own_hearing import listen_to
 from viz_core.models import TransformerDecoder, TransformerEncoder, ViT
 from viz_core.trace import Trace, attend, compiling, record, unrecorded
+from viz_core.trace.sites import name_site
 
 WIDTH = HEADS * HEAD_DIM
 SIZES = (19, 12, 20, 3, 1, 0.0)
@@ -273,3 +276,29 @@ def test_one_whole_graph_and_a_recorder_cannot_both_be() -> None:
         compiled(*tensors())
     assert trace.sites == ()
     torch.testing.assert_close(compiled(*tensors()), attend(*tensors()))
+
+
+class OfTransformers(nn.Module):
+    """What a layer of transformers does that passes our door, and one with a softmax of its own."""
+
+    def __init__(self, own: bool) -> None:
+        super().__init__()
+        self.own = own
+        name_site(self, "encoder.0.self")
+        if own:
+            listen_to(self)
+
+    def forward(self, X: Tensor) -> Tensor:
+        if self.own:
+            return (X @ X.mT).softmax(dim=-1) @ X
+        return attention_forward(self, X, X, X, None, is_causal=False)[0]
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_a_layer_that_is_instrumented(own: bool) -> None:
+    layer, X = OfTransformers(own), torch.randn(1, 2, 3, 4)
+    compiled = torch.compile(layer, backend="eager", fullgraph=True)
+    assert torch.equal(compiled(X), layer(X))
+    with record() as trace:
+        assert torch.equal(compiled(X), layer(X))
+    assert trace.sites == ("encoder.0.self", "encoder.0.self@2")
