@@ -72,7 +72,9 @@ def test_everything_public_has_a_docstring() -> None:
     bare = [
         each.place
         for each in EVERYTHING
-        if not each.node.name.startswith("_") and not (ast.get_docstring(each.node) or "").strip()
+        if not each.node.name.startswith("_")
+        and not (ast.get_docstring(each.node) or "").strip()
+        and "overload" not in map(ast.unparse, each.node.decorator_list)
     ]
     assert bare == []
 

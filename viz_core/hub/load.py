@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import os
 import re
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -70,10 +71,14 @@ def load_hub(
 
     Raises:
         HubError: if there is no such model, it cannot be had or cannot be run here; the message is for a person.
-        ValueError: if the device is not on this machine.
+        ValueError: if the device is not on this machine, or that is neither a name nor a Path.
         ImportError: if the extra "hub" is not installed, and the model is none that does without.
     """
     where = best_device() if device is None else find_device(str(device))
+    if isinstance(name_or_path, Path):
+        name_or_path = Path(os.path.abspath(name_or_path.expanduser()))  # "." and ".." have no name of their own
+    elif not isinstance(name_or_path, str):
+        raise ValueError(f"name_or_path: expected a name or a Path, got {type(name_or_path).__name__}")
     name = name_or_path.name if isinstance(name_or_path, Path) else check_name(name_or_path)
     if isinstance(name_or_path, str) and name in shipped_names():
         return load_shipped(name, where)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal, overload
 
 import torch
 
@@ -19,6 +20,21 @@ _READERS: dict[str, Callable[[ModelCard, Path, torch.device], Translator | Image
 }
 
 
+# For whoever checks types: `load("transformer-en-fr").translate` is there.
+TranslatorName = Literal["bahdanau-en-fr", "seq2seq-en-fr", "transformer-en-fr"]
+ClassifierName = Literal["vit-cifar10", "vit-fashion-mnist"]
+
+
+@overload
+def load(name: TranslatorName, device: torch.device | str | None = ..., folder: Path | None = ...) -> Translator: ...
+@overload
+def load(
+    name: ClassifierName, device: torch.device | str | None = ..., folder: Path | None = ...
+) -> ImageClassifier: ...
+@overload
+def load(
+    name: str, device: torch.device | str | None = ..., folder: Path | None = ...
+) -> Translator | ImageClassifier: ...
 def load(
     name: str, device: torch.device | str | None = None, folder: Path | None = None
 ) -> Translator | ImageClassifier:

@@ -72,7 +72,8 @@ class Translation:
     def __repr__(self) -> str:
         """The text, and how much there is to look at, in a line."""
         sizes = f"{len(self.source_tokens)} tokens into {len(self.target_tokens)}"
-        return f"Translation({self.text!r}: {sizes}, {self.trace!r})"
+        attention = repr(self.trace) if len(self.trace) else "no attention"
+        return f"Translation({self.text!r}: {sizes}, {attention})"
 
     def view(self) -> Any:
         """All its maps, as `viz_core.view` shows them in a notebook; they open as in the app."""

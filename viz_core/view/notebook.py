@@ -19,7 +19,7 @@ __all__ = ["AttentionView", "Shown", "group_calls"]
 
 
 class Shown:
-    """Groups of maps and what of them is open: what a frame and a widget have in common.
+    """Groups of maps and what of them is open, read and set: what a frame and a widget have in common.
 
     Attributes:
         view: the kinds of maps, each a tab, and the words around them.
@@ -66,6 +66,42 @@ class Shown:
             ValueError: if there is no such site, head, token or look.
         """
         self.state = reopened(self.groups, self.state, site=site, head=head, pins=pins, look=look)
+
+    @property
+    def site(self) -> str:
+        """The site of the call whose head is open."""
+        return site_of_state(self.groups, self.state)
+
+    @site.setter
+    def site(self, site: str) -> None:
+        self.open_head(site=site)
+
+    @property
+    def head(self) -> int:
+        """The open head, counted from 0."""
+        return self.state.head
+
+    @head.setter
+    def head(self, head: int) -> None:
+        self.open_head(head=head)
+
+    @property
+    def pins(self) -> tuple[str, ...]:
+        """The pinned tokens, queries ("q3") or keys ("k0")."""
+        return tuple(map(str, self.state.pins))
+
+    @pins.setter
+    def pins(self, pins: Sequence[str] | str) -> None:
+        self.open_head(pins=pins)
+
+    @property
+    def look(self) -> Look:
+        """How the open head is looked at."""
+        return self.state.look
+
+    @look.setter
+    def look(self, look: Look | Mapping[str, str]) -> None:
+        self.open_head(look=look)
 
     def page(self) -> str:
         """The view as one HTML page that needs nothing else."""
@@ -115,42 +151,6 @@ class AttentionView(Shown):
     ) -> None:
         super().__init__(groups, state, second, inputs, language)
         self.height = height
-
-    @property
-    def site(self) -> str:
-        """The site of the call whose head is open."""
-        return site_of_state(self.groups, self.state)
-
-    @site.setter
-    def site(self, site: str) -> None:
-        self.open_head(site=site)
-
-    @property
-    def head(self) -> int:
-        """The open head, counted from 0."""
-        return self.state.head
-
-    @head.setter
-    def head(self, head: int) -> None:
-        self.open_head(head=head)
-
-    @property
-    def pins(self) -> tuple[str, ...]:
-        """The pinned tokens, queries ("q3") or keys ("k0")."""
-        return tuple(map(str, self.state.pins))
-
-    @pins.setter
-    def pins(self, pins: Sequence[str] | str) -> None:
-        self.open_head(pins=pins)
-
-    @property
-    def look(self) -> Look:
-        """How the open head is looked at."""
-        return self.state.look
-
-    @look.setter
-    def look(self, look: Look | Mapping[str, str]) -> None:
-        self.open_head(look=look)
 
     def _repr_html_(self) -> str:
         # A frame of its own keeps the notebook's styles and the view's apart.

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 
+from viz_core.trace.indexing import is_number
 from viz_core.view.map_group import MapGroup
 from viz_core.view.pins import Pin, read_pins
 from viz_core.view.state import Look, ViewState
@@ -22,8 +23,8 @@ def reopened(
     *,
     site: str | None = None,
     head: int | None = None,
-    pins: Sequence[str] | str | None = None,
-    look: Look | Mapping[str, str] | None = None,
+    pins: object = None,
+    look: object = None,
 ) -> ViewState:
     """The state with something else open; what is not named stays as it is.
 
@@ -45,10 +46,12 @@ def reopened(
     if group.id != state.group:
         state = ViewState(group.id, layer, state.head, look=_carried(state.look, group))
     num_heads = group.calls[layer].num_heads
+    if head is not None and not is_number(head):
+        raise ValueError(f"head: expected 0 to {num_heads - 1} of {wanted}, got {head!r}")
     found = replace(
         state,
         layer=layer,
-        head=state.head if head is None else head,
+        head=state.head if head is None else int(head),
         pins=state.pins if pins is None else _pins(pins, group),
         look=state.look if look is None else _look(state.look, look),
     )
@@ -75,8 +78,8 @@ def _carried(look: Look, group: MapGroup) -> Look:
     return replace(look, mode=mode, zoom="whole", heads="one", compare="off", other="none", filter="", sort="layer")
 
 
-def _pins(pins: Sequence[str] | str, group: MapGroup) -> tuple[Pin, ...]:
-    given = [pins] if isinstance(pins, str) else list(pins)
+def _pins(pins: object, group: MapGroup) -> tuple[Pin, ...]:
+    given = [pins] if isinstance(pins, str) or not isinstance(pins, Iterable) else list(pins)
     found = read_pins(".".join(map(str, given))) if given else ()
     sizes = {"query": len(group.query_tokens), "key": len(group.key_tokens)}
     if found is None or len({pin.axis for pin in found}) > 1 or not all(pin.index < sizes[pin.axis] for pin in found):
@@ -85,10 +88,12 @@ def _pins(pins: Sequence[str] | str, group: MapGroup) -> tuple[Pin, ...]:
     return found
 
 
-def _look(now: Look, wanted: Look | Mapping[str, str]) -> Look:
+def _look(now: Look, wanted: object) -> Look:
     if isinstance(wanted, Look):
         return wanted
+    if not isinstance(wanted, Mapping):
+        raise ValueError(f"look: expected a Look or some words of one, as {{'scale': 'log'}}, got {wanted!r}")
     names = [item.name for item in fields(Look)]
     if unknown := [name for name in wanted if name not in names]:
         raise ValueError(f"look: expected some of {', '.join(names)}, got {', '.join(map(str, unknown))}")
-    return replace(now, **wanted)
+    return replace(now, **{name: str(value) for name, value in wanted.items()})

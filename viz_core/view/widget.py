@@ -52,8 +52,11 @@ class AttentionWidget(Shown, anywidget.AnyWidget):
 
     site = traitlets.Unicode(help="The site of the call whose head is open.")
     head = traitlets.Int(help="The open head, counted from 0.")
-    pins = traitlets.Any(help='The pinned tokens, queries ("q3") or keys ("k0").')
-    look = traitlets.Any(help="How the open head is looked at: a `Look`; set by one or by its words that change.")
+    # Not `Any`, which takes None before anybody is asked.
+    pins: Any = traitlets.Instance(object, (), help='The pinned tokens, queries ("q3") or keys ("k0").')
+    look: Any = traitlets.Instance(
+        object, (), help="How the open head is looked at: a `Look`; set by one or by its words that change."
+    )
 
     def __init__(
         self,

@@ -233,6 +233,14 @@ def test_a_missing_folder(tmp_path: Path) -> None:
     refused(tmp_path / "nothing", "no folder for nothing")
 
 
+def test_folders_are_found_as_a_shell_finds_them(tiny: Tiny, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tiny("bert")
+    monkeypatch.setenv("HOME", str(path.parent))
+    monkeypatch.chdir(path)
+    for folder in (Path("~") / path.name, Path("."), Path("../x/..") / path.name):
+        assert load_hub(folder, device="cpu").card.name == path.name
+
+
 def test_an_absent_device(tiny: Tiny) -> None:
     with pytest.raises(ValueError, match="not on this machine|no device"):
         load_hub(tiny("bert"), device="cuda:99")

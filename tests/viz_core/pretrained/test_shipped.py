@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import get_args
 
 import pytest
 import torch
@@ -10,6 +11,7 @@ from safetensors import safe_open
 
 from viz_core.pretrained import CHECKPOINTS, Translator, available, load
 from viz_core.pretrained.bleu import book_bleu
+from viz_core.pretrained.loading import ClassifierName, TranslatorName
 from viz_core.pretrained.samples import sentences
 from viz_core.pretrained.tokenization import clean
 
@@ -19,6 +21,11 @@ NAME = "transformer-en-fr"
 @pytest.fixture(scope="module")
 def translator() -> Translator:
     return load(NAME)
+
+
+def test_names_that_types_know_are_those_that_ship() -> None:
+    for task, names in (("translation", TranslatorName), ("classification", ClassifierName)):
+        assert {card.name for card in available() if card.task == task} == set(get_args(names))
 
 
 def test_it_is_among_the_models_available_and_small_enough() -> None:

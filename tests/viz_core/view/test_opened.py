@@ -49,6 +49,10 @@ def test_pins_and_look_change_by_themselves() -> None:
         ({"site": "decoder.0.cross"}, "head: expected 0 to 1 of decoder.0.cross, got 3"),
         ({"head": 4}, "head: expected 0 to 3 of decoder.0.self, got 4"),
         ({"head": -1}, "head: expected 0 to 3 of decoder.0.self, got -1"),
+        ({"head": True}, "head: expected 0 to 3 of decoder.0.self, got True"),
+        ({"pins": 3}, "pins: expected 'q0' to 'q4', .*got 3"),
+        ({"look": {"scale": 3}}, "scale: expected sqrt.linear.log, got '3'"),
+        ({"look": "log"}, "look: expected a Look or some words of one, as {'scale': 'log'}, got 'log'"),
         ({"pins": ["q5"]}, "pins: expected 'q0' to 'q4', or 'k0' to 'k4', all on one side, got \\['q5'\\]"),
         ({"pins": ["q0", "k0"]}, "all on one side"),
         ({"pins": "third"}, "got 'third'"),
@@ -74,7 +78,7 @@ def test_a_frame_is_read_and_set_like_a_widget() -> None:
     )
     with pytest.raises(ValueError, match="head: expected 0 to 3"):
         view.head = 9
-    assert view.head == 2
+    assert (view.head, view.pins) == (2, ("q3", "q4"))
     view.open_head("decoder.0.cross", 0, "k6")
     assert (view.site, view.head, view.pins) == ("decoder.0.cross", 0, ("k6",))
     assert repr(view) == "AttentionView(decoder.0.cross, head 0, one of 12)"

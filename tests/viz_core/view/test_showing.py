@@ -73,6 +73,7 @@ def test_a_translation_opens_as_in_the_app(translation: Translation) -> None:
 
 def test_a_translation_by_a_model_without_attention() -> None:
     plain = load("seq2seq-en-fr", device="cpu").translate("I am lost.")
+    assert repr(plain).endswith(", no attention)")
     with pytest.raises(ValueError, match="expected attention"):
         view(plain)
 

@@ -112,6 +112,14 @@ def test_what_is_not_there_is_refused_and_nothing_moves(
     assert len(browser.heard) == 1
 
 
+def test_none_leaves_what_is_open(browser: Browser) -> None:
+    """As in `open_head`; the trait would else say None of what the state still says."""
+    widget = browser.widget
+    widget.pins, widget.look = "q3", {"scale": "log"}
+    widget.pins = widget.look = None
+    assert (widget.pins, widget.look) == (("q3",), Look(scale="log"))
+
+
 def test_one_who_is_told_may_open_something_else(browser: Browser) -> None:
     widget = browser.widget
     widget.observe(lambda _: widget.open_head(pins=["q0"]), "head")
