@@ -53,8 +53,8 @@ def instrument(model: nn.Module) -> tuple[str, ...]:
     seen = tuple(dict.fromkeys(site for site in sites.values() if site not in hidden))
     if not seen:
         raise ValueError(
-            f"instrument: expected attention that weighs all keys at once, got {type(model).__name__}, which looks at "
-            "parts of them in code of its own: it has no whole maps"
+            f"instrument: expected attention that weighs all keys at once, got {type(model).__name__}, whose own code "
+            "has no such softmax (but windows, blocks, hashes, sums): there are no whole maps"
         )
     register()
     with _changing:
@@ -62,8 +62,8 @@ def instrument(model: nn.Module) -> tuple[str, ...]:
             _enter(part, {layer: sites[layer] for layer in part.modules() if layer in sites})
     if hidden:
         warnings.warn(
-            f"instrument: {', '.join(hidden)} of {type(model).__name__} look at parts of the keys in code of their own "
-            "and are not recorded",
+            f"instrument: {', '.join(hidden)} of {type(model).__name__} weigh parts of the keys in code of their own, "
+            "or none, and are not recorded",
             stacklevel=2,
         )
     return seen

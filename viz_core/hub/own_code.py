@@ -16,9 +16,9 @@ _PASSES = re.compile("ALL_ATTENTION_FUNCTIONS")
 _ATTENDS = re.compile(r"oftmax\(|\bscaled_dot_product_attention\(|\bmulti_head_attention_forward\(")
 _PARTS = re.compile(
     r"Longformer|LED(Global|Encoder)|BlockSparse|LongT5(Local|Transient)|GlobalLocal"
-    r"|Nystrom|Deformable|LinearSelf|Additive"
+    r"|Nystrom|Deformable|LinearSelf|Additive|MaskUnit|Assign"
 )
-"""Classes whose softmax weighs parts of the keys, or no keys: windows, blocks, landmarks, sampled points."""
+"""Classes whose softmax weighs parts of the keys, or no keys: windows, blocks, landmarks, sampled points, groups."""
 
 
 def own_sites(sites: Mapping[nn.Module, str]) -> tuple[str, ...]:

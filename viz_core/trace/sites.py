@@ -11,7 +11,8 @@ import re
 from torch import nn
 
 _LAYER = re.compile(r"(?:^|\.)(?:block|encoder_layer_)?(\d+)\.")  # "layer.2.", "blks.block2.", "encoder_layer_2."
-_ATTENTION = re.compile(r"attention|MLA$", re.IGNORECASE)  # DeepSeek's multi-head latent attention has its own word
+# DeepSeek's multi-head latent attention has its own word. Talking heads mix what their softmax gave.
+_ATTENTION = re.compile(r"attention|(?<!TalkingHead)attn(?!Adapter|Block)|(M[HS]+A|MLA)$", re.IGNORECASE)
 _CROSS = re.compile(r"cross|encoder_attn|encdec|attention2|multihead_attn", re.IGNORECASE)
 
 

@@ -61,7 +61,7 @@ def test_masks_are_those_that_the_model_relies_on(make: Make, hidden: int, padde
         expected = eager_twin(model)(**inputs, output_attentions=True)
         sites = (
             "encoder.0.self, encoder.1.self",
-            "look at parts of the keys in code of their own and are not recorded",
+            "weigh parts of the keys in code of their own, or none, and are not recorded",
         )
         warned = pytest.warns(UserWarning, match=" of PegasusXModel ".join(sites))
         with warned if hidden else contextlib.nullcontext():

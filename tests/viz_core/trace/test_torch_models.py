@@ -269,7 +269,7 @@ class Products(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.layers = nn.ModuleList([HandAttention(), HandAttention()])
+        self.layers = nn.ModuleList([HandAttn(), HandAttn()])
         self.head = nn.Linear(D, 3)
 
     def forward(self, X: Tensor) -> tuple[Tensor, list[Tensor]]:
@@ -280,7 +280,7 @@ class Products(nn.Module):
         return self.head(X).softmax(dim=-1), found
 
 
-class HandAttention(nn.Module):
+class HandAttn(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.n_head, self.qkv = HEADS, nn.Linear(D, 3 * D)
