@@ -15,7 +15,7 @@ from viz_core.hub.attention import register
 from viz_core.hub.errors import HubError
 from viz_core.hub.families import family_of
 from viz_core.hub.own_code import hidden_sites, implementation_for, outermost, own_sites
-from viz_core.hub.own_hearing import Handles, listen_to
+from viz_core.hub.own_hearing import Handles, leave, listen_to
 from viz_core.runtime.extras import require
 from viz_core.trace import find_sites, name_site, site_of
 
@@ -136,8 +136,7 @@ def _leave(part: Any) -> None:
     shared = {id(thing) for other in others for thing, _ in (*other.implementations, *other.sites)}
     for layer, handles in before.listening:
         if id(layer) not in shared:
-            for handle in handles:
-                handle.remove()
+            leave(layer, handles)
     for config, implementation in before.implementations:
         if id(config) not in shared:
             config._attn_implementation_internal = implementation

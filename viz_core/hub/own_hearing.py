@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
+from collections import Counter
 from contextvars import ContextVar
 from typing import Any
 
@@ -24,8 +26,19 @@ Handles = tuple[RemovableHandle, RemovableHandle]
 
 
 def listen_to(layer: nn.Module) -> Handles:
-    """Have a layer's own attention recorded from now on, until the handles are removed. They may be copied with it."""
+    """Have a layer's own attention recorded from now on, until `leave`. The handles may be copied with the layer."""
     return layer.register_forward_pre_hook(_before), layer.register_forward_hook(_after, always_call=True)
+
+
+def leave(layer: nn.Module, handles: Handles) -> None:
+    """Listen no more; where another thread is within a call that is heard, once that is over."""
+    before, after = handles
+    with _changing:
+        before.remove()
+        if _heard[id(layer)]:
+            _leaving[id(layer)] = after
+        else:
+            after.remove()
 
 
 class _Hearing(TorchCalls):
@@ -66,23 +79,38 @@ class _Hearing(TorchCalls):
 
 
 _open: ContextVar[tuple[_Hearing, ...]] = ContextVar("open", default=())
+_changing = threading.Lock()
+_heard = Counter[int]()  # calls under way that are heard, in all threads, by the id of their layer
+_leaving: dict[int, RemovableHandle] = {}  # to be removed with the last of them
 
 
 def _before(layer: nn.Module, _inputs: Any) -> None:
     refuse_edits(site_of(layer))
     trace = current_trace()
-    if trace is not None:
-        hearing = _Hearing(layer, trace)
-        hearing.__enter__()
-        _open.set((*_open.get(), hearing))
+    if trace is None:
+        return
+    with _changing:
+        if _before not in layer._forward_pre_hooks.values():
+            return  # restored by another thread a moment ago
+        _heard[id(layer)] += 1
+    hearing = _Hearing(layer, trace)
+    hearing.__enter__()
+    _open.set((*_open.get(), hearing))
 
 
 def _after(layer: nn.Module, _inputs: Any, result: Any) -> None:
     if torch.compiler.is_compiling() and not breaks_graphs():
         return
     hearings = _open.get()
-    if hearings and hearings[-1].layer is layer:
-        _open.set(hearings[:-1])
-        hearings[-1].__exit__()
-        if result is not None:  # it did not fail
-            hearings[-1].tell()
+    if not hearings or hearings[-1].layer is not layer:
+        return
+    _open.set(hearings[:-1])
+    hearings[-1].__exit__()
+    with _changing:
+        _heard[id(layer)] -= 1
+        if not _heard[id(layer)]:
+            del _heard[id(layer)]
+            if id(layer) in _leaving:
+                _leaving.pop(id(layer)).remove()
+    if result is not None:  # it did not fail
+        hearings[-1].tell()

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
 import transformers
 from torch import Tensor, nn
+from torch.overrides import _get_current_function_mode
 
 from tests.viz_core.hub.tiny_models import CODER, SIZES
 from viz_core.hub import instrument, restore
-from viz_core.hub.own_hearing import listen_to
+from viz_core.hub.own_hearing import leave, listen_to
 from viz_core.trace import AttentionCall, intervene, off, record
 from viz_core.trace.sites import name_site
 
@@ -168,3 +170,37 @@ def test_parts_of_a_map_are_none() -> None:
     ):
         layer(torch.randn(1, 2, 8, 8))
     assert trace.sites == ()
+
+
+class Disturbed(nn.Module):
+    """Something happens in the midst of it."""
+
+    def __init__(self, happens: Callable[[], object]) -> None:
+        super().__init__()
+        self.happens = happens
+
+    def forward(self, scores: Tensor) -> Tensor:
+        weights = scores.softmax(dim=-1)
+        self.happens()
+        return weights
+
+
+def test_restored_by_another_thread_while_it_runs() -> None:
+    layer, scores = Disturbed(lambda: leave(layer, handles)), torch.randn(1, 2, 3, 3)
+    name_site(layer, "encoder.0.self")
+    handles = listen_to(layer)
+    with record() as trace:
+        layer(scores)
+        layer(scores)
+    assert trace.sites == ("encoder.0.self",), "what it was in is recorded, and nothing after it"
+    assert hooks(layer) == 0
+    assert _get_current_function_mode() is None
+
+
+def test_an_error_leaves_nothing_behind() -> None:
+    layer = Disturbed(lambda: 1 // 0)
+    listen_to(layer)
+    with pytest.raises(ZeroDivisionError), record() as trace:
+        layer(torch.randn(1, 2, 3, 3))
+    assert trace.sites == ()
+    assert _get_current_function_mode() is None
