@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from viz_core.attention.masking import masked_softmax
 from viz_core.attention.projection import check_width
 from viz_core.trace import record_weights, site_of
+from viz_core.trace.arguments import check_axes, check_device, check_number, check_tensors, check_whole
 
 
 class AdditiveAttention(nn.Module):
@@ -19,11 +20,16 @@ class AdditiveAttention(nn.Module):
     Args:
         query_size, key_size: widths of queries and keys.
         num_hiddens: width in which they meet.
-        dropout: probability of dropping a weight while training, in [0, 1).
+        dropout: probability of dropping a weight while training, 0 to 1.
+
+    Raises:
+        ValueError: if a size is no whole number, at least 1, or dropout is out of range.
     """
 
     def __init__(self, query_size: int, key_size: int, num_hiddens: int, dropout: float = 0.0) -> None:
         super().__init__()
+        check_whole(query_size=query_size, key_size=key_size, num_hiddens=num_hiddens)
+        check_number(0, 1, dropout=dropout)
         self.W_q = nn.Linear(query_size, num_hiddens, bias=False)
         self.W_k = nn.Linear(key_size, num_hiddens, bias=False)
         self.w_v = nn.Linear(num_hiddens, 1, bias=False)
@@ -41,11 +47,15 @@ class AdditiveAttention(nn.Module):
         (Bahdanau 2015, section 3.1.)
 
         Raises:
-            ValueError: if the shapes do not fit together.
+            ValueError: if queries, keys and values are not floating-point tensors whose shapes fit together, of the
+                layer's type and device, or valid_lens does not fit them.
         """
+        check_width("keys", keys, self.W_k)
+        check_tensors(values=values)
+        check_axes("batch n v", values=values)
+        check_device(keys=keys, values=values)
         if values.shape[:2] != keys.shape[:2]:
             raise ValueError(f"expected one value for each key, got shapes {tuple(keys.shape)}, {tuple(values.shape)}")
-        check_width("keys", keys, self.W_k)
         weights = self.weigh(queries, self.W_k(keys), valid_lens)
         record_weights(weights[:, None], site_of(self), values[:, None])
         return self.pool(weights, values)
@@ -56,9 +66,16 @@ class AdditiveAttention(nn.Module):
         """w_v^T tanh(W_q q_i + W_k k_j) for every pair, from keys that are projected already.
 
         Raises:
-            ValueError: if the queries are not (batch, n, query_size).
+            ValueError: if the queries are not (batch, n, query_size), or the keys not (batch, n, num_hiddens).
         """
         check_width("queries", queries, self.W_q)
+        check_tensors(projected=projected)
+        check_axes("batch n num_hiddens", projected=projected)
+        if queries.shape[0] != projected.shape[0] or projected.shape[2] != self.w_v.in_features:
+            shapes = f"{tuple(queries.shape)} and {tuple(projected.shape)}"
+            raise ValueError(
+                f"expected projected keys of width {self.w_v.in_features} for each batch row, got {shapes}"
+            )
         features = torch.tanh(self.W_q(queries)[:, :, None] + projected[:, None])  # (batch, queries, keys, hiddens)
         return self.w_v(features).squeeze(-1)
 
@@ -80,5 +97,8 @@ class AdditiveAttention(nn.Module):
     def pool(
         self, weights: Float[Tensor, "batch queries keys"], values: Float[Tensor, "batch keys v"]
     ) -> Float[Tensor, "batch queries v"]:
-        """The weighted sum of the values, sum_j a_ij v_j; weights are dropped while training."""
+        """The weighted sum of the values, sum_j a_ij v_j; weights are dropped while training.
+
+        (Bahdanau 2015, equation 5.)
+        """
         return torch.bmm(self.dropout(weights).to(values.dtype), values)

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from viz_core.attention.kernels import Gaussian, Kernel
 from viz_core.trace import record_weights
+from viz_core.trace.arguments import check_device, check_tensors, described
 from viz_core.trace.weights import row_softmax
 
 
@@ -36,9 +37,13 @@ def nadaraya_watson(
         formula, has NaN in y_hat and zeros in its row.
 
     Raises:
-        ValueError: if there is no key, keys and values differ in number, keys and queries in width, or the kernel
-            is negative.
+        ValueError: if keys, queries and values are not floating-point tensors on one device, keys and queries of one
+            type; there is no key; keys and values differ in number, keys and queries in width; or the kernel is no
+            function, or negative.
     """
+    check_tensors(x_train=x_train, x_val=x_val)
+    check_tensors(y_train=y_train)
+    check_device(x_train=x_train, y_train=y_train)
     shapes = f"got keys {tuple(x_train.shape)}, values {tuple(y_train.shape)} and queries {tuple(x_val.shape)}"
     if not 1 <= x_train.dim() <= 2 or not 1 <= y_train.dim() <= 2 or x_val.dim() != x_train.dim():
         raise ValueError(f"expected a number or a vector for each key, value and query, {shapes}")
@@ -67,8 +72,11 @@ def kernel_weights(distances: Float[Tensor, "val train"], kernel: Kernel) -> Flo
     An infinite distance means that a query may not use that key.
 
     Raises:
-        ValueError: if the kernel is negative somewhere.
+        ValueError: if distances are no floating-point tensor, or the kernel is no function, or negative somewhere.
     """
+    check_tensors(distances=distances)
+    if not callable(kernel):
+        raise ValueError(f"kernel: expected a function of distances, got {described(kernel)}")
     if isinstance(kernel, Gaussian):  # a softmax, which subtracts the largest score first: nothing underflows
         return row_softmax(kernel.log(distances))
     allowed = distances.isfinite()

@@ -5,7 +5,6 @@ All are 1 or near it at distance 0 and never negative. Each is for width 1; `wit
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -14,6 +13,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from viz_core.trace.arguments import check_positive_number, check_tensors, described
+
 Kernel: TypeAlias = Callable[[Float[Tensor, "..."]], Float[Tensor, "..."]]
 
 
@@ -21,22 +22,43 @@ def boxcar(distances: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
     """K(u) = 1 if |u| <= 1, else 0: every key within reach counts alike.
 
     (Dive into Deep Learning, section "Kernels and Data"; its text has <= 1 as here, its code < 1.)
+
+    Raises:
+        ValueError: if distances are no floating-point tensor.
     """
+    check_tensors(distances=distances)
     return (distances.abs() <= 1).to(distances.dtype)
 
 
 def constant(distances: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
-    """K(u) = 1 at any distance: every key counts alike, wherever the query is. Average pooling."""
+    """K(u) = 1 at any distance: every key counts alike, wherever the query is.
+
+    (Average pooling: Dive into Deep Learning, section "Attention Pooling by Similarity".)
+
+    Raises:
+        ValueError: if distances are no floating-point tensor.
+    """
+    check_tensors(distances=distances)
     return torch.ones_like(distances)
 
 
 def triangular(distances: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
-    """K(u) = max(0, 1 - |u|), which Dive into Deep Learning calls "Epanechikov"."""
+    """K(u) = max(0, 1 - |u|), which Dive into Deep Learning calls "Epanechikov" (section "Kernels and Data").
+
+    Raises:
+        ValueError: if distances are no floating-point tensor.
+    """
+    check_tensors(distances=distances)
     return (1 - distances.abs()).clamp_min(0)
 
 
 def epanechnikov(distances: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
-    """K(u) = max(0, 3/4 (1 - u^2)): a parabola cut off at 0 (Epanechnikov 1969)."""
+    """K(u) = max(0, 3/4 (1 - u^2)): a parabola cut off at 0 (Epanechnikov 1969).
+
+    Raises:
+        ValueError: if distances are no floating-point tensor.
+    """
+    check_tensors(distances=distances)
     return 0.75 * (1 - distances.square()).clamp_min(0)
 
 
@@ -47,15 +69,25 @@ class Gaussian:
     sigma: float
 
     def __call__(self, distances: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+        """K(u), 0 to 1.
+
+        Raises:
+            ValueError: if distances are no floating-point tensor.
+        """
         return self.log(distances).exp()
 
     def log(self, distances: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
-        """-1/2 (u / sigma)^2: the score of which softmax makes the weights."""
+        """-1/2 (u / sigma)^2: the score of which softmax makes the weights.
+
+        Raises:
+            ValueError: if distances are no floating-point tensor.
+        """
+        check_tensors(distances=distances)
         return -0.5 * (distances / self.sigma).square()
 
 
 def gaussian(sigma: float = 1.0) -> Gaussian:
-    """The Gaussian kernel exp(-u^2 / (2 sigma^2)).
+    """The Gaussian kernel K(u) = exp(-u^2 / (2 sigma^2)) (Dive into Deep Learning, section "Kernels and Data").
 
     Args:
         sigma: the width, in units of the distance.
@@ -63,7 +95,7 @@ def gaussian(sigma: float = 1.0) -> Gaussian:
     Raises:
         ValueError: if sigma is not a positive number.
     """
-    _check_width("sigma", sigma)
+    check_positive_number(sigma=sigma)
     return Gaussian(sigma)
 
 
@@ -71,17 +103,14 @@ def with_width(kernel: Kernel, width: float) -> Kernel:
     """The kernel stretched to a width: u -> kernel(u / width).
 
     Raises:
-        ValueError: if width is not a positive number.
+        ValueError: if width is not a positive number, or the kernel no function.
     """
-    _check_width("width", width)
+    check_positive_number(width=width)
+    if not callable(kernel):
+        raise ValueError(f"kernel: expected a function of distances, got {described(kernel)}")
     if isinstance(kernel, Gaussian):
         return gaussian(kernel.sigma * width)
     return lambda distances: kernel(distances / width)
-
-
-def _check_width(name: str, width: float) -> None:
-    if not (math.isfinite(width) and width > 0):
-        raise ValueError(f"{name}: expected a positive number, got {width}")
 
 
 KERNELS: dict[str, Kernel] = {

@@ -10,16 +10,16 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from viz_core.positional.offsets import relative_positions
+from viz_core.trace.arguments import (
+    can_be_read,
+    check_axes,
+    check_device,
+    check_integers,
+    check_tensors,
+    check_whole,
+    described,
+)
 from viz_core.trace.weights import Bias, Mask, row_softmax
-
-_WHOLE = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
-
-
-def described(thing: object) -> str:
-    """What came, for an error: a tensor by its type and shape, anything else by its class."""
-    if isinstance(thing, Tensor):
-        return f"{str(thing.dtype).removeprefix('torch.')} of shape {tuple(thing.shape)}"
-    return type(thing).__name__
 
 
 def masked_softmax(
@@ -40,12 +40,12 @@ def masked_softmax(
         New weights; the input is never written to.
 
     Raises:
-        ValueError: if scores are not (batch, queries, keys) or not of a floating type, or valid_lens does not fit them.
+        ValueError: if scores are no floating-point tensor (batch, queries, keys), or valid_lens does not fit them or is
+            on another device.
     """
-    if not isinstance(scores, Tensor) or not scores.is_floating_point():
-        raise ValueError(f"scores: expected a floating-point tensor, got {described(scores)}")
-    if scores.dim() != 3:
-        raise ValueError(f"scores: expected (batch, queries, keys), got shape {tuple(scores.shape)}")
+    check_tensors(scores=scores)
+    check_axes("batch queries keys", scores=scores)
+    check_device(scores=scores, valid_lens=valid_lens)
     if valid_lens is not None:
         scores = scores.masked_fill(~length_mask(valid_lens, *scores.shape), -torch.inf)
     return row_softmax(scores)
@@ -63,14 +63,15 @@ def length_mask(
         ValueError: if valid_lens is neither (batch,) nor (batch, queries), or holds anything but whole numbers from 0
             to num_keys: a boolean padding mask is no length.
     """
-    if not isinstance(valid_lens, Tensor) or valid_lens.dtype not in _WHOLE:
-        more = "; a mask goes to attend(mask=...)" if getattr(valid_lens, "dtype", None) == torch.bool else ""
-        raise ValueError(f"valid_lens: expected lengths as a tensor of integers, got {described(valid_lens)}{more}")
+    check_whole(0, batch=batch, num_queries=num_queries, num_keys=num_keys)
+    if isinstance(valid_lens, Tensor) and valid_lens.dtype == torch.bool:
+        raise ValueError(f"valid_lens: expected lengths, got {described(valid_lens)}; a mask goes to attend(mask=...)")
+    check_integers(valid_lens=valid_lens)
     if tuple(valid_lens.shape) not in ((batch,), (batch, num_queries)):  # no set: an exporter's sizes have no hash
         raise ValueError(
             f"valid_lens: expected shape ({batch},) or ({batch}, {num_queries}), got {tuple(valid_lens.shape)}"
         )
-    if not torch.compiler.is_compiling() and valid_lens.numel():  # looking at values would break a compiled graph
+    if can_be_read(valid_lens):
         least, most = (int(end) for end in valid_lens.aminmax())
         if least < 0 or most > num_keys:
             raise ValueError(f"valid_lens: expected lengths from 0 to {num_keys} keys, got {least} to {most}")
@@ -86,8 +87,7 @@ def window_mask(
     Raises:
         ValueError: if window < 1, or there are more queries than keys.
     """
-    if window < 1:
-        raise ValueError(f"window: expected at least 1, got {window}")
+    check_whole(window=window)
     return relative_positions(num_queries, num_keys, device).abs() < window
 
 

@@ -10,9 +10,9 @@ from torch import Tensor, nn
 
 from viz_core.attention.masking import all_of, length_mask, sum_of, window_mask
 from viz_core.attention.projection import check_width
-from viz_core.positional._checks import check_positive
 from viz_core.positional.scheme import Positions, PositionScheme, scheme_of
 from viz_core.trace import attend, site_of
+from viz_core.trace.arguments import check_device, check_number, check_positive_number, check_whole
 from viz_core.trace.shapes import check_scores
 from viz_core.trace.weights import Bias, Mask
 
@@ -51,8 +51,9 @@ class MultiHeadAttention(nn.Module):
     Positions and window take the queries for the last of the keys: the same tokens, or the newest steps of a decoder.
 
     Raises:
-        ValueError: if num_heads does not divide num_hiddens, num_key_heads does not divide num_heads, a size or the
-            softcap is not positive, dropout is no probability, or positions are no scheme.
+        ValueError: if a size, a number of heads or the window is no whole number, at least 1; num_heads does not divide
+            num_hiddens, or num_key_heads num_heads; softcap is not positive, or dropout not from 0 to 1; positions are
+            no scheme.
     """
 
     def __init__(
@@ -71,16 +72,23 @@ class MultiHeadAttention(nn.Module):
         positions: Positions | None = None,
     ) -> None:
         super().__init__()
+        check_whole(num_hiddens=num_hiddens, num_heads=num_heads)
+        check_number(0, 1, dropout=dropout)
+        optional = {
+            "query_size": query_size,
+            "key_size": key_size,
+            "value_size": value_size,
+            "num_key_heads": num_key_heads,
+            "window": window,
+        }
+        check_whole(**{name: number for name, number in optional.items() if number is not None})
+        if softcap is not None:
+            check_positive_number(softcap=softcap)
         key_heads = num_heads if num_key_heads is None else num_key_heads
-        check_positive(num_hiddens=num_hiddens, num_heads=num_heads, num_key_heads=num_key_heads, window=window)
         if num_hiddens % num_heads:
             raise ValueError(f"num_heads: expected a divisor of num_hiddens={num_hiddens}, got {num_heads}")
         if num_heads % key_heads:
             raise ValueError(f"num_key_heads: expected a divisor of num_heads={num_heads}, got {num_key_heads}")
-        if softcap is not None and not softcap > 0:
-            raise ValueError(f"softcap: expected a positive number, got {softcap}")
-        if not 0 <= dropout <= 1:
-            raise ValueError(f"dropout: expected a probability, got {dropout}")
         self.num_heads = num_heads
         self.dropout = dropout
         self.softcap = softcap
@@ -110,7 +118,8 @@ class MultiHeadAttention(nn.Module):
             causal, mask, bias: as in `attend`; a query sees the keys that all of them allow.
 
         Raises:
-            ValueError: if the shapes do not fit together.
+            ValueError: if queries, keys and values are not floating-point tensors of the layer's widths, type and
+                device whose shapes fit together, or valid_lens, mask or bias do not fit them.
         """
         return self.attend_to(queries, self.project(keys, values), valid_lens, causal=causal, mask=mask, bias=bias)
 
@@ -120,7 +129,7 @@ class MultiHeadAttention(nn.Module):
         """W_k K and W_v V, split into heads; the keys stand at positions start, start + 1, ...
 
         Raises:
-            ValueError: if keys or values are not as wide as the layer expects.
+            ValueError: if keys or values are not floating-point tensors of the layer's widths, type and device.
         """
         check_width("keys", keys, self.W_k)
         check_width("values", values, self.W_v)
@@ -139,12 +148,13 @@ class MultiHeadAttention(nn.Module):
         """W_o [head_1; ...; head_h] for keys and values that are projected already, as in a decoder with a cache.
 
         Raises:
-            ValueError: if the shapes do not fit together.
+            ValueError: as `forward`.
         """
         check_width("queries", queries, self.W_q)
         batch, num_queries, num_keys = *queries.shape[:2], projected.keys.shape[2]
         Q = self.positions.turn(self._split(self.W_q(queries)), num_keys - num_queries)
         check_scores(Q, projected.keys, mask, bias, self.softcap)
+        check_device(queries=queries, valid_lens=valid_lens)
         lengths = None if valid_lens is None else length_mask(valid_lens, batch, num_queries, num_keys)[:, None]
         near = None if self.window is None else window_mask(num_queries, num_keys, self.window, Q.device)[None, None]
         heads = attend(

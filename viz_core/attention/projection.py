@@ -1,15 +1,49 @@
-"""What every learned projection of queries, keys and values asks of its input."""
+"""What every layer with weights of its own asks of its input."""
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor, nn
+
+from viz_core.trace.arguments import can_be_read, check_axes, check_integers, check_like
 
 
 def check_width(name: str, X: Tensor, projection: nn.Linear) -> None:
     """Refuse an input that its projection cannot take.
 
     Raises:
-        ValueError: unless X has shape (batch, n, the projection's width).
+        ValueError: unless X is a tensor of shape (batch, n, the projection's width), of its type and on its device.
     """
+    check_like(name, X, projection.weight)
     if X.dim() != 3 or X.shape[-1] != projection.in_features:
         raise ValueError(f"{name}: expected shape (batch, n, {projection.in_features}), got {tuple(X.shape)}")
+
+
+def check_features(name: str, X: Tensor, layer: nn.Linear) -> None:
+    """Refuse vectors that a linear layer cannot take; how many there are is not judged.
+
+    Raises:
+        ValueError: unless X is a tensor (..., the layer's width), of its type and on its device.
+    """
+    check_like(name, X, layer.weight)
+    if not X.dim() or X.shape[-1] != layer.in_features:
+        raise ValueError(f"{name}: expected vectors of width {layer.in_features}, got shape {tuple(X.shape)}")
+
+
+def check_tokens(X: Tensor, embedding: nn.Embedding) -> None:
+    """Refuse what are no token ids of a vocabulary.
+
+    Raises:
+        ValueError: unless X is a tensor (batch, n) of integers from 0 to the vocabulary's last, where the embedding is.
+    """
+    check_integers(X=X)
+    if X.dtype not in (torch.int32, torch.int64):
+        raise ValueError(f"X: expected token ids of int32 or int64, got {X.dtype}")
+    check_axes("batch n", X=X)
+    weight = embedding.weight
+    if X.device != weight.device and not weight.is_meta:
+        raise ValueError(f"X: expected token ids on {weight.device} as the layer's weights are, got {X.device}")
+    if can_be_read(X):
+        least, most = (int(end) for end in X.aminmax())
+        if least < 0 or most >= embedding.num_embeddings:
+            raise ValueError(f"X: expected token ids from 0 to {embedding.num_embeddings - 1}, got {least} to {most}")

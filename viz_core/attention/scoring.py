@@ -8,6 +8,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from viz_core.trace.arguments import check_axes, check_tensors
+
 Queries = Float[Tensor, "batch queries d"]
 Keys = Float[Tensor, "batch keys d"]
 Scores = Float[Tensor, "batch queries keys"]
@@ -19,9 +21,10 @@ def batch_product(X: Float[Tensor, "batch n m"], Y: Float[Tensor, "batch m p"]) 
     (Dive into Deep Learning, section "Batch Matrix Multiplication".)
 
     Raises:
-        ValueError: if either is no batch of matrices, the batches differ in size, or X has not as
-            many columns as Y has rows.
+        ValueError: if either is no batch of matrices of floating-point numbers, they differ in type or device, the
+            batches differ in size, or X has not as many columns as Y has rows.
     """
+    check_tensors(X=X, Y=Y)
     if X.dim() != 3 or Y.dim() != 3:
         raise ValueError(f"expected two batches of matrices, got shapes {tuple(X.shape)} and {tuple(Y.shape)}")
     if X.shape[0] != Y.shape[0]:
@@ -63,8 +66,11 @@ def general_scores(
     which is what every head of a Transformer computes.)
 
     Raises:
-        ValueError: if M is not (query_size, key_size), or the batch sizes differ.
+        ValueError: if M is not (query_size, key_size), the batch sizes differ, or one of the three is no floating-point
+            tensor of the others' type and device.
     """
+    check_tensors(queries=queries, keys=keys, M=M)
+    check_axes("batch n width", queries=queries, keys=keys)
     expected = (queries.shape[-1], keys.shape[-1])
     if tuple(M.shape) != expected:
         raise ValueError(f"M: expected shape {expected}, got {tuple(M.shape)}")
@@ -75,7 +81,9 @@ def check_same_width(queries: Tensor, keys: Tensor) -> None:
     """Refuse queries and keys that have no dot product.
 
     Raises:
-        ValueError: if they differ in width.
+        ValueError: if they are no floating-point tensors (..., n, width) of one type and device, or differ in width.
     """
+    check_tensors(queries=queries, keys=keys)
+    check_axes("... n width", queries=queries, keys=keys)
     if queries.shape[-1] != keys.shape[-1]:
         raise ValueError(f"expected queries and keys of one width, got {queries.shape[-1]} and {keys.shape[-1]}")

@@ -99,7 +99,7 @@ def attention_forward(
         mask=mask,
         bias=bias,
         causal=causal,
-        scale=scaling,
+        scale=None if scaling is None else float(scaling),  # some families have it as a tensor
         softcap=softcap,
         dropout=dropout,
         site=site_of(module),

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from viz_core.maps.words import merge_words
 from viz_core.trace import AttentionCall
+from viz_core.trace.arguments import check_axes, check_tensors
 
 Reading = Literal["written", "read"]
 """Whose source word a row of cross-attention is taken for: the word its step writes, or the one it has just read."""
@@ -46,8 +47,8 @@ def alignment(
         ValueError: if the call is no cross-attention, the reading is neither, there is but one step and it is asked
             for the word read, or there is not one number for each token.
     """
-    if call.kind != "cross":
-        raise ValueError(f"call: expected cross-attention, got {call.site!r}")
+    if not isinstance(call, AttentionCall) or call.kind != "cross":
+        raise ValueError(f"call: expected cross-attention, got {call!r}")
     if reading not in get_args(Reading):
         raise ValueError(f"reading: expected 'written' or 'read', got {reading!r}")
     targets = range(call.num_queries) if target_words is None else target_words
@@ -66,8 +67,14 @@ def alignment(
 def aligned_pairs(weights: Float[Tensor, "targets sources"], num_sources: int) -> set[tuple[int, int]]:
     """The source word that each target word looks at most, as (source, target).
 
-    A target word that looks most at something from `num_sources` on, such as the end of the sentence, has no partner.
+    A target word that looks most at something from `num_sources` on, such as the end of the sentence, has no partner:
+    A = {(argmax_j w_ij, i)} (Chen 2020, section 3).
+
+    Raises:
+        ValueError: if weights are no floating-point tensor (targets, sources).
     """
+    check_tensors(weights=weights)
+    check_axes("targets sources", weights=weights)
     return {(source, target) for target, source in enumerate(weights.argmax(dim=-1).tolist()) if source < num_sources}
 
 

@@ -7,6 +7,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from viz_core.trace import AttentionCall
+from viz_core.trace.indexing import picked
 
 
 @torch.no_grad()
@@ -67,8 +68,9 @@ def contribution_vectors(
         ValueError: as `contribution_norms`.
         IndexError: if there is no such query or head.
     """
-    vectors, weights = _added(call, W_o), call.weights(queries=query)
-    heads = range(call.num_heads) if head is None else [head]
+    row = picked(query, call.num_queries, "query")[0]
+    vectors, weights = _added(call, W_o), call.weights(queries=row)
+    heads = picked(head, call.num_heads, "head")
     return torch.stack([weights[:, h, :, None] * vectors[h] for h in heads]).sum(dim=0)
 
 
@@ -85,6 +87,8 @@ def contribution_sum(call: AttentionCall, W_o: nn.Linear | None) -> Float[Tensor
 
 def _added(call: AttentionCall, W_o: nn.Linear | None) -> list[Float[Tensor, "batch keys d"]]:
     """W_o^h v_j of each head h, with the values of its group where queries are grouped."""
+    if not isinstance(call, AttentionCall):
+        raise ValueError(f"call: expected a recorded attention call, got {type(call).__name__}")
     values = call.values.float().cpu()
     if W_o is None and call.num_heads == 1:
         return [values[:, 0]]

@@ -6,6 +6,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from viz_core.trace.arguments import check_tensors, is_whole
+
 
 def mean_attention_distance(
     weights: Float[Tensor, "*batch n n"],
@@ -26,8 +28,10 @@ def mean_attention_distance(
         num_special: tokens before the patches.
 
     Raises:
-        ValueError: if there are not as many tokens as special tokens and patches.
+        ValueError: if weights are no floating-point tensor, or there are not as many tokens as special tokens and
+            patches.
     """
+    check_tensors(weights=weights)
     check_tokens(tuple(weights.shape[-2:]), grid, num_special)
     between = weights[..., num_special:, num_special:]
     distances = patch_distances(grid, patch_size).to(weights)
@@ -52,6 +56,8 @@ def patch_distances(grid: tuple[int, int], patch_size: tuple[int, int]) -> Float
     Raises:
         ValueError: if the grid or the patch is empty.
     """
+    if len(grid) != 2 or len(patch_size) != 2 or not all(is_whole(side) for side in (*grid, *patch_size)):
+        raise ValueError(f"grid, patch_size: expected two whole numbers each, got {grid} and {patch_size}")
     if min(*grid, *patch_size) < 1:
         raise ValueError(f"expected a grid and patches of at least 1 x 1, got {grid} and {patch_size}")
     rows = torch.arange(grid[0], dtype=torch.float64) * patch_size[0]

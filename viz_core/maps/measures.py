@@ -10,6 +10,9 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from viz_core.trace.arguments import check_axes, check_device, check_tensors, check_whole, described
+from viz_core.trace.edits import numbers_of
+
 
 def attention_entropy(weights: Float[Tensor, "*batch queries keys"]) -> Float[Tensor, "*batch queries"]:
     """Entropy of each query's attention in bits: 0 for one key, log2(keys) for all keys alike.
@@ -19,8 +22,10 @@ def attention_entropy(weights: Float[Tensor, "*batch queries keys"]) -> Float[Te
     A row of zeros (every key masked) has entropy 0.
 
     Raises:
-        ValueError: if a row holds a negative weight.
+        ValueError: if weights are no floating-point tensor (..., queries, keys), or a row holds a negative one.
     """
+    check_tensors(weights=weights)
+    check_axes("... queries keys", weights=weights)
     if weights.numel() and (smallest := weights.amin().item()) < 0:
         raise ValueError(f"weights: expected none below 0, got {smallest:.3g}")
     # xlogy would guard 0 log 0 as well, at three times the cost, which long maps feel.
@@ -38,6 +43,7 @@ def diagonal_mass(weights: Float[Tensor, "*batch n n"]) -> Float[Tensor, "*batch
     Raises:
         ValueError: if queries and keys are not equally many, or there are none.
     """
+    check_tensors(weights=weights)
     if weights.dim() < 2 or weights.shape[-2] != weights.shape[-1] or not weights.shape[-1]:
         raise ValueError(f"weights: expected as many queries as keys, got shape {tuple(weights.shape)}")
     return weights.diagonal(dim1=-2, dim2=-1).mean(dim=-1)
@@ -52,6 +58,8 @@ def offset_mass(weights: Float[Tensor, "*batch n n"], offset: int) -> Float[Tens
     Raises:
         ValueError: if queries and keys are not equally many, or no token has one so far away.
     """
+    check_tensors(weights=weights)
+    check_whole(-weights.numel(), offset=offset)
     if weights.dim() < 2 or weights.shape[-2] != weights.shape[-1] or abs(offset) >= weights.shape[-1]:
         raise ValueError(
             f"weights: expected as many queries as keys, and more than {abs(offset)}, got shape {tuple(weights.shape)}"
@@ -68,11 +76,13 @@ def key_mass(weights: Float[Tensor, "*batch queries keys"], keys: Sequence[int])
     Raises:
         ValueError: if there is no query, or no such key.
     """
+    check_tensors(weights=weights)
     if weights.dim() < 2 or not weights.shape[-2]:
         raise ValueError(f"weights: expected at least one query, got shape {tuple(weights.shape)}")
-    if any(not 0 <= key < weights.shape[-1] for key in keys):
-        raise ValueError(f"keys: expected 0 to {weights.shape[-1] - 1}, got {list(keys)}")
-    return weights[..., list(keys)].sum(dim=-1).mean(dim=-1)
+    places = numbers_of("keys", keys)
+    if any(place >= weights.shape[-1] for place in places):
+        raise ValueError(f"keys: expected 0 to {weights.shape[-1] - 1}, got {list(places)}")
+    return weights[..., list(places)].sum(dim=-1).mean(dim=-1)
 
 
 def target_mass(
@@ -85,6 +95,10 @@ def target_mass(
     Raises:
         ValueError: if the targets are not of as many queries and keys, or there is none.
     """
+    check_tensors(weights=weights)
+    if not isinstance(targets, Tensor) or targets.dtype != torch.bool:
+        raise ValueError(f"targets: expected booleans, True where a query has a target, got {described(targets)}")
+    check_device(weights=weights, targets=targets)
     if weights.shape[-2:] != targets.shape:
         raise ValueError(f"weights: expected {tuple(targets.shape)} as the targets are, got {tuple(weights.shape)}")
     asked = int(targets.any(dim=-1).sum())
@@ -102,6 +116,7 @@ def induction_mass(weights: Float[Tensor, "*batch n n"], tokens: Sequence[object
     Raises:
         ValueError: if queries, keys and tokens are not equally many, or no token comes twice.
     """
+    check_tensors(weights=weights)
     n = len(tokens)
     if weights.shape[-2:] != (n, n):
         raise ValueError(f"weights: expected {n} queries and keys, as there are tokens, got {tuple(weights.shape)}")
@@ -136,6 +151,7 @@ def total_variation(
     Raises:
         ValueError: if the maps are not equally large, or there is no query.
     """
+    check_tensors(first=first, second=second)
     if first.shape != second.shape or first.dim() < 2 or not first.shape[-2]:
         raise ValueError(f"expected two maps of one size, got {tuple(first.shape)} and {tuple(second.shape)}")
     return (first - second).abs().sum(dim=-1).mean(dim=-1) / 2
@@ -149,6 +165,7 @@ def combine_heads(
     Raises:
         ValueError: if there is no head, or `how` is neither.
     """
+    check_tensors(weights=weights)
     if weights.dim() != 3 or not weights.shape[0]:
         raise ValueError(f"weights: expected (heads, queries, keys) with a head, got shape {tuple(weights.shape)}")
     if how not in ("mean", "max"):
@@ -166,6 +183,7 @@ def query_information(weights: Float[Tensor, "*batch queries keys"]) -> Float[Te
     Raises:
         ValueError: if a row holds a negative weight, or there is no query.
     """
+    check_tensors(weights=weights)
     if weights.dim() < 2 or not weights.shape[-2]:
         raise ValueError(f"weights: expected at least one query, got shape {tuple(weights.shape)}")
     mean_row = weights.mean(dim=-2, keepdim=True)

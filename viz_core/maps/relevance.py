@@ -9,6 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from viz_core.trace import Trace
+from viz_core.trace.arguments import check_tensors
 
 
 def gradient_relevance(
@@ -27,6 +28,8 @@ def gradient_relevance(
     Raises:
         ValueError: if there is no layer, or weights and gradients differ in number or shape.
     """
+    check_tensors(**{f"weights[{number}]": weight for number, weight in enumerate(weights)})
+    check_tensors(**{f"gradients[{number}]": gradient for number, gradient in enumerate(gradients)})
     shapes = [tuple(w.shape) for w in weights]
     if not shapes or shapes != [tuple(g.shape) for g in gradients]:
         raise ValueError(

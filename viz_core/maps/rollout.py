@@ -9,6 +9,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from viz_core.trace.arguments import check_axes, check_tensors, is_number
+
 HeadFusion: TypeAlias = Literal["mean", "max", "min"]
 
 
@@ -46,6 +48,7 @@ def rollout_by_layer(
     """
     if not layers:
         raise ValueError("layers: expected at least one")
+    check_tensors(**{f"layers[{number}]": weights for number, weights in enumerate(layers)})
     if any(w.dim() != 3 or not w.shape[0] or w.shape[1:] != (layers[0].shape[1],) * 2 for w in layers):
         shapes = [tuple(w.shape) for w in layers]
         raise ValueError(f"layers: expected maps (heads, n, n) of one n, got shapes {shapes}")
@@ -61,8 +64,10 @@ def fuse_heads(weights: Float[Tensor, "heads n n"], how: HeadFusion) -> Float[Te
     """All heads as one map: 1/h sum_h W_h, max_h W_h or min_h W_h, entry by entry.
 
     Raises:
-        ValueError: if `how` is none of the three.
+        ValueError: if weights are no floating-point tensor (heads, n, n), or `how` is none of the three.
     """
+    check_tensors(weights=weights)
+    check_axes("heads n n", weights=weights)
     if how == "mean":
         return weights.mean(dim=0)
     if how == "max":
@@ -76,9 +81,10 @@ def discard_smallest(weights: Float[Tensor, "n n"], ratio: float) -> Float[Tenso
     """The map with its floor(ratio n^2) smallest weights set to 0.
 
     Raises:
-        ValueError: unless 0 <= ratio < 1.
+        ValueError: if weights are no floating-point tensor, unless 0 <= ratio < 1.
     """
-    if not 0 <= ratio < 1:
+    check_tensors(weights=weights)
+    if not is_number(ratio) or not 0 <= ratio < 1:
         raise ValueError(f"discard_ratio: expected at least 0 and below 1, got {ratio}")
     flat = weights.flatten()
     smallest = flat.argsort(stable=True)[: int(ratio * flat.numel())]
@@ -89,6 +95,13 @@ def with_residual(weights: Float[Tensor, "n n"]) -> Float[Tensor, "n n"]:
     """(W + I) with every ROW divided by its sum: a token is what it attends to and, by the residual, itself.
 
     (Abnar and Zuidema 2020, section 3.)
+
+    Raises:
+        ValueError: if weights are no floating-point tensor (..., n, n).
     """
+    check_tensors(weights=weights)
+    check_axes("... n n", weights=weights)
+    if weights.shape[-1] != weights.shape[-2]:
+        raise ValueError(f"weights: expected as many queries as keys, got shape {tuple(weights.shape)}")
     mixed = weights + torch.eye(weights.shape[-1], dtype=weights.dtype, device=weights.device)
     return mixed / mixed.sum(dim=-1, keepdim=True)

@@ -7,6 +7,8 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from viz_core.trace.arguments import check_axes, check_tensors, check_whole, described
+
 
 def warping_path(cost: Float[np.ndarray, "rows columns"]) -> Int[np.ndarray, "steps 2"]:
     """The cheapest way from the first cell to the last that goes down, across, or both by one at each step.
@@ -19,8 +21,11 @@ def warping_path(cost: Float[np.ndarray, "rows columns"]) -> Int[np.ndarray, "st
         Row and column of each cell on the way.
 
     Raises:
-        ValueError: if the matrix is empty, or a cost is no number.
+        ValueError: if that is no matrix of numpy, it is empty, or a cost is no number.
     """
+    if not isinstance(cost, np.ndarray) or cost.dtype.kind not in "fiu" or cost.ndim != 2:
+        came = f"{cost.dtype} of shape {cost.shape}" if isinstance(cost, np.ndarray) else described(cost)
+        raise ValueError(f"cost: expected a matrix of numbers, of numpy, got {came}")
     if not cost.size or np.isnan(cost).any():
         raise ValueError(f"cost: expected at least one cell and no NaN, got shape {cost.shape}")
     rows, columns = cost.shape
@@ -50,8 +55,11 @@ def token_starts(weights: Float[Tensor, "heads tokens keys"], width: int = 7) ->
         width: odd.
 
     Raises:
-        ValueError: if there is no head, token or key, or the width is not odd.
+        ValueError: if there is no head, token or key, weights are no floating-point tensor, or the width is not odd.
     """
+    check_tensors(weights=weights)
+    check_axes("heads tokens keys", weights=weights)
+    check_whole(width=width)
     if not weights.numel() or width % 2 != 1 or width < 1:
         raise ValueError(f"expected weights and an odd width, got {tuple(weights.shape)} and {width}")
     spread = weights.std(dim=-2, keepdim=True, correction=0)

@@ -10,6 +10,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from viz_core.trace.arguments import check_axes, check_tensors
+
 _STARTS = ("\u2581", "\u0120", " ")  # SentencePiece, byte-level BPE, plain
 _CONTINUES = "##"  # WordPiece
 _SPECIAL = re.compile(r"<(?!0x[0-9A-F]{2}>)[^<>\s]+>|\[[A-Z]+\d*\]")  # a byte, as <0xE2>, is a piece like any other
@@ -62,8 +64,11 @@ def merge_words(
     W_ab = mean_(i in word a) sum_(j in word b) w_ij (Clark 2019, section 4.1).
 
     Raises:
-        ValueError: if there is not one word for each query and key, or the numbers do not count up from 0.
+        ValueError: if weights are no floating-point tensor, there is not one word for each query and key, or the
+            numbers do not count up from 0.
     """
+    check_tensors(weights=weights)
+    check_axes("... queries keys", weights=weights)
     sizes = tuple(weights.shape[-2:])
     if sizes != (len(query_words), len(key_words)):
         raise ValueError(f"expected words for {sizes} queries and keys, got {len(query_words)} and {len(key_words)}")

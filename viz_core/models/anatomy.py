@@ -9,6 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from viz_core.models.transformer import TransformerEncoder
+from viz_core.trace.arguments import check_axes, check_tensors
 
 
 class Step(NamedTuple):
@@ -28,6 +29,9 @@ def encoder_steps(
     H_0 = sqrt(d) E[x] + P;  Y = LN(H + attention(H, H, H));  H' = LN(Y + ffn(Y))   (Vaswani 2017, section 3.1)
 
     Where norms come first, what enters attention and ffn is LN(H) and LN(Y), and "norm" is the last step.
+
+    Raises:
+        ValueError: as the encoder's own call.
     """
     scaled = encoder.embed(X)
     H = encoder.pos_encoding(scaled)
@@ -59,12 +63,26 @@ def mean_norms(steps: tuple[Step, ...]) -> list[float]:
 
 
 def layer_norm(X: Float[Tensor, "batch d"]) -> Float[Tensor, "batch d"]:
-    """(x - mean) / std over the features of each example (Ba 2016, equation 3), without gain and bias."""
+    """(x - mean) / std over the features of each example (Ba 2016, equation 3), without gain and bias.
+
+    Raises:
+        ValueError: if X is no floating-point tensor (batch, d).
+    """
+    check_tensors(X=X)
+    check_axes("batch d", X=X)
     return nn.functional.layer_norm(X, X.shape[-1:])
 
 
 def batch_norm(X: Float[Tensor, "batch d"]) -> Float[Tensor, "batch d"]:
-    """(x - mean) / std over the examples of each feature (Ioffe 2015, algorithm 1), without gain and bias."""
+    """(x - mean) / std over the examples of each feature (Ioffe 2015, algorithm 1), without gain and bias.
+
+    Raises:
+        ValueError: if X is no floating-point tensor (batch, d) of two examples or more.
+    """
+    check_tensors(X=X)
+    check_axes("batch d", X=X)
+    if len(X) < 2:
+        raise ValueError(f"X: expected at least two examples, got shape {tuple(X.shape)}")
     return nn.functional.batch_norm(X, None, None, training=True)
 
 

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from viz_core.attention.projection import check_tokens
+from viz_core.trace.arguments import check_number, check_whole
+
 
 class TokenReader(nn.Module):
-    """Begins with an embedding of token ids, which is multiplied by embed_scale."""
+    """Begins with an embedding of token ids, which is multiplied by embed_scale (Vaswani 2017, section 3.4).
+
+    Raises:
+        ValueError: if a size is no whole number, at least 1, or embed_scale no number.
+    """
 
     def __init__(self, vocab_size: int, embed_size: int, embed_scale: float) -> None:
         super().__init__()
+        check_whole(vocab_size=vocab_size, embed_size=embed_size)
+        check_number(embed_scale=embed_scale)
         self.embed_scale = embed_scale
         self.embedding = nn.Embedding(vocab_size, embed_size)
 
@@ -21,10 +29,9 @@ class TokenReader(nn.Module):
         """embed_scale E[x]: the embedding of each token, scaled.
 
         Raises:
-            ValueError: if X is no batch of whole numbers.
+            ValueError: unless X are token ids (batch, n), integers of the vocabulary on the embedding's device.
         """
-        if X.dim() != 2 or X.dtype not in (torch.int64, torch.int32):
-            raise ValueError(f"X: expected token ids of shape (batch, n), got {X.dtype} of shape {tuple(X.shape)}")
+        check_tokens(X, self.embedding)
         return self.embedding(X) * self.embed_scale
 
 
@@ -38,7 +45,11 @@ class Decoder(TokenReader):
         raise NotImplementedError
 
     def forward(self, X: Int[Tensor, "batch n"], state: Any) -> tuple[Float[Tensor, "batch n vocab"], Any]:
-        """W h + b, the logits of the token after each of these n, and the state with them taken in."""
+        """W h + b, the logits of the token after each of these n, and the state with them taken in.
+
+        Raises:
+            ValueError: as `hidden`.
+        """
         outputs, state = self.hidden(X, state)
         return self.dense(outputs), state
 
@@ -60,7 +71,12 @@ class EncoderDecoder(nn.Module):
         target: Int[Tensor, "batch queries"],
         valid_lens: Int[Tensor, "batch"] | None = None,
     ) -> Float[Tensor, "batch queries d"]:
-        """The decoder's states before its output layer `dense`: what a loss over the vocabulary starts from."""
+        """The decoder's states before its output layer `dense`: what a loss over the vocabulary starts from.
+
+        Raises:
+            ValueError: if source or target are no token ids of their vocabularies, their batches differ, or valid_lens
+                does not fit the source.
+        """
         state = self.decoder.init_state(self.encoder(source, valid_lens), valid_lens)
         states, _ = self.decoder.hidden(target, state)
         return states
@@ -71,7 +87,11 @@ class EncoderDecoder(nn.Module):
         target: Int[Tensor, "batch queries"],
         valid_lens: Int[Tensor, "batch"] | None = None,
     ) -> Float[Tensor, "batch queries vocab"]:
-        """Logits of the token after each target token, by teacher forcing in one pass."""
+        """Logits of the token after each target token, W h + b, by teacher forcing in one pass (Sutskever 2014).
+
+        Raises:
+            ValueError: as `hidden`.
+        """
         return self.decoder.dense(self.hidden(source, target, valid_lens))
 
 

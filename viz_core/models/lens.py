@@ -9,6 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from viz_core.attention.multi_head import MultiHeadAttention
+from viz_core.attention.projection import check_tokens
 from viz_core.models.transformer import AddNorm
 from viz_core.models.transformer_decoder import DecoderState, TransformerDecoder
 from viz_core.trace import AttentionCall, head_outputs, record
@@ -22,6 +23,9 @@ def layer_predictions(
 
     (nostalgebraist 2020, "the logit lens".) Where norms come first, the last norm is applied too. The last of these are
     the decoder's own logits.
+
+    Raises:
+        ValueError: as the decoder's own call.
     """
     H = decoder.pos_encoding(decoder.embed(X), offset=state.num_steps)
     states = [H]
@@ -54,7 +58,14 @@ def logit_parts(
 
     Args:
         tokens: the token whose logit is split, at each step.
+
+    Raises:
+        ValueError: as the decoder's own call, or if tokens are not one token id for each of X.
     """
+    check_tokens(X, decoder.embedding)
+    check_tokens(tokens, decoder.embedding)
+    if tokens.shape != X.shape:
+        raise ValueError(f"tokens: expected one for each of X, {tuple(X.shape)}, got shape {tuple(tokens.shape)}")
     H = decoder.pos_encoding(decoder.embed(X), offset=state.num_steps)
     names: list[tuple[str, int | None, int | None]] = [("constant", None, None), ("embedding", None, None)]
     parts = torch.stack([torch.zeros_like(H), H])

@@ -8,6 +8,8 @@ from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor
 
+from viz_core.trace.arguments import check_axes, check_tensors, check_whole
+
 
 def interpolate_positions(
     pos_embedding: Float[Tensor, "1 tokens d"], learned: tuple[int, int], wanted: tuple[int, int]
@@ -23,6 +25,8 @@ def interpolate_positions(
     Raises:
         ValueError: if pos_embedding has not one row for the class token and each patch of the learned grid.
     """
+    check_tensors(pos_embedding=pos_embedding)
+    check_axes("1 tokens d", pos_embedding=pos_embedding)
     if pos_embedding.shape[1] != learned[0] * learned[1] + 1:
         expected = f"1 + {learned[0]} x {learned[1]}"
         raise ValueError(f"pos_embedding: expected {expected} positions, got {pos_embedding.shape[1]}")
@@ -40,6 +44,9 @@ def resize_grid(
     Raises:
         ValueError: if the table has not one row for each patch of the learned grid.
     """
+    check_tensors(table=table)
+    check_axes("patches d", table=table)
+    check_whole(rows=wanted[0], columns=wanted[1])
     if len(table) != learned[0] * learned[1]:
         raise ValueError(f"table: expected {learned[0]} x {learned[1]} positions, got {len(table)}")
     if wanted == learned:

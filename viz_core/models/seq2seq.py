@@ -10,8 +10,11 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from viz_core.attention.additive import AdditiveAttention
+from viz_core.attention.masking import length_mask
+from viz_core.attention.projection import check_tokens
 from viz_core.models.encoder_decoder import Decoder, TokenReader
 from viz_core.trace import name_site, record_weights, site_of
+from viz_core.trace.arguments import check_number, check_whole, described
 
 
 def init_seq2seq(module: nn.Module) -> None:
@@ -47,7 +50,9 @@ class GRU(nn.Module):
         """States of the last layer at every step, and of every layer after each row's last valid step."""
         if valid_lens is None:
             return self.rnn(inputs, hidden_state)
-        packed = pack_padded_sequence(inputs, valid_lens.cpu().clamp(min=1), batch_first=True, enforce_sorted=False)
+        packed = pack_padded_sequence(
+            inputs, valid_lens.flatten().cpu().clamp(min=1), batch_first=True, enforce_sorted=False
+        )
         outputs, hidden_state = self.rnn(packed, hidden_state)
         return pad_packed_sequence(outputs, batch_first=True, total_length=inputs.shape[1])[0], hidden_state
 
@@ -64,6 +69,9 @@ class Seq2SeqEncoder(TokenReader):
 
     Here and in the decoders, embeddings are multiplied by embed_scale on their way in: by 1 as in the book, or by
     sqrt(embed_size) where the matrix is shared with the output layer and so drawn that much smaller.
+
+    Raises:
+        ValueError: if a size is no whole number, at least 1, or dropout not from 0 to 1.
     """
 
     def __init__(
@@ -76,11 +84,22 @@ class Seq2SeqEncoder(TokenReader):
         embed_scale: float = 1.0,
     ) -> None:
         super().__init__(vocab_size, embed_size, embed_scale)
+        check_whole(num_hiddens=num_hiddens, num_layers=num_layers)
+        check_number(0, 1, dropout=dropout)
         self.rnn = GRU(embed_size, num_hiddens, num_layers, dropout)
         self.apply(init_seq2seq)
 
     def forward(self, X: Int[Tensor, "batch keys"], valid_lens: Int[Tensor, "batch"] | None = None) -> Encoded:
-        """Read token ids; padding past a row's valid length does not touch its final state."""
+        """h_t = GRU(E[x_t], h_(t-1)) for each step (Cho 2014, section 2.3).
+
+        Padding past a row's valid length does not touch its final state.
+
+        Raises:
+            ValueError: if X are no token ids of the vocabulary, or valid_lens does not fit them.
+        """
+        if valid_lens is not None:
+            check_tokens(X, self.embedding)
+            length_mask(valid_lens, X.shape[0], 1, X.shape[1])  # refuses what are no lengths
         return Encoded(*self.rnn(self.embed(X), valid_lens=valid_lens))
 
 
@@ -96,7 +115,13 @@ class PlainState(NamedTuple):
 
 
 class Seq2SeqDecoder(Decoder):
-    """GRU decoder that sees the source only as the encoder's last state, at every step the same (Cho 2014)."""
+    """GRU decoder that sees the source only as the encoder's last state c, at every step the same.
+
+    s_t = GRU([E[y_(t-1)]; c], s_(t-1)) (Cho 2014, section 2.2).
+
+    Raises:
+        ValueError: if a size is no whole number, at least 1, or dropout not from 0 to 1.
+    """
 
     def __init__(
         self,
@@ -108,6 +133,8 @@ class Seq2SeqDecoder(Decoder):
         embed_scale: float = 1.0,
     ) -> None:
         super().__init__(vocab_size, embed_size, embed_scale)
+        check_whole(num_hiddens=num_hiddens, num_layers=num_layers)
+        check_number(0, 1, dropout=dropout)
         self.rnn = GRU(embed_size + num_hiddens, num_hiddens, num_layers, dropout)
         self.dense = nn.Linear(num_hiddens, vocab_size)
         self.apply(init_seq2seq)
@@ -117,14 +144,23 @@ class Seq2SeqDecoder(Decoder):
         enc_outputs: Encoded | tuple[Tensor, Tensor],
         enc_valid_lens: Int[Tensor, "batch"] | None = None,  # noqa: ARG002, every decoder takes it
     ) -> PlainState:
-        """The state before the first step; the encoder's last state knows the valid lengths already."""
-        _, hidden_state = enc_outputs
+        """The state before the first step; the encoder's last state knows the valid lengths already.
+
+        Raises:
+            ValueError: if that is not what an encoder of the same layers and width gave.
+        """
+        _, hidden_state = _encoded(enc_outputs, self.rnn.rnn)
         return PlainState(hidden_state[-1], hidden_state)
 
     def hidden(
         self, X: Int[Tensor, "batch n"], state: PlainState
     ) -> tuple[Float[Tensor, "batch n num_hiddens"], PlainState]:
-        """The last layer's state after each of these n tokens, and the state with them taken in."""
+        """The last layer's state after each of these n tokens, and the state with them taken in.
+
+        Raises:
+            ValueError: if X are no token ids of the vocabulary, or state is not that of as many batch rows.
+        """
+        _check_state(state, PlainState, X)
         context = state.context[:, None].expand(-1, X.shape[1], -1)
         outputs, hidden_state = self.rnn(torch.cat([self.embed(X), context], dim=-1), state.hidden_state)
         return outputs, PlainState(state.context, hidden_state)
@@ -154,6 +190,9 @@ class Seq2SeqAttentionDecoder(Decoder):
 
     At step t the query is the last layer's state s_(t-1), keys and values are the encoder's states h_j:
     a_t = softmax_j(w_v^T tanh(W_q s_(t-1) + W_k h_j)), c_t = sum_j a_tj h_j, s_t = GRU([c_t; y_(t-1)], s_(t-1)).
+
+    Raises:
+        ValueError: if a size is no whole number, at least 1, or dropout not from 0 to 1.
     """
 
     def __init__(
@@ -166,6 +205,8 @@ class Seq2SeqAttentionDecoder(Decoder):
         embed_scale: float = 1.0,
     ) -> None:
         super().__init__(vocab_size, embed_size, embed_scale)
+        check_whole(num_hiddens=num_hiddens, num_layers=num_layers)
+        check_number(0, 1, dropout=dropout)
         self.attention = AdditiveAttention(num_hiddens, num_hiddens, num_hiddens, dropout)
         name_site(self.attention, "decoder.0.cross")  # in no numbered block, so by its name
         self.rnn = _gru(embed_size + num_hiddens, num_hiddens, num_layers, dropout)
@@ -175,8 +216,12 @@ class Seq2SeqAttentionDecoder(Decoder):
     def init_state(
         self, enc_outputs: Encoded | tuple[Tensor, Tensor], enc_valid_lens: Int[Tensor, "batch"] | None = None
     ) -> AttentionState:
-        """The state before the first step; the keys are projected here, once for all steps."""
-        outputs, hidden_state = enc_outputs
+        """The state before the first step; the keys are projected here, once for all steps.
+
+        Raises:
+            ValueError: if that is not what an encoder of the same layers and width gave.
+        """
+        outputs, hidden_state = _encoded(enc_outputs, self.rnn)
         return AttentionState(outputs, hidden_state, enc_valid_lens, self.attention.W_k(outputs))
 
     def hidden(
@@ -186,7 +231,11 @@ class Seq2SeqAttentionDecoder(Decoder):
 
         Step by step, since each query is the state the step before left behind; the weights of the
         n steps are recorded together, as one map.
+
+        Raises:
+            ValueError: if X are no token ids of the vocabulary, or state is not that of as many batch rows.
         """
+        _check_state(state, AttentionState, X)
         enc_outputs, hidden_state, enc_valid_lens, projected = state
         outputs, maps = [], []
         for embedded in self.embed(X).split(1, dim=1):  # (batch, 1, embed)
@@ -200,6 +249,26 @@ class Seq2SeqAttentionDecoder(Decoder):
         return torch.cat(outputs, dim=1), AttentionState(enc_outputs, hidden_state, enc_valid_lens, projected)
 
 
+def _encoded(given: object, rnn: nn.GRU) -> tuple[Tensor, Tensor]:
+    """What an encoder hands on, if a decoder of these layers can start from it."""
+    wanted = f"expected outputs (batch, keys, d) and states ({rnn.num_layers}, batch, {rnn.hidden_size}) of an encoder"
+    if not isinstance(given, tuple) or len(given) != 2 or not all(isinstance(part, Tensor) for part in given):
+        raise ValueError(f"enc_outputs: {wanted}, got {described(given)}")
+    outputs, states = given
+    if outputs.dim() != 3 or states.shape != (rnn.num_layers, outputs.shape[0], rnn.hidden_size):
+        raise ValueError(f"enc_outputs: {wanted}, got shapes {tuple(outputs.shape)} and {tuple(states.shape)}")
+    return outputs, states
+
+
+def _check_state(state: object, kind: type[PlainState] | type[AttentionState], X: Tensor) -> None:
+    if not isinstance(state, PlainState | AttentionState) or not isinstance(state, kind):
+        raise ValueError(f"state: expected that of init_state or of a step before, got {described(state)}")
+    rows = state.hidden_state.shape[1]
+    if not isinstance(X, Tensor) or X.dim() != 2 or X.shape[0] != rows or not X.shape[1]:
+        raise ValueError(f"X: expected token ids of {rows} batch rows and at least one step, got {described(X)}")
+
+
 def _gru(num_inputs: int, num_hiddens: int, num_layers: int, dropout: float) -> nn.GRU:
     """torch drops out between layers, so a single layer has none (and torch would warn)."""
-    return nn.GRU(num_inputs, num_hiddens, num_layers, dropout=dropout if num_layers > 1 else 0.0, batch_first=True)
+    sizes = int(num_inputs), int(num_hiddens), int(num_layers)  # torch takes no numbers of numpy here
+    return nn.GRU(*sizes, dropout=dropout if num_layers > 1 else 0.0, batch_first=True)

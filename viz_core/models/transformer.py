@@ -9,15 +9,19 @@ import math
 from collections.abc import Callable
 from typing import Any, TypeAlias, Unpack, cast
 
+import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from viz_core.attention.multi_head import AttentionOptions, MultiHeadAttention
+from viz_core.attention.projection import check_features
 from viz_core.models.encoder_decoder import TokenReader
 from viz_core.positional.scheme import Positions, PositionScheme, scheme_of
 from viz_core.positional.sinusoidal import PositionalEncoding
 from viz_core.trace import name_sites
+from viz_core.trace.arguments import check_device, check_number, check_tensors, check_whole
+from viz_core.trace.autocast import casts_on
 from viz_core.trace.weights import Bias, Mask
 
 Norm: TypeAlias = Callable[[Any], nn.Module]
@@ -32,43 +36,92 @@ class AddNorm(nn.Module):
 
     With norm_first the norm moves into the branch, X + dropout(f(LayerNorm(X))), and leaves the residual path free,
     by which deep stacks train without warm-up (Xiong 2020, figure 1): `Y = f(addnorm.branch(X)); addnorm(X, Y)`.
+
+    Args:
+        norm_shape: width of the vectors, as `nn.LayerNorm` takes it.
+        dropout: probability of dropping a component of the branch's output while training, 0 to 1.
+        norm_first: whether the norm comes before the layer.
+        norm: what makes the norm of that shape, `nn.RMSNorm` for one.
+
+    Raises:
+        ValueError: if a size is no whole number, at least 1, or dropout is out of range.
     """
 
     def __init__(
         self, norm_shape: int | list[int], dropout: float, norm_first: bool = False, norm: Norm = nn.LayerNorm
     ) -> None:
         super().__init__()
+        check_number(0, 1, dropout=dropout)
+        self.norm_shape = tuple(norm_shape) if isinstance(norm_shape, list | tuple) else (norm_shape,)
+        check_whole(**{f"norm_shape[{place}]": side for place, side in enumerate(self.norm_shape)})
         self.norm_first = norm_first
         self.dropout = nn.Dropout(dropout)
         self.ln = norm(norm_shape)
 
     def branch(self, X: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch d"]:
-        """What the layer in between is given: X, or LayerNorm(X) where the norm comes first."""
+        """What the layer in between is given: X, or LayerNorm(X) where the norm comes first (Xiong 2020, figure 1).
+
+        Raises:
+            ValueError: if X is no floating-point tensor of the norm's width and device.
+        """
+        self._check(X=X)
         return self.ln(X) if self.norm_first else X
 
     def forward(self, X: Float[Tensor, "*batch d"], Y: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch d"]:
         """LayerNorm(X + dropout(Y)); X + dropout(Y) where the norm came first.
 
         Raises:
-            ValueError: if X and Y differ in shape.
+            ValueError: if X and Y are no floating-point tensors of the norm's width and device, or differ in shape.
         """
+        self._check(X=X, Y=Y)
         if X.shape != Y.shape:
             raise ValueError(f"expected X and Y of one shape, got {tuple(X.shape)} and {tuple(Y.shape)}")
         added = X + self.dropout(Y)
         return added if self.norm_first else self.ln(added)
 
+    def _check(self, **named: Tensor) -> None:
+        weight = getattr(self.ln, "weight", None)  # a norm of one's own may have none
+        weight = weight if isinstance(weight, Tensor) and not weight.is_meta else None
+        for name, X in named.items():
+            check_tensors(**{name: X})  # each by itself: under autocast the two may differ in type
+            if X.shape[-len(self.norm_shape) :] != self.norm_shape:
+                sides = ", ".join(map(str, self.norm_shape))
+                raise ValueError(f"{name}: expected (..., {sides}), got shape {tuple(X.shape)}")
+            if weight is None or (X.dtype == weight.dtype and X.device == weight.device):
+                continue
+            wide = torch.promote_types(X.dtype, weight.dtype) != weight.dtype
+            if wide and not casts_on(X.device.type):
+                raise ValueError(f"{name}: expected {weight.dtype} as the norm's weights are, got {X.dtype}")
+            check_device(**{name: X}, weights=weight)
+
 
 class PositionWiseFFN(nn.Module):
-    """W_2 relu(W_1 x + b_1) + b_2, the same at every position (Vaswani 2017, equation 2)."""
+    """W_2 relu(W_1 x + b_1) + b_2, the same at every position (Vaswani 2017, equation 2).
+
+    Args:
+        ffn_num_hiddens: width inside.
+        ffn_num_outputs: width of what comes out.
+        ffn_num_inputs: width of what goes in, where it is another.
+
+    Raises:
+        ValueError: if a size is no whole number, at least 1.
+    """
 
     def __init__(self, ffn_num_hiddens: int, ffn_num_outputs: int, ffn_num_inputs: int | None = None) -> None:
         super().__init__()
-        self.dense1 = nn.Linear(ffn_num_inputs or ffn_num_outputs, ffn_num_hiddens)
+        num_inputs = ffn_num_outputs if ffn_num_inputs is None else ffn_num_inputs
+        check_whole(ffn_num_hiddens=ffn_num_hiddens, ffn_num_outputs=ffn_num_outputs, ffn_num_inputs=num_inputs)
+        self.dense1 = nn.Linear(num_inputs, ffn_num_hiddens)
         self.relu = nn.ReLU()
         self.dense2 = nn.Linear(ffn_num_hiddens, ffn_num_outputs)
 
     def forward(self, X: Float[Tensor, "*batch d_in"]) -> Float[Tensor, "*batch d_out"]:
-        """W_2 relu(W_1 x + b_1) + b_2 of each vector x."""
+        """W_2 relu(W_1 x + b_1) + b_2 of each vector x (Vaswani 2017, equation 2).
+
+        Raises:
+            ValueError: if X is no floating-point tensor of the layer's width, type and device.
+        """
+        check_features("X", X, self.dense1)
         return self.dense2(self.relu(self.dense1(X)))
 
 
@@ -102,6 +155,9 @@ class TransformerEncoderBlock(nn.Module):
         norm_first: whether each norm comes before its layer, as in GPT-2 and later models, and not after the addition.
         norm, ffn: what makes the norms and the feed-forward net: `nn.RMSNorm` and `GatedFFN` in Llama.
         positions, attention: options of `MultiHeadAttention`.
+
+    Raises:
+        ValueError: as `MultiHeadAttention` and `PositionWiseFFN`.
     """
 
     def __init__(
@@ -138,6 +194,10 @@ class TransformerEncoderBlock(nn.Module):
         Args:
             valid_lens, causal, mask, bias: which keys each query sees, and what is added to its scores, as in
                 `MultiHeadAttention`.
+
+        Raises:
+            ValueError: if X is no floating-point tensor (batch, n, d) of the layer's width, type and device, or
+                valid_lens, mask or bias do not fit it.
         """
         Z = self.addnorm1.branch(X)
         Y = self.addnorm1(X, self.attention(Z, Z, Z, valid_lens, causal=causal, mask=mask, bias=bias))
@@ -173,7 +233,7 @@ class TransformerEncoder(TokenReader):
         attention: `num_key_heads`, `softcap` and `window` of every `MultiHeadAttention`.
 
     Raises:
-        ValueError: as `MultiHeadAttention`.
+        ValueError: if a size is no whole number, at least 1, num_blks none from 0 on, or as `MultiHeadAttention`.
     """
 
     def __init__(
@@ -192,6 +252,8 @@ class TransformerEncoder(TokenReader):
         positions: Positions | None = None,
         **attention: Unpack[AttentionOptions],
     ) -> None:
+        check_whole(num_hiddens=num_hiddens)
+        check_whole(0, num_blks=num_blks)
         super().__init__(vocab_size, num_hiddens, math.sqrt(num_hiddens))  # as large as the positions added to them
         self.num_hiddens = num_hiddens
         self.pos_encoding = PositionalEncoding(num_hiddens, dropout) if positions is None else InputDropout(dropout)
@@ -233,7 +295,8 @@ class TransformerEncoder(TokenReader):
             causal, mask, bias: as in `MultiHeadAttention`, in every block.
 
         Raises:
-            ValueError: if n is longer than the table of positions.
+            ValueError: if X are no token ids of the vocabulary, more of them than there are positions in the table, or
+                valid_lens, mask or bias do not fit them.
         """
         H = self.pos_encoding(self.embed(X))
         for blk in self.blks:

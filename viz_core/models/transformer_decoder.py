@@ -15,6 +15,7 @@ from viz_core.models.transformer import AddNorm, FeedForward, InputDropout, Norm
 from viz_core.positional.scheme import Positions, PositionScheme, scheme_of
 from viz_core.positional.sinusoidal import PositionalEncoding
 from viz_core.trace import name_sites
+from viz_core.trace.arguments import check_tensors, check_whole, described
 from viz_core.trace.weights import Bias, Mask
 
 
@@ -62,6 +63,9 @@ class TransformerDecoderBlock(nn.Module):
         norm_first, norm, ffn: as in `TransformerEncoderBlock`.
         positions, attention: options of `MultiHeadAttention`. Positions and window are for self-attention alone: the
             encoder's tokens stand in another line than the decoder's.
+
+    Raises:
+        ValueError: as `MultiHeadAttention` and `PositionWiseFFN`.
     """
 
     def __init__(
@@ -106,7 +110,13 @@ class TransformerDecoderBlock(nn.Module):
 
         Args:
             mask, bias: of the self-attention of these steps with themselves and those taken before.
+
+        Raises:
+            ValueError: if X or the encoder's output are no floating-point tensors of the layer's width, type and
+                device, their batches differ, or mask, bias or the encoder's valid lengths do not fit them.
         """
+        if not isinstance(state, DecoderState):
+            raise ValueError(f"state: expected that of init_state or of a step before, got {described(state)}")
         enc_outputs, enc_valid_lens, caches = state
         cache = caches[self.i]
         Z = self.addnorm1.branch(X)
@@ -129,6 +139,9 @@ class TransformerDecoder(Decoder):
 
     The arguments are those of `TransformerEncoder`. Block i is the sites "decoder.i.self" and "decoder.i.cross" of a
     trace. T5RelativeBias(bidirectional=False) is T5's here: a decoder sees no key after the query.
+
+    Raises:
+        ValueError: as `TransformerEncoder`.
     """
 
     def __init__(
@@ -147,6 +160,8 @@ class TransformerDecoder(Decoder):
         positions: Positions | None = None,
         **attention: Unpack[AttentionOptions],
     ) -> None:
+        check_whole(num_hiddens=num_hiddens)
+        check_whole(0, num_blks=num_blks)
         super().__init__(vocab_size, num_hiddens, math.sqrt(num_hiddens))
         self.num_hiddens = num_hiddens
         self.num_blks = num_blks
@@ -179,7 +194,15 @@ class TransformerDecoder(Decoder):
     def init_state(
         self, enc_outputs: Float[Tensor, "batch keys d"], enc_valid_lens: Int[Tensor, "batch"] | None = None
     ) -> DecoderState:
-        """The state before the first step."""
+        """The state before the first step.
+
+        Raises:
+            ValueError: unless enc_outputs is a floating-point tensor (batch, keys, num_hiddens).
+        """
+        check_tensors(enc_outputs=enc_outputs)
+        if enc_outputs.dim() != 3 or enc_outputs.shape[2] != self.num_hiddens:
+            expected = f"(batch, keys, {self.num_hiddens})"
+            raise ValueError(f"enc_outputs: expected shape {expected}, got {tuple(enc_outputs.shape)}")
         return DecoderState(enc_outputs, enc_valid_lens, (None,) * self.num_blks)
 
     def hidden(
@@ -191,8 +214,11 @@ class TransformerDecoder(Decoder):
             mask, bias: of self-attention in every block, for these n queries and all steps so far as keys.
 
         Raises:
-            ValueError: if the steps run past the table of positions.
+            ValueError: if X are no token ids of the vocabulary, they run past the table of positions, state is not what
+                `init_state` or a step gave, for as many batch rows, or mask or bias do not fit.
         """
+        if not isinstance(state, DecoderState):
+            raise ValueError(f"state: expected that of init_state or of a step before, got {described(state)}")
         H = self.pos_encoding(self.embed(X), offset=state.num_steps)
         for blk in self.blks:
             H, state = blk(H, state, mask=mask, bias=bias)
@@ -201,6 +227,10 @@ class TransformerDecoder(Decoder):
     def forward(
         self, X: Int[Tensor, "batch n"], state: DecoderState, *, mask: Mask | None = None, bias: Bias | None = None
     ) -> tuple[Float[Tensor, "batch n vocab"], DecoderState]:
-        """Logits of the token after each of these n, and the state with them taken in; mask and bias as in `hidden`."""
+        """Logits of the token after each of these n, and the state with them taken in; mask and bias as in `hidden`.
+
+        Raises:
+            ValueError: as `hidden`.
+        """
         H, state = self.hidden(X, state, mask=mask, bias=bias)
         return self.dense(H), state

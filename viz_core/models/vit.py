@@ -11,9 +11,11 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from viz_core.attention.multi_head import AttentionOptions, MultiHeadAttention
+from viz_core.attention.projection import check_features, check_width
 from viz_core.models.patch_grid import count_patches, interpolate_positions
 from viz_core.positional.scheme import Positions, PositionScheme, scheme_of
 from viz_core.trace import name_sites
+from viz_core.trace.arguments import check_like, check_number, check_whole, is_whole
 from viz_core.trace.weights import Bias, Mask
 
 Size: TypeAlias = int | tuple[int, int] | list[int]
@@ -31,7 +33,7 @@ class PatchEmbedding(nn.Module):
         num_channels: 1 for grey pictures, 3 for colour.
 
     Raises:
-        ValueError: if a size is below 1, or patches do not divide the picture.
+        ValueError: if a size is no whole number, at least 1, or patches do not divide the picture.
     """
 
     def __init__(
@@ -39,8 +41,7 @@ class PatchEmbedding(nn.Module):
     ) -> None:
         super().__init__()
         self.img_size, self.patch_size = _pair("img_size", img_size), _pair("patch_size", patch_size)
-        if num_channels < 1:
-            raise ValueError(f"num_channels: expected at least 1, got {num_channels}")
+        check_whole(num_hiddens=num_hiddens, num_channels=num_channels)
         rows, columns = count_patches(self.img_size, self.patch_size)
         self.num_patches = rows * columns
         self.conv = nn.Conv2d(num_channels, num_hiddens, kernel_size=self.patch_size, stride=self.patch_size)
@@ -49,8 +50,10 @@ class PatchEmbedding(nn.Module):
         """Rows and columns of patches in these pictures.
 
         Raises:
-            ValueError: if patches do not divide them, or they have other channels than the filters.
+            ValueError: if they are no floating-point tensor of the filters' channels, type and device, or patches do
+                not divide them.
         """
+        check_like("X", X, self.conv.weight)
         if X.dim() != 4 or X.shape[1] != self.conv.in_channels:
             raise ValueError(
                 f"expected pictures of shape (batch, {self.conv.in_channels}, height, width), got {tuple(X.shape)}"
@@ -68,19 +71,39 @@ class PatchEmbedding(nn.Module):
 
 
 class ViTMLP(nn.Module):
-    """W_2 gelu(W_1 x + b_1) + b_2, with dropout after each layer, the same for every token."""
+    """W_2 gelu(W_1 x + b_1) + b_2, with dropout after each layer, the same for every token.
+
+    (Dosovitskiy 2021, section 3.1.)
+
+    Args:
+        mlp_num_hiddens: width inside.
+        mlp_num_outputs: width of what comes out.
+        dropout: probability of dropping a number after either layer while training, 0 to 1.
+        mlp_num_inputs: width of what goes in, where it is another.
+
+    Raises:
+        ValueError: if a size is no whole number, at least 1, or dropout is out of range.
+    """
 
     def __init__(
         self, mlp_num_hiddens: int, mlp_num_outputs: int, dropout: float = 0.5, mlp_num_inputs: int | None = None
     ) -> None:
         super().__init__()
-        self.dense1 = nn.Linear(mlp_num_inputs or mlp_num_outputs, mlp_num_hiddens)
+        num_inputs = mlp_num_outputs if mlp_num_inputs is None else mlp_num_inputs
+        check_whole(mlp_num_hiddens=mlp_num_hiddens, mlp_num_outputs=mlp_num_outputs, mlp_num_inputs=num_inputs)
+        check_number(0, 1, dropout=dropout)
+        self.dense1 = nn.Linear(num_inputs, mlp_num_hiddens)
         self.dropout1 = nn.Dropout(dropout)
         self.dense2 = nn.Linear(mlp_num_hiddens, mlp_num_outputs)
         self.dropout2 = nn.Dropout(dropout)
 
     def forward(self, x: Float[Tensor, "*batch d_in"]) -> Float[Tensor, "*batch d_out"]:
-        """W_2 gelu(W_1 x + b_1) + b_2 of each token x (Dosovitskiy 2021, section 3.1)."""
+        """W_2 gelu(W_1 x + b_1) + b_2 of each token x (Dosovitskiy 2021, section 3.1).
+
+        Raises:
+            ValueError: if x is no floating-point tensor of the layer's width, type and device.
+        """
+        check_features("x", x, self.dense1)
         return self.dropout2(self.dense2(self.dropout1(F.gelu(self.dense1(x)))))
 
 
@@ -95,6 +118,9 @@ class ViTBlock(nn.Module):
         mlp_num_hiddens: width inside the MLP.
         use_bias: whether the projections of attention have biases.
         positions, attention: options of `MultiHeadAttention`.
+
+    Raises:
+        ValueError: as `MultiHeadAttention` and `ViTMLP`.
     """
 
     def __init__(
@@ -111,6 +137,8 @@ class ViTBlock(nn.Module):
         **attention: Unpack[AttentionOptions],
     ) -> None:
         super().__init__()
+        sides = norm_shape if isinstance(norm_shape, list | tuple) else [norm_shape]
+        check_whole(**{f"norm_shape[{place}]": side for place, side in enumerate(sides)})
         self.norm_first = norm_first
         self.ln1 = nn.LayerNorm(norm_shape)
         self.attention = MultiHeadAttention(num_hiddens, num_heads, dropout, use_bias, positions=positions, **attention)
@@ -124,7 +152,12 @@ class ViTBlock(nn.Module):
 
         Args:
             mask, bias: as in `MultiHeadAttention`.
+
+        Raises:
+            ValueError: if X is no floating-point tensor (batch, n, d) of the layer's width, type and device, or mask or
+                bias do not fit it.
         """
+        check_width("X", X, self.attention.W_q)
         if not self.norm_first:
             X = self.ln1(X + self.attention(X, X, X, mask=mask, bias=bias))
             return self.ln2(X + self.mlp(X))
@@ -156,7 +189,8 @@ class ViT(nn.Module):
         attention: `num_key_heads`, `softcap` and `window` of every `MultiHeadAttention`.
 
     Raises:
-        ValueError: if patches do not divide the picture, or as `MultiHeadAttention`.
+        ValueError: if a size is no whole number, at least 1, num_blks none from 0 on, patches do not divide the
+            picture, or as `MultiHeadAttention`.
     """
 
     def __init__(
@@ -178,6 +212,9 @@ class ViT(nn.Module):
         **attention: Unpack[AttentionOptions],
     ) -> None:
         super().__init__()
+        check_whole(num_hiddens=num_hiddens, num_classes=num_classes)
+        check_whole(0, num_blks=num_blks)
+        check_number(0, 1, emb_dropout=emb_dropout)
         self.patch_embedding = PatchEmbedding(img_size, patch_size, num_hiddens, num_channels)
         self.cls_token = nn.Parameter(torch.zeros(1, 1, num_hiddens))
         num_steps = self.patch_embedding.num_patches + 1  # the class token comes first
@@ -241,7 +278,8 @@ class ViT(nn.Module):
             mask, bias: as in `MultiHeadAttention`, in every block.
 
         Raises:
-            ValueError: if patches do not divide the pictures, or they have other channels than the model.
+            ValueError: if X is no floating-point tensor of the model's channels, type and device, patches do not divide
+                the pictures, or mask or bias do not fit the tokens.
         """
         return self.head(self.tokens(X, positions, mask=mask, bias=bias)[:, 0])
 
@@ -266,7 +304,7 @@ class ViT(nn.Module):
 
 def _pair(name: str, size: Size) -> tuple[int, int]:
     """Height and width."""
-    pair = (size, size) if isinstance(size, int) else tuple(size)
-    if len(pair) != 2 or any(side < 1 for side in pair):
+    pair = tuple(size) if isinstance(size, tuple | list) else (size, size)
+    if len(pair) != 2 or not all(is_whole(side) and side >= 1 for side in pair):
         raise ValueError(f"{name}: expected one number or (height, width), each at least 1, got {size}")
     return pair[0], pair[1]

@@ -4,18 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-
-def check_positive(**sizes: int | None) -> None:
-    """Refuse a size below 1, or that is no whole number, by its name; None stands for a size that is not given.
-
-    Raises:
-        ValueError: naming the size and what came.
-    """
-    for name, size in sizes.items():
-        if isinstance(size, bool | float | str):
-            raise ValueError(f"{name}: expected a whole number, got {size!r}")
-        if size is not None and size < 1:
-            raise ValueError(f"{name}: expected at least 1, got {size}")
+from viz_core.trace.arguments import check_axes, check_tensors, check_whole
 
 
 def check_span(X: Tensor, offset: int, max_len: int, num_hiddens: int) -> None:
@@ -24,10 +13,11 @@ def check_span(X: Tensor, offset: int, max_len: int, num_hiddens: int) -> None:
     Raises:
         ValueError: naming what was expected and what came.
     """
+    check_tensors(X=X)
+    check_axes("batch n num_hiddens", X=X)
+    check_whole(0, offset=offset)
     if X.shape[-1] != num_hiddens:
         raise ValueError(f"X: expected width {num_hiddens}, got shape {tuple(X.shape)}")
-    if offset < 0:
-        raise ValueError(f"offset: expected at least 0, got {offset}")
     end = offset + X.shape[1]
     if end > max_len:
         raise ValueError(f"sequence length: expected at most max_len={max_len} positions, got {end}")
@@ -39,6 +29,7 @@ def check_queries(q: Tensor, num_tokens: int | None, head_dim: int, num_heads: i
     Raises:
         ValueError: naming both shapes.
     """
+    check_tensors(q=q)
     shape = tuple(q.shape)
     fits = len(shape) == 4 and shape[3] == head_dim and num_heads in (None, shape[1])
     if not fits or num_tokens not in (None, shape[2]):
@@ -53,5 +44,6 @@ def check_learned(num_keys: int, num_tokens: int) -> None:
     Raises:
         ValueError: naming both numbers.
     """
+    check_whole(num_keys=num_keys)
     if num_keys > num_tokens:
         raise ValueError(f"num_keys: expected at most num_tokens={num_tokens}, got {num_keys}")

@@ -6,9 +6,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from viz_core.positional._checks import check_positive
 from viz_core.positional.offsets import relative_positions
 from viz_core.positional.scheme import PositionScheme
+from viz_core.trace.arguments import check_axes, check_tensors, check_whole
 from viz_core.trace.weights import Bias
 
 
@@ -19,9 +19,10 @@ def alibi_slopes(num_heads: int) -> Float[Tensor, "heads"]:
     code, the slopes of the power below it, then every other slope of the power above it.
 
     Raises:
-        ValueError: if num_heads < 1.
+        ValueError: if num_heads is no whole number, at least 1.
     """
-    check_positive(num_heads=num_heads)
+    check_whole(num_heads=num_heads)
+    num_heads = int(num_heads)
     power = 2 ** (num_heads.bit_length() - 1)  # the largest one up to num_heads
     between = _geometric(2 * power)[0::2]
     return torch.cat([_geometric(power), between[: num_heads - power]])
@@ -39,7 +40,7 @@ def alibi_bias(num_heads: int, num_queries: int, num_keys: int) -> Float[Tensor,
         float32 on the CPU, 0 where query and key stand together and negative elsewhere.
 
     Raises:
-        ValueError: if num_heads or num_queries < 1, or num_keys < num_queries.
+        ValueError: if num_heads or num_queries is no whole number, at least 1, or num_keys none of num_queries or more.
     """
     distances = relative_positions(num_queries, num_keys).abs()
     return (alibi_slopes(num_heads)[:, None, None] * -distances).float()
@@ -52,8 +53,10 @@ class ALiBi(PositionScheme):
         """-slope * |distance| (Press 2022, section 3).
 
         Raises:
-            ValueError: if there are more queries than keys.
+            ValueError: if queries are no floating-point tensor (batch, heads, queries, d), or more than the keys.
         """
+        check_tensors(queries=queries)
+        check_axes("batch heads queries d", queries=queries)
         return alibi_bias(queries.shape[1], queries.shape[2], num_keys)[None].to(queries.device)
 
 

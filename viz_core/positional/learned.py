@@ -6,8 +6,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from viz_core.positional._checks import check_learned, check_positive, check_queries, check_span
+from viz_core.positional._checks import check_learned, check_queries, check_span
 from viz_core.positional.scheme import PositionScheme
+from viz_core.trace.arguments import check_device, check_like, check_whole
 from viz_core.trace.weights import Bias
 
 
@@ -23,21 +24,23 @@ class LearnedPositionalEmbedding(nn.Module):
         num_hiddens: width of the embeddings.
 
     Raises:
-        ValueError: if a size is below 1.
+        ValueError: if a size is no whole number, at least 1.
     """
 
     def __init__(self, max_len: int, num_hiddens: int) -> None:
         super().__init__()
-        check_positive(max_len=max_len, num_hiddens=num_hiddens)
+        check_whole(max_len=max_len, num_hiddens=num_hiddens)
         self.weight = nn.Parameter(0.02 * torch.randn(max_len, num_hiddens))
 
     def forward(self, X: Float[Tensor, "batch n num_hiddens"], offset: int = 0) -> Float[Tensor, "batch n num_hiddens"]:
         """X + E[offset : offset + n]; a decoder with a cache gives the steps it has taken.
 
         Raises:
-            ValueError: if the width is another one, offset is negative or the last position lies past max_len.
+            ValueError: if X is no floating-point tensor of this width and device, offset is no whole number from 0 on,
+                or the last position lies past max_len.
         """
         check_span(X, offset, *self.weight.shape)
+        check_device(X=X, weight=self.weight)
         return X + self.weight[offset : offset + X.shape[1]]
 
 
@@ -52,12 +55,12 @@ class AbsolutePositionEmbedding1d(nn.Module, PositionScheme):
         head_dim: width d of a head. `weight` is (num_tokens, head_dim) and starts at N(0, 1 / head_dim).
 
     Raises:
-        ValueError: if a size is below 1.
+        ValueError: if a size is no whole number, at least 1.
     """
 
     def __init__(self, num_tokens: int, head_dim: int) -> None:
         super().__init__()
-        check_positive(num_tokens=num_tokens, head_dim=head_dim)
+        check_whole(num_tokens=num_tokens, head_dim=head_dim)
         self.weight = nn.Parameter(head_dim**-0.5 * torch.randn(num_tokens, head_dim))
 
     def forward(self, q: Float[Tensor, "batch heads n d"]) -> Float[Tensor, "batch heads n n"]:
@@ -67,6 +70,7 @@ class AbsolutePositionEmbedding1d(nn.Module, PositionScheme):
             ValueError: if q is not (batch, heads, num_tokens, head_dim).
         """
         check_queries(q, *self.weight.shape)
+        check_like("q", q, self.weight)
         return q @ self.weight.T
 
     def bias(self, queries: Float[Tensor, "batch heads queries d"], num_keys: int) -> Bias:
@@ -76,5 +80,6 @@ class AbsolutePositionEmbedding1d(nn.Module, PositionScheme):
             ValueError: if the queries have another width, or there are more than num_tokens keys.
         """
         check_queries(queries, None, self.weight.shape[1])
+        check_like("queries", queries, self.weight)
         check_learned(num_keys, self.weight.shape[0])
         return queries @ self.weight[:num_keys].T * self.weight.shape[1] ** -0.5

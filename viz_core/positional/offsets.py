@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from viz_core.positional._checks import check_positive
+from viz_core.trace.arguments import check_whole
 
 
 def relative_positions(
@@ -18,9 +18,9 @@ def relative_positions(
     cache asks for its newest steps; with as many queries as keys this is j - i.
 
     Raises:
-        ValueError: if num_queries < 1 or num_keys < num_queries.
+        ValueError: if num_queries is no whole number, at least 1, or num_keys none of num_queries or more.
     """
-    check_positive(num_queries=num_queries)
+    check_whole(num_queries=num_queries, num_keys=num_keys)
     if num_keys < num_queries:
         raise ValueError(f"num_keys: expected at least num_queries={num_queries}, got {num_keys}")
     positions = torch.arange(num_keys, device=device)

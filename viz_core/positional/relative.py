@@ -10,9 +10,10 @@ from einops import rearrange
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from viz_core.positional._checks import check_learned, check_positive, check_queries
+from viz_core.positional._checks import check_learned, check_queries
 from viz_core.positional.offsets import relative_positions
 from viz_core.positional.scheme import PositionScheme
+from viz_core.trace.arguments import check_like, check_tensors, check_whole
 from viz_core.trace.weights import Bias
 
 
@@ -38,7 +39,7 @@ def relative_to_absolute(scores: Float[Tensor, "*batch n offsets"]) -> Float[Ten
         scores: (batch, heads, n, 2n - 1), or any other leading axes.
 
     Raises:
-        ValueError: if the last axis is not 2n - 1 long.
+        ValueError: if scores are no floating-point tensor, or its last axis is not 2n - 1 long.
     """
     return relative_to_absolute_steps(scores).result
 
@@ -54,8 +55,9 @@ def relative_to_absolute_steps(scores: Float[Tensor, "*batch n offsets"]) -> Ske
     5. result: the first n rows and last n columns. Column n - 1 + j of row i came from c = j - i + n - 1.
 
     Raises:
-        ValueError: if the last axis is not 2n - 1 long.
+        ValueError: if scores are no floating-point tensor, or its last axis is not 2n - 1 long.
     """
+    check_tensors(scores=scores)
     n = scores.shape[-2] if scores.dim() >= 2 else 0
     if n < 1 or scores.shape[-1] != 2 * n - 1:
         raise ValueError(f"scores: expected (..., n, 2n - 1) with n at least 1, got shape {tuple(scores.shape)}")
@@ -72,9 +74,9 @@ def clipped_offsets(num_tokens: int, max_distance: int) -> Int[Tensor, "n n"]:
     Beyond k = max_distance tokens, near and far are the same; 0 leaves one vector for all.
 
     Raises:
-        ValueError: if num_tokens < 1 or max_distance < 0.
+        ValueError: if num_tokens is no whole number, at least 1, or max_distance none from 0 on.
     """
-    check_positive(num_tokens=num_tokens)
+    check_whole(num_tokens=num_tokens)
     return _clip(relative_positions(num_tokens, num_tokens), max_distance)
 
 
@@ -93,7 +95,7 @@ class RelativePositionEmbedding1d(nn.Module, PositionScheme):
         max_distance: None for every offset; k for 2k + 1 rows, offsets clipped to -k .. k (Shaw 2018, section 3.2).
 
     Raises:
-        ValueError: if a size is below 1 or max_distance is negative.
+        ValueError: if a size is no whole number, at least 1, or max_distance none from 0 on.
     """
 
     offset_rows: Int[Tensor, "offsets"]
@@ -102,7 +104,9 @@ class RelativePositionEmbedding1d(nn.Module, PositionScheme):
         self, num_tokens: int, head_dim: int, num_heads: int | None = None, *, max_distance: int | None = None
     ) -> None:
         super().__init__()
-        check_positive(num_tokens=num_tokens, head_dim=head_dim, num_heads=num_heads)
+        check_whole(num_tokens=num_tokens, head_dim=head_dim)
+        if num_heads is not None:
+            check_whole(num_heads=num_heads)
         heads = () if num_heads is None else (num_heads,)
         reach = num_tokens - 1 if max_distance is None else max_distance
         offset_rows = _clip(torch.arange(-num_tokens + 1, num_tokens), reach)
@@ -120,6 +124,7 @@ class RelativePositionEmbedding1d(nn.Module, PositionScheme):
             ValueError: if q is not (batch, heads, num_tokens, head_dim), with num_heads heads where each has its table.
         """
         check_queries(q, self.num_tokens, self.head_dim, self.num_heads)
+        check_like("q", q, self.weight)
         table = self.weight[..., self.offset_rows, :]
         return relative_to_absolute(q @ table.transpose(-2, -1))
 
@@ -132,6 +137,7 @@ class RelativePositionEmbedding1d(nn.Module, PositionScheme):
             ValueError: if queries do not fit the table or outnumber the keys, or offsets were not learned.
         """
         check_queries(queries, None, self.head_dim, self.num_heads)
+        check_like("queries", queries, self.weight)
         if self.max_distance is None:
             check_learned(num_keys, self.num_tokens)
         reach = self.num_tokens - 1 if self.max_distance is None else self.max_distance
@@ -141,6 +147,5 @@ class RelativePositionEmbedding1d(nn.Module, PositionScheme):
 
 
 def _clip(offsets: Int[Tensor, "*shape"], max_distance: int) -> Int[Tensor, "*shape"]:
-    if max_distance < 0:
-        raise ValueError(f"max_distance: expected at least 0, got {max_distance}")
+    check_whole(0, max_distance=max_distance)
     return offsets.clamp(-max_distance, max_distance) + max_distance

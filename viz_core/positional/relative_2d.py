@@ -6,9 +6,10 @@ from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from viz_core.positional._checks import check_positive, check_queries
+from viz_core.positional._checks import check_queries
 from viz_core.positional.relative import RelativePositionEmbedding1d
 from viz_core.positional.scheme import PositionScheme
+from viz_core.trace.arguments import check_whole
 from viz_core.trace.weights import Bias
 
 
@@ -25,12 +26,12 @@ class RelativePositionEmbedding2d(nn.Module, PositionScheme):
         num_heads: None for tables that all heads share; a number of heads for tables of its own for each.
 
     Raises:
-        ValueError: if a size is below 1.
+        ValueError: if a size is no whole number, at least 1.
     """
 
     def __init__(self, height: int, width: int, head_dim: int, num_heads: int | None = None) -> None:
         super().__init__()
-        check_positive(height=height, width=width)
+        check_whole(height=height, width=width)
         self.height = height
         self.width = width
         self.rows = RelativePositionEmbedding1d(height, head_dim, num_heads)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
-
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from viz_core.positional.sinusoidal import angular_frequencies
+from viz_core.trace.arguments import check_number, check_whole
 
 
 def relative_projection(
@@ -38,13 +37,13 @@ def relative_projection(
             sin((i + offset) omega) cannot be made from sin(i omega) alone; if offset is not
             finite; if base <= 0.
     """
+    check_whole(num_hiddens=num_hiddens)
+    check_number(offset=offset)
     if num_hiddens % 2:
         raise ValueError(
             f"num_hiddens: expected an even number, got {num_hiddens}: "
             "without its cosine the last sine cannot be moved by a matrix"
         )
-    if not math.isfinite(offset):
-        raise ValueError(f"offset: expected a finite number, got {offset}")
     phases = offset * angular_frequencies(num_hiddens, base)
     cos, sin = phases.cos(), phases.sin()
     sines = torch.arange(0, num_hiddens, 2)

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from viz_core.positional.scheme import PositionScheme
 from viz_core.positional.sinusoidal import angular_frequencies
+from viz_core.trace.arguments import check_axes, check_device, check_tensors, described, is_whole
 
 
 def apply_rotary(
@@ -36,11 +37,16 @@ def apply_rotary(
         The type of x. Angles are float64, the rotation at least float32, rounded once at the end.
 
     Raises:
-        ValueError: if x is not (batch, heads, n, d) with even d, positions do not fit x, or base <= 0.
+        ValueError: if x is no floating-point tensor (batch, heads, n, d) with even d, positions are no numbers that fit
+            x, or base is not positive.
     """
+    check_tensors(x=x)
     if x.dim() != 4 or x.shape[-1] % 2:
         raise ValueError(f"x: expected (batch, heads, n, d) with an even d, got shape {tuple(x.shape)}")
     batch, _, n, d = x.shape
+    if not isinstance(positions, Tensor) or positions.dtype == torch.bool or positions.is_complex():
+        raise ValueError(f"positions: expected a tensor of numbers, got {described(positions)}")
+    check_device(x=x, positions=positions if positions.is_meta else None)
     if tuple(positions.shape) not in ((n,), (batch, n)):  # no set: an exporter's sizes have no hash
         raise ValueError(f"positions: expected shape ({n},) or ({batch}, {n}), got {tuple(positions.shape)}")
     # On the CPU: some accelerators have no float64, and so every device turns by the same numbers.
@@ -63,7 +69,7 @@ class Rotary(PositionScheme):
         base, interleaved: as in `apply_rotary`. Llama, Mistral and Gemma want interleaved=False.
 
     Raises:
-        ValueError: if base <= 0.
+        ValueError: if base is not positive.
     """
 
     base: float = 10000.0
@@ -76,8 +82,11 @@ class Rotary(PositionScheme):
         """Turned by the angles of positions start .. start + n - 1 (Su 2021, equation 34).
 
         Raises:
-            ValueError: if start is negative, as where queries outnumber the keys they stand among, or d is odd.
+            ValueError: if x is no floating-point tensor (batch, heads, n, d), start is negative, as where queries
+                outnumber the keys they stand among, or d is odd.
         """
-        if start < 0:
+        check_tensors(x=x)
+        check_axes("batch heads n d", x=x)
+        if not is_whole(start) or start < 0:
             raise ValueError(f"start: expected at least 0, with as many keys as queries or more, got {start}")
         return apply_rotary(x, torch.arange(start, start + x.shape[2]), self.base, self.interleaved)

@@ -7,6 +7,14 @@ from jaxtyping import Float, Real
 from torch import Tensor, nn
 
 from viz_core.positional._checks import check_span
+from viz_core.trace.arguments import (
+    check_axes,
+    check_device,
+    check_number,
+    check_positive_number,
+    check_whole,
+    described,
+)
 
 
 def angular_frequencies(num_hiddens: int, base: float = 10000.0) -> Float[Tensor, "pairs"]:
@@ -15,12 +23,10 @@ def angular_frequencies(num_hiddens: int, base: float = 10000.0) -> Float[Tensor
     (Vaswani 2017, section 3.5.) The wavelength of pair j is 2 pi / omega_j positions.
 
     Raises:
-        ValueError: if num_hiddens < 1 or base <= 0.
+        ValueError: if num_hiddens is no whole number, at least 1, or base is not positive.
     """
-    if num_hiddens < 1:
-        raise ValueError(f"num_hiddens: expected at least 1, got {num_hiddens}")
-    if not base > 0:
-        raise ValueError(f"base: expected a positive number, got {base}")
+    check_whole(num_hiddens=num_hiddens)
+    check_positive_number(base=base)
     pairs = torch.arange(0, num_hiddens, 2, dtype=torch.float64)
     return torch.tensor(base, dtype=torch.float64) ** (-pairs / num_hiddens)
 
@@ -34,10 +40,10 @@ def sinusoidal_table(
     position 1. An odd width ends on a sine whose cosine is left out.
 
     Raises:
-        ValueError: if num_positions < 0, num_hiddens < 1 or base <= 0.
+        ValueError: if num_positions is no whole number from 0 on, num_hiddens none of at least 1, base is not positive,
+            or dtype is no floating-point type.
     """
-    if num_positions < 0:
-        raise ValueError(f"num_positions: expected at least 0, got {num_positions}")
+    check_whole(0, num_positions=num_positions)
     return sinusoidal_rows(torch.arange(num_positions), num_hiddens, base, dtype)
 
 
@@ -46,9 +52,17 @@ def sinusoidal_rows(
 ) -> Float[Tensor, "positions num_hiddens"]:
     """p_i = (sin i omega_0, cos i omega_0, sin i omega_1, ...) for any positions i, negative ones and fractions too.
 
+    (Vaswani 2017, section 3.5.)
+
     Raises:
-        ValueError: if num_hiddens < 1 or base <= 0.
+        ValueError: if positions are no numbers in a row, num_hiddens is no whole number, at least 1, base is not
+            positive, or dtype is no floating-point type.
     """
+    if not isinstance(positions, Tensor) or positions.dtype == torch.bool or positions.is_complex():
+        raise ValueError(f"positions: expected a tensor of numbers, got {described(positions)}")
+    check_axes("positions", positions=positions)
+    if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
+        raise ValueError(f"dtype: expected a floating-point type of torch, got {dtype}")
     phases = positions.double()[:, None] * angular_frequencies(num_hiddens, base)
     rows = torch.stack([phases.sin(), phases.cos()], dim=-1).flatten(1)
     return rows[:, :num_hiddens].to(dtype)
@@ -61,12 +75,17 @@ class PositionalEncoding(nn.Module):
         num_hiddens: width of the embeddings.
         dropout: probability of dropping a component of the sum while training.
         max_len: number of positions the table holds.
+
+    Raises:
+        ValueError: if num_hiddens is no whole number, at least 1, max_len none from 0 on, or dropout is not from 0 to
+            1.
     """
 
     P: Float[Tensor, "1 max_len num_hiddens"]
 
     def __init__(self, num_hiddens: int, dropout: float = 0.0, max_len: int = 1000) -> None:
         super().__init__()
+        check_number(0, 1, dropout=dropout)
         self.dropout = nn.Dropout(dropout)
         self.register_buffer("P", sinusoidal_table(max_len, num_hiddens)[None], persistent=False)
 
@@ -74,8 +93,10 @@ class PositionalEncoding(nn.Module):
         """X + P[offset : offset + n], then dropout; a decoder with a cache gives the steps it has taken.
 
         Raises:
-            ValueError: if the width is another one, offset is negative or the last position lies past max_len.
+            ValueError: if X is no floating-point tensor of this width and device, offset is no whole number from 0 on,
+                or the last position lies past max_len.
         """
         check_span(X, offset, *self.P.shape[1:])
+        check_device(X=X, P=self.P)
         encoded: Tensor = self.dropout(X + self.P[:, offset : offset + X.shape[1]].to(X.dtype))
         return encoded

@@ -9,9 +9,10 @@ from einops import rearrange
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from viz_core.positional._checks import check_positive, check_queries
+from viz_core.positional._checks import check_queries
 from viz_core.positional.offsets import relative_positions
 from viz_core.positional.scheme import PositionScheme
+from viz_core.trace.arguments import check_axes, check_integers, check_tensors, check_whole
 from viz_core.trace.weights import Bias
 
 
@@ -40,9 +41,11 @@ def t5_relative_position_bucket(
         int64, 0 to num_buckets - 1.
 
     Raises:
-        ValueError: if a direction gets fewer than 2 buckets, or max_distance is no larger than E.
+        ValueError: if the offsets are no integers, a direction gets fewer than 2 buckets, or max_distance is no larger
+            than E.
     """
     _check_buckets(bidirectional, num_buckets, max_distance)
+    check_integers(relative_position=relative_position)
     relative_position = relative_position.long()
     if bidirectional:
         num_buckets //= 2
@@ -88,14 +91,14 @@ class T5RelativeBias(nn.Module, PositionScheme):
             is not bidirectional.
 
     Raises:
-        ValueError: if num_heads < 1 or the buckets cannot be made.
+        ValueError: if num_heads is no whole number, at least 1, or the buckets cannot be made.
     """
 
     def __init__(
         self, num_heads: int, num_buckets: int = 32, max_distance: int = 128, bidirectional: bool = True
     ) -> None:
         super().__init__()
-        check_positive(num_heads=num_heads)
+        check_whole(num_heads=num_heads)
         _check_buckets(bidirectional, num_buckets, max_distance)
         self.num_heads = num_heads
         self.num_buckets = num_buckets
@@ -107,7 +110,7 @@ class T5RelativeBias(nn.Module, PositionScheme):
         """b_h[bucket(j - i)] for each head h; fewer queries than keys are the last positions, as with a cache.
 
         Raises:
-            ValueError: if num_queries < 1 or num_keys < num_queries.
+            ValueError: if num_queries is no whole number, at least 1, or num_keys none of num_queries or more.
         """
         offsets = relative_positions(num_queries, num_keys, self.relative_attention_bias.weight.device)
         buckets = t5_relative_position_bucket(offsets, self.bidirectional, self.num_buckets, self.max_distance)
@@ -118,13 +121,17 @@ class T5RelativeBias(nn.Module, PositionScheme):
         """The bias for these queries, the last of the keys.
 
         Raises:
-            ValueError: if there are other heads than biases, or more queries than keys.
+            ValueError: if queries are no floating-point tensor of as many heads as there are biases, or more queries
+                than keys.
         """
+        check_tensors(queries=queries)
+        check_axes("batch heads queries d", queries=queries)
         check_queries(queries, None, queries.shape[-1], self.num_heads)
         return self(queries.shape[2], num_keys)
 
 
 def _check_buckets(bidirectional: bool, num_buckets: int, max_distance: int) -> None:
+    check_whole(num_buckets=num_buckets, max_distance=max_distance)
     directions = 2 if bidirectional else 1
     if num_buckets < 2 * directions:
         raise ValueError(f"num_buckets: expected at least {2 * directions}, got {num_buckets}")

@@ -13,6 +13,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
+from viz_core.trace.arguments import check_number
 from viz_core.trace.autocast import as_autocast
 from viz_core.trace.intervening import edits_at, intervening, unheard
 from viz_core.trace.pooling import edited_output, pooled, pooled_in_blocks
@@ -58,12 +59,15 @@ def attend(
     are cast as by torch's kernel, and recorded so.
 
     Raises:
-        ValueError: if the shapes do not fit together, the mask is not boolean, or softcap is not positive; while
-            somebody records, also within `torch.func.vmap`; if an intervention names a head that there is not.
+        ValueError: if queries, keys, values and bias are not floating-point tensors whose shapes fit together, of one
+            device and (but the bias) of one type; the mask is not boolean; scale is no number, softcap not positive or
+            dropout not from 0 to 1; while somebody records, also within `torch.func.vmap`; if an intervention names a
+            head that there is not.
     """
     queries, keys, values = as_autocast(queries, keys, values)
-    check_scores(queries, keys, mask, bias, softcap)
+    check_scores(queries, keys, mask, bias, softcap, scale)
     check_values(keys, values)
+    check_number(0, 1, dropout=dropout)
     scale = queries.shape[-1] ** -0.5 if scale is None else scale
     _, num_heads, num_queries, _ = queries.shape
     edits = edits_at(site, num_heads, num_queries, keys.shape[2], causal)

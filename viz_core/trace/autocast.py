@@ -8,20 +8,26 @@ import torch
 from torch import Tensor
 
 
+def casts_on(device: str) -> bool:
+    """Whether autocast is on for a type of device; it never is where torch has none, as on "meta"."""
+    return torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device)
+
+
 def as_autocast(*tensors: Tensor) -> tuple[Tensor, ...]:
     """The tensors as `F.scaled_dot_product_attention` takes them: cast where autocast is on, else as they are.
 
     Rotary positions leave queries and keys in float32 beside values in bfloat16, which nothing but autocast allows.
-    What is recorded are the numbers that were attended by.
+    What is recorded are the numbers that were attended by. What is no tensor is refused by whoever checks them.
     """
-    device = tensors[0].device.type
-    if not torch.is_autocast_enabled(device):
+    device = next((tensor.device.type for tensor in tensors if isinstance(tensor, Tensor)), "cpu")
+    if not casts_on(device):
         return tensors
     dtype = torch.get_autocast_dtype(device)
     casts = (torch.float32, torch.float16, torch.bfloat16)  # float64 is left alone
-    return tuple(tensor.to(dtype) if tensor.dtype in casts else tensor for tensor in tensors)
+    return tuple(tensor.to(dtype) if getattr(tensor, "dtype", None) in casts else tensor for tensor in tensors)
 
 
 def uncast(tensors: Iterable[Tensor]) -> torch.autocast:
     """A block in which nothing is cast: maps are worked out in float32, wherever they are asked for."""
-    return torch.autocast(next((tensor.device.type for tensor in tensors), "cpu"), enabled=False)
+    device = next((tensor.device.type for tensor in tensors), "cpu")
+    return torch.autocast(device if torch.amp.is_autocast_available(device) else "cpu", enabled=False)

@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from viz_core.trace.arguments import check_whole
 from viz_core.trace.autocast import uncast
 from viz_core.trace.indexing import Index, is_number, picked
 from viz_core.trace.source import Direct, Projected, Source, row_blocks
@@ -98,10 +99,10 @@ class AttentionCall:
 
         Args:
             head, queries, keys: a number (Python's or numpy's, counted from 0, or from the end where it is negative)
-                drops its axis; a slice or a range of neighbours keeps it; None is all of them.
+                drops its axis; a slice or a range keeps it, also of every second or third; None is all of them.
 
         Raises:
-            IndexError: if there is no such head, query or key, or a range goes backwards or skips heads.
+            IndexError: if there is no such head, query or key, or a slice or range goes backwards.
             ValueError: if what was recorded has been changed in place since.
         """
         heads, rows, columns = (
@@ -110,13 +111,11 @@ class AttentionCall:
                 (head, queries, keys), self.source.shape[1:], ("head", "queries", "keys"), strict=True
             )
         )
-        if heads.step != 1:
-            raise IndexError(f"head: expected neighbours, got every {heads.step}th")
         across = slice(columns.start, columns.stop, columns.step)
         with uncast(self.source.tensors()):
             parts = [
-                self.source.rows(slice(heads.start, heads.stop), block)[..., across].float().cpu()
-                for block in row_blocks(self.source, rows, len(heads))
+                self.source.rows(slice(heads.start, heads.stop), block)[:, :: heads.step, :, across].float().cpu()
+                for block in row_blocks(self.source, rows, heads.stop - heads.start)
             ]
         tile = parts[0] if len(parts) == 1 else torch.cat(parts, dim=2)
         for axis, index in ((3, keys), (2, queries), (1, head)):
@@ -132,10 +131,9 @@ class AttentionCall:
         them. Up to `size` tokens the thumbnail is the map itself.
 
         Raises:
-            ValueError: if size is not positive.
+            ValueError: if size is no whole number, at least 1, or what was recorded has been changed in place since.
         """
-        if size < 1:
-            raise ValueError(f"size: expected at least 1, got {size}")
+        check_whole(size=size)
         every = slice(0, self.num_heads)
         blocks = row_blocks(self.source, range(self.num_queries), self.num_heads)
         with uncast(self.source.tensors()):

@@ -5,13 +5,17 @@ Positions of queries and keys are those of the whole text, also where a decoder 
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, TypeAlias
+from typing import ClassVar, SupportsIndex, TypeAlias, TypeGuard
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
+
+from viz_core.trace.arguments import is_whole
 
 Heads: TypeAlias = int | Iterable[int] | None
 Scores: TypeAlias = Float[Tensor, "batch rows keys"]
@@ -104,10 +108,27 @@ class Replacement(Edit):
 
 
 def named_heads(heads: Heads) -> tuple[int, ...] | None:
-    """The heads that are meant; None for all."""
-    return heads if heads is None else (heads,) if isinstance(heads, int) else tuple(heads)
+    """The heads that are meant; None for all.
+
+    Raises:
+        ValueError: if that is neither a number, nor numbers, from 0 on.
+    """
+    return None if heads is None else numbers_of("heads", heads)
 
 
-def is_place(number: object) -> bool:
+def numbers_of(name: str, given: object) -> tuple[int, ...]:
+    """Numbers from 0 on, of one or of several: Python's, numpy's, or whole tensors'.
+
+    Raises:
+        ValueError: naming what came.
+    """
+    listed: object = given.tolist() if isinstance(given, Tensor | np.ndarray) else given
+    several = tuple(listed) if isinstance(listed, Iterable) else (listed,)
+    if not all(is_place(number) for number in several):
+        raise ValueError(f"{name}: expected numbers from 0 on, got {given!r}")
+    return tuple(operator.index(number) for number in several)
+
+
+def is_place(number: object) -> TypeGuard[SupportsIndex]:
     """Whether it is a number from 0 on."""
-    return isinstance(number, int) and not isinstance(number, bool) and number >= 0
+    return is_whole(number) and number >= 0  # type: ignore[operator]

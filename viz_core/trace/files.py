@@ -14,8 +14,9 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
+from viz_core.trace.arguments import check_tensors
 from viz_core.trace.recording import Trace
-from viz_core.trace.shapes import check_scores, check_tensors, check_values
+from viz_core.trace.shapes import check_scores, check_values
 from viz_core.trace.source import Direct, Held, Projected, Source, same_numbers
 
 _FORMAT = "attention-atlas trace"

@@ -5,12 +5,21 @@ from __future__ import annotations
 import operator
 from typing import Any, SupportsIndex, TypeAlias, TypeGuard
 
+import numpy as np
+import torch
+
 Index: TypeAlias = SupportsIndex | slice | range | None
 
 
 def is_number(index: Any) -> TypeGuard[SupportsIndex]:
     """Whether it is one place: an int, numpy's or a tensor's; no truth value."""
-    return not isinstance(index, bool) and hasattr(index, "__index__")
+    if isinstance(index, bool | np.bool) or getattr(index, "dtype", None) == torch.bool:
+        return False
+    try:
+        operator.index(index)
+    except TypeError:  # what looks like one, as an array of several or of floats does
+        return False
+    return True
 
 
 def picked(index: Index, size: int, name: str) -> range:
@@ -27,6 +36,10 @@ def picked(index: Index, size: int, name: str) -> range:
             raise IndexError(f"{name}: expected 0 to {size - 1}, got {place}")
         return range(place % size, place % size + 1)
     if isinstance(index, slice):
+        if not all(part is None or is_number(part) for part in (index.start, index.stop, index.step)):
+            raise IndexError(f"{name}: expected a slice of whole numbers, got {index}")
+        if index.step is not None and operator.index(index.step) < 1:
+            raise IndexError(f"{name}: expected places in order, got step {index.step}")
         found = range(*index.indices(size))
     elif isinstance(index, range):
         found = index

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from viz_core.trace.arguments import described
 from viz_core.trace.compiling import breaks_graphs, uncompiled
 from viz_core.trace.edits import Edit, Edits
 from viz_core.trace.torch_editing import EditedCalls
@@ -119,6 +120,10 @@ class _Block:
     """What one `intervene` block does, and where it has been."""
 
     def __init__(self, edits: Mapping[str, Edit | Sequence[Edit]]) -> None:
+        if not isinstance(edits, Mapping):
+            raise ValueError(
+                f"edits: expected edits by site, such as {{'encoder.0.self': off(3)}}, got {described(edits)}"
+            )
         self._edits = {site: _listed(site, given) for site, given in edits.items()}
         self._met: set[str] = set()
         self._unnamed = itertools.count()

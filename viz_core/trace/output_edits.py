@@ -10,7 +10,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from viz_core.trace.edits import Edit, Heads, Replacement, Written, named_heads
+from viz_core.trace.arguments import check_axes, check_tensors
+from viz_core.trace.edits import Edit, Heads, Replacement, Written, named_heads, numbers_of
 
 HeadsOff: TypeAlias = tuple[tuple[str, int], ...]  # of each head its site and its number
 
@@ -23,7 +24,7 @@ def off(*heads: int) -> Edit:
     Raises:
         ValueError: if no head is named, or one is no number from 0 on.
     """
-    return _Off(heads)
+    return _Off(numbers_of("heads", heads))
 
 
 def switched_off(heads: Iterable[tuple[str, int]]) -> dict[str, Edit]:
@@ -60,7 +61,9 @@ def mean(heads: Heads, of: Float[Tensor, "all_heads v"]) -> Edit:
         ValueError: if `of` has not a row for each head that is named.
     """
     chosen = named_heads(heads)
-    if of.dim() != 2 or (chosen is not None and max(chosen, default=0) >= len(of)):
+    check_tensors(of=of)
+    check_axes("heads v", of=of)
+    if chosen is not None and max(chosen, default=0) >= len(of):
         raise ValueError(f"of: expected a row for each of heads {chosen}, got shape {tuple(of.shape)}")
     return _Mean(chosen, of)
 

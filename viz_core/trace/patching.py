@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from viz_core.trace.arguments import described
 from viz_core.trace.call import AttentionCall
 from viz_core.trace.edits import Edit, Heads, Replacement, Written, named_heads
 from viz_core.trace.weight_edits import GivenWeights
@@ -29,6 +30,7 @@ def patch(heads: Heads, call: AttentionCall, what: str = "weights") -> Edit:
     Raises:
         ValueError: if it is neither, the call has no such head, or kept no values.
     """
+    _check_call(call)
     chosen = named_heads(heads)
     if chosen is not None and max(chosen, default=0) >= call.num_heads:
         raise ValueError(f"heads: expected 0 to {call.num_heads - 1}, as {call.site!r} has, got {chosen}")
@@ -46,6 +48,7 @@ def head_outputs(call: AttentionCall) -> Float[Tensor, "batch heads queries v"]:
     Raises:
         ValueError: unless the call was recorded by `record(values=True)`.
     """
+    _check_call(call)
     values = call.values.float().cpu()
     group = call.num_heads // values.shape[1]
     return torch.stack([call.weights(head=h) @ values[:, h // group] for h in range(call.num_heads)], dim=1)
@@ -58,10 +61,19 @@ def mean_outputs(call: AttentionCall, counted: Bool[Tensor, "batch queries"] | N
         counted: False where a query is padding; all count unless given.
 
     Raises:
-        ValueError: unless the call was recorded by `record(values=True)`.
+        ValueError: unless the call was recorded by `record(values=True)` and counted are booleans (batch, queries).
     """
     outputs = head_outputs(call).transpose(1, 2)  # (batch, queries, heads, v)
+    if counted is not None and (not isinstance(counted, Tensor) or counted.dtype != torch.bool):
+        raise ValueError(f"counted: expected booleans, False where a query is padding, got {described(counted)}")
+    if counted is not None and counted.shape != outputs.shape[:2]:
+        raise ValueError(f"counted: expected shape {tuple(outputs.shape[:2])}, got {tuple(counted.shape)}")
     return (outputs.flatten(0, 1) if counted is None else outputs[counted.cpu()]).mean(dim=0)
+
+
+def _check_call(call: object) -> None:
+    if not isinstance(call, AttentionCall):
+        raise ValueError(f"call: expected a recorded attention call, as trace['encoder.0.self'], got {described(call)}")
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,6 +16,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from viz_core.trace.arguments import check_axes, check_device, check_tensors
 from viz_core.trace.call import AttentionCall
 from viz_core.trace.compiling import breaks_graphs, uncompiled
 from viz_core.trace.intervening import refuse_edits
@@ -36,12 +37,19 @@ def record_weights(
         values: what they are to add up; kept where the recorder keeps values.
 
     Raises:
-        ValueError: if they have not four axes; within `torch.func.vmap` while somebody records; if an intervention
-            names their site, as nobody can edit them.
+        ValueError: if they are no floating-point tensor of four axes, or there is not a value for each key; within
+            `torch.func.vmap` while somebody records; if an intervention names their site, as nobody can edit them.
     """
     refuse_edits(site)
-    if weights.dim() != 4:
-        raise ValueError(f"weights: expected (batch, heads, queries, keys), got shape {tuple(weights.shape)}")
+    check_tensors(weights=weights)
+    check_axes("batch heads queries keys", weights=weights)
+    if values is not None:
+        check_tensors(values=values)
+        check_device(weights=weights, values=values)
+        check_axes("batch key_heads keys v", values=values)
+        if values.shape[0] != weights.shape[0] or values.shape[2] != weights.shape[3]:
+            shapes = f"{tuple(weights.shape)} and {tuple(values.shape)}"
+            raise ValueError(f"expected a value for each key of the weights, got shapes {shapes}")
     trace = current_trace()
     if trace is not None:
         added_up = None if values is None or not trace.values else kept(values)

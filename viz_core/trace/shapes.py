@@ -5,9 +5,23 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from viz_core.trace.arguments import (
+    check_axes,
+    check_device,
+    check_number,
+    check_positive_number,
+    check_tensors,
+    described,
+)
+
 
 def check_scores(
-    queries: Tensor, keys: Tensor, mask: Tensor | None, bias: Tensor | None, softcap: float | None
+    queries: Tensor,
+    keys: Tensor,
+    mask: Tensor | None,
+    bias: Tensor | None,
+    softcap: float | None,
+    scale: float | None = None,
 ) -> None:
     """Refuse queries, keys and what is done to their scores where these do not fit together.
 
@@ -22,33 +36,23 @@ def check_scores(
         raise ValueError(f"expected queries and keys of one width, got {queries.shape[-1]} and {keys.shape[-1]}")
     if queries.shape[0] != keys.shape[0]:
         raise ValueError(f"expected queries and keys of one batch size, got {queries.shape[0]} and {keys.shape[0]}")
-    if queries.shape[1] % max(1, keys.shape[1]):
+    if queries.shape[1] % keys.shape[1] if keys.shape[1] else queries.shape[1]:
         raise ValueError(f"expected key heads to divide query heads, got {keys.shape[1]} and {queries.shape[1]}")
     scores = (*queries.shape[:3], keys.shape[2])
+    if mask is not None and (not isinstance(mask, Tensor) or mask.dtype != torch.bool):
+        came = described(mask)
+        raise ValueError(f"mask: expected booleans, True where a query may look, got {came}; numbers are a bias")
+    if bias is not None and (not isinstance(bias, Tensor) or not bias.is_floating_point()):
+        came = described(bias)
+        raise ValueError(f"bias: expected floating-point numbers to add to scores, got {came}; booleans are a mask")
     for name, tensor in (("mask", mask), ("bias", bias)):
         if tensor is not None and not _broadcasts(tuple(tensor.shape), scores):
             raise ValueError(f"{name}: expected a shape that broadcasts to {scores}, got {tuple(tensor.shape)}")
-    if mask is not None and mask.dtype != torch.bool:
-        raise ValueError(f"mask: expected booleans, True where a query may look, got {mask.dtype}; numbers are a bias")
-    if softcap is not None and softcap <= 0:
-        raise ValueError(f"softcap: expected a positive number, got {softcap}")
-
-
-def check_tensors(**named: object) -> None:
-    """Refuse what is no floating-point tensor, and tensors of several types or on several devices.
-
-    Raises:
-        ValueError: naming what was expected and what came.
-    """
-    for name, thing in named.items():
-        if not isinstance(thing, Tensor) or not thing.is_floating_point():
-            came = thing.dtype if isinstance(thing, Tensor) else type(thing).__name__
-            raise ValueError(f"{name}: expected a floating-point tensor, got {came}")
-    tensors = {name: thing for name, thing in named.items() if isinstance(thing, Tensor)}
-    for what in ("dtype", "device"):
-        if len({getattr(tensor, what) for tensor in tensors.values()}) > 1:
-            came = ", ".join(f"{name} {getattr(tensor, what)}" for name, tensor in tensors.items())
-            raise ValueError(f"expected {' and '.join(tensors)} of one {what}, got {came}")
+    check_device(queries=queries, mask=mask, bias=bias)
+    if softcap is not None:
+        check_positive_number(softcap=softcap)
+    if scale is not None:
+        check_number(scale=scale)
 
 
 def check_values(keys: Tensor, values: Tensor) -> None:
@@ -58,7 +62,8 @@ def check_values(keys: Tensor, values: Tensor) -> None:
         ValueError: naming both shapes.
     """
     check_tensors(keys=keys, values=values)
-    if values.dim() != 4 or keys.shape[:3] != values.shape[:3]:
+    check_axes("batch heads n width", values=values)
+    if keys.shape[:3] != values.shape[:3]:
         raise ValueError(f"expected one value for each key, got shapes {tuple(keys.shape)} and {tuple(values.shape)}")
 
 

@@ -10,6 +10,8 @@ import re
 
 from torch import nn
 
+from viz_core.trace.arguments import described
+
 _LAYER = re.compile(r"(?:^|\.)(?:block|encoder_layer_)?(\d+)\.")  # "layer.2.", "blks.block2.", "encoder_layer_2."
 # DeepSeek's multi-head latent attention has its own word. Talking heads mix what their softmax gave.
 _ATTENTION = re.compile(r"attention|(?<!TalkingHead)attn(?!Adapter|Block)|(M[HS]+A|MLA)$", re.IGNORECASE)
@@ -24,6 +26,9 @@ def name_sites(model: nn.Module, stack: str | None = None) -> tuple[str, ...]:
 
     Returns:
         The sites in the order of the model's parts, each once; none for a model without attention in layers.
+
+    Raises:
+        ValueError: if that is no model of torch.
     """
     sites = find_sites(model, stack)
     for layer, site in sites.items():
@@ -40,7 +45,12 @@ def find_sites(model: nn.Module, stack: str | None = None) -> dict[nn.Module, st
 
     Args:
         stack: as in `name_sites`.
+
+    Raises:
+        ValueError: if that is no model of torch.
     """
+    if not isinstance(model, nn.Module):
+        raise ValueError(f"model: expected an nn.Module, got {described(model)}")
     sites: dict[nn.Module, str] = {}
     decoders: list[str] = []
     for path, module in model.named_modules():

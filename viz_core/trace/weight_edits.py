@@ -10,7 +10,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from viz_core.trace.edits import Edit, Heads, Scores, is_place, named_heads
+from viz_core.trace.arguments import check_axes, check_positive_number, check_tensors, check_whole
+from viz_core.trace.edits import Edit, Heads, Scores, is_place, named_heads, numbers_of
 
 Places: TypeAlias = int | slice | Iterable[int] | None
 
@@ -32,8 +33,7 @@ def sharpen(heads: Heads, temperature: float) -> Edit:
     Raises:
         ValueError: if the temperature is not positive.
     """
-    if not temperature > 0:
-        raise ValueError(f"temperature: expected a positive number, got {temperature}")
+    check_positive_number(temperature=temperature)
     return _Sharpen(named_heads(heads), float(temperature))
 
 
@@ -54,7 +54,9 @@ def pattern(heads: Heads, what: str | Float[Tensor, "queries keys"]) -> Edit:
         if what not in _STEPS_BACK:
             raise ValueError(f"what: expected one of {', '.join(_STEPS_BACK)}, or a matrix, got {what!r}")
         return _Look(named_heads(heads), what)
-    return GivenWeights(named_heads(heads), checked_weights(what)[None, None])
+    weights = checked_weights(what)
+    check_axes("queries keys", what=weights)
+    return GivenWeights(named_heads(heads), weights[None, None])
 
 
 def knock_out(heads: Heads, *, query: Places = None, key: Places = None) -> Edit:
@@ -81,8 +83,8 @@ def window(heads: Heads, size: int, *, first: int = 0) -> Edit:
     Raises:
         ValueError: if size is below 1 or first below 0.
     """
-    if not is_place(size) or size < 1 or not is_place(first):
-        raise ValueError(f"size, first: expected whole numbers from 1 and from 0 on, got {size} and {first}")
+    check_whole(size=size)
+    check_whole(0, first=first)
     return _Window(named_heads(heads), size, first)
 
 
@@ -168,6 +170,8 @@ def checked_weights(weights: Float[Tensor, "*batch queries keys"]) -> Float[Tens
     Raises:
         ValueError: unless they are at least 0 and each row sums to 1 or 0, and there is one.
     """
+    check_tensors(weights=weights)
+    check_axes("... queries keys", weights=weights)
     sums = weights.sum(dim=-1)
     whole = ((sums - 1).abs() < 1e-3) | (sums == 0)
     if not weights.numel() or not bool((weights >= 0).all()) or not bool(whole.all()):
@@ -181,15 +185,10 @@ def _places(name: str, places: Places) -> slice | tuple[int, ...]:
         return slice(0, None)
     if isinstance(places, slice):
         numbers = [number for number in (places.start, places.stop) if number is not None]
-        found: slice | tuple[int, ...] = slice(places.start or 0, places.stop, places.step or 1)
-        if (places.step or 1) < 1:
-            numbers.append(-1)
-    else:
-        found = (places,) if isinstance(places, int) else tuple(places)
-        numbers = list(found)
-    if not all(is_place(number) for number in numbers):
+        if all(is_place(number) for number in numbers) and places.step != 0 and is_place(places.step or 1):
+            return slice(places.start or 0, places.stop, places.step or 1)
         raise ValueError(f"{name}: expected numbers from 0 on, or a slice of them, got {places}")
-    return found
+    return numbers_of(name, places)
 
 
 def _among(numbers: Int[Tensor, "n"], places: slice | tuple[int, ...]) -> Tensor:

@@ -42,9 +42,10 @@ def attention_weights(
         Rows that sum to 1; zeros where no key may be seen. In float32, or in the type of wider queries.
 
     Raises:
-        ValueError: if the shapes do not fit together, the mask is not boolean, or softcap is not positive.
+        ValueError: if queries, keys and bias are not floating-point tensors whose shapes fit together, on one device;
+            the mask is not boolean; scale is no number, or softcap not positive.
     """
-    check_scores(queries, keys, mask, bias, softcap)
+    check_scores(queries, keys, mask, bias, softcap, scale)
     wide = torch.promote_types(queries.dtype, torch.float32)  # half precision is too coarse for exp
     scale = queries.shape[-1] ** -0.5 if scale is None else scale
     group = queries.shape[1] // max(1, keys.shape[1])  # neighbouring heads that share a key head

@@ -67,7 +67,7 @@ def test_the_best_of_each_reading() -> None:
 
 def test_what_cannot_be_aligned_is_refused(shapes_unchecked: None) -> None:
     call = call_of(torch.eye(3)[None])
-    with pytest.raises(ValueError, match="expected cross-attention, got 'encoder.0.self'"):
+    with pytest.raises(ValueError, match="expected cross-attention, got AttentionCall.*encoder.0.self"):
         alignment(call_of(torch.eye(3)[None], "encoder.0.self"))
     with pytest.raises(ValueError, match="expected 'written' or 'read', got 'heard'"):
         alignment(call, "heard")  # type: ignore[arg-type]

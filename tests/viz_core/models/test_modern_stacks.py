@@ -269,7 +269,7 @@ def test_wrong_options_are_refused(build: Callable[..., nn.Module]) -> None:
         with pytest.raises(ValueError, match="positions: expected a scheme, as"):
             build(*SIZES, 0.0, positions=positions)
     for ids in (random_ids(1, 5).float(), random_ids(1, 5)[0], random_ids(1, 5).bool()):
-        with pytest.raises(ValueError, match=r"X: expected token ids of shape \(batch, n\), got"):
+        with pytest.raises(ValueError, match=r"X: expected (a tensor of integers|\(batch, n\)), got"):
             build(*SIZES, 0.0).embed(ids)
     with pytest.raises(ValueError, match=f"num_key_heads: expected a divisor of num_heads={HEADS}, got 2"):
         build(*SIZES, 0.0, num_key_heads=2)

@@ -36,6 +36,7 @@ def test_slices_and_ranges_keep_it(call: AttentionCall) -> None:
     whole = call.weights()
     assert torch.equal(call.weights(slice(1, 3), range(1, 5, 2), range(0, 6, 3)), whole[:, 1:3, 1:5:2, 0:6:3])
     assert torch.equal(call.weights(queries=slice(None, None, 2)), whole[:, :, ::2])
+    assert torch.equal(call.weights(slice(0, 3, 2), keys=range(1, 6, 2)), whole[:, ::2, :, 1::2])
     assert call.weights(range(1, 2), slice(2, 2)).shape == (2, 1, 0, 6)
     assert call.weights(keys=range(0)).shape == (2, 3, 5, 0)
 
@@ -49,7 +50,10 @@ def test_slices_and_ranges_keep_it(call: AttentionCall) -> None:
         ({"keys": np.int64(6)}, "keys: expected 0 to 5, got 6"),
         ({"keys": range(3, 8)}, "keys: expected places from 0 to 5"),
         ({"queries": slice(None, None, -1)}, "queries: expected places in order, got step -1"),
-        ({"head": slice(0, 3, 2)}, "head: expected neighbours, got every 2th"),
+        ({"head": slice(2, 0, -1)}, "head: expected places in order, got step -1"),
+        ({"head": torch.tensor(1.0)}, "head: expected a number, a slice or a range, got Tensor"),
+        ({"keys": slice(0.5)}, "keys: expected a slice of whole numbers"),
+        ({"keys": slice(0, 3, 0)}, "keys: expected places in order, got step 0"),
         ({"queries": 1.0}, "queries: expected a number, a slice or a range, got float"),
         ({"queries": True}, "queries: expected a number, a slice or a range, got bool"),
         ({"keys": [0, 1]}, "keys: expected a number, a slice or a range, got list"),

@@ -312,9 +312,9 @@ def test_what_is_refused(translator: Translator, tmp_path: Any, shapes_unchecked
         (lambda: knock_out(0, query=-1), "query"),
         (lambda: knock_out(0, key=slice(-2, None)), "key"),
         (lambda: knock_out(0, key=slice(None, None, -1)), "key"),
-        (lambda: window(0, 0), "size, first: expected whole numbers from 1 and from 0 on, got 0 and 0"),
-        (lambda: window(0, 2, first=-1), "got 2 and -1"),
-        (lambda: window(0, 2.5), "got 2.5"),  # type: ignore[arg-type]
+        (lambda: window(0, 0), "size: expected at least 1, got 0"),
+        (lambda: window(0, 2, first=-1), "first: expected at least 0, got -1"),
+        (lambda: window(0, 2.5), "size: expected a whole number, got float 2.5"),  # type: ignore[arg-type]
         (lambda: mean(4, torch.zeros(4, 2)), "a row for each"),
         (lambda: patch(H, recorded_call()), "as 'attention.0' has"),
         (lambda: patch(0, recorded_call(), "values"), "'weights' or 'output'"),

@@ -195,7 +195,7 @@ def test_the_softmax_of_a_row() -> None:
         ((1, 1, 3, 4), (1, 1, 3, 5), {}, "expected queries and keys of one width, got 4 and 5"),
         ((1, 3, 3, 4), (1, 2, 3, 4), {}, "expected key heads to divide query heads, got 2 and 3"),
         ((1, 1, 3, 4), (1, 1, 3, 4), {"softcap": 0.0}, "softcap: expected a positive number, got 0.0"),
-        ((1, 1, 3, 4), (1, 1, 3, 4), {"mask": torch.zeros(3, 3)}, "mask: expected booleans.* got torch.float32"),
+        ((1, 1, 3, 4), (1, 1, 3, 4), {"mask": torch.zeros(3, 3)}, "mask: expected booleans.* got float32"),
         ((1, 1, 3, 4), (1, 1, 5, 4), {"bias": torch.zeros(3, 3)}, r"bias: expected a shape .* \(1, 1, 3, 5\), got"),
     ],
 )

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from viz_core.positional._checks import check_positive
+from viz_core.trace.arguments import check_whole
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Sizes:
     per_head: bool = False
 
     def __post_init__(self) -> None:
-        check_positive(num_tokens=self.num_tokens, num_hiddens=self.num_hiddens, num_heads=self.num_heads)
+        check_whole(num_tokens=self.num_tokens, num_hiddens=self.num_hiddens, num_heads=self.num_heads)
         if self.num_hiddens % (2 * self.num_heads):
             raise ValueError(
                 f"num_hiddens: expected a multiple of 2 * num_heads={2 * self.num_heads}, got {self.num_hiddens}"

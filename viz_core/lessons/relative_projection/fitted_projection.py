@@ -8,9 +8,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from viz_core.positional._checks import check_positive
 from viz_core.positional.relative_projection import relative_projection
 from viz_core.positional.sinusoidal import sinusoidal_rows
+from viz_core.trace.arguments import check_whole
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ def fitted_projection(
     Raises:
         ValueError: if there are no positions, num_hiddens < 1 or base <= 0.
     """
-    check_positive(positions=len(positions))
+    check_whole(positions=len(positions))
     start = sinusoidal_rows(positions, num_hiddens, base, torch.float64)
     arrived = sinusoidal_rows(positions + offset, num_hiddens, base, torch.float64)
     fit = torch.linalg.lstsq(start, arrived, driver="gelsd")
@@ -59,7 +59,7 @@ def fit_errors(offset: int, num_hiddens: int, reach: int, base: float = 10000.0)
     Raises:
         ValueError: if reach < 1, or as in `relative_projection`.
     """
-    check_positive(reach=reach)
+    check_whole(reach=reach)
     M = relative_projection(offset, num_hiddens, base)
     positions = sampled_positions(reach, max(256, 2 * num_hiddens))
     W, rank = fitted_projection(offset, num_hiddens, positions, base)
