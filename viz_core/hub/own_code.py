@@ -11,14 +11,10 @@ from torch import nn
 
 from viz_core.hub.attention import ATTENTION_IMPLEMENTATION, WITH_EAGER_MASKS
 from viz_core.trace import find_sites
+from viz_core.trace.softmaxes import weighs_all_keys
 
 _PASSES = re.compile("ALL_ATTENTION_FUNCTIONS")
 _ATTENDS = re.compile(r"oftmax\(|\bscaled_dot_product_attention\(|\bmulti_head_attention_forward\(")
-_PARTS = re.compile(
-    r"Longformer|LED(Global|Encoder)|BlockSparse|LongT5(Local|Transient)|GlobalLocal"
-    r"|Nystrom|Deformable|LinearSelf|Additive|MaskUnit|Assign"
-)
-"""Classes whose softmax weighs parts of the keys, or no keys: windows, blocks, landmarks, sampled points, groups."""
 
 
 def own_sites(sites: Mapping[nn.Module, str]) -> tuple[str, ...]:
@@ -46,7 +42,7 @@ def hidden_sites(sites: Mapping[nn.Module, str]) -> tuple[str, ...]:
 def _can_be_heard(layer: nn.Module) -> bool:
     kinds = {type(module) for module in layer.modules()}
     attends = any(issubclass(kind, nn.MultiheadAttention) or _code(kind, _ATTENDS) for kind in kinds)  # type: ignore[arg-type]
-    return attends and not any(_PARTS.search(kind.__name__) for kind in kinds)
+    return attends and weighs_all_keys(layer)
 
 
 @lru_cache(maxsize=256)

@@ -16,7 +16,6 @@ from viz_core.trace import site_of
 from viz_core.trace.compiling import breaks_graphs
 from viz_core.trace.intervening import refuse_edits
 from viz_core.trace.recording import Trace, current_trace
-from viz_core.trace.softmaxes import numbers_of_heads
 from viz_core.trace.source import Direct, Source
 from viz_core.trace.torch_layers import OneLayer
 from viz_core.trace.torch_mode import TorchCalls
@@ -50,7 +49,7 @@ class _Hearing(TorchCalls):
         super().__init__(
             lambda: current_trace() is trace,
             lambda source, _: self._found.append(source),
-            OneLayer(self._site, numbers_of_heads(layer)),
+            OneLayer(self._site, layer),
         )
 
     def held(self, weights: Tensor) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Set
 from typing import Any
 
@@ -13,6 +14,17 @@ from torch import Tensor, nn
 SOFTMAXES: frozenset[Callable[..., Any]] = frozenset({F.softmax, torch.softmax, Tensor.softmax})
 
 _HEADS = "num_heads num_attention_heads num_attn_heads n_heads n_head nhead heads h".split()
+
+_PARTS = re.compile(
+    r"Longformer|LED(Global|Encoder)|BlockSparse|LongT5(Local|Transient)|GlobalLocal"
+    r"|Nystrom|Deformable|LinearSelf|EfficientAdditive|MaskUnit|Assign"
+)
+"""Classes whose softmax weighs parts of the keys, or no keys: windows, blocks, landmarks, sampled points, groups."""
+
+
+def weighs_all_keys(layer: nn.Module) -> bool:
+    """Whether the softmax of a layer, of whatever lies within it, is over all keys at once, as far as names tell."""
+    return not any(_PARTS.search(type(module).__name__) for module in layer.modules())
 
 
 def numbers_of_heads(layer: nn.Module) -> frozenset[int]:

@@ -11,17 +11,19 @@ from torch import Tensor, nn
 
 from viz_core.trace.edits import Edits
 from viz_core.trace.sites import find_sites
-from viz_core.trace.softmaxes import numbers_of_heads
+from viz_core.trace.softmaxes import numbers_of_heads, weighs_all_keys
 
 torch_edits: ContextVar[Edits | None] = ContextVar("torch_edits", default=None)
 """What is done to the call of torch's attention that is under way; a recorder keeps it with the call."""
 
 
 class OneLayer:
-    """A layer at work: its site, and how many heads it may have."""
+    """A layer at work: its site, how many heads it may have, and whether its softmax weighs all keys at once."""
 
-    def __init__(self, site: str | None = None, heads: frozenset[int] = frozenset()) -> None:
-        self.site, self.heads = site, heads
+    def __init__(self, site: str | None = None, layer: nn.Module | None = None) -> None:
+        self.site = site
+        self.heads = frozenset[int]() if layer is None else numbers_of_heads(layer)
+        self.whole = layer is not None and weighs_all_keys(layer)
 
     @property
     def layer(self) -> OneLayer:
@@ -60,6 +62,6 @@ def _weights_of_layers(model: nn.Module) -> dict[int, tuple[Tensor, OneLayer]]:
     """Every parameter of a model by its id, which is its own while it is kept here, and the layer it belongs to."""
     found: dict[int, tuple[Tensor, OneLayer]] = {id(weight): (weight, _NOWHERE) for weight in model.parameters()}
     for module, site in find_sites(model).items():
-        layer = OneLayer(site, numbers_of_heads(module))
+        layer = OneLayer(site, module)
         found |= {id(weight): (weight, layer) for weight in module.parameters()}
     return found

@@ -51,7 +51,7 @@ class TorchCalls(TorchFunctionMode):
             return func(*args, **kwargs)
         self._layers.follow((*args, *kwargs.values()))
         layer = self._layers.layer
-        if func not in READERS and (func not in SOFTMAXES or layer.site is None):
+        if func not in READERS and not (layer.whole and func in SOFTMAXES):
             return func(*args, **kwargs)
         _here.busy = True  # a call is heard once, however many modes there are
         try:

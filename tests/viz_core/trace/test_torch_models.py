@@ -303,3 +303,11 @@ def test_products_of_ones_own(training: bool) -> None:
     with record(torch_calls=True) as trace:
         model(X)
     assert trace.sites == (), "without a model nobody knows which softmax is attention"
+    model.layers[1].__class__ = BlockSparseAttn
+    with record(torch_calls=model) as trace:
+        model(X)
+    assert trace.sites == ("encoder.0.self",), "a softmax over some blocks of keys gives no map"
+
+
+class BlockSparseAttn(HandAttn):
+    pass
