@@ -10,6 +10,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
 from tests.notebooks import run_notebook, said, shows
+from viz_core.runtime.assets import ASSETS
 
 GUIDE = Path(__file__).resolve().parents[1] / "docs" / "library.md"
 MOST_LINES = 10
@@ -57,6 +58,13 @@ def test_the_guide_has_an_example_of_each_kind() -> None:
         "Trace.merge(",
     ):
         assert name in code
+
+
+def test_the_guide_loads_nothing_that_an_installation_lacks() -> None:
+    """What `make test` installs besides would hide it."""
+    named = re.findall(r'load_hub\("([^"]+)"\)', GUIDE.read_text("utf-8"))
+    assert named
+    assert set(named) <= {path.parent.name for path in (ASSETS / "hub").glob("*/config.json")}
 
 
 def test_the_guide_runs_as_a_notebook(tmp_path: Path) -> None:

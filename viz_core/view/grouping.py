@@ -99,7 +99,8 @@ def check_tokens(calls: Iterable[AttentionCall], tokens: Names | None, keys: Nam
     sizes: dict[str, set[int]] = {}
     for call in calls:
         sizes.setdefault(call.stack, set()).update((call.num_queries, call.num_keys))
-    elsewhere = {call.num_keys for call in calls if call.kind == "cross"}
+    unseen = (call for call in calls if call.kind == "cross" and other_stack(call.stack, list(sizes)) == call.stack)
+    elsewhere = {call.num_keys for call in unseen}  # of a stack that was not recorded
     for name, given in (("tokens", tokens), ("keys", keys)):
         if given is None:
             continue

@@ -220,6 +220,9 @@ def test_tokens_of_several_stacks_say_whose_they_are() -> None:
     trace = recorded(("encoder.0.self", 2, 2), ("decoder.0.self", 2, 2))
     with pytest.raises(ValueError, match='tokens: expected those of each stack, {"encoder": \\[...\\], "decoder": '):
         view(trace, ["a", "b"])
+    trace = recorded(("encoder.0.self", 2, 2), ("decoder.0.cross", 3, 2))
+    with pytest.raises(ValueError, match="tokens: expected stacks encoder, decoder, got 'source'"):
+        view(trace, {"source": ["a", "b"]})
 
 
 ORDERS = [
