@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -134,15 +133,19 @@ def test_a_busy_kernel_is_asked_once(notebook: Notebook) -> None:
     expect(notebook.head(1, 1)).to_have_attribute("aria-selected", "true")
 
 
-def test_saving_offers_what_a_notebook_can(notebook: Notebook, tmp_path: Path) -> None:
+def test_saving_offers_what_a_notebook_can(notebook: Notebook) -> None:
     page = notebook.page
     page.locator("[data-part=exports] summary").click()
     expect(page.locator("[data-export=svg]")).to_be_visible()
     expect(page.locator("[data-export=link]")).to_be_hidden()
-    expect(page.locator("[data-export=notebook]")).to_be_hidden()
     with page.expect_download() as download:
         page.locator("[data-export=page]").click()
     assert download.value.path().read_text("utf-8") == notebook.widget.page()
+    page.locator("[data-part=exports] summary").click()
+    with page.expect_download() as download:
+        page.locator("[data-export=notebook]").click()
+    assert download.value.suggested_filename.endswith(".ipynb")
+    assert "shown = view(recording, tokens, keys)" in download.value.path().read_text("utf-8")
 
 
 def test_a_problem_is_said_in_the_cell(notebook: Notebook) -> None:
