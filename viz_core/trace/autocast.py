@@ -28,6 +28,12 @@ def as_autocast(*tensors: Tensor) -> tuple[Tensor, ...]:
 
 
 def uncast(tensors: Iterable[Tensor]) -> torch.autocast:
-    """A block in which nothing is cast: maps are worked out in float32, wherever they are asked for."""
+    """A block in which nothing is cast: maps are worked out in float32, wherever they are asked for.
+
+    Raises:
+        ValueError: if they are to be worked out from shapes alone.
+    """
     device = next((tensor.device.type for tensor in tensors), "cpu")
+    if device == "meta":
+        raise ValueError("expected a recording with numbers, got one on the device meta, which has shapes alone")
     return torch.autocast(device if torch.amp.is_autocast_available(device) else "cpu", enabled=False)

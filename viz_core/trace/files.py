@@ -15,9 +15,10 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from viz_core.trace.arguments import check_tensors
+from viz_core.trace.call import AttentionCall
 from viz_core.trace.recording import Trace
 from viz_core.trace.shapes import check_scores, check_values
-from viz_core.trace.source import Direct, Held, Projected, Source, same_numbers
+from viz_core.trace.source import Direct, Projected, Source, same_numbers
 
 _FORMAT = "attention-atlas trace"
 _VERSION = 2  # 1 wrote a tensor that several calls share with each of them, and no check sums
@@ -28,20 +29,22 @@ def save_trace(trace: Trace, path: str | Path) -> None:
     """Write the recorded queries, keys, masks, biases and values; never a map that can be worked out from them.
 
     A tensor that several calls share, as one mask for all layers, is written once. What stood at `path` is replaced
-    when all is written, not before.
+    when all is written, not before. A call whose heads an intervention edited is written as its map, whole.
 
     Raises:
-        ValueError: if a call does not hold what its maps come from, as one whose heads an intervention edited, or a
-            tensor was changed after it was recorded.
+        ValueError: if a tensor was changed after it was recorded, or has no numbers, being on the device meta.
         FileNotFoundError: if there is no such folder.
+        IsADirectoryError: if the path is a folder.
     """
+    if Path(path).is_dir():
+        raise IsADirectoryError(f"expected a file to write, got the folder {path}")
     if not Path(path).parent.is_dir():
         raise FileNotFoundError(f"expected a folder to write to, got {Path(path).parent}")
     names: dict[Hashable, str] = {}  # in the file, of what was met
     tensors: dict[str, Tensor] = {}
     calls = []
     for number, call in enumerate(trace):
-        kind, held, settings = _parts(call.source, call.site)
+        kind, held, settings = _parts(as_saved(call), call.site)
         for name, tensor in held.items():
             if names.setdefault(same_numbers(tensor), f"{number}.{name}") == f"{number}.{name}":
                 tensors[f"{number}.{name}"] = tensor
@@ -95,25 +98,25 @@ class _Call:
     tensors: dict[str, str]  # their names in the file; none in version 1, where the call's number says it
 
 
-def holds_its_maps(source: Source) -> bool:
-    """Whether a source is what `save_trace` writes: weights, or queries and keys of heads that nobody edited."""
-    return isinstance(source, Direct) or (isinstance(source, Projected) and source.edits is None)
+def as_saved(call: AttentionCall) -> Direct | Projected:
+    """What `save_trace` writes of a call: weights, or queries and keys; its map where that comes of more than these."""
+    source = call.source
+    if isinstance(source, Direct) or (isinstance(source, Projected) and source.edits is None):
+        return source
+    return Direct(call.weights(), getattr(source, "values", None))
 
 
-def _parts(source: Source, site: str) -> tuple[str, dict[str, Tensor], dict[str, Any]]:
+def _parts(source: Direct | Projected, site: str) -> tuple[str, dict[str, Tensor], dict[str, Any]]:
     """What a source is, its tensors and its settings."""
-    if isinstance(source, Held):
-        source.check_unchanged()
+    source.check_unchanged()
+    if any(tensor.is_meta for tensor in source.tensors()):
+        raise ValueError(f"site {site!r}: expected numbers to save, got tensors on the device meta, which have none")
     if isinstance(source, Direct):
         added_up = {} if source.values is None else {"added_up": source.values}
         return "direct", {"values": source.weights} | added_up, {}
-    if isinstance(source, Projected) and holds_its_maps(source):
-        held = {name: getattr(source, name) for name in _TENSORS if getattr(source, name) is not None}
-        softcap = None if source.softcap is None else float(source.softcap)  # numpy's numbers are none of JSON's
-        return "projected", held, {"causal": bool(source.causal), "scale": float(source.scale), "softcap": softcap}
-    raise ValueError(
-        f"site {site!r}: a {type(source).__name__} does not hold what its maps come from, and cannot be saved"
-    )
+    held = {name: getattr(source, name) for name in _TENSORS if getattr(source, name) is not None}
+    softcap = None if source.softcap is None else float(source.softcap)  # numpy's numbers are none of JSON's
+    return "projected", held, {"causal": bool(source.causal), "scale": float(source.scale), "softcap": softcap}
 
 
 def _calls(header: dict[str, str], path: str | Path) -> list[_Call]:

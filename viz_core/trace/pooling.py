@@ -8,11 +8,18 @@ from jaxtyping import Float
 from torch import Tensor
 
 from viz_core.trace.source import Projected, row_blocks
+from viz_core.trace.weights import attention_weights
 
 
 def pooled_in_blocks(source: Projected, values: Tensor, dropout: float) -> Float[Tensor, "batch heads queries v"]:
-    """Weights times values where no fused kernel can: never more weights at once than a block's."""
+    """Weights times values where no fused kernel can: never more weights at once than a block's.
+
+    In a graph of `torch.compile` they are one block: a graph with so many blocks would fit these lengths alone.
+    """
     _, num_heads, num_queries, _ = source.shape
+    if torch.compiler.is_compiling():
+        scored = source.queries, source.keys, source.mask, source.bias
+        return pooled(attention_weights(*scored, source.causal, source.scale, source.softcap), values, dropout)
     blocks = row_blocks(source, range(num_queries), num_heads)
     return torch.cat([pooled(source.rows(slice(0, num_heads), block), values, dropout) for block in blocks], dim=2)
 

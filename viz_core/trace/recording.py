@@ -67,8 +67,9 @@ def record(
     """Record every attention call made in this block, by this thread or task and nobody else's.
 
     What `torch.compile` made runs uncompiled meanwhile, for this thread alone. What activation checkpointing
-    runs a second time is recorded once. `torch.func.grad` is recorded, `torch.func.vmap` refused. Of what
-    `torch.export` or `torch.jit` made nothing is heard: it holds no layers any more.
+    runs a second time is recorded once; of layers that are compiled as well the backward pass belongs in the block, as
+    torch refuses a second run that is compiled where the first was not. `torch.func.grad` is recorded,
+    `torch.func.vmap` refused. Of what `torch.export` or `torch.jit` made nothing is heard: it holds no layers any more.
 
     Args:
         differentiable: weights are computed whole, outside the fused kernel, and stay in the graph, so that
@@ -156,6 +157,7 @@ class Trace:
         self.differentiable = differentiable
         self.values = values
         self._hearing: TorchCalls | None = None  # while its `record()` block lasts
+        self._began_in = torch._C._current_graph_task_id()  # -1, or the backward pass in whose hook it was made
         self._calls: dict[str, AttentionCall] = {}
         self._unnamed = 0
 
@@ -167,7 +169,7 @@ class Trace:
         Raises:
             ValueError: within `torch.func.vmap`: its tensors are gone when it ends.
         """
-        if torch._C._current_graph_task_id() != -1:  # autograd is at work around this call
+        if torch._C._current_graph_task_id() not in (-1, self._began_in):  # autograd is at work around this call
             return
         refuse_transformed(source.tensors())
         self._keep(source, site)

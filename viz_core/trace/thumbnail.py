@@ -26,6 +26,8 @@ def max_pooled(
     first = 0
     for weights in blocks:
         last = first + weights.shape[-2]
+        if not (num_queries and num_keys):
+            return weights.new_zeros(*weights.shape[:-2], num_rows, num_columns)
         if last - first == num_queries:  # the maps are small enough to come whole
             return F.adaptive_max_pool2d(weights, (num_rows, num_columns))
         for i in range(first * num_rows // num_queries, -(-last * num_rows // num_queries)):

@@ -56,6 +56,17 @@ RECIPES = {
 }
 
 
+def count(text: str) -> int:
+    """A number from 1 on, as the command line writes it.
+
+    Raises:
+        ArgumentTypeError: if it is smaller; argparse says so.
+    """
+    if int(text) < 1:
+        raise argparse.ArgumentTypeError(f"expected at least 1, got {text}")
+    return int(text)
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Train what the command line names; 0 if that went well, 1 if it could not be done, with the reason on stderr."""
     given = sys.argv[1:] if arguments is None else arguments
@@ -65,15 +76,18 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("name", choices=sorted({*RECIPES, *book.RUNS}), help="the model to train")
     parser.add_argument("--data", type=Path, required=True, help="folder with the data; fetched into it where lacking")
     parser.add_argument("--out", type=Path, required=True, help="folder for checkpoint, curves, scores and card")
-    parser.add_argument("--epochs", type=int, help="passes over the data, instead of the recipe's")
+    parser.add_argument("--epochs", type=count, help="passes over the data, instead of the recipe's")
     shipped = parser.add_argument_group("models that ship")
     shipped.add_argument("--minutes", type=float, help="stop, decayed to the end, after so many minutes of training")
     shipped.add_argument("--resume", action="store_true", help="go on from OUT/last.pt")
     shipped.add_argument("--start-from", metavar="NAME", help="begin with the weights of this translator that ships")
     runs = parser.add_argument_group("the book's runs")
     runs.add_argument("--seed", type=int, nargs="+", help="train once with each, side by side in the card")
-    runs.add_argument("--limit", type=int, help="so many examples to train on, for a first look")
+    runs.add_argument("--limit", type=count, help="so many examples to train on, for a first look")
     chosen = parser.parse_args(given)
+    for option, folder in (("--data", chosen.data), ("--out", chosen.out)):
+        if folder.exists() and not folder.is_dir():
+            parser.error(f"{option}: expected a folder, got the file {folder}")
     of_the_book = chosen.name in book.RUNS
     for option in ("minutes", "resume") if of_the_book else ("seed", "limit"):
         if getattr(chosen, option) is not parser.get_default(option):

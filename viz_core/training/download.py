@@ -6,6 +6,7 @@ import hashlib
 import urllib.request
 from http.client import HTTPException
 from pathlib import Path
+from urllib.error import URLError
 
 _NAMES = {"md5": "MD5", "sha1": "SHA-1", "sha256": "SHA-256"}
 
@@ -28,6 +29,8 @@ def fetch(url: str, path: Path, checksum: str, algorithm: str) -> bytes:
             content = _checked(path.name, response.read(), checksum, algorithm)
     except HTTPException as error:
         raise OSError(f"{url} broke off: {error!r}") from None
+    except URLError as error:
+        raise OSError(f"{url} cannot be fetched: {error.reason}; put it there yourself, as {path}") from None
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
     return content

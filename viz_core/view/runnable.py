@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from viz_core.trace import Trace, save_trace
-from viz_core.trace.files import holds_its_maps
-from viz_core.trace.source import Direct
+from viz_core.trace.files import as_saved
 from viz_core.view.grouping import other_stack
 from viz_core.view.map_group import MapGroup
 from viz_core.view.opened import site_of_state
@@ -70,7 +69,7 @@ def recording_recipe(groups: Sequence[MapGroup]) -> Recipe:
     """
     trace = Trace()
     for call in dict.fromkeys(call for group in groups for call in group.calls):
-        trace.add(call.source if holds_its_maps(call.source) else Direct(call.weights()), call.site)
+        trace.add(as_saved(call), call.site)
     if trace.nbytes > MOST_BYTES:
         raise ValueError(
             f"notebook: expected a recording of at most {MOST_BYTES // 2**20} MB, got {trace.nbytes / 2**20:.0f} MB; "

@@ -102,6 +102,18 @@ def test_a_layer_is_exported_for_any_size(name: str) -> None:
         torch.testing.assert_close(exported(*others), layer(*others))
 
 
+@pytest.mark.parametrize("softcap", [None, 0.5])
+def test_two_graphs_serve_every_length(softcap: float | None) -> None:
+    """One for the first length and one for all others: else torch gives up after eight, whole graphs with an error."""
+    torch._dynamo.reset()
+    layer, graphs = MultiHeadAttention(WIDTH, HEADS, num_key_heads=2, window=3, softcap=softcap).eval(), Graphs()
+    compiled = whole(layer, graphs)
+    for n in range(3, 8):
+        X = torch.randn(2, n, WIDTH)
+        torch.testing.assert_close(compiled(X, X, X, causal=True), layer(X, X, X, causal=True))
+    assert graphs.made == 2
+
+
 def encoder() -> tuple[nn.Module, tuple[Any, ...]]:
     return TransformerEncoder(*SIZES).eval(), (torch.randint(0, 19, (2, 6)), torch.tensor([6, 3]))
 

@@ -85,6 +85,13 @@ def test_overview_for_any_lengths(num_queries: int, num_keys: int, size: int) ->
     assert torch.equal(call.overview(size), expected)
 
 
+@pytest.mark.parametrize(("num_queries", "num_keys"), [(0, 3), (3, 0), (0, 0)])
+def test_overview_of_nothing(num_queries: int, num_keys: int) -> None:
+    with record() as trace:
+        record_weights(torch.rand(1, 2, num_queries, num_keys))
+    assert trace["attention.0"].overview(2).shape == (1, 2, min(num_queries, 2), min(num_keys, 2))
+
+
 def test_overview_of_a_long_map_finds_its_one_strong_weight() -> None:
     queries = torch.zeros(1, 1, 1000, 2)
     keys = torch.zeros(1, 1, 1000, 2)

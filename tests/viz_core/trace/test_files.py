@@ -12,7 +12,7 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
-from viz_core.trace import attend, attention_weights, record, record_weights
+from viz_core.trace import attend, attention_weights, intervene, off, pattern, record, record_weights
 from viz_core.trace.files import load_trace, save_trace
 from viz_core.trace.recording import Trace
 
@@ -66,6 +66,31 @@ def test_what_calls_share_is_written_and_read_once(tmp_path: Path) -> None:
     for before, after in zip(shared, loaded, strict=True):
         assert torch.equal(after.weights(), before.weights())
         assert torch.equal(after.values, before.values)
+
+
+def test_edited_heads_are_saved_as_their_maps(tmp_path: Path) -> None:
+    x = torch.randn(1, 2, 3, 4)
+    edits = {"attention.0": [off(0), pattern(1, torch.tensor([[0.5, 0.5, 0.0]]).expand(3, 3))]}
+    with intervene(edits), record(values=True) as trace:
+        attend(x, x, x)
+    save_trace(trace, tmp_path / "edited.safetensors")
+    loaded = load_trace(tmp_path / "edited.safetensors")["attention.0"]
+    assert torch.equal(loaded.weights()[0, :, 0], torch.tensor([[0, 0, 0], [0.5, 0.5, 0.0]]))
+    assert torch.equal(loaded.weights(), trace["attention.0"].weights())
+    assert torch.equal(loaded.values, x)
+
+
+def test_shapes_alone_are_recorded_and_have_no_numbers(tmp_path: Path) -> None:
+    """A model on the device meta: what a recording would hold, before there is memory for it."""
+    x = torch.randn(1, 2, 3, 4, device="meta")
+    with record() as trace:
+        assert attend(x, x, x, softcap=1.0).shape == x.shape
+    assert "2 heads      3 queries      3 keys" in trace.summary()
+    for read in (trace["attention.0"].weights, trace["attention.0"].overview):
+        with pytest.raises(ValueError, match="expected a recording with numbers"):
+            read()
+    with pytest.raises(ValueError, match="site 'attention.0': expected numbers to save"):
+        save_trace(trace, tmp_path / "run.safetensors")
 
 
 @pytest.mark.usefixtures("shapes_unchecked")
@@ -166,3 +191,5 @@ def test_what_is_no_recording_says_so(trace: Trace, tmp_path: Path) -> None:
         load_trace(tmp_path / "nowhere.safetensors")
     with pytest.raises(FileNotFoundError, match="expected a folder to write to"):
         save_trace(trace, tmp_path / "nowhere" / "run.safetensors")
+    with pytest.raises(IsADirectoryError, match="expected a file to write"):
+        save_trace(trace, tmp_path)

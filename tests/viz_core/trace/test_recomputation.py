@@ -53,6 +53,21 @@ def test_a_recorder_around_the_backward_pass_alone_hears_nothing(use_reentrant: 
     assert trace.sites == ()
 
 
+def test_a_recorder_within_the_backward_pass_hears_its_own_block() -> None:
+    """As in a hook on gradients, which is no second run of anything."""
+    layer, X = MultiHeadAttention(8, 2), torch.randn(1, 3, 8, requires_grad=True)
+    traces: list[Trace] = []
+
+    def hook(_: Tensor) -> None:
+        with record() as trace:
+            run(layer, X.detach())
+        traces.append(trace)
+
+    X.register_hook(hook)
+    run(layer, X, use_reentrant=False).sum().backward()
+    assert [trace.sites for trace in traces] == [("attention.0",)]
+
+
 def test_a_checkpointed_stack() -> None:
     blocks = [TransformerEncoderBlock(8, 12, 2, 0.0) for _ in range(3)]
     for i, block in enumerate(blocks):

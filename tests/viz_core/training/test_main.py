@@ -7,6 +7,7 @@ import urllib.request
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.error import URLError
 
 import pytest
 import torch
@@ -142,7 +143,7 @@ def test_arguments_reach_a_run_of_the_book(tmp_path: Path, monkeypatch: pytest.M
         ("book-vit", "--resume"),
         ("book-transformer", "--minutes=3"),
         (NAME, "--seed=1"),
-        (NAME, "--limit=0"),
+        (NAME, "--limit=1"),
         ("vit-cifar10", f"--start-from={NAME}"),
     ],
 )
@@ -163,7 +164,7 @@ def test_a_run_of_the_book_from_the_command(data: Path, tmp_path: Path, capsys: 
 
 
 def no_network(*_: object, **__: object) -> None:
-    raise OSError("no network here")
+    raise URLError("no network here")
 
 
 def test_no_data_and_no_network(
@@ -172,7 +173,8 @@ def test_no_data_and_no_network(
     monkeypatch.setattr(urllib.request, "urlopen", no_network)
     assert main([NAME, "--data", str(tmp_path / "none"), "--out", str(tmp_path / "out")]) == 1
     said = capsys.readouterr()
-    assert said.err == "cannot train transformer-en-fr: no network here\n"
+    assert "cannot be fetched: no network here; put it there yourself, as " in said.err
+    assert said.err.endswith("none/fra-eng.zip\n")
     assert "downloading http://" in said.out
     assert not (tmp_path / "out").exists()
 
@@ -206,9 +208,21 @@ def test_an_absent_device(
     assert "ATLAS_DEVICE='mps:9' is not on this machine; it has" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("arguments", [[], ["another-model", "--data", "d", "--out", "o"], [NAME, "--out", "o"]])
-def test_a_wrong_command_line_is_explained(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], ""),
+        (["another-model", "--data", "d", "--out", "o"], ""),
+        ([NAME, "--out", "o"], ""),
+        (["book-vit", "--data", "d", "--out", "o", "--epochs", "0"], "--epochs: expected at least 1, got 0"),
+        (["book-vit", "--data", "d", "--out", "o", "--limit", "-3"], "--limit: expected at least 1, got -3"),
+        (["book-vit", "--data", __file__, "--out", "o"], f"--data: expected a folder, got the file {__file__}"),
+    ],
+)
+def test_a_wrong_command_line_is_explained(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stopped:
         main(arguments)
     assert stopped.value.code == 2
-    assert "usage: python -m viz_core.training" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert "usage: python -m viz_core.training" in error
+    assert said in error
