@@ -67,8 +67,8 @@ def record(
     """Record every attention call made in this block, by this thread or task and nobody else's.
 
     What `torch.compile` made runs uncompiled meanwhile, for this thread alone. What activation checkpointing
-    runs a second time is recorded once; of layers that are compiled as well the backward pass belongs in the block, as
-    torch refuses a second run that is compiled where the first was not. `torch.func.grad` is recorded,
+    runs a second time is recorded once; of layers that are compiled as well, and with `differentiable`, the backward
+    pass belongs in the block: torch refuses a second run that goes another way. `torch.func.grad` is recorded,
     `torch.func.vmap` refused. Of what `torch.export` or `torch.jit` made nothing is heard: it holds no layers any more.
 
     Args:
