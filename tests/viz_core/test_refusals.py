@@ -30,6 +30,7 @@ from viz_core.maps.words import merge_words
 from viz_core.trace import (
     attend,
     attention_weights,
+    gate,
     head_outputs,
     knock_out,
     mean,
@@ -229,9 +230,21 @@ def test_heads_and_places_are_numbers_of_python_or_numpy() -> None:
     assert off(np.int64(1)).heads == off(1).heads == (1,)
     for heads in (range(1, 3), [1, 2], np.array([1, 2]), torch.tensor([1, 2])):
         assert knock_out(heads, query=heads).heads == (1, 2)
-    for heads in (True, 1.5, "1", np.array([0.5]), slice(1, 2), object(), -1):
+    for heads in (
+        True,
+        1.5,
+        "1",
+        np.array([0.5]),
+        slice(1, 2),
+        object(),
+        -1,
+        torch.ones(1, dtype=torch.int64, device="meta"),
+    ):
         with pytest.raises(ValueError, match="heads: expected numbers from 0 on"):
             knock_out(heads)
+    for factor in (None, "1", [0.5], True, float("nan"), torch.tensor(1)):
+        with pytest.raises(ValueError, match="factor: expected a f"):
+            gate(1, factor)
 
 
 @pytest.mark.usefixtures("shapes_unchecked")

@@ -72,7 +72,8 @@ def kernel_weights(distances: Float[Tensor, "val train"], kernel: Kernel) -> Flo
     An infinite distance means that a query may not use that key.
 
     Raises:
-        ValueError: if distances are no floating-point tensor, or the kernel is no function, or negative somewhere.
+        ValueError: if distances are no floating-point tensor, or the kernel is no function that gives a finite number
+            of at least 0 for each.
     """
     check_tensors(distances=distances)
     if not callable(kernel):
@@ -80,8 +81,13 @@ def kernel_weights(distances: Float[Tensor, "val train"], kernel: Kernel) -> Flo
     if isinstance(kernel, Gaussian):  # a softmax, which subtracts the largest score first: nothing underflows
         return row_softmax(kernel.log(distances))
     allowed = distances.isfinite()
-    nearness = torch.where(allowed, kernel(distances.masked_fill(~allowed, 0.0)), 0.0)
-    if (nearness < 0).any():
-        raise ValueError(f"kernel: expected values of at least 0, got {float(nearness.min()):g}")
+    values = kernel(distances.masked_fill(~allowed, 0.0))
+    if not isinstance(values, Tensor) or values.shape != distances.shape:
+        raise ValueError(f"kernel: expected a value for each of {tuple(distances.shape)}, got {described(values)}")
+    nearness = torch.where(allowed, values, 0.0)
+    possible = nearness.isfinite() & (nearness >= 0)
+    if not possible.all():
+        came = float(nearness[~possible][0])
+        raise ValueError(f"kernel: expected finite values of at least 0, got {came:g}")
     total = nearness.sum(dim=-1, keepdim=True)
     return torch.where(total > 0, nearness / total.clamp_min(torch.finfo(total.dtype).tiny), 0.0)

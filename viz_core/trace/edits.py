@@ -122,6 +122,8 @@ def numbers_of(name: str, given: object) -> tuple[int, ...]:
     Raises:
         ValueError: naming what came.
     """
+    if isinstance(given, Tensor) and given.is_meta:
+        raise ValueError(f"{name}: expected numbers from 0 on, got a tensor on the meta device, which has none")
     listed: object = given.tolist() if isinstance(given, Tensor | np.ndarray) else given
     several = tuple(listed) if isinstance(listed, Iterable) else (listed,)
     if not all(is_place(number) for number in several):

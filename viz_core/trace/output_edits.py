@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from viz_core.trace.arguments import check_axes, check_tensors
+from viz_core.trace.arguments import check_axes, check_number, check_tensors
 from viz_core.trace.edits import Edit, Heads, Replacement, Written, named_heads, numbers_of
 
 HeadsOff: TypeAlias = tuple[tuple[str, int], ...]  # of each head its site and its number
@@ -46,8 +46,13 @@ def gate(heads: Heads, factor: float | Tensor) -> Edit:
         factor: a number, or a tensor (named heads,) or (batch, named heads); gradients reach it.
 
     Raises:
-        ValueError: if a head is no number from 0 on.
+        ValueError: if a head is no number from 0 on, or the factor neither a finite number nor a floating-point
+            tensor.
     """
+    if isinstance(factor, Tensor):
+        check_tensors(factor=factor)
+    else:
+        check_number(factor=factor)
     return _Gate(named_heads(heads), torch.as_tensor(factor))
 
 

@@ -155,8 +155,15 @@ def test_refuses(shapes_unchecked: None) -> None:
         nadaraya_watson(torch.zeros(2, 3), torch.zeros(2), torch.zeros(1, 2), boxcar)
     with pytest.raises(ValueError, match=r"expected a number or a vector .* queries \(1, 2\)"):
         nadaraya_watson(torch.zeros(2), torch.zeros(2), torch.zeros(1, 2), boxcar)
-    with pytest.raises(ValueError, match="kernel: expected values of at least 0, got -1"):
-        nadaraya_watson(f64(1, 2), f64(1, 1), f64(1), lambda u: -torch.ones_like(u))
+    for kernel, why in (
+        (lambda u: -torch.ones_like(u), "finite values of at least 0, got -1"),
+        (lambda u: 1 / u, "finite values of at least 0, got inf"),  # at the key itself: its row came out as NaN
+        (lambda u: u * torch.nan, "finite values of at least 0, got nan"),  # came out as zeros, as if out of reach
+        (lambda u: u[:, :1], r"a value for each of \(1, 2\), got float64 of shape \(1, 1\)"),  # served every key
+        (lambda _: None, r"a value for each of \(1, 2\), got NoneType"),
+    ):
+        with pytest.raises(ValueError, match=f"kernel: expected {why}"):
+            nadaraya_watson(f64(1, 2), f64(1, 1), f64(1), kernel)
     with pytest.raises(ValueError, match="sigma: expected a positive number, got 0"):
         gaussian_pooling_as_attention(f64(1), f64(1), f64(1), 0.0)
 
