@@ -98,7 +98,10 @@ def same_numbers(tensor: Tensor) -> Hashable:
 
 
 def _versions(tensors: Sequence[Tensor]) -> list[int | None]:
-    """How often each tensor has been changed in place, by way of views too; None where torch does not count."""
+    """How often each tensor has been changed in place, by way of views too; None where torch does not count.
+
+    What goes past torch's count is not noticed: `.data`, and numpy's view of the same memory.
+    """
     counted = not torch.compiler.is_compiling()
     return [tensor._version if counted and not tensor.is_inference() else None for tensor in tensors]
 
