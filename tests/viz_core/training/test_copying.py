@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from viz_core.pretrained import Translator
+from viz_core.pretrained.decoding import beam_search
 from viz_core.training import copying
 from viz_core.training.__main__ import main
 from viz_core.training.copying import Case, copying_cases, copying_section, measure_copying, reserved
@@ -67,14 +68,18 @@ def test_percentages_are_of_the_sentences_of_a_kind(translator: Translator, monk
         Case("names", "c", "Zorb est ici.", ("Zorb",)),
     ]
     said = {"a": "Il a 12 ans.", "b": "Il a 43 ans.", "c": "Zorb est ici."}
-    monkeypatch.setattr(copying, "translate_all", lambda *given: [said[each] for each in given[2]])
+    beams = {**said, "b": "Il a 34 ans."}
+    monkeypatch.setattr(
+        copying, "translate_all", lambda *given: [(beams if given[3] is beam_search else said)[e] for e in given[2]]
+    )
     measured = measure_copying(translator, cases)
     assert (measured["numbers"]["sentences"], measured["numbers"]["right"]) == (2, 50.0)
+    assert measured["numbers"]["right_beam_4"] == 100.0
     assert (measured["names"]["sentences"], measured["names"]["right"]) == (1, 100.0)
     assert measured["numbers"]["examples"] == [["a", "Il a 12 ans.", True], ["b", "Il a 43 ans.", False]]
     assert 50 < measured["bleu"] < 100
     section = copying_section(measured)
-    assert "| all digits, in their order | 2 | 50.0% |\n| all names | 1 | 100.0% |" in section
+    assert "| all digits, in their order | 2 | 50.0% | 100.0% |\n| all names | 1 | 100.0% | 100.0% |" in section
     assert "| b | Il a 43 ans. | no |" in section
 
 
