@@ -149,7 +149,7 @@ class Seq2SeqDecoder(Decoder):
         Raises:
             ValueError: if that is not what an encoder of the same layers and width gave.
         """
-        _, hidden_state = _encoded(enc_outputs, self.rnn.rnn)
+        _, hidden_state = _encoded(enc_outputs, self.rnn.rnn.num_layers, self.rnn.rnn.hidden_size)
         return PlainState(hidden_state[-1], hidden_state)
 
     def hidden(
@@ -221,7 +221,7 @@ class Seq2SeqAttentionDecoder(Decoder):
         Raises:
             ValueError: if that is not what an encoder of the same layers and width gave.
         """
-        outputs, hidden_state = _encoded(enc_outputs, self.rnn)
+        outputs, hidden_state = _encoded(enc_outputs, self.rnn.num_layers, self.rnn.hidden_size)
         return AttentionState(outputs, hidden_state, enc_valid_lens, self.attention.W_k(outputs))
 
     def hidden(
@@ -249,13 +249,13 @@ class Seq2SeqAttentionDecoder(Decoder):
         return torch.cat(outputs, dim=1), AttentionState(enc_outputs, hidden_state, enc_valid_lens, projected)
 
 
-def _encoded(given: object, rnn: nn.GRU) -> tuple[Tensor, Tensor]:
+def _encoded(given: object, num_layers: int, num_hiddens: int) -> tuple[Tensor, Tensor]:
     """What an encoder hands on, if a decoder of these layers can start from it."""
-    wanted = f"expected outputs (batch, keys, d) and states ({rnn.num_layers}, batch, {rnn.hidden_size}) of an encoder"
+    wanted = f"expected outputs (batch, keys, d) and states ({num_layers}, batch, {num_hiddens}) of an encoder"
     if not isinstance(given, tuple) or len(given) != 2 or not all(isinstance(part, Tensor) for part in given):
         raise ValueError(f"enc_outputs: {wanted}, got {described(given)}")
     outputs, states = given
-    if outputs.dim() != 3 or states.shape != (rnn.num_layers, outputs.shape[0], rnn.hidden_size):
+    if outputs.dim() != 3 or states.shape != (num_layers, outputs.shape[0], num_hiddens):
         raise ValueError(f"enc_outputs: {wanted}, got shapes {tuple(outputs.shape)} and {tuple(states.shape)}")
     return outputs, states
 

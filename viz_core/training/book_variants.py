@@ -69,6 +69,7 @@ class OneStateLSTM(nn.Module):
 
     def __init__(self, num_inputs: int, num_hiddens: int, num_layers: int, dropout: float) -> None:
         super().__init__()
+        self.num_layers, self.hidden_size = 2 * num_layers, num_hiddens  # rows and width of what it carries on
         self.rnn = nn.LSTM(num_inputs, num_hiddens, num_layers, dropout=dropout, batch_first=True)
         for name, parameter in self.rnn.named_parameters():
             if "weight" in name:  # as `init_seq2seq` does to GRUs
