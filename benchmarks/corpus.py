@@ -37,7 +37,13 @@ def measure(tokens: int = TOKENS) -> list[Row]:
     memory = () if peak is None else (peak / MB,)
     return [
         Row(what, "s", (seconds,), target=SECONDS * tokens / TOKENS),
-        Row(f"peak memory of it: {what}", "MB", memory, target=MEGABYTES, note="this system does not tell"),
+        Row(
+            f"peak memory of it: {what}",
+            "MB",
+            memory,
+            target=MEGABYTES,
+            note="" if memory else "this system does not tell",
+        ),
     ]
 
 
