@@ -28,6 +28,14 @@ _IN_CHAPTERS = (
     *("DownloadButton", "Radio", "rehype-katex", "ButtonGroup", "Slider", "NumberInput", "TextInput"),
     *("Button", "Checkbox"),
 )
+_IN_SOME = {
+    "queries-keys-values": ("DataFrame",),
+    "scoring-functions": ("TextArea",),
+    "sinusoidal-encoding": ("Multiselect",),
+    "transformer": ("Multiselect",),
+    "vision-transformer": ("ImageList", "Multiselect"),
+    "model-lab": ("TextArea", "Multiselect"),
+}
 """Streamlit's own scripts that it asks for later: a control stands empty until its is here."""
 _PICTURES = {
     "home": ("history", "tour", "seen"),
@@ -87,7 +95,7 @@ def first_page(name: str) -> str:
     """Streamlit's page for home or a chapter; where a chart stands in its first window, with plotly.js."""
     home = name == all_chapters()[0]
     pictures = _PICTURES.get(name, ("chart",))
-    chunks = _chunks([*_EVERYWHERE, *(_AT_HOME if home else _IN_CHAPTERS)])
+    chunks = _chunks([*_EVERYWHERE, *(_AT_HOME if home else _IN_CHAPTERS), *_IN_SOME.get(name, ())])
     ours = _addresses(pictures if home else [*_COMPONENTS, *pictures])
     names = [f"./static/js/{chunk}" for chunk in chunks] + [f"./{address}" for address in ours]
     lines = [_CONNECT_AT_ONCE, *(f'<link rel="modulepreload" crossorigin href="{name}">' for name in names)]

@@ -55,8 +55,9 @@ def test_an_example_masks_one_query_and_the_debugger_tells(page: Page, app_url: 
 def test_a_text_no_address_can_hold_is_saved_and_opened_as_a_file(page: Page, app_url: str, tmp_path: Path) -> None:
     scores, lengths = page.locator(".st-key-sf-scores textarea"), page.locator('input[aria-label^="Valid lengths"]')
     page.goto(f"{app_url}/scoring-functions")
-    start, still = scores.input_value(), page.locator(STILL)
+    still = page.locator(STILL)
     expect(still).to_be_attached()
+    start = scores.input_value()
     long = "\n".join(" ".join(f"{i * j % 7:.80f}" for j in range(8)) for i in range(8))
     scores.fill(long)
     scores.press("Control+Enter")
@@ -92,6 +93,7 @@ def test_a_row_of_weights_is_shaded_in_its_own_cells(page: Page, app_url: str) -
     page.goto(f"{app_url}/scoring-functions?sf-guess-row-drawn=true")
     card, grid = page.locator(".st-key-exercise-row"), page.locator(".st-key-figure-weights .js-plotly-plot")
     paper = card.get_by_role("slider", name="Your row of weights")
+    page.locator(".st-key-figure-weights").scroll_into_view_if_needed()
     expect(paper).to_be_visible()
     cell = grid.evaluate(
         """({ _fullLayout: { xaxis, yaxis } }) => ({
