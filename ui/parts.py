@@ -42,6 +42,10 @@ class PartedFrame(Frame):
 
         self.alone(show)
 
+    def model_card(self, name: str, label: str, text: str) -> None:
+        """What a model's card says, behind a button: it is long."""
+        self.folded(name, label, ":material/description:", lambda: self.document(text))
+
     def alone(self, draw: Callable[[], None], every: float | None = None) -> None:
         """A part of the page that runs alone when only its own controls move, and every so many seconds if asked."""
         st.fragment(self._again(draw), run_every=every)()

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-import streamlit as st
-
 from pages.transformer import figures
 from ui.chapter import Chapter
 from viz_core.models import anatomy
@@ -48,8 +46,7 @@ def training(chapter: Chapter, model: Translator) -> None:
     chapter.figure("length", lambda: figures.length_figure(bins, names), summary=summary)
     harder = all(longer["bleu"] < shorter["bleu"] for shorter, longer in pairwise(bins))
     chapter.finding("harder", harder, first=f"{bins[0]['bleu']:.0f}", last=f"{bins[-1]['bleu']:.0f}")
-    with st.expander(chapter.words("card"), icon=":material/description:"):
-        chapter.document(model.card.text)
+    chapter.model_card("card", chapter.words("card"), model.card.text)
 
 
 def parameters(chapter: Chapter, model: Translator) -> None:

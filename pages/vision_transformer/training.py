@@ -61,5 +61,4 @@ def training(chapter: Chapter, asked: Asked) -> None:
         )
         sure = sum(each["pictures"] * (each["said"] - each["right"]) for each in bins) > 0
         chapter.finding("too-sure", sure)
-    with st.expander(chapter.words("card"), icon=":material/description:"):
-        chapter.document(card.text)
+    chapter.model_card("card", chapter.words("card"), card.text)
