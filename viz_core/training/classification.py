@@ -15,11 +15,11 @@ from torch.optim.swa_utils import AveragedModel
 
 from viz_core.images.preprocessing import Preparation
 from viz_core.models.vit import ViT
+from viz_core.runtime.memory import keep_freed_memory
 from viz_core.training import loop
 from viz_core.training.augmentation import Views, mix, random_views, soft_targets
 from viz_core.training.fast_pass import fast_pass
 from viz_core.training.loop import Progress, State, run_epochs
-from viz_core.training.memory import keep_freed_memory
 from viz_core.training.mimetic import start_like_trained
 from viz_core.training.optimizer import Optimizers
 from viz_core.training.picture_sets import Pictures

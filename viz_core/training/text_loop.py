@@ -14,11 +14,11 @@ from tokenizers import Tokenizer
 from torch import Tensor, nn
 
 from viz_core.runtime.device import fast_precision
+from viz_core.runtime.memory import keep_freed_memory
 from viz_core.training import loop
 from viz_core.training.fast_pass import fast_pass
 from viz_core.training.loop import Progress, State, run_epochs
 from viz_core.training.loss import smoothed_cross_entropy
-from viz_core.training.memory import keep_freed_memory
 from viz_core.training.optimizer import Optimizers
 from viz_core.training.text_rows import SPECIAL, Batch, Sentence, collate, encode, hide_words, plan_rows
 from viz_core.training.text_tokenizer import train_tokenizer

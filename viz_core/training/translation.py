@@ -16,6 +16,7 @@ from viz_core.pretrained.decoding import greedy_search
 from viz_core.pretrained.tokenization import special_tokens, train_tokenizer
 from viz_core.pretrained.translator import Translator
 from viz_core.runtime.device import fast_precision
+from viz_core.runtime.memory import keep_freed_memory
 from viz_core.training import loop
 from viz_core.training.batches import Batch, Example, collate, encode_pairs, plan_batches, token_batches
 from viz_core.training.copying import copying_cases, reserved
@@ -23,7 +24,6 @@ from viz_core.training.evaluation import translate_all
 from viz_core.training.fast_pass import fast_pass
 from viz_core.training.loop import Progress, run_epochs
 from viz_core.training.loss import smoothed_cross_entropy
-from viz_core.training.memory import keep_freed_memory
 from viz_core.training.optimizer import Optimizers
 from viz_core.training.sentence_pairs import Pair, Split, group_references
 from viz_core.training.varied_pairs import Variations

@@ -4,8 +4,9 @@
 export const FAR = "50% 0px";
 export const CLOSE = "25% 0px";
 
-/** Before anybody scrolls they stir. Who has not yet sees the window alone, and what it shows is there the sooner. */
 const SEEN = "-24px 0px"; // less than a line of a figure shows nothing
+
+/** Before anybody scrolls they stir. Who has not yet sees the window alone, and what it shows is there the sooner. */
 const STIRS = ["pointermove", "pointerdown", "touchstart", "wheel", "keydown", "scroll"];
 let stirred = false;
 const stir = new Promise((resolve) => {

@@ -1,4 +1,4 @@
-"""The C library is asked to keep freed memory where it can be asked, and nothing breaks where it cannot."""
+"""The C library is asked to keep freed memory, or to give it back, where it can be asked; nothing breaks elsewhere."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from viz_core.training.memory import keep_freed_memory
+from viz_core.runtime.memory import give_freed_memory_back, keep_freed_memory
 
 
 def test_linux_is_asked_to_keep_blocks_and_map_none(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -18,6 +18,14 @@ def test_linux_is_asked_to_keep_blocks_and_map_none(monkeypatch: pytest.MonkeyPa
     keep_freed_memory()
     # M_MMAP_MAX, M_TRIM_THRESHOLD and M_TOP_PAD of malloc.h
     assert asked == {-4: 0, -1: 2**31 - 1, -2: 256 * 2**20}
+
+
+def test_linux_is_asked_to_map_large_blocks_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: dict[int, int] = {}
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setattr(ctypes, "CDLL", lambda _: SimpleNamespace(mallopt=asked.__setitem__))
+    give_freed_memory_back()
+    assert asked == {-3: 2**20}  # M_MMAP_THRESHOLD
 
 
 def test_elsewhere_nothing_is_touched(monkeypatch: pytest.MonkeyPatch) -> None:
