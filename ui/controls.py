@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -203,18 +203,25 @@ class Controls:
     def toggle(self, name: str, default: bool = False) -> bool:
         return self._bound(name, lambda key, label: st.toggle(label, default, key=key, bind="query-params"))
 
-    def text(self, name: str, default: str, max_chars: int | None = None, placeholder: str | None = None) -> str:
+    def text(
+        self,
+        name: str,
+        default: str,
+        max_chars: int | None = None,
+        placeholder: str | None = None,
+        on_change: Callable[[], None] | None = None,
+    ) -> str:
         """One line of text. No max_chars means the page says itself what is too long, and loses none of it."""
-        return self._typed(
-            name,
-            lambda label, **bound: st.text_input(label, default, max_chars=max_chars, placeholder=placeholder, **bound),
-        )
+        own: dict[str, Any] = {"max_chars": max_chars, "placeholder": placeholder, "on_change": on_change}
+        return self._typed(name, lambda label, **bound: st.text_input(label, default, **own, **bound))
 
-    def area(self, name: str, default: str, height: int = 160) -> str:
+    def area(self, name: str, default: str, height: int = 160, on_change: Callable[[], None] | None = None) -> str:
         """Several lines of text; the page says itself what it cannot read, and loses none of it."""
         if self._sharing is not None:
             self._sharing.offer_to_open()
-        return self._typed(name, lambda label, **bound: st.text_area(label, default, height, **bound))
+        return self._typed(
+            name, lambda label, **bound: st.text_area(label, default, height, on_change=on_change, **bound)
+        )
 
     def _typed(self, name: str, widget: Callable[..., str | None]) -> str:
         """What is too long for an address stays out of it, and a note says so; a file can hold it."""

@@ -20,7 +20,28 @@ def ask_thread(controls: Controls, name: str, default: str, placeholder: str = "
     kept = st.session_state.get(_KEPT)
     if kept is not None and key not in st.session_state and key not in st.query_params:
         st.session_state[key] = st.query_params[key] = kept  # a copied link shows the same
-    text = controls.area(name, default, height) if height else controls.text(name, default, placeholder=placeholder)
-    if text.strip() and len(text) <= _MOST and (kept is not None or text != default):
-        st.session_state[_KEPT] = text
+
+    def typed() -> None:
+        _keep(st.session_state.get(key) or "")
+
+    if height:
+        text = controls.area(name, default, height, on_change=typed)
+    else:
+        text = controls.text(name, default, placeholder=placeholder, on_change=typed)
+    if kept is not None or text != default:
+        _keep(text)
     return text
+
+
+def type_for_the_reader(key: str, text: str) -> None:
+    """Have a field hold this, for a button's `on_click`.
+
+    It goes along before the page runs: who follows a link in the next moment ends that run before the field is drawn.
+    """
+    st.session_state[key] = text
+    _keep(text)
+
+
+def _keep(text: str) -> None:
+    if text.strip() and len(text) <= _MOST:
+        st.session_state[_KEPT] = text

@@ -11,7 +11,7 @@ from ui.chapter import Chapter
 from ui.controls import escape
 from ui.models import translation, translation_maps
 from ui.sentence import or_say_why
-from ui.thread import ask_thread
+from ui.thread import ask_thread, type_for_the_reader
 from ui.words import ENGLISH, Words, current_language, load_words
 from viz_core.figures.raster import weights_image
 from viz_core.pretrained import Translation
@@ -56,7 +56,7 @@ def ask_sentence(chapter: Chapter, first: Sample | None = None) -> Request:
                     words(f"preset.{sample.id}"),
                     key=chapter.controls.key(f"preset-{sample.id}"),
                     type="primary" if text == sample.english else "secondary",
-                    on_click=_type_for_the_reader,
+                    on_click=type_for_the_reader,
                     args=(key, sample.english),
                 )
     return Request(text, search)
@@ -132,7 +132,3 @@ def _judge(words: Words, result: Translation, sample: Sample) -> str:
 
 def _sample(text: str) -> Sample | None:
     return next((sample for sample in (*sentences(), opening()) if sample.english == clean(text)), None)
-
-
-def _type_for_the_reader(key: str, text: str) -> None:
-    st.session_state[key] = text

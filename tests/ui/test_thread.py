@@ -48,3 +48,26 @@ def test_the_next_chapter_begins_with_what_was_typed_unless_its_address_says_oth
 def test_a_sentence_that_came_along_is_in_the_address() -> None:
     app = opened(b_text="I lost.")
     assert app.query_params["t-text"] in ("I lost.", ["I lost."])
+
+
+def left_at_once() -> None:
+    """A chapter whose run a link ends before its line is drawn, and the next one."""
+    import streamlit as st
+
+    from ui.controls import Controls
+    from ui.thread import ask_thread, type_for_the_reader
+    from ui.words import Words
+
+    if st.button("home", on_click=type_for_the_reader, args=("b-text", "I'm home.")):
+        st.stop()
+    chapter = "transformer" if "thread" in st.session_state else "bahdanau"
+    words = Words(chapter, {"controls": {"text": "A sentence"}}, {})
+    st.write(f"{chapter}: {ask_thread(Controls(words), 'text', 'Go.', '')}")
+
+
+def test_what_a_button_has_set_goes_along_though_the_reader_leaves_before_it_is_drawn() -> None:
+    app = AppTest.from_function(left_at_once).run()
+    assert [element.value for element in app.markdown] == ["bahdanau: Go."]
+    app.button[0].click().run()
+    app.run()
+    assert [element.value for element in app.markdown] == ["transformer: I'm home."]
