@@ -35,8 +35,11 @@ _VOWELS = "a e i o u ai ou".split()
 _CODAS = ["", "", "", "n", "r", "l", "s", "k", "th", "m"]
 _FAR = "ąćčďęğįłńňőřśşšťůűźżžđøåþ"  # letters of names from elsewhere, most of which no pair has
 _TRIES = 40
-_REPEATS = 0.25  # how often a digit is the one before it, beside the tenth that chance gives
+_REPEATS = 0.4  # how often a digit is the one before it, beside the tenth that chance gives
 _JOINED = 1 / 3
+_COPIES = 24  # of a pair with digits in each epoch, for they are few
+_ROWS = 12_000  # rows of numbers alone in each epoch
+_LENGTHS = (1, 2, 2, 2, 3, 3, 4, 4, 5)  # of numbers, in digits
 
 
 class Varied(NamedTuple):
@@ -66,15 +69,16 @@ class Variations:
     def epoch(self, seed: int) -> list[Pair]:
         """Varied pairs to train on beside those as they are: the same for a seed, others for another.
 
-        Pairs with digits are few, so each comes twelve times; with words for numbers, twice; with names alone, every
+        Pairs with digits are few, so each comes two dozen times; with words for numbers, twice; with names alone, every
         other time. Hardest to copy are digits that repeat ("333") and many numbers in a row, both rare: digits repeat
-        more often than by chance, and every third pair with numbers is joined with the one before.
+        more often than by chance, every third pair with numbers is joined with the one before, and rows of nothing but
+        numbers come besides.
         """
         found: list[Pair] = []
         before: Pair | None = None  # the last one with numbers
         for place, pair in enumerate(self.pairs):
             mix = random.Random(f"{seed} {place}")
-            copies = 12 if numbers_of(pair) else 2 if number_words_of(pair) else mix.randint(0, 1)
+            copies = _COPIES if numbers_of(pair) else 2 if number_words_of(pair) else mix.randint(0, 1)
             varied = (vary(pair, self.ordinary, mix, self.avoid, repeats=_REPEATS) for _ in range(copies))
             for each in varied:
                 if each is None:
@@ -84,7 +88,8 @@ class Variations:
                 else:
                     found.append(each.pair)
                 before = each.pair if each.numbers else before
-        return found
+        mix = random.Random(f"{seed} rows")
+        return found + [_row(mix, self.avoid) for _ in range(_ROWS)]
 
 
 def vary(
@@ -191,6 +196,13 @@ def invented_name(mix: random.Random, vowel: bool) -> str:
     return letters.capitalize()
 
 
+def _row(mix: random.Random, avoid: Collection[str]) -> Pair:
+    """One to four numbers, the same on both sides."""
+    drawn = (_digits(mix.choice(_LENGTHS), mix, _REPEATS) for _ in range(mix.randint(1, 4)))
+    row = mix.choice((" ", ", ")).join(number for number in drawn if number not in avoid) or "2"
+    return Pair(row, row)
+
+
 def _in_a_row(pair: Pair, other: Pair) -> Pair:
     return Pair(f"{pair.english} {other.english}", f"{pair.french} {other.french}")
 
@@ -217,7 +229,11 @@ def _number(kind: str, length: int, mix: random.Random, repeats: float) -> str:
     if kind == "joined":
         return "".join(mix.choice("0123456789") for _ in range(length))
     if kind == "plain":
-        length = mix.choice((1, 2, 2, 2, 3, 3, 4, 4, 5))
+        length = mix.choice(_LENGTHS)
+    return _digits(length, mix, repeats)
+
+
+def _digits(length: int, mix: random.Random, repeats: float) -> str:
     low = 2 if length == 1 else 10 ** (length - 1)
     digits = list(str(mix.randrange(low, 10**length)))
     for place in range(1, length):
