@@ -89,7 +89,8 @@ class Variations:
                     found.append(each.pair)
                 before = each.pair if each.numbers else before
         mix = random.Random(f"{seed} rows")
-        return found + [_row(mix, self.avoid) for _ in range(_ROWS)]
+        rows = (_row(mix, self.avoid) for _ in range(min(_ROWS, len(found))))
+        return found + [Pair(row, row) for row in rows if row]
 
 
 def vary(
@@ -196,11 +197,10 @@ def invented_name(mix: random.Random, vowel: bool) -> str:
     return letters.capitalize()
 
 
-def _row(mix: random.Random, avoid: Collection[str]) -> Pair:
-    """One to four numbers, the same on both sides."""
+def _row(mix: random.Random, avoid: Collection[str]) -> str:
+    """One to four numbers, without those to avoid."""
     drawn = (_digits(mix.choice(_LENGTHS), mix, _REPEATS) for _ in range(mix.randint(1, 4)))
-    row = mix.choice((" ", ", ")).join(number for number in drawn if number not in avoid) or "2"
-    return Pair(row, row)
+    return mix.choice((" ", ", ")).join(number for number in drawn if number not in avoid)
 
 
 def _in_a_row(pair: Pair, other: Pair) -> Pair:

@@ -35,9 +35,10 @@ def test_a_vocabulary_of_bytes_and_varied_pairs_from_the_same_loop(
     _, _, first, second = seen  # to train on, to validate with, and more in each of two epochs
     assert first != second
     for more in (first, second):
-        assert len([text for text in more if re.match(r"I bought \d+ apples\.", text)]) == 12
+        assert len([text for text in more if re.match(r"I bought \d+ apples\.", text)]) == 24
         assert len([text for text in more if re.match(r"I have \d+ brothers\.", text)]) == 2
-        assert len(more) == 14
+        assert len([text for text in more if re.fullmatch(r"[\d, ]+", text)]) == 26  # as many rows as sentences
+        assert len(more) == 52
     assert run.tokenizer.encode("Zoé 47").tokens[-3:] == ["▁", "4", "7"]
     assert run.tokenizer.encode("\u732b").tokens == ["▁", "<0xE7>", "<0x8C>", "<0xAB>"]
     assert run.model.encoder.embedding.num_embeddings == run.tokenizer.get_vocab_size() > 400
