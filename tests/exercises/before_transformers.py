@@ -185,7 +185,8 @@ def _importance() -> tuple[bool, ...]:
     assert measured is not None
     aligner = next(each.without for each in measured.heads if (each.site, each.head) == ("decoder.2.cross", 2))
     assert aligner is not None
-    return aligner.value < -0.4 * measured.base, aligner.high < 0, aligner.low <= 0 <= aligner.high
+    half = aligner.value < -0.4 * measured.base
+    return half, not half and aligner.value <= -1, aligner.value > -1
 
 
 def _deep() -> tuple[bool, ...]:

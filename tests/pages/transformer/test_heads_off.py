@@ -95,7 +95,7 @@ def test_what_the_exercise_says_of_the_aligning_head_is_so(translator: Translato
     for value in worth.without:
         assert f"{value:+.2f}" in said
     assert f"{worth.alone.value:.2f}" in said
-    assert worth.without.low < 0 < worth.without.high
+    assert -1 < worth.without.value < worth.without.high < 0
 
 
 @pytest.fixture
