@@ -93,7 +93,6 @@ def test_a_row_of_weights_is_shaded_in_its_own_cells(page: Page, app_url: str) -
     page.goto(f"{app_url}/scoring-functions?sf-guess-row-drawn=true")
     card, grid = page.locator(".st-key-exercise-row"), page.locator(".st-key-figure-weights .js-plotly-plot")
     paper = card.get_by_role("slider", name="Your row of weights")
-    page.locator(".st-key-figure-weights").scroll_into_view_if_needed()
     expect(paper).to_be_visible()
     cell = grid.evaluate(
         """({ _fullLayout: { xaxis, yaxis } }) => ({

@@ -4,21 +4,6 @@
 export const FAR = "50% 0px";
 export const CLOSE = "25% 0px";
 
-const SEEN = "-24px 0px"; // less than a line of a figure shows nothing
-
-/** Before anybody scrolls they stir. Who has not yet sees the window alone, and what it shows is there the sooner. */
-const STIRS = ["pointermove", "pointerdown", "touchstart", "wheel", "keydown", "scroll"];
-let stirred = false;
-const stir = new Promise((resolve) => {
-  const listening = new AbortController();
-  const heard = () => {
-    stirred = true;
-    listening.abort();
-    resolve();
-  };
-  for (const name of STIRS) addEventListener(name, heard, { capture: true, passive: true, signal: listening.signal });
-});
-
 /** Keep `view.near` true while an element lies near the window, or for good once the page is printed; tell each change. */
 export function watchNear(view, onChange, around, element = view.parts.root) {
   const come = () => {
@@ -33,22 +18,14 @@ export function watchNear(view, onChange, around, element = view.parts.root) {
   view.forGood = !globalThis.IntersectionObserver || matchMedia("print").matches;
   view.near = view.forGood;
   if (view.near) return;
-  const root = scrollerOf(element);
-  let sight;
-  const look = () => {
-    sight?.disconnect();
-    if (signal.aborted) return;
-    sight = new IntersectionObserver(
-      (seen) => {
-        view.near = view.forGood || seen.at(-1).isIntersecting;
-        onChange(view);
-      },
-      { root, rootMargin: stirred ? around : SEEN },
-    );
-    sight.observe(element);
-  };
-  look();
-  if (!stirred) stir.then(look);
+  const sight = new IntersectionObserver(
+    (seen) => {
+      view.near = view.forGood || seen.at(-1).isIntersecting;
+      onChange(view);
+    },
+    { root: scrollerOf(element), rootMargin: around },
+  );
+  sight.observe(element);
   signal.addEventListener("abort", () => sight.disconnect());
 }
 
