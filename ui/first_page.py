@@ -36,7 +36,7 @@ _IN_SOME = {
     "vision-transformer": ("ImageList", "Multiselect"),
     "model-lab": ("TextArea", "Multiselect"),
 }
-"""Streamlit's own scripts that it asks for later: a control stands empty until its is here."""
+"""Streamlit's own scripts that it asks for later, here and there: a control stands empty until its is here."""
 _PICTURES = {
     "home": ("history", "tour", "seen"),
     "bahdanau": ("attention_view", "chart"),

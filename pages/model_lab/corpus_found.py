@@ -14,6 +14,7 @@ from ui.controls import escape
 from ui.errors import explain
 from ui.head_link import head_link
 from ui.numbers import Name, localised, separators, series
+from ui.thread import type_for_the_reader
 from viz_core.hub import HubCard
 from viz_core.hub.corpus import CorpusFound
 from viz_core.hub.corpus_kind import SURE, Firing, KindFound
@@ -147,7 +148,7 @@ def _head(
 def _open(chapter: Chapter, card: HubCard, text: str, head: str, query: int) -> None:
     """Have the view above show this sentence and head, the query pinned; before the page runs."""
     controls = chapter.controls
-    st.session_state[controls.key("start" if card.kind == "decoder" else "text")] = text
+    type_for_the_reader(controls.key("start" if card.kind == "decoder" else "text"), text)
     for name in ("pair", "target"):
         if st.session_state.get(controls.key(name)):
             st.session_state[controls.key(name)] = ""

@@ -46,7 +46,8 @@ def test_a_chapter_names_what_it_will_need(client: TestClient, base: str, chapte
     ours = [name for name in named if name.startswith("atlas/")]
     assert [client.get(f"{base}/{name}").status_code for name in ours] == [200] * len(ours)
     assert all((STATIC / name).is_file() for name in named if name not in ours)
-    assert all(any(f"/{chunk}." in name for name in named) for chunk in ("BidiComponent", "Slider", "ButtonGroup"))
+    chunks = ("BidiComponent", "Slider", "ButtonGroup", *first_page._IN_SOME.get(chapter, ()))
+    assert all(any(f"/{chunk}." in name for name in named) for chunk in chunks)
     plain = (STATIC / "index.html").read_text(encoding="utf-8")
     assert set(plain.splitlines()) <= set(answer.text.splitlines())  # nothing of Streamlit's own is gone
 

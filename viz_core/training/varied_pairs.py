@@ -38,7 +38,7 @@ _TRIES = 40
 _REPEATS = 0.4  # how often a digit is the one before it, beside the tenth that chance gives
 _JOINED = 1 / 3
 _COPIES = 24  # of a pair with digits in each epoch, for they are few
-_ROWS = 12_000  # rows of numbers alone in each epoch
+_ROWS = 12_000  # rows of numbers alone in each epoch, at most
 _LENGTHS = (1, 2, 2, 2, 3, 3, 4, 4, 5)  # of numbers, in digits
 
 
@@ -89,7 +89,7 @@ class Variations:
                     found.append(each.pair)
                 before = each.pair if each.numbers else before
         mix = random.Random(f"{seed} rows")
-        rows = (_row(mix, self.avoid) for _ in range(min(_ROWS, len(found))))
+        rows = (_numbers_alone(mix, self.avoid) for _ in range(min(_ROWS, len(found))))
         return found + [Pair(row, row) for row in rows if row]
 
 
@@ -197,7 +197,7 @@ def invented_name(mix: random.Random, vowel: bool) -> str:
     return letters.capitalize()
 
 
-def _row(mix: random.Random, avoid: Collection[str]) -> str:
+def _numbers_alone(mix: random.Random, avoid: Collection[str]) -> str:
     """One to four numbers, without those to avoid."""
     drawn = (_digits(mix.choice(_LENGTHS), mix, _REPEATS) for _ in range(mix.randint(1, 4)))
     return mix.choice((" ", ", ")).join(number for number in drawn if number not in avoid)

@@ -126,3 +126,10 @@ def test_a_truncated_checkpoint_is_a_sentence(broken_checkpoint: Path, open_page
     weights = broken_checkpoint / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:100_000])
     assert "may be cut short" in texts(open_page("transformer"))
+
+
+def test_the_models_card_is_sent_once_it_is_opened(open_page: OpenPage, translator: pretrained.Translator) -> None:
+    section = {"t-text": "Go.", "t-section": "How it was trained"}
+    limits = translator.card.text.split("## Limits")[1].split("##")[0].strip().splitlines()[0]
+    assert limits not in texts(open_page("transformer", **section))
+    assert limits in texts(open_page("transformer", **section, **{"t-card": "true"}))
