@@ -14,8 +14,7 @@ WORKDIR /app
 COPY app.py hosted.py LICENSE README.md ./
 COPY .streamlit .streamlit
 COPY assets assets
-COPY asking asking
-COPY hosting hosting
+COPY serving serving
 COPY pages pages
 COPY ui ui
 COPY viz_core viz_core

@@ -62,7 +62,7 @@ attacks: $(VENV)/.peers
 
 # The app against a real Ray Serve on this machine, one replica of which is killed.
 serve-test: $(VENV)/.serve
-	$(BIN)/pytest tests/serve
+	$(BIN)/pytest tests/serving/ray
 
 $(VENV)/.serve: requirements-serve.txt $(VENV)/.dev
 	$(PIP_INSTALL) -r requirements-serve.txt

@@ -3,18 +3,18 @@
 import streamlit as st
 from starlette.middleware import Middleware
 
-from hosting import scripts
-from hosting.background import in_background
-from hosting.home import leave_no_home
-from ui import first_page
-from ui.heard import hear_out
-from ui.left_pages import LeftPages
-from ui.moved import take_what_moved
+from serving.http import static_scripts as scripts
+from serving.process.background import in_background
+from serving.process.home_folder import leave_no_home
+from ui.app import index_page as first_page
+from ui.streamlit_internals.run_end import hear_out
+from ui.streamlit_internals.stale_fragments import LeftPages
+from ui.streamlit_internals.widget_messages import take_what_moved
 
 
 def prepare() -> None:
     """Once the first page has gone out, import what the next needs, load the model most of them use; then the rest."""
-    from ui.warm import load_first, load_later
+    from ui.app.warm_up import load_first, load_later
 
     load_first()
     load_later()
@@ -24,7 +24,7 @@ leave_no_home()
 hear_out()
 take_what_moved()
 app = st.App(
-    "ui/door.py",
+    "ui/app/main.py",
     routes=[*scripts.routes(), *first_page.routes()],
     middleware=[Middleware(LeftPages)],
     lifespan=in_background(prepare),

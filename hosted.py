@@ -5,33 +5,33 @@ import os
 import streamlit as st
 from streamlit import config
 
-from hosting import scripts
-from hosting.connections import be_impatient
-from hosting.home import leave_no_home
-from hosting.logs import structured_logs
-from hosting.operations import Operations
-from hosting.profile import profile
-from hosting.settings import checked
-from ui import first_page
-from ui.compute import metrics, slots
-from ui.failure import tell
-from ui.heard import hear_out
-from ui.moved import take_what_moved
-from ui.sessions import session_bytes, sessions
-from ui.strangers import guards, tidying
+from serving.http import static_scripts as scripts
+from serving.logs import structured_logs
+from serving.process.home_folder import leave_no_home
+from serving.process.lifecycle import Operations
+from serving.process.streamlit_options import profile
+from serving.settings import checked
+from serving.uvicorn_internals.connection_limits import be_impatient
+from ui.app import index_page as first_page
+from ui.app.error_page import tell
+from ui.app.middleware import guards, tidying
+from ui.compute.slots import metrics, slots
+from ui.streamlit_internals.run_end import hear_out
+from ui.streamlit_internals.sessions import session_bytes, sessions
+from ui.streamlit_internals.widget_messages import take_what_moved
 
 os.environ.setdefault("ATLAS_HOSTED", "1")
 
 
 def warm_up() -> None:
     """Imported once Streamlit runs: caches want to know of it, and a health check need not wait for libraries."""
-    from ui.warm import warm_up
+    from ui.app.warm_up import warm_up
 
     warm_up()
 
 
 def end() -> None:
-    from ui.models import end_workers
+    from ui.compute.models import end_workers
 
     end_workers()
 
@@ -47,7 +47,7 @@ operations = Operations(
 )
 metrics().watch_sessions(sessions, session_bytes)
 app = st.App(
-    "ui/door.py",
+    "ui/app/main.py",
     routes=[*operations.routes(), *scripts.routes(), *first_page.routes()],
     middleware=guards(allowed),
     lifespan=operations.lifespan,

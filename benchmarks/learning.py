@@ -15,7 +15,7 @@ from benchmarks.browsing import Visitor, chromium, visit
 from benchmarks.report import Row
 from benchmarks.serving import running
 from viz_core.lessons.learning.own_run import plan_for
-from viz_core.training.tasks import Shape, TaskRun
+from viz_core.tasks import Shape, TaskRun
 
 QUICK = {"samples": 1, "trainings": 1}
 LEARNED, ANSWERED, PAINTED = 60.0, 0.3, 0.15  # seconds

@@ -17,8 +17,8 @@ from benchmarks.browsing import Visitor, chromium, visit
 from benchmarks.report import Row
 from benchmarks.serving import running
 from benchmarks.starting import EMPTY
-from ui.contents import all_chapters
-from ui.words import ENGLISH, load_words
+from ui.chapter.contents import all_chapters
+from ui.text.words import ENGLISH, load_words
 
 QUICK = {"samples": 1, "chapters": ("sinusoidal-encoding",)}
 QUIET = 1.0  # seconds in which nothing on the page changes

@@ -21,6 +21,9 @@ from tests import shape_checks
 _CHECK = "beartype.beartype(conf=beartype.BeartypeConf(is_pep484_tower=True, violation_type=TypeError))"
 shape_checks.install(("viz_core", "pages"), _CHECK)
 
+from recipes.export import export_translator  # noqa: E402
+from recipes.sentence_pairs import Pair, Split  # noqa: E402
+from recipes.translation import Recipe, State  # noqa: E402
 from tests.attacks.record import (  # noqa: E402
     note_target,
     pytest_addoption,
@@ -30,9 +33,6 @@ from tests.attacks.record import (  # noqa: E402
 from tests.browser.chromium import close_browser  # noqa: E402
 from viz_core.pretrained import Translator, build_translation_model, load  # noqa: E402
 from viz_core.pretrained.tokenization import train_tokenizer  # noqa: E402
-from viz_core.training.export import export_translator  # noqa: E402
-from viz_core.training.sentence_pairs import Pair, Split  # noqa: E402
-from viz_core.training.translation import Recipe, State  # noqa: E402
 
 # AppTest looks through all installed packages for components at every run of a page: a third of what a page's test
 # took. None is installed while tests run.
@@ -98,7 +98,7 @@ We will wait for you.|Nous vous attendrons.
 
 
 # Folders and files that take long for what they do; who begins with them is not alone with one of them at the end.
-_LONG = ("attacks", "browser", "hosting", "pages", "training", "test_compiling.py", "test_in_a_kernel.py")
+_LONG = ("attacks", "browser", "serving", "pages", "training", "test_compiling.py", "test_in_a_kernel.py")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

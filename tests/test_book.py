@@ -13,11 +13,11 @@ import pytest
 
 from tests.exercises import before_transformers, transformers
 from tests.names_of_words import Code, Name
-from ui.book import Printed, as_printed, everything_printed, find_printed
-from ui.chapter import Chapter
-from ui.contents import folder
-from ui.predictions import read_prediction
-from ui.words import load_words
+from ui.chapter.chapter import Chapter
+from ui.chapter.contents import folder
+from ui.chapter.source_cards import Printed, as_printed, everything_printed, find_printed
+from ui.text.words import load_words
+from ui.widgets.predictions import read_prediction
 
 ROOT = Path(__file__).resolve().parents[1]
 GROUND_TRUTH = (

@@ -15,7 +15,7 @@ _BOUNDS = {"cache_resource": "max_entries", "cache_data": "max_entries", "lru_ca
 
 def cached() -> Iterator[tuple[str, ast.FunctionDef, ast.expr]]:
     """Every function with a decorator that remembers."""
-    for folder in ("viz_core", "asking", "hosting", "ui", "pages"):
+    for folder in ("viz_core", "serving", "ui", "pages"):
         for path in sorted((ROOT / folder).rglob("*.py")):
             text = path.read_text(encoding="utf-8")
             for node in ast.walk(ast.parse(text)) if "cache" in text else ():

@@ -15,10 +15,13 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-OWN = {"viz_core", "attention_atlas", "asking", "hosting", "ui", "pages"}
+OWN = {"viz_core", "attention_atlas", "serving", "ui", "pages"}
 FRAMING = "viz_core/figures/framing.py"
-IN_A_NOTEBOOK = {"viz_core/view/widget.py", "viz_core/view/drawn.py"}  # imported where the extra is installed
-FOR_THE_HUB = {"viz_core/training/text_models.py", "viz_core/training/text_tokenizer.py"}  # models of its kind
+IN_A_NOTEBOOK = {
+    "viz_core/view/widget.py",
+    "viz_core/view/matplotlib_figure.py",
+}  # imported where the extra is installed
+FOR_THE_HUB = {"recipes/text_models.py", "recipes/text_tokenizer.py"}  # models of its kind
 BROUGHT_ALONG = {"app": {"starlette", "anyio", "uvicorn", "protobuf"}, "serve": {"starlette", "anyio"}}  # by streamlit
 
 

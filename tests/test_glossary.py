@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-import ui.words
+import ui.text.words
 from tests.english import prose
-from ui.words import ENGLISH, TEXT, languages
+from ui.text.words import ENGLISH, TEXT, languages
 
 FILES = sorted(path.stem for path in (TEXT / ENGLISH).glob("*.md"))
 OTHERS = [name for name in languages() if name != ENGLISH]
@@ -50,7 +50,7 @@ TERMS = {
 
 
 def said(file: str, language: str) -> dict[str, str]:
-    words = ui.words._read(file, language)
+    words = ui.text.words._read(file, language)
     return words.sections | {f"label {name}": str(label) for name, label in words.front.get("controls", {}).items()}
 
 

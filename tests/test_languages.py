@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-import ui.words
+import ui.text.words
 from tests.english import grammar_words, latin_words, prose
-from ui.words import ENGLISH, TEXT, languages
+from ui.text.words import ENGLISH, TEXT, languages
 from viz_core.pretrained import available
 
 CHAPTERS = sorted(path.stem for path in (TEXT / "zh-TW").glob("*.md"))
@@ -37,7 +37,7 @@ SPOKEN = frozenset(
 
 
 def _texts(chapter: str, language: str) -> dict[str, str]:
-    words = ui.words._read(chapter, language)
+    words = ui.text.words._read(chapter, language)
     labels = {f"label {name}": str(label) for name, label in words.front.get("controls", {}).items()}
     titles = {name: text for name, text in words.front.items() if isinstance(text, str)}
     said = titles | labels | words.sections
@@ -80,7 +80,7 @@ def test_no_english_word_is_left_in_chinese() -> None:
 
 def test_models_have_their_names_in_english_words() -> None:
     """What a model's card says and what the words say is the same."""
-    common = ui.words._read("common", ENGLISH)
+    common = ui.text.words._read("common", ENGLISH)
     for card in available():
         assert common(f"model-title.{card.name}") == card.title
         if common.has(f"licence.{card.name}"):

@@ -60,7 +60,7 @@ def test_the_wheel_carries_the_house_and_nothing_loose(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     assert {name.split("/")[0].split("-")[0] for name in names} == {"viz_core", "attention_atlas"}
     tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
-    app = ("app.py", "hosted.py", ".streamlit/", "asking/", "hosting/", "pages/", "ui/")
+    app = ("app.py", "hosted.py", ".streamlit/", "serving/", "pages/", "ui/")
     expected = {name for name in tracked if name.startswith(("viz_core/", "attention_atlas/"))}
     expected |= {f"attention_atlas/{name}" for name in tracked if name.startswith(app)}
     expected |= {f"viz_core/{name}" for name in tracked if name.startswith("assets/") and "/readme/" not in name}
@@ -87,8 +87,8 @@ import sys
 from attention_atlas.__main__ import door
 sys.path.insert(0, str(door().parent))  # as `streamlit run` does
 from streamlit.testing.v1 import AppTest
-home = AppTest.from_file(str(door().parent / "ui" / "door.py"), default_timeout=60).run()
-from ui.contents import ROOT, all_chapters
+home = AppTest.from_file(str(door().parent / "ui" / "app" / "main.py"), default_timeout=60).run()
+from ui.chapter.contents import ROOT, all_chapters
 print(len(home.exception), len(home.markdown) > 3, ROOT == door().parent, len(all_chapters()))
 """
     text, exact, recorded, models, app = ask(installed, tmp_path, program)

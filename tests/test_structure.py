@@ -54,10 +54,10 @@ def offenders(folder: str, *forbidden: str) -> list[str]:
 FLOORS = {
     "viz_core": set[str](),
     "attention_atlas": {"viz_core"},
-    "hosting": {"viz_core"},
-    "asking": {"hosting", "viz_core"},
-    "ui": {"asking", "hosting", "viz_core"},
-    "pages": {"asking", "ui", "viz_core"},
+    "recipes": {"viz_core"},
+    "serving": {"viz_core"},
+    "ui": {"serving", "viz_core"},
+    "pages": {"serving", "ui", "viz_core"},
 }
 HOUSE = {*FLOORS, "app", "hosted"}
 
@@ -70,7 +70,7 @@ def test_a_floor_stands_on_those_below_it(floor: str) -> None:
 
 def test_streamlit_is_known_to_pages_and_what_they_share() -> None:
     assert len(sources("viz_core")) > 20
-    for folder in ("viz_core", "asking", "hosting"):
+    for folder in ("viz_core", "serving", "recipes"):
         assert offenders(folder, "streamlit") == []
 
 
@@ -80,8 +80,8 @@ def test_the_library_has_nothing_loose_on_its_top_level() -> None:
 
 
 def test_training_draws_nothing() -> None:
-    assert sources("viz_core/training")
-    assert offenders("viz_core/training", "plotly", "viz_core.figures", "viz_core.view") == []
+    assert sources("recipes")
+    assert offenders("recipes", "plotly", "viz_core.figures", "viz_core.view") == []
 
 
 def test_the_trace_stands_on_the_ground_floor() -> None:
@@ -160,7 +160,7 @@ def test_importing_brings_nothing_unwanted_along() -> None:
 
     program = (
         "import importlib, sys\n"
-        f"for name in {modules('viz_core/training')!r}: importlib.import_module(name)\n"
+        f"for name in {modules('recipes')!r}: importlib.import_module(name)\n"
         "print('training brings', *({'streamlit', 'plotly'} & sys.modules.keys()))\n"
         f"for name in {modules('viz_core')!r}: importlib.import_module(name)\n"
         "print('the library brings', *({'streamlit'} & sys.modules.keys()))"
@@ -187,11 +187,11 @@ def test_one_door_for_all_attention() -> None:
 # Who may call torch's softmax: the formula itself; what is no attention at all; and lessons on scores that are given.
 SOFTMAX = {
     "viz_core/trace/weights.py": "attention_weights, and the softmax of given scores",
-    "viz_core/trace/softmaxes.py": "names of what is heard where models make their weights themselves",
+    "viz_core/trace/softmax_calls.py": "names of what is heard where models make their weights themselves",
     "viz_core/hub/heads_off.py": "probabilities of words and labels",
     "viz_core/hub/lens.py": "probabilities of words",
     "viz_core/hub/model.py": "probabilities of words",
-    "viz_core/hub/passes.py": "probabilities of labels",
+    "viz_core/hub/forward_passes.py": "probabilities of labels",
     "viz_core/hub/sinks.py": "probabilities of classes",
     "viz_core/hub/vision.py": "probabilities of classes",
     "viz_core/pretrained/classifier.py": "probabilities of classes",

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-import ui.words
+import ui.text.words
 from tests.names_of_words import Code, Name, Said, labels_taken, said
-from ui.contents import CHAPTERS
-from ui.predictions import read_prediction
-from ui.tour import steps
-from ui.words import ENGLISH, TEXT, Words, languages, load_words
+from ui.chapter.contents import CHAPTERS
+from ui.chapter.tour import steps
+from ui.text.words import ENGLISH, TEXT, Words, languages, load_words
+from ui.widgets.predictions import read_prediction
 from viz_core.maps.fingerprints import MEASURES
 from viz_core.runtime.assets import AssetError
 from viz_core.view.words import WORD_NAMES
@@ -52,7 +52,7 @@ def said_anywhere() -> Said:
     """The same in a chapter: what code and data say."""
     models = {path.name for path in (ROOT / "assets" / "checkpoints").iterdir()}
     samples = sorted((ROOT / "assets" / "samples").rglob("*.json"))
-    found = said(_python("viz_core", "asking", "hosting", "ui", "pages"), [], samples)
+    found = said(_python("viz_core", "serving", "ui", "pages"), [], samples)
     tour = {step.name for step in steps()}
     return Said(found.whole | said([], _scripts(), []).whole | models | tour, found.patterns)
 
@@ -142,7 +142,7 @@ def test_every_label_a_figure_takes_from_a_group_is_there(chapter: Path) -> None
 @pytest.mark.parametrize("language", [name for name in languages() if name != ENGLISH])
 @pytest.mark.parametrize("chapter", CHAPTER_FILES)
 def test_every_language_says_what_english_says(chapter: str, language: str) -> None:
-    english, other = ui.words._read(chapter, ENGLISH), ui.words._read(chapter, language)
+    english, other = ui.text.words._read(chapter, ENGLISH), ui.text.words._read(chapter, language)
     assert list(other.sections) == list(english.sections), "whole, and in the same order"
     assert other.front.keys() == english.front.keys()
     assert other.front.get("controls", {}).keys() == english.front.get("controls", {}).keys()
@@ -257,7 +257,7 @@ def test_another_language_falls_back_to_english(tmp_path: Path, monkeypatch: pyt
     for language, text in (("en", "# \n## a\nEnglish a\n## b\nEnglish b"), ("pt", "## a\nPortuguês a")):
         (tmp_path / language).mkdir()
         (tmp_path / language / "x.md").write_text(f"---\ntitle: {language}\n---\n{text}", encoding="utf-8")
-    monkeypatch.setattr("ui.words.TEXT", tmp_path)
+    monkeypatch.setattr("ui.text.words.TEXT", tmp_path)
     words = load_words("x", "pt")
     assert (words.title, words("a"), words("b")) == ("pt", "Português a", "English b")
 
@@ -265,7 +265,7 @@ def test_another_language_falls_back_to_english(tmp_path: Path, monkeypatch: pyt
 @pytest.mark.parametrize("path", sorted(TEXT.glob("*/*.md")), ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_words_that_go_by_a_number_stand_beside_it(path: Path) -> None:
     """Two forms where a language has two, one and other; none in Chinese, which has one."""
-    for name, text in ui.words._read(path.stem, path.parent.name).sections.items():
+    for name, text in ui.text.words._read(path.stem, path.parent.name).sections.items():
         for key, forms in re.findall(r"\{([\w-]+):([^{}|]*\|[^{}]*)\}", text):
             assert path.parent.name != "zh-TW", name
             assert key in _placeholders(text), name

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import torch
 
+from recipes.files import ship_weights
 from viz_core.pretrained import build_classification_model
-from viz_core.training.files import ship_weights
 
 GREY, COLOUR = "tiny-garments", "tiny-scenes"
 LABELS = ("boot", "bag", "<b>dress</b>")

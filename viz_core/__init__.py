@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from viz_core.runtime.on_use import names_on_use
+from viz_core.runtime.lazy_imports import names_on_use
 
 if TYPE_CHECKING:
     from viz_core.hub import load_hub

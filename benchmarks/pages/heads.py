@@ -3,8 +3,8 @@
 import streamlit as st
 
 from benchmarks.random_models import random_trace
-from ui.attention_view import MapGroup, attention_view
-from ui.garbage import spare_modules
+from serving.process.garbage_collection import spare_modules
+from ui.widgets.attention_view import MapGroup, attention_view
 from viz_core.trace import Trace
 
 spare_modules()  # as every chapter does

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pages.architectures.sizes import Asked
-from ui.chapter import Chapter
+from ui.chapter.chapter import Chapter
 from viz_core.lessons.architectures.cheaper import savings
 from viz_core.lessons.architectures.growth import held
 

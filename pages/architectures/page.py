@@ -5,6 +5,7 @@ from functools import partial
 import streamlit as st
 
 from pages.architectures import exercises
+from pages.architectures.book import the_book
 from pages.architectures.network_figure import connection_figure
 from pages.architectures.networks import WINDOWED, networks, reach_claims
 from pages.architectures.predictions import sketch_the_climb
@@ -12,8 +13,7 @@ from pages.architectures.shuffle import shuffle
 from pages.architectures.sizes import ask
 from pages.architectures.stopwatch import timing
 from pages.architectures.table import curves, pairs, table
-from pages.architectures.the_book import the_book
-from ui.chapter import Chapter
+from ui.chapter.chapter import Chapter
 from viz_core.attention import MultiHeadAttention
 from viz_core.lessons.architectures import layer_cost, path_length
 from viz_core.lessons.architectures.experiments import shuffled_residual, signal_strength

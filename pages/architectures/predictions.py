@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ui.chapter import Chapter
-from ui.predictions import Truth
-from ui.sketch import Board
+from ui.chapter.chapter import Chapter
+from ui.widgets.predictions import Truth
+from ui.widgets.sketch import Board
 from viz_core.lessons.architectures import LayerSizes, longest_path
 
 _KERNEL = 3

@@ -6,10 +6,10 @@ import streamlit as st
 import torch
 from torch import Tensor, nn
 
-from ui.chapter import Chapter
-from ui.controls import escape
-from ui.models import translator_if_any
-from ui.sentence import type_sentence
+from ui.blocks.sentence import type_sentence
+from ui.chapter.chapter import Chapter
+from ui.compute.models import translator_if_any
+from ui.text.markdown import escape
 from viz_core.figures.residuals import residual_figure
 from viz_core.figures.token_map import token_map
 from viz_core.lessons.architectures import ARCHITECTURES, LayerSizes

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from ui.chapter import Chapter
+from ui.chapter.chapter import Chapter
 from viz_core.lessons.architectures import LayerSizes
 
 MOST_DRAWN = 16  # tokens a network can have before its lines run together

@@ -10,9 +10,9 @@ import torch
 
 from pages.architectures.cost_figures import measured_figure, theory_figure
 from pages.architectures.sizes import Asked
-from ui.chapter import Chapter
-from ui.errors import explain
-from ui.stopwatch import Run, stopwatch
+from ui.blocks.stopwatch import Run, stopwatch
+from ui.chapter.chapter import Chapter
+from ui.text.errors import explain
 from viz_core.lessons.architectures import ARCHITECTURES, LayerSizes, layer_cost
 from viz_core.lessons.architectures.layers import build_layer
 from viz_core.runtime.device import best_device, describe_device

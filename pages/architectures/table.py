@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 
 from pages.architectures.cost_figures import curves_figure, pairs_figure
 from pages.architectures.sizes import Asked, number
-from ui.chapter import Chapter
+from ui.chapter.chapter import Chapter
 from viz_core.lessons.architectures import ARCHITECTURES, LayerSizes, layer_cost, longest_path
 from viz_core.lessons.architectures.costs import crossover
 from viz_core.lessons.architectures.paths import path_matrix

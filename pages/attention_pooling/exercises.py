@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 
 from pages.attention_pooling.pooling import CURVE_QUERIES, Pooling
-from ui.chapter import Chapter
-from ui.compute import computed
+from ui.chapter.chapter import Chapter
+from ui.compute.slots import computed
 from viz_core.attention.kernel_pooling import nadaraya_watson
 from viz_core.attention.kernels import gaussian
 from viz_core.lessons.attention_pooling.consistency import Rate, errors_by_rate

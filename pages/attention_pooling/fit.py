@@ -12,7 +12,7 @@ import torch
 
 from pages.attention_pooling.fit_figures import Fit, fit_figure, map_figure
 from pages.attention_pooling.pooling import CURVE_QUERIES, MAP_QUERIES, Pooling, kernel_name, labels
-from ui.chapter import Chapter
+from ui.chapter.chapter import Chapter
 from viz_core.lessons.attention_pooling.broken import kept_error, signed_fit, unguarded_weights, without_key_term
 from viz_core.lessons.attention_pooling.kernel_width import shortcut_error
 from viz_core.lessons.attention_pooling.noisy_points import SPAN

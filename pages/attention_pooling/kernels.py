@@ -14,7 +14,7 @@ import torch
 from pages.attention_pooling.fit_figures import Fit, panels_figure
 from pages.attention_pooling.kernel_figures import kernels_figure
 from pages.attention_pooling.pooling import CURVE_QUERIES, MAP_QUERIES, Pooling, kernel_name, labels
-from ui.chapter import Chapter
+from ui.chapter.chapter import Chapter
 from viz_core.attention.kernels import KERNELS, epanechnikov, triangular
 
 BOOK_WIDTHS = (0.1, 0.2, 0.5, 1.0)

@@ -8,8 +8,8 @@ from torch import Tensor
 
 from pages.attention_pooling.kernel_figures import width_figure
 from pages.attention_pooling.pooling import CURVE_QUERIES, LARGEST_WIDTH, STEP, Pooling, kernel_name, labels
-from ui.chapter import Chapter
-from ui.compute import computed
+from ui.chapter.chapter import Chapter
+from ui.compute.slots import computed
 from viz_core.attention.kernel_pooling import nadaraya_watson
 from viz_core.attention.kernels import KERNELS, with_width
 from viz_core.lessons.attention_pooling.kernel_width import WidthSearch, learn_width

@@ -12,7 +12,7 @@ from pages.attention_pooling.learn_width import learning
 from pages.attention_pooling.plane import in_the_plane, more_data
 from pages.attention_pooling.pooling import ask, ask_kernel
 from pages.attention_pooling.predictions import THE_FIT, draw_the_fit
-from ui.chapter import Chapter
+from ui.chapter.chapter import Chapter
 from viz_core.attention import boxcar, constant, epanechnikov, gaussian, nadaraya_watson, triangular
 from viz_core.attention.kernel_pooling import kernel_weights
 from viz_core.attention.kernels import Gaussian

@@ -10,8 +10,8 @@ import torch
 
 from pages.attention_pooling.plane_figures import consistency_figure, shares_figure
 from pages.attention_pooling.pooling import labels
-from ui.chapter import Chapter
-from ui.compute import computed
+from ui.chapter.chapter import Chapter
+from ui.compute.slots import computed
 from viz_core.lessons.attention_pooling.consistency import FIXED, errors_by_size
 from viz_core.lessons.attention_pooling.in_the_plane import labelled_points, left_out_right, moved_error, shares
 

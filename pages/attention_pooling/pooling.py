@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from pages.attention_pooling.fit_figures import Fit
-from ui.chapter import Chapter
+from ui.chapter.chapter import Chapter
 from viz_core.attention.kernel_pooling import nadaraya_watson
 from viz_core.attention.kernels import KERNELS, Kernel, with_width
 from viz_core.lessons.attention_pooling.noisy_points import SPAN, book_curve, noisy_points

@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 
 from pages.attention_pooling.pooling import Pooling
-from ui.chapter import Chapter
-from ui.on_figure import OnFigure
-from ui.predictions import Truth
-from ui.sketch import Board
+from ui.chapter.chapter import Chapter
+from ui.widgets.draw_on_figure import OnFigure
+from ui.widgets.predictions import Truth
+from ui.widgets.sketch import Board
 from viz_core.lessons.attention_pooling.noisy_points import SPAN
 
 # The points the page opens with, under a Gaussian twice as wide.

@@ -6,11 +6,11 @@ import streamlit as st
 
 from pages.bahdanau.book_figures import attention_model, plain_model
 from pages.bahdanau.models import ATTENTION, PLAIN
-from ui.chapter import Chapter
-from ui.controls import escape
-from ui.models import translation, translator
-from ui.translation import Request
-from viz_core.lessons.bahdanau.the_book import decoder_shapes
+from ui.blocks.translation import Request
+from ui.chapter.chapter import Chapter
+from ui.compute.models import translation, translator
+from ui.text.markdown import escape
+from viz_core.lessons.bahdanau.book_examples import decoder_shapes
 from viz_core.pretrained.bleu import book_bleu, book_sentence_bleu
 from viz_core.pretrained.samples import opening, sentences
 

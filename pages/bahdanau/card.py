@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PIL import Image
 
-from ui.translation import alignment_picture
+from ui.blocks.translation import alignment_picture
 
 
 def picture() -> Image.Image:

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from pages.bahdanau.figures import curves_figure
-from ui.chapter import Chapter
+from ui.chapter.chapter import Chapter
 from viz_core.lessons.bahdanau.book_variants import Variant, variants
 
 LEARNED = 1.0  # nats a token: what the epochs are counted to

@@ -4,7 +4,6 @@ from functools import cache, partial
 
 import streamlit as st
 
-from pages.bahdanau.alike import all_else_alike
 from pages.bahdanau.book import chosen_by_rule, diagrams, printed
 from pages.bahdanau.comparison import (
     as_many_of_each,
@@ -14,13 +13,14 @@ from pages.bahdanau.comparison import (
     how_well_aligned,
     side_by_side,
 )
+from pages.bahdanau.controlled_comparison import all_else_alike
 from pages.bahdanau.exercises import other_cell, other_score
 from pages.bahdanau.models import ATTENTION, PLAIN
 from pages.bahdanau.stepping import step_through
-from ui.chapter import Chapter
-from ui.models import ask, sentence, translation_maps
-from ui.translation import ask_sentence, show_notes, show_result, translate
-from ui.words import current_language
+from ui.blocks.translation import ask_sentence, show_notes, show_result, translate
+from ui.chapter.chapter import Chapter
+from ui.compute.models import ask, sentence, translation_maps
+from ui.text.words import current_language
 from viz_core.attention import AdditiveAttention
 from viz_core.lessons.bahdanau.broken import erased_error, undivided, without_tanh
 from viz_core.lessons.bahdanau.decoder_steps import bottleneck_error, step_residuals

@@ -6,10 +6,10 @@ import streamlit as st
 
 from pages.bahdanau import figures
 from pages.bahdanau.models import ATTENTION
-from ui.chapter import Chapter
-from ui.controls import escape
-from ui.models import ask, sentence, translator
-from ui.translation import Request
+from ui.blocks.translation import Request
+from ui.chapter.chapter import Chapter
+from ui.compute.models import ask, sentence, translator
+from ui.text.markdown import escape
 from viz_core.lessons.bahdanau.decoder_steps import DecoderSteps, decoder_steps
 from viz_core.pretrained import Translation
 

@@ -7,7 +7,7 @@ from importlib import import_module
 from PIL import Image
 
 from pages.home.gallery import PICTURES
-from ui.contents import all_chapters, folder
+from ui.chapter.contents import all_chapters, folder
 
 
 def chapter_picture(name: str) -> Image.Image:

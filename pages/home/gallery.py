@@ -6,10 +6,10 @@ import json
 
 import streamlit as st
 
-from ui.component import component
-from ui.contents import all_chapters, page
-from ui.frame import Frame
-from ui.model_names import model_licence, model_title
+from ui.chapter.contents import all_chapters, page
+from ui.chapter.frame import Frame
+from ui.text.model_names import model_licence, model_title
+from ui.widgets.component import component
 from viz_core.pretrained import available
 from viz_core.runtime.assets import ASSETS, reading
 

@@ -3,9 +3,9 @@
 import streamlit as st
 
 from pages.home.gallery import chapter_card, model_list, whereabouts
-from ui.contents import CHAPTERS, chapters
-from ui.frame import Frame
-from ui.tour import tour_card
+from ui.chapter.contents import CHAPTERS, chapters
+from ui.chapter.frame import Frame
+from ui.chapter.tour import tour_card
 
 home = Frame("home")
 home.question()

@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 from PIL import Image
 
-from pages.learning.reels import RECORDED
+from pages.learning.run_views import RECORDED
 from viz_core.figures.raster import tiles, weights_image
 from viz_core.lessons.learning.heads_over_time import shot_weights
-from viz_core.training.tasks.film import load_film
+from viz_core.tasks.film import load_film
 
 SHOTS = 5
 

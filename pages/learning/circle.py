@@ -7,17 +7,17 @@ from functools import partial
 import streamlit as st
 
 from pages.learning import figures
-from pages.learning.reels import recorded
-from ui.chapter import Chapter
-from viz_core.lessons.learning.by_heart import (
+from pages.learning.run_views import recorded
+from ui.chapter.chapter import Chapter
+from viz_core.lessons.learning.memorisation import (
     known_by_heart,
     main_frequencies,
     mirrored_share,
     understood,
     waves_in_use,
 )
-from viz_core.training.task_recording import SEEDS
-from viz_core.training.tasks.generating import MODULUS, TRAINED_SHARE
+from viz_core.tasks.generating import MODULUS, TRAINED_SHARE
+from viz_core.tasks.recorded import SEEDS
 
 NAME = "modular-addition"
 

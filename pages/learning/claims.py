@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable
 from functools import partial
 
 from pages.learning.recorded_run import whole_set
-from pages.learning.reels import Reel
-from ui.chapter import Chapter
+from pages.learning.run_views import Reel
+from ui.chapter.chapter import Chapter
 from viz_core.lessons.learning.blanks import blank_spread
-from viz_core.lessons.learning.by_heart import known_by_heart, waves_in_use
+from viz_core.lessons.learning.memorisation import known_by_heart, waves_in_use
 
 ROUNDING = 1e-5  # what float32 may lose in sums of a few hundred terms
 SOLVED, UNSOLVED = 0.85, 0.4

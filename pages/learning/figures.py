@@ -13,7 +13,7 @@ from plotly.subplots import make_subplots
 from viz_core.figures.style import ACCENT, CATEGORIES, Labels, lay_out
 from viz_core.lessons.learning.heads_over_time import Jump
 from viz_core.lessons.learning.past_length import Reach
-from viz_core.training.tasks.film import Film
+from viz_core.tasks.film import Film
 
 _GREY = "rgba(128,128,128,0.8)"
 _DASHES = ("solid", "dash", "dot", "dashdot")

@@ -7,14 +7,14 @@ from typing import Any
 
 import streamlit as st
 
-from pages.learning.reels import Reel
-from pages.learning.stage import stage
-from ui.chapter import Chapter
-from ui.compute import for_strangers, seconds_allowed
-from ui.stopwatch import Run, stopwatch
+from pages.learning.run_view import stage
+from pages.learning.run_views import Reel
+from ui.blocks.stopwatch import Run, stopwatch
+from ui.chapter.chapter import Chapter
+from ui.compute.slots import for_strangers, seconds_allowed
 from viz_core.lessons.learning.own_run import Training, plan_for
-from viz_core.training.tasks import POSITIONS, TASKS, Plan, Shape, TaskRun
-from viz_core.training.tasks.film import Film
+from viz_core.tasks import POSITIONS, TASKS, Plan, Shape, TaskRun
+from viz_core.tasks.film import Film
 
 ALONE = "alone"
 NAME = "train"

@@ -7,13 +7,13 @@ from pages.learning.claims import claims
 from pages.learning.own_run import own_run
 from pages.learning.past_length import past_length
 from pages.learning.recorded_run import recorded_run
-from ui.chapter import Chapter
+from ui.chapter.chapter import Chapter
 from viz_core.attention import MultiHeadAttention
 from viz_core.lessons.learning.blanks import blank_spread
 from viz_core.lessons.learning.heads_over_time import head_measures
 from viz_core.maps.measures import induction_mass
-from viz_core.training.tasks import Task, TaskRun, TaskTransformer
-from viz_core.training.tasks.frequencies import embedding_spectrum
+from viz_core.tasks import Task, TaskRun, TaskTransformer
+from viz_core.tasks.frequencies import embedding_spectrum
 
 chapter = Chapter("learning")
 chapter.question()

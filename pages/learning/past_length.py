@@ -11,9 +11,9 @@ import streamlit as st
 
 from pages.learning import figures
 from pages.learning.own_run import OwnRun, kept_run
-from pages.learning.reels import RECORDED
-from ui.chapter import Chapter
-from ui.compute import in_a_slot
+from pages.learning.run_views import RECORDED
+from ui.chapter.chapter import Chapter
+from ui.compute.slots import in_a_slot
 from viz_core.lessons.learning.own_run import right_by_length
 from viz_core.lessons.learning.past_length import PUBLISHED, Reach, published_order, read_reaches, turned_round
 from viz_core.runtime.assets import reading

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.learning.reels import Reel, recorded
-from pages.learning.stage import stage
-from ui.chapter import Chapter
-from viz_core.training.task_recording import FILMS, SEEDS
+from pages.learning.run_view import stage
+from pages.learning.run_views import Reel, recorded
+from ui.chapter.chapter import Chapter
+from viz_core.tasks.recorded import FILMS, SEEDS
 
 ALONE = "alone"
 

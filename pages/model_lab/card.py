@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from PIL import Image
 
-from ui.translation import sample_maps
+from ui.blocks.translation import sample_maps
 from viz_core.figures.raster import weights_image
 
 

@@ -6,13 +6,13 @@ import hashlib
 
 import streamlit as st
 
-from asking.hub import HubRequest
 from pages.model_lab.corpus_found import show_found, table_of
 from pages.model_lab.inputs import told
-from ui.chapter import Chapter
-from ui.compute import for_strangers
-from ui.models import ask_model
-from ui.upload import text_file
+from serving.requests.hub import HubRequest
+from ui.chapter.chapter import Chapter
+from ui.compute.models import ask_model
+from ui.compute.slots import for_strangers
+from ui.widgets.upload import text_file
 from viz_core.hub import HubCard
 from viz_core.hub.corpus import NOTHING, CorpusFound, read_sentences
 from viz_core.hub.corpus_text import sentences_of

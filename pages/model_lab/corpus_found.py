@@ -9,16 +9,16 @@ import pandas as pd
 import streamlit as st
 
 from pages.model_lab.corpus_figures import offsets_figure, roles_figure, said
-from ui.chapter import Chapter
-from ui.controls import escape
-from ui.errors import explain
-from ui.head_link import head_link
-from ui.numbers import Name, localised, separators, series
-from ui.thread import type_for_the_reader
+from ui.chapter.chapter import Chapter
+from ui.text.errors import explain
+from ui.text.head_link import head_link
+from ui.text.markdown import escape
+from ui.text.numbers import Name, localised, separators, series
+from ui.widgets.shared_sentence import type_for_the_reader
 from viz_core.hub import HubCard
 from viz_core.hub.corpus import CorpusFound
 from viz_core.hub.corpus_kind import SURE, Firing, KindFound
-from viz_core.hub.reading import SPACE
+from viz_core.hub.token_text import SPACE
 from viz_core.maps.roles import COLUMNS, ROLES, beyond_chance
 
 _AROUND = 10  # tokens shown on either side of a pair

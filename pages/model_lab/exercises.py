@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from functools import partial
 
-from asking.hub import OwnModelSpec
 from pages.model_lab.exercise_figures import seen_figure
 from pages.model_lab.inputs import told
-from ui.chapter import Chapter
-from ui.models import ask_model
+from serving.requests.hub import OwnModelSpec
+from ui.chapter.chapter import Chapter
+from ui.compute.models import ask_model
 from viz_core.lessons.model_lab.mixed_batch import TASKS, mixed_batch
 from viz_core.lessons.model_lab.one_sequence import one_stack, with_encoder
 from viz_core.lessons.model_lab.readout import questions_and_statements, read_at

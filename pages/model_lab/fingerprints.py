@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import partial
 
 from pages.model_lab import figures
-from ui.chapter import Chapter
-from ui.compute import in_a_slot
-from ui.head_link import head_link
+from ui.chapter.chapter import Chapter
+from ui.compute.slots import in_a_slot
+from ui.text.head_link import head_link
 from viz_core.view.map_group import MapGroup
 from viz_core.view.state import ViewState
 

@@ -7,15 +7,15 @@ from dataclasses import replace
 import numpy as np
 import streamlit as st
 
-from asking.hub import HubRequest
 from pages.model_lab.heads_off_figures import beside_figure, distances_figure
 from pages.model_lab.inputs import run
 from pages.model_lab.models import hub_maps
-from ui.chapter import Chapter
-from ui.controls import escape
-from ui.heads_off import ask_heads_off, named
-from ui.models import ask
-from ui.words import current_language
+from serving.requests.hub import HubRequest
+from ui.blocks.heads_off import ask_heads_off, named
+from ui.chapter.chapter import Chapter
+from ui.compute.models import ask
+from ui.text.markdown import escape
+from ui.text.words import current_language
 from viz_core.hub import HubCard, HubRun
 from viz_core.hub.heads_off import Without, switchable, without_heads
 from viz_core.trace import HeadsOff

@@ -10,13 +10,13 @@ import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Float
 
-from asking.hub import HubRequest
 from pages.model_lab.figures import fingerprint_figure
-from pages.model_lab.questions import picture_shares, row_of_heads
-from ui.chapter import Chapter
-from ui.controls import escape
-from ui.head_link import head_link
-from ui.models import ask
+from pages.model_lab.queries import picture_shares, row_of_heads
+from serving.requests.hub import HubRequest
+from ui.chapter.chapter import Chapter
+from ui.compute.models import ask
+from ui.text.head_link import head_link
+from ui.text.markdown import escape
 from viz_core.figures.over_picture import over_picture_figure
 from viz_core.figures.style import Labels
 from viz_core.hub import HubRun

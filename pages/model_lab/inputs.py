@@ -8,23 +8,23 @@ from typing import Any, TypeVar
 
 import streamlit as st
 
-from asking.hub import HubModelSpec, HubRequest
-from asking.hub_offer import HubOffer
+from pages.model_lab.background_work import Arrived, patiently
 from pages.model_lab.models import CURATED, hub_card, hub_run
-from pages.model_lab.patience import Arrived, patiently
 from pages.model_lab.sounds import ask_sound
-from ui.chapter import Chapter
-from ui.compute import unless_busy
-from ui.controls import escape
-from ui.errors import explain, first_line
-from ui.lab_models import local_models
-from ui.pictures import read_picture, sample
-from ui.thread import ask_thread
-from ui.upload import picture_file
+from serving.requests.hub import HubModelSpec, HubRequest
+from serving.requests.lab_models import HubOffer
+from ui.chapter.chapter import Chapter
+from ui.compute.lab_models import local_models
+from ui.compute.pictures import read_picture, sample
+from ui.compute.slots import unless_busy
+from ui.text.errors import explain, first_line
+from ui.text.markdown import escape
+from ui.widgets.shared_sentence import ask_thread
+from ui.widgets.upload import picture_file
 from viz_core.hub import HubCard, HubError, HubRun, Sampling, check_name, check_revision
 from viz_core.hub.layouts import MARK
-from viz_core.images.drawn import GARMENTS, SCENES
-from viz_core.images.opening import PictureError
+from viz_core.images.open_image import PictureError
+from viz_core.images.synthetic import GARMENTS, SCENES
 
 Result = TypeVar("Result")
 _MOST_NEW = 256

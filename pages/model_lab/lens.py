@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from asking.hub import HubRequest
-from ui.chapter import Chapter
-from ui.controls import escape
-from ui.models import ask
+from serving.requests.hub import HubRequest
+from ui.chapter.chapter import Chapter
+from ui.compute.models import ask
+from ui.text.markdown import escape
 from viz_core.figures.lens import lens_figure
 from viz_core.hub import HubCard
 from viz_core.hub.lens import through_the_layers

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import streamlit as st
 
-from ui.chapter import Chapter
-from ui.controls import escape
-from ui.words import Words
+from ui.chapter.chapter import Chapter
+from ui.text.markdown import escape
+from ui.text.words import Words
 from viz_core.hub import HubCard, human_bytes
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from asking.hub import HubModelSpec, HubRequest
-from pages.model_lab.patience import Arrived
-from pages.model_lab.questions import read_card
-from ui.models import map_groups, run, runner
+from pages.model_lab.background_work import Arrived
+from pages.model_lab.queries import read_card
+from serving.requests.hub import HubModelSpec, HubRequest
+from ui.compute.models import map_groups, run, runner
 from viz_core.hub import HubCard, HubRun
 from viz_core.view.map_group import MapGroup
 

@@ -6,11 +6,11 @@ import hashlib
 
 import streamlit as st
 
-from asking.hub import HubRequest
-from pages.model_lab.questions import likeliest_words
-from ui.chapter import Chapter
-from ui.controls import escape
-from ui.models import ask
+from pages.model_lab.queries import likeliest_words
+from serving.requests.hub import HubRequest
+from ui.chapter.chapter import Chapter
+from ui.compute.models import ask
+from ui.text.markdown import escape
 from viz_core.figures.bars import bars_figure
 from viz_core.hub import HubRun, NextWord
 

@@ -4,29 +4,29 @@ from functools import cache, partial
 
 import streamlit as st
 
-from asking.hub_offer import hub_offer
 from pages.model_lab.corpus import corpus
 from pages.model_lab.exercises import the_books_exercises
 from pages.model_lab.fingerprints import fingerprints
 from pages.model_lab.heads_off import ask_off, maps_without, show_without
+from pages.model_lab.image_text_similarity import show_likeness
 from pages.model_lab.in_picture import in_picture
 from pages.model_lab.inputs import ask_for_model, ask_input, ask_second, input_names, load, run
 from pages.model_lab.lens import lens, reads_words
-from pages.model_lab.likeness import show_likeness
 from pages.model_lab.model_card import model_card
 from pages.model_lab.models import hub_maps
 from pages.model_lab.next_words import next_words
-from pages.model_lab.outcome import claims, link_to_vision, notes, outcome
 from pages.model_lab.positions import positions
-from pages.model_lab.questions import broken_residuals, map_residuals, position_schemes, shows_contributions
+from pages.model_lab.queries import broken_residuals, map_residuals, position_schemes, shows_contributions
+from pages.model_lab.result import claims, link_to_vision, notes, outcome
 from pages.model_lab.sinks import sinks
 from pages.model_lab.speech import speech
 from pages.model_lab.two_models import changed_heads, maps_of_other
-from ui.chapter import Chapter
-from ui.heads_off import switches, toggle
-from ui.models import ask, ask_model
-from ui.score_products import open_pair, score_products
-from ui.words import current_language
+from serving.requests.lab_models import hub_offer
+from ui.blocks.heads_off import switches, toggle
+from ui.blocks.score_products import open_pair, score_products
+from ui.chapter.chapter import Chapter
+from ui.compute.models import ask, ask_model
+from ui.text.words import current_language
 from viz_core.hub.attention import attention_forward
 from viz_core.hub.corpus import KINDS as CORPUS_KINDS
 from viz_core.maps.fingerprints import measure_layer

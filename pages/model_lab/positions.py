@@ -8,7 +8,7 @@ import streamlit as st
 import torch
 
 from pages.model_lab import position_figures as figures
-from ui.chapter import Chapter
+from ui.chapter.chapter import Chapter
 from viz_core.figures.alibi import penalty_figure, slopes_figure
 from viz_core.figures.rotary_hands import hands_figure
 from viz_core.hub import HubCard, Positions

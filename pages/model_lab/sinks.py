@@ -9,14 +9,14 @@ import numpy as np
 import streamlit as st
 from jaxtyping import Float
 
-from asking.hub import HubRequest
 from pages.model_lab.figures import fingerprint_figure
 from pages.model_lab.heads_off_figures import distances_figure
 from pages.model_lab.sinks_figures import perplexities_figure
-from ui.chapter import Chapter
-from ui.controls import escape
-from ui.head_link import head_link
-from ui.models import ask
+from serving.requests.hub import HubRequest
+from ui.chapter.chapter import Chapter
+from ui.compute.models import ask
+from ui.text.head_link import head_link
+from ui.text.markdown import escape
 from viz_core.hub import HubCard, HubRun
 from viz_core.hub.heads_off import switchable
 from viz_core.hub.sinks import KEPT, LEAST_COUNTED, hidden_tokens, longest_window, sinks_of, windowed

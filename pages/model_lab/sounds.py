@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import streamlit as st
 
-from asking.sounds import GivenSound
-from ui.chapter import Chapter
-from ui.errors import explain
-from ui.sounds import drawn_sound, read_sound
-from ui.upload import sound_file
-from viz_core.sounds.opening import SoundError
+from serving.requests.sound import GivenSound
+from ui.chapter.chapter import Chapter
+from ui.compute.sounds import drawn_sound, read_sound
+from ui.text.errors import explain
+from ui.widgets.upload import sound_file
+from viz_core.sounds.open_sound import SoundError
 
 
 def ask_sound(chapter: Chapter) -> GivenSound | None:

@@ -8,16 +8,16 @@ from functools import partial
 import streamlit as st
 from torch import Tensor
 
-from asking.hub import HubRequest
 from pages.model_lab.speech_figures import heard_figure
-from ui.chapter import Chapter
-from ui.controls import escape
-from ui.downloads import listing
-from ui.head_link import head_link
-from ui.models import ask
+from serving.requests.hub import HubRequest
+from ui.chapter.chapter import Chapter
+from ui.compute.models import ask
+from ui.text.head_link import head_link
+from ui.text.markdown import escape
+from ui.widgets.downloads import listing
 from viz_core.hub import HubRun
-from viz_core.hub.heard import Heard
-from viz_core.hub.timed_words import TimedWord, out_of_order, over_time, word_times
+from viz_core.hub.sound_input import Heard
+from viz_core.hub.word_timestamps import TimedWord, out_of_order, over_time, word_times
 from viz_core.view.state import ViewState
 
 CROSS = "decoder-cross"

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import streamlit as st
 
-from asking.hub import HubRequest
 from pages.model_lab.models import hub_maps, hub_run
-from pages.model_lab.questions import shows_contributions
-from ui.chapter import Chapter
-from ui.compute import compute_once
-from ui.controls import escape
-from ui.head_link import head_link
-from ui.models import ask
-from ui.numbers import localised
-from viz_core.hub.two_models import KindCompared, compare_heads
+from pages.model_lab.queries import shows_contributions
+from serving.requests.hub import HubRequest
+from ui.chapter.chapter import Chapter
+from ui.compute.models import ask
+from ui.compute.slots import compute_once
+from ui.text.head_link import head_link
+from ui.text.markdown import escape
+from ui.text.numbers import localised
+from viz_core.hub.model_comparison import KindCompared, compare_heads
 from viz_core.view.map_group import MapGroup
 
 _MOST = 12

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from pages.multi_head import figures
 from pages.multi_head.inputs import Asked
-from ui.chapter import Chapter
-from ui.stopwatch import Run, stopwatch
+from ui.blocks.stopwatch import Run, stopwatch
+from ui.chapter.chapter import Chapter
 from viz_core.lessons.multi_head.inputs import fresh_layer, random_tokens
 from viz_core.lessons.multi_head.steps import one_head_at_a_time, rounding_bound
 from viz_core.runtime.stopwatch import Measurement, measure

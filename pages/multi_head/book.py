@@ -8,8 +8,8 @@ import streamlit as st
 
 from pages.multi_head.book_figures import ranges_figure, toy_figure
 from pages.multi_head.inputs import Asked
-from ui.chapter import Chapter
-from viz_core.lessons.multi_head.the_book import LENGTHS, book_toy, mean_ranges, uniform_range
+from ui.chapter.chapter import Chapter
+from viz_core.lessons.multi_head.book_examples import LENGTHS, book_toy, mean_ranges, uniform_range
 
 _WIDEST = 400
 

@@ -9,7 +9,7 @@ import streamlit as st
 
 from pages.multi_head import figures
 from pages.multi_head.inputs import MOST_HEADS, Asked
-from ui.chapter import Chapter
+from ui.chapter.chapter import Chapter
 from viz_core.lessons.multi_head.costs import PUBLISHED_BLEU, MultiHeadCost, divisors, multi_head_cost
 
 _ROW = 35  # pixels of a row of Streamlit's tables

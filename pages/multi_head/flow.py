@@ -8,11 +8,11 @@ import streamlit as st
 
 from pages.multi_head import figures
 from pages.multi_head.inputs import Asked
-from ui.chapter import Chapter
+from ui.chapter.chapter import Chapter
 from viz_core.figures.heatmap import signed_heatmap
 from viz_core.maps.contribution_shares import shares_of_call
 from viz_core.view.map_group import MapGroup
-from viz_core.view.runnable import recording_recipe
+from viz_core.view.notebook_file import recording_recipe
 
 
 def maps(chapter: Chapter, asked: Asked) -> int:

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import streamlit as st
 from torch import Tensor
 
-from asking.model_spec import ShippedTranslator
-from ui.chapter import Chapter
-from ui.errors import explain
-from ui.models import ask_model, translator, translator_if_any
-from ui.sentence import type_sentence
+from serving.models.model_spec import ShippedTranslator
+from ui.blocks.sentence import type_sentence
+from ui.chapter.chapter import Chapter
+from ui.compute.models import ask_model, translator, translator_if_any
+from ui.text.errors import explain
 from viz_core.attention import MultiHeadAttention
 from viz_core.lessons.multi_head.costs import divisors
 from viz_core.lessons.multi_head.inputs import fresh_layer, random_tokens, resize_width, trained_input, trained_layer

@@ -9,8 +9,9 @@ from pages.multi_head.book import ones, ranges, toy
 from pages.multi_head.costs import cost
 from pages.multi_head.flow import flow, maps
 from pages.multi_head.inputs import ask
-from ui.chapter import Chapter
+from ui.chapter.chapter import Chapter
 from viz_core.attention import DotProductAttention, MultiHeadAttention
+from viz_core.lessons.multi_head.book_examples import book_toy
 from viz_core.lessons.multi_head.broken import dealt_out, undivided, wrong_root
 from viz_core.lessons.multi_head.costs import multi_head_cost
 from viz_core.lessons.multi_head.steps import (
@@ -21,7 +22,6 @@ from viz_core.lessons.multi_head.steps import (
     torch_residuals,
     walk_residual,
 )
-from viz_core.lessons.multi_head.the_book import book_toy
 from viz_core.maps.residuals import row_sum_error
 from viz_core.trace import attend, attention_weights
 

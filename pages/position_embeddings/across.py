@@ -8,7 +8,7 @@ import streamlit as st
 
 from pages.position_embeddings.experiment_figures import similarity_figure
 from pages.position_embeddings.tokens import WIDTH
-from ui.chapter import Chapter
+from ui.chapter.chapter import Chapter
 from viz_core.lessons.position_embeddings.learn_table import offset_share
 from viz_core.lessons.position_embeddings.picture_tokens import LearnedTable, shipped_position_tables
 from viz_core.models.patch_grid import resize_grid

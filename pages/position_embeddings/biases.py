@@ -10,7 +10,7 @@ import torch
 
 from pages.position_embeddings.offset_figures import bucket_figure
 from pages.position_embeddings.tokens import ROUNDING, Asked
-from ui.chapter import Chapter
+from ui.chapter.chapter import Chapter
 from viz_core.figures.alibi import penalty_figure, slopes_figure
 from viz_core.lessons.position_embeddings.broken import (
     logarithmic_penalty,

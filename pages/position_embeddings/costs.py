@@ -7,7 +7,7 @@ import streamlit as st
 
 from pages.position_embeddings.cost_figure import cost_figure
 from pages.position_embeddings.tokens import WIDTH, Asked
-from ui.chapter import Chapter
+from ui.chapter.chapter import Chapter
 from viz_core.lessons.position_embeddings.schemes import BY_NAME, SCHEMES
 from viz_core.lessons.position_embeddings.setting import Sizes
 

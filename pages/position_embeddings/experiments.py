@@ -13,8 +13,8 @@ from torch import Tensor
 
 from pages.position_embeddings import experiment_figures as figures
 from pages.position_embeddings.tokens import ROUNDING, Asked
-from ui.chapter import Chapter
-from ui.compute import compute_once, in_a_slot, seconds_allowed
+from ui.chapter.chapter import Chapter
+from ui.compute.slots import compute_once, in_a_slot, seconds_allowed
 from viz_core.figures.residuals import residual_figure
 from viz_core.lessons.position_embeddings.learn_table import (
     Learning,

@@ -6,8 +6,8 @@ import streamlit as st
 
 from pages.position_embeddings.grid_figures import grid_figure
 from pages.position_embeddings.tokens import ROUNDING, WIDTH, Asked
-from ui.chapter import Chapter
-from ui.chart import Point
+from ui.chapter.chapter import Chapter
+from ui.widgets.chart import Point
 from viz_core.lessons.position_embeddings.article import column_major_total
 from viz_core.lessons.position_embeddings.grid_terms import grid_terms
 from viz_core.lessons.position_embeddings.picture_tokens import picture_tokens

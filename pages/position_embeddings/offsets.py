@@ -9,9 +9,9 @@ import streamlit as st
 
 from pages.position_embeddings import skew_figures as skew
 from pages.position_embeddings.offset_figures import index_figure, shaw_figure, table_figure
-from pages.position_embeddings.slideshow import Slideshow
+from pages.position_embeddings.playback import Slideshow
 from pages.position_embeddings.tokens import ROUNDING, Asked
-from ui.chapter import Chapter
+from ui.chapter.chapter import Chapter
 from viz_core.lessons.position_embeddings.broken import skew_of_left_padding
 from viz_core.lessons.position_embeddings.scheme_proofs import (
     clipping_spread,

@@ -13,7 +13,7 @@ from pages.position_embeddings.offsets import clipped, relative, shaw
 from pages.position_embeddings.rotary import rotary
 from pages.position_embeddings.tables import absolute, learned, sinusoidal
 from pages.position_embeddings.tokens import Asked
-from ui.chapter import Chapter
+from ui.chapter.chapter import Chapter
 from viz_core.figures.token_map import token_map
 from viz_core.lessons.position_embeddings.schemes import BY_NAME, SCHEMES
 

@@ -13,7 +13,7 @@ from pages.position_embeddings.shuffle import shuffle
 from pages.position_embeddings.side_by_side import side_by_side
 from pages.position_embeddings.sources import sources
 from pages.position_embeddings.tokens import ask
-from ui.chapter import Chapter
+from ui.chapter.chapter import Chapter
 from viz_core.lessons.position_embeddings.order import order_residual
 from viz_core.lessons.position_embeddings.schemes import SCHEMES, Scheme
 from viz_core.positional import (

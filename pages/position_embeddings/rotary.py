@@ -7,7 +7,7 @@ import torch
 
 from pages.position_embeddings.rotary_figures import decay_figure, pairs_figure
 from pages.position_embeddings.tokens import Asked
-from ui.chapter import Chapter
+from ui.chapter.chapter import Chapter
 from viz_core.lessons.position_embeddings.broken import added_residuals
 from viz_core.lessons.position_embeddings.rotary_decay import (
     mean_size,

@@ -8,8 +8,8 @@ import streamlit as st
 import torch
 
 from pages.position_embeddings.tokens import ROUNDING, Asked
-from ui.chapter import Chapter
-from ui.controls import escape
+from ui.chapter.chapter import Chapter
+from ui.text.markdown import escape
 from viz_core.figures.residuals import residual_figure
 from viz_core.lessons.position_embeddings.order import order_residual
 from viz_core.lessons.position_embeddings.schemes import SCHEMES

@@ -6,7 +6,7 @@ import streamlit as st
 
 from pages.position_embeddings.map_figures import scale_strip, small_maps
 from pages.position_embeddings.tokens import WHERE_TRAINED, Asked, link_to
-from ui.chapter import Chapter
+from ui.chapter.chapter import Chapter
 from viz_core.lessons.position_embeddings.order import is_striped
 from viz_core.lessons.position_embeddings.schemes import SCHEMES
 

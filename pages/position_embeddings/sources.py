@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from ui.chapter import Chapter
+from ui.chapter.chapter import Chapter
 from viz_core.positional import RelativePositionEmbedding1d, alibi_slopes, t5_relative_position_bucket
 
 _DISTANCES = (7, 8, 11, 12, 15, 16, 22, 23, 31, 32, 45, 46, 63, 64, 90, 91)

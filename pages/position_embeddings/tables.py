@@ -6,7 +6,7 @@ import torch
 
 from pages.position_embeddings.experiment_figures import similarity_figure
 from pages.position_embeddings.tokens import ROUNDING, WHERE_TRAINED, Asked, link_to
-from ui.chapter import Chapter
+from ui.chapter.chapter import Chapter
 from viz_core.lessons.position_embeddings.learn_table import offset_share
 from viz_core.lessons.position_embeddings.scheme_proofs import (
     row_spread,

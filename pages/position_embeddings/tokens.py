@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import streamlit as st
 
-from ui.chapter import Chapter
-from ui.contents import page, page_file
-from ui.model_names import model_title
-from ui.models import translator_if_any
-from ui.sentence import type_sentence
+from ui.blocks.sentence import type_sentence
+from ui.chapter.chapter import Chapter
+from ui.chapter.contents import page, page_file
+from ui.compute.models import translator_if_any
+from ui.text.model_names import model_title
 from viz_core.figures.raster import weights_image
 from viz_core.lessons.position_embeddings.picture_tokens import (
     LearnedTable,

@@ -9,9 +9,9 @@ import torch
 
 from pages.queries_keys_values import book_figures as figures
 from pages.queries_keys_values.names import Database, Question
-from ui.chapter import Chapter
-from ui.controls import escape
-from ui.numbers import separators
+from ui.chapter.chapter import Chapter
+from ui.text.markdown import escape
+from ui.text.numbers import separators
 from viz_core.figures.diagram import attention_diagram, attention_height
 from viz_core.lessons.queries_keys_values.edit_distance import beginning_distance
 from viz_core.lessons.queries_keys_values.hard_and_soft import identity_lookup, smallest_gradient, two_keys

@@ -7,8 +7,8 @@ from collections import Counter
 import torch
 
 from pages.queries_keys_values.names import DISTANCES, Database, Question
-from ui.chapter import Chapter
-from ui.controls import escape
+from ui.chapter.chapter import Chapter
+from ui.text.markdown import escape
 from viz_core.lessons.queries_keys_values.approximate_weights import edit_kernels, edit_weights
 from viz_core.lessons.queries_keys_values.channel_gates import (
     channel_gates,

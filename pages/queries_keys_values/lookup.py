@@ -10,8 +10,8 @@ import torch
 
 from pages.queries_keys_values import lookup_figures as figures
 from pages.queries_keys_values.names import DISTANCES, MOST_LETTERS, TEMPERATURES, Database, Question
-from ui.chapter import Chapter
-from ui.controls import escape
+from ui.chapter.chapter import Chapter
+from ui.text.markdown import escape
 from viz_core.lessons.queries_keys_values.edit_distance import edit_table
 from viz_core.lessons.queries_keys_values.lookup import (
     approximate_lookup,

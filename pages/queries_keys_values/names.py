@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import streamlit as st
 
 from pages.queries_keys_values.rows import edited_table
-from ui.chapter import Chapter
-from ui.controls import escape
+from ui.chapter.chapter import Chapter
+from ui.text.markdown import escape
 from viz_core.lessons.queries_keys_values.edit_distance import beginning_distance, edit_distance
 from viz_core.lessons.queries_keys_values.lookup import (
     BOOK_DATABASE,

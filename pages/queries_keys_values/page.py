@@ -8,7 +8,7 @@ from pages.queries_keys_values import book, exercises, lookup, weights_plane
 from pages.queries_keys_values.names import ask_question, ask_table, is_answerable, is_the_books
 from pages.queries_keys_values.predictions import THE_MIXTURE, THE_ROW, THE_STAR, place_the_star, shade_the_row
 from pages.queries_keys_values.weights_plane import Mixture
-from ui.chapter import Chapter
+from ui.chapter.chapter import Chapter
 from viz_core.lessons.queries_keys_values.edit_distance import edit_table
 from viz_core.lessons.queries_keys_values.hard_and_soft import identity_lookup, two_keys
 from viz_core.lessons.queries_keys_values.lookup import (

@@ -6,10 +6,10 @@ import numpy as np
 import torch
 
 from pages.queries_keys_values.weights_plane import FIRST_POINTS, Mixture
-from ui.chapter import Chapter
-from ui.on_figure import OnFigure
-from ui.predictions import Truth
-from ui.sketch import Board
+from ui.chapter.chapter import Chapter
+from ui.widgets.draw_on_figure import OnFigure
+from ui.widgets.predictions import Truth
+from ui.widgets.sketch import Board
 from viz_core.lessons.queries_keys_values.lookup import BOOK_DATABASE, soft_lookup
 
 _KEYS = tuple(key for key, _ in BOOK_DATABASE)

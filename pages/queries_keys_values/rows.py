@@ -9,9 +9,9 @@ from typing import Any, TypeAlias
 import pandas as pd
 import streamlit as st
 
-from ui.component import component
-from ui.controls import escape
-from ui.words import load_words
+from ui.text.markdown import escape
+from ui.text.words import load_words
+from ui.widgets.component import component
 
 Rows: TypeAlias = list[list[str]]
 

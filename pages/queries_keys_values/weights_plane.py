@@ -11,8 +11,8 @@ from torch import Tensor
 
 from pages.queries_keys_values.plane_figures import plane_figure
 from pages.queries_keys_values.rows import Rows, typed_rows
-from ui.chapter import Chapter
-from ui.controls import escape
+from ui.chapter.chapter import Chapter
+from ui.text.markdown import escape
 from viz_core.lessons.queries_keys_values.plane import distance_to_cone, distance_to_hull
 from viz_core.lessons.queries_keys_values.weight_cases import CASES, cases_met, read_number, weights_of_case
 

@@ -6,8 +6,8 @@ import math
 
 from pages.relative_projection.move import Move
 from pages.relative_projection.residual_figures import fit_figure
-from ui.chapter import Chapter
-from ui.compute import computed
+from ui.chapter.chapter import Chapter
+from ui.compute.slots import computed
 from viz_core.lessons.relative_projection.fitted_projection import FitErrors, fit_errors
 from viz_core.runtime.interruption import may_end
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from pages.relative_projection.rotation_figure import in_turns
-from ui.chapter import Chapter
+from ui.chapter.chapter import Chapter
 from viz_core.positional import angular_frequencies, relative_projection, sinusoidal_rows
 
 TYPES = {name: getattr(torch, name) for name in ("float64", "float32", "bfloat16", "float16")}

@@ -6,7 +6,7 @@ from typing import Any
 
 from pages.relative_projection.move import TYPES, Move
 from pages.relative_projection.residual_figures import precision_figure
-from ui.chapter import Chapter
+from ui.chapter.chapter import Chapter
 from viz_core.lessons.relative_projection.precision import precision_curves
 from viz_core.lessons.relative_projection.proof import rounding_bound
 

@@ -12,7 +12,7 @@ from pages.relative_projection.predictions import THE_HAND, place_the_hand
 from pages.relative_projection.proof import STEPS, composed, proof, residuals
 from pages.relative_projection.rotation import all_pairs, matrix, rotation
 from pages.relative_projection.sources import sources
-from ui.chapter import Chapter
+from ui.chapter.chapter import Chapter
 from viz_core.lessons.relative_projection.broken import mirrored_residual
 from viz_core.lessons.relative_projection.fitted_projection import fitted_projection
 from viz_core.lessons.relative_projection.precision import naive_residual

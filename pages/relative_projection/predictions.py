@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from ui.chapter import Chapter
-from ui.on_figure import OnFigure
-from ui.predictions import Truth
-from ui.sketch import Board
+from ui.chapter.chapter import Chapter
+from ui.widgets.draw_on_figure import OnFigure
+from ui.widgets.predictions import Truth
+from ui.widgets.sketch import Board
 from viz_core.positional import sinusoidal_table
 
 THE_HAND = OnFigure(

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from pages.relative_projection.move import Move, decimals
 from pages.relative_projection.residual_figures import residual_figure
-from ui.chapter import Chapter
+from ui.chapter.chapter import Chapter
 from viz_core.lessons.relative_projection.proof import composition_residual, proof_lines, rounding_bound
 
 STEPS = (-3, 10)  # second offsets to put after the first

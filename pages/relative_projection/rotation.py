@@ -9,7 +9,7 @@ import torch
 from pages.relative_projection.matrix_figure import matrix_figure
 from pages.relative_projection.move import Move, about_pair
 from pages.relative_projection.rotation_figure import pairs_figure, rotation_figure, shown_pairs
-from ui.chapter import Chapter
+from ui.chapter.chapter import Chapter
 from viz_core.positional import sinusoidal_rows
 
 _MOST_DIMENSIONS = 64  # of the matrix in one heatmap, so that its blocks can be seen

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from ui.chapter import Chapter
+from ui.chapter.chapter import Chapter
 from viz_core.positional import relative_projection
 
 

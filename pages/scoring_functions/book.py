@@ -10,10 +10,10 @@ import streamlit as st
 
 from pages.scoring_functions.book_figures import sentences_figure, toy_figure
 from pages.scoring_functions.softmax import Masked
-from ui.chapter import Chapter
-from ui.numbers import separators
+from ui.chapter.chapter import Chapter
+from ui.text.numbers import separators
 from viz_core.figures.diagram import attention_diagram, attention_height
-from viz_core.lessons.scoring_functions.the_book import (
+from viz_core.lessons.scoring_functions.book_examples import (
     LENGTHS,
     SENTENCES,
     concatenation_error,

@@ -9,10 +9,10 @@ from torch import Tensor
 
 from pages.scoring_functions.mask_figures import mask_figure
 from pages.scoring_functions.softmax import Masked, row_names
-from ui.chapter import Chapter
-from ui.controls import escape
+from ui.chapter.chapter import Chapter
+from ui.text.markdown import escape
+from viz_core.lessons.scoring_functions.book_examples import book_weights
 from viz_core.lessons.scoring_functions.mask_recipes import RECIPES, MaskRun, run_all
-from viz_core.lessons.scoring_functions.the_book import book_weights
 
 SCALES = {f"times-{factor}": factor for factor in (1, 10, 1_000, 100_000, 10_000_000)}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ui.chapter import Chapter
+from ui.chapter.chapter import Chapter
 from viz_core.lessons.scoring_functions.exercises import count_costs, distance_errors, keys_heard
 
 _TOKENS, _WIDTH = 32, 16

@@ -9,7 +9,7 @@ import torch
 
 from pages.scoring_functions.gaussian_figures import kept_figure, plane_figure, terms_figure
 from pages.scoring_functions.scaling import signed
-from ui.chapter import Chapter
+from ui.chapter.chapter import Chapter
 from viz_core.lessons.scoring_functions.gaussian_terms import gaussian_scores, gaussian_terms, to_one_length
 
 ROUNDING = 1e-5  # sums of up to 1,024 terms in float32

@@ -11,14 +11,14 @@ from pages.scoring_functions.scores import four_scores
 from pages.scoring_functions.shapes import shapes
 from pages.scoring_functions.softmax import claims, masked_softmax_card, weights_picture
 from pages.scoring_functions.words import from_words
-from ui.chapter import Chapter
+from ui.chapter.chapter import Chapter
 from viz_core.attention import AdditiveAttention, DotProductAttention, masked_softmax
 from viz_core.attention.scoring import batch_product, dot_scores, general_scores, scaled_dot_scores
+from viz_core.lessons.scoring_functions.book_examples import drop
 from viz_core.lessons.scoring_functions.gaussian_terms import gaussian_terms
 from viz_core.lessons.scoring_functions.mask_recipes import in_place, run_recipe
 from viz_core.lessons.scoring_functions.scaling import dot_products, measure_width
 from viz_core.lessons.scoring_functions.softmax_gradient import weight_gradient, weight_gradient_by_formula
-from viz_core.lessons.scoring_functions.the_book import drop
 from viz_core.lessons.scoring_functions.word_scores import word_scores
 from viz_core.trace import attend, attention_weights
 

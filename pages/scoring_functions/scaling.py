@@ -10,8 +10,8 @@ import streamlit as st
 import torch
 
 from pages.scoring_functions.scaling_figures import histogram_figure, sharpness_figure, spread_figure, weights_figure
-from ui.chapter import Chapter
-from ui.compute import computed
+from ui.chapter.chapter import Chapter
+from ui.compute.slots import computed
 from viz_core.lessons.scoring_functions.scaling import Width, dot_products, measure_width, variance_error_allowed
 
 WIDTHS = tuple(2**k for k in range(11))

@@ -9,8 +9,8 @@ import pandas as pd
 import streamlit as st
 
 from pages.scoring_functions.book import costs
-from ui.chapter import Chapter
-from ui.compute import computed
+from ui.chapter.chapter import Chapter
+from ui.compute.slots import computed
 from viz_core.figures.number_grid import number_grid
 from viz_core.lessons.scoring_functions.functions import FUNCTIONS
 from viz_core.lessons.scoring_functions.score_contest import (

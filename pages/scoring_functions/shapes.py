@@ -9,7 +9,7 @@ import streamlit as st
 import torch
 
 from pages.scoring_functions.product_figure import Entry, product_figure
-from ui.chapter import Chapter
+from ui.chapter.chapter import Chapter
 from viz_core.attention.scoring import batch_product
 
 

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from pages.scoring_functions.predictions import THE_ROW, shade_the_row
-from ui.chapter import Chapter
-from ui.controls import escape
+from ui.chapter.chapter import Chapter
+from ui.text.markdown import escape
 from viz_core.attention import length_mask, masked_softmax
 from viz_core.figures.number_grid import number_grid
 from viz_core.lessons.scoring_functions.broken import gradient_without_delta, written_by_the_book

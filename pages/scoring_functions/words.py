@@ -11,10 +11,10 @@ import streamlit as st
 from jaxtyping import Float
 from plotly.subplots import make_subplots
 
-from ui.chapter import Chapter
-from ui.controls import escape
-from ui.models import translator
-from ui.sentence import or_say_why, type_sentence
+from ui.blocks.sentence import or_say_why, type_sentence
+from ui.chapter.chapter import Chapter
+from ui.compute.models import translator
+from ui.text.markdown import escape
 from viz_core.figures.style import ACCENT, KEYS, QUERIES, escape_labels, lay_out
 from viz_core.lessons.scoring_functions.word_scores import WordScores, last_layer_input, word_scores
 from viz_core.pretrained.token_vectors import Tokens, sentence_tokens

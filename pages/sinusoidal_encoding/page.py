@@ -9,7 +9,7 @@ from pages.sinusoidal_encoding.predictions import COLUMN, THE_WAVE
 from pages.sinusoidal_encoding.properties import claims, similarity
 from pages.sinusoidal_encoding.sentence import sentence
 from pages.sinusoidal_encoding.sources import sources
-from ui.chapter import Chapter
+from ui.chapter.chapter import Chapter
 from viz_core.lessons.sinusoidal_encoding.added import add_positions
 from viz_core.lessons.sinusoidal_encoding.properties import (
     largest_change,

@@ -7,7 +7,7 @@ from typing import Any
 import streamlit as st
 
 from pages.sinusoidal_encoding.figures import MAP_POSITIONS, Table, offset_figure, similarity_heatmap
-from ui.chapter import Chapter
+from ui.chapter.chapter import Chapter
 from viz_core.lessons.sinusoidal_encoding import properties
 from viz_core.lessons.sinusoidal_encoding.broken import lone_sine, single_precision
 

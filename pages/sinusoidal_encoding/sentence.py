@@ -7,11 +7,11 @@ from functools import partial
 import streamlit as st
 import torch
 
-from ui.chapter import Chapter
-from ui.controls import escape
-from ui.models import translator
-from ui.sentence import or_say_why
-from ui.thread import ask_thread
+from ui.blocks.sentence import or_say_why
+from ui.chapter.chapter import Chapter
+from ui.compute.models import translator
+from ui.text.markdown import escape
+from ui.widgets.shared_sentence import ask_thread
 from viz_core.figures.heatmap import signed_heatmap
 from viz_core.lessons.sinusoidal_encoding.added import add_positions, find_twins
 from viz_core.pretrained import Translator

@@ -6,7 +6,7 @@ import math
 
 import torch
 
-from ui.chapter import Chapter
+from ui.chapter.chapter import Chapter
 from viz_core.positional import angular_frequencies, sinusoidal_table
 
 

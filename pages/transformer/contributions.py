@@ -9,9 +9,9 @@ import plotly.graph_objects as go
 import streamlit as st
 from jaxtyping import Float
 
-from ui.chapter import Chapter
-from ui.models import ask, sentence
-from ui.translation import Request
+from ui.blocks.translation import Request
+from ui.chapter.chapter import Chapter
+from ui.compute.models import ask, sentence
 from viz_core.figures.style import WEIGHTS_SCALE, escape_labels, lay_out
 from viz_core.lessons.transformer.contributions import contributions_of, mark_by_layer
 from viz_core.pretrained import Translation

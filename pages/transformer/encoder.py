@@ -9,11 +9,11 @@ import streamlit as st
 import torch
 
 from pages.transformer import figures
-from ui.chapter import Chapter
-from ui.models import ask, sentence, translator
-from ui.translation import Request
+from ui.blocks.translation import Request
+from ui.chapter.chapter import Chapter
+from ui.compute.models import ask, sentence, translator
+from viz_core.lessons.transformer.book_examples import encoder_shapes
 from viz_core.lessons.transformer.encoder_walk import encoder_walk
-from viz_core.lessons.transformer.the_book import encoder_shapes
 from viz_core.models import anatomy
 from viz_core.pretrained import Translation
 

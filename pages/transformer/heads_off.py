@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import streamlit as st
 
-from asking.model_spec import ShippedTranslator
-from pages.transformer.said import show_words
-from ui.chapter import Chapter
-from ui.heads_off import named, over_many
-from ui.models import ask_model, translation, translation_maps
-from ui.translation import Request, show_result
-from ui.words import current_language
+from pages.transformer.word_probabilities import show_words
+from serving.models.model_spec import ShippedTranslator
+from ui.blocks.heads_off import named, over_many
+from ui.blocks.translation import Request, show_result
+from ui.chapter.chapter import Chapter
+from ui.compute.models import ask_model, translation, translation_maps
+from ui.text.words import current_language
 from viz_core.lessons.transformer.heads_off import held_out_statistics, words_changed
 from viz_core.pretrained import Translation
 from viz_core.pretrained.bleu import bleu_of

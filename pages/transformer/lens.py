@@ -7,11 +7,11 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from pages.transformer.figures import Labels
-from ui.chapter import Chapter
-from ui.controls import escape
-from ui.head_link import head_link
-from ui.models import ask, sentence
-from ui.translation import Request
+from ui.blocks.translation import Request
+from ui.chapter.chapter import Chapter
+from ui.compute.models import ask, sentence
+from ui.text.head_link import head_link
+from ui.text.markdown import escape
 from viz_core.figures.lens import lens_figure
 from viz_core.figures.style import SIGNED_SCALE, lay_out
 from viz_core.lessons.transformer.lens import Split, split_of_the_logits, through_the_layers

@@ -6,7 +6,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from pages.transformer import figures
-from ui.chapter import Chapter
+from ui.chapter.chapter import Chapter
 from viz_core.lessons.transformer.broken import kept_tensors
 from viz_core.maps.residuals import future_weight
 from viz_core.pretrained import Translation, Translator

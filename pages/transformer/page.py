@@ -11,16 +11,16 @@ from pages.transformer.encoder import inside_the_encoder
 from pages.transformer.heads_off import maps_without, show_both
 from pages.transformer.lens import lens
 from pages.transformer.mask import causal_mask
-from pages.transformer.said import about_words, show_words, table_of_words
 from pages.transformer.score_parts import terms_of_scores
 from pages.transformer.training import parameters, training
-from ui.chapter import Chapter
-from ui.heads_off import ask_heads_off, open_head, switches, toggle
-from ui.models import ask, row_error, sentence, translation_maps, translator
-from ui.score_products import open_pair, score_products
-from ui.translation import ask_second, ask_sentence, show_notes, show_result, translate
-from ui.words import current_language
-from ui.worth import worth
+from pages.transformer.word_probabilities import about_words, show_words, table_of_words
+from ui.blocks.head_importance import worth
+from ui.blocks.heads_off import ask_heads_off, open_head, switches, toggle
+from ui.blocks.score_products import open_pair, score_products
+from ui.blocks.translation import ask_second, ask_sentence, show_notes, show_result, translate
+from ui.chapter.chapter import Chapter
+from ui.compute.models import ask, row_error, sentence, translation_maps, translator
+from ui.text.words import current_language
 from viz_core.attention import DotProductAttention, MultiHeadAttention
 from viz_core.lessons.transformer.broken import unmasked_residuals
 from viz_core.lessons.transformer.residuals import translation_residuals

@@ -10,9 +10,9 @@ import streamlit as st
 from jaxtyping import Float
 
 from pages.transformer.figures import Labels
-from ui.chapter import Chapter
-from ui.models import ask, sentence
-from ui.translation import Request
+from ui.blocks.translation import Request
+from ui.chapter.chapter import Chapter
+from ui.compute.models import ask, sentence
 from viz_core.figures.style import SIGNED_SCALE, escape_labels, lay_out
 from viz_core.lessons.transformer.score_parts import TERMS, score_parts
 from viz_core.pretrained import Translation

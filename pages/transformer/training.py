@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from pages.transformer import figures
-from ui.chapter import Chapter
+from ui.chapter.chapter import Chapter
 from viz_core.models import anatomy
 from viz_core.pretrained import Translator
 from viz_core.pretrained.bleu import book_sentence_bleu

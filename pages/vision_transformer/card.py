@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from PIL import Image
 
-from asking.model_spec import ShippedClassifier
-from asking.pictures import PictureRequest
-from ui.models import ask
-from ui.pictures import sample
+from serving.models.model_spec import ShippedClassifier
+from serving.requests.classification import PictureRequest
+from ui.compute.models import ask
+from ui.compute.pictures import sample
 from viz_core.figures.raster import tiles, weights_image
 from viz_core.lessons.vision_transformer.questions import token_over_patches
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import streamlit as st
 
-from ui.component import component
+from ui.widgets.component import component
 
 _MOST_CHARACTERS = 2**20  # of the message; paper of 280 x 280 pixels takes a few thousand
 _START = "data:image/png;base64,"

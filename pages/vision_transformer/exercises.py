@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ui.chapter import Chapter
+from ui.chapter.chapter import Chapter
 from viz_core.lessons.vision_transformer.picture_size import picture_cost
 from viz_core.pretrained.book_exercises import recorded
 

@@ -8,9 +8,9 @@ import streamlit as st
 
 from pages.vision_transformer import head_figures
 from pages.vision_transformer.inputs import Asked
-from ui.chapter import Chapter
-from ui.models import ask
-from ui.numbers import series
+from ui.chapter.chapter import Chapter
+from ui.compute.models import ask
+from ui.text.numbers import series
 from viz_core.lessons.vision_transformer.questions import heads_measured
 from viz_core.maps.distance import uniform_attention_distance
 from viz_core.view.state import ViewState

@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from asking.model_spec import ShippedClassifier
 from pages.vision_transformer.inputs import Asked
 from pages.vision_transformer.patch_figures import probabilities_figure
-from ui.chapter import Chapter
-from ui.controls import escape
-from ui.heads_off import named, over_many
-from ui.models import ask_model
-from ui.pictures import classification, picture_maps
-from ui.words import current_language
+from serving.models.model_spec import ShippedClassifier
+from ui.blocks.heads_off import named, over_many
+from ui.chapter.chapter import Chapter
+from ui.compute.models import ask_model
+from ui.compute.pictures import classification, picture_maps
+from ui.text.markdown import escape
+from ui.text.words import current_language
 from viz_core.pretrained import Classification
 from viz_core.pretrained.bootstrap import percentage_right
 from viz_core.pretrained.picture_samples import count_samples, right_statistics

@@ -7,19 +7,19 @@ from dataclasses import dataclass
 import streamlit as st
 from PIL import Image
 
-from asking.model_spec import ModelSpec, ShippedClassifier
-from asking.pictures import PictureRequest
-from asking.request import Picture
 from pages.vision_transformer.drawing import drawing
-from ui.chapter import Chapter
-from ui.compute import unless_busy
-from ui.controls import escape
-from ui.errors import explain
-from ui.models import ask_model, runner
-from ui.pictures import LAB, classification, picture_model, read_picture, sample
-from ui.upload import picture_file
-from viz_core.images.drawn import GARMENTS, SCENES
-from viz_core.images.opening import PictureError
+from serving.models.model_spec import ModelSpec, ShippedClassifier
+from serving.requests.classification import PictureRequest
+from serving.requests.request import Picture
+from ui.chapter.chapter import Chapter
+from ui.compute.models import ask_model, runner
+from ui.compute.pictures import LAB, classification, picture_model, read_picture, sample
+from ui.compute.slots import unless_busy
+from ui.text.errors import explain
+from ui.text.markdown import escape
+from ui.widgets.upload import picture_file
+from viz_core.images.open_image import PictureError
+from viz_core.images.synthetic import GARMENTS, SCENES
 from viz_core.pretrained import Classification, ModelCard, available
 from viz_core.pretrained.picture_model import PictureFacts, PictureModel, picture_facts
 

@@ -13,9 +13,9 @@ from pages.vision_transformer import patch_figures
 from pages.vision_transformer.inputs import Asked
 from pages.vision_transformer.map_figures import shuffled_picture
 from pages.vision_transformer.places import ROUNDING, enlarged, place_of
-from ui.chapter import Chapter
-from ui.controls import escape
-from ui.models import ask, ask_model
+from ui.chapter.chapter import Chapter
+from ui.compute.models import ask, ask_model
+from ui.text.markdown import escape
 from viz_core.lessons.vision_transformer.patches import position_similarity
 from viz_core.lessons.vision_transformer.permutation import random_order
 from viz_core.lessons.vision_transformer.questions import patch_positions, patches_shuffled

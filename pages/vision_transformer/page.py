@@ -14,13 +14,13 @@ from pages.vision_transformer.places import ROUNDING, token_read
 from pages.vision_transformer.prediction import seen_and_said
 from pages.vision_transformer.token_maps import depth, patch_lab
 from pages.vision_transformer.training import training
-from ui.chapter import Chapter
-from ui.heads_off import ask_heads_off, switches, toggle
-from ui.models import ask, row_error
-from ui.pictures import picture_maps
-from ui.score_products import open_pair, score_products
-from ui.words import current_language
-from ui.worth import worth
+from ui.blocks.head_importance import worth
+from ui.blocks.heads_off import ask_heads_off, switches, toggle
+from ui.blocks.score_products import open_pair, score_products
+from ui.chapter.chapter import Chapter
+from ui.compute.models import ask, row_error
+from ui.compute.pictures import picture_maps
+from ui.text.words import current_language
 from viz_core import pretrained
 from viz_core.lessons.vision_transformer.questions import token_over_patches
 from viz_core.maps.distance import mean_attention_distance

@@ -12,8 +12,8 @@ import torch.nn.functional as F
 from pages.vision_transformer import map_figures, patch_figures
 from pages.vision_transformer.inputs import Asked
 from pages.vision_transformer.places import ROUNDING, pin_of, place_of
-from ui.chapter import Chapter
-from ui.chart import Point
+from ui.chapter.chapter import Chapter
+from ui.widgets.chart import Point
 from viz_core.lessons.vision_transformer.patches import patchify, principal_filters
 from viz_core.models.vit import PatchEmbedding
 from viz_core.pretrained import Classification

@@ -9,7 +9,7 @@ from jaxtyping import Float
 from PIL import Image
 from torch import Tensor
 
-from ui.chapter import Chapter
+from ui.chapter.chapter import Chapter
 from viz_core.pretrained import Classification
 from viz_core.view.state import ViewState
 

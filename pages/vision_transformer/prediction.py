@@ -6,11 +6,11 @@ import streamlit as st
 
 from pages.vision_transformer.inputs import Asked, shipped_card
 from pages.vision_transformer.places import enlarged
-from ui.chapter import Chapter
-from ui.controls import escape
+from ui.chapter.chapter import Chapter
+from ui.text.markdown import escape
 from viz_core.figures.bars import bars_figure
 from viz_core.figures.raster import signed_image
-from viz_core.images.opening import preview
+from viz_core.images.open_image import preview
 from viz_core.pretrained.calibration import bin_of
 
 _SHOWN_LABELS = 10

@@ -9,8 +9,8 @@ from jaxtyping import Float
 from pages.vision_transformer import map_figures
 from pages.vision_transformer.inputs import Asked
 from pages.vision_transformer.places import ROUNDING, name_of, over_grid, place_of
-from ui.chapter import Chapter
-from ui.models import ask
+from ui.chapter.chapter import Chapter
+from ui.compute.models import ask
 from viz_core.figures.over_picture import over_picture_figure
 from viz_core.figures.style import escape_labels
 from viz_core.lessons.vision_transformer.broken import columns_divided

@@ -9,8 +9,8 @@ import streamlit as st
 
 from pages.vision_transformer import training_figures
 from pages.vision_transformer.inputs import Asked, shipped_card
-from ui.chapter import Chapter
-from ui.controls import escape
+from ui.chapter.chapter import Chapter
+from ui.text.markdown import escape
 
 
 def training(chapter: Chapter, asked: Asked) -> None:

@@ -11,9 +11,9 @@ from playwright.sync_api import Page, Request, Route, expect
 
 from tests.attacks.over_http import BOUNDARY, FOREIGN, Attack, ask, multipart
 from tests.viz_core.images.hostile_pictures import GOOD
-from ui.contents import all_chapters
-from ui.controls import Controls
-from ui.words import ENGLISH, load_words
+from ui.chapter.contents import all_chapters
+from ui.text.words import ENGLISH, load_words
+from ui.widgets.controls import Controls
 
 SCRIPT = '"><img src=x onerror=pwned=1><script>pwned=1</script>'
 MANY = "ATTACK_CASES" in os.environ  # `make attacks`; each chapter is asked for the same without a browser, too

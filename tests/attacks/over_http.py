@@ -26,7 +26,7 @@ CLIMBS = (
     "/..;/pyproject.toml",
     "/%00/etc/passwd",
     "/file:///etc/passwd",
-    "/hosting/settings.py",
+    "/serving/settings.py",
     "/.git/config",
 )
 FOREIGN = "https://elsewhere.example"

@@ -20,7 +20,7 @@ from websockets.sync.client import connect
 from benchmarks.serving import Server
 from benchmarks.visitors import Shown, Visitor, visit
 from tests.attacks.forged import odd_runs, page_run, typed, values, wrong_values
-from ui.words import ENGLISH, load_words
+from ui.text.words import ENGLISH, load_words
 
 pytestmark = pytest.mark.attack("forged messages")
 CHAPTERS = ("sinusoidal-encoding", "transformer", "vision-transformer")

@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from ui import downloads
+from ui.widgets import downloads
 
 PAGE = "relative-projection"
 CHARTS = 5

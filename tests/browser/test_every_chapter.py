@@ -15,9 +15,9 @@ from playwright.sync_api import Page, expect
 from tests.browser.accessibility import expect_no_more_than
 from tests.browser.looking import expect_keys_to_reach_all, expect_rest, expect_texts_to_fit, open_sheets, watch
 from tests.browser.over_the_picture import click_patch, expect_read, stage_of
-from ui.contents import all_chapters
-from ui.words import Words, languages, load_words
-from viz_core.images.drawn import GARMENTS
+from ui.chapter.contents import all_chapters
+from ui.text.words import Words, languages, load_words
+from viz_core.images.synthetic import GARMENTS
 from viz_core.pretrained import load_classifier
 
 Seen = Callable[[Page, Words], None]

@@ -15,7 +15,7 @@ from tests.browser.attention_view.reading import patch_place, weight_in
 from tests.viz_core.hub.tiny_models import build_all
 from tests.viz_core.images.hostile_pictures import encode, quarters
 from viz_core.hub import HubVision, load_hub
-from viz_core.images.opening import open_picture
+from viz_core.images.open_image import open_picture
 
 SLOW = 180_000  # the first model in a folder takes transformers' import along
 PICTURE = encode(quarters(), "PNG")

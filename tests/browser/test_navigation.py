@@ -8,8 +8,8 @@ from urllib.parse import quote_plus
 from playwright.sync_api import Page, Route, expect
 
 from tests.browser.accessibility import expect_no_more_than
-from ui.contents import all_chapters
-from ui.words import load_words
+from ui.chapter.contents import all_chapters
+from ui.text.words import load_words
 
 EXISTING = all_chapters()[1:]
 

@@ -7,8 +7,8 @@ import re
 from playwright.sync_api import Page, expect
 
 from tests.browser.accessibility import found_in
-from ui.tour import steps
-from ui.words import load_words
+from ui.chapter.tour import steps
+from ui.text.words import load_words
 
 
 def expect_step(page: Page, number: int) -> None:

@@ -15,8 +15,8 @@ from tests.browser.attention_view.reading import patch_place
 from tests.browser.charts import chart
 from tests.browser.over_the_picture import GRID, click_patch, expect_read, stage_of
 from tests.viz_core.images.hostile_pictures import encode, phone_photo
-from viz_core.images.drawn import GARMENTS
-from viz_core.images.opening import open_picture
+from viz_core.images.open_image import open_picture
+from viz_core.images.synthetic import GARMENTS
 from viz_core.pretrained import ImageClassifier, load_classifier
 
 

@@ -16,7 +16,7 @@ from viz_core.lessons.attention_pooling.on_the_sphere import sphere_errors
 from viz_core.lessons.attention_pooling.parzen import agreement
 from viz_core.lessons.attention_pooling.width_descent import descend_width
 from viz_core.lessons.bahdanau.book_variants import variants
-from viz_core.lessons.multi_head.the_book import book_toy
+from viz_core.lessons.multi_head.book_examples import book_toy
 from viz_core.lessons.position_embeddings.learn_table import learn_table, offset_share
 from viz_core.lessons.position_embeddings.order import offset_contrast, offset_spread
 from viz_core.lessons.position_embeddings.rank_collapse import collapse_curves

@@ -11,7 +11,7 @@ from huggingface_hub import constants
 from streamlit import config
 from streamlit.testing.v1 import AppTest
 
-from hosting.once import forget
+from serving.compute.singleton import forget
 from tests.pages.reading import follow_link
 from tests.tiny_vit import COLOUR, GREY, write_tiny_vit
 from viz_core import pretrained
@@ -69,7 +69,7 @@ def open_page() -> Callable[..., AppTest]:
     """open_page("transformer", **query_params): the app with that chapter open, run once without an exception."""
 
     def run(chapter: str, **query_params: str) -> AppTest:
-        app = AppTest.from_file(str(ROOT / "ui" / "door.py"), default_timeout=120)
+        app = AppTest.from_file(str(ROOT / "ui" / "app" / "main.py"), default_timeout=120)
         for name, value in query_params.items():
             app.query_params[name] = value
         if chapter != "home":

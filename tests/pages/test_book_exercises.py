@@ -10,8 +10,8 @@ from streamlit.testing.v1 import AppTest
 
 from tests.pages.reading import texts
 from tests.test_book import EXERCISES
-from ui.predictions import read_prediction
-from ui.words import ENGLISH, load_words
+from ui.text.words import ENGLISH, load_words
+from ui.widgets.predictions import read_prediction
 
 OpenPage = Callable[..., AppTest]
 # Those whose experiment comes with the answer, as a text or as a figure; of a figure, what to look for in it.

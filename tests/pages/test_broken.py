@@ -10,8 +10,8 @@ from streamlit.testing.v1 import AppTest
 
 from tests.pages.reading import badges, texts
 from tests.tiny_vit import GREY
-from ui.contents import all_chapters
-from ui.words import load_words
+from ui.chapter.contents import all_chapters
+from ui.text.words import load_words
 
 OpenPage = Callable[..., AppTest]
 SCHEME = load_words("position-embeddings", "en")

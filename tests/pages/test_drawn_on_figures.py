@@ -14,10 +14,10 @@ from pages.relative_projection import predictions as rotation
 from pages.scoring_functions import predictions as scores
 from pages.sinusoidal_encoding import predictions as columns
 from tests.pages.reading import components, figures, texts
-from ui.on_figure import OnFigure
-from ui.predictions import Truth
-from ui.sketch import TOP
-from ui.words import ENGLISH, load_words
+from ui.text.words import ENGLISH, load_words
+from ui.widgets.draw_on_figure import OnFigure
+from ui.widgets.predictions import Truth
+from ui.widgets.sketch import TOP
 
 OpenPage = Callable[..., AppTest]
 KEPT_BACK = load_words("common", ENGLISH)("sketch.kept-back")

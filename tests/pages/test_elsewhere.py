@@ -11,13 +11,13 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
-from asking.model_registry import ModelRegistry
-from asking.model_server import ModelServer
-from asking.remote_runner import RemoteRunner
-from hosting.cache import LRUCache
-from hosting.once import forget
-from tests.asking.wire import Wire
+from serving.compute.cache import LRUCache
+from serving.compute.singleton import forget
+from serving.models.model_registry import ModelRegistry
+from serving.runners.model_server import ModelServer
+from serving.runners.remote_runner import RemoteRunner
 from tests.pages.reading import alts, claims, texts
+from tests.serving.runners.wire import Wire
 from tests.tiny_vit import COLOUR, GREY, write_tiny_vit
 from tests.viz_core.hub.tiny_models import build_all
 from tests.viz_core.images.hostile_pictures import encode, quarters
@@ -47,9 +47,9 @@ def elsewhere(monkeypatch: pytest.MonkeyPatch) -> Callable[[], Wire]:
 
     def move() -> Wire:
         wire = Wire(ModelServer(ModelRegistry(), LRUCache(100, 2**26)))
-        pool = types.ModuleType("asking.ray_serve")
+        pool = types.ModuleType("serving.runners.ray_serve")
         pool.on_serve = lambda _address, cache: RemoteRunner(wire, cache)  # type: ignore[attr-defined]
-        monkeypatch.setitem(sys.modules, "asking.ray_serve", pool)
+        monkeypatch.setitem(sys.modules, "serving.runners.ray_serve", pool)
         monkeypatch.setenv("ATLAS_RUNNER", "serve")
         forget()
         st.cache_data.clear()

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from hosting.once import forget
+from serving.compute.singleton import forget
 from tests.pages.hostile_addresses import HOSTILE
 from tests.pages.reading import badges, claims, figures, figures_alt, heatmap, marks, texts
 from tests.tiny_vit import GREY
 from tests.viz_core.hub.tiny_models import build_all
-from ui.contents import all_chapters
+from ui.chapter.contents import all_chapters
 from viz_core.lessons.queries_keys_values.lookup import BOOK_DATABASE
 
 OpenPage = Callable[..., AppTest]

@@ -11,8 +11,8 @@ from pages.architectures import exercises as architectures
 from pages.architectures.sizes import Asked
 from pages.transformer import exercises as transformer
 from pages.vision_transformer import exercises as vision
-from ui.chapter import Chapter
-from ui.words import languages, load_words
+from ui.chapter.chapter import Chapter
+from ui.text.words import languages, load_words
 from viz_core.lessons.architectures import LayerSizes
 
 

@@ -14,9 +14,9 @@ from streamlit.testing.v1.element_tree import Block
 
 from tests.english import decimal_points, grammar_words
 from tests.pages.reading import components, figures
-from ui.contents import all_chapters
-from ui.numbers import separators
-from ui.words import languages
+from ui.chapter.contents import all_chapters
+from ui.text.numbers import separators
+from ui.text.words import languages
 from viz_core.figures.framing import unframe
 from viz_core.pretrained import available
 

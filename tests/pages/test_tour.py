@@ -15,10 +15,10 @@ from huggingface_hub import constants
 from streamlit.testing.v1 import AppTest
 
 from tests.pages.reading import components, drawn, heatmap, number, stands, texts
-from ui.tour import Step, steps
-from ui.words import load_words
+from ui.chapter.tour import Step, steps
+from ui.text.words import load_words
 from viz_core.hub import load_hub
-from viz_core.hub.local import SHIPPED_FOLDER
+from viz_core.hub.local_models import SHIPPED_FOLDER
 from viz_core.lessons.multi_head.inputs import trained_input, trained_layer
 from viz_core.lessons.multi_head.steps import multi_head_steps
 from viz_core.pretrained import load

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ui.attention_view import Taken, is_newer
+from ui.widgets.attention_view import Taken, is_newer
 from viz_core.view.link import ViewLink
 
 START, PINNED = ViewLink(None, None, None), ViewLink(None, "q7", None)

@@ -12,8 +12,8 @@ def row(kind: str, measured: float, waits: bool) -> None:
     """A row with one claim, that says how often it was measured."""
     import streamlit as st
 
-    from ui.claims import Claim
-    from ui.words import load_words
+    from ui.chapter.claims import Claim
+    from ui.text.words import load_words
 
     def measure() -> float:
         st.caption("measured")

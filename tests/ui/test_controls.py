@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ui.contents import CHAPTERS
-from ui.controls import Controls
-from ui.words import ENGLISH, load_words
+from ui.chapter.contents import CHAPTERS
+from ui.text.words import ENGLISH, load_words
+from ui.widgets.controls import Controls
 
 NAMES = ["home", *(name for names in CHAPTERS.values() for name in names)]
 

@@ -12,8 +12,8 @@ import plotly.graph_objects as go
 import pytest
 
 from tests.attacks.texts import FORMULAS, MARKUP
-from ui import downloads
-from ui.words import stem_of
+from ui.text.words import stem_of
+from ui.widgets import downloads
 
 
 def read(content: bytes) -> list[list[str]]:

@@ -10,21 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from ui.controls import plain
-from ui.errors import explain, first_line, in_language
-from ui.words import ENGLISH, TEXT, languages, sentences_of_errors
+from ui.text.errors import explain, first_line, in_language
+from ui.text.markdown import unescape
+from ui.text.words import ENGLISH, TEXT, languages, sentences_of_errors
 from viz_core.hub import HubError
 from viz_core.pretrained import CheckpointError, TextError
 from viz_core.runtime.assets import AssetError
 from viz_core.runtime.refusal import RefusalError
 
 ROOT = Path(__file__).resolve().parents[2]
-CODE = [
-    path
-    for folder in ("viz_core", "asking", "ui")
-    for path in sorted((ROOT / folder).rglob("*.py"))
-    if "training" not in path.parts  # told at a terminal
-]
+CODE = [path for folder in ("viz_core", "serving", "ui") for path in sorted((ROOT / folder).rglob("*.py"))]
 OTHERS = [name for name in languages() if name != ENGLISH]
 _SENTENCE = re.compile(r"[A-Z{].* .*\.")
 
@@ -103,7 +98,7 @@ def test_no_page_shows_an_error_in_english_alone() -> None:
     shown = re.compile(r"str\((error|why)\)|\{(error|why)(!r)?\}")
     places = [path for folder in ("pages", "ui") for path in sorted((ROOT / folder).rglob("*.py"))]
     found = {path.relative_to(ROOT).as_posix() for path in places if shown.search(path.read_text(encoding="utf-8"))}
-    assert found == {"ui/errors.py"}
+    assert found == {"ui/text/errors.py"}
 
 
 @pytest.mark.parametrize(
@@ -149,7 +144,7 @@ def test_names_stand_in_a_row_as_a_language_writes_them() -> None:
 
 def test_what_stands_on_a_page_is_no_markdown() -> None:
     assert explain(ValueError("*a* [b](c)")) == r"\*a\* \[b\]\(c\)"
-    assert plain(first_line(RuntimeError("out of memory\nat 0x1"))) == "out of memory"
+    assert unescape(first_line(RuntimeError("out of memory\nat 0x1"))) == "out of memory"
     assert first_line(MemoryError()) == "MemoryError"
 
 

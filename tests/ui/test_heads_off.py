@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ui import heads_off
+from ui.blocks import heads_off
 
 
 @pytest.mark.parametrize(("language", "row"), [("en", "a, b"), ("pt-BR", "a, b"), ("zh-TW", "a、b")])

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-import ui.words
-from ui.words import load_words
+import ui.text.words
+from ui.text.words import load_words
 
-DOOR = Path(__file__).resolve().parents[2] / "ui" / "door.py"
+DOOR = Path(__file__).resolve().parents[2] / "ui" / "app" / "main.py"
 HOME = "---\ntitle: Atlas da Atenção\n---\n## question\nPara onde ela olha?\n"
 COMMON = "---\ntitle: x\n---\n## language-name\nPortuguês (Brasil)\n\n## language\nIdioma\n"
 
@@ -20,10 +20,10 @@ COMMON = "---\ntitle: x\n---\n## language-name\nPortuguês (Brasil)\n\n## langua
 def another_language(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for language in ("en", "pt-BR"):
         (tmp_path / "text" / language).mkdir(parents=True)
-    shutil.copytree(ui.words.TEXT / "en", tmp_path / "text" / "en", dirs_exist_ok=True)
+    shutil.copytree(ui.text.words.TEXT / "en", tmp_path / "text" / "en", dirs_exist_ok=True)
     for name, text in (("home", HOME), ("common", COMMON)):
         (tmp_path / "text" / "pt-BR" / f"{name}.md").write_text(text, encoding="utf-8")
-    monkeypatch.setattr(ui.words, "TEXT", tmp_path / "text")
+    monkeypatch.setattr(ui.text.words, "TEXT", tmp_path / "text")
 
 
 def opened(locale: str, **asked: str) -> AppTest:

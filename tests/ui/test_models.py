@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from hosting.cache import MISSING, LRUCache
-from hosting.once import forget
+from serving.compute.cache import MISSING, LRUCache
+from serving.compute.singleton import forget
 from tests.conftest import TINY
-from ui.compute import metrics, results
-from ui.models import ask, ask_model, run, runner, sentence, translation, translation_maps, translator
+from ui.compute.models import ask, ask_model, run, runner, sentence, translation, translation_maps, translator
+from ui.compute.slots import metrics, results
 from viz_core import pretrained
 from viz_core.lessons.transformer.residuals import future_leak, translation_residuals
 from viz_core.pretrained import Translation, Translator

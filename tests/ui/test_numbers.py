@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ui.numbers import Name, listed, localised, plural, separators, series
-from ui.words import Words
+from ui.text.numbers import Name, listed, localised, plural, separators, series
+from ui.text.words import Words
 
 
 @pytest.mark.parametrize(

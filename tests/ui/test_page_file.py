@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ui.page_file import MOST_BYTES, PageFileError, read_page_file
+from ui.widgets.page_file import MOST_BYTES, PageFileError, read_page_file
 
 LONG = "the cat " * 600
 GOOD: dict[str, Any] = {

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from ui.contents import all_chapters, folder, page_file
-from ui.on_figure import OnFigure
-from ui.predictions import Truth, read_prediction
-from ui.sketch import TOP, Board
-from ui.words import ENGLISH, load_words
+from ui.chapter.contents import all_chapters, folder, page_file
+from ui.text.words import ENGLISH, load_words
+from ui.widgets.draw_on_figure import OnFigure
+from ui.widgets.predictions import Truth, read_prediction
+from ui.widgets.sketch import TOP, Board
 
 WRITTEN = """How many?
 Count.

@@ -13,9 +13,10 @@ from streamlit.runtime.state.common import WidgetMetadata
 from streamlit.runtime.state.session_state import SCRIPT_RUN_WITHOUT_ERRORS_KEY, SessionState
 
 from tests.attacks.forged import wrong_values
-from ui import failure, sessions
-from ui.messages import Mailbox
-from ui.words import LANGUAGE
+from ui.app import error_page as failure
+from ui.streamlit_internals import sessions
+from ui.streamlit_internals.mailbox import Mailbox
+from ui.text.words import LANGUAGE
 
 pytestmark = pytest.mark.attack("forged messages")
 WIDTH = "$$ID-0123-width"

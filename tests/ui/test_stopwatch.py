@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ui.stopwatch import Run
+from ui.blocks.stopwatch import Run
 from viz_core.runtime.stopwatch import Measurement
 
 
@@ -67,10 +67,10 @@ def test_who_leaves_has_stopped_it(monkeypatch: pytest.MonkeyPatch) -> None:
     run = Run(series(3), {}, 3)
     run.step()
     now = run.touched
-    monkeypatch.setattr("ui.stopwatch.time.monotonic", lambda: now + 9)
+    monkeypatch.setattr("ui.blocks.stopwatch.time.monotonic", lambda: now + 9)
     run.notice_absence()
     assert run.state == "running"
-    monkeypatch.setattr("ui.stopwatch.time.monotonic", lambda: now + 11)
+    monkeypatch.setattr("ui.blocks.stopwatch.time.monotonic", lambda: now + 11)
     run.notice_absence()
     assert run.state == "left"
     run.step()

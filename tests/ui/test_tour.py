@@ -7,9 +7,9 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
-from ui.contents import CHAPTERS, all_chapters
-from ui.tour import asked_step, steps
-from ui.words import languages, load_words
+from ui.chapter.contents import CHAPTERS, all_chapters
+from ui.chapter.tour import asked_step, steps
+from ui.text.words import languages, load_words
 
 MOST_LETTERS = 200
 # Words a minute, of Chinese signs: people read aloud texts of one kind (Trauzettel-Klosinski and Dietz 2012, IReST).

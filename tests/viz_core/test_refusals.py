@@ -26,7 +26,7 @@ from viz_core.maps.measures import (
     total_variation,
 )
 from viz_core.maps.rollout import attention_rollout
-from viz_core.maps.words import merge_words
+from viz_core.maps.word_maps import merge_words
 from viz_core.trace import (
     attend,
     attention_weights,

@@ -11,19 +11,19 @@ transformers is imported when the first model is loaded, not before.
 from viz_core.hub.attention import ATTENTION_IMPLEMENTATION, register
 from viz_core.hub.card import HubCard
 from viz_core.hub.errors import HubError
+from viz_core.hub.generation import Sampling
 from viz_core.hub.instrument import instrument, restore
 from viz_core.hub.load import load_hub
-from viz_core.hub.local import LocalModel, local_models
+from viz_core.hub.local_models import LocalModel, local_models
 from viz_core.hub.memory import human_bytes
 from viz_core.hub.model import HubModel
 from viz_core.hub.names import check_name, check_revision, find_folder
 from viz_core.hub.patch_grid import PatchGrid
 from viz_core.hub.positions import Positions
-from viz_core.hub.reading import Token
 from viz_core.hub.run import Frame, HubRun, Label, Maps, NextWord
-from viz_core.hub.timed_words import TimedWord, word_times
+from viz_core.hub.token_text import Token
 from viz_core.hub.vision import HubVision
-from viz_core.hub.writing import Sampling
+from viz_core.hub.word_timestamps import TimedWord, word_times
 
 __all__ = [
     "ATTENTION_IMPLEMENTATION",

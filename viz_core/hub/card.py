@@ -8,8 +8,8 @@ from typing import Any, Literal
 from viz_core.hub.engine import Engine
 from viz_core.hub.families import Kind
 from viz_core.hub.files import ModelFiles
-from viz_core.hub.local import SHIPPED_FOLDER, LocalModel
-from viz_core.hub.spoken import languages_of, tasks_of
+from viz_core.hub.local_models import SHIPPED_FOLDER, LocalModel
+from viz_core.hub.speech_options import languages_of, tasks_of
 from viz_core.runtime.device import describe_device
 
 

@@ -19,8 +19,8 @@ from itertools import islice
 from viz_core.hub.corpus_kind import KindFound, keys_of, read_kind
 from viz_core.hub.errors import HubError
 from viz_core.hub.model import HubModel
-from viz_core.hub.reading import Token
 from viz_core.hub.run import HubRun
+from viz_core.hub.token_text import Token
 from viz_core.runtime.interruption import may_end
 
 MOST_TOKENS = 512

@@ -14,13 +14,13 @@ from torch import Tensor
 
 from viz_core.hub.errors import HubError
 from viz_core.hub.families import Family
-from viz_core.hub.heard import SoundInput
 from viz_core.hub.memory import human_bytes
 from viz_core.hub.picture_prompt import PicturePrompt
 from viz_core.hub.pictures import PictureInput
 from viz_core.hub.positions import Positions, room_for_tokens
-from viz_core.hub.spared import Spared
+from viz_core.hub.sound_input import SoundInput
 from viz_core.hub.text import TextInput
+from viz_core.hub.vision_frames import Spared
 from viz_core.trace import Trace, record, record_weights, unrecorded
 
 _TEXT_FITS = "This text has {count:,} tokens; the model takes at most {most:,}. Shorten it."

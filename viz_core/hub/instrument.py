@@ -12,10 +12,10 @@ from weakref import WeakSet
 from torch import nn
 
 from viz_core.hub.attention import register
+from viz_core.hub.custom_attention import hidden_sites, implementation_for, outermost, own_sites
+from viz_core.hub.custom_attention_hooks import Handles, leave, listen_to
 from viz_core.hub.errors import HubError
 from viz_core.hub.families import family_of
-from viz_core.hub.own_code import hidden_sites, implementation_for, outermost, own_sites
-from viz_core.hub.own_hearing import Handles, leave, listen_to
 from viz_core.runtime.extras import require
 from viz_core.trace import find_sites, name_site, site_of
 

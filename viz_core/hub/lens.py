@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from viz_core.hub.errors import HubError
 from viz_core.hub.model import HubModel
-from viz_core.hub.replacing import overheard, replaced
+from viz_core.hub.module_overrides import overheard, replaced
 from viz_core.hub.run import HubRun
 from viz_core.trace import site_of, unrecorded
 

@@ -15,24 +15,24 @@ import torch
 
 from viz_core.hub.attention import register
 from viz_core.hub.card import describe
+from viz_core.hub.custom_attention import implementation_for, own_sites
 from viz_core.hub.download import Progress, fetch
 from viz_core.hub.engine import Engine
 from viz_core.hub.errors import HubError
 from viz_core.hub.families import Family, family_of
 from viz_core.hub.files import ModelFiles, read_folder
-from viz_core.hub.heard import sound_input
 from viz_core.hub.layouts import layout_of
-from viz_core.hub.local import LocalModel, folder_model, local_models
+from viz_core.hub.local_models import LocalModel, folder_model, local_models
 from viz_core.hub.memory import check_budget, estimate_bytes, precision
 from viz_core.hub.model import HubModel
 from viz_core.hub.names import check_name, check_revision
-from viz_core.hub.own_code import implementation_for, own_sites
-from viz_core.hub.patterns import costly, panics_in_words
 from viz_core.hub.picture_prompt import PicturePrompt
 from viz_core.hub.pictures import PictureInput
 from viz_core.hub.positions import find_positions
 from viz_core.hub.shipped import load_shipped, shipped_names
+from viz_core.hub.sound_input import sound_input
 from viz_core.hub.text import TextInput
+from viz_core.hub.tokenizer_patterns import costly, panics_in_words
 from viz_core.runtime.device import best_device, find_device
 from viz_core.runtime.extras import require
 from viz_core.trace import find_sites, name_sites

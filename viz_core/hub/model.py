@@ -10,15 +10,16 @@ from jaxtyping import Float
 from PIL import Image
 from torch import Tensor
 
-from viz_core.hub import passes, two_towers
+from viz_core.hub import contrastive as two_towers
+from viz_core.hub import forward_passes as passes
 from viz_core.hub.card import HubCard
 from viz_core.hub.engine import Engine
 from viz_core.hub.errors import HubError
+from viz_core.hub.generation import GREEDY, Sampling, Writing
 from viz_core.hub.positions import Positions
-from viz_core.hub.reading import Token
 from viz_core.hub.run import HubRun, NextWord
 from viz_core.hub.speech import write_heard
-from viz_core.hub.writing import GREEDY, Sampling, Writing
+from viz_core.hub.token_text import Token
 from viz_core.runtime.provenance import Provenance
 from viz_core.sounds.sound import Sound
 from viz_core.trace import Trace, keeping_values
@@ -71,7 +72,7 @@ class HubModel:
             target: what it shall write, instead of what it would: a continuation, a translation, what is said.
             image: a picture of any mode and size, for vision models and vision-language models; the latter put it where
                 the text says "<image>", or before the text.
-            sound: for speech models (`viz_core.sounds.opening.open_sound`).
+            sound: for speech models (`viz_core.sounds.open_sound.open_sound`).
             max_new_tokens: most it writes: 20 for decoders, 64 for encoder-decoders, 200 for speech models unless
                 given; 0 lets a decoder only read.
             sampling: how it chooses words.

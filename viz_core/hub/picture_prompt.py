@@ -15,11 +15,11 @@ from viz_core.hub.errors import HubError
 from viz_core.hub.layouts import MARK, Eyes, Layout, Shown
 from viz_core.hub.patch_grid import PatchGrid
 from viz_core.hub.pictures import PictureInput
-from viz_core.hub.reading import Token
 from viz_core.hub.run import Frame
-from viz_core.hub.spared import Kept
 from viz_core.hub.text import TextInput
-from viz_core.images.opening import as_rgb
+from viz_core.hub.token_text import Token
+from viz_core.hub.vision_frames import Kept
+from viz_core.images.open_image import as_rgb
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,8 +11,8 @@ from PIL import Image
 from torch import Tensor
 
 from viz_core.hub.errors import HubError
-from viz_core.hub.reading import Token
-from viz_core.images.opening import as_rgb
+from viz_core.hub.token_text import Token
+from viz_core.images.open_image import as_rgb
 
 
 @dataclass(frozen=True)

@@ -16,12 +16,12 @@ from viz_core.hub.card import HubCard
 from viz_core.hub.engine import Engine
 from viz_core.hub.errors import HubError
 from viz_core.hub.families import Family
+from viz_core.hub.generation import Writing
 from viz_core.hub.model import DEFAULT_NEW_TOKENS, HubModel
 from viz_core.hub.pictures import PictureInput
 from viz_core.hub.positions import Positions
-from viz_core.hub.reading import SPACE, Token, visible
 from viz_core.hub.run import HubRun, Label
-from viz_core.hub.writing import Writing
+from viz_core.hub.token_text import SPACE, Token, visible
 from viz_core.pretrained import (
     MAX_SOURCE_TOKENS,
     ImageClassifier,

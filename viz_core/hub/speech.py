@@ -10,11 +10,11 @@ from torch import Tensor
 
 from viz_core.hub.engine import Engine
 from viz_core.hub.errors import HubError
-from viz_core.hub.heard import Heard, aligning_heads
-from viz_core.hub.passes import ends, kept_logits
+from viz_core.hub.forward_passes import ends, kept_logits
+from viz_core.hub.generation import GREEDY, Writing, write
 from viz_core.hub.run import HubRun
-from viz_core.hub.spoken import as_token
-from viz_core.hub.writing import GREEDY, Writing, write
+from viz_core.hub.sound_input import Heard, aligning_heads
+from viz_core.hub.speech_options import as_token
 from viz_core.sounds.sound import Sound
 
 _ROOM_FOR_PROMPT = 8  # start, language, task, no times: the decoder is given these before it writes

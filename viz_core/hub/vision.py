@@ -10,8 +10,8 @@ from PIL import Image
 from torch import Tensor
 
 from viz_core.hub.errors import HubError
+from viz_core.hub.forward_passes import look_at_pixels
 from viz_core.hub.model import HubModel
-from viz_core.hub.passes import look_at_pixels
 from viz_core.images.preprocessing import Prepared
 from viz_core.maps.relevance import relevance_maps
 from viz_core.models.patch_grid import resize_grid

@@ -12,7 +12,7 @@ from jaxtyping import Float, UInt8
 from PIL import Image
 from torch import Tensor
 
-from viz_core.images.opening import as_rgb
+from viz_core.images.open_image import as_rgb
 
 _EDGE = 0.05 * 255 * 3**0.5  # a pixel counts as background within 5% of the largest distance of two colours
 

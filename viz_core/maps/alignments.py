@@ -8,7 +8,7 @@ from typing import Literal, get_args
 from jaxtyping import Float
 from torch import Tensor
 
-from viz_core.maps.words import merge_words
+from viz_core.maps.word_maps import merge_words
 from viz_core.trace import AttentionCall
 from viz_core.trace.arguments import check_axes, check_tensors
 

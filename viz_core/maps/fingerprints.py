@@ -15,7 +15,7 @@ from viz_core.maps.distance import check_tokens, patch_distances
 from viz_core.maps.measures import attention_entropy
 from viz_core.maps.residuals import row_error
 from viz_core.runtime.interruption import may_end
-from viz_core.runtime.side_by_side import side_by_side
+from viz_core.runtime.parallel import side_by_side
 from viz_core.trace import AttentionCall
 from viz_core.trace.thumbnail import max_pooled
 

@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from viz_core.maps.measures import equal_tokens, induction_targets, key_mass, offset_mass, target_mass
-from viz_core.maps.words import is_word, punctuation, separators
+from viz_core.maps.word_maps import is_word, punctuation, separators
 
 REACH = 8
 OFFSETS = tuple(range(-REACH, REACH + 1))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from viz_core.pretrained.card import CheckpointError, ModelCard, read_card
 from viz_core.runtime.assets import ASSETS
-from viz_core.runtime.on_use import names_on_use
+from viz_core.runtime.lazy_imports import names_on_use
 
 if TYPE_CHECKING:
     from viz_core.pretrained.checkpoint import load_weights

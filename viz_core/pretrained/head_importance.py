@@ -1,4 +1,4 @@
-"""What each head of a shipped model is worth, as measured by `python -m viz_core.training head-importance NAME`."""
+"""What each head of a shipped model is worth, as measured by `python -m recipes head-importance NAME`."""
 
 from __future__ import annotations
 

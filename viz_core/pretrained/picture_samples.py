@@ -13,7 +13,7 @@ from jaxtyping import Float, UInt8
 from PIL import Image
 from torch import Tensor
 
-from viz_core.images.drawn import GARMENTS, SCENES
+from viz_core.images.synthetic import GARMENTS, SCENES
 from viz_core.pretrained.classifier import ImageClassifier
 from viz_core.runtime.assets import ASSETS, reading
 from viz_core.trace import HeadsOff, intervene, switched_off

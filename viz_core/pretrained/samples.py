@@ -38,7 +38,7 @@ def held_out() -> tuple[Sample, ...]:
 
 @cache
 def by_length() -> dict[str, Any]:
-    """The translators on as many test sentences of every length, as `python -m viz_core.training by-length` wrote it.
+    """The translators on as many test sentences of every length, as `python -m recipes by-length` wrote it.
 
     "bins" and "balanced" have "sentences", "bleu" of each model and the "difference" attention makes, each as value,
     low and high of a 95% interval; "opening" is the sentence that attention gets right and the plain model loses.

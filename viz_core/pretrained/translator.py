@@ -14,7 +14,7 @@ from torch import Tensor
 
 import viz_core
 from viz_core.maps.alignments import HeadErrors
-from viz_core.maps.words import word_numbers
+from viz_core.maps.word_maps import word_numbers
 from viz_core.models.encoder_decoder import EncoderDecoder, share_embeddings
 from viz_core.models.seq2seq import Seq2SeqAttentionDecoder, Seq2SeqDecoder, Seq2SeqEncoder
 from viz_core.models.transformer import TransformerEncoder

@@ -4,10 +4,10 @@ from viz_core.trace.attend import attend
 from viz_core.trace.call import AttentionCall
 from viz_core.trace.edits import Edit
 from viz_core.trace.files import load_trace, save_trace
-from viz_core.trace.intervening import intervene
+from viz_core.trace.intervene import intervene
 from viz_core.trace.output_edits import HeadsOff, gate, mean, off, switched_off
 from viz_core.trace.patching import head_outputs, mean_outputs, patch
-from viz_core.trace.recording import Trace, keeping_values, record, record_weights, unrecorded
+from viz_core.trace.record import Trace, keeping_values, record, record_weights, unrecorded
 from viz_core.trace.sites import find_sites, name_site, name_sites, site_of, stack_of
 from viz_core.trace.source import Source
 from viz_core.trace.weight_edits import knock_out, pattern, sharpen, uniform, window

@@ -15,12 +15,12 @@ from torch import Tensor
 
 from viz_core.trace.arguments import check_number
 from viz_core.trace.autocast import as_autocast
-from viz_core.trace.intervening import edits_at, intervening, unheard
+from viz_core.trace.functorch import kept, lasting, refuse_transformed
+from viz_core.trace.intervene import edits_at, intervening, unheard
 from viz_core.trace.pooling import edited_output, pooled, pooled_in_blocks
-from viz_core.trace.recording import Trace, current_trace, unrecorded
+from viz_core.trace.record import Trace, current_trace, unrecorded
 from viz_core.trace.shapes import check_scores, check_values
 from viz_core.trace.source import Direct, Projected
-from viz_core.trace.transforms import kept, lasting, refuse_transformed
 from viz_core.trace.weights import Bias, Mask, causal_mask
 
 

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from viz_core.trace.arguments import check_tensors
 from viz_core.trace.call import AttentionCall
-from viz_core.trace.recording import Trace
+from viz_core.trace.record import Trace
 from viz_core.trace.shapes import check_scores, check_values
 from viz_core.trace.source import Direct, Projected, Source, same_numbers
 

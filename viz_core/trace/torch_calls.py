@@ -18,8 +18,8 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from viz_core.trace.autocast import as_autocast
+from viz_core.trace.functorch import kept, lasting
 from viz_core.trace.source import Projected
-from viz_core.trace.transforms import kept, lasting
 from viz_core.trace.weights import Bias, Mask
 
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from viz_core.trace.edits import Edits
 from viz_core.trace.sites import find_sites
-from viz_core.trace.softmaxes import numbers_of_heads, weighs_all_keys
+from viz_core.trace.softmax_calls import numbers_of_heads, weighs_all_keys
 
 torch_edits: ContextVar[Edits | None] = ContextVar("torch_edits", default=None)
 """What is done to the call of torch's attention that is under way; a recorder keeps it with the call."""

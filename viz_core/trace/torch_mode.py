@@ -11,11 +11,11 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode, _get_current_function_mode, _pop_mode, _pop_mode_temporarily, _push_mode
 
-from viz_core.trace.softmaxes import SOFTMAXES, weights_over_keys
+from viz_core.trace.functorch import kept
+from viz_core.trace.softmax_calls import SOFTMAXES, weights_over_keys
 from viz_core.trace.source import Direct, Source
 from viz_core.trace.torch_calls import READERS, read_call
 from viz_core.trace.torch_layers import LayerFollower, OneLayer, torch_edits
-from viz_core.trace.transforms import kept
 
 
 class TorchCalls(TorchFunctionMode):

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from viz_core.maps.fingerprints import Patches, measure_layer
 from viz_core.maps.measures import combine_heads
-from viz_core.maps.words import merge_words
+from viz_core.maps.word_maps import merge_words
 from viz_core.runtime.interruption import may_end
 from viz_core.trace import AttentionCall
 from viz_core.view.map_source import LayerPicture, Part, PartError, in_bytes

@@ -12,7 +12,7 @@ from jaxtyping import UInt8
 
 from viz_core.maps.alignments import HeadErrors
 from viz_core.maps.fingerprints import Patches
-from viz_core.maps.words import separators
+from viz_core.maps.word_maps import separators
 from viz_core.runtime.provenance import UNKNOWN, Provenance
 from viz_core.trace import AttentionCall
 from viz_core.view.computed_maps import ComputedMaps, is_sent_whole

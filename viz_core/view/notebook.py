@@ -8,10 +8,10 @@ from pathlib import Path
 
 from viz_core.view.grouping import group_calls
 from viz_core.view.map_group import MapGroup
-from viz_core.view.opened import reopened, site_of_state
+from viz_core.view.open_state import reopened, site_of_state
 from viz_core.view.page import view_page
 from viz_core.view.payload import View
-from viz_core.view.saving import write_view
+from viz_core.view.save import write_view
 from viz_core.view.state import Look, ViewState
 from viz_core.view.words import view_words
 

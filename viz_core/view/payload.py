@@ -57,7 +57,6 @@ from torch import Tensor
 
 from viz_core.figures.framing import Sections, frame, unframe
 from viz_core.maps.fingerprints import MEASURES
-from viz_core.view.answers import answer
 from viz_core.view.map_group import MapGroup
 from viz_core.view.map_source import Part
 from viz_core.view.pins import Pin
@@ -70,6 +69,7 @@ from viz_core.view.requests import (
     Request,
     TokenRequest,
 )
+from viz_core.view.responses import answer
 from viz_core.view.state import ViewState
 from viz_core.view.words import WORD_NAMES
 

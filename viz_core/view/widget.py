@@ -12,11 +12,11 @@ import traitlets
 from viz_core.view.components import read_component
 from viz_core.view.map_group import MapGroup
 from viz_core.view.notebook import Shown
-from viz_core.view.opened import reopened, site_of_state
+from viz_core.view.notebook_file import recorded_notebook
+from viz_core.view.open_state import reopened, site_of_state
 from viz_core.view.page import view_page
 from viz_core.view.payload import View, encode_view
 from viz_core.view.requests import FileRequest, wanted
-from viz_core.view.runnable import recorded_notebook
 from viz_core.view.state import Look, ViewState, read_message
 from viz_core.view.theme import DARK, LIGHT
 

@@ -39,7 +39,7 @@ export function combineMaps(maps, how) {
   return out;
 }
 
-/** Tokens to words: rows averaged, columns summed (viz_core.maps.words.merge_words). */
+/** Tokens to words: rows averaged, columns summed (viz_core.maps.word_maps.merge_words). */
 function mergeWords(values, { query_tokens: queries, key_tokens: keys, query_words: rowWords, key_words: columnWords }) {
   const rowOf = rowWords ?? queries.map((_, i) => i);
   const columnOf = columnWords ?? keys.map((_, i) => i);

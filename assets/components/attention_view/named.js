@@ -1,4 +1,4 @@
-// Heads named in the sentences of the page: a click opens them, as one on their thumbnail does (ui/head_link.py).
+// Heads named in the sentences of the page: a click opens them, as one on their thumbnail does (ui/text/head_link.py).
 
 import { openHead } from "./moves.js";
 import { groupOf, hasHead } from "./store.js";

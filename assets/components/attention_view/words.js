@@ -18,7 +18,7 @@ export function makeWords(templates, language) {
 
   const plurals = new Intl.PluralRules(language);
 
-  // Words that go by a number, "{count:head|heads}", take their form first; as in ui/words.py.
+  // Words that go by a number, "{count:head|heads}", take their form first; as in ui/text/words.py.
   const inNumber = (template, values) =>
     template.replace(/\{(\w+):([^{}|]*(?:\|[^{}|]*)+)\}/g, (_, key, forms) =>
       forms.split("|").at(plurals.select(Number(values[key])) === "one" ? 0 : -1),

@@ -21,7 +21,7 @@ export function loadPlotly(address) {
 
 const full = (address) => String(new URL(address, document.baseURI));
 
-/** The first page of a chapter with charts has begun to read it (ui/first_page.py). */
+/** The first page of a chapter with charts has begun to read it (ui/app/index_page.py). */
 const onItsWay = (address) => document.head.querySelector(`script[src="${full(address)}"]`);
 
 /** Have it fetched in a quiet moment, but not read yet. */

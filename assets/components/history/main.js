@@ -3,7 +3,7 @@
 // Streamlit puts what a control says into the address in place of what it said before, and makes an entry in the history
 // only for what Python changes, as for a sample's button. So Back went past typed sentences and out of the chapter. Here a
 // changed text makes an entry; sliders and choices, which pass through many values, do not, though Python writes choices
-// (ui/address.py).
+// (ui/widgets/query_param.py).
 //
 // On the way to another chapter Streamlit makes entries too: this chapter without what it says, then with what the next
 // one says. Back would stop at each. Here a link makes one entry, and the one before it stays as it was.

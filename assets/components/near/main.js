@@ -1,4 +1,4 @@
-// A mark in a part of the page that waits until it comes near the window (ui/near.py): keeps its place and asks for it.
+// A mark in a part of the page that waits until it comes near the window (ui/chapter/lazy_parts.py): keeps its place and asks for it.
 
 import { mountView, partsOf } from "../shared/mount.js";
 import { FAR, scrollerOf, stopWatchingNear, watchNear } from "../shared/near.js";

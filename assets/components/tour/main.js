@@ -1,4 +1,4 @@
-// The guided tour: a bar at the foot of the window leads from chapter to chapter (ui/tour.py).
+// The guided tour: a bar at the foot of the window leads from chapter to chapter (ui/chapter/tour.py).
 //
 // Each step is an address. Going to one is what the Back button does: Streamlit opens its chapter, and every control takes
 // what the address says. So Back goes through the steps, and a step can be sent to somebody.

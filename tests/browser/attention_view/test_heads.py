@@ -21,7 +21,7 @@ from tests.browser.attention_view.reading import (
 )
 from tests.viz_core.view.attention_groups import make_group
 from viz_core.maps.measures import attention_entropy, combine_heads, key_mass, query_information
-from viz_core.maps.words import merge_words
+from viz_core.maps.word_maps import merge_words
 from viz_core.view.map_group import MapGroup
 from viz_core.view.payload import View
 from viz_core.view.words import view_words

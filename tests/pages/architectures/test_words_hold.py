@@ -9,7 +9,7 @@ import pytest
 from plotly.colors import hex_to_rgb
 
 from pages.architectures.cost_figures import pairs_figure
-from ui.words import load_words
+from ui.text.words import load_words
 from viz_core.lessons.architectures.costs import ARCHITECTURES, LayerSizes
 from viz_core.lessons.architectures.paths import path_matrix
 

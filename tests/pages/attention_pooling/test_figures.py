@@ -8,7 +8,7 @@ import torch
 
 from pages.attention_pooling.fit_figures import Fit, fit_figure, map_figure, panels_figure
 from pages.attention_pooling.kernel_figures import kernels_figure, width_figure
-from ui.words import load_words
+from ui.text.words import load_words
 from viz_core.attention import boxcar, gaussian, nadaraya_watson
 from viz_core.attention.kernels import KERNELS, Kernel, with_width
 from viz_core.figures.style import KEYS, QUERIES, VALUES

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from pages.bahdanau import figures
-from ui.words import load_words
+from ui.text.words import load_words
 from viz_core.figures.style import ACCENT, KEYS
 from viz_core.lessons.bahdanau.decoder_steps import DecoderSteps
 

@@ -40,7 +40,7 @@ def test_the_sample_is_translated_by_all_three_models(open_page: OpenPage) -> No
 
 
 def test_it_opens_on_what_attention_gets_right_and_the_plain_model_loses(open_page: OpenPage) -> None:
-    """Chosen by `python -m viz_core.training by-length`; here both models are asked anew."""
+    """Chosen by `python -m recipes by-length`; here both models are asked anew."""
     sample = opening()
     assert load("bahdanau-en-fr").translate(sample.english).text in sample.references
     plain = load("seq2seq-en-fr").translate(sample.english).text

@@ -13,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 
 from pages.home.draw import chapter_picture
 from pages.home.gallery import PICTURES
-from ui.contents import CHAPTERS, all_chapters, page_file
+from ui.chapter.contents import CHAPTERS, all_chapters, page_file
 from viz_core.pretrained import available
 
 ROOT = PICTURES.parents[1]
@@ -49,7 +49,7 @@ def test_on_a_fresh_server_nobody_waits_for_torch() -> None:
     code = """
 import sys
 from streamlit.testing.v1 import AppTest
-app = AppTest.from_file("ui/door.py", default_timeout=60).run()
+app = AppTest.from_file("ui/app/main.py", default_timeout=60).run()
 assert not app.exception and len(app.get("image")) > 10
 print({"torch", "pandas", "transformers"} & set(sys.modules), app.sidebar.markdown[0].value)
 """

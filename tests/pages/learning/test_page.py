@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from hosting.settings import Settings
 from pages.learning.own_run import OwnRun
-from pages.learning.reels import RECORDED
+from pages.learning.run_views import RECORDED
+from recipes.task_recordings import FILMS, SEEDS
+from serving.settings import Settings
 from tests.pages.reading import badges, components, drawn, figures, one_line, texts
-from ui.compute import seconds_allowed
-from ui.controls import plain
+from ui.compute.slots import seconds_allowed
+from ui.text.markdown import unescape
 from viz_core.runtime.assets import reading
-from viz_core.training.task_recording import FILMS, SEEDS
-from viz_core.training.tasks import Plan, Shape, TaskRun
-from viz_core.training.tasks.film import Film, load_film
+from viz_core.tasks import Plan, Shape, TaskRun
+from viz_core.tasks.film import Film, load_film
 from viz_core.view.payload import decode_view
 
 OpenPage = Callable[..., AppTest]
@@ -177,5 +177,5 @@ def test_a_recorded_run_that_is_lost_is_a_sentence(
 
     monkeypatch.setattr("pages.learning.recorded_run.recorded", lost)
     app = open_page(CHAPTER, lang="pt-BR")
-    (said,) = (plain(error.value) for error in app.error)
+    (said,) = (unescape(error.value) for error in app.error)
     assert said == "O arquivo lost.npz do Atlas está faltando ou danificado. Instale o Atlas de novo."

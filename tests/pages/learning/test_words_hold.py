@@ -13,16 +13,16 @@ from jaxtyping import Float
 from streamlit.testing.v1 import AppTest
 
 from pages.learning.claims import LOOKS_THERE
-from pages.learning.reels import RECORDED
+from pages.learning.run_views import RECORDED
+from recipes.task_recordings import SEEDS
 from tests.pages.reading import finding, findings, one_line, stands
-from ui.predictions import read_prediction
-from ui.words import load_words
+from ui.text.words import load_words
+from ui.widgets.predictions import read_prediction
 from viz_core.lessons.learning.heads_over_time import head_measures, strongest_head
 from viz_core.maps.measures import equal_tokens, offset_mass, target_mass
+from viz_core.tasks import Shape, TaskTransformer
+from viz_core.tasks.film import Film, load_film
 from viz_core.trace import attention_weights, record
-from viz_core.training.task_recording import SEEDS
-from viz_core.training.tasks import Shape, TaskTransformer
-from viz_core.training.tasks.film import Film, load_film
 
 OpenPage = Callable[..., AppTest]
 CHAPTER = "learning"

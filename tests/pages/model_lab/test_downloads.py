@@ -11,7 +11,7 @@ import streamlit as st
 from huggingface_hub import constants
 from streamlit.testing.v1 import AppTest
 
-from hosting.once import forget
+from serving.compute.singleton import forget
 from tests.pages.reading import claims, texts
 from tests.viz_core.hub.fake_hub import COMMIT, FakeHub, ask_only, serving
 from tests.viz_core.hub.tiny_models import build

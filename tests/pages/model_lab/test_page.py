@@ -11,11 +11,11 @@ import pytest
 import torch
 from streamlit.testing.v1 import AppTest
 
-from pages.model_lab.outcome import _measured, _written
-from pages.model_lab.patience import Arrived
+from pages.model_lab.background_work import Arrived
+from pages.model_lab.result import _measured, _written
 from tests.pages.reading import claims, texts
 from tests.viz_core.hub.tiny_models import build_all
-from ui.words import load_words
+from ui.text.words import load_words
 from viz_core.hub import HubRun, Token, load_hub
 from viz_core.trace import Trace, attend, record
 
@@ -292,9 +292,9 @@ def test_a_host_decides_how_long_a_text_may_be(
 def test_with_no_model_here_the_page_says_how_to_get_one(
     open_page: OpenPage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("viz_core.hub.local.SHIPPED_FOLDER", tmp_path)
+    monkeypatch.setattr("viz_core.hub.local_models.SHIPPED_FOLDER", tmp_path)
     monkeypatch.setenv("ATLAS_MODEL_FOLDERS", str(tmp_path))
-    monkeypatch.setattr("viz_core.hub.local._PACKAGES", {})
+    monkeypatch.setattr("viz_core.hub.local_models._PACKAGES", {})
     app = open_page("model-lab")
     assert "No model is on this machine yet" in texts(app)
     assert not claims(app)

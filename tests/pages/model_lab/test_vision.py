@@ -17,10 +17,10 @@ from pages.model_lab.in_picture import over_patches_figure
 from tests.pages.reading import alts, claims, texts
 from tests.viz_core.hub.tiny_models import build_all
 from tests.viz_core.images.hostile_pictures import BAD, GOOD, encode, quarters
-from ui.words import load_words
+from ui.text.words import load_words
 from viz_core.hub import HubRun, HubVision, PatchGrid, load_hub
-from viz_core.images.drawn import SCENES
-from viz_core.images.opening import open_picture
+from viz_core.images.open_image import open_picture
+from viz_core.images.synthetic import SCENES
 from viz_core.trace import Trace
 
 PICTURE = encode(quarters(), "PNG")

@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 
 from tests.pages.reading import drawn, number, one_line, stands
 from tests.viz_core.hub.tiny_models import build_all
-from ui.words import load_words
+from ui.text.words import load_words
 from viz_core.positional import alibi_slopes
 
 OpenPage = Callable[..., AppTest]

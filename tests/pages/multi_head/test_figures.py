@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pages.multi_head.figures import FLOW, batch_figure, cost_figure, flow_figure, published_figure
-from ui.words import load_words
+from ui.text.words import load_words
 from viz_core.figures.style import ACCENT, KEYS, QUERIES, VALUES
 from viz_core.lessons.multi_head.costs import PUBLISHED_BLEU
 from viz_core.runtime.stopwatch import Measurement

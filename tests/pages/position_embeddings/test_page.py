@@ -15,7 +15,7 @@ from streamlit.testing.v1 import AppTest
 
 from pages.position_embeddings.skew_figures import STAGES, offsets_of, skew_stages
 from tests.pages.reading import claims, figures, texts
-from ui.words import load_words
+from ui.text.words import load_words
 from viz_core.lessons.position_embeddings.order import order_residual
 from viz_core.lessons.position_embeddings.picture_tokens import picture_tokens, shipped_position_table
 from viz_core.lessons.position_embeddings.rotary_decay import rotary_products

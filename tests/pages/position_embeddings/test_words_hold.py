@@ -12,7 +12,7 @@ import pytest
 import torch
 from streamlit.testing.v1 import AppTest
 
-from pages.position_embeddings import slideshow
+from pages.position_embeddings import playback as slideshow
 from pages.position_embeddings.skew_figures import STAGES, offsets_of, skew_stages
 from tests.pages.reading import charts, drawn, finding, number, one_line, stands
 from viz_core.lessons.position_embeddings.rank_collapse import collapse_curves, layers_until_alike

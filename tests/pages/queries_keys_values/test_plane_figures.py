@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pages.queries_keys_values.plane_figures import plane_figure
-from ui.words import load_words
+from ui.text.words import load_words
 from viz_core.figures.style import QUERIES, VALUES
 from viz_core.lessons.queries_keys_values.weight_cases import CASES
 

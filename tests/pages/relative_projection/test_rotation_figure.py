@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from pages.relative_projection.rotation_figure import arc, in_turns, pairs_figure, rotation_figure, shown_pairs
-from ui.words import load_words
+from ui.text.words import load_words
 from viz_core.figures.style import KEYS, QUERIES
 from viz_core.positional import angular_frequencies, relative_projection, sinusoidal_table
 

@@ -12,7 +12,7 @@ from pages.scoring_functions.gaussian_figures import kept_figure, plane_figure, 
 from pages.scoring_functions.mask_figures import mask_figure
 from pages.scoring_functions.product_figure import Entry, product_figure
 from pages.scoring_functions.scaling_figures import histogram_figure, sharpness_figure, spread_figure, weights_figure
-from ui.words import load_words
+from ui.text.words import load_words
 from viz_core.lessons.scoring_functions.gaussian_terms import gaussian_terms
 from viz_core.lessons.scoring_functions.mask_recipes import RECIPES, run_recipe
 from viz_core.lessons.scoring_functions.scaling import dot_products, measure_width

@@ -13,7 +13,7 @@ import torch
 from streamlit.testing.v1 import AppTest
 
 from tests.pages.reading import figures, figures_alt, marks
-from ui import words
+from ui.text import words
 from viz_core.attention import masked_softmax
 from viz_core.lessons.scoring_functions.functions import FUNCTIONS, Cost, ScoringFunction
 from viz_core.lessons.scoring_functions.scaling import measure_width

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from pages.sinusoidal_encoding import figures
-from ui.words import load_words
+from ui.text.words import load_words
 from viz_core.lessons.sinusoidal_encoding.properties import binary_code
 from viz_core.positional import angular_frequencies, sinusoidal_table
 

@@ -10,7 +10,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests.pages.reading import badges, charts, components, drawn, finding, number, stands, texts
-from ui.words import ENGLISH, load_words
+from ui.text.words import ENGLISH, load_words
 from viz_core.lessons.transformer.score_parts import score_parts
 from viz_core.maps.alignments import best_aligner
 from viz_core.maps.contributions import contribution_norms

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from hosting.once import forget
+from serving.compute.singleton import forget
 from tests.pages.reading import texts
 from viz_core import pretrained
 from viz_core.pretrained import CHECKPOINTS, load

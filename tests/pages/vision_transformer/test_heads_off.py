@@ -10,7 +10,7 @@ from streamlit.testing.v1 import AppTest
 
 from tests.pages.reading import drawn, finding, number, stands, texts
 from tests.tiny_vit import GREY
-from viz_core.images.drawn import GARMENTS, SCENES
+from viz_core.images.synthetic import GARMENTS, SCENES
 from viz_core.pretrained import load_classifier
 from viz_core.pretrained.head_importance import head_importance
 from viz_core.trace import intervene, off

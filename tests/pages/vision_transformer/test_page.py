@@ -18,8 +18,8 @@ from pages.vision_transformer.places import pin_of
 from tests.pages.reading import claims, figures, texts
 from tests.tiny_vit import COLOUR, GREY, LABELS, write_tiny_vit
 from tests.viz_core.images.hostile_pictures import BAD, GOOD, encode, phone_photo, quarters
-from viz_core.images.drawn import GARMENTS, SCENES
-from viz_core.images.opening import open_picture
+from viz_core.images.open_image import open_picture
+from viz_core.images.synthetic import GARMENTS, SCENES
 from viz_core.lessons.vision_transformer.patches import position_similarity
 from viz_core.lessons.vision_transformer.permutation import permutation_test, random_order
 from viz_core.maps.distance import mean_attention_distance

@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 
 from tests.pages.reading import drawn, stands
 from tests.tiny_vit import GREY
-from viz_core.images.drawn import GARMENTS
+from viz_core.images.synthetic import GARMENTS
 from viz_core.maps.score_products import score_products
 from viz_core.pretrained import load_classifier
 

@@ -9,7 +9,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests.pages.reading import drawn, finding, number, one_line, stands
-from viz_core.images.drawn import GARMENTS, SCENES
+from viz_core.images.synthetic import GARMENTS, SCENES
 from viz_core.pretrained import ImageClassifier, load_classifier
 
 OpenPage = Callable[..., AppTest]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 import torch
 
-from asking.hub import HubModelSpec, HubVisionSpec
+from serving.requests.hub import HubModelSpec, HubVisionSpec
 from viz_core.hub import HubError, HubModel, HubVision, Sampling, load_hub
 from viz_core.hub.heads_off import switchable, without_heads
 from viz_core.hub.shipped import shipped_names
-from viz_core.images.drawn import GARMENTS
+from viz_core.images.synthetic import GARMENTS
 from viz_core.pretrained import load_classifier, load_translator
 from viz_core.trace import intervene, switched_off
 

@@ -8,12 +8,12 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoModelForMaskedLM, AutoTokenizer
 
+from recipes.text_measures import filled, hidden_words, perplexity
+from recipes.text_rows import encode
 from viz_core.hub import load_hub, local_models
-from viz_core.hub.local import SHIPPED_FOLDER
+from viz_core.hub.local_models import SHIPPED_FOLDER
 from viz_core.pretrained.samples import held_out
 from viz_core.runtime.assets import ASSETS
-from viz_core.training.text_measures import filled, hidden_words, perplexity
-from viz_core.training.text_rows import encode
 
 CPU = torch.device("cpu")
 MB = 1e6

@@ -18,13 +18,13 @@ from torch import Tensor
 
 from tests.viz_core.hub.tiny_whisper import ALIGNING, SECONDS
 from viz_core.hub import HubError, HubModel, HubRun, load_hub
-from viz_core.hub.heard import aligning_heads
-from viz_core.hub.spoken import languages_of, tasks_of
-from viz_core.hub.timed_words import over_time, word_times
+from viz_core.hub.sound_input import aligning_heads
+from viz_core.hub.speech_options import languages_of, tasks_of
+from viz_core.hub.word_timestamps import over_time, word_times
 from viz_core.maps.residuals import future_weight, row_sum_error
 from viz_core.maps.time_warping import token_starts
-from viz_core.sounds.drawn import tone_sequence
 from viz_core.sounds.sound import RATE, Sound
+from viz_core.sounds.tones import tone_sequence
 from viz_core.trace import intervene, off
 
 Tiny = Callable[[str], Path]

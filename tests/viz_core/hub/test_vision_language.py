@@ -24,8 +24,8 @@ from viz_core.hub import HubError, HubModel, HubVision, PatchGrid, layouts, load
 from viz_core.hub.families import family_of
 from viz_core.hub.heads_off import switchable, without_heads
 from viz_core.hub.lens import through_the_layers
+from viz_core.hub.llava_tiles import tiled
 from viz_core.hub.patch_grid import box_seen
-from viz_core.hub.tiles import tiled
 
 Tiny = Callable[[str], Path]
 TinyModel = Callable[[str], HubModel]

@@ -14,7 +14,7 @@ from PIL import Image
 
 from tests.attacks.measured import bounded
 from tests.viz_core.images.hostile_pictures import GOOD, encode, png_header, quarters
-from viz_core.images.opening import FORMATS, PictureError, as_rgb, open_picture
+from viz_core.images.open_image import FORMATS, PictureError, as_rgb, open_picture
 
 pytestmark = [pytest.mark.attack("pictures"), pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:Trunc")]
 Image.init()

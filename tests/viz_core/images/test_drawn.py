@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from viz_core.images.drawn import GARMENTS, SCENES
+from viz_core.images.synthetic import GARMENTS, SCENES
 from viz_core.pretrained import load_classifier
 
 ALL = {**GARMENTS, **SCENES}

@@ -10,7 +10,7 @@ import pytest
 import torch
 from PIL import Image
 
-from viz_core.images.drawn import GARMENTS
+from viz_core.images.synthetic import GARMENTS
 from viz_core.pretrained import CHECKPOINTS, CheckpointError, load_classifier
 from viz_core.pretrained.familiarity import FILE, Familiarity
 

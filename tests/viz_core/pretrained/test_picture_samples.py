@@ -9,7 +9,7 @@ import pytest
 import torch
 from PIL import Image
 
-from viz_core.images.drawn import SCENES
+from viz_core.images.synthetic import SCENES
 from viz_core.pretrained import ImageClassifier, load_classifier
 from viz_core.pretrained.bootstrap import percentage_right
 from viz_core.pretrained.picture_samples import count_samples, right_statistics, sample_pictures

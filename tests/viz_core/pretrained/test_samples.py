@@ -6,10 +6,10 @@ from hashlib import sha256
 
 import pytest
 
+from recipes.sentence_pairs import HELD_OUT_PERCENT
 from viz_core.pretrained import MAX_CHARACTERS
 from viz_core.pretrained.samples import held_out, sentence, sentences
 from viz_core.pretrained.tokenization import clean
-from viz_core.training.sentence_pairs import HELD_OUT_PERCENT
 
 
 def test_the_books_sentences_come_first_with_its_references() -> None:

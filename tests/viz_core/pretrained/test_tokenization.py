@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 
-from viz_core.maps.words import word_numbers
+from recipes.sentence_pairs import Pair
+from viz_core.maps.word_maps import word_numbers
 from viz_core.pretrained.tokenization import (
     BOS,
     EOS,
@@ -24,7 +25,6 @@ from viz_core.pretrained.tokenization import (
     token_id,
     train_tokenizer,
 )
-from viz_core.training.sentence_pairs import Pair
 
 
 @pytest.fixture(scope="module")

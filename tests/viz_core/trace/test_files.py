@@ -14,7 +14,7 @@ from torch import Tensor
 
 from viz_core.trace import attend, attention_weights, intervene, off, pattern, record, record_weights
 from viz_core.trace.files import load_trace, save_trace
-from viz_core.trace.recording import Trace
+from viz_core.trace.record import Trace
 
 
 @pytest.fixture

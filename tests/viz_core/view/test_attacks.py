@@ -18,10 +18,10 @@ from tests.attacks.texts import FORMULAS, MARKUP
 from tests.viz_core.view.attention_groups import make_group
 from viz_core.view.components import COMPONENTS
 from viz_core.view.map_group import MapGroup
+from viz_core.view.notebook_file import Recipe, write_notebook
 from viz_core.view.page import view_page
 from viz_core.view.payload import View
-from viz_core.view.runnable import Recipe, write_notebook
-from viz_core.view.saving import write_view
+from viz_core.view.save import write_view
 from viz_core.view.state import ViewState
 from viz_core.view.words import view_words
 

@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 
 from tests.viz_core.view.attention_groups import make_group
-from viz_core.maps.words import merge_words
+from viz_core.maps.word_maps import merge_words
 from viz_core.view.map_source import PartError
 from viz_core.view.requests import MapRequest, RowsRequest
 

@@ -7,8 +7,8 @@ import torch
 
 from tests.viz_core.view.attention_groups import ask, make_group
 from viz_core.trace import record, record_weights
-from viz_core.view.about_file import panels
 from viz_core.view.computed_maps import TILE
+from viz_core.view.figure_caption import panels
 from viz_core.view.map_group import MapGroup
 from viz_core.view.map_source import in_bytes
 from viz_core.view.payload import View, decode_view, encode_view, every_part

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from tests.viz_core.view.attention_groups import make_group
-from tests.viz_core.view.test_opened import GROUPS
+from tests.viz_core.view.test_open_state import GROUPS
 from viz_core.trace import attend, record
 from viz_core.view import view
 from viz_core.view.notebook import AttentionView
@@ -176,7 +176,7 @@ def test_a_recording_that_was_changed_says_so() -> None:
 
 
 def test_without_the_extra_it_is_a_frame(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("viz_core.view.showing.find_spec", lambda _: None)
+    monkeypatch.setattr("viz_core.view.groups_of.find_spec", lambda _: None)
     shown = view(torch.eye(3))
     assert isinstance(shown, AttentionView)
     assert shown._repr_html_().startswith("<iframe srcdoc=")

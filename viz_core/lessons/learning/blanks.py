@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from viz_core.training.tasks import Plan, Shape, TaskRun
+from viz_core.tasks import Plan, Shape, TaskRun
 
 
 @torch.no_grad()

@@ -12,8 +12,8 @@ from torch import Tensor
 
 from viz_core.maps.contribution_shares import ContributionShares
 from viz_core.maps.measures import attention_entropy, diagonal_mass, induction_mass, key_mass, offset_mass
+from viz_core.tasks.film import BLANK, Film
 from viz_core.trace.source import Direct
-from viz_core.training.tasks.film import BLANK, Film
 
 HEAD_MEASURES = ("induction", "previous", "diagonal", "first", "entropy")
 

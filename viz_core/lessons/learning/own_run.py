@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from viz_core.training.task_recording import FILMS, accuracy_by_length
-from viz_core.training.tasks import TASKS, Plan, Shape, TaskRun
+from viz_core.tasks import TASKS, Plan, Shape, TaskRun
+from viz_core.tasks.recorded import FILMS, accuracy_by_length
 
 SHOTS = 40
 """Snapshots of a run, at most; as many maps of each head can be looked at."""

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from viz_core.training.tasks import Plan, Shape
-from viz_core.training.tasks.film import Film
+from viz_core.tasks import Plan, Shape
+from viz_core.tasks.film import Film
 
 
 def made_film(maps: np.ndarray, read: Sequence[str], held_out: Sequence[float], accuracy: Sequence[float] = ()) -> Film:

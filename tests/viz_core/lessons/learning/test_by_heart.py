@@ -9,14 +9,14 @@ import pytest
 
 from tests.viz_core.lessons.learning.made_films import made_film
 from viz_core.lessons.learning.blanks import blank_spread
-from viz_core.lessons.learning.by_heart import (
+from viz_core.lessons.learning.memorisation import (
     known_by_heart,
     main_frequencies,
     mirrored_share,
     understood,
     waves_in_use,
 )
-from viz_core.training.tasks.generating import modular_pairs
+from viz_core.tasks.generating import modular_pairs
 
 MAPS = np.ones((5, 1, 1, 1, 1))
 

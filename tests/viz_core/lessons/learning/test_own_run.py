@@ -8,7 +8,7 @@ import pytest
 
 from viz_core.lessons.learning.own_run import SLICE, Training, plan_for, right_by_length
 from viz_core.runtime.interruption import interruptible
-from viz_core.training.tasks import TASKS, Plan, Shape, TaskRun
+from viz_core.tasks import TASKS, Plan, Shape, TaskRun
 
 TINY = Shape(num_layers=1, num_heads=1, num_hiddens=32)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 
+from viz_core.lessons.multi_head.book_examples import book_toy, mean_ranges, uniform_range
 from viz_core.lessons.multi_head.broken import dealt_out, undivided, wrong_root
 from viz_core.lessons.multi_head.inputs import fresh_layer, random_tokens
 from viz_core.lessons.multi_head.steps import multi_head_steps
-from viz_core.lessons.multi_head.the_book import book_toy, mean_ranges, uniform_range
 
 
 def test_ones_share_the_weight_among_the_words_of_each_sentence() -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from viz_core.lessons.scoring_functions.broken import gradient_without_delta, written_by_the_book
-from viz_core.lessons.scoring_functions.the_book import (
+from viz_core.lessons.scoring_functions.book_examples import (
     PairCost,
     book_weights,
     concatenation_error,
@@ -15,6 +14,7 @@ from viz_core.lessons.scoring_functions.the_book import (
     pair_costs,
     sentence_weights,
 )
+from viz_core.lessons.scoring_functions.broken import gradient_without_delta, written_by_the_book
 
 
 def test_the_books_masked_softmax() -> None:

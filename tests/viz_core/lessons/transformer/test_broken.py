@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
+from viz_core.lessons.transformer.book_examples import encoder_shapes
 from viz_core.lessons.transformer.broken import kept_tensors, unmasked_logits
-from viz_core.lessons.transformer.the_book import encoder_shapes
 from viz_core.models.transformer import TransformerEncoder
 from viz_core.models.transformer_decoder import TransformerDecoder
 

@@ -1,0 +1,101 @@
+"""One run or two, looked at: a time line, every head at its step, curves, and what heads do over time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import streamlit as st
+
+from pages.learning import figures
+from pages.learning.run_views import Reel
+from ui.chapter.chapter import Chapter
+from ui.widgets.attention_view import Along, attention_view
+from viz_core.lessons.learning.heads_over_time import HEAD_MEASURES, largest_jump, strongest_head
+from viz_core.tasks.film import Film
+from viz_core.view.map_group import MapGroup
+
+
+def stage(chapter: Chapter, reels: Mapping[str, Reel], follow: bool = False) -> None:
+    """The maps of a step first, then the charts.
+
+    Args:
+        reels: one or two, by their names.
+        follow: whether they are being made: then the newest shot is shown, and there is no time line.
+    """
+    reel, *_ = reels.values()
+    step = reel.film.shots[-1] if follow else _time_line(chapter, reel.film)
+    _say(chapter, reels, step)
+    stage, under = st.container(), st.container()
+    with under:
+        carried = chapter.ask_carried()
+
+    def along(reel: Reel) -> Along | None:
+        return None if follow else _along_the_time_line(chapter, reel, carried)
+
+    with stage:
+        maps = [reel.group(reel.shot(step), chapter.words, carried)]
+        chapter.attention_view(maps, reel.opens_with, carried=carried, along=along(reel))
+    for other, second in [*reels.items()][1:]:
+        st.markdown(f"**{other}**")
+        maps = [second.group(second.shot(step), chapter.words, carried)]
+        own: dict[str, Any] = {"head_param": "head2", "pin_param": "pin2", "look_param": "look2"}
+        attention_view(maps, second.opens_with, key="maps2", carried=carried, along=along(second), **own)
+    if not follow:
+        chapter.let_paint()
+    _charts(chapter, reels, reel.film.shots[reel.shot(step)])
+
+
+def _time_line(chapter: Chapter, film: Film) -> int:
+    """The step to look at; the end unless chosen."""
+    last = film.shots[-1]
+    if len(film.shots) < 2:
+        return last
+    return int(chapter.controls.slider("step", 0, last, last, film.shots[1] - film.shots[0]))
+
+
+def _along_the_time_line(chapter: Chapter, reel: Reel, carried: bool) -> Along:
+    """The maps of every shot, for who drags it."""
+
+    def maps(shot: int) -> list[MapGroup]:
+        return [reel.group(shot, chapter.words, carried)]
+
+    stops = {step: partial(maps, shot) for shot, step in enumerate(reel.film.shots)}
+    return Along(chapter.controls.key("step"), stops)
+
+
+def _say(chapter: Chapter, reels: Mapping[str, Reel], step: int) -> None:
+    """What it is asked and how well it does, a line a run."""
+    for name, reel in reels.items():
+        film, shot = reel.film, reel.shot(step)
+        right = f"{film.held_out[shot]:.0%}"
+        chapter.text("shot", run=name, step=f"{film.shots[shot]:,}", right=right, seed=film.plan.seed)
+
+
+def _charts(chapter: Chapter, reels: Mapping[str, Reel], step: int) -> None:
+    names = chapter.words.group("figure")
+    reel, *_ = reels.values()
+    film = reel.film
+    jump = largest_jump(film.shots, film.held_out)
+    offered = [each for each in HEAD_MEASURES if each in reel.measures]
+    measure = chapter.controls.choice("measure", offered, offered[0])
+    curves, heads = st.columns(2, gap="medium")
+    with curves:
+        figure = figures.curve_figure({name: each.film for name, each in reels.items()}, step, jump, names)
+        if jump is None:
+            chapter.figure("first-curve", figure)
+        else:
+            told: dict[str, Any] = {"before": jump.before, "after": jump.after, "change": f"{jump.change:+.0%}"}
+            chapter.figure("curve", figure, right=f"{film.held_out[-1]:.0%}", last=film.shots[-1], **told)
+    with heads:
+        measured = reel.measures[measure]
+        layer, head = strongest_head(measured)
+        moved = largest_jump(film.shots, measured[:, layer, head])
+        said: dict[str, Any] = {"measure": chapter.words(f"option.{measure}"), "layer": layer + 1, "head": head + 1}
+        said |= {"last": f"{measured[-1, layer, head]:.2f}", "first": f"{measured[0, layer, head]:.2f}"}
+        figure = figures.heads_figure(film.shots, measured, step, moved, said["measure"], names)
+        chapter.figure("heads", figure, steps=film.shots[-1], **said)
+    if moved is not None and jump is not None:
+        spans = {"before": moved.before, "after": moved.after, "begin": jump.before, "end": jump.after}
+        chapter.finding("together", moved.before <= jump.after and jump.before <= moved.after, **said, **spans)

@@ -1,0 +1,84 @@
+"""Runs as a page shows them: the film, what is measured of its heads, and the maps of each shot, kept once made."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from functools import cached_property
+
+import numpy as np
+import streamlit as st
+from jaxtyping import Float
+
+from ui.text.words import Words
+from viz_core.lessons.learning.heads_over_time import head_measures, shares_at, shot_weights, strongest_head
+from viz_core.runtime.assets import ASSETS, reading
+from viz_core.tasks.film import Film, load_film
+from viz_core.trace import AttentionCall
+from viz_core.trace.source import Direct, Source
+from viz_core.view.map_group import MapGroup
+from viz_core.view.state import ViewState
+
+RECORDED = ASSETS / "learning"
+GROUP = "self"
+
+
+class Reel:
+    """A film, and the maps that were shown of it: one group a shot, as many as there are.
+
+    Args:
+        earlier: of the same run when it was shorter; its maps are still those of their shots.
+    """
+
+    def __init__(self, film: Film, earlier: Reel | None = None) -> None:
+        self.film = film
+        self._groups: dict[tuple[int, str, bool], MapGroup] = {} if earlier is None else earlier._groups
+        self._known = {} if earlier is None else earlier.measures
+
+    @cached_property
+    def measures(self) -> dict[str, Float[np.ndarray, "shots layers heads"]]:
+        """Every measure of every head at every shot."""
+        known = len(next(iter(self._known.values()), ()))
+        if known == len(self.film.shots):
+            return self._known
+        found = head_measures(self.film, known)
+        return {name: np.concatenate([self._known[name], new]) if known else new for name, new in found.items()}
+
+    def shot(self, step: int) -> int:
+        """The last shot that was taken by this step."""
+        return max(0, bisect_right(self.film.shots, step) - 1)
+
+    def group(self, shot: int, words: Words, carried: bool = False) -> MapGroup:
+        """Every head at a shot, the same object each time: a browser is sent its numbers once.
+
+        Args:
+            carried: of each key's share of what a head adds, in place of its weight.
+        """
+        label = words("maps-of", step=f"{self.film.shots[shot]:,}")
+        key = shot, label, carried
+        if key not in self._groups:
+            weights = shot_weights(self.film, shot)[:, None]
+            sources: Iterable[Source] = shares_at(self.film, shot) if carried else map(Direct, weights)
+            stack = "decoder" if self.film.plan.shape.causal else "encoder"
+            calls = (AttentionCall(f"{stack}.{i}.self", source) for i, source in enumerate(sources))
+            names = words("queries"), words("keys")
+            self._groups[key] = MapGroup(GROUP, label, *names, self.film.read, self.film.read, tuple(calls))
+        return self._groups[key]
+
+    @property
+    def opens_with(self) -> ViewState:
+        """The head with the most induction at the end, or with the most weight on the token before."""
+        measured = self.measures.get("induction", self.measures["previous"])
+        return ViewState(GROUP, *strongest_head(measured))
+
+
+@st.cache_resource(max_entries=24, show_spinner=False)
+def recorded(name: str, seed: int) -> Reel:
+    """A recorded run that ships.
+
+    Raises:
+        AssetError: if it is not there.
+    """
+    path = RECORDED / f"{name}-{seed}.npz"
+    with reading(path):
+        return Reel(load_film(path))

@@ -1,0 +1,108 @@
+"""What the lab asks of a model and of its run: functions that another machine can be asked to call."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import torch
+from jaxtyping import Float
+
+from viz_core.hub import HubCard, HubModel, HubRun, NextWord, Positions
+from viz_core.hub.contrastive import pooling_weights, pools_patches
+from viz_core.maps.residuals import future_weight, row_error, row_sum_error
+from viz_core.models.projections import output_projection
+from viz_core.trace import AttentionCall
+from viz_core.trace.source import Projected
+
+CLAIMED_ROWS = 256
+"""So many rows of each map are held to the claims."""
+
+
+def read_card(model: HubModel) -> HubCard:
+    """What there is to know of a model."""
+    return model.card
+
+
+def position_schemes(model: HubModel) -> tuple[Positions, ...]:
+    """Its position schemes, with the numbers it really uses."""
+    return model.positions
+
+
+def recorded_bytes(_model: HubModel, run: HubRun) -> int:
+    """Bytes of the recording."""
+    return run.trace.nbytes
+
+
+def map_residuals(model: HubModel, run: HubRun) -> dict[str, float]:
+    """How far the maps are from what must be true of them, by the name of each claim."""
+    decoder = [call for call in run.trace if (call.stack, call.kind) == ("decoder", "self")]
+    first = run.num_prompt_tokens if model.card.both_ways else 0
+    return {
+        "rows": row_sum_error(run.trace, CLAIMED_ROWS),
+        "future": max((future_weight(call, CLAIMED_ROWS, first) for call in decoder), default=0.0),
+    }
+
+
+def broken_residuals(model: HubModel, run: HubRun) -> dict[str, float]:
+    """The same of maps that are wrong on purpose: in 8 bits, as a picture has them, and without any mask."""
+    seen = [call.weights(queries=slice(max(0, call.num_queries - CLAIMED_ROWS), None)) for call in run.trace]
+    decoder = [call for call in run.trace if (call.stack, call.kind) == ("decoder", "self")]
+    first = run.num_prompt_tokens if model.card.both_ways else 0
+    unmasked = [
+        AttentionCall(call.site, replace(call.source, mask=None, causal=False))
+        for call in decoder
+        if isinstance(call.source, Projected)
+    ]
+    return {
+        "rows": max(float(row_error((weights * 255).round() / 255)) for weights in seen),
+        "future": max((future_weight(call, CLAIMED_ROWS, first) for call in unmasked), default=0.0),
+    }
+
+
+def likeliest_words(
+    model: HubModel, run: HubRun, position: int, count: int, temperature: float
+) -> tuple[NextWord, ...]:
+    """What the model would say after one of its last tokens, the likeliest first."""
+    return model.next_words(run, position, count, temperature)
+
+
+def row_of_heads(_model: HubModel, run: HubRun, site: str, token: int) -> Float[np.ndarray, "heads tokens"]:
+    """What a token of a text with a picture in it looks at, by every head of a layer."""
+    row = run.trace[site].weights(queries=slice(token, token + 1))[0, :, 0]
+    return row[:, -len(run.tokens) :].numpy()  # a learned sink stands before them
+
+
+@torch.inference_mode()
+def likeness(model: HubModel, run: HubRun) -> tuple[Float[np.ndarray, "tokens"], float]:
+    """Cosines of a text with a picture and its tokens; and by how much the first misses the model's own logit."""
+    engine = model.engine
+    logit = float(engine.again(run.inputs).logits_per_image) - float(getattr(engine.model, "logit_bias", 0.0))
+    scale = float(engine.model.logit_scale.exp())
+    return run.output.numpy(), abs(scale * float(run.output[0]) - logit) / scale
+
+
+@torch.inference_mode()
+def pooling(model: HubModel, run: HubRun) -> Float[np.ndarray, "heads patches"] | None:
+    """What each head of the pooling gives to each patch; None where a class token stands for the picture."""
+    engine = model.engine
+    return pooling_weights(engine, engine.again(run.inputs)).numpy() if pools_patches(engine) else None
+
+
+def picture_shares(_model: HubModel, run: HubRun, token: int) -> Float[np.ndarray, "layers heads"]:
+    """How much of a token's attention goes to the picture, by every head of the language model."""
+    places = np.concatenate([grid.places.ravel() for grid in run.patches])
+    layers = [call.site for call in run.trace if call.stack == "decoder"]
+    return np.stack([row_of_heads(_model, run, site, token)[:, places].sum(axis=1) for site in layers])
+
+
+def shows_contributions(model: HubModel, run: HubRun) -> bool:
+    """Whether each of its layers lets tell what keys bring: its values pass our door, its projection is found."""
+    if model.engine.holds_maps:
+        return False
+    try:
+        for call in run.trace:
+            output_projection(model.engine.model, call.site)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,113 @@
+"""What came of a run: what the model said, what the recording holds, and what must be true of its maps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import streamlit as st
+
+from pages.model_lab.queries import CLAIMED_ROWS, recorded_bytes
+from serving.requests.hub import HubRequest
+from ui.chapter.chapter import Chapter
+from ui.chapter.contents import page
+from ui.compute.models import ask
+from ui.text.markdown import escape
+from ui.text.words import Words
+from viz_core.figures.bars import bars_figure
+from viz_core.hub import HubCard, HubRun, human_bytes
+
+
+def outcome(chapter: Chapter, card: HubCard, run: HubRun) -> None:
+    """What the model made of its input."""
+    words = chapter.words
+    if run.image is not None:
+        said = words("seen" if run.grid else "given")
+        st.image(run.image, width=260, caption=said, alt=said)
+    if run.prompt:
+        _prompted(chapter, run)
+    if card.head == "words":
+        st.markdown(_written(words, run))
+    if run.labels:
+        top = run.labels[:8]
+        names = [label.text for label in top]
+        chapter.figure(
+            "labels",
+            bars_figure(
+                names, [label.probability for label in top], names[0], words("figure.class"), words.group("figure")
+            ),
+            first=escape(names[0]),
+            probability=f"{top[0].probability:.2f}",
+        )
+
+
+def _prompted(chapter: Chapter, run: HubRun) -> None:
+    """How the prompt was built, and what of the picture became tokens."""
+    words = chapter.words
+    with st.expander(words("prompted"), icon=":material/chat:"):
+        st.code(run.prompt, language=None, wrap_lines=True)
+        shapes = " + ".join(f"{grid.shape[0]} × {grid.shape[1]}" for grid in run.patches)
+        chapter.text("patches-read", patches=shapes, count=f"{sum(grid.places.size for grid in run.patches):,}")
+        if run.frame is None:
+            chapter.text("no-tower")
+        elif len(run.patches) > 1:
+            chapter.text("tower-of-tiles")
+
+
+def notes(chapter: Chapter, asked: HubRequest, run: HubRun) -> None:
+    """What the recording holds, and what the model did not come to or could not read."""
+    words = chapter.words
+    said = [_measured(words, run, ask(asked, recorded_bytes))]
+    if not run.complete:
+        said.append(words("incomplete"))
+    if run.num_unknown:
+        said.append(words("unknown", count=f"{run.num_unknown:,}", tokens=f"{run.num_prompt_tokens:,}"))
+    st.caption("  \n".join(said))
+
+
+def _written(words: Words, run: HubRun) -> str:
+    """What it wrote; where that is no text, whether it wrote at all."""
+    text = escape(run.text.strip()).replace("\n", "  \n")
+    count = len(run.target_tokens) or len(run.tokens) - run.num_prompt_tokens
+    if text:
+        return words("written", text=text)
+    return words("wrote-no-text", count=f"{count:,}") if count else words("nothing-written")
+
+
+def _measured(words: Words, run: HubRun, held: int) -> str:
+    """How much there is to look at; and of long inputs, how little of it is kept."""
+    whole = sum(4 * call.num_heads * call.num_queries * call.num_keys for call in run.trace)
+    if run.heard is not None:
+        maps = f"{sum(call.num_heads for call in run.trace):,}"
+        return words(
+            "counted-heard", seconds=f"{run.heard.sound.seconds:.2f}", tokens=len(run.target_tokens), maps=maps
+        )
+    tokens = len(run.tokens) + len(run.target_tokens)
+    sizes = {"tokens": f"{tokens:,}", "heads": f"{sum(call.num_heads for call in run.trace):,}"}
+    if 2 * held > whole:  # on short texts there is little to spare
+        return words("counted", **sizes)
+    return words("measured", **sizes, held=human_bytes(held), whole=human_bytes(whole))
+
+
+def claims(chapter: Chapter, card: HubCard, run: HubRun, residuals: Callable[[bool], dict[str, float]]) -> None:
+    """What must be true of these maps; of long ones the last rows are taken, which are the hardest.
+
+    Args:
+        residuals: of the maps, or of maps that are wrong on purpose.
+    """
+    writes = card.kind in ("decoder", "encoder-decoder", "vision-language", "speech")
+    with chapter.claims():
+        broken = chapter.break_it("eight-bits", "no-mask") if writes else chapter.break_it("eight-bits")
+        rows = min(CLAIMED_ROWS, max(call.num_queries for call in run.trace))
+        tolerance = 1e-5 if card.precision == "float32" else 1e-3
+        heads = sum(call.num_heads for call in run.trace)
+        rounded, unmasked = broken == "eight-bits", broken == "no-mask"
+        chapter.claim("rows", lambda: residuals(rounded)["rows"], tolerance, heads=f"{heads:,}", rows=rows)
+        if writes:
+            name = "future-written" if card.both_ways else "future"
+            chapter.claim(name, lambda: residuals(unmasked)["future"], 0.0)
+
+
+def link_to_vision(chapter: Chapter, card: HubCard) -> None:
+    """A way from the lab to the vision chapter, with this model open there."""
+    label, asks = chapter.words("open-vision"), {"vt-lab": card.name}
+    st.page_link(page("vision-transformer"), label=label, icon=":material/arrow_forward:", query_params=asks)

@@ -1,0 +1,1 @@
+"""`python -m recipes NAME`: data, loop, evaluation, model card."""

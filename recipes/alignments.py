@@ -1,0 +1,129 @@
+"""How well each head of cross-attention aligns words: python -m recipes alignments NAME.
+
+Held against sentence pairs that were aligned by hand, none of which was trained on. Written into training.json beside
+the checkpoint, and as a section of the card.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from bisect import bisect_right
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, get_args
+
+import torch
+from tokenizers import Encoding
+
+from recipes.files import record
+from viz_core.maps.alignments import Pairs, Reading, aligned_pairs, alignment, alignment_error_rate
+from viz_core.pretrained import CHECKPOINTS, Translator, load_translator
+from viz_core.pretrained.aligned_samples import AlignedPair, aligned_samples
+from viz_core.trace import record as record_attention
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure what the command line names; 0 if that went well, 1 if it could not be done, and stderr says why."""
+    parser = argparse.ArgumentParser(prog="python -m recipes alignments", description=__doc__)
+    parser.add_argument("name", help="the model, a translator with attention")
+    parser.add_argument("--checkpoints", type=Path, default=CHECKPOINTS, help="folder in which the model's folder lies")
+    chosen = parser.parse_args(arguments)
+    try:
+        record_alignments(load_translator(chosen.name, folder=chosen.checkpoints), chosen.checkpoints / chosen.name)
+    except (ValueError, OSError) as error:
+        print(f"cannot measure the alignments of {chosen.name}: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def record_alignments(translator: Translator, folder: Path) -> None:
+    """Measure, and write what was found beside the checkpoint; nothing where there is no attention."""
+    measured = measure_alignments(translator)
+    if measured is not None:
+        record(folder, {"alignments": measured}, alignment_section(measured))
+
+
+def measure_alignments(translator: Translator) -> dict[str, Any] | None:
+    """The alignment error rate of every cross-attention head, for the word written and for the word read.
+
+    The model is made to write the French that people gave ("teacher forcing"); none of the pairs was trained on.
+
+    Returns:
+        "pairs", how many there are; "diagonal", the rate of pairing words by their place in the sentence alone;
+        "written" and "read", a list of layers with a rate for each head. None for a model without attention.
+    """
+    samples = aligned_samples()
+    sure, possible = [each.sure for each in samples], [each.possible for each in samples]
+    found = [_found(translator, each) for each in samples]
+    if not found[0]:
+        return None
+    heads = sorted({(layer, head) for _, layer, head in found[0]})
+    rates = {
+        (reading, *head): round(alignment_error_rate([each[reading, *head] for each in found], sure, possible), 4)
+        for reading in get_args(Reading)
+        for head in heads
+    }
+    return {
+        "pairs": len(samples),
+        "diagonal": round(alignment_error_rate([_diagonal(each) for each in samples], sure, possible), 4),
+        **{reading: _by_layer(rates, reading) for reading in get_args(Reading)},
+    }
+
+
+def word_of_each_token(encoding: Encoding, spans: Sequence[tuple[int, int]]) -> tuple[int, ...]:
+    """The number of the word that each token is a piece of, by where its last character stands; one more for the end.
+
+    A token that is but a blank belongs to the word after it.
+    """
+    stops = [stop for _, stop in spans]
+    return (*(bisect_right(stops, max(start, end - 1)) for start, end in encoding.offsets), len(spans))
+
+
+def alignment_section(measured: dict[str, Any]) -> str:
+    """What the card says of it."""
+    lines = ["| head | word written | word read |", "| --- | --- | --- |"]
+    for layer, (written, read) in enumerate(zip(measured["written"], measured["read"], strict=True), start=1):
+        lines += [
+            f"| layer {layer}, head {head} | {100 * w:.1f}% | {100 * r:.1f}% |"
+            for head, (w, r) in enumerate(zip(written, read, strict=True), start=1)
+        ]
+    return f"""## Alignment
+
+Alignment error rate of each cross-attention head on {measured["pairs"]} held-out sentence pairs aligned by hand
+(assets/samples/alignments-en-fr.tsv), smaller is better, for the word that a step writes and for the word that it has
+read. Words paired by their place in the sentence alone: {100 * measured["diagonal"]:.1f}%.
+
+{chr(10).join(lines)}
+"""
+
+
+@torch.inference_mode()
+def _found(translator: Translator, sample: AlignedPair) -> dict[tuple[Reading, int, int], Pairs]:
+    """What each head aligns, by reading, layer and head."""
+    source, target = (translator.tokenizer.encode(text) for text in (sample.english, sample.french))
+    end = translator.special.eos
+    inputs = translator.teacher_forced([*source.ids, end], [*target.ids, end])
+    with record_attention() as trace:
+        translator.model(*inputs)
+    source_words = word_of_each_token(source, sample.english_spans)
+    target_words = word_of_each_token(target, sample.french_spans)
+    num_source, num_target = len(sample.english_spans), len(sample.french_spans)
+    found: dict[tuple[Reading, int, int], Pairs] = {}
+    for call in (call for call in trace if call.kind == "cross"):
+        for reading in get_args(Reading):
+            weights = alignment(call, reading, target_words=target_words, source_words=source_words)
+            for head, own in enumerate(weights[:, :num_target]):
+                found[reading, call.layer, head] = aligned_pairs(own, num_source)
+    return found
+
+
+def _diagonal(sample: AlignedPair) -> Pairs:
+    """Each French word with the English word at the same part of the sentence."""
+    source, target = len(sample.english_spans), len(sample.french_spans)
+    return {((2 * j + 1) * source // (2 * target), j) for j in range(target)}
+
+
+def _by_layer(rates: dict[tuple[Reading, int, int], float], reading: Reading) -> list[list[float]]:
+    layers = sorted({layer for _, layer, _ in rates})
+    return [[rate for (of, at, _), rate in rates.items() if (of, at) == (reading, layer)] for layer in layers]

@@ -1,0 +1,87 @@
+"""Sentence pairs as batches of about so many tokens, alike in length so that little is padding."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Int
+from tokenizers import Tokenizer
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from recipes.sentence_pairs import Pair
+from viz_core.pretrained.tokenization import special_tokens
+
+
+class Example(NamedTuple):
+    """A sentence pair as token ids."""
+
+    source: list[int]  # ... eos
+    target: list[int]  # bos ... eos
+
+
+class Batch(NamedTuple):
+    """Examples padded to one length a side."""
+
+    source: Int[Tensor, "batch keys"]
+    valid_lens: Int[Tensor, "batch"]
+    target: Int[Tensor, "batch steps"]  # bos y_1 ... y_m eos, padded
+
+    def to(self, device: torch.device) -> Batch:
+        """The same on another device."""
+        return Batch(*(t.to(device, non_blocking=True) for t in self))
+
+
+def encode_pairs(tokenizer: Tokenizer, pairs: Sequence[Pair], max_tokens: int) -> list[Example]:
+    """Token ids of each pair; pairs longer than max_tokens on a side are left out."""
+    special = special_tokens(tokenizer)
+    sources = tokenizer.encode_batch([pair.english for pair in pairs])
+    targets = tokenizer.encode_batch([pair.french for pair in pairs])
+    examples = [
+        Example([*s.ids, special.eos], [special.bos, *t.ids, special.eos])
+        for s, t in zip(sources, targets, strict=True)
+    ]
+    return [e for e in examples if max(len(e.source), len(e.target)) <= max_tokens]
+
+
+def token_batches(examples: Sequence[Example], tokens: int, pad: int, seed: int | None = None) -> Iterator[Batch]:
+    """Batches whose padded sources and targets together hold at most `tokens` tokens.
+
+    With a seed, pairs of equal length are mixed anew and batches come in random order; without, shortest first.
+    """
+    for indices in plan_batches(examples, tokens, seed):
+        yield collate([examples[i] for i in indices], pad)
+
+
+def plan_batches(examples: Sequence[Example], tokens: int, seed: int | None = None) -> list[list[int]]:
+    """Which examples go together: neighbours by target length, then source length."""
+    order = list(range(len(examples)))
+    mix = random.Random(seed)
+    if seed is not None:
+        mix.shuffle(order)  # the sort below is stable: examples of equal lengths stay mixed
+    order.sort(key=lambda i: (len(examples[i].target), len(examples[i].source)))
+    plans: list[list[int]] = [[]]
+    source = target = 0  # the longest of the batch so far: what its rows are padded to
+    for i in order:
+        source, target = max(source, len(examples[i].source)), max(target, len(examples[i].target))
+        if plans[-1] and (source + target) * (len(plans[-1]) + 1) > tokens:
+            plans.append([])
+            source, target = len(examples[i].source), len(examples[i].target)
+        plans[-1].append(i)
+    if seed is not None:
+        mix.shuffle(plans)
+    return [plan for plan in plans if plan]
+
+
+def collate(examples: Sequence[Example], pad: int) -> Batch:
+    """Pad a few examples into one batch."""
+    sources = [torch.tensor(e.source) for e in examples]
+    targets = [torch.tensor(e.target) for e in examples]
+    return Batch(
+        pad_sequence(sources, batch_first=True, padding_value=pad),
+        torch.tensor([len(s) for s in sources]),
+        pad_sequence(targets, batch_first=True, padding_value=pad),
+    )

@@ -1,0 +1,169 @@
+"""Train a vision transformer on labelled pictures: one loop for every classifier, on two cores or on a GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import cast
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor
+from torch.optim.swa_utils import AveragedModel
+
+from recipes import loop
+from recipes.augmentation import Views, mix, random_views, soft_targets
+from recipes.fast_pass import fast_pass
+from recipes.loop import Progress, State, run_epochs
+from recipes.mimetic import start_like_trained
+from recipes.optimizer import Optimizers
+from recipes.picture_sets import Pictures
+from viz_core.images.preprocessing import Preparation
+from viz_core.models.vit import ViT
+from viz_core.runtime.memory import keep_freed_memory
+
+
+@dataclass(frozen=True)
+class Recipe(loop.Recipe):
+    """How a classifier is trained."""
+
+    epochs: int = 100
+    weight_decay: float = 0.05
+    warm_up: float = 0.03
+    decay_from: float = 0.05
+    cosine: bool = True
+    batch_size: int = 512
+    sides: tuple[tuple[float, int], ...] = ((0.0, 28),)  # from this part of training on, pictures this many pixels wide
+    views: Views = field(default_factory=Views)
+    mixed: float = 0.0  # part of the batches whose pictures are mixed in pairs
+    average: float = 0.998  # share of the old weights that each step leaves in their running average
+    mimetic: bool = True  # whether attention begins as trained models' ends; see recipes.mimetic
+    held_out: int = 2000  # training pictures put aside for the curve
+
+    def side(self, progress: float) -> int:
+        """Side of the training pictures at this part of training (progressive resolution, Tan and Le 2021)."""
+        return [side for start, side in self.sides if progress >= start][-1]
+
+
+def train_classifier(
+    build: Callable[[], ViT],
+    pictures: Pictures,
+    preparation: Preparation,
+    out: Path,
+    recipe: Recipe,
+    device: torch.device,
+    minutes: float | None = None,
+    resume: bool = False,
+) -> tuple[ViT, State]:
+    """Train the model that `build()` makes, until its epochs or its minutes are spent; writes last.pt into `out`.
+
+    Returns:
+        The model with its averaged weights, and the state with the learning curve. Nothing is selected on the
+        held-out pictures: they are for the curve alone.
+
+    Raises:
+        ValueError: if there is nothing to resume from, or too few pictures to train on.
+    """
+    train, held_out = hold_out(pictures, recipe)
+    keep_freed_memory()
+    torch.manual_seed(recipe.seed)
+    out.mkdir(parents=True, exist_ok=True)
+    model = build()
+    if recipe.mimetic:
+        start_like_trained(model)
+    model.to(device)
+    optimizers = Optimizers(model, recipe.muon_lr, recipe.adam_lr, recipe.weight_decay, outputs=[model.head])
+    averaged = AveragedModel(model, multi_avg_fn=running_average(recipe.average))
+    kept = Progress(out / "last.pt", {"model": model, "averaged": averaged, "optimizers": optimizers})
+    state = State(**kept.load(device)) if resume else State()
+    train, held_out = train.to(device), held_out.to(device)
+    num_classes = int(pictures.labels.max()) + 1
+    batches = max(1, len(train.labels) // recipe.batch_size)
+
+    def plan(epoch: int) -> Sequence[Tensor]:
+        return torch.randperm(len(train.labels), generator=_generator(recipe.seed, epoch)).tensor_split(batches)
+
+    def loss_of(rows: Int[Tensor, "batch"], progress: float) -> tuple[Tensor, int]:
+        random = _generator(recipe.seed, state.epoch, state.batch)
+        X, targets = train.part(rows.to(device))
+        views = random_views(preparation.normalise(X), recipe.side(progress), recipe.views, random)
+        wanted = soft_targets(targets, num_classes, recipe.label_smoothing)
+        if float(torch.rand((), generator=random)) < recipe.mixed:
+            views, wanted = mix(views, wanted, random)
+        return F.cross_entropy(logits(model, views), wanted), len(rows)
+
+    smooth = cast(ViT, averaged.module)
+    run_epochs(
+        model,
+        optimizers,
+        state,
+        recipe,
+        kept,
+        minutes=minutes,
+        plan=plan,
+        loss_of=loss_of,
+        validate=lambda: _validate(smooth, held_out, preparation),
+        unit="pictures",
+        after_step=lambda: averaged.update_parameters(model),
+    )
+    return smooth.eval(), state
+
+
+def running_average(share: float) -> Callable[[Sequence[Tensor], Sequence[Tensor], Tensor | int], None]:
+    """Old weights keep `share` of the average at each step, and less in the first ones, which would linger in it."""
+
+    @torch.no_grad()
+    def update(averages: Sequence[Tensor], weights: Sequence[Tensor], steps: Tensor | int) -> None:
+        kept = min(share, (1 + float(steps)) / (10 + float(steps)))
+        torch._foreach_lerp_(list(averages), list(weights), 1 - kept)
+
+    return update
+
+
+def logits(model: ViT, X: Float[Tensor, "batch channels height width"]) -> Float[Tensor, "batch classes"]:
+    """Logits in float32 of a pass in the device's fast precision."""
+    with fast_pass(X.device):
+        return model(X).float()
+
+
+@torch.inference_mode()
+def predict(model: ViT, pictures: Pictures, preparation: Preparation, rows: int = 500) -> Float[Tensor, "n classes"]:
+    """Log-probabilities of each label for each picture, as it is, in float32."""
+    model.eval()
+    device = next(model.parameters()).device
+    parts = [model(preparation.normalise(X.to(device))).log_softmax(dim=-1) for X in pictures.pixels.split(rows)]
+    return torch.cat(parts).cpu()
+
+
+def accuracy(log_p: Float[Tensor, "n classes"], labels: Int[Tensor, "n"]) -> float:
+    """100 / n sum_i [argmax log p_i = y_i]: the percentage of pictures whose likeliest label is the right one."""
+    return 100 * float((log_p.argmax(dim=-1) == labels.cpu()).float().mean())
+
+
+def hold_out(pictures: Pictures, recipe: Recipe) -> tuple[Pictures, Pictures]:
+    """Pictures to train on, and `held_out` others, the same ones every time.
+
+    Raises:
+        ValueError: if none would be left to train on.
+    """
+    n = len(pictures.labels)
+    if not 0 < recipe.held_out < n:
+        raise ValueError(f"expected more than {recipe.held_out:,} pictures to train on and to hold out, got {n:,}")
+    order = torch.randperm(n, generator=_generator(recipe.seed, -1))
+    return pictures.part(order[recipe.held_out :]), pictures.part(order[: recipe.held_out])
+
+
+def _validate(model: ViT, held_out: Pictures, preparation: Preparation) -> dict[str, float]:
+    log_p = predict(model, held_out, preparation)
+    loss = float(F.nll_loss(log_p, held_out.labels.cpu()))
+    return {"validation_loss": loss, "validation_accuracy": accuracy(log_p, held_out.labels)}
+
+
+def _generator(*seeds: int) -> torch.Generator:
+    """Random numbers of one epoch and batch, whenever it is reached: a resumed run draws those of an unbroken one."""
+    mixed = 0
+    for seed in seeds:
+        mixed = (mixed * 1_000_003 + seed + 1) % 2**63
+    return torch.Generator().manual_seed(mixed)

@@ -1,0 +1,145 @@
+"""From a trained model of English to what ships: a folder in Hugging Face's layout, with scores, curves and a card."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from tokenizers import Tokenizer
+
+from recipes import text_measures
+from recipes.files import settings_table, write_json
+from recipes.loop import State
+from recipes.progress import format_seconds
+from recipes.sentence_pairs import ARCHIVE_URL, LICENCE, SOURCE
+from recipes.text_loop import Recipe
+from recipes.text_rows import Sentence, encode
+from recipes.text_tokenizer import packaged
+from viz_core.runtime.device import describe_device
+
+if TYPE_CHECKING:
+    from recipes.text_models import Design
+
+
+def export_text_model(
+    name: str,
+    design: Design,
+    model: Any,
+    tokenizer: Tokenizer,
+    parts: Sequence[Sequence[str]],
+    state: State,
+    recipe: Recipe,
+    out: Path,
+    device: torch.device,
+) -> dict[str, float]:
+    """Round to float16, score what ships on the test sentences, and write the folder that `load_hub` opens.
+
+    Args:
+        parts: the sentences to train on, to validate with and to test with.
+
+    Returns:
+        The scores: of a model that writes its perplexity, else the percentage of hidden words named; and the 5-gram's.
+    """
+    model.half().save_pretrained(out)
+    model.float()
+    packaged(tokenizer, design.ends, model.config.max_position_embeddings).save_pretrained(out)
+    train, test = encode(tokenizer, parts[0]), encode(tokenizer, parts[2])
+    scores = (_words_filled if design.ends else _perplexities)(model, tokenizer, train, test, device)
+    training = {
+        "scores": scores,
+        "curve": state.curve,
+        "updates": state.updates,
+        "seconds": round(state.elapsed),
+        "device": describe_device(device),
+        "recipe": asdict(recipe),
+    }
+    write_json(out / "training.json", training)
+    card = text_model_card(name, design, sum(p.numel() for p in model.parameters()), training, [*map(len, parts)])
+    (out / "README.md").write_text(card, encoding="utf-8")
+    print(json.dumps(scores), flush=True)
+    return scores
+
+
+def text_model_card(
+    name: str, design: Design, num_parameters: int, training: dict[str, Any], counts: Sequence[int]
+) -> str:
+    """The README.md of a model of English, from what its export wrote into training.json."""
+    curve, recipe = training["curve"], training["recipe"]
+    train, validation, test = counts
+    return f"""---
+license: cc-by-2.0
+language: en
+---
+
+# {design.title}
+
+`{name}`: {design.description},
+{num_parameters:,} parameters, one matrix shared by the embedding and the output layer. Weights in float16.
+Its vocabulary is of {recipe["vocabulary_size"]:,} byte-level pieces, so that no text holds anything unknown.
+
+## Scores
+
+{_score(training["scores"], test)}
+## Data
+
+The English side of {SOURCE}; {ARCHIVE_URL}. Licence: {LICENCE}.
+Cleaned by NFKC with plain spaces and straight apostrophes, each sentence once, split by its SHA-256 hash as for
+the translators: {train:,} sentences to train on, {validation:,} to validate, {test:,} to test.
+The vocabulary was learned from the training sentences alone.
+
+## Training
+
+{curve[-1]["epoch"]:.2f} epochs of the {recipe["epochs"]} planned, {training["updates"]:,} updates by Muon for
+matrices and AdamW for the rest, in {format_seconds(training["seconds"])} on {training["device"]};
+last validation loss {curve[-1]["validation_loss"]:.3f} nats a token.
+{100 * recipe["in_pairs"]:.0f} of 100 rows hold two sentences.
+
+| setting | value |
+| --- | --- |
+{settings_table(design.architecture, recipe)}
+
+## Limits
+
+Short everyday sentences, as learners collect them: most have fewer than a dozen words, and longer texts than
+{design.architecture["max_position_embeddings"]} tokens are refused. It knows English a little and the world not at all.
+"""
+
+
+def _perplexities(
+    model: Any, tokenizer: Tokenizer, train: Sequence[Sentence], test: Sequence[Sentence], device: torch.device
+) -> dict[str, float]:
+    grams = text_measures.five_gram(train, tokenizer.get_vocab_size())
+    return {
+        "perplexity": round(text_measures.perplexity(model, test, device), 2),
+        "five_gram_perplexity": round(text_measures.five_gram_perplexity(grams, test), 2),
+    }
+
+
+def _words_filled(
+    model: Any, tokenizer: Tokenizer, train: Sequence[Sentence], test: Sequence[Sentence], device: torch.device
+) -> dict[str, float]:
+    grams = text_measures.five_gram(train, tokenizer.get_vocab_size())
+    words = text_measures.hidden_words(tokenizer, test)
+    return {
+        "words": len(words),
+        "words_filled": round(text_measures.filled(model, test, words, device), 2),
+        "five_gram_words_filled": round(text_measures.five_gram_filled(grams, test, words), 2),
+    }
+
+
+def _score(scores: dict[str, float], sentences: int) -> str:
+    """The card's sentence on how well it does beside a 5-gram."""
+    if "perplexity" in scores:
+        return f"""On the {sentences:,} English sentences of the test split, each by itself, per token with the
+end of the sentence, with the float16 weights: perplexity {scores["perplexity"]:.2f}. An interpolated Kneser-Ney 5-gram
+of the same training sentences over the same tokens: {scores["five_gram_perplexity"]:.2f}.
+"""
+    return f"""Of the {scores["words"]:,} words of the {sentences:,} English sentences of the test split, each
+hidden alone and whole, it names {scores["words_filled"]:.1f}% with the float16 weights, every piece of the word. An
+interpolated Kneser-Ney 5-gram of the same training sentences names {scores["five_gram_words_filled"]:.1f}% from what
+stands to their left.
+"""

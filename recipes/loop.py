@@ -1,0 +1,145 @@
+"""The loop of every training: batches until epochs or minutes are spent, saved so that a kill costs little."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from recipes.files import load_progress, save_progress
+from recipes.optimizer import Optimizers, learning_rate
+from recipes.progress import Clock
+
+B = TypeVar("B")
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a model is trained, whatever it is."""
+
+    epochs: int = 30  # passes over the training data, if the time allows
+    muon_lr: float | None = 4e-3  # peak rate of the matrices in blocks; None leaves them to Adam
+    adam_lr: float = 2e-3  # peak rate of embeddings, norms, biases and output layers
+    weight_decay: float = 0.01  # on the matrices
+    warm_up: float = 0.02  # part of training in which the rate climbs
+    decay_from: float = 0.3  # from here on it falls to 0
+    cosine: bool = False  # along half a wave; else in a straight line
+    label_smoothing: float = 0.1
+    clip_norm: float = 1.0  # largest norm of the whole gradient
+    save_minutes: float = 5.0  # how much work a kill may cost
+    seed: int = 0
+
+
+@dataclass
+class State:
+    """Where training stands: all that a resumed run needs beside weights and optimisers."""
+
+    epoch: int = 0
+    batch: int = 0  # batches of this epoch already done
+    updates: int = 0  # steps of the optimisers, over all epochs
+    elapsed: float = 0.0
+    curve: list[dict[str, float]] = field(default_factory=list)
+    lengths: list[dict[str, float | None]] = field(default_factory=list)  # one, unless it was changed on the way
+
+    def set_length(self, epochs: int, minutes: float | None) -> None:
+        """Keep how long the run is to be, and since which update: anew where a resumed one is given another length."""
+        length = {"epochs": epochs, "minutes": minutes}
+        if not self.lengths or not length.items() <= self.lengths[-1].items():
+            self.lengths.append({"updates": self.updates, **length})
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a resumed run goes on from: `path`, with the state and the state dict of each part, by its name."""
+
+    path: Path
+    parts: dict[str, Any]
+
+    def load(self, device: torch.device) -> dict[str, Any]:
+        """Fill the parts with what is stored, and return the stored state.
+
+        Raises:
+            ValueError: if there is nothing to resume from.
+        """
+        content = load_progress(self.path, device)
+        for name, part in self.parts.items():
+            part.load_state_dict(content[name])
+        return content["state"]
+
+    def save(self, state: State) -> None:
+        """Write the state and the state dict of each part, for `load` to read."""
+        save_progress(
+            self.path, {name: part.state_dict() for name, part in self.parts.items()} | {"state": asdict(state)}
+        )
+
+
+def run_epochs(
+    model: nn.Module,
+    optimizers: Optimizers,
+    state: State,
+    recipe: Recipe,
+    kept: Progress,
+    *,
+    minutes: float | None,
+    plan: Callable[[int], Sequence[B]],
+    loss_of: Callable[[B, float], tuple[Tensor, int]],
+    validate: Callable[[], dict[str, float]],
+    unit: str,
+    after_step: Callable[[], None] = lambda: None,
+    enough: Callable[[], bool] = lambda: False,
+) -> None:
+    """Train until the epochs or the minutes are spent, or it is enough; `state` tells where that was.
+
+    Args:
+        plan: the batches of an epoch, in order; the same whenever it is asked.
+        loss_of: the mean loss of a batch at this part of training, and how many `unit`s the batch has.
+        validate: the numbers of the curve after an epoch, beside "epoch" and "train_loss".
+        after_step: what follows each step of the optimisers.
+        enough: whether to stop before the next epoch.
+    """
+    state.set_length(recipe.epochs, minutes)
+    clock = Clock(recipe.epochs, minutes, state.elapsed)
+    saved_at = clock.elapsed
+
+    def save() -> None:
+        state.elapsed = clock.elapsed
+        kept.save(state)
+
+    while clock.progress(state.epoch) < 1 and not enough():
+        batches = plan(state.epoch)
+        losses, seen, started = [], 0, clock.elapsed
+        model.train()
+        for batch in batches[state.batch :]:
+            done = state.epoch + state.batch / len(batches)
+            progress = clock.progress(done)
+            if progress >= 1:
+                break
+            loss, count = loss_of(batch, progress)
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), recipe.clip_norm)
+            optimizers.step(learning_rate(progress, recipe.warm_up, recipe.decay_from, recipe.cosine))
+            after_step()
+            state.batch += 1
+            state.updates += 1
+            losses.append(loss.detach())
+            seen += count
+            if clock.due:  # a loss is asked for when it is printed, not before: a GPU would wait for each
+                clock.line(done, float(losses[-1]), seen / (clock.elapsed - started), unit)
+            if state.batch < len(batches) and clock.elapsed - saved_at > 60 * recipe.save_minutes:
+                saved_at = clock.elapsed
+                save()
+        if not losses:  # the time was up between two epochs
+            break
+        finished = state.epoch + state.batch / len(batches)
+        state.epoch, state.batch = state.epoch + 1, 0
+        point = {"epoch": finished, "train_loss": float(torch.stack(losses).mean()), **validate()}
+        state.curve.append({name: round(value, 4) for name, value in point.items()})
+        print(json.dumps(state.curve[-1]), flush=True)
+        save()
+
+    state.elapsed = clock.elapsed

@@ -1,0 +1,101 @@
+"""How often a classifier is right when it is sure, and how far from its training pictures others are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float, UInt8
+from PIL import Image
+from torch import Tensor
+
+from recipes.files import record
+from recipes.picture_sets import PictureSplit
+from viz_core.pretrained import ImageClassifier
+from viz_core.pretrained.calibration import calibration_bins, expected_calibration_error
+from viz_core.pretrained.familiarity import Familiarity
+
+KNOWN = 0.95  # of held-out pictures are within the threshold
+TRAINING_PICTURES = 8000  # that the spread is measured on: enough for a covariance of some hundred numbers
+STRANGE = 64  # pictures of each kind that no data set holds
+
+
+def record_reliability(model: ImageClassifier, split: PictureSplit, folder: Path) -> None:
+    """Measure, and write what was found beside the checkpoint."""
+    order = torch.randperm(len(split.train.labels), generator=torch.Generator().manual_seed(0))[:TRAINING_PICTURES]
+    known = Familiarity.fit(_look(model, split.train.pixels[order])[0])
+    features, probabilities = _look(model, split.test.pixels)
+    likeliest = probabilities.max(dim=-1)
+    bins = calibration_bins(likeliest.values, likeliest.indices == split.test.labels.cpu())
+    threshold = float(known.distances(features).quantile(KNOWN))
+    measured = {
+        "calibration": {
+            "pictures": len(features),
+            "error": round(expected_calibration_error(bins), 4),
+            "bins": [each | {"said": round(each["said"], 4), "right": round(each["right"], 4)} for each in bins],
+        },
+        "familiarity": {
+            "pictures": len(features),
+            "known": KNOWN,
+            "threshold": round(threshold, 3),
+            "strange": {
+                name: round(float((known.distances(_features(model, pixels)) > threshold).float().mean()), 4)
+                for name, pixels in _strange(model).items()
+            },
+        },
+    }
+    known.save(folder)
+    record(folder, measured, _section(measured))
+
+
+def _look(model: ImageClassifier, pixels: UInt8[Tensor, "n c h w"], rows: int = 250) -> tuple[Tensor, Tensor]:
+    """Features and probabilities of pictures that have the model's form."""
+    prepared = (model.preparation.normalise(part.to(model.device)) for part in pixels.split(rows))
+    found = [model.features_and_probabilities(part) for part in prepared]
+    features, probabilities = zip(*found, strict=True)
+    return torch.cat(features), torch.cat(probabilities)
+
+
+def _features(model: ImageClassifier, pictures: Sequence[Image.Image]) -> Float[Tensor, "n d"]:
+    """Those of pictures that are brought into the model's form first."""
+    pixels = torch.cat([model.prepare(picture).pixels for picture in pictures])
+    return model.features_and_probabilities(pixels.to(model.device))[0]
+
+
+def _strange(model: ImageClassifier) -> dict[str, list[Image.Image]]:
+    """Pictures such as no data set holds: noise, one colour, and a red pixel on black or white."""
+    random = np.random.default_rng(0)
+    height, width = model.preparation.size
+    noise = random.integers(0, 256, (STRANGE, height, width, 3), dtype=np.uint8)
+    colours = np.broadcast_to(random.integers(0, 256, (STRANGE, 1, 1, 3), dtype=np.uint8), noise.shape)
+    dots = np.zeros_like(noise)
+    dots[::2] = 255
+    dots[range(STRANGE), random.integers(0, height, STRANGE), random.integers(0, width, STRANGE)] = (255, 0, 0)
+    kinds = {"noise": noise, "one colour": colours, "one red pixel": dots}
+    return {name: [Image.fromarray(np.ascontiguousarray(each)) for each in kind] for name, kind in kinds.items()}
+
+
+def _section(measured: dict[str, Any]) -> str:
+    """What the card says of it."""
+    calibration, familiarity = measured["calibration"], measured["familiarity"]
+    bins = "\n".join(
+        f"| {b['start']:.0%} to {b['stop']:.0%} | {b['pictures']:,} | {b['said']:.1%} | {b['right']:.1%} |"
+        for b in calibration["bins"]
+    )
+    strange = ", ".join(f"{name} {share:.0%}" for name, share in familiarity["strange"].items())
+    return f"""## Calibration
+
+How often the likeliest label is right, by the probability it is given, on the {calibration["pictures"]:,} test
+pictures. Expected calibration error (Guo 2017): {100 * calibration["error"]:.1f} points.
+
+| it says | pictures | mean | right |
+| --- | --- | --- | --- |
+{bins}
+
+Pictures unlike its training pictures are told by the Mahalanobis distance of the mean of their patches after the last
+block: {familiarity["known"]:.0%} of the test pictures are within {familiarity["threshold"]:.1f}. Of {STRANGE} pictures
+each of kinds that no data set holds, these are farther: {strange}.
+"""

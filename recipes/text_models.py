@@ -1,0 +1,138 @@
+"""The models of English that ship: one that writes, in Llama's format, and one that fills gaps, in BERT's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from recipes.export_text_model import export_text_model
+from recipes.sentence_pairs import Pair, load_pairs, split_pairs
+from recipes.text_loop import Loss, Recipe, Texts, filling_loss, train_text_model, writing_loss
+from recipes.text_rows import SPECIAL
+
+LIMIT = 128  # tokens that a text may have
+_PLAIN = "eager"  # rows of ten tokens: fused attention takes twice as long on a CPU
+_IDS = {"pad_token_id": SPECIAL["<pad>"], "bos_token_id": SPECIAL["<s>"], "eos_token_id": SPECIAL["</s>"]}
+
+
+@dataclass(frozen=True)
+class Design:
+    """What one model of English is, and how it is trained.
+
+    Attributes:
+        title: of its card.
+        description: first words of its card.
+        architecture: its config without the size of the vocabulary.
+        added: the modules whose output joins the residual stream.
+        ends: whether a text is closed by an end token, so that two texts are told apart.
+    """
+
+    title: str
+    description: str
+    build: Callable[[dict[str, Any]], nn.Module]
+    architecture: dict[str, Any]
+    loss: Loss
+    added: Callable[[Any], Sequence[nn.Module]]
+    ends: bool
+    recipe: Recipe = field(default_factory=Recipe)
+
+
+def writer(architecture: dict[str, Any]) -> nn.Module:
+    """A causal decoder with rotary positions and grouped queries (transformers' LlamaForCausalLM)."""
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    return LlamaForCausalLM(LlamaConfig(**architecture, **_IDS, attn_implementation=_PLAIN))
+
+
+def reader(architecture: dict[str, Any]) -> nn.Module:
+    """An encoder with learned positions (transformers' BertForMaskedLM)."""
+    from transformers import BertConfig, BertForMaskedLM
+
+    return BertForMaskedLM(BertConfig(**architecture, **_IDS, attn_implementation=_PLAIN))
+
+
+DESIGNS = {
+    "writer-en": Design(
+        "Writer, English",
+        "a decoder with rotary positions and grouped queries in the format of Llama (Touvron et al. 2023)",
+        writer,
+        {
+            "hidden_size": 128,
+            "intermediate_size": 352,
+            "num_hidden_layers": 4,
+            "num_attention_heads": 4,
+            "num_key_value_heads": 2,
+            "max_position_embeddings": LIMIT,
+            "tie_word_embeddings": True,
+        },
+        writing_loss,
+        lambda model: [
+            model.model.embed_tokens,
+            *(part for layer in model.model.layers for part in (layer.self_attn.o_proj, layer.mlp.down_proj)),
+        ],
+        ends=False,
+    ),
+    "reader-en": Design(
+        "Reader, English",
+        "a masked encoder with learned positions in the format of BERT (Devlin et al. 2019), whole words hidden",
+        reader,
+        {
+            "hidden_size": 128,
+            "intermediate_size": 512,
+            "num_hidden_layers": 4,
+            "num_attention_heads": 4,
+            "max_position_embeddings": LIMIT,
+            "type_vocab_size": 2,
+            "hidden_dropout_prob": 0.0,  # the loop's takes its place
+            "attention_probs_dropout_prob": 0.0,
+        },
+        filling_loss,
+        lambda model: [
+            model.bert.embeddings,
+            *(
+                part
+                for layer in model.bert.encoder.layer
+                for part in (layer.attention.output.dense, layer.output.dense)
+            ),
+        ],
+        ends=True,
+    ),
+}
+
+
+def train(
+    name: str,
+    data: Path,
+    out: Path,
+    device: torch.device,
+    minutes: float | None,
+    epochs: int | None,
+    resume: bool,
+) -> None:
+    """Train one of DESIGNS on the English of the sentence pairs, measure it and write its folder into `out`."""
+    design = DESIGNS[name]
+    recipe = design.recipe if epochs is None else replace(design.recipe, epochs=epochs)
+    parts = [english(part) for part in split_pairs(load_pairs(data))]
+    model, tokenizer, state = train_text_model(
+        lambda size: design.build({"vocab_size": size, **design.architecture}),
+        design.loss,
+        design.added,
+        Texts(*parts[:2]),
+        out,
+        recipe,
+        device,
+        minutes,
+        resume,
+        stop_between=design.ends,
+    )
+    export_text_model(name, design, model, tokenizer, parts, state, recipe, out, device)
+
+
+def english(pairs: Sequence[Pair]) -> list[str]:
+    """Each English sentence once, however many translations it has."""
+    return list(dict.fromkeys(pair.english for pair in pairs))

@@ -1,0 +1,176 @@
+"""Train an encoder-decoder on sentence pairs: one loop for every translation model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from tokenizers import Tokenizer
+from torch import Tensor
+
+from recipes import loop
+from recipes.batches import Batch, Example, collate, encode_pairs, plan_batches, token_batches
+from recipes.copying import copying_cases, reserved
+from recipes.evaluation import translate_all
+from recipes.fast_pass import fast_pass
+from recipes.loop import Progress, run_epochs
+from recipes.loss import smoothed_cross_entropy
+from recipes.optimizer import Optimizers
+from recipes.sentence_pairs import Pair, Split, group_references
+from recipes.varied_pairs import Variations
+from recipes.warm_start import warm_start
+from viz_core.models.encoder_decoder import EncoderDecoder
+from viz_core.pretrained.bleu import corpus_bleu
+from viz_core.pretrained.decoding import greedy_search
+from viz_core.pretrained.tokenization import special_tokens, train_tokenizer
+from viz_core.pretrained.translator import Translator
+from viz_core.runtime.device import fast_precision
+from viz_core.runtime.memory import keep_freed_memory
+
+
+@dataclass(frozen=True)
+class Recipe(loop.Recipe):
+    """How a translation model is trained."""
+
+    vocab_size: int = 8000  # one BPE vocabulary for both languages
+    byte_fallback: bool = False  # unknown letters become bytes, and each digit is one token wherever it stands
+    vary_pairs: bool = False  # pairs with other numbers and names in them too, new ones in each epoch
+    batch_tokens: int = 6144  # source and target tokens of a batch, padding included
+    max_tokens: int = 100  # pairs with a longer side are not trained on
+    curve_sentences: int = 500  # validation sentences translated after each epoch
+    patience: int = 5  # epochs without a lower validation loss before training stops
+
+
+@dataclass
+class State(loop.State):
+    """The same, and which weights were the best so far."""
+
+    best_loss: float = float("inf")
+    epochs_since_best: int = 0
+
+
+def train_translation(
+    build: Callable[[int], EncoderDecoder],
+    split: Split,
+    out: Path,
+    recipe: Recipe,
+    device: torch.device,
+    minutes: float | None = None,
+    resume: bool = False,
+    start_from: Translator | None = None,
+) -> tuple[EncoderDecoder, Tokenizer, State]:
+    """Train the model that `build(vocab_size)` makes, until its epochs, its minutes or its patience are spent.
+
+    Writes last.pt (to resume from), best.pt (lowest validation loss) and tokenizer.json into `out`.
+
+    Args:
+        start_from: a trained model of the same sizes, whose weights it begins with; its vocabulary may be another.
+
+    Returns:
+        The model with its best weights, the tokenizer, and the state with the learning curve.
+
+    Raises:
+        ValueError: if there is nothing to resume from, or no pair to train on or to validate with, or `start_from` is
+            of other sizes.
+    """
+    if not split.train or not split.validation:
+        counts = f"{len(split.train)} and {len(split.validation)}"
+        raise ValueError(f"expected sentence pairs to train on and to validate with, got {counts}")
+    keep_freed_memory()
+    torch.manual_seed(recipe.seed)
+    out.mkdir(parents=True, exist_ok=True)
+    tokenizer = _tokenizer(split.train, out, recipe, resume)
+    pad = special_tokens(tokenizer).pad
+    examples = encode_pairs(tokenizer, split.train, recipe.max_tokens)
+    held_out = encode_pairs(tokenizer, split.validation, recipe.max_tokens)
+    model = build(tokenizer.get_vocab_size())
+    if start_from is not None:
+        warm_start(model, tokenizer, start_from)
+    model = model.to(device)
+    variations = Variations.of(split.train, reserved(copying_cases(split))) if recipe.vary_pairs else None
+    optimizers = Optimizers(model, recipe.muon_lr, recipe.adam_lr, recipe.weight_decay)
+    kept = Progress(out / "last.pt", {"model": model, "optimizers": optimizers})
+    state = State(**kept.load(device)) if resume else State()
+
+    def plan(epoch: int) -> list[list[Example]]:
+        seed = recipe.seed + epoch
+        more = encode_pairs(tokenizer, variations.epoch(seed), recipe.max_tokens) if variations else []
+        every = [*examples, *more]
+        return [[every[i] for i in rows] for rows in plan_batches(every, recipe.batch_tokens, seed=seed)]
+
+    def loss_of(chosen: list[Example], _: float) -> tuple[Tensor, int]:
+        loss, count = batch_loss(model, collate(chosen, pad).to(device), pad, recipe.label_smoothing)
+        return loss / count, sum(len(each.source) + len(each.target) - 1 for each in chosen)
+
+    def validate() -> dict[str, float]:
+        loss = mean_loss(model, held_out, recipe.batch_tokens, pad, device)
+        state.epochs_since_best = 0 if loss < state.best_loss else state.epochs_since_best + 1
+        if state.epochs_since_best == 0:
+            state.best_loss = loss
+            torch.save(model.state_dict(), out / "best.pt")
+        bleu = _bleu(model, tokenizer, split.validation, recipe.curve_sentences, device)
+        return {"validation_loss": loss, "validation_bleu": bleu}
+
+    run_epochs(
+        model,
+        optimizers,
+        state,
+        recipe,
+        kept,
+        minutes=minutes,
+        plan=plan,
+        loss_of=loss_of,
+        validate=validate,
+        unit="tokens",
+        enough=lambda: state.epochs_since_best >= recipe.patience,
+    )
+    model.load_state_dict(torch.load(out / "best.pt", map_location=device, weights_only=True))
+    model.eval()
+    return model, tokenizer, state
+
+
+def batch_loss(model: EncoderDecoder, batch: Batch, pad: int, smoothing: float) -> tuple[Tensor, int]:
+    """Summed label-smoothed loss of a batch and its number of target tokens, in the device's fast precision."""
+    with fast_pass(batch.source.device):
+        hidden = model.hidden(batch.source, batch.target[:, :-1], batch.valid_lens)
+    wanted = batch.target[:, 1:]
+    real = wanted != pad
+    dense = model.decoder.dense
+    loss = smoothed_cross_entropy(
+        hidden[real].to(fast_precision(hidden.device)), dense.weight, dense.bias, wanted[real], smoothing
+    )
+    return loss, int(real.sum())
+
+
+@torch.no_grad()
+def mean_loss(model: EncoderDecoder, examples: Sequence[Example], tokens: int, pad: int, device: torch.device) -> float:
+    """-1/m sum log p(y_t | y_<t, x) over all m target tokens: cross-entropy in nats, without label smoothing."""
+    model.eval()
+    total, count = 0.0, 0
+    for batch in token_batches(examples, tokens, pad):
+        loss, n = batch_loss(model, batch.to(device), pad, smoothing=0.0)
+        total, count = total + float(loss), count + n
+    return total / max(1, count)
+
+
+def _bleu(
+    model: EncoderDecoder, tokenizer: Tokenizer, pairs: Sequence[Pair], count: int, device: torch.device
+) -> float:
+    """BLEU of greedy translations of about `count` of the sentences, with all references."""
+    references = group_references(pairs)
+    sentences = list(references)[:: max(1, len(references) // count)]
+    texts = translate_all(model, tokenizer, sentences, greedy_search, device)
+    return corpus_bleu(texts, [references[s] for s in sentences])
+
+
+def _tokenizer(pairs: Sequence[Pair], out: Path, recipe: Recipe, resume: bool) -> Tokenizer:
+    path = out / "tokenizer.json"
+    if resume and path.exists():
+        return Tokenizer.from_file(str(path))
+    # An English sentence that comes with ten translations counts once.
+    texts = [*dict.fromkeys(pair.english for pair in pairs), *dict.fromkeys(pair.french for pair in pairs)]
+    tokenizer = train_tokenizer(texts, recipe.vocab_size, recipe.byte_fallback)
+    tokenizer.save(str(path))
+    return tokenizer

@@ -1,0 +1,107 @@
+"""The translators that ship, English to French: three architectures, one split, one tokenizer, one loop."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from recipes.export import export_translator
+from recipes.sentence_pairs import load_pairs, split_pairs
+from recipes.translation import Recipe, train_translation
+from viz_core.pretrained import build_translation_model, load_translator
+
+
+@dataclass(frozen=True)
+class Design:
+    """What one translator is, and how it is trained."""
+
+    title: str
+    description: str  # first words of its card
+    architecture: dict[str, Any]  # its config without the size of the vocabulary
+    recipe: Recipe
+
+
+# 16 is the root of 256: the embedding is shared with the output layer and drawn that much smaller.
+_GRU = {"embed_size": 256, "num_hiddens": 256, "num_layers": 2, "dropout": 0.1, "embed_scale": 16.0}
+# Orthogonal steps are worth their price where products run in bfloat16; a GRU's do not on a CPU.
+_GRU_RECIPE = Recipe(batch_tokens=2048, muon_lr=None, adam_lr=2e-3, curve_sentences=300)
+
+DESIGNS = {
+    "transformer-en-fr": Design(
+        "Transformer, English to French",
+        "the Transformer of Vaswani et al. (2017), post-norm with sinusoidal positions",
+        {
+            "architecture": "transformer",
+            "num_hiddens": 256,
+            "ffn_num_hiddens": 1024,
+            "num_heads": 8,
+            "num_blks": 3,
+            "dropout": 0.15,
+        },
+        Recipe(byte_fallback=True, vary_pairs=True),
+    ),
+    "bahdanau-en-fr": Design(
+        "GRU with attention, English to French",
+        "a GRU encoder and decoder with the additive attention of Bahdanau, Cho and Bengio (2015)",
+        {"architecture": "seq2seq-attention", **_GRU},
+        _GRU_RECIPE,
+    ),
+    "seq2seq-en-fr": Design(
+        "GRU without attention, English to French",
+        "a GRU encoder and decoder joined by one fixed vector, after Cho et al. (2014)",
+        {"architecture": "seq2seq", **_GRU},
+        _GRU_RECIPE,
+    ),
+}
+
+
+def train(
+    name: str,
+    data: Path,
+    out: Path,
+    device: torch.device,
+    minutes: float | None,
+    epochs: int | None,
+    resume: bool,
+    start_from: str | None = None,
+) -> None:
+    """Train one of DESIGNS, evaluate it on the test split and write the checkpoint with its card into `out`.
+
+    Args:
+        start_from: a translator that ships, to begin with its weights; the rates are half as high then.
+    """
+    design = DESIGNS[name]
+    recipe = design.recipe if epochs is None else replace(design.recipe, epochs=epochs)
+    start = load_translator(start_from, "cpu") if start_from else None
+    if start is not None:
+        halved = None if recipe.muon_lr is None else recipe.muon_lr / 2
+        recipe = replace(recipe, muon_lr=halved, adam_lr=recipe.adam_lr / 2)
+    split = split_pairs(load_pairs(data))
+    model, tokenizer, state = train_translation(
+        lambda vocab_size: build_translation_model({"vocab_size": vocab_size, **design.architecture}),
+        split,
+        out,
+        recipe,
+        device,
+        minutes,
+        resume,
+        start,
+    )
+    config = {"vocab_size": tokenizer.get_vocab_size(), **design.architecture}
+    begun = f"; training began with the weights of `{start_from}`" if start_from else ""
+    export_translator(
+        name,
+        design.title,
+        f"{design.description}{begun}",
+        config,
+        model,
+        tokenizer,
+        split,
+        state,
+        recipe,
+        out,
+        device,
+    )

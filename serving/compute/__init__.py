@@ -1,0 +1,1 @@
+"""Bounded computation: slots with a queue, an LRU cache, process-wide singletons."""

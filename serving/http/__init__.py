@@ -1,0 +1,1 @@
+"""What guards and completes HTTP: security headers, rate limits, the web-socket gate, upload limits, static scripts."""

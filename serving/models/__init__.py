@@ -1,0 +1,1 @@
+"""Which models can be loaded, and the models that are loaded."""

@@ -1,0 +1,42 @@
+"""Pictures for the vision models: those that ship, and those of the lab."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from serving.models.model_spec import ModelSpec
+from serving.requests.request import Picture, Request, without
+from viz_core.pretrained import Classification
+from viz_core.pretrained.picture_model import PictureModel
+from viz_core.trace import HeadsOff, intervene, switched_off
+from viz_core.view.map_group import MapGroup
+from viz_core.view.notebook_file import Recipe
+from viz_core.view.picture import picture_groups
+
+
+@dataclass(frozen=True)
+class PictureRequest(Request[PictureModel, Classification]):
+    """What a vision model is shown, and the heads that are switched off."""
+
+    model: ModelSpec[PictureModel]
+    picture: Picture
+    off: HeadsOff = ()
+
+    @property
+    def without_payload(self) -> PictureRequest:
+        return replace(self, picture=self.picture.without_payload)
+
+    def run(self, model: PictureModel) -> Classification:
+        prepared = model.prepare(self.picture.open())
+        with intervene(switched_off(self.off)):
+            return model.look(prepared)
+
+    def groups(self, run: Classification, labels: Mapping[str, str]) -> tuple[MapGroup, ...]:
+        return picture_groups(run, labels)
+
+    def recipe(self) -> Recipe:
+        """How a notebook looks at it."""
+        picture = self.picture.recipe()
+        call = without(self.off, "run = model.look(model.prepare(image))")
+        return self.model.recipe().then(f"{picture.code}\n{call}", picture.needs)

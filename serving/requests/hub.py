@@ -1,0 +1,184 @@
+"""The model lab's models and what they are given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from serving.models.model_spec import ModelAdapter, ModelSpec, Progress
+from serving.requests.request import Picture, Request, without
+from serving.requests.sound import GivenSound
+from serving.settings import settings
+from viz_core.hub import HubError, HubModel, HubRun, HubVision, Sampling, find_folder, load_hub
+from viz_core.hub.load import import_transformers
+from viz_core.hub.shipped import ShippedModel, shipped_names
+from viz_core.pretrained import ImageClassifier
+from viz_core.pretrained.picture_model import PictureModel
+from viz_core.runtime.memory import give_freed_memory_back
+from viz_core.trace import HeadsOff, intervene, switched_off
+from viz_core.view.hub import hub_groups
+from viz_core.view.map_group import MapGroup
+from viz_core.view.notebook_file import Recipe
+
+
+def bring_libraries() -> None:
+    """Import what a first load would wait for."""
+    import_transformers()
+
+
+@dataclass(frozen=True)
+class HubModelSpec(ModelSpec[HubModel]):
+    """Which model: a name with a revision ("" for the newest), or a folder; `offline`: ask nobody for it."""
+
+    name: str
+    revision: str = ""
+    folder: str = ""
+    offline: bool = field(default=False, compare=False)
+    most_loaded = 2
+
+    @property
+    def affinity(self) -> str:
+        return f"{self.folder or self.name}@{self.revision}"
+
+    def load(self, progress: Progress | None) -> HubModel:
+        """The model, as far as the settings of this machine allow.
+
+        Raises:
+            HubError: if it cannot be had or run here.
+            ValueError: if ATLAS_DEVICE names a device that is not here.
+        """
+        give_freed_memory_back()
+        allowed = settings()
+        if self.folder:
+            folder = find_folder(self.folder, allowed.model_folders)
+            return load_hub(folder, memory_budget=allowed.model_memory)
+        # Whoever runs this at home may use their own access to private models; visitors of a host may not.
+        token = False if allowed.chosen_only else None
+        return load_hub(
+            self.name,
+            self.revision or None,
+            folders=allowed.model_folders,
+            memory_budget=allowed.model_memory,
+            offline=self.offline,
+            token=token,
+            progress=progress,
+        )
+
+    def recipe(self) -> Recipe:
+        if self.folder:
+            return Recipe(
+                "from pathlib import Path\n\nfrom viz_core import load_hub, view\n\n"
+                f"model = load_hub(Path({self.folder!r}))",
+                ("model",),
+            )
+        revision = f", revision={self.revision!r}" if self.revision else ""
+        return Recipe(f"from viz_core import load_hub, view\n\nmodel = load_hub({self.name!r}{revision})")
+
+
+@dataclass(frozen=True)
+class OwnModelSpec(HubModelSpec):
+    """A model that ships, asked by the page itself: kept apart, so that it puts away none that a reader loaded."""
+
+    most_loaded = 3
+
+
+@dataclass(frozen=True)
+class HubVisionSpec(ModelAdapter[PictureModel]):
+    """A vision model of the lab behind the face of the shipped classifiers."""
+
+    hub: HubModelSpec
+
+    @property
+    def adapted(self) -> HubModelSpec:
+        return self.hub
+
+    def adapt(self, loaded: HubModel) -> PictureModel:
+        if isinstance(loaded, ShippedModel) and isinstance(loaded.shipped, ImageClassifier):
+            return loaded.shipped
+        return HubVision(loaded)
+
+    def recipe(self) -> Recipe:
+        if self.hub.name in shipped_names():
+            return self.hub.recipe().then("model = model.shipped")
+        return self.hub.recipe().then("from viz_core.hub import HubVision\n\nmodel = HubVision(model)")
+
+
+@dataclass(frozen=True)
+class HubRequest(Request[HubModel, HubRun]):
+    """What a model of the lab is given, a text, with a second or a target where it takes one, a picture, both, or a
+    sound, with what the model is told of it; and the heads that are switched off."""
+
+    model: HubModelSpec
+    text: str = ""
+    pair: str = ""
+    target: str = ""
+    picture: Picture | None = None
+    sound: GivenSound | None = None
+    new_tokens: int = 0
+    sampling: Sampling = Sampling()  # noqa: RUF009  # frozen
+    off: HeadsOff = ()
+    language: str = ""
+    task: str = ""
+
+    @property
+    def without_payload(self) -> HubRequest:
+        picture = self.picture and self.picture.without_payload
+        return replace(self, picture=picture, sound=self.sound and self.sound.without_payload)
+
+    def run(self, model: HubModel) -> HubRun:
+        """One recorded run.
+
+        Raises:
+            HubError: if this is no input for this model, or longer than the settings of this machine allow.
+            PayloadMissingError: if the picture or the sound is not here.
+        """
+        allowed = settings()
+        longest = max(len(self.text), len(self.pair), len(self.target))
+        if allowed.max_characters is not None and longest > allowed.max_characters:
+            raise HubError(
+                "This text has {count:,} characters; at most {most:,} are allowed here. Shorten it.",
+                count=longest,
+                most=allowed.max_characters,
+            )
+        image = None if self.picture is None else self.picture.open()
+        sound = None if self.sound is None else self.sound.open()
+        with intervene(switched_off(self.off)):
+            return model.run(
+                self.text if image is None and sound is None else self.text or None,
+                text_pair=self.pair or None,
+                target=self.target or None,
+                image=image,
+                sound=sound,
+                max_new_tokens=self.new_tokens,
+                sampling=self.sampling,
+                max_tokens=allowed.max_tokens,
+                max_seconds=allowed.max_seconds,
+                language=self.language or None,
+                task=self.task or None,
+            )
+
+    def groups(self, run: HubRun, labels: Mapping[str, str]) -> tuple[MapGroup, ...]:
+        return hub_groups(run, labels)
+
+    def recipe(self) -> Recipe:
+        """How a notebook runs it."""
+        given = self.picture or self.sound
+        opened = Recipe("") if given is None else given.recipe()
+        if self.picture is not None and not self.text:
+            call = without(self.off, "run = model.run(image=image)")
+            return self.model.recipe().then(f"{opened.code}\n{call}", opened.needs)
+        texts = {"text_pair": self.pair, "target": self.target, "language": self.language, "task": self.task}
+        arguments = [repr(self.text)] if self.sound is None else ["sound=sound"]
+        arguments += [f"{name}={text!r}" for name, text in texts.items() if text]
+        arguments += [] if self.picture is None else ["image=image"]
+        arguments.append(f"max_new_tokens={self.new_tokens}")
+        lines = [] if given is None else [opened.code]
+        if self.sampling != Sampling():
+            lines.append("from viz_core.hub import Sampling\n")
+            arguments.append(f"sampling={self.sampling}")
+        lines.append(without(self.off, f"run = model.run({', '.join(arguments)})"))
+        return self.model.recipe().then("\n".join(lines), opened.needs)
+
+    def for_transfer(self, run: HubRun) -> HubRun:
+        """The logits of every token stay, their number alone is told; and so does what the pass was given."""
+        return replace(run, output=run.output.to("meta"), inputs={})

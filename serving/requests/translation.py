@@ -1,0 +1,60 @@
+"""Sentences for the shipped translators."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+from serving.models.model_spec import ModelSpec
+from serving.requests.request import Request, without
+from viz_core.pretrained import TextError, Translation, Translator
+from viz_core.trace import HeadsOff, intervene, switched_off
+from viz_core.view.map_group import MapGroup
+from viz_core.view.notebook_file import Recipe
+from viz_core.view.translation import translation_groups
+
+
+@dataclass(frozen=True)
+class SentenceRequest(Request[Translator, Translation]):
+    """What is translated, the width of the beam, and the heads that are switched off, each a site and a number."""
+
+    model: ModelSpec[Translator]
+    text: str
+    beam: int = 1
+    off: HeadsOff = ()
+    in_batches = True
+
+    def run(self, model: Translator) -> Translation:
+        with intervene(switched_off(self.off)):
+            return model.translate(self.text, beam=self.beam)
+
+    @classmethod
+    def run_all(cls, model: Translator, requests: Sequence[Self]) -> list[Translation | Exception]:
+        """Those by greedy search are decoded as one batch."""
+        found: dict[SentenceRequest, Translation | Exception] = {}
+        sources: dict[SentenceRequest, list[int]] = {}
+        for one in requests:
+            try:
+                sources[one] = model.encode(one.text)
+            except TextError as error:
+                found[one] = error
+        for beam, off in {(one.beam, one.off) for one in sources}:
+            those = [one for one in sources if (one.beam, one.off) == (beam, off)]
+            try:
+                with intervene(switched_off(off)):
+                    made = model.translate_ids([sources[one] for one in those], beam=beam)
+                found.update(zip(those, made, strict=True))
+            except ValueError as error:  # there is no such head
+                found.update(dict.fromkeys(those, error))
+        return [found[one] for one in requests]
+
+    def groups(self, run: Translation, labels: Mapping[str, str]) -> tuple[MapGroup, ...]:
+        return translation_groups(run, labels)
+
+    def recipe(self) -> Recipe:
+        """How a notebook translates it."""
+        beam = "" if self.beam == 1 else f", beam={self.beam}"
+        return self.model.recipe().then(
+            f"{without(self.off, f'run = model.translate({self.text!r}{beam})')}\nprint(run.text)"
+        )

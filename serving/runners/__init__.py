@@ -1,0 +1,1 @@
+"""Where models run: in this process, in worker processes, or on Ray Serve."""

@@ -1,0 +1,1 @@
+"""Every private name of uvicorn that the project uses."""

@@ -1,0 +1,65 @@
+"""A very small translator, trained on a few pairs in seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import torch
+from tokenizers import Tokenizer
+
+from recipes import translation as loop
+from recipes.sentence_pairs import Pair, Split
+from recipes.translation import Recipe, State, train_translation
+from viz_core.models import EncoderDecoder
+from viz_core.pretrained import build_translation_model
+
+CPU = torch.device("cpu")
+RECIPE = Recipe(
+    vocab_size=300,
+    epochs=45,
+    batch_tokens=256,
+    muon_lr=1e-2,
+    adam_lr=5e-3,
+    warm_up=0.1,
+    decay_from=0.5,
+    label_smoothing=0.05,
+    curve_sentences=2,
+    patience=1000,
+)
+SHORT = replace(RECIPE, epochs=3)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def memory_left_alone() -> Iterator[None]:
+    """How this process manages memory is not for a test to change."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loop, "keep_freed_memory", lambda: None)
+        yield
+
+
+def build(vocab_size: int) -> EncoderDecoder:
+    sizes = {
+        "architecture": "transformer",
+        "num_hiddens": 48,
+        "ffn_num_hiddens": 96,
+        "num_heads": 4,
+        "num_blks": 2,
+        "dropout": 0.0,
+    }
+    return build_translation_model({"vocab_size": vocab_size, **sizes})
+
+
+class Trained(NamedTuple):
+    model: EncoderDecoder
+    tokenizer: Tokenizer
+    state: State
+    out: Path
+
+
+def train(pairs: list[Pair], out: Path, recipe: Recipe, minutes: float | None = None, resume: bool = False) -> Trained:
+    split = Split(pairs, pairs, [])
+    return Trained(*train_translation(build, split, out, recipe, CPU, minutes, resume), out)

@@ -1,0 +1,76 @@
+"""What is measured of alignment: words found in tokens, the samples, and the numbers that ship."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from recipes.__main__ import main
+from recipes.alignments import measure_alignments, word_of_each_token
+from viz_core.pretrained import CHECKPOINTS, load, load_translator
+from viz_core.pretrained.aligned_samples import AlignedPair, aligned_samples
+from viz_core.view.translation import aligning_head, translation_groups
+from viz_core.view.words import group_labels
+
+
+def test_every_sample_links_words_that_there_are() -> None:
+    samples = aligned_samples()
+    assert len(samples) == 100 == len({sample.english for sample in samples})
+    for sample in samples:
+        assert sample.sure
+        assert not sample.sure & sample.possible
+        for i, j in sample.sure | sample.possible:
+            assert i < len(sample.english_spans)
+            assert j < len(sample.french_spans)
+
+
+def test_words_are_cut_as_the_file_says() -> None:
+    pair = AlignedPair("He can't, it's Tom's.", "J'ai l'eau, qu'il dit-elle.", frozenset(), frozenset())
+    english = [pair.english[start:stop] for start, stop in pair.english_spans]
+    french = [pair.french[start:stop] for start, stop in pair.french_spans]
+    assert english == ["He", "ca", "n't", ",", "it", "'s", "Tom", "'s", "."]
+    assert french == ["J'", "ai", "l'", "eau", ",", "qu'", "il", "dit", "-", "elle", "."]
+
+
+def test_each_token_is_a_piece_of_a_word() -> None:
+    tokenizer = load_translator("transformer-en-fr", "cpu").tokenizer
+    for sample in aligned_samples():
+        for text, spans in ((sample.english, sample.english_spans), (sample.french, sample.french_spans)):
+            words = word_of_each_token(tokenizer.encode(text), spans)
+            assert list(words) == sorted(words)
+            assert set(words) == set(range(len(spans) + 1))  # each word has a token, the end is one more
+
+
+def test_what_ships_is_what_is_measured() -> None:
+    """And one head aligns the words it writes, another the words it has read: not one for both (Chen 2020)."""
+    model = load_translator("transformer-en-fr", "cpu")
+    measured, shipped = measure_alignments(model), model.card.training["alignments"]
+    assert measured is not None
+    assert measured["pairs"] == shipped["pairs"] == 100
+    for reading in ("written", "read"):
+        for found, told in zip(measured[reading], shipped[reading], strict=True):
+            assert found == pytest.approx(told, abs=0.01)
+    view = aligning_head(translation_groups(model.translate("He is calm."), group_labels("translation")))
+    best = min(rate for layer in shipped["written"] for rate in layer)
+    assert shipped["written"][view.layer][view.head] == best < shipped["diagonal"]
+    assert shipped["read"][view.layer][view.head] > shipped["diagonal"]
+    assert measure_alignments(load("seq2seq-en-fr", "cpu")) is None
+
+
+def test_the_command_writes_beside_the_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "bahdanau-en-fr"
+    shutil.copytree(CHECKPOINTS / "bahdanau-en-fr", folder)
+    before = json.loads((folder / "training.json").read_text(encoding="utf-8"))
+    card = (folder / "card.md").read_text(encoding="utf-8")
+    told = before.pop("alignments")
+    (folder / "training.json").write_text(json.dumps(before), encoding="utf-8")
+    assert main(["alignments", "bahdanau-en-fr", "--checkpoints", str(tmp_path)]) == 0
+    after = json.loads((folder / "training.json").read_text(encoding="utf-8"))
+    assert after.pop("alignments").keys() == told.keys()
+    assert after == before
+    assert (folder / "card.md").read_text(encoding="utf-8").count("## Alignment\n") == card.count("## Alignment\n") == 1
+    assert main(["alignments", "nobody", "--checkpoints", str(tmp_path)]) == 1
+    assert "cannot measure the alignments of nobody: There is no model 'nobody'" in capsys.readouterr().err

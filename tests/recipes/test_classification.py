@@ -1,0 +1,188 @@
+"""A classifier from pictures to a checkpoint that loads: it learns, can be killed and resumed, and says what it is."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import torch
+from PIL import Image
+from safetensors.torch import load as load_tensors
+
+from recipes import classification as loop
+from recipes.__main__ import main
+from recipes.classifiers import DESIGNS
+from recipes.picture_sets import FASHION_MNIST, PictureSplit
+from tests.recipes.bars import NAME, RECIPE, SMALL, bars
+from viz_core.maps.over_patches import token_attention
+from viz_core.maps.relevance import gradient_relevance
+from viz_core.maps.rollout import attention_rollout
+from viz_core.pretrained import CheckpointError, load, load_classifier, load_translator
+from viz_core.pretrained.calibration import calibration_bins
+from viz_core.trace import record
+
+pytestmark = pytest.mark.usefixtures("on_the_cpu")
+
+
+class Shipped(NamedTuple):
+    out: Path
+    split: PictureSplit
+
+
+@pytest.fixture(scope="module")
+def shipped(tmp_path_factory: pytest.TempPathFactory) -> Shipped:
+    """A checkpoint as the command writes it, of a small model that learned to tell bars apart."""
+    out = tmp_path_factory.mktemp("checkpoints") / NAME
+    split = PictureSplit(bars(860, 0), bars(200, 1))
+    data = replace(FASHION_MNIST, load=lambda _: split)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ATLAS_DEVICE", "cpu")
+        patch.setattr(loop, "keep_freed_memory", lambda: None)
+        design = replace(DESIGNS[NAME], data=data, architecture=SMALL, cpu_recipe=RECIPE)
+        patch.setitem(DESIGNS, NAME, design)
+        assert main([NAME, "--data", "unused", "--out", str(out)]) == 0
+    return Shipped(out, split)
+
+
+def read(shipped: Shipped, file: str) -> dict:
+    return json.loads((shipped.out / file).read_text(encoding="utf-8"))
+
+
+# From the command to the model
+
+
+def test_it_learned(shipped: Shipped) -> None:
+    curve = read(shipped, "training.json")["curve"]
+    assert [point["epoch"] for point in curve] == [float(i) for i in range(1, 9)]
+    assert curve[-1]["train_loss"] < 0.6 * curve[0]["train_loss"]
+    assert curve[-1]["validation_accuracy"] > 90
+    assert read(shipped, "config.json")["scores"]["accuracy"] > 90
+
+
+def test_the_score_is_that_of_the_files_asked_as_a_visitor_asks(shipped: Shipped) -> None:
+    """Test pictures as PIL pictures through `classify`: the same answers as the script's own evaluation."""
+    classifier = load_classifier(NAME, device="cpu", folder=shipped.out.parent)
+    right, counts = 0, torch.zeros(10, 10, dtype=torch.long)
+    for pixels, label in zip(*shipped.split.test, strict=True):
+        result = classifier.classify(Image.fromarray(pixels[0].numpy()))
+        right += result.label == classifier.labels[label]
+        counts[label, classifier.labels.index(result.label)] += 1
+    assert classifier.card.scores == {"accuracy": round(100 * right / 200, 2)}
+    assert read(shipped, "training.json")["confusion"] == counts.tolist()
+
+
+def test_what_a_classification_says(shipped: Shipped) -> None:
+    classifier = load_classifier(NAME, device="cpu", folder=shipped.out.parent)
+    result = classifier.classify(Image.effect_noise((90, 50), 80).convert("RGBA"))
+    assert result.grid == (4, 4)
+    assert result.trace.sites == ("encoder.0.self", "encoder.1.self")
+    assert result.prepared.pixels.shape == (1, 1, 8, 8)
+    chances = list(result.probabilities.values())
+    assert result.label == next(iter(result.probabilities))
+    assert chances == sorted(chances, reverse=True)
+    assert sum(chances) == pytest.approx(1, abs=1e-5)
+    assert set(result.probabilities) == set(classifier.labels) == set(FASHION_MNIST.labels)
+    assert token_attention(result.trace, 0, result.grid).shape == (2, 2, 4, 4)
+    layers = [call.weights()[0] for call in result.trace]
+    assert attention_rollout(layers).sum(dim=-1).tolist() == pytest.approx([1.0] * 17, abs=1e-5)
+
+
+def test_relevance_of_a_label(shipped: Shipped) -> None:
+    classifier = load_classifier(NAME, device="cpu", folder=shipped.out.parent)
+    prepared = classifier.prepare(Image.fromarray(shipped.split.test.pixels[0, 0].numpy()))
+    found = classifier.relevance(prepared, "bag")
+    X = prepared.pixels
+    weights = [call.weights()[0] for call in classifier.look(prepared).trace]
+    with record(differentiable=True) as trace:
+        logit = classifier.model(X)[0, classifier.labels.index("bag")]
+    gradients = torch.autograd.grad(logit, [call.graph_weights for call in trace])
+    torch.testing.assert_close(found, gradient_relevance(weights, [g[0] for g in gradients]), atol=1e-5, rtol=1e-4)
+    with pytest.raises(ValueError, match="label: expected one of T-shirt/top"):
+        classifier.relevance(prepared, "hat")
+
+
+def test_without_positions_the_answer_differs_and_nothing_is_kept(shipped: Shipped) -> None:
+    classifier = load_classifier(NAME, device="cpu", folder=shipped.out.parent)
+    prepared = classifier.prepare(Image.fromarray(shipped.split.test.pixels[3, 0].numpy()))
+    before = classifier.look(prepared).probabilities
+    assert classifier.look(prepared, positions=False).probabilities != before
+    assert classifier.look(prepared).probabilities == before
+
+
+def test_files_and_card(shipped: Shipped) -> None:
+    files = sorted(path.name for path in shipped.out.iterdir())
+    names = ["card.md", "config.json", "familiarity.safetensors", "last.pt", "model.safetensors", "training.json"]
+    assert files == names
+    stored = load_tensors((shipped.out / "model.safetensors").read_bytes())
+    assert all(tensor.dtype == torch.float16 for tensor in stored.values())
+    config = read(shipped, "config.json")
+    assert config["task"] == "classification"
+    assert config["parameters"] == sum(tensor.numel() for tensor in stored.values())
+    card = (shipped.out / "card.md").read_text(encoding="utf-8")
+    for said in (
+        f"{config['scores']['accuracy']:.2f}% of 200 test pictures",
+        "MIT, Copyright (c) 2017 Zalando SE",
+        "860 training pictures, 60 of them held out",
+        "8.0 epochs in 0:00:",
+        "The length of the run was fixed before its first step,\nand these pictures were scored after its last",
+        "| num_heads | 2 |",
+        "| average | 0.9 |",
+        "grey pictures of 8 x 8 pixels",
+        "## Limits",
+    ):
+        assert said in card, said
+    assert card.count("## Calibration\n") == 1
+
+
+def test_how_sure_and_how_far_are_those_of_the_files_asked_as_a_visitor_asks(shipped: Shipped) -> None:
+    training = read(shipped, "training.json")
+    classifier = load_classifier(NAME, device="cpu", folder=shipped.out.parent)
+    found = [classifier.classify(Image.fromarray(pixels[0].numpy())) for pixels in shipped.split.test.pixels]
+    said = torch.tensor([each.probabilities[each.label] for each in found])
+    names = [classifier.labels[label] for label in shipped.split.test.labels]
+    right = torch.tensor([each.label == name for each, name in zip(found, names, strict=True)])
+    for told, expected in zip(training["calibration"]["bins"], calibration_bins(said, right), strict=True):
+        assert told == pytest.approx(expected, abs=1e-4)
+    assert training["calibration"]["pictures"] == 200
+    distances = [each.distance for each in found if each.distance is not None]
+    assert len(distances) == 200
+    assert sum(not each.strange for each in distances) == 190  # 95%
+    assert set(training["familiarity"]["strange"]) == {"noise", "one colour", "one red pixel"}
+
+
+def test_one_load_for_both_tasks_and_a_sentence_for_the_wrong_one(shipped: Shipped, checkpoints: Path) -> None:
+    assert load(NAME, device="cpu", folder=shipped.out.parent).card.name == NAME
+    with pytest.raises(CheckpointError, match="does not translate: its task is classification"):
+        load_translator(NAME, device="cpu", folder=shipped.out.parent)
+    with pytest.raises(CheckpointError, match="does not classify pictures: its task is translation"):
+        load_classifier("tiny-en-fr", device="cpu", folder=checkpoints)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"labels": ["a", "b"]}, "expected 10 different labels"),
+        ({"labels": ["a"] * 10}, "expected 10 different labels"),
+        ({"pixels": {}}, "does not say how pictures are prepared"),
+        ({"pixels": {"form": "garment", "mean": [0.5] * 3, "std": [1] * 3}}, "expected 1 channels, got 3"),
+        ({"model": {**SMALL, "architecture": "cnn"}}, "known architecture, got 'cnn'; those known: vit"),
+        ({"model": {**SMALL, "patch_size": 3}}, "does not describe this architecture: expected a picture"),
+        ({"model": {**SMALL, "num_hiddens": 26}}, "has the wrong shape"),
+        ({"task": "singing"}, "names no known task: 'singing'"),
+        ({"sha256": "0" * 64}, "its SHA-256 differs"),
+    ],
+)
+def test_a_broken_checkpoint_says_so(shipped: Shipped, tmp_path: Path, change: dict, said: str) -> None:
+    (tmp_path / NAME).mkdir()
+    for file in ("config.json", "model.safetensors"):
+        (tmp_path / NAME / file).write_bytes((shipped.out / file).read_bytes())
+    config = {**read(shipped, "config.json"), **change}
+    (tmp_path / NAME / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    with pytest.raises(CheckpointError, match=said):
+        load(NAME, device="cpu", folder=tmp_path)
+
+
+# The loop

@@ -1,0 +1,228 @@
+"""The command: from a folder of sentence pairs to a model that loads, or a sentence about what is missing."""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from urllib.error import URLError
+
+import pytest
+import torch
+
+from recipes import __main__ as command
+from recipes import book, translators
+from recipes import translation as loop
+from recipes.__main__ import main
+from recipes.translators import DESIGNS
+from viz_core.pretrained import build_translation_model, load
+
+NAME = "transformer-en-fr"
+SMALL = {
+    "architecture": "transformer",
+    "num_hiddens": 16,
+    "ffn_num_hiddens": 24,
+    "num_heads": 2,
+    "num_blks": 1,
+    "dropout": 0.1,
+}
+
+SMALL_GRU = {"embed_size": 16, "num_hiddens": 16, "num_layers": 2, "dropout": 0.1}
+
+
+@pytest.fixture(autouse=True)
+def on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ATLAS_DEVICE", "cpu")
+    monkeypatch.setattr(loop, "keep_freed_memory", lambda: None)
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """200 sentences, 7 of which fall to validation and 5 to test."""
+    folder = tmp_path / "data"
+    folder.mkdir()
+    lines = [f"I have {n} cats.\tJ'ai {n} chats.\tCC-BY" for n in range(200)]
+    (folder / "fra.txt").write_text("\n".join(lines), encoding="utf-8")
+    return folder
+
+
+def test_from_sentence_pairs_to_a_model_that_loads(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recipe = replace(DESIGNS[NAME].recipe, vary_pairs=False)  # each of these pairs has a number: there would be many
+    monkeypatch.setitem(DESIGNS, NAME, replace(DESIGNS[NAME], architecture=SMALL, recipe=recipe))
+    out = tmp_path / "checkpoints" / NAME
+    arguments = [NAME, "--data", str(data), "--out", str(out), "--epochs", "2"]
+    assert main(arguments) == 0
+    assert capsys.readouterr().out.startswith("training transformer-en-fr on CPU")
+    translator = load(NAME, device="cpu", folder=out.parent)
+    assert translator.card.title == "Transformer, English to French"
+    assert translator.card.config["model"].items() >= SMALL.items()
+    assert translator.translate("I have 3 cats.", max_new_tokens=5).target_tokens
+    training = json.loads((out / "training.json").read_text(encoding="utf-8"))
+    assert [point["epoch"] for point in training["curve"]] == [1.0, 2.0]
+    assert training["recipe"]["epochs"] == 2
+    assert "188 pairs to train on,\n7 to validate, 5 to test" in translator.card.text
+
+    before = translator.card.config["sha256"]
+    assert main([*arguments, "--resume"]) == 0  # nothing left to train: the same model again
+    assert load(NAME, device="cpu", folder=out.parent).card.config["sha256"] == before
+
+
+@pytest.mark.parametrize(
+    ("name", "megabytes"), [("transformer-en-fr", 16), ("bahdanau-en-fr", 8), ("seq2seq-en-fr", 8)]
+)
+def test_each_design_fits_its_size_and_shares_the_split_and_tokenizer(name: str, megabytes: int) -> None:
+    design = DESIGNS[name]
+    with torch.device("meta"):
+        model = build_translation_model({"vocab_size": design.recipe.vocab_size, **design.architecture})
+    assert 2 * sum(p.numel() for p in model.parameters()) < megabytes * 2**20  # float16
+    reference = DESIGNS[NAME].recipe
+    assert (design.recipe.vocab_size, design.recipe.max_tokens) == (reference.vocab_size, reference.max_tokens)
+
+
+@pytest.mark.parametrize("name", ["bahdanau-en-fr", "seq2seq-en-fr"])
+def test_a_recurrent_translator_from_pairs_to_a_model_that_loads(
+    name: str, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = {"architecture": DESIGNS[name].architecture["architecture"], **SMALL_GRU}
+    monkeypatch.setitem(DESIGNS, name, replace(DESIGNS[name], architecture=small))
+    out = tmp_path / "checkpoints" / name
+    assert main([name, "--data", str(data), "--out", str(out), "--epochs", "1"]) == 0
+    translator = load(name, device="cpu", folder=out.parent)
+    assert translator.card.title == DESIGNS[name].title
+    assert f"`{name}`: {DESIGNS[name].description},\n" in translator.card.text
+    translation = translator.translate("I have 3 cats.", max_new_tokens=5)
+    sites = ("decoder.0.cross",) if name == "bahdanau-en-fr" else ()
+    assert translation.trace.sites == sites
+
+
+def test_arguments_reach_the_recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[Any, ...]] = []
+    monkeypatch.setitem(command.RECIPES, NAME, lambda *arguments: seen.append(arguments))
+    cpu = torch.device("cpu")
+    assert main([NAME, "--data", "d", "--out", "o"]) == 0
+    assert main([NAME, "--data", "d", "--out", "o", "--minutes", "2.5", "--epochs", "4", "--resume"]) == 0
+    assert seen == [
+        (Path("d"), Path("o"), cpu, None, None, False),
+        (Path("d"), Path("o"), cpu, 2.5, 4, True),
+    ]
+
+
+def test_a_warm_start_reaches_the_recipe_with_lower_rates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Any] = []
+
+    def watched(*arguments: Any) -> None:
+        seen.extend((arguments[3], arguments[-1]))
+        raise ValueError("nothing is trained here")
+
+    monkeypatch.setattr(translators, "train_translation", watched)
+    monkeypatch.setattr(translators, "load_pairs", lambda _: [])
+    assert main([NAME, "--data", "d", "--out", str(tmp_path), "--start-from", NAME]) == 1
+    recipe, start = seen
+    assert start.card.name == NAME
+    assert (recipe.muon_lr, recipe.adam_lr) == (2e-3, 1e-3)
+    assert recipe.byte_fallback
+    assert recipe.vary_pairs
+
+
+def test_arguments_reach_a_run_of_the_book(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[Any, ...]] = []
+    monkeypatch.setitem(book.RUNS, "book-vit", lambda *arguments: seen.append(arguments))
+    cpu = torch.device("cpu")
+    assert main(["book-vit", "--data", "d", "--out", "o"]) == 0
+    assert main(["book-vit", "--data", "d", "--out", "o", "--epochs", "3", "--seed", "0", "7", "--limit", "9"]) == 0
+    assert seen == [(Path("d"), Path("o"), cpu, None, (0,), None), (Path("d"), Path("o"), cpu, 3, [0, 7], 9)]
+
+
+@pytest.mark.parametrize(
+    ("name", "option"),
+    [
+        ("book-vit", "--resume"),
+        ("book-transformer", "--minutes=3"),
+        (NAME, "--seed=1"),
+        (NAME, "--limit=1"),
+        ("vit-cifar10", f"--start-from={NAME}"),
+    ],
+)
+def test_what_only_the_other_kind_takes(name: str, option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main([name, "--data", "d", "--out", "o", option])
+    assert stopped.value.code == 2
+    assert f"{option.split('=')[0]} is not for {name}" in capsys.readouterr().err
+
+
+def test_a_run_of_the_book_from_the_command(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "out"
+    arguments = ["book-transformer", "--data", str(data), "--out", str(out), "--epochs", "1", "--limit"]
+    assert main([*arguments, "20"]) == 0
+    assert "| he's calm . | il est mouillé . | 0.658 |" in (out / "card.md").read_text(encoding="utf-8")
+    assert main([*arguments, "200"]) == 1
+    assert "cannot train book-transformer: expected more than 200 sentence pairs, got 200" in capsys.readouterr().err
+
+
+def no_network(*_: object, **__: object) -> None:
+    raise URLError("no network here")
+
+
+def test_no_data_and_no_network(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(urllib.request, "urlopen", no_network)
+    assert main([NAME, "--data", str(tmp_path / "none"), "--out", str(tmp_path / "out")]) == 1
+    said = capsys.readouterr()
+    assert "cannot be fetched: no network here; put it there yourself, as " in said.err
+    assert said.err.endswith("none/fra-eng.zip\n")
+    assert "downloading http://" in said.out
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_wrong_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(urllib.request, "urlopen", no_network)
+    (tmp_path / "fra-eng.zip").write_bytes(b"not the archive")
+    assert main([NAME, "--data", str(tmp_path), "--out", str(tmp_path / "out")]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("cannot train transformer-en-fr: fra-eng.zip: expected SHA-1 94646ad1")
+    assert error.endswith("delete the file and try again\n")
+
+
+def test_nothing_to_resume(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([NAME, "--data", str(data), "--out", str(tmp_path / "out"), "--resume"]) == 1
+    assert "nothing to resume from" in capsys.readouterr().err
+
+
+def test_data_without_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "fra.txt").write_text("no pair here\n", encoding="utf-8")
+    assert main([NAME, "--data", str(tmp_path), "--out", str(tmp_path / "out")]) == 1
+    assert "expected sentence pairs to train on and to validate with, got 0 and 0" in capsys.readouterr().err
+
+
+def test_an_absent_device(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("ATLAS_DEVICE", "mps:9")
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
+    assert main([NAME, "--data", str(data), "--out", str(tmp_path / "out")]) == 1
+    assert "ATLAS_DEVICE='mps:9' is not on this machine; it has" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], ""),
+        (["another-model", "--data", "d", "--out", "o"], ""),
+        ([NAME, "--out", "o"], ""),
+        (["book-vit", "--data", "d", "--out", "o", "--epochs", "0"], "--epochs: expected at least 1, got 0"),
+        (["book-vit", "--data", "d", "--out", "o", "--limit", "-3"], "--limit: expected at least 1, got -3"),
+        (["book-vit", "--data", __file__, "--out", "o"], f"--data: expected a folder, got the file {__file__}"),
+    ],
+)
+def test_a_wrong_command_line_is_explained(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(arguments)
+    assert stopped.value.code == 2
+    error = capsys.readouterr().err
+    assert "usage: python -m recipes" in error
+    assert said in error

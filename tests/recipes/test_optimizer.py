@@ -1,0 +1,131 @@
+"""The schedule by hand, and each parameter stepped by the optimiser it belongs to."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+from torch import nn
+
+from recipes.optimizer import Optimizers, learning_rate
+from viz_core.models import ViT
+from viz_core.pretrained import build_translation_model
+
+CONFIG = {
+    "architecture": "transformer",
+    "vocab_size": 13,
+    "num_hiddens": 8,
+    "ffn_num_hiddens": 12,
+    "num_heads": 2,
+    "num_blks": 1,
+    "dropout": 0.0,
+}
+
+
+@pytest.mark.parametrize(
+    ("progress", "rate"),
+    [(0.0, 0.0), (0.05, 0.5), (0.1, 1.0), (0.3, 1.0), (0.5, 1.0), (0.75, 0.5), (0.9, 0.2), (1.0, 0.0), (1.1, 0.0)],
+)
+def test_schedule_by_hand(progress: float, rate: float) -> None:
+    """Up over the first tenth, down from the middle."""
+    assert learning_rate(progress, warm_up=0.1, decay_from=0.5) == pytest.approx(rate)
+
+
+@pytest.mark.parametrize(
+    ("progress", "rate"), [(0.0, 0.0), (0.05, 0.5), (0.2, 1.0), (0.4, (1 + 0.5**0.5) / 2), (0.6, 0.5), (1.0, 0.0)]
+)
+def test_a_cosine_by_hand(progress: float, rate: float) -> None:
+    """At a quarter of the way down (1 + cos 45 degrees) / 2, at half of it one half."""
+    assert learning_rate(progress, warm_up=0.1, decay_from=0.2, cosine=True) == pytest.approx(rate)
+
+
+def with_gradients(model: nn.Module, seed: int) -> None:
+    draw = torch.Generator().manual_seed(seed)
+    for parameter in model.parameters():
+        parameter.grad = torch.randn(parameter.shape, generator=draw)
+
+
+def test_matrices_go_to_muon_and_the_rest_to_adam() -> None:
+    model = build_translation_model(CONFIG)
+    optimizers = Optimizers(model, 0.02, 0.01, 0.1)
+    names = {id(parameter): name for name, parameter in model.named_parameters()}
+    muon = {names[id(p)] for group in optimizers.parts["muon"][0].param_groups for p in group["params"]}
+    adam = {names[id(p)] for group in optimizers.parts["adam"][0].param_groups for p in group["params"]}
+    assert muon | adam == set(names.values())
+    assert not muon & adam
+    assert all(".W_" in name or (".dense" in name and name.endswith("weight")) for name in muon)
+    assert len(muon) == 6 + 10  # four projections and two dense layers; eight and two
+    assert "encoder.embedding.weight" in adam  # also the output layer: they are one matrix
+    assert "decoder.dense.bias" in adam
+
+
+def test_a_step_is_that_of_torchs_optimisers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """torch's Muon works in bfloat16 on every device; asked for the same, ours makes the same steps."""
+    monkeypatch.setattr("recipes.optimizer.fast_precision", lambda _: torch.bfloat16)
+    model = build_translation_model(CONFIG)
+    twin = copy.deepcopy(model)
+    optimizers = Optimizers(model, muon_lr=0.02, adam_lr=0.01, weight_decay=0.1)
+    embedding = twin.encoder.embedding.weight
+    matrices = [p for p in twin.parameters() if p.dim() == 2 and p is not embedding]
+    rest = [p for p in twin.parameters() if p.dim() != 2 or p is embedding]
+    muon = torch.optim.Muon(matrices, lr=0.02, momentum=0.95, weight_decay=0.1, adjust_lr_fn="match_rms_adamw")
+    adam = torch.optim.AdamW(rest, lr=0.01, betas=(0.9, 0.98), weight_decay=0.0)
+    for step, rate in enumerate((1.0, 0.25, 0.5)):
+        with_gradients(model, step)
+        with_gradients(twin, step)
+        optimizers.step(rate)
+        muon.param_groups[0]["lr"], adam.param_groups[0]["lr"] = 0.02 * rate, 0.01 * rate
+        muon.step()
+        adam.step()
+    for (name, ours), theirs in zip(model.named_parameters(), twin.parameters(), strict=True):
+        torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=1e-5, msg=lambda text, name=name: f"{name}: {text}")
+        assert ours.grad is None
+
+
+def test_without_muon_adam_takes_everything_and_decays_matrices_alone() -> None:
+    model = build_translation_model(CONFIG)
+    before = copy.deepcopy(dict(model.named_parameters()))
+    optimizers = Optimizers(model, None, 0.01, 0.1)
+    assert set(optimizers.parts) == {"adam"}
+    for parameter in model.parameters():
+        parameter.grad = torch.zeros_like(parameter)
+    optimizers.step(0.5)  # without a gradient only the decay moves: w <- w (1 - rate lr decay)
+    for name, parameter in model.named_parameters():
+        decayed = parameter.dim() == 2 and "embedding" not in name
+        wanted = before[name] * (1 - 0.5 * 0.01 * 0.1) if decayed else before[name]
+        torch.testing.assert_close(parameter, wanted, msg=lambda text, name=name: f"{name}: {text}")
+
+
+def test_at_rate_zero_nothing_moves() -> None:
+    model = build_translation_model(CONFIG)
+    before = copy.deepcopy(model.state_dict())
+    with_gradients(model, 0)
+    Optimizers(model, 0.02, 0.01, 0.1).step(0.0)
+    assert all(torch.equal(before[name], tensor) for name, tensor in model.state_dict().items())
+
+
+def test_a_restored_state_steps_alike() -> None:
+    model = build_translation_model(CONFIG)
+    optimizers = Optimizers(model, 0.02, 0.01, 0.1)
+    for step in range(3):
+        with_gradients(model, step)
+        optimizers.step(1.0)
+    twin = copy.deepcopy(model)
+    restored = Optimizers(twin, 0.02, 0.01, 0.1)
+    restored.load_state_dict(copy.deepcopy(optimizers.state_dict()))
+    for each, optimizer in ((model, optimizers), (twin, restored)):
+        with_gradients(each, 9)
+        optimizer.step(0.5)
+    assert all(torch.equal(a, b) for a, b in zip(model.parameters(), twin.parameters(), strict=True))
+
+
+def test_muon_leaves_positions_filters_and_the_head_of_a_vit_to_adam() -> None:
+    model = ViT(8, 4, 16, 24, 2, 1, 0.0, 0.0)
+    names = {id(p): name for name, p in model.named_parameters()}
+    optimizers = Optimizers(model, 0.02, 0.01, 0.1, outputs=[model.head])
+    muon = {names[id(p)] for group in optimizers.parts["muon"][0].param_groups for p in group["params"]}
+    adam = {names[id(p)] for group in optimizers.parts["adam"][0].param_groups for p in group["params"]}
+    blocks = {f"attention.W_{which}" for which in "qkvo"} | {"mlp.dense1", "mlp.dense2"}
+    assert muon == {f"blks.0.{layer}.weight" for layer in blocks}
+    assert adam == set(names.values()) - muon

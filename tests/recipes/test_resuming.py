@@ -1,0 +1,130 @@
+"""A run that is killed ends where one does that is not, and one that is over can go on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from recipes import translation as loop
+from recipes.sentence_pairs import Pair, Split
+from recipes.translation import train_translation
+from tests.recipes.small_translator import CPU, RECIPE, SHORT, Trained, build, memory_left_alone, train
+
+__all__ = ["memory_left_alone"]
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(pairs: list[Pair], tmp_path_factory: pytest.TempPathFactory, memory_left_alone: None) -> Trained:
+    return train(pairs, tmp_path_factory.mktemp("uninterrupted"), SHORT)
+
+
+class Killed(BaseException):
+    """What no except clause of the loop catches."""
+
+
+@pytest.mark.parametrize("after", [1, 3, 4, 6, 11])
+def test_a_killed_run_ends_where_an_uninterrupted_one_does(
+    after: int, uninterrupted: Trained, pairs: list[Pair], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Saved after each batch, killed in the middle or between epochs: bit for bit the same weights."""
+    recipe = replace(SHORT, save_minutes=0.0)
+    done, real = 0, loop.batch_loss
+
+    def dying(*arguments: Any, **options: Any) -> tuple[Tensor, int]:
+        nonlocal done
+        if arguments[0].training:
+            done += 1
+            if done > after:
+                raise Killed
+        return real(*arguments, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(loop, "batch_loss", dying)
+        with pytest.raises(Killed):
+            train(pairs, tmp_path, recipe)
+    torch.manual_seed(99)  # another process has other random numbers
+    resumed = train(pairs, tmp_path, recipe, resume=True)
+    for name, tensor in uninterrupted.model.state_dict().items():
+        assert torch.equal(resumed.model.state_dict()[name], tensor), name
+    assert [point["validation_loss"] for point in resumed.state.curve] == [
+        point["validation_loss"] for point in uninterrupted.state.curve
+    ]
+    assert resumed.state.epoch == uninterrupted.state.epoch == 3
+    assert resumed.state.updates == uninterrupted.state.updates > 3
+
+
+def test_the_same_seed_gives_the_same_weights_and_another_does_not(
+    uninterrupted: Trained, pairs: list[Pair], tmp_path: Path
+) -> None:
+    torch.manual_seed(99)  # whatever was drawn before
+    again = train(pairs, tmp_path / "again", SHORT)
+    other = train(pairs, tmp_path / "other", replace(SHORT, seed=1))
+    weights = [run.model.state_dict()["decoder.blks.block0.ffn.dense1.weight"] for run in (uninterrupted, again, other)]
+    assert torch.equal(weights[0], weights[1])
+    assert not torch.equal(weights[0], weights[2])
+
+
+def test_each_epoch_is_mixed_anew(pairs: list[Pair], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plans: list[list[list[int]]] = []
+    plan_batches = loop.plan_batches
+
+    def watched(*arguments: Any, **options: Any) -> list[list[int]]:
+        plans.append(plan_batches(*arguments, **options))
+        return plans[-1]
+
+    monkeypatch.setattr(loop, "plan_batches", watched)
+    train(pairs, tmp_path, SHORT)
+    assert len(plans) == 3
+    assert plans[0] != plans[1] != plans[2] != plans[0]
+
+
+def test_a_kill_while_saving_leaves_the_old_file_whole(
+    pairs: list[Pair], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train(pairs, tmp_path, replace(RECIPE, epochs=1))
+    before = (tmp_path / "last.pt").read_bytes()
+
+    def half(content: object, path: Path) -> None:
+        Path(path).write_bytes(b"half")
+        if Path(path).name != "best.pt":
+            raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(torch, "save", half)
+        with pytest.raises(Killed):
+            train(pairs, tmp_path, replace(RECIPE, epochs=2, save_minutes=0.0), resume=True)
+    assert (tmp_path / "last.pt").read_bytes() == before
+
+
+def test_a_finished_run_resumed_trains_no_more(uninterrupted: Trained, pairs: list[Pair]) -> None:
+    again = train(pairs, uninterrupted.out, SHORT, resume=True)
+    assert again.state.curve == uninterrupted.state.curve
+    assert not again.model.training
+    assert torch.equal(again.model.encoder.embedding.weight, uninterrupted.model.encoder.embedding.weight)
+
+
+def test_a_resumed_run_may_go_further(pairs: list[Pair], tmp_path: Path) -> None:
+    first = train(pairs, tmp_path, replace(RECIPE, epochs=1))
+    further = train(pairs, tmp_path, replace(RECIPE, epochs=2), resume=True)
+    assert [point["epoch"] for point in further.state.curve] == [1, 2]
+    assert further.state.curve[0] == first.state.curve[0]
+    assert further.state.elapsed > first.state.elapsed
+
+
+def test_there_must_be_something_to_resume(pairs: list[Pair], tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"nothing to resume from: .*last.pt does not exist"):
+        train(pairs, tmp_path, SHORT, resume=True)
+
+
+@pytest.mark.parametrize(("parts", "counts"), [(("", "v"), "0 and 2"), (("t", ""), "2 and 0")])
+def test_there_must_be_pairs(parts: tuple[str, str], counts: str, tmp_path: Path) -> None:
+    pairs = [Pair("Go.", "Va !"), Pair("Hi.", "Salut !")]
+    split = Split(pairs if parts[0] else [], pairs if parts[1] else [], [])
+    with pytest.raises(ValueError, match=f"expected sentence pairs to train on and to validate with, got {counts}"):
+        train_translation(build, split, tmp_path, SHORT, CPU)
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,34 @@
+"""The command that counts words, and what it writes beside a checkpoint."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from recipes.__main__ import main
+from viz_core.pretrained.word_counts import word_counts
+
+
+def test_words_are_counted_over_the_training_half_alone(
+    checkpoints: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = next(path.name for path in checkpoints.iterdir())
+    shutil.copytree(checkpoints / name, tmp_path / name)
+    data = tmp_path / "data"
+    data.mkdir()
+    # "I fell." is a sentence of the test split, for ever; "Go." and "Hi." are trained on
+    lines = ["Go.\tVa !", "Go.\tAllez !", "Hi.\tSalut !", "I fell.\tJe suis tombé."]
+    (data / "fra.txt").write_text("\n".join(lines), encoding="utf-8")
+    for _ in range(2):  # a second count takes the place of the first
+        assert main(["word-counts", name, "--data", str(data), "--checkpoints", str(tmp_path)]) == 0
+    counts = word_counts(name, tmp_path)
+    assert counts is not None
+    assert (counts.sentences, counts.counts) == (2, {"Go": 1, "Hi": 1})
+    training = json.loads((tmp_path / name / "training.json").read_text(encoding="utf-8"))
+    assert training["words"] == {"sentences": 2, "different": 2, "hardly_seen": 2}
+    assert (tmp_path / name / "card.md").read_text(encoding="utf-8").count("## Words\n") == 1
+    assert main(["word-counts", "nobody", "--data", str(data), "--checkpoints", str(tmp_path)]) == 1
+    assert "cannot count the words of nobody: There is no model 'nobody'" in capsys.readouterr().err

@@ -1,0 +1,14 @@
+"""A page for test_leaving.py: with ?stay it computes until it is stopped, else it answers at once."""
+
+import streamlit as st
+
+from ui.compute.slots import in_a_slot
+from viz_core.runtime.interruption import may_end
+
+
+def endless() -> str:
+    while True:
+        may_end()
+
+
+st.write(in_a_slot(endless if "stay" in st.query_params else lambda: "served", "work"))

@@ -1,0 +1,260 @@
+"""The app against a real local Ray Serve of two replicas, one of which is killed while it is used.
+
+`make serve-test` installs Ray and runs this.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+pytest.importorskip("ray", reason="make serve-test installs Ray")
+
+from pydantic import ValidationError
+from streamlit.testing.v1 import AppTest
+
+from serving.compute.cache import LRUCache
+from serving.compute.singleton import forget
+from serving.compute.slots import AbandonedError, BusyError, OutOfTimeError, Slots
+from serving.metrics import Metrics
+from serving.models.model_registry import ModelRegistry
+from serving.models.model_spec import ShippedClassifier, ShippedTranslator
+from serving.requests.classification import PictureRequest
+from serving.requests.hub import HubModelSpec, HubRequest, HubVisionSpec
+from serving.requests.request import Picture, Request
+from serving.requests.translation import SentenceRequest
+from serving.runners import ray_serve
+from serving.runners.local_runner import LocalRunner
+from serving.runners.ray_serve import _while_wanted
+from serving.runners.remote_runner import RemoteRunner
+from tests.pages.reading import claims, follow_link, texts
+from tests.serving.ray.conftest import Pool
+from tests.serving.ray.whereabouts import Whereabouts, process
+from viz_core.images.synthetic import GARMENTS, SCENES
+from viz_core.pretrained import TextError, load_translator
+from viz_core.runtime.interruption import may_end
+from viz_core.view.translation import aligning_head
+
+ROOT = Path(__file__).resolve().parents[3]
+MODEL = ShippedTranslator("transformer-en-fr")
+GREY, COLOUR = ShippedClassifier("vit-fashion-mnist"), ShippedClassifier("vit-cifar10")
+PATIENCE = 300.0
+SUBJECTS = ("The cat", "My father", "The old dog", "Our teacher", "A little girl", "The train")
+VERBS = ("is here", "was late", "likes the sea", "has a book", "works at home", "saw the moon", "came back", "is calm")
+LABELS = defaultdict(lambda: "label")
+
+
+def sentences() -> list[Request[Any, Any]]:
+    return [SentenceRequest(MODEL, f"{subject} {verb}.") for subject in SUBJECTS for verb in VERBS]
+
+
+def pictures() -> list[Request[Any, Any]]:
+    """Every drawn picture for the shipped models, and for one of the lab."""
+    grey = [PictureRequest(GREY, Picture(name, draw())) for name, draw in GARMENTS.items()]
+    colour = [PictureRequest(COLOUR, Picture(name, draw())) for name, draw in SCENES.items()]
+    lab = HubVisionSpec(HubModelSpec("vit", offline=True))
+    return [*grey, *colour, *(PictureRequest(lab, one.picture) for one in colour)]
+
+
+def lab_texts() -> list[Request[Any, Any]]:
+    """Two models of the lab by turns, so that both replicas have something to do."""
+    texts = [f"{subject} {verb}." for subject in SUBJECTS for verb in VERBS[:3]]
+    return [
+        HubRequest(HubModelSpec(name, offline=True), text, new_tokens=3) for text in texts for name in ("gpt2", "t5")
+    ]
+
+
+@pytest.mark.parametrize("requests", [sentences, pictures, lab_texts])
+def test_a_replica_dies_and_no_answer_is_wrong_or_lost(
+    runner: RemoteRunner, replicas: Pool, requests: Callable[[], Sequence[Request[Any, Any]]], folders: Path
+) -> None:
+    """Four visitors ask on; in the middle, a replica is killed. All answers come, and all are those of a model here."""
+    asked = list(requests())
+    answered: dict[Request[Any, Any], tuple[Any, torch.Tensor, torch.Tensor]] = {}
+    lost: list[tuple[Request[Any, Any], BaseException]] = []
+    middle = threading.Event()
+
+    def visitor(number: int) -> None:
+        for one in asked[number::4]:
+            try:
+                groups = runner.groups(one, LABELS)
+                made = runner.run(one)
+                last = made.trace.sites[-1]
+                answered[one] = made, made.trace[last].weights(head=0), groups[-1].picture(1).thumbnails
+            except BaseException as error:
+                lost.append((one, error))
+            if len(answered) > len(asked) // 4:
+                middle.set()
+
+    visitors = [threading.Thread(target=visitor, args=(number,)) for number in range(4)]
+    for one in visitors:
+        one.start()
+    assert middle.wait(PATIENCE)
+    replicas.kill_one()
+    for one in visitors:
+        one.join(PATIENCE)
+    assert lost == []
+    assert answered.keys() == set(asked)
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("ATLAS_MODEL_FOLDERS", str(folders))
+        here = LocalRunner(ModelRegistry(), LRUCache(len(asked) + 1, 2**30))
+        for request, (made, weights, thumbnails) in answered.items():
+            alone = here.run(request)
+            for name in ("target_ids", "tokens", "target_tokens", "label", "text"):
+                assert getattr(made, name, None) == getattr(alone, name, None), (request, name)
+            torch.testing.assert_close(weights, alone.trace[made.trace.sites[-1]].weights(head=0), rtol=0, atol=1e-5)
+            near = here.groups(request, LABELS)[-1].picture(1).thumbnails
+            torch.testing.assert_close(thumbnails.int(), near.int(), rtol=0, atol=1)
+
+
+@pytest.fixture
+def on_the_pool(runner: RemoteRunner, folders: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    import streamlit as st
+
+    monkeypatch.setenv("ATLAS_RUNNER", "serve")
+    monkeypatch.setenv("ATLAS_MODEL_FOLDERS", str(folders))
+    forget()
+    st.cache_data.clear()
+    yield
+    forget()
+    st.cache_data.clear()
+
+
+def test_the_chapter_runs_on_the_pool(replicas: Pool, on_the_pool: None) -> None:
+    """The Transformer's page, before and after a replica dies: the same translation, and every claim holds."""
+    app = AppTest.from_file(str(ROOT / "ui" / "app" / "main.py"), default_timeout=PATIENCE)
+    follow_link(app, "transformer").run()
+    for text in ("He is at home.", "She reads a good book."):
+        app.text_input(key="t-text").set_value(text).run()
+        assert not app.exception
+        translated = load_translator(MODEL.name, device="cpu").translate(text).text
+        assert translated in texts(app)
+        holds(app, 4)
+        replicas.kill_one()
+
+
+@pytest.mark.parametrize(
+    ("page", "asks", "further"),
+    [
+        ("vision-transformer", {"pin": "q7"}, ("vt-section", ["Patch lab", "All heads", "Shuffle test"])),
+        ("vision-transformer", {"vt-lab": "vit"}, ("vt-section", ["Patch lab", "Through the layers"])),
+        ("model-lab", {"ml-model": "gpt2"}, ("ml-section", ["How it knows positions", "All heads at a glance"])),
+    ],
+)
+def test_vision_and_the_lab_run_on_the_pool(
+    replicas: Pool,
+    on_the_pool: None,
+    page: str,
+    asks: dict[str, str],
+    further: tuple[str, list[str]],
+) -> None:
+    for section in further[1]:
+        app = AppTest.from_file(str(ROOT / "ui" / "app" / "main.py"), default_timeout=PATIENCE)
+        for name, value in {**asks, further[0]: section}.items():
+            app.query_params[name] = value
+        follow_link(app, page).run()
+        assert not app.exception, [error.message for error in app.exception]
+        assert not app.error
+        holds(app, 1)
+        replicas.kill_one()
+
+
+def holds(app: AppTest, least: int) -> None:
+    """Every claim of the page."""
+    marks = claims(app)
+    assert len(marks) >= least
+    assert all(mark.startswith(":green[") for mark in marks)
+
+
+def test_errors_are_sentences_without_a_stack_trace(runner: RemoteRunner) -> None:
+    with pytest.raises(TextError) as caught:
+        runner.run(SentenceRequest(MODEL, " "))
+    assert str(caught.value) == "There is nothing to translate yet: type an English sentence."
+    for model in (ShippedTranslator("nothing"), HubModelSpec("nothing", offline=True)):
+        with pytest.raises(ValueError, match="nothing") as missing:
+            runner.load(model)
+        assert "Traceback" not in str(missing.value)
+
+
+def test_the_open_head_is_the_one_that_a_model_here_would_open(runner: RemoteRunner) -> None:
+    here = LocalRunner(ModelRegistry(), LRUCache(8, 2**24))
+    sentence = SentenceRequest(MODEL, "The black cat sleeps.")
+    assert aligning_head(runner.groups(sentence, LABELS)) == aligning_head(here.groups(sentence, LABELS))
+
+
+def test_questions_go_where_a_large_model_is_loaded(runner: RemoteRunner, replicas: Pool) -> None:
+    """Every machine has the models that ship: questions about them may go anywhere."""
+    assert (
+        HubModelSpec("t5").affinity
+        == HubModelSpec("t5", offline=True).affinity
+        != HubModelSpec("t5", revision="v2").affinity
+    )
+    assert MODEL.affinity == ""
+    for where in ("here", "there"):
+        first = runner.ask_model(Whereabouts(where), process)
+        time.sleep(1.0)  # until the pool has heard of it: to ask whether it has would load the model elsewhere too
+        assert {runner.ask_model(Whereabouts(where), process) for _ in range(20)} == {first}
+
+
+def test_a_question_is_taken_back_when_its_time_is_over(runner: RemoteRunner) -> None:
+    """The slot is free again at once; the pool goes on to others."""
+    slots = Slots(1, 10, 0.6, Metrics())
+    slow = [HubRequest(HubModelSpec("gpt2", offline=True), f"The cat {number}", new_tokens=256) for number in range(40)]
+    job = slots.submit("run", lambda: [runner.run(one) for one in slow])
+    while not job.wait(0.1):
+        pass
+    with pytest.raises(OutOfTimeError):
+        job.result()
+    assert runner.run(SentenceRequest(MODEL, "It is time.")).text
+
+
+def test_without_a_pool_a_question_ends_as_busy(runner: RemoteRunner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ray_serve, "APPLICATION", "not-there")
+    monkeypatch.setattr(ray_serve, "_PATIENCE", 0.5)
+    with pytest.raises(BusyError):
+        ray_serve.on_serve("auto", LRUCache(8, 2**24)).run(SentenceRequest(MODEL, "Go."))
+
+
+def test_the_size_of_a_pool_as_serve_run_gives_it() -> None:
+    """`serve run serving.runners.ray_serve:pool min_replicas=2 gpus=0.5`: texts in a dictionary."""
+    application = ray_serve.pool({"min_replicas": "2", "max_replicas": "8", "gpus": "0.5"})
+    options = application._bound_deployment
+    assert options._deployment_config.autoscaling_config.min_replicas == 2
+    assert options._deployment_config.autoscaling_config.max_replicas == 8
+    assert options.ray_actor_options["num_gpus"] == 0.5
+    for wrong in ({"replicas": "2"}, {"min_replicas": "many"}):
+        with pytest.raises(ValidationError):
+            ray_serve.pool(wrong)
+
+
+def test_work_that_nobody_wants_any_more_ends_between_two_steps() -> None:
+    steps, ended = threading.Event(), threading.Event()
+
+    def work() -> None:
+        try:
+            while True:
+                steps.set()
+                time.sleep(0.01)
+                may_end()
+        except AbandonedError:
+            ended.set()
+            raise
+
+    async def ask_and_leave() -> None:
+        task = asyncio.create_task(_while_wanted(work))
+        while not steps.is_set():
+            await asyncio.sleep(0.01)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert await asyncio.to_thread(ended.wait, PATIENCE)
+
+    asyncio.run(ask_and_leave())

@@ -1,0 +1,107 @@
+"""Loaded models: each once, whoever asks, and not more of a kind than may be."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import pytest
+
+from serving.models.model_registry import ModelRegistry
+from serving.models.model_spec import ModelSpec, Progress
+from serving.requests.hub import HubModelSpec
+
+
+@dataclass(frozen=True)
+class Counted(ModelSpec[Any]):
+    """A model that tells when it is loaded."""
+
+    name: str
+    most_loaded = 2
+    loads: ClassVar[list[str]] = []
+
+    def load(self, progress: Progress | None) -> Any:
+        self.loads.append(self.name)
+        if progress is not None:
+            progress(1, 2)
+        if self.name == "broken":
+            raise ValueError("This model is broken.")
+        return object()
+
+
+class Other(Counted):
+    """Of another kind."""
+
+
+@pytest.fixture(autouse=True)
+def nothing_loaded() -> None:
+    Counted.loads.clear()
+
+
+def test_a_model_is_loaded_once_whoever_asks() -> None:
+    models = ModelRegistry()
+    gate = threading.Barrier(8)
+
+    def ask(_number: int) -> Any:
+        gate.wait()
+        return models(Counted("a"))
+
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(ask, range(8)))
+    assert len(set(map(id, found))) == 1
+    assert Counted.loads == ["a"]
+
+
+def test_while_one_loads_another_is_there_already() -> None:
+    """A download of minutes holds up nobody who wants another model."""
+    models, begun, go_on = ModelRegistry(), threading.Event(), threading.Event()
+
+    @dataclass(frozen=True)
+    class Slow(ModelSpec[Any]):
+        def load(self, progress: Progress | None) -> Any:
+            begun.set()
+            assert go_on.wait(60)
+            return "slow"
+
+    with ThreadPoolExecutor(1) as pool:
+        slow = pool.submit(models, Slow())
+        assert begun.wait(60)
+        assert models(Counted("a"))
+        assert not slow.done()
+        go_on.set()
+        assert slow.result(60) == "slow"
+
+
+def test_the_longest_unused_of_a_kind_goes() -> None:
+    models = ModelRegistry()
+    first, other = models(Counted("a")), models(Other("a"))
+    models(Counted("b"))
+    assert models(Counted("a")) is first
+    models(Counted("c"))  # b was not used for longest
+    assert models(Counted("a")) is first
+    assert models(Other("a")) is other
+    models(Counted("b"))
+    assert Counted.loads == ["a", "a", "b", "c", "b"]
+
+
+def test_what_failed_is_tried_again() -> None:
+    models = ModelRegistry()
+    for _ in range(2):
+        with pytest.raises(ValueError, match="broken"):
+            models(Counted("broken"))
+    assert Counted.loads == ["broken", "broken"]
+
+
+def test_who_asks_first_hears_how_far_it_is() -> None:
+    heard: list[tuple[int, int]] = []
+    models = ModelRegistry()
+    models(Counted("a"), lambda done, total: heard.append((done, total)))
+    models(Counted("a"), lambda done, total: heard.append((done, total)))
+    assert heard == [(1, 2)]
+
+
+def test_a_model_that_was_downloaded_is_the_same_when_it_is_here() -> None:
+    assert HubModelSpec("someone/model") == HubModelSpec("someone/model", offline=True)
+    assert HubModelSpec("someone/model") != HubModelSpec("someone/model", revision="v2")

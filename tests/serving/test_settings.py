@@ -1,0 +1,122 @@
+"""Settings from the environment, documented in the README as they are."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from serving.settings import Settings, checked, settings, table
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(autouse=True)
+def bare(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No setting from outside the test."""
+    for name in [name for name in os.environ if name.startswith("ATLAS_")]:
+        monkeypatch.delenv(name)
+
+
+def test_at_home_anything_goes() -> None:
+    at_home = settings()
+    assert not at_home.chosen_only
+    assert (at_home.max_tokens, at_home.max_characters, at_home.model_memory) == (None, None, None)
+    assert at_home.picture_limits == (10 * 2**20, 40_000_000)
+    assert at_home.sound_limits == (10 * 2**20, 30)
+
+
+@pytest.mark.parametrize(("name", "value"), [("ATLAS_HOSTED", "1"), ("ATLAS_MODELS", "bert")])
+def test_strangers_have_limits(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+    monkeypatch.setenv(name, value)
+    hosted = settings()
+    assert hosted.chosen_only
+    assert (hosted.max_tokens, hosted.max_characters) == (2048, 20_000)
+    monkeypatch.setenv("ATLAS_MAX_TOKENS", "99")
+    assert settings().max_tokens == 99
+
+
+def test_lists_are_written_as_people_write_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ATLAS_MODELS", " bert , org/gpt2,,")
+    monkeypatch.setenv("ATLAS_MODEL_FOLDERS", os.pathsep.join(["/one", "", "/two"]))
+    read = settings()
+    assert read.models == ("bert", "org/gpt2")
+    assert read.model_folders == (Path("/one"), Path("/two"))
+
+
+NUMBERS = [
+    name
+    for name, field in Settings.model_fields.items()
+    if str(field.annotation) in {"<class 'int'>", "<class 'float'>", "int | None"}
+]
+NONSENSE = ("many", "-1", "nan", "inf", "1e999", "0x10", "1,5", "1; rm -rf /", "\N{ARABIC-INDIC DIGIT ONE}x")
+
+
+@pytest.mark.attack("settings")
+@pytest.mark.parametrize("value", NONSENSE)
+@pytest.mark.parametrize("name", NUMBERS)
+def test_nonsense_is_refused_at_the_start_by_name(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+    monkeypatch.setenv(f"ATLAS_{name.upper()}", value)
+    with pytest.raises(SystemExit, match=f"^ATLAS_{name.upper()}: [A-Z].*"):
+        checked()
+
+
+def test_all_that_is_wrong_is_named_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ATLAS_SLOTS", "many")
+    monkeypatch.setenv("ATLAS_METRICS", "9501")
+    monkeypatch.setenv("ATLAS_FRAME_ANCESTORS", "*; script-src *")
+    with pytest.raises(SystemExit) as ended:
+        checked()
+    lines = str(ended.value).splitlines()
+    assert [line.partition(":")[0] for line in lines] == ["ATLAS_SLOTS", "ATLAS_FRAME_ANCESTORS", "ATLAS_METRICS"]
+
+
+def test_what_can_be_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ATLAS_METRICS", "[::1]:9501")
+    monkeypatch.setenv("ATLAS_FRAME_ANCESTORS", "https://huggingface.co https://*.hf.space")
+    assert checked().frame_ancestors.endswith("space")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("slots", "0"),
+        ("slots", "many"),
+        ("queue", "-1"),
+        ("wait_seconds", "0"),
+        ("max_picture_mb", "11"),
+        ("max_sound_seconds", "31"),
+        ("max_megapixels", "41"),
+        ("runner", "elsewhere"),
+        ("threads", "0"),
+        ("max_tokens", "0"),
+    ],
+)
+def test_what_cannot_be_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+    monkeypatch.setenv(f"ATLAS_{name.upper()}", value)
+    with pytest.raises(ValidationError, match=name):
+        settings()
+
+
+def test_settings_do_not_change_under_way() -> None:
+    with pytest.raises(ValidationError, match="frozen"):
+        settings().slots = 9  # type: ignore[misc]
+
+
+def test_the_readme_lists_every_setting() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    found = re.search(r"<!-- settings:.*?-->\n(.*?)\n<!-- end of settings -->", readme, flags=re.DOTALL)
+    assert found is not None
+    assert found[1] == table()
+
+
+def test_nothing_else_is_asked_of_the_environment() -> None:
+    """Every ATLAS_ variable that the code names is a setting."""
+    known = {f"ATLAS_{name.upper()}" for name in Settings.model_fields}
+    files = [path for folder in ("viz_core", "ui", "pages", "serving") for path in (ROOT / folder).rglob("*.py")]
+    named = {name for path in files for name in re.findall(r"\bATLAS_[A-Z_]+[A-Z]\b", path.read_text(encoding="utf-8"))}
+    assert named
+    assert named <= known

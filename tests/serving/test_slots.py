@@ -1,0 +1,271 @@
+"""Slots: never more at once than there are, first come first served, and nothing for a visitor who has left."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from serving.compute.slots import LEASE, AbandonedError, BusyError, Job, OutOfTimeError, Slots, inside
+from viz_core.runtime.interruption import may_end
+
+PATIENCE = 60.0  # a deadlock fails the test, and does not hang it
+
+
+class Clock:
+    """Time that passes when a test says so."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Notes:
+    """What an observer was told."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[Any, ...]] = []
+
+    def waited(self, kind: str, seconds: float) -> None:
+        self.told.append(("waited", kind, seconds))
+
+    def worked(self, kind: str, seconds: float, outcome: str) -> None:
+        self.told.append(("worked", kind, seconds, outcome))
+
+    def refused(self, kind: str) -> None:
+        self.told.append(("refused", kind))
+
+
+class Gate:
+    """Work that has begun when `begun` is set, and goes on when `go` is."""
+
+    def __init__(self, value: object = None) -> None:
+        self.value = value
+        self.begun, self.go = threading.Event(), threading.Event()
+
+    def __call__(self) -> object:
+        self.begun.set()
+        assert self.go.wait(PATIENCE)
+        may_end()
+        return self.value
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def notes() -> Notes:
+    return Notes()
+
+
+@pytest.fixture
+def build(clock: Clock, notes: Notes) -> Iterator[Callable[..., Slots]]:
+    made: list[Slots] = []
+
+    def slots(count: int = 1, queue: int = 10, max_seconds: float = 60.0) -> Slots:
+        made.append(Slots(count, queue, max_seconds, notes, clock))
+        return made[-1]
+
+    yield slots
+    for one in made:
+        assert one.close(PATIENCE)
+
+
+def over(job: Job) -> Any:
+    assert job.wait(PATIENCE)
+    return job.result()
+
+
+def test_what_work_returns_or_raises_comes_back(build: Callable[..., Slots], notes: Notes) -> None:
+    slots = build()
+    assert over(slots.submit("sum", lambda: 1 + 1)) == 2
+    failing = slots.submit("fail", lambda: {}["nothing"])
+    with pytest.raises(KeyError, match="nothing"):
+        over(failing)
+    assert over(slots.submit("sum", lambda: 3)) == 3  # the slot has survived
+    assert [told[-1] for told in notes.told if told[0] == "worked"] == ["done", "KeyError", "done"]
+
+
+def test_never_more_at_once_than_there_are_slots(build: Callable[..., Slots]) -> None:
+    slots = build(count=3, queue=40)
+    lock, now, most = threading.Lock(), 0, 0
+    together = threading.Barrier(3)
+
+    def work() -> None:
+        nonlocal now, most
+        with lock:
+            now += 1
+            most = max(most, now)
+        together.wait(PATIENCE)  # passes only if three are at work
+        with lock:
+            now -= 1
+        together.wait(PATIENCE)
+
+    jobs = [slots.submit("work", work) for _ in range(12)]
+    for job in jobs:
+        over(job)
+    assert most == 3
+
+
+def test_first_come_first_served_and_everyone_knows_their_place(build: Callable[..., Slots]) -> None:
+    slots = build()
+    gate, order = Gate(), []
+    first = slots.submit("gate", gate)
+    assert gate.begun.wait(PATIENCE)
+    jobs = [slots.submit("next", lambda number=number: order.append(number)) for number in range(4)]
+    assert first.place == 0
+    assert [job.place for job in jobs] == [1, 2, 3, 4]
+    assert slots.count() == (1, 4)
+    gate.go.set()
+    for job in jobs:
+        over(job)
+    assert order == [0, 1, 2, 3]
+    assert [job.place for job in jobs] == [0, 0, 0, 0]
+
+
+def test_past_the_queue_the_answer_is_busy(build: Callable[..., Slots], notes: Notes) -> None:
+    slots = build(count=1, queue=2)
+    gate = Gate("done")
+    running = slots.submit("gate", gate)
+    assert gate.begun.wait(PATIENCE)
+    waiting = [slots.submit("next", lambda: "late") for _ in range(2)]
+    with pytest.raises(BusyError):
+        slots.submit("one-too-many", lambda: None)
+    assert ("refused", "one-too-many") in notes.told
+    gate.go.set()
+    assert [over(job) for job in (running, *waiting)] == ["done", "late", "late"]
+    assert over(slots.submit("again", lambda: "welcome")) == "welcome"
+
+
+def test_without_a_queue_a_free_slot_still_serves(build: Callable[..., Slots]) -> None:
+    assert over(build(count=1, queue=0).submit("one", lambda: 1)) == 1
+
+
+def test_whoever_leaves_the_queue_makes_room(build: Callable[..., Slots], clock: Clock) -> None:
+    slots = build(count=1, queue=2)
+    gate, done = Gate(), []
+    running = slots.submit("gate", gate)
+    assert gate.begun.wait(PATIENCE)
+    left = slots.submit("left", lambda: done.append("left"))
+    stayed = slots.submit("stayed", lambda: done.append("stayed"))
+    clock.now += LEASE + 0.1
+    for job in (running, stayed):
+        job.wait(0)  # their pages still look
+    assert stayed.place == 1
+    third = slots.submit("third", lambda: done.append("third"))  # takes the place of the one who left
+    gate.go.set()
+    for job in (running, stayed, third):
+        over(job)
+    assert done == ["stayed", "third"]
+    with pytest.raises(AbandonedError):
+        over(left)
+
+
+def test_a_running_job_ends_when_its_visitor_has_left(build: Callable[..., Slots], clock: Clock) -> None:
+    slots = build()
+    gate = Gate("never seen")
+    job = slots.submit("gate", gate)
+    assert gate.begun.wait(PATIENCE)
+    clock.now += LEASE + 0.1  # nobody touches it
+    gate.go.set()
+    freed = slots.submit("next", lambda: "served")
+    assert over(freed) == "served"
+    with pytest.raises(AbandonedError):
+        job.result()
+
+
+def test_the_time_limit_ends_work_between_its_steps(build: Callable[..., Slots], clock: Clock) -> None:
+    slots = build(max_seconds=10)
+    gate = Gate()
+    job = slots.submit("gate", gate)
+    assert gate.begun.wait(PATIENCE)
+    clock.now += 10.5
+    job.wait(0)
+    assert job.seconds == 10.5
+    gate.go.set()
+    with pytest.raises(OutOfTimeError):
+        over(job)
+    assert over(slots.submit("next", lambda: "free again")) == "free again"
+
+
+def test_a_page_drawn_anew_finds_its_job_and_its_place(build: Callable[..., Slots]) -> None:
+    slots = build()
+    gate, runs = Gate(), []
+    slots.submit("gate", gate)
+    assert gate.begun.wait(PATIENCE)
+    mine = slots.submit("mine", lambda: runs.append(1), key=("translation", "He is calm."))
+    slots.submit("other", lambda: None, key=("translation", "Go."))
+    assert slots.submit("mine", lambda: runs.append(2), key=("translation", "He is calm.")) is mine
+    assert mine.place == 1
+    gate.go.set()
+    over(mine)
+    assert runs == [1]
+    again = slots.submit("mine", lambda: runs.append(3), key=("translation", "He is calm."))
+    assert again is not mine  # what is over is not known any more: whoever wants it kept keeps it
+    over(again)
+    assert runs == [1, 3]
+
+
+def test_what_a_job_asks_for_in_turn_it_does_itself(build: Callable[..., Slots]) -> None:
+    assert not inside()
+    assert over(build().submit("outer", inside)) is True
+    assert not inside()
+
+
+def test_visitors_get_their_own_answers(build: Callable[..., Slots]) -> None:
+    """Many threads ask at once, some the same: each gets what it asked for."""
+    slots = build(count=4, queue=400)
+    start = threading.Barrier(16)
+    wrong: list[tuple[int, object]] = []
+
+    def visitor(number: int) -> None:
+        start.wait(PATIENCE)
+        for turn in range(20):
+            asked = (number * turn) % 23
+            answer = over(slots.submit("square", lambda asked=asked: asked**2, key=asked))
+            if answer != asked**2:
+                wrong.append((asked, answer))
+
+    visitors = [threading.Thread(target=visitor, args=(number,)) for number in range(16)]
+    for one in visitors:
+        one.start()
+    for one in visitors:
+        one.join(PATIENCE)
+    assert wrong == []
+    assert slots.count() == (0, 0)
+
+
+def test_closing_lets_the_running_finish_and_sends_the_waiting_away(build: Callable[..., Slots]) -> None:
+    slots = build()
+    gate = Gate("finished")
+    running = slots.submit("gate", gate)
+    assert gate.begun.wait(PATIENCE)
+    waiting = slots.submit("next", lambda: "never")
+    assert slots.close(0) is False
+    with pytest.raises(BusyError):
+        over(waiting)
+    with pytest.raises(BusyError):
+        slots.submit("late", lambda: None)
+    gate.go.set()
+    assert slots.close(PATIENCE) is True
+    assert over(running) == "finished"
+
+
+def test_an_observer_is_told_how_long_it_took(build: Callable[..., Slots], clock: Clock, notes: Notes) -> None:
+    slots = build()
+    gate = Gate()
+    first = slots.submit("first", gate)
+    assert gate.begun.wait(PATIENCE)
+    second = slots.submit("second", lambda: None)
+    clock.now += 2.0
+    gate.go.set()
+    over(first)
+    over(second)
+    assert ("worked", "first", 2.0, "done") in notes.told
+    assert ("waited", "second", 2.0) in notes.told

@@ -1,0 +1,58 @@
+"""A whole hosted server with its worker is told to stop while it computes: it ends soon, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+import pytest
+
+from benchmarks.serving import HOSTED, start, wait_until_healthy
+from benchmarks.visitors import visit
+from ui.text.words import ENGLISH, load_words
+
+PATIENCE = 300.0
+
+
+async def ask_and_tell_it_to_stop(url: str, server: subprocess.Popen[bytes]) -> None:
+    """Somebody waits for a translation, and sees that it is at work, when the signal comes."""
+    translating = load_words("common", ENGLISH)("translating")
+    async with visit(url, PATIENCE) as visitor, asyncio.timeout(PATIENCE):
+        waiting = asyncio.create_task(visitor.open("transformer", **{"t-text": "Nobody will answer this."}))
+        while not any(translating in text for text in visitor.shown.texts):
+            await asyncio.sleep(0.05)
+        server.terminate()
+        await asyncio.to_thread(server.wait, PATIENCE)
+        waiting.cancel()
+
+
+@pytest.mark.attack("disorder")
+def test_told_to_stop_in_the_middle_of_a_computation(tmp_path: Path, record_property: pytest.RecordProperty) -> None:
+    """Its worker is stuck for good: nothing that ends by itself."""
+    settings = {"ATLAS_WORKERS": "1", "ATLAS_STOP_SECONDS": "0.5"}
+    process, url = start(tmp_path, HOSTED, settings)
+    log = tmp_path / "server.log"
+    workers: list[psutil.Process] = []
+    try:
+        wait_until_healthy(url, process, log, "/readyz")
+        workers = psutil.Process(process.pid).children(recursive=True)
+        assert len(workers) == 1
+        workers[0].suspend()
+        asyncio.run(ask_and_tell_it_to_stop(url, process))
+        assert psutil.wait_procs(workers, PATIENCE)[1] == []
+        assert process.returncode == -signal.SIGTERM
+    finally:
+        process.kill()
+        for worker in workers:
+            with suppress(psutil.NoSuchProcess):
+                worker.kill()
+    lines = [json.loads(line) for line in log.read_text().splitlines() if line.startswith("{")]
+    told = {line["event"]: line for line in lines}
+    assert told["stopping"]["running"] == 1
+    assert told["stopped"]["finished"] is False
+    record_property("got", "the server ends by this signal, and its worker with it")

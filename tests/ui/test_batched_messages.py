@@ -1,0 +1,91 @@
+"""Messages go out in bursts: in their order, none late, none lost."""
+
+from __future__ import annotations
+
+import pytest
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from streamlit.testing.v1 import AppTest
+
+from ui.streamlit_internals.batched_messages import Bursts
+
+
+class Line:
+    """Where messages go; a run that shall end raises."""
+
+    def __init__(self) -> None:
+        self.now, self.sent, self.ends = 0.0, [], False
+
+    def send(self, message: ForwardMsg) -> None:
+        self.sent.append(message.hash)
+
+    def may_end(self) -> None:
+        if self.ends:
+            raise InterruptedError
+
+    def bursts(self) -> Bursts:
+        return Bursts(self.send, self.may_end, lambda: self.now)
+
+
+def test_what_comes_within_a_moment_goes_out_together_and_in_order() -> None:
+    line = Line()
+    bursts = line.bursts()
+    for line.now, name in ((0.01, "a"), (0.02, "b"), (0.049, "c")):
+        bursts(ForwardMsg(hash=name))
+    assert line.sent == []
+    line.now = 0.05
+    bursts(ForwardMsg(hash="d"))
+    assert line.sent == list("abcd")
+    line.now = 0.09
+    bursts(ForwardMsg(hash="e"))
+    assert line.sent == list("abcd")
+    bursts.send()
+    bursts.send()
+    assert line.sent == list("abcde")
+
+
+def test_a_run_that_shall_end_ends_at_its_next_message_though_nothing_is_sent() -> None:
+    line = Line()
+    bursts = line.bursts()
+    bursts(ForwardMsg(hash="a"))
+    line.ends = True
+    with pytest.raises(InterruptedError):
+        bursts(ForwardMsg(hash="b"))
+    bursts.send()
+    assert line.sent == ["a"]  # what came before it is not lost
+
+
+def page() -> None:
+    """Says what had been sent when it began, waited, stopped; and that a page sends by itself again afterwards."""
+    import streamlit as st
+    from streamlit.runtime.scriptrunner import get_script_run_ctx
+
+    from ui.streamlit_internals.batched_messages import Bursts, in_bursts, send_now
+
+    run = get_script_run_ctx()
+    assert run is not None
+    held = []
+    try:
+        with in_bursts():
+            assert isinstance(run._enqueue, Bursts)
+            run._enqueue._clock = lambda: 0.0
+            st.write("first")
+            held.append(len(run._enqueue._held))
+            send_now()
+            held.append(len(run._enqueue._held))
+            st.write("second")
+            st.session_state.held = held
+            if st.session_state.get("stops"):
+                st.stop()
+    finally:
+        assert not isinstance(run._enqueue, Bursts)
+    st.write("third")
+
+
+@pytest.mark.parametrize("stops", [False, True])
+def test_a_page_sends_all_of_it_by_its_end_whichever_way_it_ends(stops: bool) -> None:
+    app = AppTest.from_function(page)
+    app.session_state.stops = stops
+    app.run()
+    assert not app.exception
+    assert [said.value for said in app.markdown] == ["first", "second", *(() if stops else ("third",))]
+    assert app.session_state.held == [1, 0]

@@ -1,0 +1,209 @@
+"""What ships with the code, damaged: what reads a file says so in a sentence that names it, or nothing is lost."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+import ui.text.words
+from pages.learning import past_length
+from pages.learning import run_views as reels
+from ui.chapter import source_cards as book
+from ui.chapter import tour
+from ui.text.markdown import unescape
+from viz_core.hub import HubError, load_hub
+from viz_core.lessons.bahdanau import book_variants
+from viz_core.lessons.bahdanau import controlled_comparison as alike
+from viz_core.pretrained import aligned_samples, book_exercises, picture_samples, samples
+from viz_core.runtime.assets import ASSETS, AssetError, reading
+from viz_core.view import components
+from viz_core.view import words as view_words
+
+DOOR = Path(__file__).resolve().parents[2] / "ui" / "app" / "main.py"
+WANTED = {file.stem: ui.text.words.load_words(file.stem, "en") for file in (ASSETS / "text" / "en").glob("*.md")}
+DAMAGE: dict[str, Callable[[bytes, bytes], bytes | None]] = {
+    "cut short": lambda whole, _: whole[: len(whole) // 3],
+    "with a bit turned round": lambda whole, _: bytes([whole[0] ^ 128]) + whole[1:],
+    "swapped for another": lambda _, other: other,
+    "missing": lambda _whole, _other: None,
+}
+
+
+@pytest.fixture(scope="module")
+def shipped(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of all that ships but the checkpoints, which tests/viz_core/pretrained damages."""
+    return Path(
+        shutil.copytree(ASSETS, tmp_path_factory.mktemp("a") / "assets", ignore=shutil.ignore_patterns("checkpoints"))
+    )
+
+
+@contextmanager
+def damaged(path: Path, damage: str) -> Iterator[None]:
+    """The file so damaged, and whole again."""
+    whole = path.read_bytes()
+    other = next(each for each in sorted(path.parent.parent.rglob("*.*")) if each.is_file() and each != path)
+    content = DAMAGE[damage](whole, other.read_bytes())
+    path.unlink()
+    if content is not None:
+        path.write_bytes(content)
+    ui.text.words._words.cache_clear()
+    try:
+        yield
+    finally:
+        path.write_bytes(whole)
+        ui.text.words._words.cache_clear()
+
+
+def read_words(file: Path) -> None:
+    """Everything that a page says is there."""
+    wanted = WANTED[file.stem]
+    ui.text.words._parse.cache_clear()
+    words = ui.text.words.load_words(file.stem, "en")
+    assert words.title
+    for name in wanted.sections:
+        words(name)
+    for name in wanted.front.get("controls", {}):
+        words.label(name)
+
+
+def read_view_words(file: Path) -> None:
+    view_words._words.cache_clear()
+    with reading(file):
+        assert view_words.view_words().keys() >= WANTED[file.stem].sections.keys()
+
+
+def read_samples(file: Path) -> None:
+    for function in (samples.sentences, samples.by_length, samples.held_out, picture_samples.shipped_pictures):
+        function.cache_clear()
+    readers: dict[str, Callable[[], object]] = {
+        "alignments-en-fr.tsv": aligned_samples.aligned_samples,
+        "by-length.json": samples.by_length,
+        "held-out.json": samples.held_out,
+        "sentences.json": samples.sentences,
+        "fashion-mnist-test.json": picture_samples.shipped_pictures,
+        "fashion-mnist-test.png": picture_samples.shipped_pictures,
+    }
+    readers[file.name]()
+
+
+def read_component(file: Path) -> None:
+    components.read_component.cache_clear()
+    name = file.relative_to(components.COMPONENTS).parts[0]
+    components.read_component("chart" if name == "shared" else name)
+
+
+def read_film(file: Path) -> None:
+    if file.suffix == ".json":
+        past_length.measured.clear()
+        past_length.measured()
+    else:
+        reels.recorded.clear()
+        name, _, seed = file.stem.rpartition("-")
+        reels.recorded(name, int(seed))
+
+
+def read_book(_file: Path) -> None:
+    book.everything_printed.cache_clear()
+    book.everything_printed()
+
+
+def read_exercises(_file: Path) -> None:
+    book_exercises.recorded.cache_clear()
+    book_exercises.recorded()
+
+
+def read_tour(_file: Path) -> None:
+    tour.steps.cache_clear()
+    tour.steps()
+
+
+def read_variants(_file: Path) -> None:
+    book_variants.variants.cache_clear()
+    book_variants.variants()
+
+
+def read_alike(_file: Path) -> None:
+    alike.alike.cache_clear()
+    alike.alike()
+
+
+def read_model(file: Path) -> None:
+    load_hub(file.parent, device="cpu", offline=True).run("He is calm.", max_new_tokens=1)
+
+
+KINDS: dict[str, tuple[str, Callable[[Path], None]]] = {
+    "words": ("text/en/*.md", read_words),
+    "the view's words": ("text/en/attention-view.md", read_view_words),
+    "samples": ("samples/*[!E].[jpt][sn][ogv]*", read_samples),
+    "components": ("components/h*/*.*", read_component),
+    "recorded runs": ("learning/*[!d]", read_film),
+    "what the book printed": ("book/printed.json", read_book),
+    "what its exercises came to": ("book/bahdanau-variants.json", read_variants),
+    "what attention adds": ("book/alike.json", read_alike),
+    "what its other exercises came to": ("book/exercises.json", read_exercises),
+    "the tour": ("tour/steps.toml", read_tour),
+    "a model in Hugging Face's format": ("hub/writer-en/[cmt]*", read_model),
+}
+"""Files, and what reads one."""
+
+
+@pytest.mark.attack("shipped files")
+@pytest.mark.parametrize("damage", DAMAGE)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_file_of_a_kind(
+    kind: str, damage: str, shipped: Path, monkeypatch: pytest.MonkeyPatch, record_property: pytest.RecordProperty
+) -> None:
+    monkeypatch.setattr(ui.text.words, "TEXT", shipped / "text")
+    monkeypatch.setattr(view_words, "TEXT", shipped / "text")
+    monkeypatch.setattr(components, "COMPONENTS", shipped / "components")
+    for module in (past_length, reels):
+        monkeypatch.setattr(module, "RECORDED", shipped / "learning")
+    monkeypatch.setattr(book, "PRINTED", shipped / "book/printed.json")
+    monkeypatch.setattr(tour, "STEPS", shipped / "tour/steps.toml")
+    monkeypatch.setattr(book_variants, "MEASURED", shipped / "book/bahdanau-variants.json")
+    monkeypatch.setattr(alike, "MEASURED", shipped / "book/alike.json")
+    monkeypatch.setattr(book_exercises, "RECORDED", shipped / "book/exercises.json")
+    monkeypatch.setattr(aligned_samples, "_PAIRS", shipped / "samples/alignments-en-fr.tsv")
+    monkeypatch.setattr(picture_samples, "_SHEET", shipped / "samples/fashion-mnist-test")
+    for name, file in (("_SENTENCES", "sentences"), ("_HELD_OUT", "held-out"), ("BY_LENGTH", "by-length")):
+        monkeypatch.setattr(samples, name, shipped / f"samples/{file}.json")
+    pattern, read = KINDS[kind]
+    files = sorted(shipped.glob(pattern))
+    said = []
+    for file in files:
+        with damaged(file, damage):
+            try:
+                read(file)
+            except (AssetError, HubError) as error:
+                said.append(str(error))
+    read(files[0])
+    assert said or damage == "swapped for another"
+    assert all(len(sentence) < 300 for sentence in said)
+    record_property("got", f"a sentence for {len(said)} of {len(files)}; the others make no difference")
+
+
+@pytest.mark.attack("shipped files")
+@pytest.mark.usefixtures("seeded")
+def test_a_page_says_which_file_it_lacks(
+    shipped: Path, monkeypatch: pytest.MonkeyPatch, record_property: pytest.RecordProperty
+) -> None:
+    monkeypatch.setattr(ui.text.words, "TEXT", shipped / "text")
+    with damaged(shipped / "text/en/home.md", "missing"):
+        app = AppTest.from_file(str(DOOR), default_timeout=600).run()
+    assert not app.exception
+    (said,) = (error.value for error in app.error)
+    assert unescape(said) == "The file home.md of the Atlas is missing or damaged. Install the Atlas again."
+    record_property("got", said)
+
+
+def test_the_readers_errors_are_the_files_fault() -> None:
+    with (
+        pytest.raises(AssetError, match=r"The file text/en/home\.md of the Atlas is missing or damaged"),
+        reading(ASSETS / "text/en/home.md"),
+    ):
+        raise KeyError("anything")

@@ -1,0 +1,252 @@
+"""What a browser may tell the server, what may not pass, and what becomes of what waits."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from streamlit.proto.RootContainer_pb2 import RootContainer
+
+from ui.app.middleware import refusals
+from ui.streamlit_internals.mailbox import Mailbox
+from ui.text.words import languages, load_words
+
+pytestmark = pytest.mark.attack("messages")
+MOST = 2**20
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def mailbox() -> Mailbox:
+    return Mailbox(downloads=2, most_bytes=MOST)
+
+
+def run(fragment: str = "", page: str = "transformer", /, **values: str) -> BackMsg:
+    """A run of a page with texts in its lines."""
+    message = BackMsg()
+    message.rerun_script.page_name, message.rerun_script.fragment_id = page, fragment
+    for key, value in values.items():
+        message.rerun_script.widget_states.widgets.add(id=key, string_value=value)
+    return message
+
+
+def click(key: str) -> BackMsg:
+    message = run()
+    message.rerun_script.widget_states.widgets.add(id=key, trigger_value=True)
+    return message
+
+
+def download(number: str) -> BackMsg:
+    message = BackMsg()
+    message.backend_operation_request.request_id = number
+    message.backend_operation_request.deferred_file.SetInParent()
+    return message
+
+
+def files(number: str, count: int = 1) -> BackMsg:
+    message = BackMsg()
+    message.file_urls_request.request_id = number
+    message.file_urls_request.file_names.extend(["x.png"] * count)
+    return message
+
+
+def put(box: Mailbox, *messages: BackMsg) -> list[str | None]:
+    return [box.put(message.SerializeToString()) for message in messages]
+
+
+def taken(box: Mailbox) -> list[BackMsg]:
+    found = []
+    while (message := box.take()) is not None:
+        found.append(BackMsg.FromString(message))
+    return found
+
+
+def states(message: BackMsg) -> dict[str, object]:
+    widgets = message.rerun_script.widget_states.widgets
+    return {state.id: getattr(state, str(state.WhichOneof("value"))) for state in widgets}
+
+
+FOR_NOBODY = {
+    "clear_cache": BackMsg(clear_cache=True),
+    "set_run_on_save": BackMsg(set_run_on_save=True),
+    "load_git_info": BackMsg(load_git_info=True),
+    "debug_disconnect_websocket": BackMsg(debug_disconnect_websocket=True),
+    "debug_shutdown_runtime": BackMsg(debug_shutdown_runtime=True),
+    "empty": BackMsg(),
+}
+for _payload in ("install_skills", "dismiss_skills_nudge"):
+    FOR_NOBODY[_payload] = BackMsg()
+    getattr(FOR_NOBODY[_payload].backend_operation_request, _payload).SetInParent()
+FOR_NOBODY["a backend operation without a payload"] = BackMsg()
+FOR_NOBODY["a backend operation without a payload"].backend_operation_request.request_id = "1"
+
+
+@pytest.mark.parametrize("message", FOR_NOBODY.values(), ids=list(FOR_NOBODY))
+def test_dropped(message: BackMsg) -> None:
+    box = mailbox()
+    assert put(box, message) == ["not-offered"]
+    assert box.take() is None
+    assert not box.asks
+
+
+def test_every_message_of_the_protocol_is_either_offered_or_dropped() -> None:
+    """A new version of Streamlit may bring more: somebody has to say what becomes of it."""
+    offered = {"rerun_script", "stop_script", "app_heartbeat", "file_urls_request", "backend_operation_request"}
+    assert {field.name for field in BackMsg.DESCRIPTOR.oneofs_by_name["type"].fields} == offered | set(FOR_NOBODY) - {
+        "empty",
+        "install_skills",
+        "dismiss_skills_nudge",
+        "a backend operation without a payload",
+    }
+
+
+TOO_LARGE = {
+    "a text of 2 MB": run(text="x" * 2 * MOST),
+    "100,000 widgets": run(**{f"w{number}": "" for number in range(30_000)}),
+    "100,000 parameters in the address": BackMsg(),
+    "addresses for 100,000 files": files("1", 100_000),
+    "addresses for 21 files": files("1", 21),
+}
+TOO_LARGE["100,000 parameters in the address"].rerun_script.query_string = "a&" * 100_000
+
+
+@pytest.mark.parametrize("message", TOO_LARGE.values(), ids=list(TOO_LARGE))
+def test_too_large(message: BackMsg) -> None:
+    box = mailbox()
+    assert put(box, message) == ["too-large"]
+    assert box.take() is None
+
+
+@pytest.mark.parametrize("data", [b"\x5a\xff\xff\xff\xff\x07", bytes(range(256)), b"\x0a", b"\xff" * 1000])
+def test_no_message(data: bytes) -> None:
+    with pytest.raises(ValueError, match="expected a BackMsg"):
+        mailbox().put(data)
+
+
+def test_a_slider_that_is_drawn_leaves_its_last_state_alone() -> None:
+    box = mailbox()
+    put(box, *[run(width=str(number)) for number in range(1000)])
+    assert [states(message) for message in taken(box)] == [{"width": "999"}]
+
+
+def test_no_click_is_lost() -> None:
+    box = mailbox()
+    put(box, run(width="1"), click("again"), run(width="2"), click("other"), run(width="3"))
+    assert [states(message) for message in taken(box)] == [{"width": "3", "again": True, "other": True}]
+
+
+def test_runs_of_fragments_wait_beside_each_other_until_the_whole_page_runs() -> None:
+    box = mailbox()
+    put(box, run("one", width="1"), run("two", width="2"), run("one", width="3"))
+    assert [message.rerun_script.fragment_id for message in taken(box)] == ["two", "one"]
+    put(box, run("one", width="1"), run(width="2"), run("two", width="3"))
+    (whole,) = taken(box)
+    assert (whole.rerun_script.fragment_id, states(whole)) == ("", {"width": "3"})
+
+
+def test_who_stops_a_page_waits_for_no_run_of_it() -> None:
+    box = mailbox()
+    put(box, run(), BackMsg(stop_script=True))
+    assert [message.WhichOneof("type") for message in taken(box)] == ["stop_script"]
+
+
+def test_files_are_made_two_at_a_time() -> None:
+    box = mailbox()
+    put(box, *[download(str(number)) for number in range(5)], BackMsg(app_heartbeat=True))
+    kinds = [message.WhichOneof("type") for message in taken(box)]
+    assert kinds == ["backend_operation_request", "backend_operation_request", "app_heartbeat"]
+    answer = ForwardMsg()
+    answer.backend_operation_response.request_id = "1"
+    box.sent(ForwardMsg(heartbeat_ack=True).SerializeToString())
+    assert box.take() is None
+    box.sent(answer.SerializeToString())
+    assert [message.backend_operation_request.request_id for message in taken(box)] == ["2"]
+
+
+def test_no_more_than_a_few_messages_wait() -> None:
+    box = mailbox()
+    told = put(box, *[files(str(number)) for number in range(1000)])
+    assert told.count("too-many-messages") == 1000 - 32
+    assert put(box, run(), run("a"), *[run(str(number)) for number in range(100)]) == [None] * 102
+    assert len(taken(box)) == 33
+
+
+def test_what_nothing_was_added_to_passes_as_it_came() -> None:
+    box = mailbox()
+    data = run("one", width="1").SerializeToString() + b"\xf8\x7f\x01"  # a field nobody knows
+    box.put(data)
+    assert box.take() == data
+
+
+def test_a_notice_is_shown_beside_what_the_page_shows() -> None:
+    message = ForwardMsg.FromString(Mailbox.notice("Not here."))
+    assert list(message.metadata.delta_path) == [RootContainer.EVENT, 0], "where st.toast puts its words"
+    assert message.delta.new_element.toast.body == "Not here."
+
+
+def test_there_is_a_sentence_for_every_reason_and_a_socket_can_be_closed_with_it() -> None:
+    said = refusals().say
+    files = ("serving/http/websocket_gate.py", "serving/http/upload_limits.py", "ui/streamlit_internals/mailbox.py")
+    sources = [ROOT / file for file in files]
+    code = "".join(source.read_text(encoding="utf-8") for source in sources)
+    named = set(re.findall(r'"(too-[a-z-]+|no-space|not-offered)"', code))
+    assert len(named) == 8
+    for language in languages():
+        asked = {"query_string": f"lang={language}".encode()}
+        assert all(said(why, asked)[-1] in ".。" for why in named)
+        closed = [said(why, asked) for why in ("silent", "nonsense", "text")]
+        assert all(len(sentence.encode()) <= 123 for sentence in closed)  # RFC 6455, section 5.5
+
+
+@pytest.mark.parametrize(
+    ("query", "accepted", "language"),
+    [
+        (b"", b"", "en"),
+        (b"", b"fr-CA, fr;q=0.9, pt;q=0.8, en;q=0.5", "pt-BR"),
+        (b"", b"en-GB,en;q=0.9,zh-TW;q=0.8", "en"),
+        (b"t-text=a&lang=zh-TW", b"pt-BR", "zh-TW"),
+        (b"lang=klingon&%&;=%ff\xff", b"\xff\xfe,;;q=-1,*", "en"),
+        (b"&" * 60_000, b"," * 60_000, "en"),
+    ],
+)
+def test_who_is_turned_away_reads_why_in_a_language_of_theirs(query: bytes, accepted: bytes, language: str) -> None:
+    scope = {"type": "http", "query_string": query, "headers": [(b"accept-language", accepted)]}
+    expected = load_words("common", language)("refused.too-many-visitors")
+    assert refusals().say("too-many-visitors", scope) == expected
+    page = refusals().page("too-many-visitors", scope)
+    assert expected in bytes(page.body).decode()
+
+
+MESSAGES = st.one_of(
+    st.builds(run, st.sampled_from(["", "a", "b"]), st.sampled_from(["x", "y"]), w=st.text(max_size=3)),
+    st.builds(click, st.sampled_from(["p", "q", "r"])),
+    st.builds(download, st.sampled_from("123")),
+    st.builds(files, st.sampled_from("123"), st.integers(0, 30)),
+    st.sampled_from(list(FOR_NOBODY.values())),
+    st.just(BackMsg(stop_script=True)),
+)
+
+
+@given(st.lists(st.one_of(MESSAGES, st.none()), max_size=40))
+def test_whatever_comes_in_any_order(sent: list[BackMsg | None]) -> None:
+    """None: the server takes all there is. What is shown in the end is what was asked last, and nothing waits."""
+    box, got = mailbox(), list[BackMsg]()
+    for message in sent:
+        if message is None:
+            got += taken(box)
+        else:
+            put(box, message)
+    got += taken(box)
+    stops = [i for i, m in enumerate(sent) if m is not None and m.WhichOneof("type") == "stop_script"]
+    runs = [i for i, m in enumerate(sent) if m is not None and m.WhichOneof("type") == "rerun_script"]
+    if runs and (not stops or stops[-1] < runs[-1]):
+        last = [message for message in got if message.WhichOneof("type") == "rerun_script"][-1]
+        asked = sent[runs[-1]]
+        assert asked is not None
+        assert states(asked).items() <= states(last).items()
+        assert last.rerun_script.page_name == asked.rerun_script.page_name
+    assert box.take() is None

@@ -1,0 +1,17 @@
+"""Text from outside in Markdown, and in what is read aloud."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ui.text.markdown import escape, unescape
+
+
+def test_signs_of_markdown_are_signs() -> None:
+    assert escape("**a** $x$ <b> :red[c]") == r"\*\*a\*\* \$x\$ \<b\> \:red\[c\]"
+
+
+@given(st.text())
+def test_what_is_read_aloud_is_what_came(text: str) -> None:
+    assert unescape(escape(text)) == text

@@ -1,0 +1,158 @@
+"""A choice in the address: by a name of no language, by what any language calls it, and whoever moved last decides."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+import ui.text.words
+import ui.widgets.controls  # its components take their words from the real files, before the test brings its own
+import ui.widgets.query_param
+
+PAGE = """
+import json
+import streamlit as st
+from ui.widgets.controls import Controls
+from ui.text.words import load_words
+controls = Controls(load_words("two-words"))
+options = ("gaussian", "boxcar", "constant")
+found = {
+    "kernel": controls.choice("kernel", options, "gaussian"),
+    "list": controls.select("list", options, "boxcar"),
+    "width": controls.stops("width", (1, 2, 4), 2),
+    "some": controls.several("some", options, ["constant"], 2),
+    "tab": [name for name, tab in zip(("near", "far"), controls.tabs(("near", "far"))) if tab.open],
+}
+st.text(json.dumps(found))
+"""
+LABELS = "title: T\ncontrols:\n" + "".join(f"  {n}: {n}\n" for n in ("kernel", "list", "width", "some", "section"))
+ENGLISH = "## option.gaussian\nThe bell\n\n## option.boxcar\nThe box\n\n## option.near\nNear\n\n## option.far\nFar\n"
+PORTUGUESE = (
+    "## option.gaussian\nO sino\n\n## option.boxcar\nA caixa\n\n## option.near\nPerto\n\n## option.far\nLonge\n"
+)
+
+
+@pytest.fixture(autouse=True)
+def two_languages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for language, text in (("en", ENGLISH), ("pt-BR", PORTUGUESE)):
+        (tmp_path / language).mkdir()
+        (tmp_path / language / "two-words.md").write_text(f"---\n{LABELS}---\n{text}", encoding="utf-8")
+        common = "## fallback\n{label}: {asked} is none; {shown}\n"
+        (tmp_path / language / "common.md").write_text(common, encoding="utf-8")
+    monkeypatch.setattr(ui.text.words, "TEXT", tmp_path)
+
+
+def opened(**asked: str | list[str]) -> AppTest:
+    app = AppTest.from_string(PAGE)
+    for name, value in asked.items():
+        app.query_params[name.replace("_", "-")] = value
+    return app.run()
+
+
+def said(app: AppTest) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(app.text[0].value)
+    return found
+
+
+def test_defaults_leave_the_address_empty() -> None:
+    app = opened()
+    assert said(app) == {"kernel": "gaussian", "list": "boxcar", "width": 2, "some": ["constant"], "tab": ["near"]}
+    assert not app.query_params
+
+
+@pytest.mark.parametrize(
+    ("boxcar", "far"), [("boxcar", "far"), ("The box", "Far"), ("A caixa", "Longe"), ("BOXCAR", "FAR")]
+)
+def test_a_name_or_what_any_language_calls_it(boxcar: str, far: str) -> None:
+    app = opened(tw_kernel=boxcar, tw_list="gaussian", tw_width="4", tw_some=[boxcar, "constant"], tw_section=far)
+    assert said(app) == {
+        "kernel": "boxcar",
+        "list": "gaussian",
+        "width": 4,
+        "some": ["boxcar", "constant"],
+        "tab": ["far"],
+    }
+    assert app.query_params["tw-kernel"] == "boxcar"
+    assert app.query_params["tw-some"] == ["boxcar", "constant"]
+    assert app.query_params["tw-section"] == "far"
+    assert not app.caption
+
+
+def test_a_reader_moves_it_and_the_address_follows() -> None:
+    app = opened()
+    app.segmented_control(key="tw-kernel").set_value("boxcar")
+    app.select_slider(key="tw-width").set_value(4)
+    app.multiselect(key="tw-some").set_value([])
+    app.run()
+    assert {name: said(app)[name] for name in ("kernel", "width", "some")} == {
+        "kernel": "boxcar",
+        "width": 4,
+        "some": [],
+    }
+    told = {name: app.query_params[name] for name in app.query_params}
+    assert told == {"tw-kernel": "boxcar", "tw-width": "4", "tw-some": ""}
+    app.segmented_control(key="tw-kernel").set_value("gaussian")
+    app.run()
+    assert "tw-kernel" not in app.query_params
+    assert said(app)["some"] == [], "what was left alone stays"
+
+
+def test_the_address_moves_it_and_a_reader_at_once_wins() -> None:
+    app = opened(tw_kernel="boxcar")
+    app.query_params["tw-kernel"] = "constant"
+    assert said(app.run())["kernel"] == "constant"
+    del app.query_params["tw-kernel"]
+    assert said(app.run())["kernel"] == "gaussian"
+    app.segmented_control(key="tw-kernel").set_value("boxcar")
+    app.query_params["tw-kernel"] = "constant"  # an address from before the click
+    assert said(app.run())["kernel"] == "boxcar"
+    assert app.query_params["tw-kernel"] == "boxcar"
+
+
+def test_a_browser_that_has_not_heard_of_the_new_address_undoes_nothing() -> None:
+    app = opened()
+    app.segmented_control(key="tw-kernel").set_value("boxcar").run()
+    del app.query_params["tw-kernel"]  # another control speaks before the browser shows what was written
+    app.select_slider(key="tw-width").set_value(4).run()
+    assert said(app)["kernel"] == "boxcar"
+    assert app.query_params["tw-kernel"] == "boxcar"
+    app.run()  # now it has heard
+    del app.query_params["tw-kernel"]
+    assert said(app.run())["kernel"] == "gaussian"
+
+
+def test_who_goes_back_means_the_address_whatever_the_browser_still_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = opened()
+    app.multiselect(key="tw-some").set_value(["boxcar"]).run()
+    del app.query_params["tw-some"]  # as before the address was written
+    monkeypatch.setattr(ui.widgets.query_param, "_goes_back", lambda: True)
+    app.multiselect(key="tw-some").set_value(["gaussian"])
+    assert said(app.run())["some"] == ["constant"]
+    assert not app.query_params
+
+
+@pytest.mark.parametrize("asked", ["nothing", "", "\x00", "['boxcar']", "x" * 5000])
+def test_what_is_no_option_is_told_once_and_forgotten(asked: str) -> None:
+    app = opened(tw_kernel=asked, tw_section=asked, tw_some=["boxcar", "gaussian", "constant"])
+    assert (said(app)["kernel"], said(app)["some"], said(app)["tab"]) == ("gaussian", ["constant"], ["near"])
+    assert [caption.value.split(":")[0] for caption in app.caption] == ["kernel", "some"]
+    assert not app.query_params
+    assert not app.run().caption
+
+
+def test_a_choice_whose_label_changes_stays() -> None:
+    app = AppTest.from_string(
+        PAGE.replace('load_words("two-words")', 'load_words("two-words", st.session_state.get("in"))')
+    )
+    app.run()
+    app.selectbox(key="tw-list").set_value("constant").run()
+    app.session_state["in"] = "pt-BR"
+    assert said(app.run())["list"] == "constant"
+    app.session_state["in"] = "en"
+    app.selectbox(key="tw-list").set_value("boxcar").run()
+    app.session_state["in"] = "pt-BR"
+    assert said(app.run())["list"] == "boxcar", "and not the first of all"

@@ -1,0 +1,214 @@
+"""Pages that compute in slots: a place in the queue, busy with a way to try again, results kept and shared."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+from PIL import Image
+from streamlit.testing.v1 import AppTest
+
+from serving.compute.singleton import forget
+from serving.compute.slots import BusyError, Job, OutOfTimeError
+from serving.requests.request import Picture
+from ui.compute import slots as compute
+
+PATIENCE = 60.0
+
+
+@pytest.fixture
+def host(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
+    """host(slots=1, queue=0): a server with these settings; after the test all is as before."""
+
+    def set_up(**values: object) -> None:
+        for name, value in values.items():
+            monkeypatch.setenv(f"ATLAS_{name.upper()}", str(value))
+        forget()
+
+    yield set_up
+    compute.slots().close(PATIENCE)
+    forget()
+
+
+class Occupied:
+    """Work that holds a slot until it is let go, looked at all the time."""
+
+    def __init__(self) -> None:
+        self.go, begun = threading.Event(), threading.Event()
+
+        def work() -> None:
+            begun.set()
+            assert self.go.wait(PATIENCE)
+
+        self.job: Job = compute.slots().submit("occupied", work)
+        assert begun.wait(PATIENCE)
+
+    def free(self) -> None:
+        self.go.set()
+        assert self.job.wait(PATIENCE)
+
+
+def page() -> None:
+    """A chapter that computes one thing, with words before and after it."""
+    import streamlit as st
+
+    from ui.compute.slots import in_a_slot
+
+    text = st.text_input("Text", "He is calm.", key="text")
+    answer = in_a_slot(lambda: text.upper(), "shout")
+    st.write(answer)
+
+
+def test_an_answer_comes_through_a_slot(host: Callable[..., None]) -> None:
+    host(slots=1)
+    app = AppTest.from_function(page).run()
+    assert [element.value for element in app.markdown] == ["HE IS CALM."]
+    assert not app.warning
+    assert 'atlas_computations_total{kind="shout",outcome="done"} 1.0' in compute.metrics().text().decode()
+
+
+def test_where_too_many_ask_one_is_told_to_try_again_and_loses_nothing(host: Callable[..., None]) -> None:
+    host(slots=1, queue=0)
+    occupied = Occupied()
+    app = AppTest.from_function(page).run()
+    app.text_input[0].set_value("She is late.").run()
+    assert "Too many people ask" in app.warning[0].value
+    assert not app.markdown
+    assert app.text_input[0].value == "She is late."
+    occupied.free()
+    app.button(key="try-again").click().run()
+    assert [element.value for element in app.markdown] == ["SHE IS LATE."]
+    assert not app.warning
+    assert not app.button
+    assert 'atlas_refusals_total{kind="shout"} 2.0' in compute.metrics().text().decode()
+
+
+def test_whoever_waits_too_long_is_told_so(host: Callable[..., None]) -> None:
+    host(slots=1, queue=5, wait_seconds="0.001")
+    occupied = Occupied()
+    app = AppTest.from_function(page, default_timeout=PATIENCE).run()
+    assert "Too many people ask" in app.warning[0].value
+    occupied.free()
+
+
+def test_work_past_its_time_ends_and_says_so(host: Callable[..., None]) -> None:
+    def endless() -> None:
+        from ui.compute.slots import in_a_slot
+        from viz_core.runtime.interruption import may_end
+
+        def work() -> None:
+            while True:
+                may_end()
+
+        in_a_slot(work, "endless")
+
+    host(slots=1, max_seconds="0.01")
+    app = AppTest.from_function(endless, default_timeout=PATIENCE).run()
+    assert "longer than the 0.01 seconds" in app.warning[0].value
+    assert compute.slots().count() == (0, 0)
+
+
+@pytest.mark.attack("downloads")
+def test_a_file_is_made_in_its_turn_and_in_time(host: Callable[..., None]) -> None:
+    """Streamlit makes a file that is asked for in a thread of its own, where no page runs."""
+    host(slots=1, queue=1, max_seconds=0.1)
+    go = threading.Event()
+    try:
+        with pytest.raises(OutOfTimeError):
+            compute.in_a_slot(lambda: go.wait(PATIENCE), "download")  # never looks at the time
+        waiting = compute.slots().submit("download", bytes)
+        with pytest.raises(BusyError):
+            compute.in_a_slot(bytes, "download")
+    finally:
+        go.set()
+    assert waiting.wait(PATIENCE)
+    assert 'atlas_refusals_total{kind="download"} 1.0' in compute.metrics().text().decode()
+
+
+def test_the_same_is_computed_once_for_everybody(host: Callable[..., None]) -> None:
+    host(slots=1)
+    calls: list[str] = []
+
+    @compute.computed()
+    def shout(text: str) -> str:
+        calls.append(text)
+        return text.upper()
+
+    assert (shout("a"), shout(text="a"), shout("b")) == ("A", "A", "B")
+    assert calls == ["a", "b"]
+    assert len(compute.results()) == 2
+
+
+def test_a_photo_is_no_part_of_what_is_kept_about_it(host: Callable[..., None]) -> None:
+    """Each answer about a photo of 12 MB would else push all others out."""
+    host(slots=1, cache_mb=1)
+    calls: list[str] = []
+
+    @compute.computed()
+    def about(picture: Picture, question: str) -> str:
+        calls.append(question)
+        return f"{question}: {picture.open().width}"
+
+    photo = Image.new("RGB", (2000, 2000))
+    for question in ("a", "b", "a", "b"):
+        assert about(Picture("digest", photo), question) == f"{question}: 2000"
+    assert about(Picture("digest", None), "a") == "a: 2000"
+    assert calls == ["a", "b"]
+    assert compute.results().nbytes < 10_000
+
+
+def test_an_error_is_told_and_not_kept(host: Callable[..., None]) -> None:
+    host(slots=1)
+    calls = []
+
+    @compute.computed()
+    def fail(text: str) -> str:
+        calls.append(text)
+        raise ValueError(f"no {text}")
+
+    for _ in range(2):
+        with pytest.raises(ValueError, match="no a"):
+            fail("a")
+    assert calls == ["a", "a"]
+
+
+def test_what_asks_for_something_else_needs_no_second_slot(host: Callable[..., None]) -> None:
+    """With one slot, a result that is made of another would wait for itself."""
+    host(slots=1, queue=0)
+
+    @compute.computed()
+    def inner(text: str) -> str:
+        return text.upper()
+
+    @compute.computed()
+    def outer(text: str) -> str:
+        return inner(text) + "!"
+
+    assert outer("a") == "A!"
+    assert len(compute.results()) == 2
+
+
+def test_what_is_kept_stays_within_its_bytes(host: Callable[..., None]) -> None:
+    host(slots=1, cache_mb=1)
+
+    @compute.computed()
+    def large(number: int) -> bytes:
+        return bytes(100_000 + number)
+
+    for number in range(50):
+        assert len(large(number)) == 100_000 + number
+    assert 0 < compute.results().nbytes <= 2**20
+    assert len(compute.results()) == 10
+
+
+def test_threads_are_those_of_the_settings(host: Callable[..., None]) -> None:
+    import torch
+
+    before = torch.get_num_threads()
+    try:
+        host(threads=2)
+        compute.slots()
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)

@@ -1,0 +1,64 @@
+"""Cards of what sources print: numbers written with the digits that were printed, and what the card says of them."""
+
+from __future__ import annotations
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from ui.chapter.source_cards import as_printed, everything_printed, find_printed
+
+
+@pytest.mark.parametrize(
+    ("printed", "ours", "written"),
+    [
+        ("0.2689, 0.7311, 0, 0", [0.26894, 0.73106, 0.0, -0.0], "0.2689, 0.7311, 0, 0"),
+        ("-0.4827", -0.48269, "-0.4827"),
+        ("−0.4827", -0.48269, "−0.4827"),
+        ("-0.0", -0.01, "0.0"),  # no number is minus nothing
+        ("62,832", 60611.2, "60,611"),
+        ("(2, 1, 4)", [2, 1, 4], "(2, 1, 4)"),
+        ("[[-1, 1], [-1, 1]]", [-0.99999, 0.99999, -0.99999, 0.99999], "[[-1, 1], [-1, 1]]"),
+        ("k2 of conv1d: 3.5", 3.4499, "k2 of conv1d: 3.4"),  # digits in names are no numbers
+        ("il est calme .", "il est calme.", "il est calme."),
+        ("BLEU 28.4", None, ""),
+    ],
+)
+def test_ours_is_written_with_the_digits_that_were_printed(printed: str, ours: object, written: str) -> None:
+    assert as_printed(printed, ours) == written  # type: ignore[arg-type]
+
+
+def test_as_many_numbers_as_were_printed() -> None:
+    with pytest.raises(ValueError, match="expected 2 numbers, as in '1, 2', got 3"):
+        as_printed("1, 2", [1, 2, 3])
+    with pytest.raises(KeyError, match="has no row 'nothing' of multi-head"):
+        find_printed("multi-head", "nothing")
+
+
+def test_no_row_stands_there_twice() -> None:
+    names = [(row.chapter, row.name) for row in everything_printed()]
+    assert len(set(names)) == len(names)
+
+
+def _page() -> None:
+    from ui.chapter.source_cards import Printed, draw_card
+    from ui.text.words import Words
+
+    said = {name: name for name in ("book", "book.printed", "book.ours", "book.erratum")}
+    said |= {f"book.{name}": name for name in ("agrees", "differs", "run")}
+    common = Words("common", {}, said)
+    words = Words("x", {}, {f"book.{name}": "of {n} names" for name in "abc"} | {"erratum.b": "it was *{n}*"})
+    for name, number, run in (("a", 2.0, False), ("b", 3.0, False), ("c", 3.0, True)):
+        draw_card(Printed(name, "x", "Some_Book", "2.0", run), number, words, common, n=6)
+
+
+def test_a_card_says_whether_the_two_agree() -> None:
+    app = AppTest.from_function(_page).run()
+    assert not app.exception
+    said = [markdown.value for markdown in app.markdown]
+    assert said.count(":gray[:material/menu_book: **book** Some\\_Book]  \nof 6 names") == 3
+    verdicts = [text for text in said if text.startswith("book.printed `2.0`")]
+    assert [text.split()[-1] for text in verdicts] == ["agrees", "differs", "run"]
+    assert "`3.0`" in verdicts[1]
+    assert [caption.value for caption in app.caption if "book.erratum" in caption.value] == [
+        ":material/edit_note: **book.erratum** it was *6*"
+    ]

@@ -1,0 +1,49 @@
+"""Before the first visitor comes: what a server has loaded and used, and what it says of what it could not load."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from serving.compute.singleton import forget
+from serving.models.model_spec import ShippedClassifier, ShippedTranslator
+from serving.requests.hub import HubModelSpec
+from tests.viz_core.hub.tiny_models import build_all
+from ui.app.warm_up import load_later, warm_up
+from ui.compute.models import registry
+from ui.compute.slots import results
+from viz_core.pretrained import available
+
+
+@pytest.fixture(autouse=True)
+def fresh() -> Iterator[None]:
+    forget()
+    yield
+    forget()
+
+
+def test_the_lab_models_that_are_offered_are_loaded_and_one_that_is_missing_stops_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("ATLAS_MODEL_FOLDERS", str(build_all(("bert",), tmp_path)))
+    monkeypatch.setenv("ATLAS_MODELS", "../nonsense,bert")
+    with caplog.at_level(logging.WARNING, "atlas"):
+        warm_up()
+    assert len(caplog.records) == 1
+    assert caplog.records[0].args == {"model": "../nonsense", "error": caplog.records[0].args["error"]}  # type: ignore[index,call-overload]
+    assert HubModelSpec("bert") in registry()
+    assert HubModelSpec("../nonsense") not in registry()
+    for task, spec in (("translation", ShippedTranslator), ("classification", ShippedClassifier)):
+        assert all(spec(card.name) in registry() for card in available(task=task))
+    assert len(results()) >= len(available())
+
+
+def test_the_labs_library_comes_once_the_first_pages_have_gone_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[object] = []
+    monkeypatch.setattr("ui.app.warm_up.time.sleep", told.append)
+    monkeypatch.setattr("serving.requests.hub.import_transformers", lambda: told.append("transformers"))
+    load_later()
+    assert told == [20.0, "transformers"]

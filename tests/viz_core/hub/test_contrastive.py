@@ -1,0 +1,155 @@
+"""CLIP: both towers as eager has them, and how like a text a picture and its patches are, by transformers' own code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+import transformers
+from PIL import Image
+
+from tests.viz_core.hub.test_parity import assert_same_maps, eager, maps_of
+from tests.viz_core.hub.tiny_talkers import TWO_TOWERS
+from viz_core.hub import HubError, HubModel, HubVision, load_hub
+from viz_core.hub.contrastive import pooling_weights
+from viz_core.hub.heads_off import switchable
+
+Tiny = Callable[[str], Path]
+TinyModel = Callable[[str], HubModel]
+TEXT = "a cat on the mat"
+
+
+@pytest.fixture
+def picture() -> Image.Image:
+    pixels = torch.randint(0, 256, (30, 20, 3), generator=torch.Generator().manual_seed(2), dtype=torch.uint8)
+    return Image.fromarray(pixels.numpy())
+
+
+def inputs_of(path: Path, picture: Image.Image) -> Any:
+    """By transformers' own processor, and as SigLIP's page has it: padded to the longest."""
+    images = transformers.AutoImageProcessor.from_pretrained(path, backend="pil")
+    tokenizer = transformers.AutoTokenizer.from_pretrained(path)
+    options: dict[str, Any] = {"return_tensors": "pt", "return_token_type_ids": False}
+    if path.name == "clip":
+        return transformers.CLIPProcessor(images, tokenizer)(images=picture, text=TEXT, **options)
+    options |= {"padding": "max_length", "max_length": 24, "return_attention_mask": False}
+    return transformers.SiglipProcessor(images, tokenizer)(images=picture, text=TEXT, **options)
+
+
+@pytest.mark.parametrize("family", TWO_TOWERS)
+def test_both_towers_and_their_cosine(family: str, tiny: Tiny, tiny_model: TinyModel, picture: Image.Image) -> None:
+    model = tiny_model(family)
+    run = model.run(TEXT, image=picture)
+    inputs, plain = inputs_of(tiny(family), picture), eager(model, tiny(family))
+    assert [token.id for token in run.tokens] == inputs["input_ids"][0].tolist()
+    with torch.no_grad():
+        expected = plain(**inputs)
+        eyes = plain.vision_model(inputs["pixel_values"], output_attentions=True)
+        words = plain.text_model(inputs["input_ids"], output_attentions=True)
+    maps = maps_of(SimpleNamespace(attentions=words.attentions), "encoder")
+    maps |= maps_of(SimpleNamespace(attentions=eyes.attentions), "vision")
+    assert_same_maps(run.trace, maps)
+    assert run.output.shape == (17,)
+    logit = float((expected.logits_per_image - getattr(plain, "logit_bias", 0)).detach())
+    assert float(run.output[0]) * plain.logit_scale.exp().item() == pytest.approx(logit, abs=1e-4)
+    torch.testing.assert_close(model.again(run), run.output)
+
+
+def test_a_patch_is_read_as_the_class_token_is(tiny: Tiny, tiny_model: TinyModel, picture: Image.Image) -> None:
+    """Put in the class token's place, a patch's last state gives its cosine as the model's own logit."""
+    run = tiny_model("clip").run(TEXT, image=picture)
+    inputs, plain = inputs_of(tiny("clip"), picture), eager(tiny_model("clip"), tiny("clip"))
+    for token in (3, 16):
+
+        def in_its_place(_module: Any, _inputs: Any, output: Any, token: int = token) -> None:
+            output.last_hidden_state[:, 0] = output.last_hidden_state[:, token].clone()
+
+        hook = plain.vision_model.encoder.register_forward_hook(in_its_place)
+        with torch.no_grad():
+            logit = float(plain(**inputs).logits_per_image)
+        hook.remove()
+        assert float(run.output[token]) * plain.logit_scale.exp().item() == pytest.approx(logit, abs=1e-4)
+
+
+def test_a_patch_is_pooled_as_the_only_one(tiny: Tiny, tiny_model: TinyModel, picture: Image.Image) -> None:
+    """Of a SigLIP: where the pooling is let see one patch alone, that patch's cosine is the model's own logit."""
+    model, path = tiny_model("siglip"), tiny("siglip")
+    run, inputs, plain = model.run(TEXT, image=picture), inputs_of(path, picture), eager(model, path)
+    pooling = plain.vision_model.head.attention
+    pooled = pooling.forward
+    for patch in (0, 9):
+        others = torch.arange(16)[None] != patch
+        with pytest.MonkeyPatch.context() as hidden, torch.no_grad():
+            hidden.setattr(pooling, "forward", partial(pooled, key_padding_mask=others))
+            logit = float(plain(**inputs).logits_per_image - plain.logit_bias)
+        assert float(run.output[1 + patch]) * plain.logit_scale.exp().item() == pytest.approx(logit, abs=1e-4)
+
+
+def test_what_each_head_of_the_pooling_looks_at(tiny: Tiny, tiny_model: TinyModel, picture: Image.Image) -> None:
+    """softmax(q k / sqrt(d)) by hand, from the halves of torch's one matrix for queries, keys and values."""
+    model = tiny_model("siglip")
+    run = model.run(TEXT, image=picture)
+    assert run.frame is not None
+    assert (run.frame.grid, len(run.frame.tokens), len(run.tokens)) == ((4, 4), 16, 24)
+    assert [token.label for token in run.tokens[-3:]] == ["<pad>"] * 3
+    weights = pooling_weights(model.engine, model.engine.again(run.inputs))
+    states = eager(model, tiny("siglip")).vision_model(inputs_of(tiny("siglip"), picture)["pixel_values"])
+    head = model.engine.model.vision_model.head
+    (query, key, _), (of_query, of_key, _) = (
+        head.attention.in_proj_weight.chunk(3),
+        head.attention.in_proj_bias.chunk(3),
+    )
+    q = (head.probe[0] @ query.T + of_query).reshape(2, 1, 8)
+    k = (states.last_hidden_state[0] @ key.T + of_key).reshape(16, 2, 8).transpose(0, 1)
+    by_hand = (q @ k.mT / 8**0.5).softmax(dim=-1)[:, 0]
+    torch.testing.assert_close(weights, by_hand.detach(), atol=1e-6, rtol=0)
+    with pytest.raises(ValueError, match="expected a model that pools patches"):
+        pooling_weights(tiny_model("clip").engine, None)
+
+
+def test_what_a_run_holds(tiny_model: TinyModel, picture: Image.Image) -> None:
+    model = tiny_model("clip")
+    run = model.run(TEXT, image=picture)
+    frame = run.frame
+    assert frame is not None
+    assert (frame.grid, frame.image.size, len(frame.tokens)) == ((4, 4), (16, 16), 17)
+    assert {maps.id for maps in run.maps} == {"vision-self", "encoder-self"}
+    assert model.card.kind == "dual-encoder"
+    assert model.card.max_tokens == 24, "the picture's table of 17 positions is no limit of the text"
+    assert switchable(model, run) == ()
+    words = next(maps for maps in run.maps if maps.id == "encoder-self")
+    assert all(float(call.weights().triu(diagonal=1).max()) == 0 for call in words.calls), "CLIP reads left to right"
+
+
+def test_what_is_refused(tiny_model: TinyModel, picture: Image.Image) -> None:
+    model = tiny_model("clip")
+    with pytest.raises(HubError, match="bring a picture"):
+        model.run(TEXT)
+    with pytest.raises(HubError, match="nothing to read"):
+        model.run(" ", image=picture)
+    for two_towers in (model, tiny_model("siglip")):
+        with pytest.raises(HubError, match="at most 24"):
+            two_towers.run(TEXT * 9, image=picture)
+    with pytest.raises(HubError, match="only reads"):
+        model.run(TEXT, target="a dog", image=picture)
+    with pytest.raises(HubError, match="a picture and a text together"):
+        HubVision(model)
+
+
+def test_its_eyes_stand_alone_too(tiny: Tiny, tiny_model: TinyModel, picture: Image.Image, tmp_path: Path) -> None:
+    """A CLIP vision model by itself is a vision model like any other, with the same maps."""
+    whole = tiny_model("clip").run(TEXT, image=picture)
+    transformers.CLIPVisionModel.from_pretrained(tiny("clip")).save_pretrained(tmp_path / "eyes")
+    transformers.CLIPImageProcessorPil.from_pretrained(tiny("clip")).save_pretrained(tmp_path / "eyes")
+    model = load_hub(tmp_path / "eyes", device="cpu")
+    run = model.run(image=picture)
+    for layer in range(2):
+        assert torch.equal(run.trace[f"encoder.{layer}.self"].weights(), whole.trace[f"vision.{layer}.self"].weights())
+    table = HubVision(model).position_table((4, 4))
+    assert table is not None
+    assert table.shape == (1, 16, 16)

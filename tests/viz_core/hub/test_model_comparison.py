@@ -1,0 +1,97 @@
+"""Two models, one text: a head that was changed by hand is found, and what cannot be compared says why."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from viz_core.hub import HubModel, HubRun, load_hub
+from viz_core.hub.model_comparison import compare_heads
+from viz_core.maps.measures import total_variation
+
+TinyModel = Callable[[str], HubModel]
+TEXT = "The cat sat on the mat and looked at the dog."
+WIDTH = 8  # of a head
+
+
+def changed(model: HubModel, edit: Callable[[torch.nn.Module], None]) -> HubModel:
+    """The same model, its weights changed by hand."""
+    network = copy.deepcopy(model.engine.model)
+    with torch.no_grad():
+        edit(network)
+    return HubModel(model.card, replace(model.engine, model=network))
+
+
+def other_query(network: torch.nn.Module, layer: int = 0, head: int = 2) -> None:
+    """W_q of one head."""
+    rows = network.encoder.layer[layer].attention.self.query.weight[head * WIDTH : (head + 1) * WIDTH]
+    rows.copy_(torch.randn_like(rows))
+
+
+def test_a_head_whose_queries_were_changed_is_named_first_and_its_layer_stays(tiny_model: TinyModel) -> None:
+    base = tiny_model("bert")
+    tuned = changed(base, other_query)
+    first, second = base.run(TEXT), tuned.run(TEXT)
+    (kind,) = compare_heads(first, second)
+    assert (kind.id, kind.apart, len(kind.heads)) == ("encoder-self", "", 8)
+    assert kind.heads[0][1:] == (0, 2)
+    assert kind.heads[0].change > 0.05
+    assert [one.change for one in kind.heads if one.layer == 0][1:] == [0.0, 0.0, 0.0]
+    assert all(one.change > 0 for one in kind.heads if one.layer == 1), "later layers read what it wrote"
+    own, other = (run.trace["encoder.0.self"].weights(head=2)[0] for run in (first, second))
+    assert kind.heads[0].change == pytest.approx(float((own - other).abs().sum()) / 2 / len(own), abs=1e-6)
+    assert compare_heads(first, first)[0].heads[0] == (0.0, 0, 0)
+
+
+def test_what_a_decoder_goes_on_with_does_not_hide_what_both_read(tiny_model: TinyModel) -> None:
+    model = tiny_model("gpt2")
+    short, long = (model.run("The cat sat", max_new_tokens=count) for count in (0, 6))
+    (kind,) = compare_heads(short, long)
+    assert kind.apart == ""
+    assert max(one.change for one in kind.heads) < 1e-6
+    assert compare_heads(short, model.run("The dog sat"))[0].apart == "tokens"
+
+
+def test_every_kind_of_an_encoder_decoder_is_compared(tiny_model: TinyModel) -> None:
+    model = tiny_model("t5")
+    one, other = (model.run("the cat", target=target) for target in ("the house", "the river"))
+    found = {kind.id: kind for kind in compare_heads(one, other)}
+    assert {name: kind.apart for name, kind in found.items()} == {
+        "encoder-self": "",
+        "decoder-self": "tokens",
+        "decoder-cross": "tokens",
+    }
+    assert max(one.change for one in found["encoder-self"].heads) == 0.0
+
+
+def without(run: HubRun, site: str) -> HubRun:
+    trace = type(run.trace)()
+    for call in run.trace:
+        if call.site != site:
+            trace.add(call.source, call.site)
+    return replace(run, trace=trace)
+
+
+def test_what_cannot_be_compared_says_why(tiny_model: TinyModel, tiny: Callable[[str], Path]) -> None:
+    bert = tiny_model("bert").run(TEXT)
+    assert compare_heads(bert, tiny_model("gpt2").run(TEXT, max_new_tokens=0)) == (), "no kind of maps in common"
+    assert compare_heads(bert, tiny_model("roberta").run(TEXT))[0].apart == "tokens"
+    assert compare_heads(bert, without(bert, "encoder.1.self"))[0].apart == "layers"
+    assert compare_heads(bert, tiny_model("albert").run(TEXT))[0].apart == "layers"
+    other = load_hub(tiny("bert"), device="cpu")
+    for layer in other.engine.model.encoder.layer:  # two heads twice as wide
+        layer.attention.self.num_attention_heads, layer.attention.self.attention_head_size = 2, 2 * WIDTH
+    assert compare_heads(bert, other.run(TEXT))[0].apart == "heads"
+
+
+def test_total_variation_by_hand(shapes_unchecked: None) -> None:
+    one, other = torch.tensor([[1.0, 0.0], [0.5, 0.5]]), torch.tensor([[0.0, 1.0], [0.25, 0.75]])
+    assert total_variation(one, other).item() == pytest.approx((1 + 0.25) / 2)
+    assert total_variation(torch.stack([one, other]), torch.stack([one, one])).tolist() == [0.0, pytest.approx(0.625)]
+    with pytest.raises(ValueError, match=r"two maps of one size, got \(2, 2\) and \(2, 3\)"):
+        total_variation(one, torch.zeros(2, 3))

@@ -1,0 +1,178 @@
+"""Tokens as people read them, whatever the vocabulary writes."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import sentencepiece
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from transformers import AutoTokenizer
+
+from viz_core.hub import HubError, HubModel, load_hub
+from viz_core.hub.text import TextInput, clean_text
+from viz_core.hub.token_text import Reader, visible
+
+CORPUS = ["The cat sat on the mat and looked at the dog.", "She reads a book, he reads a letter."] * 3
+KINDS = {"wordpiece": "bert", "bytes": "gpt2", "metaspace": "gemma"}
+
+
+@pytest.fixture(params=KINDS)
+def text_input(request: pytest.FixtureRequest, tiny: Callable[[str], Path]) -> TextInput:
+    return TextInput(AutoTokenizer.from_pretrained(tiny(KINDS[request.param])), 400)
+
+
+def labels(family: str, text: str, tiny: Callable[[str], Path]) -> list[str]:
+    given_to = TextInput(AutoTokenizer.from_pretrained(tiny(family)), 400)
+    return [token.label for token in given_to.read(given_to.encode(text)["input_ids"][0].tolist())]
+
+
+def test_words_of_each_kind_of_vocabulary(tiny: Callable[[str], Path]) -> None:
+    assert labels("bert", "The cat, reads.", tiny) == ["[CLS]", "·the", "·cat", ",", "·reads", ".", "[SEP]"]
+    assert labels("gpt2", "The cat, reads.", tiny) == ["The", "·cat", ",", "·reads", "."]
+    assert labels("gemma", "The cat, reads.", tiny) == ["·The", "·cat", ",", "·reads", "."]
+
+
+def test_no_artefact_of_a_vocabulary_is_left(text_input: TextInput) -> None:
+    ids = text_input.encode("The unbelievable café, naïve letters\nof 3 dogs 😀 <b>bold</b>")["input_ids"][0].tolist()
+    for token in text_input.read(ids):
+        assert not any(mark in token.label for mark in ("Ġ", "Ċ", "##", "▁", "<0x", "Ã"))
+        assert token.text == "" or token.label != ""
+
+
+def test_a_character_of_several_tokens_is_each_of_them(tiny: Callable[[str], Path]) -> None:
+    for family in ("gpt2", "gemma"):
+        given_to = TextInput(AutoTokenizer.from_pretrained(tiny(family)), 400)
+        tokens = given_to.read(given_to.encode("😀é")["input_ids"][0].tolist())
+        parts = [token for token in tokens if token.text == "😀"]
+        assert [token.label[-3:] for token in parts] == ["1/4", "2/4", "3/4", "4/4"]
+        assert [token.text for token in tokens if token.text not in ("😀", "")] == ["é", "é"]
+
+
+def test_bytes_that_are_no_character_are_shown_as_bytes(tiny: Callable[[str], Path]) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(tiny("gpt2"))
+    first, *_ = tokenizer("😀")["input_ids"]
+    letter = tokenizer("T")["input_ids"]
+    middle = tokenizer("😀")["input_ids"][1]
+    tokens = Reader(tokenizer).read([first, *letter, middle, first])
+    assert [token.label for token in tokens] == ["<F0>", "T", "<9F>", "<F0>"]
+
+
+def test_special_tokens_are_told_apart(tiny: Callable[[str], Path]) -> None:
+    given_to = TextInput(AutoTokenizer.from_pretrained(tiny("bert")), 400)
+    tokens = given_to.read(given_to.encode("the cat", "the dog")["input_ids"][0].tolist())
+    assert [token.special for token in tokens] == [True, False, False, True, False, False, True]
+    assert [token.starts_word for token in tokens] == [False, True, True, False, True, True, False]
+
+
+def test_an_id_no_vocabulary_has_is_a_number(tiny: Callable[[str], Path]) -> None:
+    tokens = TextInput(AutoTokenizer.from_pretrained(tiny("gpt2")), 400).read([399])
+    assert (tokens[0].label, tokens[0].special) == ("#399", True)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("cat", "cat"),
+        ("\n\n", "↵↵"),
+        ("\t", "⇥"),
+        ("  ", "␣␣"),
+        ("\u202e", "U+202E"),
+        ("\u200d", "U+200D"),
+        ("a\u200bb", "aU+200Bb"),
+        ("👨\u200d👩", "👨\u200d👩"),
+        ("سلام", "سلام"),
+        ("<b>", "<b>"),
+        ("", ""),
+    ],
+)
+def test_nothing_hides(text: str, shown: str) -> None:
+    assert visible(text) == shown
+
+
+def test_control_characters_and_halves_of_characters_are_dropped() -> None:
+    assert clean_text("a\0b\x1b[31m\ud800c\r\nd\te") == "ab[31mc\nd\te"
+
+
+@settings(max_examples=60)
+@given(text=st.text(min_size=1, max_size=30))
+def test_any_text_is_read_or_refused(text: str, tiny_inputs: list[TextInput]) -> None:
+    for text_input in tiny_inputs:
+        try:
+            ids = text_input.encode(text)["input_ids"][0].tolist()
+        except HubError:
+            assert not clean_text(text).strip() or not ids_of(text_input, text)
+            continue
+        tokens = text_input.read(ids)
+        assert [token.id for token in tokens] == ids
+        assert all(token.label for token in tokens)
+
+
+def ids_of(text_input: TextInput, text: str) -> list[int]:
+    return list(text_input._tokenizer(clean_text(text))["input_ids"])
+
+
+@pytest.fixture(scope="session")
+def tiny_inputs(tiny: Callable[[str], Path]) -> list[TextInput]:
+    return [TextInput(AutoTokenizer.from_pretrained(tiny(family)), 400) for family in KINDS.values()]
+
+
+def test_byte_vocabularies_give_the_text_back(tiny_inputs: list[TextInput]) -> None:
+    text = "The cat 😀 was naïve; שלום عليكم, 你好 e\u0301!"
+    bytes_input = tiny_inputs[1]
+    ids = bytes_input.encode(text)["input_ids"][0].tolist()
+    assert bytes_input.decode(ids) == text
+
+
+def test_a_vocabulary_that_is_too_large_for_the_model_is_refused(tiny: Callable[[str], Path]) -> None:
+    small = TextInput(AutoTokenizer.from_pretrained(tiny("gpt2")), 10)
+    with pytest.raises(HubError, match="does not belong to the model"):
+        small.encode("The cat")
+
+
+def test_hostile_texts_run(tiny_model: Callable[[str], HubModel]) -> None:
+    for text in (
+        "😀👨‍👩‍👧",
+        "שלום עולם",
+        "\u202eabc\u202c",
+        "a\0\x07b",
+        "<script>alert(1)</script>",
+        "[CLS][MASK]",
+        "{{7*7}} %s",
+    ):
+        for family in ("bert", "gpt2", "gemma", "t5"):
+            run = tiny_model(family).run(text, **({"target": "x"} if family == "t5" else {}))
+            assert len(run.tokens) == run.trace[run.trace.sites[0]].num_keys
+            assert all(token.label for token in run.tokens)
+
+
+def test_marian_as_it_is_published(tiny: Callable[[str], Path], tmp_path: Path) -> None:
+    """With SentencePiece models for its two languages and no fast tokenizer."""
+    path = Path(shutil.copytree(tiny("marian"), tmp_path / "opus"))
+    for file in path.glob("token*"):
+        file.unlink()
+    for side in ("source", "target"):
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=iter(CORPUS),
+            model_prefix=str(path / side),
+            vocab_size=90,
+            hard_vocab_limit=False,
+            minloglevel=2,
+        )
+        (path / f"{side}.model").rename(path / f"{side}.spm")
+    pieces = sentencepiece.SentencePieceProcessor(model_file=str(path / "source.spm"))
+    names = ["<pad>", "<unk>", "</s>", *(pieces.id_to_piece(i) for i in range(3, len(pieces)))]
+    (path / "vocab.json").write_text(json.dumps({name: i for i, name in enumerate(names)}))
+    options = {"tokenizer_class": "MarianTokenizer", "source_lang": "en", "target_lang": "fr"}
+    (path / "tokenizer_config.json").write_text(json.dumps(options))
+    model = load_hub(path, device="cpu")
+    run = model.run("The cat sat on the mat.", target="She reads a book.")
+    assert model.card.tokenizer == "SentencePiece"
+    assert "".join(token.label for token in run.tokens[:-1]) == "·The·cat·sat·on·the·mat."
+    assert (run.tokens[-1].label, run.tokens[-1].special) == ("</s>", True)
+    assert "".join(token.label for token in run.target_tokens[:-1]) == "·She·reads·a·book."
+    assert run.text == "She reads a book."

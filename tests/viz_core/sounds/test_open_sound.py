@@ -1,0 +1,114 @@
+"""Sounds come in as 16,000 samples a second of one channel, or with a sentence that says why not."""
+
+from __future__ import annotations
+
+import io
+import wave
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.attacks.measured import bounded
+from tests.viz_core.sounds.hostile_sounds import BAD, GOOD, encode, tone, wav
+from viz_core.sounds.open_sound import SoundError, open_sound
+from viz_core.sounds.sound import RATE, Sound
+from viz_core.sounds.tones import PAUSE_SECONDS, TONE_SECONDS, TONES, tone_sequence
+
+
+def loudest(samples: np.ndarray) -> float:
+    """The frequency that has most of it, in hertz."""
+    spectrum = np.abs(np.fft.rfft(samples * np.hanning(len(samples))))
+    return float(spectrum.argmax() * RATE / len(samples))
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_every_form_is_the_same_tone(name: str) -> None:
+    sound = open_sound(GOOD[name])
+    assert sound.samples.dtype == np.float32
+    assert sound.seconds == pytest.approx(0.5, abs=0.06), "lossy forms pad"
+    assert loudest(sound.samples) == pytest.approx(440, abs=3)
+    inner = sound.samples[2000:6000]
+    assert float(np.sqrt(2) * inner.std()) == pytest.approx(0.5, abs=0.03)
+
+
+def test_sixteen_bits_at_the_models_rate_are_taken_as_they_are() -> None:
+    numbers = np.array([0, 16384, -32768, 32767] * 800, dtype="<i2")
+    assert np.array_equal(open_sound(wav(numbers.tobytes())).samples, numbers / np.float32(32768))
+
+
+def test_channels_are_averaged_and_what_is_too_loud_is_cut() -> None:
+    two = np.stack([np.full(3200, 0.5), np.full(3200, -0.25)], axis=1)
+    assert np.allclose(open_sound(encode(two, RATE, "WAV", "FLOAT")).samples, 0.125)
+    loud = open_sound(encode(np.full(3200, 7.0), RATE, "WAV", "FLOAT"))
+    assert float(loud.samples.max()) == 1
+
+
+@pytest.mark.attack("sounds")
+@pytest.mark.parametrize("name", BAD)
+def test_what_cannot_be_heard_gets_a_sentence(name: str, record_property: pytest.RecordProperty) -> None:
+    content, said = BAD[name]
+    with bounded(record_property), pytest.raises(SoundError, match=said) as refused:
+        open_sound(content)
+    record_property("got", str(refused.value))
+    assert str(refused.value).endswith(".")
+
+
+@pytest.mark.attack("sounds")
+@pytest.mark.parametrize("name", GOOD)
+def test_cut_short_or_one_bit_turned_round_anywhere(name: str) -> None:
+    content, random = GOOD[name], np.random.default_rng(0)
+    for keep in np.linspace(0, len(content) - 1, 6).astype(int):
+        opens_or_says_why(content[:keep])
+    for place in random.integers(0, 8 * len(content), 12):
+        spoiled = bytearray(content)
+        spoiled[place // 8] ^= 1 << (place % 8)
+        opens_or_says_why(bytes(spoiled))
+
+
+@pytest.mark.attack("sounds")
+@given(st.sampled_from(sorted(GOOD)), st.sampled_from(sorted(GOOD)), st.integers(0, 200), st.binary(max_size=64))
+def test_parts_of_several_and_anything_between(first: str, second: str, cut: int, between: bytes) -> None:
+    opens_or_says_why(GOOD[first][:cut] + between + GOOD[second][cut:])
+
+
+def opens_or_says_why(content: bytes) -> None:
+    try:
+        said: float | str = open_sound(content).seconds
+    except SoundError as refused:
+        said = str(refused)
+    assert said.endswith(".") if isinstance(said, str) else 0 < said <= 30.1
+
+
+def test_a_host_may_allow_less() -> None:
+    content = GOOD["WAV of a microphone"]
+    with pytest.raises(SoundError, match="MB; a sound may have at most 0.001"):
+        open_sound(content, max_bytes=1049)
+    with pytest.raises(SoundError, match="at most 0.25 s"):
+        open_sound(content, max_seconds=0.25)
+
+
+def test_the_drawn_tones_are_where_they_are_said_to_be() -> None:
+    sound = tone_sequence()
+    assert sound.seconds == pytest.approx(5 * (TONE_SECONDS + PAUSE_SECONDS) + PAUSE_SECONDS)
+    for number, hertz in enumerate(TONES):
+        start = PAUSE_SECONDS + number * (TONE_SECONDS + PAUSE_SECONDS)
+        assert loudest(sound.part(start, start + TONE_SECONDS).samples) == pytest.approx(hertz, abs=4)
+        assert float(np.abs(sound.part(start + TONE_SECONDS + 0.01, start + 0.49).samples).max()) == 0
+
+
+def test_a_part_is_written_as_wav_and_read_again() -> None:
+    part = Sound(tone(seconds=1)[:, 0]).part(0.25, 0.5)
+    with wave.open(io.BytesIO(part.wav())) as file:
+        assert (file.getnchannels(), file.getframerate(), file.getnframes()) == (1, RATE, 4000)
+    assert np.allclose(open_sound(part.wav()).samples, part.samples, atol=1e-4)
+    assert len(part.part(9, 9).samples) == 1, "never nothing"
+
+
+@pytest.mark.parametrize("samples", [np.zeros((2, 2), np.float32), np.zeros(0, np.float32), np.zeros(4)])
+def test_what_is_no_row_of_samples_is_refused(samples: np.ndarray) -> None:
+    with pytest.raises(ValueError, match="expected a row of float32"):
+        Sound(samples)
+    with pytest.raises(ValueError, match="expected finite"):
+        Sound(np.array([np.nan], np.float32))

@@ -1,0 +1,96 @@
+"""What is kept of a run: the same from its file, and made again by the command that the card names."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from recipes.__main__ import main
+from recipes.task_recordings import FILMS
+from viz_core.maps.contributions import value_lengths
+from viz_core.tasks import Plan, Shape, TaskRun
+from viz_core.tasks.film import Film, load_film
+
+PLAN = Plan("repeat", Shape(num_heads=2, num_hiddens=32), steps=5, every=2, batch_size=4, longest=5)
+
+
+@pytest.fixture(scope="module")
+def run() -> TaskRun:
+    run = TaskRun(PLAN)
+    list(run.advance())
+    return run
+
+
+def test_a_film_has_every_shot_and_the_maps_of_its_weights(run: TaskRun) -> None:
+    film = Film.of(run)
+    assert film.shots == (0, 2, 4, 5)
+    assert film.maps.shape == (4, 2, 2, 9, 9)
+    assert [len(film.loss), len(film.accuracy), len(film.held_out)] == [5, 5, 4]
+    _, trace = run.probe(2)
+    np.testing.assert_allclose(film.maps[1, 1], trace["decoder.1.self"].weights()[0], atol=3e-3)
+    added = value_lengths(trace["decoder.1.self"], run.at(2).layers[1].attention.W_o)[0]
+    np.testing.assert_allclose(film.lengths[1, 1], added, rtol=2e-2)
+    np.testing.assert_allclose(film.maps.astype(np.float32).sum(axis=-1), 1, atol=5e-3)
+
+
+def test_what_is_read_and_what_is_wanted_are_a_place_apart(run: TaskRun) -> None:
+    film = Film.of(run)
+    asked = [place for place, token in enumerate(film.wanted) if token]
+    assert asked == list(range(asked[0], 9))
+    for place in asked[:-1]:
+        assert film.wanted[place] == film.read[place + 1]
+    period = asked[0] + 1  # the first token it can know is the first of the second time
+    assert [film.wanted[place] for place in asked] == [film.read[place + 1 - period] for place in asked]
+
+
+def test_who_writes_all_at_once_reads_blanks() -> None:
+    film = Film.of(TaskRun(Plan("reverse", Shape(causal=False), longest=3), keep_weights=False))
+    assert film.read[3:] == ("=", "?", "?", "?")
+    assert film.wanted[4:] == film.read[2::-1]
+
+
+def test_a_film_is_the_same_from_its_file(run: TaskRun, tmp_path: Path) -> None:
+    film, path = Film.of(run), tmp_path / "film.npz"
+    film.save(path)
+    again = load_film(path)
+    assert (again.plan, again.shots, again.read, again.wanted) == (film.plan, film.shots, film.read, film.wanted)
+    for name in ("loss", "accuracy", "held_out", "maps", "lengths", "spectra"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(film, name))
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("content", [None, b"", b"PK\x03\x04 cut off", b"\x80\x04N."])
+def test_a_file_that_is_no_film_is_a_sentence(tmp_path: Path, content: bytes | None) -> None:
+    path = tmp_path / "film.npz"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"film\.npz: expected a recorded run"):
+        load_film(path)
+
+
+def test_the_command_makes_the_recorded_runs_and_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    only = ["--out", str(tmp_path), "--steps", "2", "--only", "repeat-one-layer", "modular-addition", "none"]
+    assert main(["learning", *only, "--seeds", "1"]) == 0
+    first = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert set(first) == {"repeat-one-layer-1.npz", "modular-addition-1.npz", "extrapolation.json", "card.md"}
+    film = load_film(tmp_path / "modular-addition-1.npz")
+    assert film.plan == replace(FILMS["modular-addition"], seed=1, steps=2, every=2)
+    assert film.spectra.shape == (2, 29)
+    found = json.loads(first["extrapolation.json"])
+    assert [len(seed) for seed in found["accuracy"]["none"].values()] == [len(found["lengths"])]
+    assert "| modular-addition | 1 x 4 heads, 64 wide, decoder, learned | 2 |" in first["card.md"].decode()
+    (tmp_path / "repeat-one-layer-1.npz").unlink()
+    assert main(["learning", *only, "--seeds", "1"]) == 0
+    again = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert {name for name in first if again[name] != first[name]} <= {"repeat-one-layer-1.npz"}
+    np.testing.assert_array_equal(load_film(tmp_path / "repeat-one-layer-1.npz").maps.shape, (2, 1, 4, 19, 19))
+
+
+def test_an_unknown_run_is_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["learning", "--out", str(tmp_path), "--only", "chess"])
+    assert "expected some of repeat-two-layers" in capsys.readouterr().err

@@ -1,0 +1,203 @@
+"""Training on tasks: the same from one seed, whether stopped or not; what can be learned is learned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import islice
+
+import pytest
+import torch
+
+from viz_core.runtime.interruption import interruptible
+from viz_core.tasks import POSITIONS, TASKS, Plan, Shape, TaskRun, TaskTransformer
+
+SMALL = Shape(num_layers=1, num_heads=2, num_hiddens=32)
+SHORT = Plan("copy", SMALL, steps=6, every=2, batch_size=4, warm_up=2, longest=4)
+
+
+def finished(plan: Plan) -> TaskRun:
+    run = TaskRun(plan)
+    for _ in run.advance():
+        pass
+    return run
+
+
+def same(one: TaskRun, other: TaskRun) -> None:
+    assert one.curve == other.curve
+    for name, weight in one.model.state_dict().items():
+        assert torch.equal(weight, other.model.state_dict()[name]), name
+    assert [(s.step, s.accuracy) for s in one.snapshots] == [(s.step, s.accuracy) for s in other.snapshots]
+
+
+def test_one_seed_one_run_whatever_was_drawn_before() -> None:
+    run = finished(SHORT)
+    torch.manual_seed(7)
+    same(run, finished(SHORT))
+    assert run.finished
+    assert [snapshot.step for snapshot in run.snapshots] == [0, 2, 4, 6]
+    assert finished(Plan(**{**vars(SHORT), "seed": 1})).curve != run.curve
+
+
+def test_stopped_and_gone_on_with_is_the_same_as_never_stopped() -> None:
+    half = TaskRun(SHORT)
+    list(islice(half.advance(), 3))  # whoever asks no further stops it
+    assert half.step == 3
+    other = TaskRun(SHORT)
+    other.load_state_dict(half.state_dict())
+    list(other.advance(1))
+    list(other.advance())
+    same(other, finished(SHORT))
+
+
+def test_it_can_be_cut_short_between_two_updates() -> None:
+    left = iter([None, None])
+
+    def check() -> None:
+        if next(left, StopIteration) is StopIteration:
+            raise TimeoutError
+
+    run = TaskRun(SHORT)
+    with interruptible(check), pytest.raises(TimeoutError):
+        list(run.advance())
+    assert run.step == len(run.curve) == 2
+
+
+def test_the_probe_is_one_example_and_its_maps_are_those_of_the_snapshot() -> None:
+    run = finished(Plan("copy", Shape(num_layers=2), steps=4, every=2, batch_size=4, longest=4))
+    (example, now), (again, last), (_, first) = run.probe(), run.probe(4), run.probe(0)
+    assert torch.equal(example.tokens, again.tokens)
+    assert now.sites == ("decoder.0.self", "decoder.1.self")
+    torch.testing.assert_close(now["decoder.1.self"].weights(), last["decoder.1.self"].weights(), atol=1e-3, rtol=0)
+    assert (now["decoder.1.self"].weights() - first["decoder.1.self"].weights()).abs().max() > 1e-3
+    torch.testing.assert_close(run.snapshots[-1].maps[1], now["decoder.1.self"].weights()[0].half())
+    with pytest.raises(ValueError, match="expected one of 0, 2, 4, got 3"):
+        run.probe(3)
+    with pytest.raises(ValueError, match="expected one of , got 0"):
+        TaskRun(run.plan, keep_weights=False).probe(0)
+
+
+@pytest.mark.parametrize("causal", [True, False])
+@pytest.mark.parametrize("positions", POSITIONS)
+def test_each_way_to_tell_a_place_enters_a_model_and_only_none_tells_nothing(positions: str, causal: bool) -> None:
+    """Without positions and with no mask, reordered tokens get reordered scores; with a mask the last place differs."""
+    model = TaskTransformer(27, Shape(positions=positions, causal=causal)).eval()
+    tokens = torch.tensor([[3, 1, 4, 1, 5]])
+    order = torch.tensor([4, 2, 0, 3, 1])
+    reordered = torch.allclose(model(tokens)[:, order], model(tokens[:, order]), atol=1e-5)
+    assert reordered == (positions == "none" and not causal)
+    if causal:  # nothing later is seen
+        assert torch.allclose(model(tokens)[:, :2], model(tokens[:, :2]), atol=1e-5)
+
+
+@pytest.mark.parametrize("feed_forward", [True, False])
+@pytest.mark.parametrize("norm_first", [True, False])
+def test_a_layer_is_normed_before_or_after_with_a_net_or_without(norm_first: bool, feed_forward: bool) -> None:
+    """Xiong 2020, figure 1: X + f(LN(X)), or LN(X + f(X))."""
+    model = TaskTransformer(5, Shape(num_layers=1, norm_first=norm_first, feed_forward=feed_forward)).eval()
+    (layer,) = model.layers
+
+    def branch(X: torch.Tensor, f: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
+        norm = torch.nn.LayerNorm(64)
+        return X + f(norm(X)) if norm_first else norm(X + f(X))
+
+    X = torch.randn(1, 4, 64)
+    expected = branch(X, lambda Z: layer.attention(Z, Z, Z, causal=True))
+    if feed_forward:
+        assert layer.ffn is not None
+        expected = branch(expected, layer.ffn)
+    torch.testing.assert_close(layer(X, True), expected)
+
+
+def test_who_writes_all_at_once_is_not_shown_what_it_shall_find() -> None:
+    model = TaskTransformer(27, Shape(causal=False)).eval()
+    tokens, decided = TASKS["copy"].draw(torch.Generator().manual_seed(0), 2, 5)
+    other = torch.where(decided, (tokens + 1) % 26, tokens)
+    scores, right = model.predictions(tokens, decided)
+    assert torch.equal(scores, model.predictions(other, decided)[0])
+    assert torch.equal(right, tokens[:, :5].flatten())
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"task": "chess"}, "task: expected one of copy"),
+        ({"steps": 0}, "steps: expected at least 1, got 0"),
+        ({"shortest": 9, "longest": 4}, "expected 1 <= shortest <= longest <= 128, got 9, 4"),
+        ({"task": "look-up", "longest": 27}, "longest <= 26, got 3, 27"),
+        ({"task": "repeat", "shape": Shape(causal=False)}, "repeat: expected a causal model"),
+    ],
+)
+def test_a_plan_that_cannot_be_is_a_sentence(change: dict[str, object], says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        Plan(**{**vars(SHORT), **change})
+
+
+@pytest.mark.parametrize(
+    ("sizes", "says"),
+    [
+        ({"num_layers": 5}, "num_layers: expected 1 to 4, got 5"),
+        ({"num_heads": 3}, "expected a divisor of 64, got 3"),
+        ({"num_hiddens": 16}, "num_hiddens: expected 32 to 256"),
+        ({"positions": "gps"}, "positions: expected one of none, "),
+    ],
+)
+def test_a_model_that_cannot_be_is_a_sentence(sizes: dict[str, object], says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        Shape(**sizes)
+
+
+@pytest.fixture(scope="module")
+def induction() -> dict[int, TaskRun]:
+    """A random run said twice, learned by one layer and by two."""
+    return {
+        layers: finished(Plan("repeat", Shape(num_layers=layers), steps=steps, learning_rate=5e-3, longest=8))
+        for layers, steps in ((1, 150), (2, 240))
+    }
+
+
+def test_two_layers_learn_to_repeat_and_one_does_not(induction: dict[int, TaskRun]) -> None:
+    """Olsson 2022: an induction head reads what a head of the layer before wrote, so it takes two.
+
+    The bars are those of the chapter's claims. All of it cannot be known: a letter that comes twice in a run goes on in
+    one way or the other.
+    """
+    assert induction[1].accuracy() < 0.4
+    assert induction[2].accuracy() > 0.85
+
+
+@pytest.mark.parametrize(
+    ("task", "steps", "length", "settings"),
+    [
+        ("copy", 120, 3, {}),
+        ("reverse", 120, 3, {}),
+        ("sort", 160, 3, {}),
+        ("brackets", 120, 3, {}),
+        ("add", 250, 1, {"learning_rate": 5e-3, "batch_size": 128}),
+    ],
+)
+def test_each_task_is_learned_to_its_bar(task: str, steps: int, length: int, settings: dict[str, float]) -> None:
+    """19 of 20 right, by a small model, at one short length; the three that are not here have tests of their own."""
+    shape = Shape(num_layers=2, num_heads=2, num_hiddens=32, positions="learned")
+    sizes = {"shortest": length, "longest": length, "steps": steps, "every": steps}
+    run = finished(Plan(task, shape, warm_up=20, **{"learning_rate": 1e-2, **sizes, **settings}))
+    assert run.accuracy() >= 0.95
+
+
+def test_of_what_is_looked_up_it_learns_first_that_it_stands_there() -> None:
+    """One of the two digits, and of chance also right where it says the other: 0.5 + 0.5 / 10.
+
+    This bar is not 0.95: which of the digits it is, 2,000 updates on 512,000 rows of up to three pairs did not teach
+    two layers (0.52, where 0.4 is the bar of this kind), for but one token of a row tells of it. In "repeat", where
+    nearly half of all tokens do, the same two steps, the token before and then the match, are learned within 200.
+    """
+    shape = Shape(num_layers=2, num_heads=2, num_hiddens=32, positions="learned")
+    run = finished(Plan("look-up", shape, steps=120, every=120, shortest=2, longest=2, learning_rate=1e-2, warm_up=20))
+    assert run.snapshots[0].accuracy < 0.2
+    assert run.accuracy() >= 0.45
+
+
+def test_modular_addition_is_known_by_heart_first() -> None:
+    """It is understood within the 2,500 updates of the recorded runs, whose claims the page measures."""
+    shape = Shape(num_layers=1, num_hiddens=64, positions="learned")
+    run = finished(Plan("modular-addition", shape, steps=120, every=120, batch_size=512, learning_rate=1e-2))
+    assert run.curve[-1].accuracy > run.accuracy() + 0.2

@@ -1,0 +1,224 @@
+"""The open map as a figure: its cells are the weights' colours, its tokens stand beside them."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from dataclasses import replace
+from pathlib import Path
+
+import cairosvg
+import matplotlib
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from tests.viz_core.view.attention_groups import make_group
+from viz_core import view
+from viz_core.runtime.provenance import Provenance
+from viz_core.view.matplotlib_figure import _norm, grid_figure, map_figure
+from viz_core.view.notebook import AttentionView
+from viz_core.view.payload import View
+from viz_core.view.pins import Pin
+from viz_core.view.state import Look, ViewState
+from viz_core.view.visible_map import shown_map
+from viz_core.view.words import view_words
+
+START = ViewState("cross", 1, 2)
+PIECES = {"query_words": (0, 1, 1, 2, 3), "key_words": (0, 0, 1, 2, 3, 4, 5)}
+
+
+def colours(state: ViewState) -> np.ndarray:
+    """Red, green and blue of each cell, from 0 to 1."""
+    group = make_group(5, 7)
+    (mesh, *_) = map_figure(View([group], view_words()), state).axes[0].collections
+    mesh.update_scalarmappable()
+    return mesh.get_facecolor()[:, :3].reshape(5, 7, 3)
+
+
+@pytest.mark.parametrize("scale", ["linear", "sqrt", "log"])
+@pytest.mark.parametrize("palette", ["viridis", "cividis", "magma", "greys"])
+def test_each_cell_has_the_colour_of_its_weight(scale: str, palette: str) -> None:
+    weights = make_group(5, 7).calls[1].weights(head=2)[0].double().numpy()
+    grown = {"linear": weights, "sqrt": weights**0.5, "log": np.clip(1 + np.log10(weights) / 4, 0, 1)}[scale]
+    expected = matplotlib.colormaps[{"greys": "Greys"}.get(palette, palette)](grown)[..., :3]
+    found = colours(replace(START, look=Look(scale=scale, palette=palette)))
+    np.testing.assert_allclose(found, expected, atol=0.02)  # one of 256 steps
+
+
+def height_of(text: ET.Element) -> float:
+    """How far down a text stands."""
+    found = re.search(r"translate\(\S+ ([\d.]+)\)", text.get("transform", ""))
+    return float(found[1] if found else text.get("y", ""))
+
+
+def test_the_first_query_is_on_top_and_its_token_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("viz_core.view.matplotlib_figure._MORE_FONTS", ())
+    tokens = ("<b>", "$x$", "a&b", "new\nline", "\x00猫")
+    with pytest.warns(UserWarning, match="no font here has 猫: boxes stand there") as said:
+        AttentionView([make_group(5, 7, query_tokens=tokens)], START).save(tmp_path / "map.svg")
+    assert len(said) == 1
+    root = ET.parse(tmp_path / "map.svg").getroot()
+    texts = {"".join(node.itertext()).strip(): node for node in root.iter("{http://www.w3.org/2000/svg}text")}
+    assert {"<b>", "$x$", "a&b", "new⏎line", "�猫", "k0", "k6", "queries: French"} <= texts.keys()
+    assert "Cross · Layer 2, head 3" in texts
+    assert height_of(texts["<b>"]) < height_of(texts["$x$"])
+
+
+@pytest.mark.parametrize(
+    ("ending", "begins"), [("pdf", b"%PDF-"), ("png", b"\x89PNG"), ("PNG", b"\x89PNG"), ("html", b"<!doc")]
+)
+def test_a_file_is_what_its_name_says(ending: str, begins: bytes, tmp_path: Path) -> None:
+    path = tmp_path / f"map.{ending}"
+    view(torch.eye(3), "a b c".split()).save(str(path))
+    assert path.read_bytes().startswith(begins)
+    if ending == "png":
+        picture = Image.open(path).convert("RGB")
+        ends = matplotlib.colormaps["viridis"]([0, 255], bytes=True)[:, :3]
+        pixels = np.asarray(picture).reshape(-1, 3).astype(int)
+        for end in ends:  # ones and zeros
+            assert (abs(pixels - end) <= 1).all(axis=1).sum() > 1000
+
+
+@pytest.mark.parametrize("ending", ["svg", "png", "pdf"])
+def test_a_file_says_what_it_shows(ending: str, tmp_path: Path) -> None:
+    made = Provenance("some-model", "1a2b", "$x$ & <b>")
+    shown = AttentionView([make_group(5, 7, made=made)], replace(START, look=Look(heads="all", how="max")))
+    path = tmp_path / f"map.{ending}"
+    shown.save(path, link="https://atlas.example/t?head=cross.1.2")
+    wanted = [
+        "https://atlas.example/t?head=cross.1.2",
+        "Cross · Largest of 6 heads",
+        "a row no longer sums to one",
+        "Model: some-model, revision 1a2b.",
+        "$x$ & <b>",
+    ]
+    content = path.read_bytes()
+    if ending == "pdf":
+        assert all(text.encode("utf-16-be") in content for text in wanted)
+        return
+    if ending == "svg":
+        said = " ".join("".join(ET.fromstring(content).itertext()).split())
+        cairosvg.svg2png(content)
+        wanted.append("colour grows with its square root")
+    else:
+        said = " ".join(Image.open(path).text.values())  # type: ignore[attr-defined]
+    assert [text for text in wanted if text not in said] == []
+
+
+def test_side_by_side_draws_both_and_a_difference_is_one() -> None:
+    group, second = make_group(5, 7), make_group(4, 7)
+    maps = [call.weights()[0] for call in group.calls]
+    both = View([group], view_words(), [second], ("A", "B"))
+
+    def drawn(**look: str) -> list[tuple[str, np.ndarray]]:
+        axes = map_figure(both, replace(START, look=Look(**look))).axes
+        return [(each.get_title(), np.asarray(each.collections[0].get_array())) for each in axes if each.get_title()]
+
+    (first, a), (other, b) = drawn(compare="side", other="0.0.1")
+    assert (first, other) == ("Cross · Layer 2, head 3", "Cross · Layer 1, head 2")
+    np.testing.assert_array_equal(a, maps[1][2])
+    np.testing.assert_array_equal(b, maps[0][1])
+    ((title, difference),) = drawn(compare="difference", other="0.0.1", scale="log")
+    assert title == "Cross · Layer 2, head 3 − Layer 1, head 2"
+    np.testing.assert_array_equal(difference, maps[1][2] - maps[0][1])
+
+
+def test_a_difference_of_two_texts_is_over_tokens_that_stand_for_each_other(tmp_path: Path) -> None:
+    """And its colours end at the largest there is."""
+    group = make_group(3, 4, query_tokens=("a", "b", "c"))
+    second = make_group(4, 4, query_tokens=("a", "x", "c", "d"))
+    one, other = (each.calls[0].weights(head=0)[0].numpy() for each in (group, second))
+    state = ViewState("cross", 0, 0, look=Look(compare="difference", other="1.0.0"))
+    shown = AttentionView([group], state, [second], ("A", "B"))
+    axes = map_figure(shown.view, state).axes[0]
+    found = np.ma.filled(axes.collections[0].get_array(), np.nan)
+    np.testing.assert_array_equal(found[:3], one - other[:3])
+    assert np.isnan(found[3]).all()
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["a", "b | x", "c", "∅ | d"]
+    largest = np.abs(one - other[:3]).max()
+    assert axes.collections[0].norm.vmax == pytest.approx(largest)
+    shown.save(tmp_path / "map.svg")
+    said = " ".join("".join(ET.parse(tmp_path / "map.svg").getroot().itertext()).split())
+    wanted = [f"{largest:.3g}", "end at the largest there is here", "matched by the fewest insertions"]
+    assert [text for text in wanted if text not in said] == []
+
+
+def test_every_head_is_drawn_as_one_figure(tmp_path: Path) -> None:
+    group = make_group(5, 7, made=Provenance("some-model", "1a2b", "Hi."))
+    (mosaic,) = grid_figure(View([group], view_words()), START).axes[0].images
+    pixels = np.ma.filled(mosaic.get_array(), np.nan)
+    for layer, call in enumerate(group.calls):
+        for head in range(call.num_heads):
+            top, left = layer * (5 + 2), head * (7 + 2)
+            np.testing.assert_array_equal(pixels[top : top + 5, left : left + 7], call.weights(head=head)[0])
+    path = tmp_path / "heads.svg"
+    AttentionView([group], START).save(path, grid=True)
+    cairosvg.svg2png(path.read_bytes())
+    said = " ".join("".join(ET.parse(path).getroot().itertext()).split())
+    wanted = [
+        "Cross · All heads",
+        "L1",
+        "L2",
+        "h3",
+        "Model: some-model, revision 1a2b.",
+        "colour grows with its square root",
+    ]
+    assert [text for text in wanted if text not in said] == []
+    with pytest.raises(ValueError, match="grid: a page or notebook holds every head as it is"):
+        AttentionView([group], START).save(tmp_path / "heads.html", grid=True)
+
+
+@pytest.mark.parametrize("scale", ["linear", "sqrt", "log"])
+def test_differences_grow_alike_on_both_sides_of_zero(scale: str) -> None:
+    norm = _norm(scale, signed=True)
+    x = np.array([-1, -0.25, -1e-5, 0, 1e-5, 0.25, 1])
+    grown = {"linear": abs(x), "sqrt": abs(x) ** 0.5, "log": np.clip(1 + np.log10(abs(x) + 1e-30) / 4, 0, 1)}[scale]
+    np.testing.assert_allclose(norm(x), 0.5 + np.sign(x) * grown / 2, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["map", "map.jpg", "map.svg.gz", ".html"])
+def test_no_other_file_is_written(name: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"path: expected a name that ends in .html, .ipynb, .svg, .pdf, .png, got"):
+        view(torch.eye(3)).save(tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_matplotlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("viz_core.view.save.find_spec", lambda _: None)
+    with pytest.raises(ImportError, match=r"pip install 'attention-atlas\[notebook\]'"):
+        view(torch.eye(3)).save(tmp_path / "map.svg")
+
+
+def test_what_is_drawn_is_what_is_shown() -> None:
+    group = make_group(5, 7, **PIECES)
+    maps = torch.stack([call.weights()[0] for call in group.calls])
+    layer = shown_map(group, replace(START, look=Look(heads="layer", how="max")))
+    np.testing.assert_array_equal(layer.weights, maps[1].amax(dim=0))
+    every = shown_map(group, replace(START, look=Look(heads="all")))
+    np.testing.assert_allclose(every.weights, maps.mean(dim=(0, 1)), atol=1e-6)
+    two = shown_map(group, replace(START, look=Look(heads="0.1_1.0")))
+    np.testing.assert_allclose(two.weights, (maps[0, 1] + maps[1, 0]) / 2, atol=1e-6)
+
+    merged = shown_map(group, replace(START, pins=(Pin("key", 2),), look=Look(unit="words")))
+    assert (merged.queries.names, merged.keys.names[:2]) == (["q0", "q1q2", "q3", "q4"], ["k0k1", "k2"])
+    np.testing.assert_allclose(merged.weights[1, 0], maps[1, 2][1:3, :2].sum(dim=1).mean(), atol=1e-6)
+    assert (merged.queries.pinned, merged.keys.pinned) == ([], [1])
+
+
+def test_a_part_and_a_long_map() -> None:
+    group = make_group(5, 7)
+    state = replace(START, pins=(Pin("query", 3), Pin("query", 0)), look=Look(zoom="2.1.2.4"))
+    part = shown_map(group, state)
+    np.testing.assert_array_equal(part.weights, group.calls[1].weights(head=2)[0][2:4, 1:5])
+    assert (part.queries.names, part.keys.names) == (["q2", "q3"], ["k1", "k2", "k3", "k4"])
+    assert part.queries.pinned == [1]
+    past = shown_map(group, replace(START, look=Look(zoom="90.90.2.2")))
+    assert past.weights.shape == (1, 1)
+
+    pooled = shown_map(group, START, most=3)
+    weights = group.calls[1].weights(head=2)[0]
+    assert (pooled.queries.names, pooled.keys.names) == (["q0", "q2", "q4"], ["k0", "k3", "k6"])
+    assert pooled.weights[0, 1] == weights[:2, 3:6].max()
+    assert pooled.weights[2, 2] == weights[4, 6]

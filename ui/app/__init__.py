@@ -1,0 +1,1 @@
+"""The app around the pages: entry script, warm-up, middleware, index page, error page."""

@@ -1,0 +1,25 @@
+"""What every visit runs: the window, the table of contents, and the chapter that the address asks for.
+
+It lies in here and not beside pages/: a folder of that name beside the script that Streamlit runs turns on its older
+page discovery, and the first visitor of a fresh server who follows a link is told that there is no such page.
+"""
+
+import sys
+
+from serving.process.background import begin
+from serving.process.garbage_collection import collect_at_times
+from ui.chapter.damaged_assets import tell_damage
+from ui.streamlit_internals.batched_messages import in_bursts, send_now
+from ui.streamlit_internals.stopped_page import may_stop
+
+try:
+    with in_bursts(), may_stop(), tell_damage():
+        from ui.chapter.contents import enter  # in here: with it come the components, whose files may be damaged
+
+        page = enter()
+        if "ui.chapter.chapter" not in sys.modules:
+            send_now()  # the first chapter that somebody opens imports the libraries before it says a word
+        page.run()
+finally:
+    begin(after=1.5)
+    collect_at_times()

@@ -1,0 +1,86 @@
+"""What stands between strangers and the app: bounds for each window and each address, and headers on every answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from urllib.parse import parse_qs
+
+from starlette.middleware import Middleware
+
+from serving.http.refusals import Message, Refusals
+from serving.http.security_headers import Headers
+from serving.http.upload_limits import Kept, Uploads
+from serving.http.websocket_gate import Bounds, Gate
+from serving.settings import Settings
+from ui.app.index_page import first_page
+from ui.chapter.contents import all_chapters
+from ui.compute.slots import metrics
+from ui.streamlit_internals.mailbox import Mailbox
+from ui.streamlit_internals.sessions import forget_those_who_left, hold_within, tidy_uploads, upload_bytes
+from ui.text.words import LANGUAGE, load_words, spoken
+
+_UPLOADS_ON_THE_WAY = 32  # files of 10 MB
+_READ = 1000  # characters of an address and of a header, in which a language may be named
+
+
+def guards(allowed: Settings) -> list[Middleware]:
+    """ASGI middleware, the outermost first."""
+
+    refused = refusals()
+
+    def mail() -> Mailbox:
+        return Mailbox(allowed.max_downloads, allowed.max_message_kb * 2**10)
+
+    pages = "".join(map(first_page, all_chapters()))
+    bounds = Bounds(
+        allowed.max_visitors,
+        allowed.max_windows,
+        allowed.silent_seconds,
+        allowed.max_messages,
+        allowed.max_address_messages,
+    )
+    return [
+        Middleware(Headers, allowed.frame_ancestors, pages),
+        Middleware(Gate, bounds, mail, refused),
+        Middleware(
+            Uploads,
+            _UPLOADS_ON_THE_WAY,
+            allowed.session_mb * 2**20,
+            allowed.address_uploads_mb * 2**20,
+            allowed.uploads_mb * 2**20,
+            Kept(upload_bytes, tidy_uploads),
+            refused,
+        ),
+    ]
+
+
+def tidying(allowed: Settings) -> Callable[[], None]:
+    """What a server does from time to time: those who left are forgotten, who holds too much begins anew."""
+    why = "too-much-memory"
+
+    def notice(wanted: Iterable[str]) -> bytes:
+        return Mailbox.notice(_sentence(why, wanted))
+
+    def tidy() -> None:
+        forget_those_who_left()
+        for _ in range(hold_within(allowed.session_mb * 2**20, allowed.controls_mb * 2**20, notice)):
+            metrics().turned_away(why)
+
+    return tidy
+
+
+def refusals() -> Refusals:
+    """Sentences of common.md. Who is turned away has no session, but a browser tells its languages in each request."""
+    return Refusals(lambda why, scope: _sentence(why, _wanted(scope)), lambda why: metrics().turned_away(why))
+
+
+def _sentence(why: str, wanted: Iterable[str]) -> str:
+    return load_words("common", spoken(wanted)).group("refused")[why]
+
+
+def _wanted(scope: Message) -> list[str]:
+    """Languages, the best first: of the address, then of the browser (RFC 9110, section 12.5.4), in its order."""
+    query = scope.get("query_string", b"")[:_READ].decode("ascii", "replace")
+    accepted = dict(scope.get("headers", ())).get(b"accept-language", b"")[:_READ].decode("ascii", "replace")
+    browsers = [part.partition(";")[0].strip() for part in accepted.split(",")]
+    return [*parse_qs(query).get(LANGUAGE, []), *browsers]

@@ -1,0 +1,71 @@
+"""What a server does before its first visitor comes: load the models it offers, and use those that ship once."""
+
+from __future__ import annotations
+
+import time
+
+import ui.chapter.chapter  # noqa: F401  # with it come the libraries that every chapter needs
+from serving.logs import log, where
+from serving.models.model_spec import ShippedClassifier, ShippedTranslator
+from serving.requests.classification import PictureRequest
+from serving.settings import settings
+from ui.compute.models import runner, sentence, translation_maps
+from ui.compute.pictures import picture_maps, sample
+from ui.text.words import ENGLISH
+from viz_core.images.synthetic import GARMENTS, SCENES
+from viz_core.pretrained import available
+from viz_core.pretrained.samples import sentences
+
+_QUIET = 20.0  # seconds
+
+
+def warm_up() -> None:
+    """The first forward pass of a process takes several times as long as the next.
+
+    A model of the lab that cannot be had is told in the log, and leaves the rest of the server ready.
+
+    Raises:
+        CheckpointError: if a model that ships cannot be loaded.
+        ValueError: if ATLAS_DEVICE names a device that is not here.
+    """
+    first = sentences()[0].english
+    for card in available(task="translation"):
+        runner().warm(sentence(card.name, first))
+        translation_maps(card.name, first, 1, ENGLISH)
+    for card in available(task="classification"):
+        samples = GARMENTS if card.config["model"]["num_channels"] == 1 else SCENES
+        request = PictureRequest(ShippedClassifier(card.name), sample(next(iter(samples))))
+        runner().warm(request)
+        picture_maps(request, ENGLISH)
+    if settings().models:
+        _load_offered(settings().models)
+
+
+def load_first() -> None:
+    """With this module came the libraries; now the translator, which most chapters ask.
+
+    Raises: as `warm_up` does.
+    """
+    runner().load(ShippedTranslator("transformer-en-fr"))
+
+
+def load_later() -> None:
+    """What the lab's first visitor would wait for, once the first pages have gone out.
+
+    It is the import of transformers: 7 s alone, and up to a minute while other processes begin as well. Whoever opens
+    the lab before reads meanwhile what is being loaded.
+    """
+    time.sleep(_QUIET)
+    from serving.requests.hub import bring_libraries
+
+    bring_libraries()
+
+
+def _load_offered(names: tuple[str, ...]) -> None:
+    from serving.requests.hub import HubModelSpec  # brings the hub's libraries along: only where they are wanted
+
+    for name in names[: HubModelSpec.most_loaded]:
+        try:
+            runner().load(HubModelSpec(name))
+        except ValueError as error:
+            log.warning("a model of the lab could not be loaded", {"model": name, "error": where(error)})

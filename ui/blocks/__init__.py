@@ -1,0 +1,1 @@
+"""Whole blocks that several chapters show."""

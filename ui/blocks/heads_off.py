@@ -1,0 +1,114 @@
+"""Heads switched off: which ones, by link and by button, and what that costs over many examples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import streamlit as st
+
+from serving.models.model_spec import ModelSpec
+from ui.chapter.chapter import Chapter
+from ui.compute.slots import compute_once
+from ui.text.numbers import series
+from ui.text.words import current_language
+from viz_core.pretrained.bootstrap import paired_bootstrap
+from viz_core.trace import HeadsOff
+from viz_core.view.head_names import HeadNames, head_name
+from viz_core.view.map_group import MapGroup
+from viz_core.view.state import ViewState
+
+_MOST_NAMED = 6
+
+
+def ask_heads_off(chapter: Chapter, heads: HeadNames) -> tuple[str, ...]:
+    """The names of the heads that are off; all of it in the URL."""
+    with st.expander(chapter.common("off"), icon=":material/toggle_off:"):
+        return tuple(chapter.controls.several("without", heads.every, []))
+
+
+def named(off: Sequence[str]) -> str:
+    """The first of these names, and how many there are."""
+    first = series(off[:_MOST_NAMED], current_language())
+    return first if len(off) <= _MOST_NAMED else f"{first} … ({len(off)})"
+
+
+def switches(
+    chapter: Chapter, heads: HeadNames, groups: Sequence[MapGroup], view: ViewState, off: tuple[str, ...]
+) -> None:
+    """Under the maps: the open head off or on, all others of its layer or of the model off, all on again."""
+    site, head = open_head(groups, view)
+    if site not in dict(heads.sites):
+        st.caption(chapter.common("shared-layers"))
+        return
+    is_off = (site, head) in heads.read(off)
+    with st.container(horizontal=True, key="switches"):
+        for name, chosen, icon in (
+            ("head-on" if is_off else "head-off", heads.toggled(off, site, head), ":material/toggle_off:"),
+            ("only-of-layer", heads.but(site, head, of_layer=True), ":material/filter_1:"),
+            ("only-this", heads.but(site, head, of_layer=False), ":material/looks_one:"),
+            ("all-on", [], ":material/restart_alt:"),
+        ):
+            st.button(
+                chapter.common(name, head=head_name(site, head)),
+                key=chapter.controls.key(f"do-{name}"),
+                icon=icon,
+                on_click=st.session_state.update,
+                args=({chapter.controls.key("without"): chosen},),
+                disabled=name == "all-on" and not off,
+            )
+
+
+def open_head(groups: Sequence[MapGroup], view: ViewState) -> tuple[str, int]:
+    """Site and number of the head that is open."""
+    group = next(group for group in groups if group.id == view.group)
+    return group.calls[view.layer].site, view.head
+
+
+def toggle(chapter: Chapter, heads: HeadNames, site: str, head: int) -> None:
+    """Switch a head off, or on again; before the page runs."""
+    key = chapter.controls.key("without")
+    st.session_state[key] = heads.toggled(st.session_state.get(key) or [], site, head)
+
+
+def over_many(
+    chapter: Chapter,
+    model: ModelSpec[object],
+    statistics: Callable[[HeadsOff, int, int], np.ndarray],
+    score: Callable[[np.ndarray], float],
+    off: HeadsOff,
+    count: int,
+    at_once: int,
+) -> None:
+    """The score with and without these heads, once asked for, with progress and a way out.
+
+    Args:
+        statistics: what the score needs of the examples from one number to another, a row each, with heads off.
+        score: of statistics added up.
+        count: of examples; so many `at_once` between two steps of the progress.
+    """
+    key = chapter.controls.key("held-out")
+    if not st.session_state.get(key):
+        label = chapter.words("held-out-go", count=f"{count:,}")
+        st.button(label, key=f"{key}-go", on_click=st.session_state.update, args=({key: True},))
+        return
+    place, parts = st.empty(), range(0, count, at_once)
+    found: dict[HeadsOff, list[np.ndarray]] = {(): [], off: []}
+    with place.container(horizontal=True, vertical_alignment="center"):
+        bar = st.progress(0.0, chapter.words("held-out-at-work"))
+        st.button(
+            chapter.common("held-out-stop"), key=f"{key}-stop", on_click=st.session_state.update, args=({key: False},)
+        )
+        for start in parts:
+            for heads, rows in found.items():
+                rows.append(statistics(heads, start, start + at_once))
+            bar.progress(min(1.0, (start + at_once) / count), chapter.words("held-out-at-work"))
+    base, other = (np.concatenate(rows) for rows in found.values())
+    value, low, high = compute_once(lambda: paired_bootstrap(score, base, other), paired_bootstrap, (model, off))
+    place.empty()
+    whole = score(base.sum(axis=0))
+    numbers = {"base": f"{whole:.1f}", "without": f"{whole + value:.1f}"}
+    signed = {"difference": value, "low": low, "high": high}
+    shown = numbers | {name: f"{number:+.1f}" for name, number in signed.items()}
+    chapter.text("held-out", count=f"{count:,}", **shown)
+    chapter.finding("held-out-sure", low > 0 or high < 0)

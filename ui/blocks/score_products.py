@@ -1,0 +1,112 @@
+"""The score of a pair, dimension by dimension: a part of every chapter that shows the maps of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import streamlit as st
+
+from serving.requests.request import Request
+from ui.blocks.heads_off import open_head
+from ui.chapter.chapter import Chapter
+from ui.chapter.claims import Claim
+from ui.compute.models import ask
+from ui.text.markdown import escape, unescape
+from ui.text.words import Words, load_words
+from ui.widgets.chart import draw_chart
+from ui.widgets.controls import Controls
+from viz_core.figures.score_products import products_figure
+from viz_core.maps.score_products import ScoreProducts, keeps_queries_and_keys, products_of_pair
+from viz_core.view.head_names import head_name
+from viz_core.view.map_group import MapGroup
+from viz_core.view.state import Cell, ViewState
+
+_ROUNDING = 1e-5  # of what is added up, its largest terms together
+
+
+def open_pair(groups: Sequence[MapGroup], cell: Cell) -> None:
+    """Choose a pair that was clicked; before the page runs again."""
+    controls = Controls(load_words("score-products"))
+    group = next(group for group in groups if group.id == cell.group)
+    st.session_state[controls.key("query")] = _numbered(group.query_tokens)[cell.query]
+    st.session_state[controls.key("key")] = _numbered(group.key_tokens)[cell.key]
+
+
+def score_products(
+    chapter: Chapter, asked: Request[Any, Any], groups: Sequence[MapGroup], view: ViewState, *, rotated: bool = False
+) -> None:
+    """Query times key of one pair of the open head; the pair is chosen here, or clicked in the map.
+
+    Args:
+        groups: the maps of the request that the view shows.
+        rotated: whether positions rotate queries and keys before they meet.
+    """
+    words = load_words("score-products")
+    if not ask(asked, keeps_queries_and_keys):
+        st.info(words("whole-maps"), icon=":material/info:")
+        return
+    controls = Controls(words)
+    group = next(group for group in groups if group.id == view.group)
+    queries, keys = _numbered(group.query_tokens), _numbered(group.key_tokens)
+    site, head = open_head(groups, view)
+    st.markdown(words("about", head=head_name(site, head)))
+    if rotated:
+        st.caption(words("rotated"))
+    left, right = st.columns(2)
+    middle = len(queries) // 2  # and the one before it, which no mask hides
+    with left:
+        query = queries.index(str(controls.select("query", queries, queries[middle])))
+    with right:
+        key = keys.index(str(controls.select("key", keys, keys[min(max(0, middle - 1), len(keys) - 1)])))
+    by_size = controls.choice("order", ("in-order", "by-size"), "in-order") == "by-size"
+
+    def draw() -> None:
+        found = ask(asked, products_of_pair, site, head, query, key, group.row)
+        said = {"query": escape(group.query_tokens[query]), "key": escape(group.key_tokens[key])}
+        _draw(chapter, words, found, by_size, said)
+
+    chapter.near("score-products", draw, 560)
+
+
+def _draw(chapter: Chapter, words: Words, found: ScoreProducts, by_size: bool, said: dict[str, str]) -> None:
+    """The figure, what to look for in it, and that nothing is missing from the sum."""
+    most = int(abs(found.products).argmax())
+    numbers = {
+        "dimensions": len(found.products),
+        "most": _signed(found.products[most]),
+        "dimension": most + 1,
+        "product": _signed(found.products.sum()),
+        "score": _signed(found.score),
+        "weight": f"{found.weight:.3f}",
+        "up": int((found.products > 0).sum()),
+        "down": int((found.products < 0).sum()),
+        "half": found.half,
+        "scale": f"{found.scale:.4g}",
+        "cap": _signed(found.cap),
+        "bias": _signed(found.bias),
+        **said,
+    }
+    figure = products_figure(found, words.group("figure"), by_size=by_size)
+    draw_chart("figure-score-products", figure, unescape(words("alt", **numbers)), f"{chapter.words.stem}-{words.stem}")
+    notes = [words("look", **numbers)]
+    notes += [words("capped", **numbers)] if found.cap else []
+    if found.hidden:
+        notes.append(words("hidden"))
+    else:
+        notes += [words("biased", **numbers)] if found.bias else []
+        notes.append(words("ends", **numbers))
+    st.caption(f"**{chapter.common('look-for')}** {' '.join(notes)}")
+    if not found.hidden:
+        tolerance = _ROUNDING * max(1.0, float(abs(found.products).sum()) + abs(found.bias))
+        with st.container(horizontal=True, key="claims-score-products"):
+            Claim("claim-score-products", words("claim"), "off-by", found.residual, tolerance).draw(chapter.common)
+
+
+def _numbered(tokens: Sequence[str]) -> tuple[str, ...]:
+    """Tokens with their places, counted from 1: no two alike."""
+    return tuple(f"{place} {token}" for place, token in enumerate(tokens, start=1))
+
+
+def _signed(number: float) -> str:
+    return f"{number:+.3f}".replace("-", "−")

@@ -1,0 +1,134 @@
+"""Asking for a sentence and showing its translation: what every translating chapter begins with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import streamlit as st
+from PIL import Image
+
+from ui.blocks.sentence import or_say_why
+from ui.chapter.chapter import Chapter
+from ui.compute.models import translation, translation_maps
+from ui.text.markdown import escape
+from ui.text.words import ENGLISH, Words, current_language, load_words
+from ui.widgets.shared_sentence import ask_thread, type_for_the_reader
+from viz_core.figures.raster import weights_image
+from viz_core.pretrained import Translation
+from viz_core.pretrained.bleu import book_sentence_bleu, sentence_bleu
+from viz_core.pretrained.samples import Sample, opening, sentence, sentences
+from viz_core.pretrained.tokenization import clean
+from viz_core.view.map_group import MapGroup
+from viz_core.view.translation import aligning_head
+
+BEAMS = {"greedy": 1, "beam 4": 4}
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the reader asks to have translated, and how."""
+
+    text: str
+    search: str
+
+    @property
+    def beam(self) -> int:
+        return BEAMS[self.search]
+
+
+def ask_sentence(chapter: Chapter, first: Sample | None = None) -> Request:
+    """A line to type in, sentences to start from, and the search; all of it in the URL.
+
+    Args:
+        first: the sentence the page opens on, offered beside the others.
+    """
+    words = load_words("translation")
+    key = chapter.controls.key("text")
+    with st.container(key="ask", gap="small"):
+        with st.container(horizontal=True, vertical_alignment="bottom"):
+            start = first.english if first else sentence("cat")
+            text = ask_thread(chapter.controls, "text", start, words("placeholder"))
+            st.button(words("translate"), type="primary", key=chapter.controls.key("go"))
+            search = chapter.controls.choice("search", tuple(BEAMS), "greedy")
+        with st.container(horizontal=True, vertical_alignment="bottom", key="presets"):
+            for sample in (*([first] if first else []), *sentences()):
+                st.button(
+                    words(f"preset.{sample.id}"),
+                    key=chapter.controls.key(f"preset-{sample.id}"),
+                    type="primary" if text == sample.english else "secondary",
+                    on_click=type_for_the_reader,
+                    args=(key, sample.english),
+                )
+    return Request(text, search)
+
+
+def translate(chapter: Chapter, model: str, request: Request) -> Translation | None:
+    """The translation, or None after a sentence that says why there is none. What was typed stays."""
+    return or_say_why(chapter, lambda: translation(model, request.text, request.beam))
+
+
+def ask_second(
+    chapter: Chapter, model: str, request: Request, carried: bool = False
+) -> tuple[tuple[MapGroup, ...], tuple[str, str]]:
+    """The maps of another sentence to compare with, or none, and what both sentences are."""
+    words = load_words("translation")
+    with st.expander(words("second"), icon=":material/compare_arrows:"):
+        text = chapter.controls.text("second", "", placeholder=words("placeholder"))
+        asked = Request(text, request.search)
+        result = translate(chapter, model, asked) if text.strip() else None
+    if result is None:
+        return (), ("", "")
+    show_result(result)
+    show_notes(asked, result)
+    maps = translation_maps(model, text, request.beam, current_language(), carried=carried)
+    return maps, (clean(request.text), clean(text))
+
+
+def show_result(result: Translation) -> None:
+    st.markdown(f"## {load_words('translation')('result', text=escape(result.text))}")
+
+
+def show_notes(request: Request, result: Translation) -> None:
+    """How it was found and, for a sample, how near it comes to the references."""
+    words = load_words("translation")
+    notes = [
+        words(
+            "measured",
+            search=request.search,
+            tokens=len(result.target_tokens),
+            score=f"{result.log_probability:.2f}",
+        )
+    ]
+    sample = _sample(request.text)
+    if sample is not None:
+        notes.append(_judge(words, result, sample))
+    if not result.complete:
+        notes.append(words("incomplete"))
+    if result.num_unknown:
+        notes.append(words("unknown", count=result.num_unknown))
+    st.caption("  \n".join(notes))
+
+
+def sample_maps(model: str, sample_id: str) -> tuple[MapGroup, ...]:
+    """The maps of a sample sentence, for a picture without words."""
+    return translation_maps(model, sentence(sample_id), 1, ENGLISH)
+
+
+def alignment_picture(model: str, sample_id: str) -> Image.Image:
+    """The head that aligns French and English on a sample sentence."""
+    groups = sample_maps(model, sample_id)
+    view = aligning_head(groups)
+    return weights_image(groups[-1].calls[view.layer].weights(head=view.head)[0].numpy())
+
+
+def _judge(words: Words, result: Translation, sample: Sample) -> str:
+    return words(
+        "reference",
+        reference=" / ".join(sample.references),
+        book=f"{book_sentence_bleu(result.text, sample.references):.3f}",
+        sacre=f"{sentence_bleu(result.text, sample.references):.1f}",
+    )
+
+
+def _sample(text: str) -> Sample | None:
+    return next((sample for sample in (*sentences(), opening()) if sample.english == clean(text)), None)

@@ -1,0 +1,1 @@
+"""Running models and computations in slots, with cached results."""

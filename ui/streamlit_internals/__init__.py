@@ -1,0 +1,1 @@
+"""Every private name of Streamlit that the project uses."""

@@ -1,0 +1,1 @@
+"""Words, languages, numbers and messages."""

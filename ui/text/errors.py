@@ -1,0 +1,38 @@
+"""What an error says, in the reader's language."""
+
+from __future__ import annotations
+
+from ui.text.markdown import escape
+from ui.text.numbers import listed
+from ui.text.words import ENGLISH, current_language, fill, sentences_of_errors
+from viz_core.runtime.refusal import RefusalError
+
+_MOST_LETTERS = 200
+_UNKNOWN = "{detail}"
+"""Under it stands what is said where there are English words alone."""
+
+
+def explain(error: Exception) -> str:
+    """As it stands on a page; nothing in it is Markdown."""
+    return escape(in_language(error, current_language()))
+
+
+def first_line(error: Exception) -> str:
+    """The beginning of what another library says, in English."""
+    return escape((str(error) or type(error).__name__).splitlines()[0][:_MOST_LETTERS])
+
+
+def in_language(error: Exception, language: str) -> str:
+    """An error's sentence in a language; one that has none there is told in English, and that it is."""
+    known = {} if language == ENGLISH else sentences_of_errors(language)
+    if not known:
+        return str(error)
+    if not isinstance(error, RefusalError) or error.sentence not in known:
+        error = RefusalError(_UNKNOWN, detail=str(error))
+    values = dict(error.said)
+    for name, value in error.values.items():
+        if isinstance(value, tuple):
+            values[name] = listed(value, language)
+        elif isinstance(value, Exception):
+            values[name] = in_language(value, language)
+    return fill(known[error.sentence], dict(values), language)

@@ -1,0 +1,17 @@
+"""Text from outside as Markdown: escaped, and back."""
+
+from __future__ import annotations
+
+import re
+
+_SIGNS = "\\`*_{}[]()#+-.!|<>~$:"
+
+
+def escape(text: str) -> str:
+    """Escape every character that Markdown could interpret."""
+    return "".join(f"\\{c}" if c in _SIGNS else c for c in text)
+
+
+def unescape(text: str) -> str:
+    """Undo `escape`, for text that is not rendered as Markdown, such as an `alt` attribute."""
+    return re.sub(rf"\\([{re.escape(_SIGNS)}])", r"\1", text)

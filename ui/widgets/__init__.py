@@ -1,0 +1,1 @@
+"""Controls, charts, the attention view, uploads and sketches: one file a widget."""

@@ -1,0 +1,73 @@
+"""Which layers of a transformers model pass our door, and which compute attention in code of their own."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Collection, Mapping
+from functools import lru_cache
+
+from torch import nn
+
+from viz_core.hub.attention import ATTENTION_IMPLEMENTATION, WITH_EAGER_MASKS
+from viz_core.trace import find_sites
+from viz_core.trace.softmax_calls import weighs_all_keys
+
+_PASSES = re.compile("ALL_ATTENTION_FUNCTIONS")
+_ATTENDS = re.compile(r"oftmax\(|\bscaled_dot_product_attention\(|\bmulti_head_attention_forward\(")
+
+
+def own_sites(sites: Mapping[nn.Module, str]) -> tuple[str, ...]:
+    """The sites that none of their layers hands to transformers' attention interface.
+
+    Judged by the code of each layer's class, as transformers does by that of whole modules: one module may hold both
+    kinds (BigBird's encoder and its decoder), and a class of one's own, in a notebook, has no module to look at.
+    """
+    passing = {site for layer, site in sites.items() if _code(type(layer), _PASSES)}  # type: ignore[arg-type]
+    return tuple(dict.fromkeys(site for site in sites.values() if site not in passing))
+
+
+def outermost(sites: Mapping[nn.Module, str], wanted: Collection[str]) -> dict[nn.Module, str]:
+    """The layers of the wanted sites that lie in no other layer."""
+    inner = {id(part) for layer in sites for part in layer.modules() if part is not layer}
+    return {layer: site for layer, site in sites.items() if site in wanted and id(layer) not in inner}
+
+
+def hidden_sites(sites: Mapping[nn.Module, str]) -> tuple[str, ...]:
+    """Of sites with code of their own those whose maps nobody can hear: no softmax over all keys."""
+    hidden = (site for layer, site in outermost(sites, own_sites(sites)).items() if not _can_be_heard(layer))
+    return tuple(dict.fromkeys(hidden))
+
+
+def _can_be_heard(layer: nn.Module) -> bool:
+    kinds = {type(module) for module in layer.modules()}
+    attends = any(issubclass(kind, nn.MultiheadAttention) or _code(kind, _ATTENDS) for kind in kinds)  # type: ignore[arg-type]
+    return attends and weighs_all_keys(layer)
+
+
+@lru_cache(maxsize=256)
+def _code(layer: type[nn.Module], pattern: re.Pattern[str]) -> bool:
+    """Whether a pattern stands in the code of a class of layers, or of what it is made from."""
+    for each in layer.__mro__:
+        if issubclass(each, nn.Module) and not each.__module__.startswith("torch."):
+            try:
+                if pattern.search(inspect.getsource(each)):
+                    return True
+            except (OSError, TypeError):  # no source to read
+                continue
+    return False
+
+
+def implementation_for(model: nn.Module) -> str:
+    """The name under which our attention is given the masks that a model relies on.
+
+    To fused attention no mask means causal where a layer says so. Models that support it promise that, and it holds
+    where every layer is causal, as in Gemma 2. Others say nothing (Splinter), or read the masks in code of their own:
+    the experts of NLLB, the encoder of Pegasus X.
+    """
+    from transformers import PreTrainedModel
+
+    attending = [part for part in model.modules() if isinstance(part, PreTrainedModel) and find_sites(part)]
+    causal = all(getattr(layer, "is_causal", False) for part in attending for layer in find_sites(part))
+    fused = all(part._supports_sdpa for part in attending)
+    return ATTENTION_IMPLEMENTATION if fused or causal else WITH_EAGER_MASKS

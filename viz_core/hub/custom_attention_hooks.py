@@ -1,0 +1,115 @@
+"""Layers that compute attention in code of their own, heard from outside: by hooks that act while somebody records."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections import Counter
+from contextvars import ContextVar
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
+
+from viz_core.trace import site_of
+from viz_core.trace.compiling import breaks_graphs
+from viz_core.trace.functorch import kept
+from viz_core.trace.intervene import refuse_edits
+from viz_core.trace.record import Trace, current_trace
+from viz_core.trace.source import Direct, Source
+from viz_core.trace.torch_layers import OneLayer
+from viz_core.trace.torch_mode import TorchCalls
+
+Handles = tuple[RemovableHandle, RemovableHandle]
+
+
+def listen_to(layer: nn.Module) -> Handles:
+    """Have a layer's own attention recorded from now on, until `leave`. The handles may be copied with the layer."""
+    return layer.register_forward_pre_hook(_before), layer.register_forward_hook(_after, always_call=True)
+
+
+def leave(layer: nn.Module, handles: Handles) -> None:
+    """Listen no more; where another thread is within a call that is heard, once that is over."""
+    before, after = handles
+    with _changing:
+        before.remove()
+        if _heard[id(layer)]:
+            _leaving[id(layer)] = after
+        else:
+            after.remove()
+
+
+class _Hearing(TorchCalls):
+    """What one call of a layer attends by, torch's own kernel or a softmax: the recorder is told when it is over."""
+
+    def __init__(self, layer: nn.Module, trace: Trace) -> None:
+        self.layer, self._trace, self._found = layer, trace, list[Source]()
+        self._site = site_of(layer)
+        super().__init__(
+            lambda: current_trace() is trace,
+            lambda source, _: self._found.append(source),
+            OneLayer(self._site, layer),
+        )
+
+    def held(self, weights: Tensor) -> Tensor:
+        """As they are in the graph, where that is wanted."""
+        if not self._trace.differentiable:
+            return kept(weights)
+        return weights.requires_grad_() if torch.is_grad_enabled() and not weights.requires_grad else weights
+
+    def tell(self) -> None:
+        """Whole maps are recorded, each by itself; of several shapes they are parts of one, and nobody's map.
+
+        Raises:
+            ValueError: if weights are wanted in the graph and torch's own kernel, which keeps none, made them.
+        """
+        if len({source.shape for source in self._found}) != 1:
+            name = type(self.layer).__name__
+            warnings.warn(f"{self._site}: expected {name} to weigh all keys at once; it is not recorded", stacklevel=2)
+            return
+        for source in self._found:
+            if self._trace.differentiable and not isinstance(source, Direct):
+                raise ValueError(
+                    f"site {self._site!r}: expected no differentiable where torch's own kernel attends, which keeps no "
+                    "weights; load the model with attn_implementation='eager'"
+                )
+            self._trace.add(source, self._site)
+
+
+_open: ContextVar[tuple[_Hearing, ...]] = ContextVar("open", default=())
+_changing = threading.Lock()
+_heard = Counter[int]()  # calls under way that are heard, in all threads, by the id of their layer
+_leaving: dict[int, RemovableHandle] = {}  # to be removed with the last of them
+
+
+def _before(layer: nn.Module, _inputs: Any) -> None:
+    refuse_edits(site_of(layer))
+    trace = current_trace()
+    if trace is None:
+        return
+    with _changing:
+        if _before not in layer._forward_pre_hooks.values():
+            return  # restored by another thread a moment ago
+        _heard[id(layer)] += 1
+    hearing = _Hearing(layer, trace)
+    hearing.__enter__()
+    _open.set((*_open.get(), hearing))
+
+
+def _after(layer: nn.Module, _inputs: Any, result: Any) -> None:
+    if torch.compiler.is_compiling() and not breaks_graphs():
+        return
+    hearings = _open.get()
+    if not hearings or hearings[-1].layer is not layer:
+        return
+    _open.set(hearings[:-1])
+    hearings[-1].__exit__()
+    with _changing:
+        _heard[id(layer)] -= 1
+        if not _heard[id(layer)]:
+            del _heard[id(layer)]
+            if id(layer) in _leaving:
+                _leaving.pop(id(layer)).remove()
+    if result is not None:  # it did not fail
+        hearings[-1].tell()

@@ -1,0 +1,84 @@
+"""Two models that read the same text: which heads look elsewhere, matched by layer and number."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from viz_core.hub.run import HubRun, Maps
+from viz_core.hub.token_text import Token
+from viz_core.maps.measures import total_variation
+from viz_core.runtime.interruption import may_end
+
+Apart = Literal["", "tokens", "layers", "heads"]
+"""Why maps of two models cannot be subtracted: other tokens, other numbers of layers or of heads; "" where they can."""
+
+
+class HeadChange(NamedTuple):
+    """How much of its attention a head gives elsewhere in the second model (`total_variation`), 0 to 1."""
+
+    change: float
+    layer: int
+    head: int
+
+
+@dataclass(frozen=True)
+class KindCompared:
+    """The heads of one kind of maps in both models.
+
+    Attributes:
+        id: of the kind.
+        apart: why they cannot be compared, if so.
+        heads: every head, the most changed first; () where they cannot be compared.
+    """
+
+    id: str
+    apart: Apart
+    heads: tuple[HeadChange, ...]
+
+
+def compare_heads(first: HubRun, second: HubRun) -> tuple[KindCompared, ...]:
+    """Every kind of maps that both models have: whether heads stand for each other, and how much each has changed.
+
+    Layer and head are matched by their numbers, as for a model and what was fine-tuned from it. Of a decoder that only
+    reads what it wrote itself, the tokens count that both begin with, the prompt at least: no token sees what follows.
+    """
+    others = {maps.id: maps for maps in second.maps}
+    prompt = max(first.num_prompt_tokens, second.num_prompt_tokens)
+    return tuple(_compare(maps, others[maps.id], prompt) for maps in first.maps if maps.id in others)
+
+
+def _compare(first: Maps, second: Maps, prompt: int) -> KindCompared:
+    shared = _shared(first.key_tokens, second.key_tokens)
+    whole = shared == len(first.key_tokens) == len(second.key_tokens)
+    if first.id == "decoder-self" and first.query_tokens == first.key_tokens and shared >= prompt:
+        rows = shared
+    elif whole and _shared(first.query_tokens, second.query_tokens) == len(first.query_tokens):
+        rows = len(first.query_tokens)
+    else:
+        rows = 0
+    apart = _apart(first, second, rows)
+    if apart:
+        return KindCompared(first.id, apart, ())
+    changes = []
+    for layer, calls in enumerate(zip(first.calls, second.calls, strict=True)):
+        may_end()
+        own, other = (call.weights(queries=slice(0, rows), keys=slice(0, shared))[0] for call in calls)
+        changes += [HeadChange(change, layer, head) for head, change in enumerate(total_variation(own, other).tolist())]
+    return KindCompared(first.id, "", tuple(sorted(changes, key=lambda one: (-one.change, one.layer, one.head))))
+
+
+def _apart(first: Maps, second: Maps, rows: int) -> Apart:
+    heads = [[call.num_heads for call in maps.calls] for maps in (first, second)]
+    if not rows or len(second.query_tokens) < rows:
+        return "tokens"
+    if len(heads[0]) != len(heads[1]):
+        return "layers"
+    return "" if heads[0] == heads[1] else "heads"
+
+
+def _shared(first: Sequence[Token], second: Sequence[Token]) -> int:
+    """With how many of the same tokens both begin."""
+    pairs = zip(first, second, strict=False)
+    return next((i for i, (a, b) in enumerate(pairs) if a.label != b.label), min(len(first), len(second)))

@@ -1,0 +1,148 @@
+"""Sound in: a speech model's features of it, what of them is sound, and the heads that follow it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jaxtyping import Float
+from torch import Tensor
+
+from viz_core.hub.errors import HubError
+from viz_core.hub.token_text import Token
+from viz_core.sounds.sound import RATE, Sound
+
+Head = tuple[int, int]
+"""Layer and head of a decoder's cross-attention, each from 0."""
+
+_MOST = {"feature_size": 512, "n_fft": 2**13, "chunk_length": 120, "hop_length": 2**13, "sampling_rate": 2**18}
+"""Of an extractor, whose tables grow with them."""
+
+
+@dataclass(frozen=True, eq=False)
+class Heard:
+    """A sound as a speech model was given it. The model is always given as much as it takes, silence after the sound.
+
+    Attributes:
+        sound: itself.
+        spectrogram: log-mel energies as the model had them, low bands first, as far as the sound goes.
+        frame_seconds: how long a column of it stands for.
+        num_keys: how many of the encoder's states are sound; those that follow stand for the silence after it.
+        key_seconds: how long a state stands for.
+        num_prompt_tokens: tokens the decoder was given (start, language, task) before the first that it wrote.
+        aligning: heads of cross-attention that follow the sound.
+        aligning_named: whether the model's generation config names them; else they are all of the last layers' half.
+    """
+
+    sound: Sound
+    spectrogram: Float[Tensor, "bands frames"]
+    frame_seconds: float
+    num_keys: int
+    key_seconds: float
+    num_prompt_tokens: int
+    aligning: tuple[Head, ...]
+    aligning_named: bool
+
+
+@dataclass(frozen=True)
+class SoundInput:
+    """A model's feature extractor.
+
+    Attributes:
+        extractor: of transformers.
+        frames_per_key: columns of the spectrogram that the encoder makes one state of.
+    """
+
+    extractor: Any
+    frames_per_key: int
+
+    @property
+    def max_seconds(self) -> float:
+        """How long a sound may be."""
+        return float(self.extractor.chunk_length)
+
+    @property
+    def bands(self) -> int:
+        """Mel bands of the spectrogram."""
+        return int(self.extractor.feature_size)
+
+    @property
+    def frame_seconds(self) -> float:
+        """How long a column of the spectrogram stands for."""
+        return float(self.extractor.hop_length / self.extractor.sampling_rate)
+
+    @property
+    def key_seconds(self) -> float:
+        """How long a state of the encoder stands for."""
+        return self.frame_seconds * self.frames_per_key
+
+    def encode(self, sound: Sound) -> tuple[Float[Tensor, "1 bands frames"], int]:
+        """The log-mel spectrogram as the model takes it, and how many of its columns are sound.
+
+        Raises:
+            HubError: if the sound is longer than the model hears at once.
+        """
+        if sound.seconds > self.max_seconds:
+            raise HubError(
+                "This sound lasts {seconds:.1f} s; the model hears at most {most:g} s at once. Cut out a part of it.",
+                seconds=sound.seconds,
+                most=self.max_seconds,
+            )
+        made = self.extractor(sound.samples, sampling_rate=RATE, return_tensors="pt", return_attention_mask=True)
+        return made["input_features"], int(made["attention_mask"].sum())
+
+    def tokens(self, num_keys: int) -> tuple[Token, ...]:
+        """The encoder's states, named by the time at which each begins."""
+        times = (f"{number * self.key_seconds:.2f} s" for number in range(num_keys))
+        return tuple(Token(-1, time, time, starts_word=True) for time in times)
+
+
+def sound_input(path: Path, config: Any, name: str) -> SoundInput:
+    """The feature extractor in a model's folder.
+
+    Raises:
+        HubError: if there is none, or its numbers are not those of the model.
+    """
+    from transformers import WhisperFeatureExtractor
+
+    try:
+        said, _ = WhisperFeatureExtractor.get_feature_extractor_dict(path, local_files_only=True)
+    except (OSError, ValueError):
+        raise HubError("{name} lacks its preprocessor_config.json, which says how it hears.", name=name) from None
+    for size, most in _MOST.items():
+        number = said.get(size, 1)
+        if not isinstance(number, int) or not 0 < number <= most:
+            raise HubError(
+                "The preprocessor_config.json of {name} cannot be meant: {field} is {number}.",
+                name=name,
+                field=size,
+                number=str(number)[:40],
+            )
+    if (said.get("sampling_rate", RATE), said.get("feature_size", 80)) != (RATE, config.num_mel_bins):
+        raise HubError("The preprocessor_config.json of {name} does not belong to the model.", name=name)
+    extractor = WhisperFeatureExtractor.from_dict(said)
+    per_key, left = divmod(extractor.nb_max_frames, config.max_source_positions)
+    if left or not per_key:
+        raise HubError("The preprocessor_config.json of {name} does not belong to the model.", name=name)
+    return SoundInput(extractor, per_key)
+
+
+def aligning_heads(named: Any, num_layers: int, num_heads: int) -> tuple[tuple[Head, ...], bool]:
+    """The heads that follow the sound, and whether a generation config names them.
+
+    Where it names none that there are: all heads of the later half of layers, as openai/whisper has it.
+    """
+    pairs = named if isinstance(named, list | tuple) else ()
+    found = tuple(dict.fromkeys(_heads_in(pairs, num_layers, num_heads)))
+    if found:
+        return found, True
+    return tuple((layer, head) for layer in range(num_layers // 2, num_layers) for head in range(num_heads)), False
+
+
+def _heads_in(pairs: Iterable[Any], num_layers: int, num_heads: int) -> Iterable[Head]:
+    for pair in pairs:
+        match pair:
+            case [int(layer), int(head)] if 0 <= layer < num_layers and 0 <= head < num_heads:
+                yield layer, head

@@ -1,0 +1,123 @@
+"""When each word was said, by the heads of a speech model that follow the sound."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from viz_core.hub.model import HubModel
+from viz_core.hub.run import HubRun
+from viz_core.hub.sound_input import Head, Heard
+from viz_core.hub.token_text import Token
+from viz_core.maps.time_warping import token_starts
+
+# Scripts that put no blanks between words: there each character is one, as transformers and openai/whisper have it.
+_UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "MYANMAR")
+_GOES_ON = re.compile(r" ([2-9]|\d\d+)/\d+")  # at the end of a label: a later part of a character
+
+
+@dataclass(frozen=True)
+class TimedWord:
+    """A word that was written, and when it was said.
+
+    Attributes:
+        text: the word with the signs that belong to it.
+        start, end: in seconds from the beginning of the sound.
+        steps: the first step that writes a token of it, and the one after the last: rows of cross-attention.
+    """
+
+    text: str
+    start: float
+    end: float
+    steps: tuple[int, int]
+
+
+def word_times(model: HubModel, run: HubRun, heads: Sequence[Head] = ()) -> tuple[TimedWord, ...]:
+    """The words of a run in order, each from the moment at which the step that writes it begins to the next word's.
+
+    Rows of cross-attention are those of the words and of the end, columns those that are sound; dynamic time warping
+    through their mean over heads gives each step the moment at which it begins (`viz_core.maps.time_warping`).
+
+    Args:
+        heads: layer and head of cross-attention, from 0; those that the model names unless given.
+
+    Raises:
+        ValueError: if the run heard no sound, or there is no such head.
+    """
+    heard = _heard(run)
+    first = heard.num_prompt_tokens - 1  # the step that writes the first word has read the last of the prompt
+    written = run.target_tokens[first:]
+    count = len(written) - (run.complete and bool(written))  # the end is no word
+    if not count:
+        return ()
+    weights = torch.stack([_sound_weights(run, head, slice(first, None)) for head in heads or heard.aligning])
+    width = int(model.engine.model.config.median_filter_width)
+    times = [*token_starts(weights, width).tolist(), heard.num_keys]
+    tokens = model.engine.tokenizer
+    words = []
+    for begin, end in _word_spans(written[:count]):
+        text = tokens.decode([token.id for token in written[begin:end]]).strip()
+        start, stop = (round(times[step] * heard.key_seconds, 3) for step in (begin, end))
+        words.append(TimedWord(text, start, stop, (first + begin, first + end)))
+    return tuple(word for word in words if word.text)  # blanks and marks are said by nobody
+
+
+def over_time(
+    _model: HubModel, run: HubRun, heads: Sequence[Head], steps: tuple[int, int]
+) -> tuple[Float[Tensor, "keys"], float]:
+    """What these steps look at: weights of each moment of the sound, mean over heads and steps, and the rest's sum.
+
+    The rest is what they give to the silence that follows the sound: together they are 1.
+
+    Args:
+        heads: layer and head of cross-attention, from 0.
+        steps: the first, and the one after the last.
+
+    Raises:
+        ValueError: if the run heard no sound, or there is no such head.
+    """
+    _heard(run)
+    weights = torch.stack([_sound_weights(run, head, slice(*steps)) for head in heads]).mean(dim=(0, 1))
+    return weights, max(0.0, 1 - float(weights.sum()))
+
+
+def out_of_order(words: Sequence[TimedWord]) -> float:
+    """The most seconds by which a word ends before it begins, or begins before the last did: 0 for what is said."""
+    early = [word.start - word.end for word in words]
+    back = [word.start - then.start for word, then in pairwise(words)]
+    return max([0.0, *early, *back])
+
+
+def _heard(run: HubRun) -> Heard:
+    if run.heard is None:
+        raise ValueError("run: expected one of a speech model, which heard a sound")
+    return run.heard
+
+
+def _sound_weights(run: HubRun, head: Head, steps: slice) -> Float[Tensor, "steps keys"]:
+    """Rows of one head's cross-attention, of the moments that are sound; each still a share of all moments."""
+    layer, number = head
+    calls = {call.layer: call for call in run.trace if call.kind == "cross"}
+    if layer not in calls or not 0 <= number < calls[layer].num_heads:
+        raise ValueError(f"heads: expected a layer and head that there are, got {head}")
+    return calls[layer].weights(head=number, queries=steps, keys=slice(_heard(run).num_keys))[0]
+
+
+def _word_spans(tokens: Sequence[Token]) -> list[tuple[int, int]]:
+    """Where each word begins and ends among tokens."""
+    starts = [i for i, token in enumerate(tokens) if i == 0 or _starts(token) or tokens[i - 1].special]
+    return list(zip(starts, [*starts[1:], len(tokens)], strict=True))
+
+
+def _starts(token: Token) -> bool:
+    if _GOES_ON.search(token.label) and token.label != token.text:
+        return False
+    unspaced = unicodedata.name(token.text[:1] or " ", "").startswith(_UNSPACED)
+    return token.starts_word or token.special or unspaced

@@ -1,6 +1,0 @@
-"""Pictures to start from, drawn by this project: garments as a shop shows them, and small scenes."""
-
-from viz_core.images.drawn.garments import GARMENTS
-from viz_core.images.drawn.scenes import SCENES
-
-__all__ = ["GARMENTS", "SCENES"]

@@ -1,0 +1,94 @@
+"""What is left of a run to look at: its curve, and every head's map of the probe at each snapshot; no model."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from viz_core.tasks.model import Shape
+from viz_core.tasks.run import Plan, TaskRun
+
+BLANK = "?"
+"""What stands in a row for a token that is to be found out."""
+_ARRAYS = ("loss", "accuracy", "shots", "held_out", "maps", "lengths", "spectra", "read", "wanted")
+
+
+@dataclass(frozen=True, eq=False)
+class Film:
+    """A run, looked back at.
+
+    Attributes:
+        plan: what was to be learned, by which model.
+        loss, accuracy: of each update, on its batch: mean loss in nats, share of decided tokens that are right.
+        shots: updates after which it was looked at; the first is 0.
+        held_out: share right in examples never trained on, at each shot.
+        maps: of the probe, at each shot; rows sum to 1 up to the rounding of float16.
+        lengths: |W_o^h v_j| of each key of the probe, at each shot: times its weight, what it adds by a head.
+        spectra: of the embedding at each shot (`embedding_spectrum`); none unless numbers are added in a circle.
+        read: the tokens of the probe that the model is given.
+        wanted: what it has to say at each of these places; "" where nothing is asked.
+    """
+
+    plan: Plan
+    loss: Float[np.ndarray, " updates"]
+    accuracy: Float[np.ndarray, " updates"]
+    shots: tuple[int, ...]
+    held_out: Float[np.ndarray, " shots"]
+    maps: Float[np.ndarray, "shots layers heads n n"]
+    lengths: Float[np.ndarray, "shots layers heads n"]
+    spectra: Float[np.ndarray, "some_shots frequencies"]
+    read: tuple[str, ...]
+    wanted: tuple[str, ...]
+
+    @classmethod
+    def of(cls, run: TaskRun) -> Film:
+        """What a run has come to so far."""
+        example = run.probed
+        reads = run.model.reads(*example)[0].tolist()
+        names = (*run.task.tokens, BLANK)
+        ahead = int(run.plan.shape.causal)  # it says the token after the one it has read
+        answers = zip(example.tokens[0, ahead:].tolist(), example.decided[0, ahead:].tolist(), strict=True)
+        spectra = [shot.spectrum for shot in run.snapshots if shot.spectrum is not None]
+        return cls(
+            run.plan,
+            np.array([point.loss for point in run.curve], np.float32),
+            np.array([point.accuracy for point in run.curve], np.float32),
+            tuple(shot.step for shot in run.snapshots),
+            np.array([shot.accuracy for shot in run.snapshots], np.float32),
+            np.stack([shot.maps.numpy() for shot in run.snapshots]),
+            np.stack([shot.lengths.numpy() for shot in run.snapshots]),
+            np.stack([each.numpy() for each in spectra]) if spectra else np.zeros((0, 0), np.float16),
+            tuple(names[token] for token in reads),
+            tuple(names[token] if asked else "" for token, asked in answers),
+        )
+
+    def save(self, path: Path) -> None:
+        """Write it as one NPZ file; a kill while writing leaves an older one whole."""
+        arrays: dict[str, Any] = {name: np.asarray(getattr(self, name)) for name in _ARRAYS}
+        part = path.with_suffix(".part")
+        with part.open("wb") as file:
+            np.savez_compressed(file, plan=np.array(json.dumps(asdict(self.plan))), **arrays)
+        part.replace(path)
+
+
+def load_film(path: Path) -> Film:
+    """A film from its file.
+
+    Raises:
+        ValueError: if there is none, or it is no whole film.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            said = json.loads(str(file["plan"]))
+            found = {name: file[name] for name in _ARRAYS}
+    except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise ValueError(f"{path.name}: expected a recorded run, got {error}") from error
+    for name in ("shots", "read", "wanted"):
+        found[name] = tuple(found[name].tolist())
+    return Film(Plan(**said | {"shape": Shape(**said["shape"])}), **found)

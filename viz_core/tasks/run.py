@@ -1,0 +1,229 @@
+"""A task, learned step by step: the same from one seed, to be stopped, gone on with, and looked back at."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Generator, Tensor
+
+from viz_core.maps.contributions import value_lengths
+from viz_core.runtime.interruption import may_end
+from viz_core.tasks.frequencies import embedding_spectrum
+from viz_core.tasks.generating import MODULUS, TASKS, Examples, Task
+from viz_core.tasks.model import Shape, TaskTransformer
+from viz_core.trace import Trace, record
+
+_TRAIN, _TEST, _PROBE = range(3)  # what numbers are drawn for: each has a stream of its own
+_seeding = threading.Lock()  # first weights are drawn from torch's one stream, which threads share
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is learned, by which model, and how.
+
+    Attributes:
+        task: one of TASKS.
+        shape: of the model.
+        steps: updates in all; the rate of learning falls to 0 by then.
+        shortest, longest: lengths trained on; each batch has one of them.
+        batch_size: examples of an update.
+        learning_rate: at its peak, after `warm_up` updates.
+        weight_decay: AdamW's (Loshchilov 2019); what makes modular addition understood and not only learned by heart.
+        every: updates between two snapshots.
+        seed: of the first weights and of all examples.
+
+    Raises:
+        ValueError: if there is no such task or model, a number is below 1, or the task needs a causal model.
+    """
+
+    task: str
+    shape: Shape = field(default_factory=Shape)
+    steps: int = 1000
+    shortest: int = 3
+    longest: int = 12
+    batch_size: int = 64
+    learning_rate: float = 2e-3
+    warm_up: int = 50
+    weight_decay: float = 0.01
+    every: int = 50
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.task not in TASKS:
+            raise ValueError(f"task: expected one of {', '.join(TASKS)}, got {self.task!r}")
+        for name in ("steps", "batch_size", "warm_up", "every"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name}: expected at least 1, got {getattr(self, name)}")
+        least, most = TASKS[self.task].shortest, TASKS[self.task].longest
+        if not least <= self.shortest <= self.longest <= most:
+            got = f"{self.shortest}, {self.longest}"
+            raise ValueError(f"lengths: expected {least} <= shortest <= longest <= {most}, got {got}")
+        if TASKS[self.task].in_order and not self.shape.causal:
+            raise ValueError(f"{self.task}: expected a causal model, as each token is decided by those before it")
+
+
+@dataclass(frozen=True)
+class Point:
+    """How well it goes at one update: mean loss in nats and share of decided tokens that are right, on its batch."""
+
+    step: int
+    loss: float
+    accuracy: float
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """How it stood after so many updates; numbers in float16.
+
+    Attributes:
+        accuracy: share of decided tokens that are right in examples never trained on.
+        maps: every head's map of the probe, whose rows sum to 1 up to rounding.
+        lengths: |W_o^h v_j|, of the vector that each key would add if it had all of a head's weight.
+        spectrum: of the embedding of numbers (`embedding_spectrum`), where the task is to add them in a circle.
+        weights: of the model by name; none unless the run keeps them.
+    """
+
+    step: int
+    accuracy: float
+    maps: Float[Tensor, "layers heads n n"]
+    lengths: Float[Tensor, "layers heads n"]
+    spectrum: Float[Tensor, " frequencies"] | None
+    weights: dict[str, Tensor]
+
+
+class TaskRun:
+    """One training. `advance` goes on with it; curve and snapshots tell what has been.
+
+    Weights, examples and order depend on the plan alone: two runs of one plan are the same to the last bit on one
+    machine, and one that was stopped and resumed is the same as one that was not.
+
+    Args:
+        keep_weights: of every snapshot, so that its model can be asked anything (`at`); maps of the probe are kept
+            anyway.
+    """
+
+    def __init__(self, plan: Plan, keep_weights: bool = True) -> None:
+        self.plan = plan
+        self.keep_weights = keep_weights
+        self.task: Task = TASKS[plan.task]
+        with _seeding, torch.random.fork_rng(devices=[]):
+            torch.manual_seed(plan.seed)
+            self.model = TaskTransformer(len(self.task.tokens), plan.shape)
+        matrices = [weight for weight in self.model.parameters() if weight.dim() > 1]
+        others = [weight for weight in self.model.parameters() if weight.dim() == 1]
+        groups = [{"params": matrices, "weight_decay": plan.weight_decay}, {"params": others, "weight_decay": 0.0}]
+        self.optimizer = torch.optim.AdamW(groups, lr=plan.learning_rate, betas=(0.9, 0.98))
+        self.step = 0
+        self.curve: list[Point] = []
+        self.snapshots: list[Snapshot] = [self._snapshot()]
+
+    def advance(self, steps: int | None = None) -> Iterator[Point]:
+        """Train for so many updates, or to the end; a point after each. Whoever asks no further, stops it there."""
+        end = self.plan.steps if steps is None else min(self.plan.steps, self.step + steps)
+        while self.step < end:
+            may_end()
+            yield self._update()
+
+    def _update(self) -> Point:
+        plan, generator = self.plan, self._generator(_TRAIN, self.step)
+        length = int(torch.randint(plan.shortest, plan.longest + 1, (), generator=generator))
+        examples = self.task.draw(generator, plan.batch_size, length)
+        scores, right = self.model.predictions(*examples)
+        loss = F.cross_entropy(scores, right)
+        for group in self.optimizer.param_groups:
+            group["lr"] = plan.learning_rate * _rate(self.step, plan.warm_up, plan.steps)
+        self.optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+        self.optimizer.step()
+        self.step += 1
+        self.curve.append(Point(self.step, float(loss.detach()), _share_right(scores, right)))
+        if self.step % plan.every == 0 or self.step == plan.steps:
+            self.snapshots.append(self._snapshot())
+        return self.curve[-1]
+
+    @property
+    def finished(self) -> bool:
+        """Whether all updates of the plan are done."""
+        return self.step >= self.plan.steps
+
+    @torch.no_grad()
+    def accuracy(self, length: int | None = None, count: int = 256) -> float:
+        """Share of decided tokens that are right in examples never trained on: of this length, or the longest trained.
+
+        Raises:
+            ValueError: as `Task.draw`.
+        """
+        length = self.plan.longest if length is None else length
+        examples = self.task.draw(self._generator(_TEST, length), count, length, held_out=True)
+        return _share_right(*self.model.predictions(*examples))
+
+    @property
+    def probed(self) -> Examples:
+        """The one example whose maps are recorded at each snapshot, never trained on."""
+        return self.task.draw(self._generator(_PROBE, 0), 1, self.plan.longest, held_out=True)
+
+    def probe(self, step: int | None = None) -> tuple[Examples, Trace]:
+        """One example, always the same, and what every head does with it: now, or after the snapshot of this step.
+
+        Raises:
+            ValueError: if there is no snapshot of this step.
+        """
+        model, example = self.model if step is None else self.at(step), self.probed
+        with record(values=True) as trace, torch.no_grad():
+            model.predictions(*example)
+        return example, trace
+
+    def at(self, step: int) -> TaskTransformer:
+        """The model as it was at a snapshot.
+
+        Raises:
+            ValueError: if there is none of this step, or weights are not kept.
+        """
+        found = {snapshot.step: snapshot for snapshot in self.snapshots if snapshot.weights}
+        if step not in found:
+            raise ValueError(f"step: expected one of {', '.join(map(str, found))}, got {step}")
+        model = TaskTransformer(len(self.task.tokens), self.plan.shape)
+        model.load_state_dict({name: weight.float() for name, weight in found[step].weights.items()})
+        return model.eval()
+
+    def state_dict(self) -> dict[str, Any]:
+        """All that `load_state_dict` of a new run of the same plan needs to go on as if nothing had been."""
+        parts = {"model": self.model.state_dict(), "optimizer": self.optimizer.state_dict()}
+        return {**parts, "step": self.step, "curve": list(self.curve), "snapshots": list(self.snapshots)}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from what `state_dict` told."""
+        self.model.load_state_dict(state["model"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.step, self.curve, self.snapshots = state["step"], list(state["curve"]), list(state["snapshots"])
+
+    def _snapshot(self) -> Snapshot:
+        half = {name: weight.detach().to(torch.float16, copy=True) for name, weight in self.model.state_dict().items()}
+        _, trace = self.probe()
+        maps = torch.stack([call.weights()[0] for call in trace]).half()
+        layers = zip(trace, self.model.layers, strict=True)
+        lengths = torch.stack([value_lengths(call, layer.attention.W_o)[0] for call, layer in layers]).half()
+        spectrum = None
+        if self.task.finite:
+            spectrum = embedding_spectrum(self.model.embedding.weight[:MODULUS].detach()).half()
+        return Snapshot(self.step, self.accuracy(), maps, lengths, spectrum, half if self.keep_weights else {})
+
+    def _generator(self, purpose: int, number: int) -> Generator:
+        """Numbers of their own for each update, each test and the probe: nothing need be kept to go on."""
+        return torch.Generator().manual_seed((self.plan.seed * 3 + purpose) * 1_000_003 + number)
+
+
+def _rate(step: int, warm_up: int, steps: int) -> float:
+    """From 0 up to 1 in `warm_up` updates, then down to 0 at the last, each in a straight line."""
+    return min((step + 1) / warm_up, 1.0, (steps - step) / max(1, steps - warm_up))
+
+
+def _share_right(scores: Float[Tensor, "decided vocab"], right: Int[Tensor, " decided"]) -> float:
+    return float((scores.argmax(dim=1) == right).float().mean())

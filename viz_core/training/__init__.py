@@ -1,1 +1,0 @@
-"""`python -m viz_core.training NAME`: data, loop, evaluation, model card."""

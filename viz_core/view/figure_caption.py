@@ -1,0 +1,150 @@
+"""What a figure says of itself wherever it goes: as the app's do (attention_view/about_file.js), in the same words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+
+from viz_core.view.map_group import MapGroup
+from viz_core.view.payload import View
+from viz_core.view.state import ViewState
+from viz_core.view.token_alignment import Pairs, joined_names, match_tokens, subtract_matched
+from viz_core.view.visible_map import ShownMap, Side, shown_heads, shown_map
+
+_MOST_NAMED = 12  # heads
+_FORMS = re.compile(
+    r"\{(\w+):([^{}|]*)\|(?:[^{}|]*\|)*([^{}|]*)\}"
+)  # words that go by a number, as in ui/text/words.py
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One map of a figure, and what it is called; `signed` where it is a difference."""
+
+    title: str
+    group: MapGroup
+    shown: ShownMap
+    signed: bool = False
+
+
+def panels(view: View, state: ViewState) -> list[Panel]:
+    """The open map; with the one that it is compared with, or their difference over tokens that stand for each other.
+
+    Raises:
+        ValueError: if the view has no such kind of map.
+    """
+    group = opened_group(view, state)
+    other = _compared(view, state)
+    number = other[0] if other else 0
+    first = Panel(_name(view, 0, number, group, state), group, shown_map(group, state))
+    if other is None:
+        return [first]
+    _, against, there = other
+    second = Panel(_name(view, number, number, against, there), against, shown_map(against, there))
+    if state.look.compare == "side":
+        return [first, second]
+    title = fill(view.words["minus"], first=first.title, second=second.title)
+    return [Panel(title, group, _difference(first.shown, second.shown), signed=True)]
+
+
+def opened_group(view: View, state: ViewState) -> MapGroup:
+    """The kind of maps that is open.
+
+    Raises:
+        ValueError: if the view has none of this name.
+    """
+    group = view.group(0, state.group)
+    if group is None:
+        raise ValueError(f"state: expected one of {', '.join(each.id for each in view.groups)}, got {state.group}")
+    return group
+
+
+def _difference(first: ShownMap, second: ShownMap) -> ShownMap:
+    """The first minus the second; the tokens of two texts are matched by edit distance."""
+    rows = match_tokens(first.queries.names, second.queries.names)
+    columns = match_tokens(first.keys.names, second.keys.names)
+    return ShownMap(
+        subtract_matched(first.weights, second.weights, rows, columns),
+        _joined(first.queries, second.queries, rows),
+        _joined(first.keys, second.keys, columns),
+        first.pool,
+    )
+
+
+def _joined(first: Side, second: Side, pairs: Pairs) -> Side:
+    names = joined_names(first.names, second.names, pairs)
+    return Side(names, [place for place, (own, _) in enumerate(pairs) if own in first.pinned])
+
+
+def lines(view: View, state: ViewState, shown: Sequence[Panel]) -> list[str]:
+    """What else must be known to read the numbers; then model and text of each input that is shown."""
+    words, look, (first, *_) = view.words, state.look, shown
+    heads = shown_heads(first.group, state)
+    said = []
+    if 1 < len(heads) < sum(call.num_heads for call in first.group.calls):
+        names = [_short(words, first.group, *head) for head in heads[:_MOST_NAMED]]
+        more = " …" if len(heads) > _MOST_NAMED else ""
+        row = reduce(lambda before, following: fill(words["row"], before=before, next=following), names)
+        said.append(fill(words["of_heads"], names=row + more))
+    if len(heads) > 1 and look.how == "max":
+        said.append(words["rows_not_one"])
+    if look.unit == "words" and (first.group.query_words or first.group.key_words):
+        said.append(words["merged"])
+    rows, columns = first.shown.pool
+    if (rows, columns) != (1, 1):
+        said.append(fill(words["pooled"], rows=rows, columns=columns))
+    inputs = [0, *([other[0]] if (other := _compared(view, state)) else [])]
+    if first.signed:
+        said += [words["difference_scaled"], *([words["matched"]] if inputs[-1] else [])]
+    return list(dict.fromkeys([*said, *made_lines(view, state, inputs)]))
+
+
+def made_lines(view: View, state: ViewState, inputs: Sequence[int]) -> list[str]:
+    """Model and text of each of these inputs."""
+    words, said = view.words, []
+    for made in dict.fromkeys(found.made for number in inputs if (found := view.group(number, state.group))):
+        if made.model:
+            name = "made_by_revision" if made.revision else "made_by"
+            said.append(fill(words[name], model=made.model, revision=made.revision))
+        if made.text:
+            said.append(fill(words["made_of"], text=made.text))
+    return said
+
+
+def _compared(view: View, state: ViewState) -> tuple[int, MapGroup, ViewState] | None:
+    """Input, group and state of what the open map is compared with."""
+    if state.look.compare == "off" or state.look.other == "none":
+        return None
+    number, layer, head = map(int, state.look.other.split("."))
+    if number and state.look.compare == "difference" and state.group in view.beside:
+        return None
+    group = view.group(number, state.group)
+    there = replace(state, layer=layer, head=head, pins=() if number else state.pins)
+    there = replace(there, look=replace(state.look, heads="one"))
+    return None if group is None or not there.fits([group]) else (number, group, there)
+
+
+def _name(view: View, number: int, other: int, group: MapGroup, state: ViewState) -> str:
+    """A head's name, or how many are combined; of which input, where two are shown."""
+    heads = shown_heads(group, state)
+    if len(heads) > 1:
+        name = fill(view.words[f"combined_{state.look.how}"], count=len(heads))
+    else:
+        ((layer, head),) = heads
+        name = fill(view.words["head_name"], layer=group.calls[layer].layer + 1, head=head + 1)
+    return fill(view.words["of_input"], name=name, input=view.inputs[number]) if other else name
+
+
+def _short(words: Mapping[str, str], group: MapGroup, layer: int, head: int) -> str:
+    number = group.calls[layer].layer + 1
+    return f"{fill(words['layer_short'], layer=number)} {fill(words['head_short'], head=head + 1)}"
+
+
+def fill(text: str, /, **values: object) -> str:
+    """The text with each {name} replaced by its value, and each {name:one|many} by the form that goes by it."""
+    text = _FORMS.sub(lambda place: place[2] if values[place[1]] == 1 else place[3], text)
+    for name, value in values.items():
+        text = text.replace("{" + name + "}", str(value))
+    return text

@@ -1,0 +1,71 @@
+"""What a view is asked to show, as its groups and the head that opens first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from importlib.util import find_spec
+
+from viz_core.trace import AttentionCall, Trace
+from viz_core.trace.indexing import is_number
+from viz_core.trace.record import NOTHING_SEEN
+from viz_core.view.grouping import Tokens, check_tokens, group_calls, read_tokens, weight_calls
+from viz_core.view.map_group import MapGroup
+from viz_core.view.notebook import AttentionView, Shown
+from viz_core.view.state import ViewState
+
+Opening = tuple[tuple[MapGroup, ...], ViewState]
+"""Groups, and what of them is open at first."""
+
+# Whose `open_run` knows a result. It is imported when such a result is shown: a model of Hugging Face brings much
+# along, and where none has run, what it takes may not even be installed.
+_KNOWN_BY = {
+    "viz_core.pretrained.translator.Translation": "viz_core.view.translation",
+    "viz_core.pretrained.classifier.Classification": "viz_core.view.picture",
+    "viz_core.hub.run.HubRun": "viz_core.view.hub",
+}
+
+
+def show(what: object, tokens: Tokens | None, keys: Tokens | None, row: int, language: str) -> Shown:
+    """`viz_core.view`, which says what each of these is: a widget where the extra is installed, else a frame.
+
+    Raises:
+        ValueError: if that is nothing that can be shown.
+    """
+    groups, state = _open(what, tokens, keys, row, language)
+    if find_spec("anywidget") is None:
+        return AttentionView(groups, state, language=language)
+    from viz_core.view.widget import AttentionWidget  # the extra "notebook"
+
+    return AttentionWidget(groups, state, language=language)
+
+
+def _open(what: object, tokens: Tokens | None, keys: Tokens | None, row: int, language: str) -> Opening:
+    open_run = _who_knows(what)
+    if open_run is not None:
+        if tokens is not None or keys is not None or row:
+            raise ValueError(f"tokens, keys, row: expected none for a {type(what).__name__}, which knows its own")
+        return open_run(what, language)
+    if isinstance(what, AttentionCall):
+        calls: tuple[AttentionCall, ...] = (what,)
+    else:
+        calls = tuple(what) if isinstance(what, Trace) else weight_calls(what, cross=keys is not None)
+    if not calls:
+        raise ValueError(f"what: expected attention, got a trace without any: {NOTHING_SEEN}")
+    if not is_number(row):
+        raise ValueError(f"row: expected a number, got {row!r}")
+    row = int(row)
+    names, of_keys = read_tokens("tokens", tokens, row), read_tokens("keys", keys, row)
+    check_tokens(calls, names, of_keys)
+    groups = group_calls(calls, names, row, of_keys)
+    return groups, ViewState(groups[0].id, 0, 0)
+
+
+def _who_knows(what: object) -> Callable[[object, str], Opening] | None:
+    """The `open_run` for what a model made of its input; None for attention by itself."""
+    for kind in type(what).__mro__:
+        home = _KNOWN_BY.get(f"{kind.__module__}.{kind.__qualname__}")
+        if home is not None:
+            found: Callable[[object, str], Opening] = import_module(home).open_run
+            return found
+    return None

@@ -1,0 +1,218 @@
+"""The open map as a figure for a paper: SVG, PDF or PNG, its text as text, drawn by matplotlib."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import FuncNorm, LogNorm, Normalize, PowerNorm
+from matplotlib.figure import Figure
+from matplotlib.font_manager import fontManager
+
+from viz_core.view.figure_caption import Panel, fill, lines, made_lines, opened_group, panels
+from viz_core.view.payload import View
+from viz_core.view.state import ViewState
+
+_MOST_LABELS = 60  # on a side: of more tokens every n-th has its name
+_SEPARATE = 40  # with no more cells on a side, a hair of paper lies between them
+_CELL, _LARGEST = 0.28, 9.0  # inches
+_PALETTES = {"greys": "Greys"}  # by matplotlib's names, where they differ
+_SIGNED = "RdBu_r"
+_THUMBNAIL, _GAP, _THUMB_INCHES = 64, 2, 0.8  # cells on a side, cells between two, inches
+_DECADES = 4  # powers of ten that a logarithmic scale spans
+_TICKS = {"linear": [0, 0.5, 1], "sqrt": [0, 0.1, 0.5, 1], "log": [1e-4, 1e-2, 1]}
+_PINNED = "#d55e00"
+_SIGNS = 15  # of the caption, an inch
+# Tried after the one that comes with matplotlib, for tokens in scripts that it lacks.
+_MORE_FONTS = (
+    "Noto Sans CJK SC",
+    "Noto Sans CJK JP",
+    "PingFang SC",
+    "Microsoft YaHei",
+    "Arial Unicode MS",
+    "Noto Sans",
+)
+_MISSING = re.compile(r"Glyph (\d+) .* missing from font")
+
+
+def write_figure(view: View, state: ViewState, path: Path, grid: bool = False, link: str = "") -> None:
+    """Draw the open map, in the colours it is looked at, into a file of the kind that its name ends in.
+
+    It is drawn as a map also where it is looked at as links or over a picture. The file itself says what it shows.
+
+    Args:
+        grid: every head of the open kind instead, each a thumbnail.
+        link: where the same view opens, for its caption.
+    """
+    installed = set(fontManager.get_font_names())
+    fonts = ["DejaVu Sans", *(name for name in _MORE_FONTS if name in installed)]
+    about = _metadata(view, state, path.suffix.lower(), grid, link)
+    draw = grid_figure if grid else map_figure
+    with (
+        matplotlib.rc_context({"font.family": fonts, "font.size": 8, "svg.fonttype": "none", "pdf.fonttype": 42}),
+        warnings.catch_warnings(record=True) as said,
+    ):
+        warnings.simplefilter("always")
+        draw(view, state, link).savefig(path, dpi=300, bbox_inches="tight", metadata=about)
+    _say_once(said)
+
+
+def map_figure(view: View, state: ViewState, link: str = "") -> Figure:
+    """The open map with its tokens, its scale and what it is of, what is pinned outlined; both where two are compared.
+
+    Raises:
+        ValueError: if the view has no such kind of map.
+    """
+    shown = panels(view, state)
+    sizes = [panel.shown.weights.shape for panel in shown]
+    cell = min(_CELL, _LARGEST / max(max(size) for size in sizes))
+    heights = [max(1.5, cell * rows) + 1 for rows, _ in sizes]
+    width = max(2.0, cell * max(columns for _, columns in sizes)) + 1.6
+    figure = Figure(figsize=(width, sum(heights)), layout="constrained")
+    axes = figure.subplots(len(shown), squeeze=False, height_ratios=heights)[:, 0]
+    for panel, each in zip(shown, axes, strict=True):
+        _draw(view, state, panel, figure, each)
+    _add_caption(figure, width, [*lines(view, state, shown), link])
+    return figure
+
+
+def grid_figure(view: View, state: ViewState, link: str = "") -> Figure:
+    """Every head of the open kind as a thumbnail, a row a layer; a cell is the largest of the weights it stands for."""
+    group = opened_group(view, state)
+    layers = [call.overview(_THUMBNAIL)[group.row].numpy() for call in group.calls]
+    heads = max(len(layer) for layer in layers)
+    rows, columns = layers[0].shape[1:]
+    mosaic = np.full((len(layers) * (rows + _GAP), heads * (columns + _GAP)), np.nan, dtype=np.float32)
+    for i, layer in enumerate(layers):
+        for j, weights in enumerate(layer):
+            top, left = i * (rows + _GAP), j * (columns + _GAP)
+            mosaic[top : top + rows, left : left + columns] = weights
+    side = _THUMB_INCHES / max(rows, columns)
+    width = 1.8 + side * mosaic.shape[1]
+    figure = Figure(figsize=(width, 1.2 + side * mosaic.shape[0]), layout="constrained")
+    axes = figure.subplots()
+    look = state.look
+    palette = _PALETTES.get(look.palette, look.palette)
+    mesh = axes.imshow(np.ma.masked_invalid(mosaic), palette, norm=_norm(look.scale, False), interpolation="nearest")
+    axes.set_frame_on(False)
+    axes.xaxis.tick_top()
+    axes.tick_params(length=0)
+    names = [fill(view.words["layer_short"], layer=call.layer + 1) for call in group.calls]
+    axes.set_yticks([i * (rows + _GAP) + (rows - 1) / 2 for i in range(len(layers))], names)
+    names = [fill(view.words["head_short"], head=head + 1) for head in range(heads)]
+    axes.set_xticks([j * (columns + _GAP) + (columns - 1) / 2 for j in range(heads)], names)
+    axes.set_title(_grid_title(view, state), parse_math=False)
+    _add_scale(figure, axes, mesh, view.words[f"bar_weight_{look.scale}"], _TICKS[look.scale])
+    _add_caption(figure, width, [*made_lines(view, state, [0]), link])
+    return figure
+
+
+def _grid_title(view: View, state: ViewState) -> str:
+    return fill(view.words["file_title"], kind=opened_group(view, state).label, name=view.words["heads"])
+
+
+def _draw(view: View, state: ViewState, panel: Panel, figure: Figure, axes: Axes) -> None:
+    words, group, shown = view.words, panel.group, panel.shown
+    most, look = max(shown.weights.shape), state.look
+    limit = _largest(shown.weights) if panel.signed else 1.0
+    mesh = axes.pcolormesh(
+        np.ma.masked_invalid(shown.weights),
+        norm=_norm(look.scale, panel.signed, limit),
+        cmap=_SIGNED if panel.signed else _PALETTES.get(look.palette, look.palette),
+        edgecolors="white" if most <= _SEPARATE else "none",
+        linewidth=0.4,
+        rasterized=most > 4 * _SEPARATE,
+    )
+    axes.invert_yaxis()
+    axes.xaxis.tick_top()
+    axes.xaxis.set_label_position("top")
+    axes.tick_params(length=0)
+    sides = ((axes.yaxis, shown.queries, 0, axes.axhspan), (axes.xaxis, shown.keys, 90, axes.axvspan))
+    for axis, side, turned, outline in sides:
+        places = range(0, len(side.names), -(-len(side.names) // _MOST_LABELS))
+        axis.set_ticks([i + 0.5 for i in places], [side.names[i] for i in places], rotation=turned, parse_math=False)
+        for i in side.pinned:
+            outline(i, i + 1, fill=False, edgecolor=_PINNED, linewidth=1.5, clip_on=False)
+    axes.set_ylabel(words["queries"].replace("{label}", group.queries_label), parse_math=False)
+    axes.set_xlabel(words["keys"].replace("{label}", group.keys_label), parse_math=False)
+    axes.set_title(_title(view, panel), parse_math=False)
+    ticks = [-limit, 0, limit] if panel.signed else _TICKS[look.scale]
+    label = words[f"bar_{'difference' if panel.signed else 'weight'}_{look.scale}"]
+    _add_scale(figure, axes, mesh, label, ticks)
+
+
+def _add_caption(figure: Figure, width: float, said: Sequence[str]) -> None:
+    text = "\n".join(textwrap.fill(line, int(_SIGNS * width)) for line in said if line)
+    figure.text(0.02, -0.02, text, va="top", color="#5a6065", parse_math=False)
+
+
+def _add_scale(figure: Figure, axes: Axes, mesh: ScalarMappable, label: str, ticks: Sequence[float]) -> None:
+    bar = figure.colorbar(mesh, ax=axes, label=textwrap.fill(label, 30), fraction=0.05, aspect=30, ticks=ticks)
+    bar.ax.minorticks_off()
+    bar.ax.set_yticks(ticks, [f"{tick:.3g}" for tick in ticks])
+
+
+def _largest(values: np.ndarray) -> float:
+    """The size of the largest, where colours end; 1 where nothing differs."""
+    return float(np.nanmax(np.abs(values), initial=0.0)) or 1.0
+
+
+def _title(view: View, panel: Panel) -> str:
+    return view.words["file_title"].replace("{kind}", panel.group.label).replace("{name}", panel.title)
+
+
+def _norm(scale: str, signed: bool, limit: float = 1.0) -> Normalize:
+    """How colour grows with weight, as in the app: by its root, itself, or the last four powers of ten.
+
+    That of a difference ends at `limit`.
+    """
+    if not signed:
+        return (
+            LogNorm(10**-_DECADES, 1, clip=True)
+            if scale == "log"
+            else PowerNorm({"linear": 1, "sqrt": 0.5}[scale], 0, 1)
+        )
+    grown: dict[str, tuple[Callable[..., np.ndarray], Callable[..., np.ndarray]]] = {
+        "linear": (np.abs, np.abs),
+        "sqrt": (lambda x: np.sqrt(np.abs(x)), np.square),
+        "log": (_in_decades, lambda y: 10 ** (_DECADES * (np.abs(y) - 1))),
+    }
+    there, back = grown[scale]
+    return FuncNorm(
+        (lambda x: np.sign(x) * there(x / limit), lambda y: np.sign(y) * back(y) * limit), vmin=-limit, vmax=limit
+    )
+
+
+def _in_decades(x: np.ndarray) -> np.ndarray:
+    """0 at the smallest weight that has colour, 1 at 1."""
+    return np.clip(1 + np.log10(np.maximum(np.abs(x), 1e-30)) / _DECADES, 0, 1)
+
+
+def _metadata(view: View, state: ViewState, ending: str, grid: bool, link: str) -> dict[str, str]:
+    """What the file says of itself, by the names of its kind."""
+    shown = panels(view, state)
+    title = _grid_title(view, state) if grid else " | ".join(_title(view, panel) for panel in shown)
+    about = made_lines(view, state, [0]) if grid else lines(view, state, shown)
+    said = "\n".join([*about, *([link] if link else [])])
+    by = {".png": "Software", ".svg": "Creator", ".pdf": "Creator"}[ending]
+    return {"Title": title, "Subject" if ending == ".pdf" else "Description": said, by: "Attention Atlas"}
+
+
+def _say_once(said: list[warnings.WarningMessage]) -> None:
+    """Warn as before, but of all signs that no font has in one sentence."""
+    missing = ""
+    for each in said:
+        if found := _MISSING.search(str(each.message)):
+            missing += chr(int(found[1]))
+        else:
+            warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
+    if missing:
+        signs = "".join(dict.fromkeys(missing))[:20]
+        warnings.warn(f"no font here has {signs}: boxes stand there; install one, such as Noto Sans CJK", stacklevel=4)

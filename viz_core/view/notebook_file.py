@@ -1,0 +1,164 @@
+"""A view as a notebook that makes it again: the run, and the same head, pins and look."""
+
+from __future__ import annotations
+
+import base64
+import json
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from viz_core.trace import Trace, save_trace
+from viz_core.trace.files import as_saved
+from viz_core.view.grouping import other_stack
+from viz_core.view.map_group import MapGroup
+from viz_core.view.open_state import site_of_state
+from viz_core.view.payload import View
+from viz_core.view.state import Look, ViewState
+
+_RECORDED = """
+from base64 import b64decode
+from pathlib import Path
+from tempfile import mkdtemp
+
+from viz_core import view
+from viz_core.trace import load_trace
+
+file = Path(mkdtemp()) / "recording.safetensors"  # queries and keys, as they were when this was saved
+file.write_bytes(b64decode("{written}"))
+recording = load_trace(file)
+tokens = {tokens}
+keys = {keys}
+"""
+
+MOST_BYTES = 16 * 2**20
+"""A notebook carries a recording no larger than this; an editor would hardly open one."""
+
+Need = Literal["picture", "sound", "model"]
+"""What does not come along with a notebook; its text says so in the words of this name."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How what a view shows was made.
+
+    Attributes:
+        code: Python, after which `view` and what it is given are there.
+        shown: what it is given.
+        needs: what must be there besides the library.
+    """
+
+    code: str
+    needs: tuple[Need, ...] = ()
+    shown: str = "run"
+
+    def then(self, code: str, needs: tuple[Need, ...] = ()) -> Recipe:
+        """This, and after it more."""
+        return Recipe(f"{self.code}\n{code}", (*self.needs, *needs), self.shown)
+
+
+def recording_recipe(groups: Sequence[MapGroup]) -> Recipe:
+    """A recipe for what no shipped model made: the notebook carries the recording itself, queries and keys.
+
+    Calls whose maps come of more than these (an edit, shares of what a head adds) come along as their maps.
+
+    Raises:
+        ValueError: if that is more than `MOST_BYTES`, or a tensor was changed after it was recorded.
+    """
+    trace = Trace()
+    for call in dict.fromkeys(call for group in groups for call in group.calls):
+        trace.add(as_saved(call), call.site)
+    if trace.nbytes > MOST_BYTES:
+        raise ValueError(
+            f"notebook: expected a recording of at most {MOST_BYTES // 2**20} MB, got {trace.nbytes / 2**20:.0f} MB; "
+            "viz_core.trace.save_trace keeps it in a file of its own"
+        )
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "recording"
+        save_trace(trace, path)
+        written = base64.b64encode(path.read_bytes()).decode("ascii")
+    tokens, keys = _names(groups)
+    row = f", row={groups[0].row}" if groups[0].row else ""
+    return Recipe(_RECORDED.format(written=written, tokens=tokens, keys=keys), shown=f"recording, tokens, keys{row}")
+
+
+def _names(groups: Sequence[MapGroup]) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+    """Tokens of each stack, and keys of its self-attention where they are others, as `viz_core.view` takes them."""
+    tokens: dict[str, list[str]] = {}
+    keys: dict[str, list[str]] = {}
+    for group in groups:
+        tokens.setdefault(group.calls[0].stack, list(group.query_tokens))
+    for group in groups:
+        call = group.calls[0]
+        if call.kind == "cross":
+            run, slash, _ = call.stack.rpartition("/")
+            read = other_stack(call.stack, list(tokens))
+            tokens.setdefault(f"{run}{slash}source" if read == call.stack else read, list(group.key_tokens))
+        elif group.key_tokens != group.query_tokens:
+            keys.setdefault(call.stack, list(group.key_tokens))
+    return tokens, keys
+
+
+def recorded_notebook(view: View, state: ViewState) -> bytes:
+    """A view as a notebook that carries what it shows; a picture that tokens are patches of stays behind.
+
+    Raises:
+        ValueError: if the recording is too large, or a tensor was changed after it was recorded.
+    """
+    if state.look.mode == "picture":
+        state = replace(state, look=replace(state.look, mode="map"))
+    return write_notebook(view, state, ViewState(state.group, 0, 0), recording_recipe(view.groups))
+
+
+def write_notebook(view: View, state: ViewState, default: ViewState, recipe: Recipe) -> bytes:
+    """A notebook (nbformat 4.5) that installs nothing and runs from top to bottom.
+
+    Args:
+        view: what is shown; its words say what the notebook is and needs.
+        state: what is open.
+        default: what `viz_core.view` opens by itself.
+        recipe: how the run was made.
+    """
+    words, group = view.words, next(group for group in view.groups if group.id == state.group)
+    number = group.calls[state.layer].layer + 1
+    name = words["head_name"].replace("{layer}", str(number)).replace("{head}", str(state.head + 1))
+    text = [f"# {words['notebook_title'].replace('{name}', name)}", words["notebook_text"]]
+    text += [words[f"notebook_needs_{need}"] for need in recipe.needs]
+    language = "" if view.language == "en" else f", language={view.language!r}"
+    look = f"shown = view({recipe.shown}{language})\n{_opening(view.groups, state, default)}\nshown"
+    cells = [_cell("markdown", "\n\n".join(text)), _cell("code", recipe.code.strip()), _cell("code", look)]
+    book = {
+        "cells": [cell | {"id": f"cell-{i}"} for i, cell in enumerate(cells)],
+        "metadata": {
+            "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+            "language_info": {"name": "python"},
+        },
+        "nbformat": 4,
+        "nbformat_minor": 5,
+    }
+    return json.dumps(book, indent=1).encode("ascii")
+
+
+def _opening(groups: Sequence[MapGroup], state: ViewState, default: ViewState) -> str:
+    """The line that opens the same head."""
+    arguments = [repr(site_of_state(groups, state)), f"head={state.head}"]
+    if state.pins:
+        arguments.append(f"pins={[str(pin) for pin in state.pins]}")
+    if look := _changed(state.look, default.look):
+        arguments.append(f"look={look}")
+    return f"shown.open_head({', '.join(arguments)})"
+
+
+def _changed(look: Look, before: Look) -> dict[str, str]:
+    """The words of a look that differ; a second input does not come along."""
+    of_second = look.other.startswith("1.")
+    then = asdict(before)
+    changed = {name: value for name, value in asdict(look).items() if value != then[name]}
+    return {name: value for name, value in changed.items() if not (of_second and name in ("compare", "other"))}
+
+
+def _cell(kind: str, source: str) -> dict[str, object]:
+    cell: dict[str, object] = {"cell_type": kind, "metadata": {}, "source": source.splitlines(keepends=True)}
+    return cell if kind == "markdown" else cell | {"execution_count": None, "outputs": []}
