@@ -133,7 +133,7 @@ class MultiHeadAttention(nn.Module):
         """
         check_width("keys", keys, self.W_k)
         check_width("values", values, self.W_v)
-        return KeysValues(self.positions.turn(self._split(self.W_k(keys)), start), self._split(self.W_v(values)))
+        return KeysValues(self.positions.rotate(self._split(self.W_k(keys)), start), self._split(self.W_v(values)))
 
     def attend_to(
         self,
@@ -152,7 +152,7 @@ class MultiHeadAttention(nn.Module):
         """
         check_width("queries", queries, self.W_q)
         batch, num_queries, num_keys = *queries.shape[:2], projected.keys.shape[2]
-        Q = self.positions.turn(self._split(self.W_q(queries)), num_keys - num_queries)
+        Q = self.positions.rotate(self._split(self.W_q(queries)), num_keys - num_queries)
         check_scores(Q, projected.keys, mask, bias, self.softcap)
         check_device(queries=queries, valid_lens=valid_lens)
         lengths = None if valid_lens is None else length_mask(valid_lens, batch, num_queries, num_keys)[:, None]

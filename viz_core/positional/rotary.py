@@ -78,7 +78,7 @@ class Rotary(PositionScheme):
     def __post_init__(self) -> None:
         angular_frequencies(1, self.base)  # refuses what is no base
 
-    def turn(self, x: Float[Tensor, "batch heads n d"], start: int = 0) -> Float[Tensor, "batch heads n d"]:
+    def rotate(self, x: Float[Tensor, "batch heads n d"], start: int = 0) -> Float[Tensor, "batch heads n d"]:
         """Turned by the angles of positions start .. start + n - 1 (Su 2021, equation 34).
 
         Raises:

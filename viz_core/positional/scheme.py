@@ -1,4 +1,4 @@
-"""What positions do inside an attention: the one small face that every scheme there has."""
+"""The interface of position schemes that enter inside attention."""
 
 from __future__ import annotations
 
@@ -12,14 +12,19 @@ from viz_core.trace.weights import Bias
 
 
 class PositionScheme:
-    """softmax(scale turn(Q) turn(K)^T + bias) V: positions turn queries and keys, add to their scores, or both.
+    """softmax(scale rotate(Q) rotate(K)^T + bias) V: positions rotate queries and keys, add to their scores, or both.
 
-    By itself it does neither: attention without positions. Keys stand at 0 .. k - 1 and queries are the last q of
-    them, as when a decoder with a cache asks for its newest steps; so a scheme needs as many keys as queries, or more.
+    The base class does neither: attention without positions. Keys are at positions 0 .. k - 1 and queries are the last
+    q of them, as when a decoder with a cache computes its newest steps, so there are at least as many keys as queries.
     """
 
-    def turn(self, x: Float[Tensor, "batch heads n d"], start: int = 0) -> Float[Tensor, "batch heads n d"]:  # noqa: ARG002
-        """Queries or keys that stand at start .. start + n - 1, with their positions in them."""
+    @property
+    def is_identity(self) -> bool:
+        """Whether the scheme neither rotates nor adds a bias, so that attention is as without positions."""
+        return type(self).rotate is PositionScheme.rotate and type(self).bias is PositionScheme.bias
+
+    def rotate(self, x: Float[Tensor, "batch heads n d"], start: int = 0) -> Float[Tensor, "batch heads n d"]:  # noqa: ARG002
+        """Queries or keys at positions start .. start + n - 1, rotated by their positions."""
         return x
 
     def bias(self, queries: Float[Tensor, "batch heads queries d"], num_keys: int) -> Bias | None:  # noqa: ARG002
@@ -28,11 +33,11 @@ class PositionScheme:
 
 
 Positions: TypeAlias = PositionScheme | Callable[[], PositionScheme]
-"""What a stack takes: one scheme that all its layers share, as in T5, or a function that makes each its own."""
+"""What a stack of layers takes: one scheme that all layers share, as in T5, or a function that makes one for each."""
 
 
 def scheme_of(positions: Positions | None) -> PositionScheme | None:
-    """The shared scheme itself, or a new one from its maker: `scheme_of(ALiBi)`.
+    """The shared scheme itself, or a new one from the function that makes it: `scheme_of(ALiBi)`.
 
     Raises:
         ValueError: if it is neither.

@@ -61,7 +61,7 @@ def weights_by_loops(case: Case, layer: MultiHeadAttention, queries: Tensor, key
     first = case.num_keys - case.num_queries
 
     def heads(projected: Tensor, start: int) -> Tensor:
-        return layer.positions.turn(projected.unflatten(-1, (-1, HEAD_DIM)).transpose(1, 2), start)
+        return layer.positions.rotate(projected.unflatten(-1, (-1, HEAD_DIM)).transpose(1, 2), start)
 
     q, k = heads(layer.W_q(queries), first), heads(layer.W_k(keys), 0)
     added = bias_by_loops(layer.positions, q, case.num_keys)

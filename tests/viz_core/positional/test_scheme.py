@@ -40,7 +40,7 @@ def test_bias_by_loops(name: str, num_keys: int, taken: int, seed: int) -> None:
 @given(start=st.integers(0, 5000), n=st.integers(1, 5), interleaved=st.booleans())
 def test_rotary_turns_pairs_as_complex_numbers(start: int, n: int, interleaved: bool) -> None:
     x = torch.randn(2, 3, n, 6, dtype=torch.float64)
-    turned = Rotary(100.0, interleaved).turn(x, start)
+    turned = Rotary(100.0, interleaved).rotate(x, start)
     first, second = (slice(0, None, 2), slice(1, None, 2)) if interleaved else (slice(0, 3), slice(3, 6))
     before = torch.complex(x[..., first], x[..., second])
     after = torch.complex(turned[..., first], turned[..., second])
@@ -52,9 +52,14 @@ def test_rotary_turns_pairs_as_complex_numbers(start: int, n: int, interleaved: 
 
 
 @pytest.mark.parametrize("name", [name for name in SCHEMES if "rotary" not in name])
-def test_only_rotary_turns(name: str) -> None:
+def test_only_rotary_rotates(name: str) -> None:
     x = torch.randn(1, HEADS, 3, HEAD_DIM)
-    assert SCHEMES[name]().turn(x, 2) is x
+    assert SCHEMES[name]().rotate(x, 2) is x
+
+
+@pytest.mark.parametrize("name", SCHEMES)
+def test_only_no_scheme_is_the_identity(name: str) -> None:
+    assert SCHEMES[name]().is_identity == (name == "none")
 
 
 @pytest.mark.parametrize("max_distance", [None, 2])
@@ -100,7 +105,7 @@ def test_refuses_what_does_not_fit() -> None:
     with pytest.raises(ValueError, match="num_keys: expected 1 x 3 tokens, got 4"):
         RelativePositionEmbedding2d(1, 3, 4).bias(q, 4)
     with pytest.raises(ValueError, match="start: expected at least 0, with as many keys as queries or more, got -1"):
-        Rotary().turn(q, -1)
+        Rotary().rotate(q, -1)
     with pytest.raises(ValueError, match="base: expected a positive number, got 0"):
         Rotary(base=0)
 

@@ -93,7 +93,7 @@ class Scheme:
             for i in range(3)
         )
         inside = self.inside(setting)
-        q, k = inside.turn(q), inside.turn(k)
+        q, k = inside.rotate(q), inside.rotate(k)
         bias = inside.bias(q, setting.sizes.num_tokens)
         return q, k, v, q.new_zeros(1, 1, 1, 1) if bias is None else bias
 
