@@ -1,4 +1,4 @@
-"""Run every part, or those named; print what each found, keep the samples, and bring the README's table up to date."""
+"""Run every part, or the named ones: print the results, save the samples, update README.md and docs/benchmarks.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables of the README and of benchmarks/results, from what was saved: `python -m benchmarks.readme`."""
+"""The benchmark tables of README.md and docs/benchmarks.md, from saved results: `python -m benchmarks.readme`."""
 
 from __future__ import annotations
 
@@ -6,36 +6,53 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.parts import SAVED
-from benchmarks.report import RESULTS, Result, read
+from benchmarks.report import RESULTS, Result, Row, read
 from benchmarks.serving import ROOT
 from benchmarks.tables import markdown_table
 
 BEGIN, END = "<!-- benchmarks: written by `python -m benchmarks.readme` -->", "<!-- end of benchmarks -->"
 README = ROOT / "README.md"
+DOCUMENT = ROOT / "docs" / "benchmarks.md"
+HIGHLIGHTS = (
+    ("forward and record, 2,048 tokens", "eager output_attentions"),
+    ("kept for looking, 2,048 tokens", "eager output_attentions"),
+    ("12 x 12 heads, 128 tokens: open", "BertViz model_view"),
+    ("12 x 12 heads, 128 tokens: on the wire", "BertViz model_view"),
+    ("sinusoid heatmap 2,000 x 512, slider to paint", "plotly Heatmap"),
+    ("50 visitors at once, 150 answers: sentence to maps", ""),
+)
+"""The rows that the README shows: quantity and peer."""
 
 
 def results(order: Sequence[str], folder: Path = RESULTS) -> list[Result]:
-    """What was saved, part by part, a GPU's after the CPU's."""
+    """Return the saved results of these parts in this order, each CPU result before its GPU result."""
     found = [path for part in order for path in (folder / f"{part}.json", folder / f"{part}-cuda.json")]
     return [read(path) for path in found if path.is_file()]
 
 
-def summary(found: Sequence[Result]) -> str:
-    """What has a target or tells most, one table a machine, and where everything else stands."""
-    parts = []
-    for place, those in _by_machine(found).items():
-        rows = [row for result in those for row in result.rows if row.target is not None or row.headline]
-        if rows:
-            parts += [_measured(place, those), markdown_table(rows)]
-    parts.append(
-        "Medians, smallest to largest in brackets; smaller is better. [Every row](benchmarks/results/README.md)."
-    )
-    return "\n\n".join(parts)
+def highlights(found: Sequence[Result]) -> str:
+    """Return the README's table: the rows in HIGHLIGHTS, measured on the CPU."""
+    rows: dict[tuple[str, str], Row] = {}
+    for result in found:
+        if "gpu" not in result.machine:
+            rows |= {(row.what, row.peer_name): row for row in result.rows}
+    return markdown_table([rows[name] for name in HIGHLIGHTS if name in rows])
 
 
 def everything(found: Sequence[Result]) -> str:
-    """Every row of every part."""
-    parts = ["# What `make bench`, `make load` and `python -m benchmarks.growth` measured"]
+    """Return docs/benchmarks.md: the rows with a target or a headline by machine, then every row of every part."""
+    parts = [
+        "# Benchmarks",
+        "`make bench` measures the app and its peers side by side in one run, in about 25 minutes on two cores;\n"
+        '`make bench ONLY="recording looking"` runs some of it, `make load` sends 50 visitors at once.\n'
+        "`python -m benchmarks.readme` writes this page. Cells show the median, with the smallest and largest sample\n"
+        "in brackets. Smaller is better.",
+        "## Targets and comparisons",
+    ]
+    for place, group in _by_machine(found).items():
+        rows = [row for result in group for row in result.rows if row.target is not None or row.headline]
+        if rows:
+            parts += [_measured(place, group), markdown_table(rows)]
     for result in found:
         title = result.part.replace("_", " ").capitalize()
         device = f", {result.machine['gpu']}" if "gpu" in result.machine else ""
@@ -44,10 +61,10 @@ def everything(found: Sequence[Result]) -> str:
 
 
 def between_markers(text: str, content: str) -> str:
-    """The text with `content` between its markers.
+    """Return the text with `content` between its markers.
 
     Raises:
-        ValueError: if it has not one of each, in their order.
+        ValueError: if it does not have exactly one of each, in order.
     """
     if text.count(BEGIN) != 1 or text.count(END) != 1 or text.index(BEGIN) > text.index(END):
         raise ValueError(f"expected {BEGIN} and then {END}, once each")
@@ -56,10 +73,10 @@ def between_markers(text: str, content: str) -> str:
 
 
 def write() -> None:
-    """Both tables, into their files."""
+    """Write both tables into their files."""
     found = results(SAVED)
-    README.write_text(between_markers(README.read_text(encoding="utf-8"), summary(found)), encoding="utf-8")
-    (RESULTS / "README.md").write_text(everything(found), encoding="utf-8")
+    README.write_text(between_markers(README.read_text(encoding="utf-8"), highlights(found)), encoding="utf-8")
+    DOCUMENT.write_text(everything(found), encoding="utf-8")
 
 
 def _by_machine(found: Sequence[Result]) -> dict[str, list[Result]]:
@@ -74,10 +91,10 @@ def _place(result: Result) -> str:
     return machine.get("gpu") or f"{machine['processor']}, {machine['cores']} cores"
 
 
-def _measured(place: str, those: Sequence[Result]) -> str:
-    dates = sorted({result.date[:10] for result in those})
+def _measured(place: str, group: Sequence[Result]) -> str:
+    dates = sorted({result.date[:10] for result in group})
     when = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
-    python = ", ".join(sorted({result.machine["python"] for result in those}))
+    python = ", ".join(sorted({result.machine["python"] for result in group}))
     return f"{place}, Python {python}, {when}:"
 
 

@@ -27,7 +27,7 @@ class Row:
         peer: its samples; none where there was no number, and `note` says why.
         target: our median must not be above it.
         relative: the target counts in medians of the peer, not in units.
-        headline: shown in the README, as rows with a target are.
+        headline: listed first in docs/benchmarks.md, with the rows that have a target.
         note: why a number is missing.
     """
 

@@ -202,7 +202,7 @@ def _read(_environment: frozenset[tuple[str, str]]) -> Settings:
 
 
 def table() -> str:
-    """Every setting as a row of the README's table."""
+    """Return the table of settings in docs/settings.md."""
     rows = ["| variable | default | what it decides |", "| --- | --- | --- |"]
     for name, field in Settings.model_fields.items():
         default = "" if field.default_factory is not None else _written(field.default)

@@ -59,10 +59,10 @@ def test_a_bar_in_a_cell_does_not_end_it() -> None:
     assert line.startswith("| a/b | 1 s |")
 
 
-def test_the_summary_shows_targets_and_headlines_of_each_machine() -> None:
+def test_targets_and_headlines_of_each_machine_come_first() -> None:
     rows = (
-        Row("promised", "s", (1.0,), target=2.0),
-        Row("telling", "s", (1.0,), "p", (2.0,), headline=True),
+        Row("with a target", "s", (1.0,), target=2.0),
+        Row("a headline", "s", (1.0,), "p", (2.0,), headline=True),
         Row("detail", "s", (1.0,)),
     )
     found = [
@@ -70,14 +70,29 @@ def test_the_summary_shows_targets_and_headlines_of_each_machine() -> None:
         Result("two", "2026-01-04T00:00:00", MACHINE, rows[:1]),
         Result("one", "2026-01-03T00:00:00", MACHINE | {"gpu": "a large chip"}, rows[1:2]),
     ]
-    said = readme.summary(found)
-    assert said.count("| promised |") == 2
-    assert said.count("| telling |") == 2
-    assert "detail" not in said
-    assert "a chip, 2 cores, Python 3.11.7, 2026-01-02 to 2026-01-04:" in said
-    assert "a large chip, Python 3.11.7, 2026-01-03:" in said
-    assert "## One, a large chip" in readme.everything(found)
-    assert "| detail |" in readme.everything(found)
+    first, *parts = readme.everything(found).split("## Targets and comparisons")[1].split("\n## ")
+    assert first.count("| with a target |") == 2
+    assert first.count("| a headline |") == 2
+    assert "detail" not in first
+    assert "a chip, 2 cores, Python 3.11.7, 2026-01-02 to 2026-01-04:" in first
+    assert "a large chip, Python 3.11.7, 2026-01-03:" in first
+    assert [part.split("\n")[0] for part in parts] == ["One", "Two", "One, a large chip"]
+    assert "| detail |" in parts[0]
+
+
+def test_the_readme_shows_chosen_rows_of_the_cpu() -> None:
+    what, peer = readme.HIGHLIGHTS[0]
+    found = [
+        Result(
+            "one", "2026-01-02T00:00:00", MACHINE, (Row(what, "s", (1.0,), peer, (3.0,)), Row("other", "s", (1.0,)))
+        ),
+        Result(
+            "one", "2026-01-03T00:00:00", MACHINE | {"gpu": "a large chip"}, (Row(what, "s", (9.0,), peer, (9.0,)),)
+        ),
+    ]
+    table = readme.highlights(found).splitlines()
+    assert len(table) == 3
+    assert table[2].startswith(f"| {what} | 1 s | {peer}: 3 s |")
 
 
 def test_results_are_read_in_order_the_cpu_first(tmp_path: Path) -> None:
@@ -99,5 +114,6 @@ def test_the_tables_in_the_repository_are_those_of_its_results() -> None:
     """`python -m benchmarks.readme` writes both."""
     found = readme.results(SAVED)
     text = readme.README.read_text(encoding="utf-8")
-    assert readme.between_markers(text, readme.summary(found)) == text
-    assert (readme.RESULTS / "README.md").read_text(encoding="utf-8") == readme.everything(found)
+    assert readme.between_markers(text, readme.highlights(found)) == text
+    assert len(readme.highlights(found).splitlines()) == 2 + len(readme.HIGHLIGHTS)
+    assert readme.DOCUMENT.read_text(encoding="utf-8") == readme.everything(found)
