@@ -3,7 +3,7 @@
 import streamlit as st
 
 from pages.home.gallery import chapter_card, model_list, whereabouts
-from ui.chapter.contents import CHAPTERS, chapters
+from ui.chapter.contents import SECTIONS, chapters
 from ui.chapter.frame import Frame
 from ui.chapter.tour import tour_card
 
@@ -14,12 +14,10 @@ with st.container(horizontal=True, key="begin"):
     home.next()
     tour_card()
 whereabouts(home)
-for section in CHAPTERS:
-    names = chapters(section)
-    if names:
-        st.header(home.common(f"section.{section}"), anchor=section)
-        with st.container(horizontal=True, key=f"gallery-{section}"):
-            for name in names:
-                chapter_card(home, name)
+for section in SECTIONS:
+    st.header(home.common(f"section.{section}"), anchor=section)
+    with st.container(horizontal=True, key=f"gallery-{section}"):
+        for name in chapters(section):
+            chapter_card(home, name)
 home.heading("models")
 model_list(home)

@@ -57,6 +57,30 @@ def components(app: AppTest, name: str) -> list[Any]:
     return [proto for proto in found if proto.component_name == name]
 
 
+def figure_names(app: AppTest) -> list[str]:
+    """The names of the figures drawn, as in `alt.NAME` of the words, in reading order (repeats included)."""
+    return [_name(proto.id, "figure") for proto in components(app, "chart")]
+
+
+def claim_names(app: AppTest) -> list[str]:
+    """The names of the claims shown, as in `claim.NAME` of the words, in reading order."""
+    found: list[str] = []
+
+    def walk(block: Any) -> None:
+        for child in getattr(block, "children", {}).values():
+            if "-claim-" in (key := getattr(child.proto, "id", "")):
+                found.append(_name(key, "claim"))
+            walk(child)
+
+    walk(app.main)
+    return found
+
+
+def _name(key: str, kind: str) -> str:
+    """The name in the key of an element, without the number by which a page tells several of one name apart."""
+    return re.sub(r"-\d+$", "", key.split(f"-{kind}-", 1)[1])
+
+
 def figures(app: AppTest, name: str = "") -> list[dict[str, Any]]:
     """Its figures, or those of this name: what plotly.js is given and `about` each, numbers as arrays."""
     asked = re.compile(rf"-figure-{name}(-\d+)?$" if name else "")

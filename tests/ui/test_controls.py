@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from ui.chapter.contents import CHAPTERS
+from ui.chapter.contents import all_chapters
 from ui.text.words import ENGLISH, load_words
 from ui.widgets.controls import Controls
 
-NAMES = ["home", *(name for names in CHAPTERS.values() for name in names)]
+NAMES = all_chapters()
 
 
 def _key(chapter: str, name: str) -> str:

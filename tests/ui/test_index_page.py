@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 from serving.http import static_scripts as scripts
 from serving.http.security_headers import policy
 from ui.app import index_page as first_page
-from ui.chapter.contents import all_chapters
+from ui.chapter.contents import all_chapters, chapter_entries
 from viz_core.runtime.assets import AssetError
 
 STATIC = Path(streamlit.__file__).parent / "static"
@@ -46,7 +46,7 @@ def test_a_chapter_names_what_it_will_need(client: TestClient, base: str, chapte
     ours = [name for name in named if name.startswith("atlas/")]
     assert [client.get(f"{base}/{name}").status_code for name in ours] == [200] * len(ours)
     assert all((STATIC / name).is_file() for name in named if name not in ours)
-    chunks = ("BidiComponent", "Slider", "ButtonGroup", *first_page._IN_SOME.get(chapter, ()))
+    chunks = ("BidiComponent", "Slider", "ButtonGroup", *chapter_entries()[chapter].streamlit_scripts)
     assert all(any(f"/{chunk}." in name for name in named) for chunk in chunks)
     plain = (STATIC / "index.html").read_text(encoding="utf-8")
     assert set(plain.splitlines()) <= set(answer.text.splitlines())  # nothing of Streamlit's own is gone

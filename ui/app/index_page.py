@@ -18,7 +18,7 @@ from starlette.routing import Route
 
 from serving.http.static_scripts import PLOTLY, script
 from serving.process.background import begin
-from ui.chapter.contents import all_chapters
+from ui.chapter.contents import all_chapters, chapter_entries
 from viz_core.runtime.assets import AssetError
 
 _STATIC = Path(st.__file__).parent / "static"
@@ -28,28 +28,7 @@ _IN_CHAPTERS = (
     *("DownloadButton", "Radio", "rehype-katex", "ButtonGroup", "Slider", "NumberInput", "TextInput"),
     *("Button", "Checkbox"),
 )
-_IN_SOME = {
-    "queries-keys-values": ("DataFrame",),
-    "scoring-functions": ("TextArea",),
-    "sinusoidal-encoding": ("Multiselect",),
-    "transformer": ("Multiselect",),
-    "vision-transformer": ("ImageList", "Multiselect"),
-    "model-lab": ("TextArea", "Multiselect"),
-}
-"""Streamlit's own scripts that it asks for later, here and there: a control stands empty until its is here."""
-_PICTURES = {
-    "home": ("history", "tour", "seen"),
-    "bahdanau": ("attention_view", "chart"),
-    "multi-head": ("attention_view", "chart"),
-    "architectures": ("chart", "sketch"),
-    "sinusoidal-encoding": ("heatmap", "chart"),
-    "position-embeddings": ("chart", "sketch"),
-    "transformer": ("attention_view",),
-    "vision-transformer": ("attention_view", "chart"),
-    "learning": ("attention_view", "chart"),
-    "model-lab": ("attention_view",),
-}
-"""Ours that draw what stands in a page's first window, where it is not charts alone; home's are all that it has."""
+_COMPONENTS_AT_HOME = ("history", "tour", "seen")
 _COMPONENTS = ("history", "near", "present", "tour")
 """Ours that every chapter has."""
 _IMPORTED = re.compile(r"""(?:from|import)["'`]\./([\w.-]+\.js)["'`]""")
@@ -93,13 +72,15 @@ def _answer(name: str, _request: Request) -> Response:
 @lru_cache(maxsize=16)
 def first_page(name: str) -> str:
     """Streamlit's page for home or a chapter; where a chart stands in its first window, with plotly.js."""
-    home = name == all_chapters()[0]
-    pictures = _PICTURES.get(name, ("chart",))
-    chunks = _chunks([*_EVERYWHERE, *(_AT_HOME if home else _IN_CHAPTERS), *_IN_SOME.get(name, ())])
-    ours = _addresses(pictures if home else [*_COMPONENTS, *pictures])
+    entry = chapter_entries().get(name)  # home has none
+    if entry:
+        chunks = _chunks([*_EVERYWHERE, *_IN_CHAPTERS, *entry.streamlit_scripts])
+        ours = _addresses([*_COMPONENTS, *entry.components])
+    else:
+        chunks, ours = _chunks([*_EVERYWHERE, *_AT_HOME]), _addresses(_COMPONENTS_AT_HOME)
     names = [f"./static/js/{chunk}" for chunk in chunks] + [f"./{address}" for address in ours]
     lines = [_CONNECT_AT_ONCE, *(f'<link rel="modulepreload" crossorigin href="{name}">' for name in names)]
-    for address in _addresses([PLOTLY] if "chart" in pictures else []):
+    for address in _addresses([PLOTLY] if entry and "chart" in entry.components else []):
         lines += [f'<link rel="preload" as="script" href="./{address}" data-read>', _READ_LATER]
     return streamlits_page().replace("</head>", "".join(f"  {line}\n  " for line in lines) + "</head>")
 

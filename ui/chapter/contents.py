@@ -1,10 +1,14 @@
 """The table of contents: which chapters there are, in which order.
 
+A chapter is a folder of pages/ with a page.py and a chapter.toml; adding one changes nothing here.
 It imports nothing heavy: st.navigation must come before a first run has loaded torch, or visitors see file names.
 """
 
 from __future__ import annotations
 
+import tomllib
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import streamlit as st
@@ -14,20 +18,52 @@ from ui.text.words import load_words
 from viz_core.runtime.assets import ASSETS
 
 ROOT = Path(__file__).resolve().parents[2]
+SECTIONS = ("attention", "positions", "models")
+"""The sections in reading order; `section.NAME` in common.md is the title of each."""
 
-# Sections and chapters in reading order; a chapter appears once its page exists.
-CHAPTERS = {
-    "attention": (
-        "queries-keys-values",
-        "attention-pooling",
-        "scoring-functions",
-        "bahdanau",
-        "multi-head",
-        "architectures",
-    ),
-    "positions": ("sinusoidal-encoding", "relative-projection", "position-embeddings", "learning"),
-    "models": ("transformer", "vision-transformer", "model-lab"),
-}
+
+@dataclass(frozen=True)
+class ChapterEntry:
+    """What a chapter.toml says.
+
+    Attributes:
+        name: of the chapter, as in its URL.
+        section: one of `SECTIONS`.
+        order: its place in the section; chapters of a section are sorted by it.
+        components: components of ours in the page's first window, whose scripts a browser loads first.
+        streamlit_scripts: chunks of Streamlit's front end that only some chapters need, likewise.
+    """
+
+    name: str
+    section: str
+    order: int
+    components: tuple[str, ...] = ()
+    streamlit_scripts: tuple[str, ...] = ()
+
+
+@cache
+def chapter_entries() -> dict[str, ChapterEntry]:
+    """Every chapter by name, in reading order.
+
+    Raises:
+        ValueError: if a chapter's section is none of `SECTIONS`, or two chapters have the same place.
+    """
+    found = [_read(path) for path in (ROOT / "pages").glob("*/chapter.toml") if (path.parent / "page.py").is_file()]
+    places: dict[tuple[int, int], ChapterEntry] = {}
+    for entry in found:
+        if entry.section not in SECTIONS:
+            raise ValueError(f"section of {entry.name}: expected one of {SECTIONS}, got {entry.section!r}")
+        place = SECTIONS.index(entry.section), entry.order
+        if place in places:
+            raise ValueError(f"order of {entry.name}: expected one of its own, got that of {places[place].name}")
+        places[place] = entry
+    return {places[place].name: places[place] for place in sorted(places)}
+
+
+def _read(path: Path) -> ChapterEntry:
+    values = tomllib.loads(path.read_text(encoding="utf-8"))
+    values = {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
+    return ChapterEntry(path.parent.name.replace("_", "-"), **values)
 
 
 def folder(chapter: str) -> str:
@@ -40,13 +76,13 @@ def page_file(chapter: str) -> Path:
 
 
 def chapters(section: str) -> list[str]:
-    """The chapters of a section whose pages exist."""
-    return [name for name in CHAPTERS[section] if page_file(name).is_file()]
+    """The chapters of a section in reading order."""
+    return [name for name, entry in chapter_entries().items() if entry.section == section]
 
 
 def all_chapters() -> list[str]:
-    """Every chapter whose page exists, home first."""
-    return ["home", *(name for section in CHAPTERS for name in chapters(section))]
+    """Every chapter in reading order, home first."""
+    return ["home", *chapter_entries()]
 
 
 def page(chapter: str) -> StreamlitPage:
@@ -55,10 +91,10 @@ def page(chapter: str) -> StreamlitPage:
 
 
 def pages() -> dict[str, list[StreamlitPage]]:
-    """Home, then every section that has chapters."""
+    """Home, then every section with its chapters."""
     common = load_words("common")
-    sections = {common(f"section.{name}"): [page(c) for c in chapters(name)] for name in CHAPTERS}
-    return {"": [page("home")], **{title: found for title, found in sections.items() if found}}
+    sections = {common(f"section.{name}"): [page(c) for c in chapters(name)] for name in SECTIONS}
+    return {"": [page("home")], **sections}
 
 
 def enter() -> StreamlitPage:
