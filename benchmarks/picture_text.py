@@ -19,7 +19,7 @@ from benchmarks.recording import PEERS, UNKNOWN
 from benchmarks.report import Row
 from benchmarks.serving import ROOT
 from viz_core.hub import register
-from viz_core.hub.vision_frames import Spared, one_frame
+from viz_core.hub.vision_frames import PartialRecording, one_frame
 from viz_core.runtime.memory import give_freed_memory_back
 from viz_core.trace import Trace, name_sites, record
 
@@ -100,9 +100,9 @@ def smolvlm(way: str, shape: Shape) -> Any:
     text = {"model_type": "llama", "vocab_size": 49280, "hidden_size": shape.width, "num_hidden_layers": shape.layers}
     text |= {"intermediate_size": 8 * shape.width // 3, "num_attention_heads": shape.heads, "head_dim": 64}
     text |= {"num_key_value_heads": shape.key_heads, "tie_word_embeddings": True}
-    eyes = {"hidden_size": shape.eye_width, "intermediate_size": 4 * shape.eye_width, "image_size": shape.side}
-    eyes |= {"num_hidden_layers": shape.eye_layers, "num_attention_heads": shape.eye_heads, "patch_size": 16}
-    config = SmolVLMConfig(text_config=text, vision_config=eyes, scale_factor=4, image_token_id=49190)
+    context = {"hidden_size": shape.eye_width, "intermediate_size": 4 * shape.eye_width, "image_size": shape.side}
+    context |= {"num_hidden_layers": shape.eye_layers, "num_attention_heads": shape.eye_heads, "patch_size": 16}
+    config = SmolVLMConfig(text_config=text, vision_config=context, scale_factor=4, image_token_id=49190)
     model = AutoModelForImageTextToText.from_config(config, attn_implementation=WAYS[way])
     name_sites(model, "decoder")
     return model.eval().requires_grad_(False)
@@ -123,7 +123,7 @@ def read(way: str, model: Any, inputs: dict[str, Tensor]) -> Trace | None:
     if way != "record":
         model(**inputs, use_cache=False, logits_to_keep=1)
         return None
-    with record(kind=partial(Spared, tower=one_frame)) as trace:
+    with record(kind=partial(PartialRecording, tower=one_frame)) as trace:
         model(**inputs, use_cache=False, logits_to_keep=1)
     return trace
 

@@ -17,7 +17,7 @@ _STEP = 0.25
 
 
 @dataclass
-class Arrived:
+class Progress:
     """Bytes that have come and bytes there are; written by downloading threads, read by the page."""
 
     done: int = 0
@@ -31,7 +31,7 @@ class Arrived:
         return min(1.0, self.done / self.total) if self.total else 0.0
 
 
-def patiently(label: str, work: Callable[[], Result], arrived: Arrived) -> Result:
+def with_progress(label: str, work: Callable[[], Result], progress: Progress) -> Result:
     """What `work` returns or raises; it runs in a thread of its own, and goes on if the reader moves on meanwhile."""
     place = st.empty()
     context = get_script_run_ctx()
@@ -40,8 +40,8 @@ def patiently(label: str, work: Callable[[], Result], arrived: Arrived) -> Resul
     runner.shutdown(wait=False)
     wait([future], timeout=_BLINK)
     while not future.done():  # each word to the page gives Streamlit the chance to stop this run
-        if arrived.total:
-            place.progress(arrived.share, text=label)
+        if progress.total:
+            place.progress(progress.share, text=label)
         else:
             place.status(label)
         wait([future], timeout=_STEP)

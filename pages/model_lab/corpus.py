@@ -7,7 +7,7 @@ import hashlib
 import streamlit as st
 
 from pages.model_lab.corpus_found import show_found, table_of
-from pages.model_lab.inputs import told
+from pages.model_lab.inputs import report_errors
 from serving.requests.hub import HubRequest
 from ui.chapter.chapter import Chapter
 from ui.compute.models import ask_model
@@ -22,13 +22,13 @@ _AT_ONCE = 25  # sentences between two steps of the progress
 _MOST = {False: (5000, 2_000_000), True: (300, 256_000)}  # sentences, and bytes of a file; the second for strangers
 
 
-def corpus(chapter: Chapter, card: HubCard, asked: HubRequest) -> None:
+def corpus(chapter: Chapter, card: HubCard, request: HubRequest) -> None:
     """What each head does over many sentences, once the reader has asked for it."""
     chapter.text("corpus")
     texts = _ask_texts(chapter)
-    found = None if texts is None else _read(chapter, asked, texts)
+    found = None if texts is None else _read(chapter, request, texts)
     if texts is not None and found is not None:
-        show_found(chapter, card, found, texts, asked.text)
+        show_found(chapter, card, found, texts, request.text)
 
 
 def _ask_texts(chapter: Chapter) -> tuple[str, ...] | None:
@@ -40,7 +40,7 @@ def _ask_texts(chapter: Chapter) -> tuple[str, ...] | None:
     content = text_file(chapter.words("corpus-text"), chapter.controls.key("corpus-file"))
     if content is None:
         return None
-    read = told(chapter, lambda: sentences_of(content, most_bytes, most))
+    read = report_errors(chapter, lambda: sentences_of(content, most_bytes, most))
     if read is None:
         return None
     texts, more = read
@@ -49,13 +49,13 @@ def _ask_texts(chapter: Chapter) -> tuple[str, ...] | None:
     return texts
 
 
-def _read(chapter: Chapter, asked: HubRequest, texts: tuple[str, ...]) -> CorpusFound | None:
+def _read(chapter: Chapter, request: HubRequest, texts: tuple[str, ...]) -> CorpusFound | None:
     """What was found in all of them; None before the reader has asked, or once they have stopped it."""
     key, words = chapter.controls.key("corpus-read"), chapter.words
-    name = hashlib.sha256("\n".join((repr((asked.model, asked.new_tokens)), *texts)).encode()).hexdigest()
-    kept = st.session_state.get(f"{key}-found")
-    if kept and kept[0] == name:
-        found: CorpusFound = kept[1]
+    name = hashlib.sha256("\n".join((repr((request.model, request.new_tokens)), *texts)).encode()).hexdigest()
+    cached = st.session_state.get(f"{key}-found")
+    if cached and cached[0] == name:
+        found: CorpusFound = cached[1]
         return found
     if st.session_state.get(key) != name:
         label, begin = words("corpus-go", count=f"{len(texts):,}"), {key: name}
@@ -72,7 +72,7 @@ def _read(chapter: Chapter, asked: HubRequest, texts: tuple[str, ...]) -> Corpus
         filling = st.empty()
         for start in range(0, len(texts), _AT_ONCE):
             some = texts[start : start + _AT_ONCE]
-            found = found + ask_model(asked.model, read_sentences, some, start, asked.new_tokens or None)
+            found = found + ask_model(request.model, read_sentences, some, start, request.new_tokens or None)
             done = min(start + _AT_ONCE, len(texts))
             bar.progress(done / len(texts), words("corpus-at-work", done=f"{done:,}", count=f"{len(texts):,}"))
             for kind in list(found.kinds.values())[:1]:

@@ -15,7 +15,7 @@ from viz_core.runtime.numbers import ENGLISH, with_separators
 Labels = Mapping[str, str]
 
 
-def said(one: Measured) -> str:
+def interval_text(one: Measured) -> str:
     """A mean with its interval."""
     return f"{one.value:.3f}" if np.isnan(one.low) else f"{one.value:.3f} ({one.low:.3f} … {one.high:.3f})"
 
@@ -28,7 +28,7 @@ def roles_figure(kind: KindFound, role: str, labels: Labels, separators: str = E
     for place, (layer, head) in enumerate(kind.heads):
         one = kind.measured(place, ROLES[role])
         values[layer, head] = one.value
-        hover[layer][head] = [with_separators(said(one), separators), place]
+        hover[layer][head] = [with_separators(interval_text(one), separators), place]
     figure = go.Figure(
         go.Heatmap(
             z=values,
@@ -71,7 +71,7 @@ def offsets_figure(kind: KindFound, place: int, labels: Labels, separators: str 
                 name=labels["this-head"],
                 marker={"color": ACCENT},
                 error_y={"type": "data", "array": above, "arrayminus": -below, "thickness": 1},
-                customdata=[with_separators(said(one), separators) for one in found],
+                customdata=[with_separators(interval_text(one), separators) for one in found],
                 hovertemplate="%{x}: %{customdata}<extra></extra>",
             ),
             go.Scatter(

@@ -8,7 +8,7 @@ from functools import partial
 import pandas as pd
 import streamlit as st
 
-from pages.model_lab.corpus_figures import offsets_figure, roles_figure, said
+from pages.model_lab.corpus_figures import interval_text, offsets_figure, roles_figure
 from ui.chapter.chapter import Chapter
 from ui.text.errors import explain
 from ui.text.head_link import head_link
@@ -91,7 +91,7 @@ def _grid(chapter: Chapter, kind: KindFound, role: str) -> None:
         on_click=choose,
         role=chapter.words(f"option.{role}"),
         head=_name(kind, place),
-        most=said(most),
+        most=interval_text(most),
         chance=f"{most.chance:.3f}",
         beyond=f"{beyond_chance(most.value, most.chance):.2f}",
         sentences=f"{most.sentences:,}",

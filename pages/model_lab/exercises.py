@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from pages.model_lab.exercise_figures import seen_figure
-from pages.model_lab.inputs import told
+from pages.model_lab.inputs import report_errors
 from serving.requests.hub import OwnModelSpec
 from ui.chapter.chapter import Chapter
 from ui.compute.models import ask_model
@@ -23,11 +23,11 @@ def the_books_exercises(chapter: Chapter) -> None:
     """A line each, that opens; models are asked once a reader has answered."""
     chapter.heading("exercises")
     chapter.text("exercises")
-    chapter.exercise("halves", folded=True, shows=partial(told, chapter, partial(_halves, chapter)))
+    chapter.exercise("halves", folded=True, shows=partial(report_errors, chapter, partial(_halves, chapter)))
     chapter.exercise("tasks", folded=True, shows=partial(_tasks, chapter))
-    chapter.exercise("jobs", folded=True, shows=partial(told, chapter, partial(_jobs, chapter)))
-    chapter.exercise("readout", folded=True, shows=partial(told, chapter, partial(_readout, chapter)))
-    chapter.exercise("one-row", folded=True, shows=partial(told, chapter, partial(_one_row, chapter)))
+    chapter.exercise("jobs", folded=True, shows=partial(report_errors, chapter, partial(_jobs, chapter)))
+    chapter.exercise("readout", folded=True, shows=partial(report_errors, chapter, partial(_readout, chapter)))
+    chapter.exercise("one-row", folded=True, shows=partial(report_errors, chapter, partial(_one_row, chapter)))
 
 
 def _halves(chapter: Chapter) -> None:

@@ -23,9 +23,9 @@ from viz_core.view.head_names import HeadNames
 from viz_core.view.map_group import MapGroup
 
 
-def ask_off(chapter: Chapter, card: HubCard, asked: HubRequest) -> tuple[HeadNames, tuple[str, ...]]:
+def ask_off(chapter: Chapter, card: HubCard, request: HubRequest) -> tuple[HeadNames, tuple[str, ...]]:
     """The heads that this model lets be switched off, and those that are."""
-    heads = HeadNames(ask(asked, switchable))
+    heads = HeadNames(ask(request, switchable))
     if not heads.sites:
         st.caption(chapter.words("no-switches-of-two" if card.kind == "dual-encoder" else "no-switches"))
         return heads, ()
@@ -33,18 +33,18 @@ def ask_off(chapter: Chapter, card: HubCard, asked: HubRequest) -> tuple[HeadNam
 
 
 def show_without(
-    chapter: Chapter, card: HubCard, asked: HubRequest, result: HubRun, off: tuple[str, ...], heads: HeadsOff
+    chapter: Chapter, card: HubCard, request: HubRequest, result: HubRun, off: tuple[str, ...], heads: HeadsOff
 ) -> None:
     """What changes in the same pass over the same tokens, and what a model that writes would write instead."""
     with chapter.card("off"):
         chapter.text("off", heads=named(off))
         if card.head == "words":
-            _words(chapter, asked, result, heads)
-            if asked.new_tokens and not asked.target:
-                other = run(chapter, replace(asked, off=heads))
+            _words(chapter, request, result, heads)
+            if request.new_tokens and not request.target:
+                other = run(chapter, replace(request, off=heads))
                 st.markdown(chapter.words("off-written", text=escape(other.text.strip() if other else "")))
         else:
-            found = ask(asked, without_heads, heads)
+            found = ask(request, without_heads, heads)
             if found.distances is None:
                 _beside(chapter, found, "classes")
             else:
@@ -52,20 +52,20 @@ def show_without(
 
 
 def maps_without(
-    chapter: Chapter, asked: HubRequest, off: tuple[str, ...], heads: HeadsOff, carried: bool
+    chapter: Chapter, request: HubRequest, off: tuple[str, ...], heads: HeadsOff, carried: bool
 ) -> tuple[tuple[MapGroup, ...], tuple[str, str]]:
     """The maps of a run without these heads, to compare with, and what both runs are."""
-    maps = hub_maps(replace(asked, off=heads), current_language(), carried)
+    maps = hub_maps(replace(request, off=heads), current_language(), carried)
     return maps, (chapter.common("with-all"), f"− {named(off)}")
 
 
-def _words(chapter: Chapter, asked: HubRequest, result: HubRun, heads: HeadsOff) -> None:
+def _words(chapter: Chapter, request: HubRequest, result: HubRun, heads: HeadsOff) -> None:
     read = result.decoder_tokens or result.tokens
     count = len(result.output)
     first, place = len(read) - count, count - 1
     if count > 1:
         place = int(chapter.controls.slider("off-place", first + 1, first + count, first + count)) - first - 1
-    found = ask(asked, without_heads, heads, place)
+    found = ask(request, without_heads, heads, place)
     _beside(chapter, found, "words", token=escape(read[first + place].label))
     if found.perplexity is None:
         return

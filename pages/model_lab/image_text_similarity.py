@@ -18,25 +18,25 @@ from viz_core.hub import Frame, HubRun
 _ROUNDING = 1e-5
 
 
-def show_likeness(chapter: Chapter, asked: HubRequest, run: HubRun) -> None:
+def show_likeness(chapter: Chapter, request: HubRequest, run: HubRun) -> None:
     """Cosines of the text with the picture and with each of its patches."""
-    cosines, residual = ask(asked, likeness)
+    cosines, residual = ask(request, likeness)
     frame = run.frame
     if frame is None:
         return
-    pooled = ask(asked, pooling)
+    pooled = ask(request, pooling)
     rows, columns = frame.grid
     patches = cosines[len(cosines) - rows * columns :].reshape(rows, columns)
     most, least = (np.unravel_index(int(i), patches.shape) for i in (patches.argmax(), patches.argmin()))
     with chapter.card("likeness"):
-        said = "likeness" if pooled is None else "likeness-pooled"
-        chapter.text(said, text=escape(asked.text), cosine=f"{cosines[0]:.3f}")
+        text_name = "likeness" if pooled is None else "likeness-pooled"
+        chapter.text(text_name, text=escape(request.text), cosine=f"{cosines[0]:.3f}")
         names = chapter.words.group("figure")
         maps = {chapter.words("title.likeness"): patches}
         chapter.figure(
             "likeness",
             partial(over_picture_figure, frame.image, maps, None, names, "cosine", lowest=float(patches.min())),
-            text=escape(asked.text),
+            text=escape(request.text),
             most=f"{patches[most]:.3f}",
             row=most[0] + 1,
             column=most[1] + 1,

@@ -25,7 +25,7 @@ from viz_core.view.state import ViewState
 _GROUP = "decoder-self"
 
 
-def in_picture(chapter: Chapter, asked: HubRequest, run: HubRun, view: ViewState) -> None:
+def in_picture(chapter: Chapter, request: HubRequest, run: HubRun, view: ViewState) -> None:
     """The open head's row of one word, over the picture; and how much each head gives to the picture."""
     count = len(run.tokens)
     first = max(int(grid.places.max()) for grid in run.patches) + 1  # words after the picture: the others hardly see it
@@ -37,18 +37,18 @@ def in_picture(chapter: Chapter, asked: HubRequest, run: HubRun, view: ViewState
         layers = sum(call.stack == "decoder" for call in run.trace)
         here = view.group == _GROUP
         layer, head = (view.layer, view.head) if here else (layers // 2, 0)
-        _over(chapter, asked, run, token, layer, head)
-        _shares(chapter, asked, run, token)
+        _over(chapter, request, run, token, layer, head)
+        _shares(chapter, request, run, token)
 
 
-def _over(chapter: Chapter, asked: HubRequest, run: HubRun, token: int, layer: int, head: int) -> None:
-    rows = ask(asked, row_of_heads, f"decoder.{layer}.self", token)
+def _over(chapter: Chapter, request: HubRequest, run: HubRun, token: int, layer: int, head: int) -> None:
+    rows = ask(request, row_of_heads, f"decoder.{layer}.self", token)
     own = rows[head]
     best = max(run.patches, key=lambda grid: float(own[grid.places].max()))
     row, column = np.unravel_index(int(own[best.places].argmax()), best.shape)
     left, top, right, bottom = (f"{edge:.0f}" for edge in best.box_of(int(row), int(column)))
-    told: dict[str, Any] = {"token": escape(run.tokens[token].label), "linked": head_link(_GROUP, layer, head)}
-    chapter.text("in-picture", **told)
+    values: dict[str, Any] = {"token": escape(run.tokens[token].label), "linked": head_link(_GROUP, layer, head)}
+    chapter.text("in-picture", **values)
     words = chapter.words
     maps = {words("title.head" if i == 0 else "title.whole"): grid.over(own) for i, grid in enumerate(run.patches)}
     maps[words("title.mean")] = run.patches[0].over(rows.mean(axis=0))
@@ -63,7 +63,7 @@ def _over(chapter: Chapter, asked: HubRequest, run: HubRun, token: int, layer: i
         top=top,
         right=right,
         bottom=bottom,
-        **told,
+        **values,
     )
 
 
@@ -84,9 +84,9 @@ def over_patches_figure(run: HubRun, maps: Mapping[str, Float[np.ndarray, "_ _"]
     return over_picture_figure(part, maps, None, labels, aspect=aspect)
 
 
-def _shares(chapter: Chapter, asked: HubRequest, run: HubRun, token: int) -> None:
+def _shares(chapter: Chapter, request: HubRequest, run: HubRun, token: int) -> None:
     """How much each head of each layer gives to the picture."""
-    shares = ask(asked, picture_shares, token)
+    shares = ask(request, picture_shares, token)
     layer, head = (int(i) for i in np.unravel_index(int(shares.argmax()), shares.shape))
     chapter.figure(
         "picture-share",

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import streamlit as st
 
-from pages.model_lab.background_work import Arrived, patiently
+from pages.model_lab.background_work import Progress, with_progress
 from pages.model_lab.models import CURATED, hub_card, hub_run
 from pages.model_lab.sounds import ask_sound
 from serving.requests.hub import HubModelSpec, HubRequest
@@ -94,7 +94,7 @@ def _as_typed(chapter: Chapter, model: HubModelSpec, here: Collection[str]) -> H
         return None
     if model.folder:
         return model
-    checked = told(chapter, lambda: HubModelSpec(check_name(model.name), check_revision(model.revision) or ""))
+    checked = report_errors(chapter, lambda: HubModelSpec(check_name(model.name), check_revision(model.revision) or ""))
     if checked is None:
         return None
     if checked.name in here and not checked.revision:
@@ -104,9 +104,11 @@ def _as_typed(chapter: Chapter, model: HubModelSpec, here: Collection[str]) -> H
 
 def load(chapter: Chapter, model: HubModelSpec) -> HubCard | None:
     """The loaded model's card, or None after a sentence that says why there is none."""
-    arrived = Arrived()
+    progress = Progress()
     label = chapter.words("loading", model=escape(model.name))
-    return told(chapter, lambda: unless_busy(lambda: patiently(label, lambda: hub_card(model, arrived), arrived)))
+    return report_errors(
+        chapter, lambda: unless_busy(lambda: with_progress(label, lambda: hub_card(model, progress), progress))
+    )
 
 
 def ask_input(chapter: Chapter, model: HubModelSpec, card: HubCard) -> HubRequest | None:
@@ -121,7 +123,7 @@ def ask_input(chapter: Chapter, model: HubModelSpec, card: HubCard) -> HubReques
         text = controls.text("caption", chapter.words("start.dual-encoder"))
         return shown and replace(shown, text=text)
     if kind == "speech":
-        return _heard(chapter, model, card)
+        return _speech_request(chapter, model, card)
     if kind == "encoder":
         text = ask_thread(controls, "text", chapter.words("start.encoder"), height=90)
         pair = controls.text("pair", "", placeholder=chapter.words("placeholder.pair"))
@@ -138,19 +140,19 @@ def ask_input(chapter: Chapter, model: HubModelSpec, card: HubCard) -> HubReques
     return HubRequest(model, text, target=target, new_tokens=new_tokens, sampling=sampling)
 
 
-def _heard(chapter: Chapter, model: HubModelSpec, card: HubCard) -> HubRequest | None:
+def _speech_request(chapter: Chapter, model: HubModelSpec, card: HubCard) -> HubRequest | None:
     """A sound, what the model is told of it, and what is said in it where the reader knows that."""
     sound = ask_sound(chapter)
-    language, task = _told(chapter, card)
+    language, task = _speech_options(chapter, card)
     target = chapter.controls.text("said", "", placeholder=chapter.words("placeholder.target"))
     new_tokens, sampling = _writing(chapter, 1, 200)
     if sound is None:
         return None
-    asked = HubRequest(model, target=target, sound=sound, new_tokens=new_tokens, sampling=sampling)
-    return replace(asked, language=language, task=task)
+    request = HubRequest(model, target=target, sound=sound, new_tokens=new_tokens, sampling=sampling)
+    return replace(request, language=language, task=task)
 
 
-def _told(chapter: Chapter, card: HubCard) -> tuple[str, str]:
+def _speech_options(chapter: Chapter, card: HubCard) -> tuple[str, str]:
     """The language that is spoken and what to make of it, where the model leaves a choice; "" where it is its own."""
     language, task = _ANY, ""
     with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -217,12 +219,12 @@ def input_names(chapter: Chapter, first: HubRequest, second: HubRequest) -> tupl
     return first.text, second.text
 
 
-def run(chapter: Chapter, asked: HubRequest) -> HubRun | None:
+def run(chapter: Chapter, request: HubRequest) -> HubRun | None:
     """One recorded run, or None after a sentence. What was typed stays."""
-    return told(chapter, lambda: hub_run(asked))
+    return report_errors(chapter, lambda: hub_run(request))
 
 
-def told(chapter: Chapter, work: Callable[[], Result]) -> Result | None:
+def report_errors(chapter: Chapter, work: Callable[[], Result]) -> Result | None:
     """The result, or None after a sentence about what was wrong."""
     try:
         return work()

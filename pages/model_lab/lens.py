@@ -18,17 +18,17 @@ def reads_words(card: HubCard) -> bool:
     return card.head == "mask" or (card.head == "words" and card.kind == "decoder")
 
 
-def lens(chapter: Chapter, card: HubCard, asked: HubRequest) -> None:
+def lens(chapter: Chapter, card: HubCard, request: HubRequest) -> None:
     """What each layer would have said, and that the last one says what the model says."""
     labels = chapter.words.group("figure")
-    seen = ask(asked, through_the_layers)
+    seen = ask(request, through_the_layers)
     chapter.text("lens-masked" if card.head == "mask" else "lens")
     last = seen.tokens[-1]
     early = sum(token in {row[place] for row in seen.tokens[:-1]} for place, token in enumerate(last))
     first = next(i for i, row in enumerate(seen.tokens) if row[-1] == last[-1])
     chapter.figure(
         "lens",
-        lens_figure(seen.tokens, seen.probabilities, seen.said, seen.read, labels["token"], labels),
+        lens_figure(seen.tokens, seen.probabilities, seen.final_word, seen.read, labels["token"], labels),
         count=len(last),
         early=early,
         layers=len(seen.tokens) - 1,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pages.model_lab.background_work import Arrived
+from pages.model_lab.background_work import Progress
 from pages.model_lab.queries import read_card
 from serving.requests.hub import HubModelSpec, HubRequest
 from ui.compute.models import map_groups, run, runner
@@ -24,14 +24,14 @@ CURATED = (
 """Small models of every kind, all with safetensors, offered where no host says otherwise."""
 
 
-def hub_card(model: HubModelSpec, arrived: Arrived) -> HubCard:
+def hub_card(model: HubModelSpec, progress: Progress) -> HubCard:
     """What there is to know of a model, once it is loaded.
 
     Raises:
         HubError: if it cannot be had or run here.
         ValueError: if ATLAS_DEVICE names a device that is not here.
     """
-    runner().load(model, arrived)
+    runner().load(model, progress)
     return runner().ask_model(model, read_card)
 
 

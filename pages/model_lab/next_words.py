@@ -17,7 +17,7 @@ from viz_core.hub import HubRun, NextWord
 _NEXT_WORDS = 12
 
 
-def next_words(chapter: Chapter, asked: HubRequest, run: HubRun) -> None:
+def next_words(chapter: Chapter, request: HubRequest, run: HubRun) -> None:
     """What the model would say after any of its last tokens."""
     read = run.decoder_tokens or run.tokens
     count = len(run.output)
@@ -27,15 +27,15 @@ def next_words(chapter: Chapter, asked: HubRequest, run: HubRun) -> None:
     if count > 1:
         place = int(chapter.controls.slider("place", first + 1, first + count, first + count)) - first - 1
     temperature = chapter.controls.slider("warmth", 0.1, 3.0, 1.0, 0.1)
-    chapter.near("next-words", lambda: _likeliest(chapter, asked, run, place, temperature), 900)
+    chapter.near("next-words", lambda: _likeliest(chapter, request, run, place, temperature), 900)
 
 
-def _likeliest(chapter: Chapter, asked: HubRequest, run: HubRun, place: int, temperature: float) -> None:
+def _likeliest(chapter: Chapter, request: HubRequest, run: HubRun, place: int, temperature: float) -> None:
     """The likeliest words after a token, drawn and listed."""
     read = run.decoder_tokens or run.tokens
     count = len(run.output)
     read, first = read[-count:], len(read) - count
-    words = ask(asked, likeliest_words, place, _NEXT_WORDS, temperature)
+    words = ask(request, likeliest_words, place, _NEXT_WORDS, temperature)
     came = run.target_tokens[place] if run.target_tokens else read[place + 1] if place + 1 < count else None
     names = [word.token.label for word in words]
     labels = chapter.words.group("figure")

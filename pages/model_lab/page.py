@@ -43,70 +43,70 @@ with st.container(gap="xsmall", key="asked"):
     if model is None or card is None:
         st.stop()
     chapter.exercise("triangle", folded=True)
-    asked = ask_input(chapter, model, card)
-    result = run(chapter, asked) if asked else None
-    if asked is None or result is None:
+    request = ask_input(chapter, model, card)
+    result = run(chapter, request) if request else None
+    if request is None or result is None:
         model_card(chapter, card)
         st.stop()
     outcome(chapter, card, result)
     if card.kind == "vision":
         link_to_vision(chapter, card)
 # Named: where a wait stood over it before, a place without a name is built anew, and the view with it.
-heard, maps, under = st.container(key="heard"), st.container(key="stage"), st.container(key="under")
+sound_place, maps, under = st.container(key="heard"), st.container(key="stage"), st.container(key="under")
 
 language = current_language()
-groups = hub_maps(asked, language)
+groups = hub_maps(request, language)
 with under:
-    notes(chapter, asked, result)
+    notes(chapter, request, result)
     model_card(chapter, card)
-    heads, off = ask_off(chapter, card, asked)
-    carried = ask(asked, shows_contributions) and chapter.ask_carried()
-    other = ask_second(chapter, offer, card, asked, result)
+    heads, off = ask_off(chapter, card, request)
+    carried = ask(request, shows_contributions) and chapter.ask_carried()
+    other = ask_second(chapter, offer, card, request, result)
 without = heads.read(off)
 beside: tuple[str, ...] = ()
 with maps:
     if off:
-        show_without(chapter, card, asked, result, off, without)
+        show_without(chapter, card, request, result, off, without)
     if other and run(chapter, other):
-        second, beside = maps_of_other(asked, other, groups, language, carried)
-        inputs = input_names(chapter, asked, other)
+        second, beside = maps_of_other(request, other, groups, language, carried)
+        inputs = input_names(chapter, request, other)
     else:
         other = None
-        second, inputs = maps_without(chapter, asked, off, without, carried) if off else ((), ("", ""))
+        second, inputs = maps_without(chapter, request, off, without, carried) if off else ((), ("", ""))
     view = chapter.attention_view(
-        hub_maps(asked, language, carried),
+        hub_maps(request, language, carried),
         first_look(groups, result),
         second=second,
         inputs=inputs,
         beside=beside,
-        recipe=asked.recipe,
+        recipe=request.recipe,
         off=without if heads.sites else None,
         on_switch=partial(toggle, chapter, heads),
         on_cell=partial(open_pair, groups),
         carried=carried,
     )
-    if result.heard is not None:
-        with heard:
-            speech(chapter, asked, result, result.heard, view)
+    if result.sound is not None:
+        with sound_place:
+            speech(chapter, request, result, result.sound, view)
     if heads.sites:
         switches(chapter, heads, groups, view, off)
     if result.patches:
-        in_picture(chapter, asked, result, view)
+        in_picture(chapter, request, result, view)
     elif card.kind == "dual-encoder":
-        show_likeness(chapter, asked, result)
+        show_likeness(chapter, request, result)
     if other and other.model != model:
-        changed_heads(chapter, asked, other, groups)
-claims(chapter, card, result, cache(lambda wrong: ask(asked, broken_residuals if wrong else map_residuals)))
+        changed_heads(chapter, request, other, groups)
+claims(chapter, card, result, cache(lambda wrong: ask(request, broken_residuals if wrong else map_residuals)))
 
 chapter.heading("further")
 chapter.tabs(
-    words=(lambda: next_words(chapter, asked, result)) if card.head == "words" else None,
-    lens=(lambda: lens(chapter, card, asked)) if reads_words(card) else None,
-    products=lambda: score_products(chapter, asked, groups, view, rotated="rotary" in card.positions),
-    sinks=lambda: sinks(chapter, card, asked, result, groups, view),
+    words=(lambda: next_words(chapter, request, result)) if card.head == "words" else None,
+    lens=(lambda: lens(chapter, card, request)) if reads_words(card) else None,
+    products=lambda: score_products(chapter, request, groups, view, rotated="rotary" in card.positions),
+    sinks=lambda: sinks(chapter, card, request, result, groups, view),
     positions=lambda: positions(chapter, card, ask_model(model, position_schemes)),
     fingerprints=lambda: fingerprints(chapter, groups, view),
-    corpus=(lambda: corpus(chapter, card, asked)) if card.kind in CORPUS_KINDS else None,
+    corpus=(lambda: corpus(chapter, card, request)) if card.kind in CORPUS_KINDS else None,
 )
 
 chapter.exercise("same-layer")

@@ -49,14 +49,14 @@ def _table_pictures(chapter: Chapter, table: torch.Tensor, names: dict[str, str]
     rows, width = table.shape
     shown = min(rows, figures.MOST_ROWS)
     alike = figures.cosines(table)
-    near = float(alike.diagonal(1).mean()) if rows > 1 else 1.0
+    adjacent = float(alike.diagonal(1).mean()) if rows > 1 else 1.0
     far = float(alike[0, -1])
     left, right = st.columns(2)
     with left:
         chapter.heatmap("table", figures.table_heatmap(table, names), rows=f"{shown:,}", width=width)
     with right:
         heatmap = figures.cosine_heatmap(table, names)
-        chapter.heatmap("similarity", heatmap, rows=f"{shown:,}", near=f"{near:.2f}", far=f"{far:.2f}")
+        chapter.heatmap("similarity", heatmap, rows=f"{shown:,}", near=f"{adjacent:.2f}", far=f"{far:.2f}")
 
 
 def _rotary(chapter: Chapter, card: HubCard, scheme: Positions) -> None:

@@ -21,8 +21,8 @@ def outcome(chapter: Chapter, card: HubCard, run: HubRun) -> None:
     """What the model made of its input."""
     words = chapter.words
     if run.image is not None:
-        said = words("seen" if run.grid else "given")
-        st.image(run.image, width=260, caption=said, alt=said)
+        caption = words("seen" if run.grid else "given")
+        st.image(run.image, width=260, caption=caption, alt=caption)
     if run.prompt:
         _prompted(chapter, run)
     if card.head == "words":
@@ -53,15 +53,15 @@ def _prompted(chapter: Chapter, run: HubRun) -> None:
             chapter.text("tower-of-tiles")
 
 
-def notes(chapter: Chapter, asked: HubRequest, run: HubRun) -> None:
+def notes(chapter: Chapter, request: HubRequest, run: HubRun) -> None:
     """What the recording holds, and what the model did not come to or could not read."""
     words = chapter.words
-    said = [_measured(words, run, ask(asked, recorded_bytes))]
+    lines = [_measured(words, run, ask(request, recorded_bytes))]
     if not run.complete:
-        said.append(words("incomplete"))
+        lines.append(words("incomplete"))
     if run.num_unknown:
-        said.append(words("unknown", count=f"{run.num_unknown:,}", tokens=f"{run.num_prompt_tokens:,}"))
-    st.caption("  \n".join(said))
+        lines.append(words("unknown", count=f"{run.num_unknown:,}", tokens=f"{run.num_prompt_tokens:,}"))
+    st.caption("  \n".join(lines))
 
 
 def _written(words: Words, run: HubRun) -> str:
@@ -76,10 +76,10 @@ def _written(words: Words, run: HubRun) -> str:
 def _measured(words: Words, run: HubRun, held: int) -> str:
     """How much there is to look at; and of long inputs, how little of it is kept."""
     whole = sum(4 * call.num_heads * call.num_queries * call.num_keys for call in run.trace)
-    if run.heard is not None:
+    if run.sound is not None:
         maps = f"{sum(call.num_heads for call in run.trace):,}"
         return words(
-            "counted-heard", seconds=f"{run.heard.sound.seconds:.2f}", tokens=len(run.target_tokens), maps=maps
+            "counted-heard", seconds=f"{run.sound.waveform.seconds:.2f}", tokens=len(run.target_tokens), maps=maps
         )
     tokens = len(run.tokens) + len(run.target_tokens)
     sizes = {"tokens": f"{tokens:,}", "heads": f"{sum(call.num_heads for call in run.trace):,}"}

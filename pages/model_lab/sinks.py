@@ -19,7 +19,7 @@ from ui.text.head_link import head_link
 from ui.text.markdown import escape
 from viz_core.hub import HubCard, HubRun
 from viz_core.hub.heads_off import switchable
-from viz_core.hub.sinks import KEPT, LEAST_COUNTED, hidden_tokens, longest_window, sinks_of, windowed
+from viz_core.hub.sinks import LEAST_COUNTED, NUM_FIRST, hidden_tokens, longest_window, sinks_of, windowed
 from viz_core.view.map_group import MapGroup
 from viz_core.view.state import ViewState
 
@@ -29,7 +29,7 @@ _NARROWEST, _FIRST, _WIDEST = 8, 16, 512
 def sinks(
     chapter: Chapter,
     card: HubCard,
-    asked: HubRequest,
+    request: HubRequest,
     result: HubRun,
     groups: tuple[MapGroup, ...],
     view: ViewState,
@@ -38,20 +38,20 @@ def sinks(
     group = next(group for group in groups if group.id == view.group)
     chapter.text("sinks", kind=group.label)
     chapter.exercise("sinks")
-    _resting(chapter, asked, group)
+    _resting(chapter, request, group)
     if card.kind not in ("decoder", "encoder", "vision"):
         return
-    if not ask(asked, switchable):
+    if not ask(request, switchable):
         st.caption(chapter.words("no-switches"))
     elif card.kind == "decoder":
-        _window(chapter, asked, result)
+        _window(chapter, request, result)
     else:
-        chapter.near("sinks-hidden", lambda: _hidden(chapter, card, asked, result), 420)
+        chapter.near("sinks-hidden", lambda: _hidden(chapter, card, request, result), 420)
 
 
-def _resting(chapter: Chapter, asked: HubRequest, group: MapGroup) -> None:
+def _resting(chapter: Chapter, request: HubRequest, group: MapGroup) -> None:
     """Weights on the first token, on a learned sink, and the length of the first token's value."""
-    found = ask(asked, sinks_of, group.id)
+    found = ask(request, sinks_of, group.id)
     labels = chapter.words.group("figure")
     layer, head = divmod(int(found.shares.argmax()), found.shares.shape[1])
     chapter.figure(
@@ -82,7 +82,7 @@ def _range(values: Float[np.ndarray, "layers heads"]) -> dict[str, Any]:
     return {"layers": layers, "heads": heads, "least": f"{values.min():.2f}", "most": f"{values.max():.2f}"}
 
 
-def _window(chapter: Chapter, asked: HubRequest, result: HubRun) -> None:
+def _window(chapter: Chapter, request: HubRequest, result: HubRun) -> None:
     """Perplexity with a window, as wide as the reader says; a longer text where this one is too short for any."""
     widest = min(_WIDEST, longest_window(result))
     if widest <= _NARROWEST:
@@ -96,30 +96,30 @@ def _window(chapter: Chapter, asked: HubRequest, result: HubRun) -> None:
         )
         return
     size = int(chapter.controls.slider("window", _NARROWEST, widest, min(_FIRST, widest)))
-    chapter.near("sinks-window", lambda: _perplexities(chapter, asked, size), 480)
+    chapter.near("sinks-window", lambda: _perplexities(chapter, request, size), 480)
 
 
-def _perplexities(chapter: Chapter, asked: HubRequest, size: int) -> None:
-    found = ask(asked, windowed, size)
+def _perplexities(chapter: Chapter, request: HubRequest, size: int) -> None:
+    found = ask(request, windowed, size)
     labels = chapter.words.group("figure")
-    sizes: dict[str, Any] = {"size": size, "kept": KEPT, "rest": size - KEPT}
+    sizes: dict[str, Any] = {"size": size, "kept": NUM_FIRST, "rest": size - NUM_FIRST}
     names = {name: chapter.words(f"figure.{name}", **sizes) for name in ("full", "sliding", "with-first")}
     numbers: dict[str, Any] = {
         "full": f"{found.full:,.2f}",
         "sliding": f"{found.sliding:,.2f}",
-        "with-first": f"{found.kept:,.2f}",
+        "with-first": f"{found.with_first:,.2f}",
     }
     chapter.text("window", counted=found.counted, **sizes)
     chapter.figure("window", perplexities_figure(found, names, labels), counted=found.counted, **sizes, **numbers)
-    chapter.finding("window", found.sliding > found.kept)
-    chapter.book_says("window", [found.sliding, found.kept])
+    chapter.finding("window", found.sliding > found.with_first)
+    chapter.book_says("window", [found.sliding, found.with_first])
 
 
-def _hidden(chapter: Chapter, card: HubCard, asked: HubRequest, result: HubRun) -> None:
+def _hidden(chapter: Chapter, card: HubCard, request: HubRequest, result: HubRun) -> None:
     """How far the output moves where nobody sees the first token, beside others."""
-    found = ask(asked, hidden_tokens)
+    found = ask(request, hidden_tokens)
     labels = chapter.words.group("figure")
-    moved = labels["probability-moved"] if card.head == "labels" else labels["distance"]
+    label = labels["probability-moved"] if card.head == "labels" else labels["distance"]
     names = [f"{hidden.place + 1} {result.tokens[hidden.place].label}" for hidden in found]
     distances = np.array([hidden.distance for hidden in found], dtype=np.float32)
     others = [hidden.distance for hidden in found[1:] if not result.tokens[hidden.place].special]
@@ -128,7 +128,7 @@ def _hidden(chapter: Chapter, card: HubCard, asked: HubRequest, result: HubRun) 
     mean = float(np.mean(others))
     chapter.figure(
         "hidden",
-        distances_figure(names, distances, {"token": labels["hidden-token"], "distance": moved}),
+        distances_figure(names, distances, {"token": labels["hidden-token"], "distance": label}),
         first=f"{distances[0]:.3f}",
         others=f"{mean:.3f}",
         count=len(others),

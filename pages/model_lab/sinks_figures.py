@@ -18,7 +18,7 @@ def perplexities_figure(found: Windowed, names: Mapping[str, str], labels: Label
         names: of "full", "sliding" and "with-first".
         labels: names "perplexity" and "way".
     """
-    heights = np.array([found.full, found.sliding, found.kept], dtype=np.float32)
+    heights = np.array([found.full, found.sliding, found.with_first], dtype=np.float32)
     figure = go.Figure(
         go.Bar(
             x=[names["full"], names["sliding"], names["with-first"]],

@@ -8,7 +8,7 @@ from functools import partial
 import streamlit as st
 from torch import Tensor
 
-from pages.model_lab.speech_figures import heard_figure
+from pages.model_lab.speech_figures import sound_figure
 from serving.requests.hub import HubRequest
 from ui.chapter.chapter import Chapter
 from ui.compute.models import ask
@@ -16,7 +16,7 @@ from ui.text.head_link import head_link
 from ui.text.markdown import escape
 from ui.widgets.downloads import listing
 from viz_core.hub import HubRun
-from viz_core.hub.sound_input import Heard
+from viz_core.hub.sound_input import SoundFeatures
 from viz_core.hub.word_timestamps import TimedWord, out_of_order, over_time, word_times
 from viz_core.view.state import ViewState
 
@@ -24,29 +24,29 @@ CROSS = "decoder-cross"
 _MOST_NAMED = 12
 
 
-def speech(chapter: Chapter, asked: HubRequest, run: HubRun, heard: Heard, view: ViewState) -> None:
+def speech(chapter: Chapter, request: HubRequest, run: HubRun, sound: SoundFeatures, view: ViewState) -> None:
     """The sheet with the spectrogram; words to click; the opened head, and the mean of those that align, over time."""
-    words = ask(asked, word_times)
+    words = ask(request, word_times)
     with chapter.card("heard"):
-        _about(chapter, run, heard)
+        _about(chapter, run, sound)
         if not words:
             st.info(chapter.words("no-words-heard"), icon=":material/hearing_disabled:")
-            chapter.figure("heard-alone", partial(heard_figure, heard, {}, (), 0, chapter.words.group("figure")))
+            chapter.figure("heard-alone", partial(sound_figure, sound, {}, (), 0, chapter.words.group("figure")))
             return
-        number = _choose(chapter, asked, words)
+        number = _choose(chapter, request, words)
         word = words[number]
-        curves, rest = _curves(chapter, asked, heard, view, word.steps)
+        curves, rest = _curves(chapter, request, sound, view, word.steps)
         chapter.figure(
             "heard",
-            partial(heard_figure, heard, curves, words, number, chapter.words.group("figure")),
+            partial(sound_figure, sound, curves, words, number, chapter.words.group("figure")),
             room=430,
             word=escape(word.text),
             start=f"{word.start:.2f}",
             end=f"{word.end:.2f}",
             rest=f"{100 * rest:.0f} %",
-            most=f"{(int(next(iter(curves.values())).argmax()) + 0.5) * heard.key_seconds:.2f}",
+            most=f"{(int(next(iter(curves.values())).argmax()) + 0.5) * sound.key_seconds:.2f}",
         )
-        st.audio(heard.sound.part(word.start, word.end).wav(), alt=chapter.words("part-of-sound"))
+        st.audio(sound.waveform.part(word.start, word.end).wav(), alt=chapter.words("part-of-sound"))
         with chapter.claim_row("claims-heard"):
             chapter.claim("order", out_of_order(words), 0.0, count=len(words))
         st.download_button(
@@ -61,42 +61,42 @@ def speech(chapter: Chapter, asked: HubRequest, run: HubRun, heard: Heard, view:
         )
 
 
-def _about(chapter: Chapter, run: HubRun, heard: Heard) -> None:
+def _about(chapter: Chapter, run: HubRun, sound: SoundFeatures) -> None:
     """How the sound came to the model, and the heads that follow it."""
-    all_seconds = len(run.tokens) * heard.key_seconds
+    all_seconds = len(run.tokens) * sound.key_seconds
     chapter.text(
-        "heard", seconds=f"{heard.sound.seconds:.2f}", all=f"{all_seconds:g}", bands=heard.spectrogram.shape[0]
+        "heard", seconds=f"{sound.waveform.seconds:.2f}", all=f"{all_seconds:g}", bands=sound.spectrogram.shape[0]
     )
-    links = [head_link(CROSS, layer, head) for layer, head in heard.aligning[:_MOST_NAMED]]
-    if len(heard.aligning) > _MOST_NAMED:
+    links = [head_link(CROSS, layer, head) for layer, head in sound.aligning[:_MOST_NAMED]]
+    if len(sound.aligning) > _MOST_NAMED:
         links[-1] += " …"
-    chapter.text("aligning" if heard.aligning_named else "aligning-unnamed", heads=links)
+    chapter.text("aligning" if sound.aligning_named else "aligning-unnamed", heads=links)
 
 
-def _choose(chapter: Chapter, asked: HubRequest, words: Sequence[TimedWord]) -> int:
+def _choose(chapter: Chapter, request: HubRequest, words: Sequence[TimedWord]) -> int:
     """The number of the word that is chosen, by a click on it."""
     key = chapter.controls.key("word")
     of = f"{key}-of"
-    if st.session_state.setdefault(of, asked.without_payload) != asked.without_payload:  # another sound's word
-        st.session_state[of] = asked.without_payload
+    if st.session_state.setdefault(of, request.without_payload) != request.without_payload:  # another sound's word
+        st.session_state[of] = request.without_payload
         st.session_state.pop(key, None)
         st.query_params.pop(key, None)
     labels = [f"{escape(word.text)} {word.start:.2f}–{word.end:.2f}" for word in words]
-    told_apart = [
+    unique = [
         f"{label} ({labels[:i].count(label) + 1})" if label in labels[:i] else label for i, label in enumerate(labels)
     ]
-    return told_apart.index(str(chapter.controls.choice("word", told_apart, told_apart[0])))
+    return unique.index(str(chapter.controls.choice("word", unique, unique[0])))
 
 
 def _curves(
-    chapter: Chapter, asked: HubRequest, heard: Heard, view: ViewState, steps: tuple[int, int]
+    chapter: Chapter, request: HubRequest, sound: SoundFeatures, view: ViewState, steps: tuple[int, int]
 ) -> tuple[dict[str, Tensor], float]:
     """Weights over time by name, the opened head's first; and what the first gives to the silence after the sound."""
-    mean, rest = ask(asked, over_time, heard.aligning, steps)
+    mean, rest = ask(request, over_time, sound.aligning, steps)
     curves = {chapter.words("figure.aligning"): mean}
     if view.group != CROSS:
         return curves, rest
-    weights, rest = ask(asked, over_time, ((view.layer, view.head),), steps)
+    weights, rest = ask(request, over_time, ((view.layer, view.head),), steps)
     opened = chapter.common("head-named", layer=view.layer + 1, head=view.head + 1)
     return {opened: weights, **curves}, rest
 

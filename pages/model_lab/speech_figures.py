@@ -11,14 +11,14 @@ from torch import Tensor
 
 from viz_core.figures.heatmap import to_pixels
 from viz_core.figures.style import ACCENT, CATEGORIES, KEYS, WEIGHTS_SCALE, Labels, lay_out
-from viz_core.hub.sound_input import Heard
+from viz_core.hub.sound_input import SoundFeatures
 from viz_core.hub.word_timestamps import TimedWord
 
 _SPLIT = 0.36  # so much of the height is below
 
 
-def heard_figure(
-    heard: Heard,
+def sound_figure(
+    sound: SoundFeatures,
     curves: Mapping[str, Float[Tensor, "keys"]],
     words: Sequence[TimedWord],
     chosen: int,
@@ -32,19 +32,19 @@ def heard_figure(
         chosen: which of them is framed, from 0; none where there are no words.
         labels: names "seconds", "band" and "weight".
     """
-    spectrogram = heard.spectrogram
+    spectrogram = sound.spectrogram
     low, high = float(spectrogram.min()), float(spectrogram.max())
     picture = go.Heatmap(
         z=to_pixels(spectrogram.clone(), low, max(high, low + 1e-6)),
-        x0=heard.frame_seconds / 2,
-        dx=heard.frame_seconds,
+        x0=sound.frame_seconds / 2,
+        dx=sound.frame_seconds,
         colorscale=WEIGHTS_SCALE,
         showscale=False,
         hovertemplate=f"%{{x:.2f}} s · {labels['band']} %{{y}}<extra></extra>",
         yaxis="y2",
     )
     colours = (ACCENT, CATEGORIES[-1])
-    figure = go.Figure([picture, *_lines(heard, curves, colours)])
+    figure = go.Figure([picture, *_lines(sound, curves, colours)])
     frame = {"type": "rect", "yref": "paper", "y0": 0, "y1": 1, "line": {"color": KEYS, "width": 2}}
     starts = {"type": "line", "yref": "paper", "y0": 1 - 0.03, "y1": 1, "line": {"color": KEYS, "width": 1}}
     shapes = [{**starts, "x0": word.start, "x1": word.start} for word in words]
@@ -56,14 +56,16 @@ def heard_figure(
         labels["weight"],
         height=430,
         shapes=shapes,
-        xaxis={"range": [0, spectrogram.shape[1] * heard.frame_seconds], "showgrid": False},
+        xaxis={"range": [0, spectrogram.shape[1] * sound.frame_seconds], "showgrid": False},
         yaxis={"domain": [0, _SPLIT - 0.04], "rangemode": "tozero"},
         yaxis2={"domain": [_SPLIT, 1], "title": {"text": labels["band"]}, "showgrid": False, "automargin": True},
     )
 
 
-def _lines(heard: Heard, curves: Mapping[str, Float[Tensor, "keys"]], colours: Sequence[str]) -> list[go.Scatter]:
-    times = ((np.arange(heard.num_keys) + 0.5) * heard.key_seconds).astype(np.float32)
+def _lines(
+    sound: SoundFeatures, curves: Mapping[str, Float[Tensor, "keys"]], colours: Sequence[str]
+) -> list[go.Scatter]:
+    times = ((np.arange(sound.num_keys) + 0.5) * sound.key_seconds).astype(np.float32)
     return [
         go.Scatter(
             x=times,

@@ -20,23 +20,23 @@ _MOST = 12
 
 
 def maps_of_other(
-    asked: HubRequest, other: HubRequest, groups: tuple[MapGroup, ...], language: str, carried: bool
+    request: HubRequest, other: HubRequest, groups: tuple[MapGroup, ...], language: str, carried: bool
 ) -> tuple[tuple[MapGroup, ...], tuple[str, ...]]:
     """The other input's maps, and the kinds that may only stand beside the first's; none where the kinds differ."""
-    if asked.model == other.model:
+    if request.model == other.model:
         return hub_maps(other, language, carried), ()
     second = hub_maps(other, language, carried and ask(other, shows_contributions))
     if [group.id for group in second] != [group.id for group in groups]:
         return (), ()
-    return second, tuple(kind.id for kind in _compared(asked, other) if kind.apart == "tokens")
+    return second, tuple(kind.id for kind in _compared(request, other) if kind.apart == "tokens")
 
 
-def changed_heads(chapter: Chapter, asked: HubRequest, other: HubRequest, groups: tuple[MapGroup, ...]) -> None:
+def changed_heads(chapter: Chapter, request: HubRequest, other: HubRequest, groups: tuple[MapGroup, ...]) -> None:
     """The heads that look elsewhere in the other model, the most changed first: each opens by a click."""
     labels = {group.id: group.label for group in groups}
-    found = _compared(asked, other)
+    found = _compared(request, other)
     with chapter.card("two-models"):
-        chapter.text("two-models", first=escape(asked.model.name), second=escape(other.model.name))
+        chapter.text("two-models", first=escape(request.model.name), second=escape(other.model.name))
         for kind in found:
             if kind.apart:
                 st.caption(chapter.words(f"two-{kind.apart}", kind=labels[kind.id]))
@@ -52,7 +52,7 @@ def _listed(chapter: Chapter, kind: KindCompared, label: str) -> None:
     st.markdown("\n".join(f"1. {head} · **{change}**" for head, change in zip(heads, changes, strict=False)))
 
 
-def _compared(asked: HubRequest, other: HubRequest) -> tuple[KindCompared, ...]:
+def _compared(request: HubRequest, other: HubRequest) -> tuple[KindCompared, ...]:
     return compute_once(
-        lambda: compare_heads(hub_run(asked), hub_run(other)), compare_heads, (asked, other), "measuring"
+        lambda: compare_heads(hub_run(request), hub_run(other)), compare_heads, (request, other), "measuring"
     )

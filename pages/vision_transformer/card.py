@@ -5,7 +5,7 @@ from __future__ import annotations
 from PIL import Image
 
 from serving.models.model_spec import ShippedClassifier
-from serving.requests.classification import PictureRequest
+from serving.requests.classification import ClassificationRequest
 from ui.compute.models import ask
 from ui.compute.pictures import sample
 from viz_core.figures.raster import tiles, weights_image
@@ -14,6 +14,6 @@ from viz_core.lessons.vision_transformer.questions import token_over_patches
 
 def picture() -> Image.Image:
     """What the class token looks at on a drawn boot, all heads of three layers."""
-    boot = PictureRequest(ShippedClassifier("vit-fashion-mnist"), sample("ankle-boot"))
+    boot = ClassificationRequest(ShippedClassifier("vit-fashion-mnist"), sample("ankle-boot"))
     maps = ask(boot, token_over_patches, 0)[1:4].flatten(0, 1)
     return weights_image(tiles(maps / maps.amax(dim=(1, 2), keepdim=True), columns=6).numpy(), root=False)

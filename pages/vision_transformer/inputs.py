@@ -9,7 +9,7 @@ from PIL import Image
 
 from pages.vision_transformer.drawing import drawing
 from serving.models.model_spec import ModelSpec, ShippedClassifier
-from serving.requests.classification import PictureRequest
+from serving.requests.classification import ClassificationRequest
 from serving.requests.request import Picture
 from ui.chapter.chapter import Chapter
 from ui.compute.models import ask_model, runner
@@ -30,7 +30,7 @@ _FIRST = "vit-fashion-mnist"
 class Asked:
     """A model and a picture, what can be read off the model, and what it makes of the picture."""
 
-    request: PictureRequest
+    request: ClassificationRequest
     facts: PictureFacts
     image: Image.Image
     found: Classification
@@ -57,7 +57,7 @@ def ask_picture(chapter: Chapter) -> Asked | None:
     if picture is None:
         return None
     try:
-        request = PictureRequest(model, picture)
+        request = ClassificationRequest(model, picture)
         return Asked(request, facts, picture.open(), classification(request))
     except ValueError as error:  # the model cannot take this picture, and says why
         st.warning(explain(error), icon=":material/image:")

@@ -40,7 +40,7 @@ class ModelSpec(ABC, Generic[Loaded_co]):
 
 
 @dataclass(frozen=True)
-class ShippedModel(ModelSpec[Loaded_co]):
+class ShippedModelSpec(ModelSpec[Loaded_co]):
     """A model that ships with the Atlas."""
 
     name: str
@@ -49,14 +49,14 @@ class ShippedModel(ModelSpec[Loaded_co]):
         return Recipe(f"from viz_core import load, view\n\nmodel = load({self.name!r})")
 
 
-class ShippedTranslator(ShippedModel[Translator]):
+class ShippedTranslator(ShippedModelSpec[Translator]):
     """A translator that ships."""
 
     def load(self, progress: Progress | None) -> Translator:  # noqa: ARG002  # it is here already
         return load_translator(self.name)
 
 
-class ShippedClassifier(ShippedModel[ImageClassifier]):
+class ShippedClassifier(ShippedModelSpec[ImageClassifier]):
     """A classifier of pictures that ships."""
 
     def load(self, progress: Progress | None) -> ImageClassifier:  # noqa: ARG002  # it is here already

@@ -16,7 +16,7 @@ from viz_core.view.picture import picture_groups
 
 
 @dataclass(frozen=True)
-class PictureRequest(Request[PictureModel, Classification]):
+class ClassificationRequest(Request[PictureModel, Classification]):
     """What a vision model is shown, and the heads that are switched off."""
 
     model: ModelSpec[PictureModel]
@@ -24,7 +24,7 @@ class PictureRequest(Request[PictureModel, Classification]):
     off: HeadsOff = ()
 
     @property
-    def without_payload(self) -> PictureRequest:
+    def without_payload(self) -> ClassificationRequest:
         return replace(self, picture=self.picture.without_payload)
 
     def run(self, model: PictureModel) -> Classification:

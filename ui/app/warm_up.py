@@ -7,7 +7,7 @@ import time
 import ui.chapter.chapter  # noqa: F401  # with it come the libraries that every chapter needs
 from serving.logs import log, where
 from serving.models.model_spec import ShippedClassifier, ShippedTranslator
-from serving.requests.classification import PictureRequest
+from serving.requests.classification import ClassificationRequest
 from serving.settings import settings
 from ui.compute.models import runner, sentence, translation_maps
 from ui.compute.pictures import picture_maps, sample
@@ -34,7 +34,7 @@ def warm_up() -> None:
         translation_maps(card.name, first, 1, ENGLISH)
     for card in available(task="classification"):
         samples = GARMENTS if card.config["model"]["num_channels"] == 1 else SCENES
-        request = PictureRequest(ShippedClassifier(card.name), sample(next(iter(samples))))
+        request = ClassificationRequest(ShippedClassifier(card.name), sample(next(iter(samples))))
         runner().warm(request)
         picture_maps(request, ENGLISH)
     if settings().models:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 
 from serving.models.model_spec import ModelSpec, ShippedClassifier
-from serving.requests.classification import PictureRequest
+from serving.requests.classification import ClassificationRequest
 from serving.requests.request import Picture
 from serving.settings import settings
 from ui.compute.lab_models import lab_vision_model
@@ -45,11 +45,11 @@ def read_picture(content: bytes) -> Picture:
     return Picture(hashlib.sha256(content).hexdigest(), open_picture(content, *settings().picture_limits))
 
 
-def classification(request: PictureRequest) -> Classification:
+def classification(request: ClassificationRequest) -> Classification:
     """What a model makes of a picture."""
     return run(request, "classification")
 
 
-def picture_maps(request: PictureRequest, language: str, carried: bool = False) -> tuple[MapGroup, ...]:
+def picture_maps(request: ClassificationRequest, language: str, carried: bool = False) -> tuple[MapGroup, ...]:
     """The maps of a picture as the attention view shows them."""
     return map_groups(request, "vision-transformer", language, carried)

@@ -114,7 +114,7 @@ def describe(place: LocalModel, files: ModelFiles, engine: Engine, sites: tuple[
         memory=sum(t.untyped_storage().nbytes() for t in tensors.values()),
         recording="maps" if engine.holds_maps else "queries and keys",
         picture_channels=getattr(config, "num_channels", 3),
-        prompt=engine.both.layout.form if engine.both else "",
+        prompt=engine.both.layout.template if engine.both else "",
         both_ways=engine.both is not None and engine.both.layout.both_ways,
         sound_seconds=engine.sound.max_seconds if engine.sound else None,
         languages=languages_of(model.generation_config, config.vocab_size) if engine.sound else (),

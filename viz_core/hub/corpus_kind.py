@@ -161,14 +161,14 @@ def read_kind(maps: Maps, sentence: int) -> KindFound:
     members, words = _words(keys)
     outside = (members == 0) if on_itself else torch.ones(len(members), len(queries), dtype=torch.bool)
     fires = _may_fire(queries, keys, on_itself)
-    asked = ((members @ targets.visible.float().T) > 0) & outside
+    visible_to = ((members @ targets.visible.float().T) > 0) & outside
     even = targets.even
     roles, strongest, received = [], [], []
     for call in maps.calls:
         weights = call.weights()[0][..., -len(keys) :]
         roles.append(role_masses(weights, targets))
         strongest += _strongest(weights, fires & (weights > even), sentence)
-        received.append(_received(weights, members, asked))
+        received.append(_received(weights, members, visible_to))
     heads = tuple((layer, head) for layer, call in enumerate(maps.calls) for head in range(call.num_heads))
     return KindFound(
         heads,
@@ -216,18 +216,18 @@ def _words(keys: Sequence[Token]) -> tuple[Float[Tensor, "words keys"], list[str
 def _received(
     weights: Float[Tensor, "heads queries keys"],
     members: Float[Tensor, "words keys"],
-    asked: Bool[Tensor, "words queries"],
+    visible_to: Bool[Tensor, "words queries"],
 ) -> Float[Tensor, "heads words"]:
     """Weight on all pieces of each word, mean over the queries that are asked about it; NaN where there are none."""
-    given = (members @ weights.mT * asked).sum(dim=-1)
-    return given / asked.sum(dim=-1).where(asked.any(dim=-1), torch.nan)
+    given = (members @ weights.mT * visible_to).sum(dim=-1)
+    return given / visible_to.sum(dim=-1).where(visible_to.any(dim=-1), torch.nan)
 
 
 def _seen(words: Sequence[str], received: Float[np.ndarray, "heads words"], sentence: int) -> dict[str, WordSeen]:
     found: dict[str, WordSeen] = {}
     for column, word in enumerate(words):
         given = received[:, column]
-        asked = not np.isnan(given).any()
-        one = WordSeen(int(asked), given if asked else np.zeros(len(given)), (sentence,))
+        counted = not np.isnan(given).any()
+        one = WordSeen(int(counted), given if counted else np.zeros(len(given)), (sentence,))
         found[word] = found[word] + one if word in found else one
     return found

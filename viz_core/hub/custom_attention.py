@@ -35,11 +35,11 @@ def outermost(sites: Mapping[nn.Module, str], wanted: Collection[str]) -> dict[n
 
 def hidden_sites(sites: Mapping[nn.Module, str]) -> tuple[str, ...]:
     """Of sites with code of their own those whose maps nobody can hear: no softmax over all keys."""
-    hidden = (site for layer, site in outermost(sites, own_sites(sites)).items() if not _can_be_heard(layer))
+    hidden = (site for layer, site in outermost(sites, own_sites(sites)).items() if not _can_be_recorded(layer))
     return tuple(dict.fromkeys(hidden))
 
 
-def _can_be_heard(layer: nn.Module) -> bool:
+def _can_be_recorded(layer: nn.Module) -> bool:
     kinds = {type(module) for module in layer.modules()}
     attends = any(issubclass(kind, nn.MultiheadAttention) or _code(kind, _ATTENDS) for kind in kinds)  # type: ignore[arg-type]
     return attends and weighs_all_keys(layer)

@@ -24,23 +24,23 @@ from viz_core.trace.torch_mode import TorchCalls
 Handles = tuple[RemovableHandle, RemovableHandle]
 
 
-def listen_to(layer: nn.Module) -> Handles:
+def add_hooks(layer: nn.Module) -> Handles:
     """Have a layer's own attention recorded from now on, until `leave`. The handles may be copied with the layer."""
     return layer.register_forward_pre_hook(_before), layer.register_forward_hook(_after, always_call=True)
 
 
-def leave(layer: nn.Module, handles: Handles) -> None:
+def remove_hooks(layer: nn.Module, handles: Handles) -> None:
     """Listen no more; where another thread is within a call that is heard, once that is over."""
     before, after = handles
     with _changing:
         before.remove()
-        if _heard[id(layer)]:
-            _leaving[id(layer)] = after
+        if _active_calls[id(layer)]:
+            _pending_removal[id(layer)] = after
         else:
             after.remove()
 
 
-class _Hearing(TorchCalls):
+class _RecordedCall(TorchCalls):
     """What one call of a layer attends by, torch's own kernel or a softmax: the recorder is told when it is over."""
 
     def __init__(self, layer: nn.Module, trace: Trace) -> None:
@@ -58,7 +58,7 @@ class _Hearing(TorchCalls):
             return kept(weights)
         return weights.requires_grad_() if torch.is_grad_enabled() and not weights.requires_grad else weights
 
-    def tell(self) -> None:
+    def finish(self) -> None:
         """Whole maps are recorded, each by itself; of several shapes they are parts of one, and nobody's map.
 
         Raises:
@@ -77,10 +77,10 @@ class _Hearing(TorchCalls):
             self._trace.add(source, self._site)
 
 
-_open: ContextVar[tuple[_Hearing, ...]] = ContextVar("open", default=())
+_open: ContextVar[tuple[_RecordedCall, ...]] = ContextVar("open", default=())
 _changing = threading.Lock()
-_heard = Counter[int]()  # calls under way that are heard, in all threads, by the id of their layer
-_leaving: dict[int, RemovableHandle] = {}  # to be removed with the last of them
+_active_calls = Counter[int]()  # calls under way that are heard, in all threads, by the id of their layer
+_pending_removal: dict[int, RemovableHandle] = {}  # to be removed with the last of them
 
 
 def _before(layer: nn.Module, _inputs: Any) -> None:
@@ -91,25 +91,25 @@ def _before(layer: nn.Module, _inputs: Any) -> None:
     with _changing:
         if _before not in layer._forward_pre_hooks.values():
             return  # restored by another thread a moment ago
-        _heard[id(layer)] += 1
-    hearing = _Hearing(layer, trace)
-    hearing.__enter__()
-    _open.set((*_open.get(), hearing))
+        _active_calls[id(layer)] += 1
+    call = _RecordedCall(layer, trace)
+    call.__enter__()
+    _open.set((*_open.get(), call))
 
 
 def _after(layer: nn.Module, _inputs: Any, result: Any) -> None:
     if torch.compiler.is_compiling() and not breaks_graphs():
         return
-    hearings = _open.get()
-    if not hearings or hearings[-1].layer is not layer:
+    calls = _open.get()
+    if not calls or calls[-1].layer is not layer:
         return
-    _open.set(hearings[:-1])
-    hearings[-1].__exit__()
+    _open.set(calls[:-1])
+    calls[-1].__exit__()
     with _changing:
-        _heard[id(layer)] -= 1
-        if not _heard[id(layer)]:
-            del _heard[id(layer)]
-            if id(layer) in _leaving:
-                _leaving.pop(id(layer)).remove()
+        _active_calls[id(layer)] -= 1
+        if not _active_calls[id(layer)]:
+            del _active_calls[id(layer)]
+            if id(layer) in _pending_removal:
+                _pending_removal.pop(id(layer)).remove()
     if result is not None:  # it did not fail
-        hearings[-1].tell()
+        calls[-1].finish()

@@ -20,7 +20,7 @@ from viz_core.hub.pictures import PictureInput
 from viz_core.hub.positions import Positions, room_for_tokens
 from viz_core.hub.sound_input import SoundInput
 from viz_core.hub.text import TextInput
-from viz_core.hub.vision_frames import Spared
+from viz_core.hub.vision_frames import PartialRecording
 from viz_core.trace import Trace, record, record_weights, unrecorded
 
 _TEXT_FITS = "This text has {count:,} tokens; the model takes at most {most:,}. Shorten it."
@@ -78,7 +78,7 @@ class Engine:
         return self._needed(self.both, "{name} does not take a picture and a text together.")
 
     @property
-    def listener(self) -> SoundInput:
+    def sound_input(self) -> SoundInput:
         """The sound input. Raises HubError if the model takes texts or pictures."""
         return self._needed(self.sound, "{name} takes no sound.")
 
@@ -143,7 +143,9 @@ class Engine:
             self._check_maps(num_keys)
             options["output_attentions"] = True
         try:
-            with record(kind=None if self.both is None else partial(Spared, tower=self.both.kept(inputs))) as trace:
+            with record(
+                kind=None if self.both is None else partial(PartialRecording, tower=self.both.tower_calls(inputs))
+            ) as trace:
                 result = self.model(**inputs, **options)
         except torch.OutOfMemoryError:
             raise HubError(_TOO_LITTLE_MEMORY) from None

@@ -140,7 +140,7 @@ def _continued(
     options: dict[str, Any] = {"use_cache": False}
     if "logits_to_keep" in inspect.signature(engine.model.forward).parameters:
         options["logits_to_keep"] = _num_kept(engine, len(ids))
-    beside = {} if engine.both is None else engine.both.with_more(inputs, len(ids))
+    beside = {} if engine.both is None else engine.both.extended_inputs(inputs, len(ids))
     inputs = {"input_ids": torch.tensor([ids], device=engine.device), **beside}
     result, trace = engine.recorded(inputs, len(ids), **options)
     return HubRun(

@@ -13,7 +13,7 @@ from torch import nn
 
 from viz_core.hub.attention import register
 from viz_core.hub.custom_attention import hidden_sites, implementation_for, outermost, own_sites
-from viz_core.hub.custom_attention_hooks import Handles, leave, listen_to
+from viz_core.hub.custom_attention_hooks import Handles, add_hooks, remove_hooks
 from viz_core.hub.errors import HubError
 from viz_core.hub.families import family_of
 from viz_core.runtime.extras import require
@@ -113,11 +113,11 @@ def _enter(part: Any, sites: Mapping[nn.Module, str]) -> None:
         others = [other.attention_before for other in _instrumented]
         implementations = {id(config): was for other in others for config, was in other.implementations}
         names = {layer: was for other in others for layer, was in other.sites}
-        heard = {layer: handles for other in others for layer, handles in other.listening}
+        handles_of = {layer: handles for other in others for layer, handles in other.listening}
         part.attention_before = _Before(
             [(config, implementations.get(id(config), config._attn_implementation)) for config in configs],
             [(layer, names.get(layer, site_of(layer))) for layer in sites],
-            [(layer, heard.get(layer) or listen_to(layer)) for layer in outermost(sites, set(own) - set(hidden))],
+            [(layer, handles_of.get(layer) or add_hooks(layer)) for layer in outermost(sites, set(own) - set(hidden))],
         )
     _instrumented.add(part)
     implementation = implementation_for(part)
@@ -136,7 +136,7 @@ def _leave(part: Any) -> None:
     shared = {id(thing) for other in others for thing, _ in (*other.implementations, *other.sites)}
     for layer, handles in before.listening:
         if id(layer) not in shared:
-            leave(layer, handles)
+            remove_hooks(layer, handles)
     for config, implementation in before.implementations:
         if id(config) not in shared:
             config._attn_implementation_internal = implementation

@@ -20,14 +20,14 @@ from torch import Tensor
 from viz_core.hub.llava_tiles import tiled
 from viz_core.hub.patch_grid import Box, box_seen
 from viz_core.hub.qwen_patches import MOST_PATCHES, Packed, unpacked
-from viz_core.hub.vision_frames import Kept, one_frame
+from viz_core.hub.vision_frames import CallSelector, one_frame
 
 MARK = "<image>"
 """Where a prompt says that the picture stands, for every family."""
 
 
 @dataclass(frozen=True, eq=False)
-class Shown:
+class EncodedPicture:
     """A picture as a model takes it.
 
     Attributes:
@@ -47,7 +47,7 @@ class Shown:
 
 
 @dataclass(frozen=True)
-class Eyes:
+class LayoutContext:
     """What a layout knows of a model.
 
     Attributes:
@@ -80,46 +80,46 @@ class Layout:
         whole: which of the frames is all of the picture.
     """
 
-    show: Callable[[Eyes, Image.Image], Shown]
-    form: str
+    encode: Callable[[LayoutContext, Image.Image], EncodedPicture]
+    template: str
     closing: str = ""
     bare: bool = False
     both_ways: bool = False
     types: tuple[str, int, int, int] | None = None
-    tower: Callable[[Eyes, Mapping[str, Tensor]], Kept | None] = lambda _eyes, _inputs: one_frame
+    tower: Callable[[LayoutContext, Mapping[str, Tensor]], CallSelector | None] = lambda _context, _inputs: one_frame
     whole: int = -1
 
 
-def _llava(eyes: Eyes, image: Image.Image) -> Shown:
+def _llava(context: LayoutContext, image: Image.Image) -> EncodedPicture:
     """A square cut from the middle, its patches row by row (Liu 2023)."""
-    pixels = eyes.processor(images=image, return_tensors="pt")["pixel_values"]
-    first = eyes.num_special if eyes.config.vision_feature_select_strategy == "full" else 0
-    order = _row_by_row(_cells(pixels, eyes.config.vision_config.patch_size)) + first
-    box = box_seen(eyes.processor, image.width, image.height)
-    return Shown({"pixel_values": pixels}, eyes.token * (order.size + first), ((box, order),), pixels)
+    pixels = context.processor(images=image, return_tensors="pt")["pixel_values"]
+    first = context.num_special if context.config.vision_feature_select_strategy == "full" else 0
+    order = _row_by_row(_cells(pixels, context.config.vision_config.patch_size)) + first
+    box = box_seen(context.processor, image.width, image.height)
+    return EncodedPicture({"pixel_values": pixels}, context.token * (order.size + first), ((box, order),), pixels)
 
 
-def _llava_next(eyes: Eyes, image: Image.Image) -> Shown:
+def _llava_next(context: LayoutContext, image: Image.Image) -> EncodedPicture:
     """All of the picture, squeezed into a square; then tiles of it in a size near its own, row by row of all tiles."""
-    made = eyes.processor(images=image, return_tensors="pt")
-    pixels, vision = made["pixel_values"], eyes.config.vision_config
-    first = eyes.num_special if eyes.config.vision_feature_select_strategy == "full" else 0
+    made = context.processor(images=image, return_tensors="pt")
+    pixels, vision = made["pixel_values"], context.config.vision_config
+    first = context.num_special if context.config.vision_feature_select_strategy == "full" else 0
     whole = _row_by_row(_cells(pixels, vision.patch_size)) + first
-    tiles = tiled(image.height, image.width, eyes.config.image_grid_pinpoints, vision.patch_size)
+    tiles = tiled(image.height, image.width, context.config.image_grid_pinpoints, vision.patch_size)
     rows, columns = tiles.shape
     lines = _row_by_row((rows, columns + 1)) + first + whole.size
     box: Box = (0.0, 0.0, float(image.width), float(image.height))
     inputs = {name: made[name] for name in ("pixel_values", "image_sizes")}
-    prompt = eyes.token * (first + whole.size + lines.size)
-    return Shown(inputs, prompt, ((tiles.box, lines[:, :-1]), (box, whole)), pixels[0], lines[:, -1])
+    prompt = context.token * (first + whole.size + lines.size)
+    return EncodedPicture(inputs, prompt, ((tiles.box, lines[:, :-1]), (box, whole)), pixels[0], lines[:, -1])
 
 
-def _idefics(eyes: Eyes, image: Image.Image) -> Shown:
+def _idefics(context: LayoutContext, image: Image.Image) -> EncodedPicture:
     """Tiles of the picture row by row, then all of it, small; squares of patches are merged (Laurençon 2024)."""
-    made = eyes.processor(images=[[image]], return_tensors="pt", return_row_col_info=True)
+    made = context.processor(images=[[image]], return_tensors="pt", return_row_col_info=True)
     pixels, rows, columns = made["pixel_values"], made["rows"][0][0], made["cols"][0][0]
-    inner = _row_by_row(_cells(pixels, eyes.config.vision_config.patch_size * eyes.config.scale_factor))
-    patches, side = eyes.token * inner.size, "<fake_token_around_image>"
+    inner = _row_by_row(_cells(pixels, context.config.vision_config.patch_size * context.config.scale_factor))
+    patches, side = context.token * inner.size, "<fake_token_around_image>"
     tiles = [[f"{side}<row_{i + 1}_col_{j + 1}>{patches}" for j in range(columns)] for i in range(rows)]
     prompt = "".join("".join(row) + "\n" for row in tiles) + ("\n" if tiles else "")
     prompt += f"{side}<global-img>{patches}{side}"
@@ -131,37 +131,39 @@ def _idefics(eyes: Eyes, image: Image.Image) -> Shown:
     inputs = {"pixel_values": pixels}
     if "pixel_attention_mask" in made:
         inputs["pixel_attention_mask"] = made["pixel_attention_mask"]
-    return Shown(inputs, prompt, tuple(grids), pixels[0])
+    return EncodedPicture(inputs, prompt, tuple(grids), pixels[0])
 
 
-def _paligemma(eyes: Eyes, image: Image.Image) -> Shown:
+def _paligemma(context: LayoutContext, image: Image.Image) -> EncodedPicture:
     """All of the picture row by row, then the token that begins a text (Beyer 2024)."""
-    pixels = eyes.processor(images=image, return_tensors="pt")["pixel_values"]
-    order = _row_by_row(_cells(pixels, eyes.config.vision_config.patch_size))
-    box = box_seen(eyes.processor, image.width, image.height)
-    return Shown({"pixel_values": pixels}, eyes.token * order.size + eyes.beginning, ((box, order),), pixels)
+    pixels = context.processor(images=image, return_tensors="pt")["pixel_values"]
+    order = _row_by_row(_cells(pixels, context.config.vision_config.patch_size))
+    box = box_seen(context.processor, image.width, image.height)
+    return EncodedPicture(
+        {"pixel_values": pixels}, context.token * order.size + context.beginning, ((box, order),), pixels
+    )
 
 
-def _qwen(eyes: Eyes, image: Image.Image) -> Shown:
+def _qwen(context: LayoutContext, image: Image.Image) -> EncodedPicture:
     """All of the picture at nearly its own size, squares of patches merged (Wang 2024, section 2.1)."""
-    made = eyes.processor(images=image, return_tensors="pt")
+    made = context.processor(images=image, return_tensors="pt")
     _, rows, columns = made["image_grid_thw"][0].tolist()
-    merge = eyes.processor.merge_size
+    merge = context.processor.merge_size
     order = _row_by_row((rows // merge, columns // merge))
     inputs = {name: made[name] for name in ("pixel_values", "image_grid_thw")}
-    prompt = f"<|vision_start|>{eyes.token * order.size}<|vision_end|>"
+    prompt = f"<|vision_start|>{context.token * order.size}<|vision_end|>"
     frames = None
     if rows * columns <= MOST_PATCHES:
-        frames = unpacked(inputs["pixel_values"], inputs["image_grid_thw"], eyes.config.vision_config)
-    return Shown(inputs, prompt, (((0.0, 0.0, float(image.width), float(image.height)), order),), frames)
+        frames = unpacked(inputs["pixel_values"], inputs["image_grid_thw"], context.config.vision_config)
+    return EncodedPicture(inputs, prompt, (((0.0, 0.0, float(image.width), float(image.height)), order),), frames)
 
 
-def _packed(eyes: Eyes, inputs: Mapping[str, Tensor]) -> Kept | None:
+def _packed(context: LayoutContext, inputs: Mapping[str, Tensor]) -> CallSelector | None:
     grid = inputs["image_grid_thw"]
-    return Packed.of(eyes.config.vision_config, grid).laid_out if int(grid.prod()) <= MOST_PATCHES else None
+    return Packed.of(context.config.vision_config, grid).laid_out if int(grid.prod()) <= MOST_PATCHES else None
 
 
-def _first_frame(_eyes: Eyes, _inputs: Mapping[str, Tensor]) -> Kept:
+def _first_frame(_context: LayoutContext, _inputs: Mapping[str, Tensor]) -> CallSelector:
     return partial(one_frame, which=0)
 
 
@@ -208,7 +210,7 @@ def layout_of(config: Any, vocabulary: Collection[str]) -> Layout:
     """
     kind = config.model_type
     if kind == "llava_next" and config.text_config.model_type == "mistral":
-        return replace(LAYOUTS[kind], form=_MISTRAL)
+        return replace(LAYOUTS[kind], template=_MISTRAL)
     return LAYOUTS["smolvlm" if kind == "idefics3" and "<|im_start|>" in vocabulary else kind]
 
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from viz_core.hub.errors import HubError
 from viz_core.hub.model import HubModel
-from viz_core.hub.module_overrides import overheard, replaced
+from viz_core.hub.module_overrides import replaced, with_output_hook
 from viz_core.hub.run import HubRun
 from viz_core.trace import site_of, unrecorded
 
@@ -37,7 +37,7 @@ class LayerWords:
     read: tuple[str, ...]
     tokens: tuple[tuple[str, ...], ...]
     probabilities: Float[np.ndarray, "layers places"]
-    said: Float[np.ndarray, "layers places"]
+    final_word: Float[np.ndarray, "layers places"]
     residual: float
 
 
@@ -68,12 +68,12 @@ def through_the_layers(model: HubModel, run: HubRun) -> LayerWords:
             logits = _of_places(replaced(whole, {base: _Says(following)})(**inputs).logits)
             rows.append(logits.float().softmax(dim=-1))
     best = [row.max(dim=-1) for row in rows]
-    said = best[-1].indices[:, None]
+    final_word = best[-1].indices[:, None]
     return LayerWords(
         tuple(token.label for token in run.tokens[-len(own) :]),
         tuple(tuple(token.label for token in engine.tokenizer.read(each.indices.tolist())) for each in best),
         torch.stack([each.values for each in best]).cpu().numpy(),
-        torch.stack([row.gather(-1, said)[:, 0] for row in rows]).cpu().numpy(),
+        torch.stack([row.gather(-1, final_word)[:, 0] for row in rows]).cpu().numpy(),
         float((logits - own).float().abs().max()),
     )
 
@@ -92,11 +92,11 @@ class _Says(nn.Module):
 def _listening(base: nn.Module, states: list[Tensor]) -> Any:
     """The stack, whose layers write down what they make: first what enters the first of them."""
     path, layers = _layers(base)
-    heard = {
-        f"{path}.{i}": overheard(layer, states.append, states.append if i == 0 else None)
+    layers_read = {
+        f"{path}.{i}": with_output_hook(layer, states.append, states.append if i == 0 else None)
         for i, layer in enumerate(layers)
     }
-    return replaced(base, heard)
+    return replaced(base, layers_read)
 
 
 def _layers(base: nn.Module) -> tuple[str, nn.ModuleList]:

@@ -125,11 +125,11 @@ def _find(
 ) -> LocalModel:
     if isinstance(name_or_path, Path):
         return folder_model(name_or_path)
-    near = next((m for m in local_models(folders) if m.name == name and m.source != "cache"), None)
-    if near is not None:
-        if revision is not None and revision != near.revision:
-            raise HubError("{name} is here in one version only: {revision}", name=name, revision=near.revision or "-")
-        return near
+    local = next((m for m in local_models(folders) if m.name == name and m.source != "cache"), None)
+    if local is not None:
+        if revision is not None and revision != local.revision:
+            raise HubError("{name} is here in one version only: {revision}", name=name, revision=local.revision or "-")
+        return local
     snapshot = fetch(name, revision, check_size=check_size, progress=progress, offline=offline, token=token)
     return LocalModel(name, "cache", snapshot.path, snapshot.revision, "", 0)
 

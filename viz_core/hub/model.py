@@ -18,7 +18,7 @@ from viz_core.hub.errors import HubError
 from viz_core.hub.generation import GREEDY, Sampling, Writing
 from viz_core.hub.positions import Positions
 from viz_core.hub.run import HubRun, NextWord
-from viz_core.hub.speech import write_heard
+from viz_core.hub.speech import transcribe
 from viz_core.hub.token_text import Token
 from viz_core.runtime.provenance import Provenance
 from viz_core.sounds.sound import Sound
@@ -94,7 +94,7 @@ class HubModel:
         writing = Writing(budget, target, sampling, max_tokens, max_seconds, language, task)
         with self.engine.serial, torch.inference_mode():
             if sound is not None:
-                found = write_heard(self.engine, sound, writing)
+                found = transcribe(self.engine, sound, writing)
             else:
                 found = self._pass(text or "", text_pair, image, writing)
         return replace(found, made=self.made_of(" / ".join(part for part in (text, text_pair, target) if part)))
@@ -186,8 +186,8 @@ class HubModel:
 
     def _check_told(self, language: str | None, task: str | None) -> None:
         known = (*self.card.languages, *self.card.tasks)
-        told = [(language, self.card.languages), (task, self.card.tasks)]
-        for asked in (asked for asked, offered in told if asked is not None and asked not in offered):
+        options = [(language, self.card.languages), (task, self.card.tasks)]
+        for asked in (asked for asked, offered in options if asked is not None and asked not in offered):
             if not known:
                 raise HubError("{name} cannot be told a language or a task.", name=self.card.name)
             some = ", ".join(known)

@@ -43,15 +43,19 @@ def twin(module: nn.Module) -> Any:
     return made
 
 
-def overheard(module: nn.Module, hear: Callable[[Tensor], None], before: Callable[[Tensor], None] | None = None) -> Any:
+def with_output_hook(
+    module: nn.Module, on_output: Callable[[Tensor], None], on_input: Callable[[Tensor], None] | None = None
+) -> Any:
     """A twin of a layer that tells what comes out of it, and what goes in; the layer itself tells nobody."""
     made = twin(module)
-    made.register_forward_hook(lambda _layer, _inputs, output: hear(output[0] if isinstance(output, tuple) else output))
-    if before is not None:
-        tell = before
+    made.register_forward_hook(
+        lambda _layer, _inputs, output: on_output(output[0] if isinstance(output, tuple) else output)
+    )
+    if on_input is not None:
+        receive = on_input
 
-        def told(_layer: nn.Module, inputs: tuple[Any, ...], named: dict[str, Any]) -> None:
-            tell(inputs[0] if inputs else named["hidden_states"])
+        def forward_input(_layer: nn.Module, inputs: tuple[Any, ...], named: dict[str, Any]) -> None:
+            receive(inputs[0] if inputs else named["hidden_states"])
 
-        made.register_forward_pre_hook(told, with_kwargs=True)
+        made.register_forward_pre_hook(forward_input, with_kwargs=True)
     return made

@@ -12,13 +12,13 @@ from PIL import Image
 from torch import Tensor
 
 from viz_core.hub.errors import HubError
-from viz_core.hub.layouts import MARK, Eyes, Layout, Shown
+from viz_core.hub.layouts import MARK, EncodedPicture, Layout, LayoutContext
 from viz_core.hub.patch_grid import PatchGrid
 from viz_core.hub.pictures import PictureInput
 from viz_core.hub.run import Frame
 from viz_core.hub.text import TextInput
 from viz_core.hub.token_text import Token
-from viz_core.hub.vision_frames import Kept
+from viz_core.hub.vision_frames import CallSelector
 from viz_core.images.open_image import as_rgb
 
 
@@ -55,7 +55,7 @@ class PicturePrompt:
     """
 
     layout: Layout
-    eyes: Eyes
+    context: LayoutContext
     text: TextInput
     patch_id: int
 
@@ -76,8 +76,8 @@ class PicturePrompt:
             )
         starts = {"class_embedding", "cls_token"}
         num_special = sum(path.rsplit(".", 1)[-1] in starts for path, _ in model.named_parameters())
-        eyes = Eyes(model.config, processor, str(token), num_special, tokenizer.bos_token or "")
-        return cls(layout, eyes, text, patch_id)
+        context = LayoutContext(model.config, processor, str(token), num_special, tokenizer.bos_token or "")
+        return cls(layout, context, text, patch_id)
 
     def prepare(self, text: str, image: Image.Image, target: str | None = None) -> Prompt:
         """A text with the picture where it says `MARK`, or before it.
@@ -91,28 +91,29 @@ class PicturePrompt:
         if MARK in after:
             raise HubError("The text says {mark} more than once, and there is one picture.", mark=MARK)
         before, after = (before, after) if found else ("", text)
-        shown = self._show(as_rgb(image))
-        prompt = before + shown.prompt + after + self.layout.closing
+        encoded = self._encode(as_rgb(image))
+        prompt = before + encoded.prompt + after + self.layout.closing
         ids = self.text.encode(prompt, bare=self.layout.bare)["input_ids"]
         whole = None
         if target is not None:
             whole = [int(i) for i in self.text.encode(prompt + target, bare=self.layout.bare)["input_ids"][0]]
         patches = np.flatnonzero(ids[0].numpy() == self.patch_id)
-        count = sum(order.size for _, order in shown.grids)
-        if len(patches) < count or len(patches) != shown.prompt.count(self.eyes.token):
+        count = sum(order.size for _, order in encoded.grids)
+        if len(patches) < count or len(patches) != encoded.prompt.count(self.context.token):
             raise HubError(
-                "The text names {token}, which stands for a patch of the picture: leave it out.", token=self.eyes.token
+                "The text names {token}, which stands for a patch of the picture: leave it out.",
+                token=self.context.token,
             )
-        inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids), **shown.inputs}
+        inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids), **encoded.inputs}
         if self.layout.types is not None:
             name, of_text, of_patches, _ = self.layout.types
             inputs[name] = torch.where(ids == self.patch_id, of_patches, of_text)
-        grids = tuple(PatchGrid(box, patches[order]) for box, order in shown.grids)
-        row_ends = () if shown.row_ends is None else tuple(patches[shown.row_ends].tolist())
+        grids = tuple(PatchGrid(box, patches[order]) for box, order in encoded.grids)
+        row_ends = () if encoded.row_ends is None else tuple(patches[encoded.row_ends].tolist())
         given = f"{before}{MARK}{after}{self.layout.closing}"
-        return Prompt(inputs, whole, given, grids, row_ends, self._frame(shown))
+        return Prompt(inputs, whole, given, grids, row_ends, self._frame(encoded))
 
-    def with_more(self, inputs: dict[str, Tensor], num_tokens: int) -> dict[str, Tensor]:
+    def extended_inputs(self, inputs: dict[str, Tensor], num_tokens: int) -> dict[str, Tensor]:
         """What the model is given beside the ids once the prompt has grown to so many tokens."""
         beside = {name: value for name, value in inputs.items() if name not in ("input_ids", "attention_mask")}
         if self.layout.types is not None:
@@ -121,24 +122,24 @@ class PicturePrompt:
             beside[name] = torch.nn.functional.pad(beside[name], (0, more), value=of_written)[:, :num_tokens]
         return beside
 
-    def kept(self, inputs: Mapping[str, Any]) -> Kept | None:
+    def tower_calls(self, inputs: Mapping[str, Any]) -> CallSelector | None:
         """What is kept of each layer of the vision tower, for what the model is given."""
-        return self.layout.tower(self.eyes, inputs)
+        return self.layout.tower(self.context, inputs)
 
-    def _show(self, image: Image.Image) -> Shown:
+    def _encode(self, image: Image.Image) -> EncodedPicture:
         try:
-            return self.layout.show(self.eyes, image)
+            return self.layout.encode(self.context, image)
         except (ValueError, OSError, TypeError, ArithmeticError) as error:
             raise HubError("This picture cannot be prepared for the model: {detail}", detail=str(error)) from None
 
-    def _frame(self, shown: Shown) -> Frame | None:
-        if shown.frames is None:
+    def _frame(self, encoded: EncodedPicture) -> Frame | None:
+        if encoded.frames is None:
             return None
-        size = self.eyes.config.vision_config.patch_size
-        seen = PictureInput(self.eyes.processor, (size, size), registers=False)
-        whole = shown.frames[self.layout.whole :][:1]
+        size = self.context.config.vision_config.patch_size
+        seen = PictureInput(self.context.processor, (size, size), registers=False)
+        whole = encoded.frames[self.layout.whole :][:1]
         grid = seen.grid(whole)
-        tokens = seen.tokens(grid[0] * grid[1] + self.eyes.num_special, grid)
+        tokens = seen.tokens(grid[0] * grid[1] + self.context.num_special, grid)
         return Frame(seen.picture(whole), grid, tokens)
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 import viz_core
 from viz_core.hub.patch_grid import PatchGrid
-from viz_core.hub.sound_input import Heard
+from viz_core.hub.sound_input import SoundFeatures
 from viz_core.hub.token_text import Token
 from viz_core.runtime.provenance import UNKNOWN, Provenance
 from viz_core.trace import AttentionCall, Trace
@@ -125,13 +125,13 @@ class HubRun:
     prompt: str = ""
     patches: tuple[PatchGrid, ...] = ()
     frame: Frame | None = None
-    heard: Heard | None = None
+    sound: SoundFeatures | None = None
 
     def __repr__(self) -> str:
         """What was read and what came out, in a line."""
         read = f"{len(self.tokens)} tokens" if self.grid is None else f"{self.grid[0]} x {self.grid[1]} patches"
-        said = repr(self.text) if self.text else repr(self.labels[0].text) if self.labels else ""
-        parts = [read, *([said] if said else []), f"output {tuple(self.output.shape)}", repr(self.trace)]
+        outcome = repr(self.text) if self.text else repr(self.labels[0].text) if self.labels else ""
+        parts = [read, *([outcome] if outcome else []), f"output {tuple(self.output.shape)}", repr(self.trace)]
         return f"HubRun({', '.join(parts)})"
 
     def view(self) -> Any:

@@ -78,7 +78,7 @@ class ShippedModel(HubModel):
     ) -> HubRun:
         if isinstance(self.shipped, ImageClassifier):
             assert image is not None  # as was checked
-            return _look(self.shipped, image)
+            return _classify(self.shipped, image)
         if writing.sampling.temperature > 0:
             raise HubError(
                 "{name} takes the likeliest word at each step: set the temperature to 0.", name=self.card.name
@@ -190,7 +190,7 @@ def _recorded(model: Translator, source_ids: list[int], target_ids: list[int]) -
     )
 
 
-def _look(model: ImageClassifier, image: Image.Image) -> HubRun:
+def _classify(model: ImageClassifier, image: Image.Image) -> HubRun:
     found = model.classify(image)
     num_tokens = next(iter(found.trace)).num_keys
     chances = torch.tensor([found.probabilities[label] for label in model.labels])

@@ -18,7 +18,7 @@ from viz_core.hub.run import SINK, HubRun, Maps
 from viz_core.runtime.interruption import may_end
 from viz_core.trace import AttentionCall, Edit, intervene, knock_out, window
 
-KEPT = 4
+NUM_FIRST = 4
 """First tokens that are kept beside the window, as in Xiao 2023."""
 
 LEAST_COUNTED = 8
@@ -63,7 +63,7 @@ class Windowed:
 
     full: float
     sliding: float
-    kept: float
+    with_first: float
     counted: int
 
 
@@ -117,16 +117,16 @@ def windowed(model: HubModel, run: HubRun, size: int) -> Windowed:
     Raises:
         ValueError: if the text is too short for such a window, or the window has no room for more than four tokens.
     """
-    if not KEPT < size <= longest_window(run):
-        raise ValueError(f"size: expected {KEPT + 1} to {longest_window(run)}, got {size}")
+    if not NUM_FIRST < size <= longest_window(run):
+        raise ValueError(f"size: expected {NUM_FIRST + 1} to {longest_window(run)}, got {size}")
     learned = int(run.maps[0].key_tokens[0] == SINK)
-    ways = (window(None, size, first=learned), window(None, size - KEPT, first=learned + KEPT))
+    ways = (window(None, size, first=learned), window(None, size - NUM_FIRST, first=learned + NUM_FIRST))
     first = len(run.tokens) - len(run.output)
     rows = range(max(first, size), run.num_prompt_tokens - 1)
     came = torch.tensor([token.id for token in run.tokens])[rows.start + 1 : rows.stop + 1]
     logits = [run.output, *(_edited(model, run, way) for way in ways)]
-    full, sliding, kept = (_perplexity(each[rows.start - first : rows.stop - first], came) for each in logits)
-    return Windowed(full, sliding, kept, len(rows))
+    full, sliding, with_first = (_perplexity(each[rows.start - first : rows.stop - first], came) for each in logits)
+    return Windowed(full, sliding, with_first, len(rows))
 
 
 @torch.inference_mode()
@@ -136,7 +136,9 @@ def hidden_tokens(model: HubModel, run: HubRun) -> tuple[Hidden, ...]:
     steps = np.linspace(0, len(plain) - 1, min(_MOST_OTHERS, len(plain))).round().astype(int)
     last = len(run.tokens) - 1
     ends = [last] if last and run.tokens[last].special else []
-    return tuple(Hidden(place, _moved(model, run, place)) for place in (0, *ends, *(plain[step] for step in steps)))
+    return tuple(
+        Hidden(place, _output_change(model, run, place)) for place in (0, *ends, *(plain[step] for step in steps))
+    )
 
 
 def _mean_weights(call: AttentionCall, keys: int, maps: Maps) -> Float[np.ndarray, "heads keys"]:
@@ -171,7 +173,7 @@ def _edited(model: HubModel, run: HubRun, *edits: Edit) -> Float[Tensor, "..."]:
         return model.again(run)
 
 
-def _moved(model: HubModel, run: HubRun, place: int) -> float:
+def _output_change(model: HubModel, run: HubRun, place: int) -> float:
     """How far the output moves where no other token may look at this one."""
     hide = partial(knock_out, None, key=place)
     after = _edited(model, run, hide(query=slice(0, place)), hide(query=slice(place + 1, None)))

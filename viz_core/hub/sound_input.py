@@ -22,11 +22,11 @@ _MOST = {"feature_size": 512, "n_fft": 2**13, "chunk_length": 120, "hop_length":
 
 
 @dataclass(frozen=True, eq=False)
-class Heard:
+class SoundFeatures:
     """A sound as a speech model was given it. The model is always given as much as it takes, silence after the sound.
 
     Attributes:
-        sound: itself.
+        waveform: the sound itself.
         spectrogram: log-mel energies as the model had them, low bands first, as far as the sound goes.
         frame_seconds: how long a column of it stands for.
         num_keys: how many of the encoder's states are sound; those that follow stand for the silence after it.
@@ -36,7 +36,7 @@ class Heard:
         aligning_named: whether the model's generation config names them; else they are all of the last layers' half.
     """
 
-    sound: Sound
+    waveform: Sound
     spectrogram: Float[Tensor, "bands frames"]
     frame_seconds: float
     num_keys: int
@@ -108,11 +108,11 @@ def sound_input(path: Path, config: Any, name: str) -> SoundInput:
     from transformers import WhisperFeatureExtractor
 
     try:
-        said, _ = WhisperFeatureExtractor.get_feature_extractor_dict(path, local_files_only=True)
+        settings, _ = WhisperFeatureExtractor.get_feature_extractor_dict(path, local_files_only=True)
     except (OSError, ValueError):
         raise HubError("{name} lacks its preprocessor_config.json, which says how it hears.", name=name) from None
     for size, most in _MOST.items():
-        number = said.get(size, 1)
+        number = settings.get(size, 1)
         if not isinstance(number, int) or not 0 < number <= most:
             raise HubError(
                 "The preprocessor_config.json of {name} cannot be meant: {field} is {number}.",
@@ -120,9 +120,9 @@ def sound_input(path: Path, config: Any, name: str) -> SoundInput:
                 field=size,
                 number=str(number)[:40],
             )
-    if (said.get("sampling_rate", RATE), said.get("feature_size", 80)) != (RATE, config.num_mel_bins):
+    if (settings.get("sampling_rate", RATE), settings.get("feature_size", 80)) != (RATE, config.num_mel_bins):
         raise HubError("The preprocessor_config.json of {name} does not belong to the model.", name=name)
-    extractor = WhisperFeatureExtractor.from_dict(said)
+    extractor = WhisperFeatureExtractor.from_dict(settings)
     per_key, left = divmod(extractor.nb_max_frames, config.max_source_positions)
     if left or not per_key:
         raise HubError("The preprocessor_config.json of {name} does not belong to the model.", name=name)

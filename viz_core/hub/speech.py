@@ -13,7 +13,7 @@ from viz_core.hub.errors import HubError
 from viz_core.hub.forward_passes import ends, kept_logits
 from viz_core.hub.generation import GREEDY, Writing, write
 from viz_core.hub.run import HubRun
-from viz_core.hub.sound_input import Heard, aligning_heads
+from viz_core.hub.sound_input import SoundFeatures, aligning_heads
 from viz_core.hub.speech_options import as_token
 from viz_core.sounds.sound import Sound
 
@@ -26,13 +26,13 @@ _ONE_CALL: dict[str, Any] = {
 }
 
 
-def write_heard(engine: Engine, sound: Sound, writing: Writing) -> HubRun:
+def transcribe(engine: Engine, sound: Sound, writing: Writing) -> HubRun:
     """A speech model writes what it hears, by itself or as it is told, and then goes through all of it once.
 
     Raises:
         HubError: if the sound or the target is too long.
     """
-    features, num_frames = engine.listener.encode(sound)
+    features, num_frames = engine.sound_input.encode(sound)
     features = features.to(engine.device, engine.model.dtype)
     limits = [limit for limit in (engine.room("decoder"), writing.max_tokens) if limit is not None]
     room = min(limits, default=writing.max_new_tokens + _ROOM_FOR_PROMPT) - _ROOM_FOR_PROMPT
@@ -41,15 +41,15 @@ def write_heard(engine: Engine, sound: Sound, writing: Writing) -> HubRun:
     chosen = writing.sampling if alone else GREEDY, writing.max_seconds
     given = {"input_features": features}
     begins = _Beginning()
-    told: dict[str, Any] = {"language": as_token(writing.language), "task": writing.task, **_ONE_CALL}
-    ids = write(engine.model, given, budget, *chosen, watching=[begins], **told)
+    options: dict[str, Any] = {"language": as_token(writing.language), "task": writing.task, **_ONE_CALL}
+    ids = write(engine.model, given, budget, *chosen, watching=[begins], **options)
     prompt = ids[: begins.num_tokens]
     if writing.target is not None:
         ids = [*prompt, *_words(engine, writing.target, room), *ends(engine)[:1]]
     given |= {"decoder_input_ids": torch.tensor([ids[:-1]], device=engine.device)}
     num_keys = engine.model.config.max_source_positions
     result, trace = engine.recorded(given, num_keys, use_cache=False)
-    tokens = engine.listener.tokens(num_keys)
+    tokens = engine.sound_input.tokens(num_keys)
     return HubRun(
         tokens,
         trace,
@@ -60,7 +60,7 @@ def write_heard(engine: Engine, sound: Sound, writing: Writing) -> HubRun:
         text=engine.tokenizer.decode(ids[len(prompt) :]),
         complete=ids[-1] in ends(engine),
         inputs={**given, "use_cache": False},
-        heard=_heard(engine, sound, features, num_frames, len(prompt)),
+        sound=_sound_features(engine, sound, features, num_frames, len(prompt)),
     )
 
 
@@ -90,12 +90,14 @@ def _words(engine: Engine, target: str, room: int) -> list[int]:
     return ids
 
 
-def _heard(engine: Engine, sound: Sound, features: Tensor, num_frames: int, num_prompt_tokens: int) -> Heard:
-    model, listener = engine.model, engine.listener
+def _sound_features(
+    engine: Engine, sound: Sound, features: Tensor, num_frames: int, num_prompt_tokens: int
+) -> SoundFeatures:
+    model, listener = engine.model, engine.sound_input
     sizes = model.config.decoder_layers, model.config.decoder_attention_heads
     aligning, named = aligning_heads(getattr(model.generation_config, "alignment_heads", None), *sizes)
     num_frames = max(num_frames, listener.frames_per_key)
-    return Heard(
+    return SoundFeatures(
         sound,
         features[0, :, :num_frames].float().cpu(),
         listener.frame_seconds,

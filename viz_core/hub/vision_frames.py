@@ -11,11 +11,11 @@ from torch import Tensor
 from viz_core.trace import Trace
 from viz_core.trace.source import Projected, Source
 
-Kept: TypeAlias = Callable[[Sequence[Source]], Source | None]
+CallSelector: TypeAlias = Callable[[Sequence[Source]], Source | None]
 """What is kept of the calls that a layer of a tower has made so far; None while its maps are not whole."""
 
 
-class Spared(Trace):
+class PartialRecording(Trace):
     """Keeps all of the language model, and of the vision tower as much as `tower` keeps of each layer.
 
     A picture in 17 tiles of 1,024 patches leaves 100 MB of queries and keys in each layer of a small tower, many times
@@ -25,23 +25,23 @@ class Spared(Trace):
         tower: what is kept of a layer's calls; None for nothing.
     """
 
-    def __init__(self, differentiable: bool = False, values: bool = False, *, tower: Kept | None) -> None:
+    def __init__(self, differentiable: bool = False, values: bool = False, *, tower: CallSelector | None) -> None:
         super().__init__(differentiable, values)
         self._tower = tower
         self._begun: dict[str, list[Source]] = {}
 
     def add(self, source: Source, site: str | None) -> None:
         """Keep a call, as far as it is kept."""
-        kept: Source | None = source
+        selected: Source | None = source
         if site is not None and site.startswith("vision."):
             if self._tower is None:
                 return
             calls = [*self._begun.pop(site, ()), source]
-            kept = self._tower(calls)
-            if kept is None:
+            selected = self._tower(calls)
+            if selected is None:
                 self._begun[site] = calls
-        if kept is not None:
-            super().add(kept, site)
+        if selected is not None:
+            super().add(selected, site)
 
 
 def one_frame(calls: Sequence[Source], which: int = -1) -> Source:

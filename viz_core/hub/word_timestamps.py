@@ -14,7 +14,7 @@ from torch import Tensor
 
 from viz_core.hub.model import HubModel
 from viz_core.hub.run import HubRun
-from viz_core.hub.sound_input import Head, Heard
+from viz_core.hub.sound_input import Head, SoundFeatures
 from viz_core.hub.token_text import Token
 from viz_core.maps.time_warping import token_starts
 
@@ -51,20 +51,20 @@ def word_times(model: HubModel, run: HubRun, heads: Sequence[Head] = ()) -> tupl
     Raises:
         ValueError: if the run heard no sound, or there is no such head.
     """
-    heard = _heard(run)
-    first = heard.num_prompt_tokens - 1  # the step that writes the first word has read the last of the prompt
+    sound = _sound_features(run)
+    first = sound.num_prompt_tokens - 1  # the step that writes the first word has read the last of the prompt
     written = run.target_tokens[first:]
     count = len(written) - (run.complete and bool(written))  # the end is no word
     if not count:
         return ()
-    weights = torch.stack([_sound_weights(run, head, slice(first, None)) for head in heads or heard.aligning])
+    weights = torch.stack([_sound_weights(run, head, slice(first, None)) for head in heads or sound.aligning])
     width = int(model.engine.model.config.median_filter_width)
-    times = [*token_starts(weights, width).tolist(), heard.num_keys]
+    times = [*token_starts(weights, width).tolist(), sound.num_keys]
     tokens = model.engine.tokenizer
     words = []
     for begin, end in _word_spans(written[:count]):
         text = tokens.decode([token.id for token in written[begin:end]]).strip()
-        start, stop = (round(times[step] * heard.key_seconds, 3) for step in (begin, end))
+        start, stop = (round(times[step] * sound.key_seconds, 3) for step in (begin, end))
         words.append(TimedWord(text, start, stop, (first + begin, first + end)))
     return tuple(word for word in words if word.text)  # blanks and marks are said by nobody
 
@@ -83,7 +83,7 @@ def over_time(
     Raises:
         ValueError: if the run heard no sound, or there is no such head.
     """
-    _heard(run)
+    _sound_features(run)
     weights = torch.stack([_sound_weights(run, head, slice(*steps)) for head in heads]).mean(dim=(0, 1))
     return weights, max(0.0, 1 - float(weights.sum()))
 
@@ -95,10 +95,10 @@ def out_of_order(words: Sequence[TimedWord]) -> float:
     return max([0.0, *early, *back])
 
 
-def _heard(run: HubRun) -> Heard:
-    if run.heard is None:
+def _sound_features(run: HubRun) -> SoundFeatures:
+    if run.sound is None:
         raise ValueError("run: expected one of a speech model, which heard a sound")
-    return run.heard
+    return run.sound
 
 
 def _sound_weights(run: HubRun, head: Head, steps: slice) -> Float[Tensor, "steps keys"]:
@@ -107,7 +107,7 @@ def _sound_weights(run: HubRun, head: Head, steps: slice) -> Float[Tensor, "step
     calls = {call.layer: call for call in run.trace if call.kind == "cross"}
     if layer not in calls or not 0 <= number < calls[layer].num_heads:
         raise ValueError(f"heads: expected a layer and head that there are, got {head}")
-    return calls[layer].weights(head=number, queries=steps, keys=slice(_heard(run).num_keys))[0]
+    return calls[layer].weights(head=number, queries=steps, keys=slice(_sound_features(run).num_keys))[0]
 
 
 def _word_spans(tokens: Sequence[Token]) -> list[tuple[int, int]]:

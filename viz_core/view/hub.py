@@ -35,9 +35,9 @@ def hub_groups(run: HubRun, labels: Mapping[str, str]) -> tuple[MapGroup, ...]:
     for maps in run.maps:
         seen = _seen(run, maps)
         rows, columns = _SIDES.get(maps.id, ("text", "text"))
-        if run.heard is not None and maps.id in _SIDES_OF_SOUND:
+        if run.sound is not None and maps.id in _SIDES_OF_SOUND:
             rows, columns = _SIDES_OF_SOUND[maps.id]
-            maps = _within_sound(maps, run.heard.num_keys)
+            maps = _within_sound(maps, run.sound.num_keys)
         if maps.id == "decoder-self" and run.decoder_tokens:
             rows, columns = "written", "read"
         if run.grid is not None:
@@ -78,8 +78,8 @@ def first_look(groups: Sequence[MapGroup], run: HubRun) -> ViewState:
     """What is open at first: the middle layer, where maps are neither all neighbours nor all resting places; of a
     speech model the first head that follows the sound."""
     group = next((group for group in groups if group.id == "decoder-cross"), groups[-1])
-    if run.heard is not None:
-        return ViewState(group.id, *run.heard.aligning[0])
+    if run.sound is not None:
+        return ViewState(group.id, *run.sound.aligning[0])
     look = Look() if group.seen is None else Look(mode="picture", scale="linear")
     return ViewState(group.id, len(group.calls) // 2, 0, look=look)
 

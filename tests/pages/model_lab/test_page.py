@@ -11,7 +11,7 @@ import pytest
 import torch
 from streamlit.testing.v1 import AppTest
 
-from pages.model_lab.background_work import Arrived
+from pages.model_lab.background_work import Progress
 from pages.model_lab.result import _measured, _written
 from tests.pages.reading import claims, texts
 from tests.viz_core.hub.tiny_models import build_all
@@ -301,9 +301,9 @@ def test_with_no_model_here_the_page_says_how_to_get_one(
 
 
 def test_a_progress_bar_never_runs_over() -> None:
-    arrived = Arrived()
-    assert arrived.share == 0
-    arrived(5, 20)
-    assert arrived.share == 0.25
-    arrived(30, 20)
-    assert arrived.share == 1
+    progress = Progress()
+    assert progress.share == 0
+    progress(5, 20)
+    assert progress.share == 0.25
+    progress(30, 20)
+    assert progress.share == 1

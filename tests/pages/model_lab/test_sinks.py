@@ -40,13 +40,13 @@ def test_of_a_decoder_with_a_window(open_page: OpenPage, folders: Path) -> None:
     np.testing.assert_allclose(drawn(app, "sinks-lengths")[0]["z"], found.lengths, atol=1e-5)
     sinking = round(8 * found.sinking)
     assert f"counted as sinks here: **{sinking}** of 8." in one_line(app)
-    heights = [seen.full, seen.sliding, seen.kept]
+    heights = [seen.full, seen.sliding, seen.with_first]
     np.testing.assert_allclose(drawn(app, "window")[0]["y"], heights, rtol=1e-5)
-    assert number(app, "With the first 4 and the last 16: **") == pytest.approx(seen.kept, abs=0.006)
+    assert number(app, "With the first 4 and the last 16: **") == pytest.approx(seen.with_first, abs=0.006)
     costs = finding(app, "costs this model more than losing", "does not cost this model more")
-    assert costs == (seen.sliding > seen.kept)
+    assert costs == (seen.sliding > seen.with_first)
     assert ("5158, 5.40", "run") in printed(app)
-    assert f"here, now `{seen.sliding:.0f}, {seen.kept:.2f}`" in one_line(app)
+    assert f"here, now `{seen.sliding:.0f}, {seen.with_first:.2f}`" in one_line(app)
     assert found.lengths is not None
     short = finding(app, "is shorter than the others'", "is not shorter than the others'")
     assert short == (found.lengths.mean() < 1)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from pages.model_lab.speech_figures import heard_figure
+from pages.model_lab.speech_figures import sound_figure
 from tests.pages.reading import alts, badges, claims, drawn, texts
 from tests.viz_core.hub.tiny_models import build_all
 from tests.viz_core.sounds.hostile_sounds import BAD, GOOD, encode
@@ -39,18 +39,18 @@ def test_the_tones_and_a_text_over_them(open_page: OpenPage, folders: Path) -> N
     run = model.run(sound=tone_sequence(), target=SAID)
     words = word_times(model, run)
     app = open_page("model-lab", **LINK)
-    said = texts(app)
+    page_text = texts(app)
     assert not app.error
     assert not app.warning
-    assert "2.70 s of sound" in said
-    assert "always given 3 s" in said
-    assert "sound, and writes with BPE" in said
-    assert "at most 3 s at once" in said
+    assert "2.70 s of sound" in page_text
+    assert "always given 3 s" in page_text
+    assert "sound, and writes with BPE" in page_text
+    assert "at most 3 s at once" in page_text
     (choice,) = [group for group in app.get("button_group") if group.key == "ml-word"]
     labels = [option.replace("\\", "") for option in choice.options]
     assert labels == [f"{word.text} {word.start:.2f}–{word.end:.2f}" for word in words]
-    assert "[layer 1, head 2](#head=decoder-cross.0.1)" in said
-    assert "[layer 2, head 3](#head=decoder-cross.1.2)" in said
+    assert "[layer 1, head 2](#head=decoder-cross.0.1)" in page_text
+    assert "[layer 2, head 3](#head=decoder-cross.1.2)" in page_text
     assert badges(app)["times of 6 words never go back"]
     assert all("material/check" in claim for claim in claims(app))
     _, opened, mean = drawn(app, "heard")
@@ -72,8 +72,8 @@ def test_another_head_is_opened_and_one_that_is_none_of_these(open_page: OpenPag
 
 
 def test_a_file_is_heard_and_what_is_none_gets_a_sentence(open_page: OpenPage, folders: Path) -> None:
-    told = {"ml-spoken": "fr", "ml-task": "an English translation"}
-    app = open_page("model-lab", **{"ml-model": "whisper", "ml-sound": "A file", "ml-new": "4"}, **told)
+    options = {"ml-spoken": "fr", "ml-task": "an English translation"}
+    app = open_page("model-lab", **{"ml-model": "whisper", "ml-sound": "A file", "ml-new": "4"}, **options)
     assert "No sound yet" in texts(app)
     assert app.selectbox(key="ml-spoken").options == ["found out by the model", "en", "fr"]
     model = load_hub(folders / "whisper", device="cpu")
@@ -121,8 +121,8 @@ def test_times_that_go_back_are_told() -> None:
 
 
 def test_the_figure_of_a_sound_without_words(folders: Path) -> None:
-    heard = load_hub(folders / "whisper", device="cpu").run(sound=tone_sequence(), max_new_tokens=1).heard
-    assert heard is not None
-    figure = heard_figure(heard, {}, (), 0, load_words("model-lab").group("figure"))
-    assert figure.data[0].z.shape == heard.spectrogram.shape
+    sound = load_hub(folders / "whisper", device="cpu").run(sound=tone_sequence(), max_new_tokens=1).sound
+    assert sound is not None
+    figure = sound_figure(sound, {}, (), 0, load_words("model-lab").group("figure"))
+    assert figure.data[0].z.shape == sound.spectrogram.shape
     assert not figure.layout.shapes

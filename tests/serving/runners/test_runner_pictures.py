@@ -15,7 +15,7 @@ from PIL import Image
 from serving.compute.cache import LRUCache
 from serving.models.model_registry import ModelRegistry
 from serving.models.model_spec import ModelSpec, ShippedClassifier
-from serving.requests.classification import PictureRequest
+from serving.requests.classification import ClassificationRequest
 from serving.requests.contributions import ContributionRequest
 from serving.requests.hub import HubModelSpec, HubVisionSpec
 from serving.requests.request import PayloadMissingError, Picture
@@ -67,11 +67,13 @@ def model(request: pytest.FixtureRequest) -> ModelSpec[PictureModel]:
 
 
 @pytest.fixture
-def asked(model: ModelSpec[PictureModel]) -> PictureRequest:
-    return PictureRequest(model, Picture("sample airplane", SCENES["airplane"]()))
+def asked(model: ModelSpec[PictureModel]) -> ClassificationRequest:
+    return ClassificationRequest(model, Picture("sample airplane", SCENES["airplane"]()))
 
 
-def test_the_same_answer_and_the_same_weights(local: LocalRunner, remote: RemoteRunner, asked: PictureRequest) -> None:
+def test_the_same_answer_and_the_same_weights(
+    local: LocalRunner, remote: RemoteRunner, asked: ClassificationRequest
+) -> None:
     near, far = local.run(asked), remote.run(asked)
     assert far.probabilities == near.probabilities
     assert far.grid == near.grid
@@ -83,7 +85,9 @@ def test_the_same_answer_and_the_same_weights(local: LocalRunner, remote: Remote
         assert torch.equal(far.trace[site].weights(head=1), near.trace[site].weights(head=1))
 
 
-def test_the_view_is_byte_for_byte_the_same(local: LocalRunner, remote: RemoteRunner, asked: PictureRequest) -> None:
+def test_the_view_is_byte_for_byte_the_same(
+    local: LocalRunner, remote: RemoteRunner, asked: ClassificationRequest
+) -> None:
     words = dict.fromkeys(WORD_NAMES, "a word")
     near, far = local.groups(asked, LABELS), remote.groups(asked, LABELS)
     state = first_look(near)
@@ -110,7 +114,7 @@ def test_the_view_is_byte_for_byte_the_same(local: LocalRunner, remote: RemoteRu
 def test_questions_are_answered_beside_the_model(
     local: LocalRunner,
     remote: RemoteRunner,
-    asked: PictureRequest,
+    asked: ClassificationRequest,
     question: Callable[..., Any],
     arguments: tuple[Any, ...],
 ) -> None:
@@ -119,7 +123,9 @@ def test_questions_are_answered_beside_the_model(
     assert len(numbers(near)) > 0
 
 
-def test_contributions_are_asked_like_weights(local: LocalRunner, remote: RemoteRunner, asked: PictureRequest) -> None:
+def test_contributions_are_asked_like_weights(
+    local: LocalRunner, remote: RemoteRunner, asked: ClassificationRequest
+) -> None:
     carried = ContributionRequest(asked)
     near, far, plain = local.run(carried), remote.run(carried), local.run(asked)
     assert near.probabilities == far.probabilities == plain.probabilities
@@ -132,14 +138,14 @@ def test_contributions_are_asked_like_weights(local: LocalRunner, remote: Remote
     assert torch.equal(groups[0].picture(0).thumbnails, local.groups(carried, LABELS)[0].picture(0).thumbnails)
 
 
-def test_relevance_of_the_answer(local: LocalRunner, remote: RemoteRunner, asked: PictureRequest) -> None:
+def test_relevance_of_the_answer(local: LocalRunner, remote: RemoteRunner, asked: ClassificationRequest) -> None:
     label = local.run(asked).label
     far = remote.ask(asked, label_relevance, label)
     assert torch.equal(far, local.ask(asked, label_relevance, label))
     assert float((far - torch.eye(len(far))).abs().max()) > 0
 
 
-def test_a_tokens_rollout_is_a_row_of_the_rollout(remote: RemoteRunner, asked: PictureRequest) -> None:
+def test_a_tokens_rollout_is_a_row_of_the_rollout(remote: RemoteRunner, asked: ClassificationRequest) -> None:
     found = remote.ask(asked, token_in_layer, 4, 1, "mean", 0.0)
     run = remote.run(asked)
     layers = [call.weights()[0] for call in run.trace]
@@ -159,7 +165,7 @@ def test_what_is_read_off_a_model(local: LocalRunner, remote: RemoteRunner, mode
     )
 
 
-def test_a_picture_is_sent_once(remote: RemoteRunner, wire: Wire, asked: PictureRequest) -> None:
+def test_a_picture_is_sent_once(remote: RemoteRunner, wire: Wire, asked: ClassificationRequest) -> None:
     """A digest stands for it, but where a machine does not know it yet."""
     raw = len(asked.picture.open().tobytes())
     remote.run(asked)
@@ -170,7 +176,7 @@ def test_a_picture_is_sent_once(remote: RemoteRunner, wire: Wire, asked: Picture
     assert torch.equal(newcomer.ask(asked, heads_measured)["entropy"], remote.ask(asked, heads_measured)["entropy"])
 
 
-def test_without_its_picture_a_request_is_not_answered(local: LocalRunner, asked: PictureRequest) -> None:
+def test_without_its_picture_a_request_is_not_answered(local: LocalRunner, asked: ClassificationRequest) -> None:
     with pytest.raises(PayloadMissingError):
         local.run(asked.without_payload)
     local.run(asked)
@@ -179,7 +185,7 @@ def test_without_its_picture_a_request_is_not_answered(local: LocalRunner, asked
 
 def test_two_pictures_are_two_answers(local: LocalRunner, model: ModelSpec[PictureModel]) -> None:
     black, white = (Picture(name, Image.new("RGB", (32, 32), name)) for name in ("black", "white"))
-    one, other = local.run(PictureRequest(model, black)), local.run(PictureRequest(model, white))
+    one, other = local.run(ClassificationRequest(model, black)), local.run(ClassificationRequest(model, white))
     assert one.probabilities != other.probabilities
 
 
@@ -195,7 +201,7 @@ def test_a_model_that_reads_is_a_sentence(local: LocalRunner, remote: RemoteRunn
         with pytest.raises(HubError, match="takes a text, not a picture"):
             runner.ask_model(reads, picture_facts)
         with pytest.raises(HubError, match="takes a text, not a picture"):
-            runner.run(PictureRequest(reads, Picture("black", Image.new("RGB", (8, 8)))))
+            runner.run(ClassificationRequest(reads, Picture("black", Image.new("RGB", (8, 8)))))
 
 
 def numbers(answer: Any) -> list[float]:

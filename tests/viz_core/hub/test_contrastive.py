@@ -49,10 +49,10 @@ def test_both_towers_and_their_cosine(family: str, tiny: Tiny, tiny_model: TinyM
     assert [token.id for token in run.tokens] == inputs["input_ids"][0].tolist()
     with torch.no_grad():
         expected = plain(**inputs)
-        eyes = plain.vision_model(inputs["pixel_values"], output_attentions=True)
+        vision = plain.vision_model(inputs["pixel_values"], output_attentions=True)
         words = plain.text_model(inputs["input_ids"], output_attentions=True)
     maps = maps_of(SimpleNamespace(attentions=words.attentions), "encoder")
-    maps |= maps_of(SimpleNamespace(attentions=eyes.attentions), "vision")
+    maps |= maps_of(SimpleNamespace(attentions=vision.attentions), "vision")
     assert_same_maps(run.trace, maps)
     assert run.output.shape == (17,)
     logit = float((expected.logits_per_image - getattr(plain, "logit_bias", 0)).detach())

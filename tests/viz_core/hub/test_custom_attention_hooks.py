@@ -14,7 +14,7 @@ from torch.overrides import _get_current_function_mode
 
 from tests.viz_core.hub.tiny_models import CODER, SIZES
 from viz_core.hub import instrument, restore
-from viz_core.hub.custom_attention_hooks import leave, listen_to
+from viz_core.hub.custom_attention_hooks import add_hooks, remove_hooks
 from viz_core.trace import AttentionCall, intervene, off, record
 from viz_core.trace.sites import name_site
 
@@ -163,7 +163,7 @@ class Blocks(nn.Module):
 def test_parts_of_a_map_are_none() -> None:
     layer = Blocks()
     name_site(layer, "encoder.0.self")
-    listen_to(layer)
+    add_hooks(layer)
     with (
         pytest.warns(UserWarning, match=r"encoder\.0\.self: expected Blocks to weigh all keys at once"),
         record() as trace,
@@ -186,9 +186,9 @@ class Disturbed(nn.Module):
 
 
 def test_restored_by_another_thread_while_it_runs() -> None:
-    layer, scores = Disturbed(lambda: leave(layer, handles)), torch.randn(1, 2, 3, 3)
+    layer, scores = Disturbed(lambda: remove_hooks(layer, handles)), torch.randn(1, 2, 3, 3)
     name_site(layer, "encoder.0.self")
-    handles = listen_to(layer)
+    handles = add_hooks(layer)
     with record() as trace:
         layer(scores)
         layer(scores)
@@ -199,7 +199,7 @@ def test_restored_by_another_thread_while_it_runs() -> None:
 
 def test_an_error_leaves_nothing_behind() -> None:
     layer = Disturbed(lambda: 1 // 0)
-    listen_to(layer)
+    add_hooks(layer)
     with pytest.raises(ZeroDivisionError), record() as trace:
         layer(torch.randn(1, 2, 3, 3))
     assert trace.sites == ()

@@ -131,9 +131,9 @@ def test_a_model_of_texts_and_pictures() -> None:
 
 def test_a_writer_that_looks_at_pictures() -> None:
     sizes = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 4, "intermediate_size": 48}
-    eyes = transformers.CLIPVisionConfig(**sizes, image_size=16, patch_size=8)
+    vision = transformers.CLIPVisionConfig(**sizes, image_size=16, patch_size=8)
     words = transformers.LlamaConfig(**sizes, vocab_size=99)
-    config = transformers.LlavaConfig(vision_config=eyes, text_config=words, image_token_index=98)
+    config = transformers.LlavaConfig(vision_config=vision, text_config=words, image_token_index=98)
     model = transformers.LlavaForConditionalGeneration(config).eval()
     sites = instrument(model)
     ids = torch.tensor([[98, 98, 98, 98, 5, 6, 7]])  # a token for each patch, and three words

@@ -62,13 +62,13 @@ def test_each_row_is_the_state_through_norm_and_head(family: str, tmp_path: Path
         result = whole(input_ids=ids, output_hidden_states=True)
         rows = [HEADS[family](whole, H)[0].softmax(dim=-1) for H in result.hidden_states[:-1]]
         rows.append(result.logits[0].softmax(dim=-1))
-    said = rows[-1].argmax(dim=-1)
+    final_word = rows[-1].argmax(dim=-1)
     for number, row in enumerate(rows):
         torch.testing.assert_close(torch.from_numpy(found.probabilities[number]), row.amax(dim=-1))
         best = model.engine.tokenizer.read(row.argmax(dim=-1).tolist())
         assert found.tokens[number] == tuple(token.label for token in best)
-        followed = row.gather(-1, said[:, None])[:, 0]
-        torch.testing.assert_close(torch.from_numpy(found.said[number]), followed)
+        followed = row.gather(-1, final_word[:, None])[:, 0]
+        torch.testing.assert_close(torch.from_numpy(found.final_word[number]), followed)
     assert float((rows[0] - rows[-1]).abs().max()) > 1e-3, "rows that are all alike would prove nothing"
 
 

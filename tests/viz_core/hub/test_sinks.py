@@ -63,8 +63,8 @@ def test_a_model_s_own_code_hides_its_values_and_a_translator_has_three_kinds(ti
         sinks_of(t5, run, "x")
 
 
-@pytest.mark.parametrize(("size", "kept"), [(6, 0), (6, 4)])
-def test_a_window_is_that_mask(size: int, kept: int, tiny_model: Load) -> None:
+@pytest.mark.parametrize(("size", "with_first"), [(6, 0), (6, 4)])
+def test_a_window_is_that_mask(size: int, with_first: int, tiny_model: Load) -> None:
     """transformers' own attention under a mask made by hand gives the same perplexity of the same words."""
     model = tiny_model("llama")
     run = model.run(TEXT, max_new_tokens=0)
@@ -72,15 +72,15 @@ def test_a_window_is_that_mask(size: int, kept: int, tiny_model: Load) -> None:
     ids = torch.tensor([[token.id for token in run.tokens]])
     n = ids.shape[1]
     i, j = torch.arange(n)[:, None], torch.arange(n)
-    seen = (j <= i) & ((i - j < size - kept) | (j < kept))
+    seen = (j <= i) & ((i - j < size - with_first) | (j < with_first))
     mask = torch.zeros(1, 1, n, n).masked_fill(~seen, torch.finfo(torch.float32).min)
     with torch.no_grad():
         logits = model.engine.model(ids, attention_mask=mask).logits[0]
     expected = math.exp(float(F.cross_entropy(logits[size:-1], ids[0, size + 1 :])))
-    assert (found.kept if kept else found.sliding) == pytest.approx(expected, rel=1e-4)
+    assert (found.with_first if with_first else found.sliding) == pytest.approx(expected, rel=1e-4)
     assert found.full == pytest.approx(math.exp(float(F.cross_entropy(run.output[size:-1], ids[0, size + 1 :]))))
     assert found.counted == n - 1 - size
-    assert len({found.full, found.sliding, found.kept}) == 3
+    assert len({found.full, found.sliding, found.with_first}) == 3
 
 
 def test_a_learned_sink_stays_in_sight_and_few_logits_are_enough(tiny_model: Load) -> None:
@@ -88,7 +88,7 @@ def test_a_learned_sink_stays_in_sight_and_few_logits_are_enough(tiny_model: Loa
     run = model.run(TEXT, max_new_tokens=0)
     found = windowed(model, run, longest_window(run))
     assert found.counted == LEAST_COUNTED
-    assert all(math.isfinite(each) for each in (found.full, found.sliding, found.kept))
+    assert all(math.isfinite(each) for each in (found.full, found.sliding, found.with_first))
     with pytest.raises(ValueError, match=rf"size: expected 5 to {longest_window(run)}, got 4"):
         windowed(model, run, 4)
     with pytest.raises(ValueError, match="size: expected 5 to"):

@@ -87,15 +87,15 @@ def test_what_it_writes_and_when_is_what_transformers_says(model: HubModel, run:
         expected = plain.generate(**features_of(SOUND), **asked)
     ids = expected["sequences"][0].tolist()
     assert [token.id for token in (*run.decoder_tokens, run.target_tokens[-1])] == ids
-    heard = run.heard
-    assert heard is not None
-    assert heard.num_prompt_tokens == 4, "start, language, task, no times"
+    sound = run.sound
+    assert sound is not None
+    assert sound.num_prompt_tokens == 4, "start, language, task, no times"
     cross = {call.layer: call for call in run.trace if call.kind == "cross"}
-    rows, keys = slice(heard.num_prompt_tokens, None), slice(heard.num_keys)
+    rows, keys = slice(sound.num_prompt_tokens, None), slice(sound.num_keys)
     weights = torch.stack([cross[layer].weights(head=head, queries=rows, keys=keys)[0] for layer, head in ALIGNING])
-    told = expected["token_timestamps"][0][heard.num_prompt_tokens : -1].numpy()
+    told = expected["token_timestamps"][0][sound.num_prompt_tokens : -1].numpy()
     assert len(set(told.tolist())) > 3, "times that are all alike would prove nothing"
-    assert np.allclose(token_starts(weights) * heard.key_seconds, told, atol=1e-6)
+    assert np.allclose(token_starts(weights) * sound.key_seconds, told, atol=1e-6)
 
 
 def test_it_is_told_what_is_spoken_and_what_to_write(model: HubModel, plain: Any) -> None:
@@ -135,14 +135,14 @@ def test_who_can_be_told_nothing_is_offered_nothing(config: dict[str, Any], tiny
 
 
 def test_what_it_heard_is_what_the_model_was_given(run: HubRun) -> None:
-    heard = run.heard
-    assert heard is not None
+    sound = run.sound
+    assert sound is not None
     made = features_of(SOUND)
     frames = int(made["attention_mask"].sum())
-    assert torch.equal(heard.spectrogram, made["input_features"][0, :, :frames])
-    assert (heard.frame_seconds, heard.key_seconds) == (0.01, 0.02)
-    assert heard.num_keys == frames // 2 == 135 == SOUND.seconds / 0.02
-    assert (heard.aligning, heard.aligning_named) == (((0, 1), (1, 2)), True)
+    assert torch.equal(sound.spectrogram, made["input_features"][0, :, :frames])
+    assert (sound.frame_seconds, sound.key_seconds) == (0.01, 0.02)
+    assert sound.num_keys == frames // 2 == 135 == SOUND.seconds / 0.02
+    assert (sound.aligning, sound.aligning_named) == (((0, 1), (1, 2)), True)
     assert [run.tokens[i].label for i in (0, 1, 62, 149)] == ["0.00 s", "0.02 s", "1.24 s", "2.98 s"]
     assert not run.complete
     assert run.text.split()
@@ -191,8 +191,8 @@ def test_a_word_over_time_and_what_the_silence_after_it_gets(model: HubModel, ru
 def test_a_short_sound_and_one_of_silence(model: HubModel) -> None:
     for samples in (np.full(100, 0.1, np.float32), np.zeros(RATE, np.float32)):
         run = model.run(sound=Sound(samples), max_new_tokens=3)
-        assert run.heard is not None
-        assert run.heard.num_keys == max(1, len(samples) // 320)
+        assert run.sound is not None
+        assert run.sound.num_keys == max(1, len(samples) // 320)
         assert word_times(model, run)
 
 

@@ -115,7 +115,7 @@ def test_maps_are_those_of_eager(family: str, tiny: Tiny, tiny_model: TinyModel,
     assert run.num_prompt_tokens == prompt.inputs["input_ids"].shape[1]
     maps = maps_of(SimpleNamespace(attentions=expected.attentions), "decoder")
     if family in PACKED:
-        maps |= packed_maps(plain.model.visual, model.engine.prompt.eyes.processor, prompt.inputs)
+        maps |= packed_maps(plain.model.visual, model.engine.prompt.context.processor, prompt.inputs)
     else:
         tower = getattr(plain.model, "vision_tower", None) or plain.model.vision_model
         pixels = prompt.inputs["pixel_values"]
@@ -216,10 +216,10 @@ def test_prompts_of_the_families_whose_processors_need_more(tiny_model: TinyMode
     model = tiny_model("smolvlm").engine.prompt
     tokens = "<fake_token_around_image>", "<image>", "<global-img>"
     for size, rows, columns in ((picture.size, 3, 2), ((48, 16), 1, 3)):
-        shown = model.layout.show(model.eyes, picture.resize(size))
+        shown = model.layout.encode(model.context, picture.resize(size))
         assert shown.prompt == get_image_prompt_string(rows, columns, 4, *tokens)
     model = tiny_model("qwen2_vl").engine.prompt
-    shown = model.layout.show(model.eyes, picture)
+    shown = model.layout.encode(model.context, picture)
     itself = SimpleNamespace(image_token="<|image_pad|>", image_processor=SimpleNamespace(merge_size=2))
     expected = Qwen2VLProcessor.replace_image_token(itself, shown.inputs, 0)
     assert shown.prompt == f"<|vision_start|>{expected}<|vision_end|>"
@@ -331,10 +331,10 @@ def test_a_prompt_is_in_the_form_of_its_own_training() -> None:
         layouts.layout_of(transformers.LlavaNextConfig(text_config={"model_type": kind}), ())
         for kind in ("llama", "mistral")
     )
-    assert on_llama.form.endswith(" USER: <image>\n{text} ASSISTANT:")
-    assert on_mistral.form == "[INST] <image>\n{text} [/INST]"
+    assert on_llama.template.endswith(" USER: <image>\n{text} ASSISTANT:")
+    assert on_mistral.template == "[INST] <image>\n{text} [/INST]"
     idefics, small = (layouts.layout_of(transformers.Idefics3Config(), known) for known in ((), ("<|im_start|>",)))
-    assert small.form == f"<|im_start|>{idefics.form}"
+    assert small.template == f"<|im_start|>{idefics.template}"
 
 
 def test_a_model_that_keeps_state_serves_one_at_a_time(tiny_model: TinyModel) -> None:

@@ -19,7 +19,7 @@ from tests.viz_core.positional.scheme_cases import HEAD_DIM, HEADS, LENGTH, SCHE
 from tests.viz_core.trace.attention_cases import H, K, Q, random_bias, random_mask, tensors
 from viz_core.attention import AdditiveAttention, MultiHeadAttention
 from viz_core.hub.attention import attention_forward
-from viz_core.hub.custom_attention_hooks import listen_to
+from viz_core.hub.custom_attention_hooks import add_hooks
 from viz_core.models import TransformerDecoder, TransformerEncoder, ViT
 from viz_core.trace import Trace, attend, compiling, record, unrecorded
 from viz_core.trace.sites import name_site
@@ -298,7 +298,7 @@ class OfTransformers(nn.Module):
         self.own = own
         name_site(self, "encoder.0.self")
         if own:
-            listen_to(self)
+            add_hooks(self)
 
     def forward(self, X: Tensor) -> Tensor:
         if self.own:

@@ -108,5 +108,5 @@ def _learn(model: nn.Module, rows: Sequence[tuple[str, str]]) -> tuple[list[Tens
     logits, wanted = model(rows)
     loss = F.cross_entropy(logits.flatten(0, 1), wanted.flatten(), ignore_index=_IGNORED, reduction="sum")
     gradients = torch.autograd.grad(loss, list(model.parameters()), allow_unused=True, materialize_grads=True)
-    told = [row[told] for row, told in zip(logits.detach(), wanted != _IGNORED, strict=True)]
-    return told, torch.cat([gradient.flatten() for gradient in gradients])
+    predicted = [row[labelled] for row, labelled in zip(logits.detach(), wanted != _IGNORED, strict=True)]
+    return predicted, torch.cat([gradient.flatten() for gradient in gradients])

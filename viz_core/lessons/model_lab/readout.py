@@ -18,10 +18,10 @@ _RIDGE = 10.0
 def questions_and_statements() -> tuple[tuple[str, ...], Bool[Tensor, "texts"]]:
     """As many of each of the held-out sentences that ship, without the mark at their end; and which are questions."""
     texts = [sample.english for sample in held_out()]
-    asked = [text for text in texts if text.endswith("?")]
-    told = [text for text in texts if not text.endswith("?")][: len(asked)]
-    labels = torch.tensor([True, False]).repeat_interleave(len(asked))[: len(asked) + len(told)]
-    return tuple(text.rstrip("?!.") for text in (*asked, *told)), labels
+    questions = [text for text in texts if text.endswith("?")]
+    statements = [text for text in texts if not text.endswith("?")][: len(questions)]
+    labels = torch.tensor([True, False]).repeat_interleave(len(questions))[: len(questions) + len(statements)]
+    return tuple(text.rstrip("?!.") for text in (*questions, *statements)), labels
 
 
 @torch.inference_mode()
@@ -71,6 +71,6 @@ def linear_accuracy(states: Float[Tensor, "texts d"], labels: Bool[Tensor, "text
         X = states.double()
         X = (X - X[train].mean(dim=0)) / X[train].std().clamp_min(1e-9)
         gram = X[train].T @ X[train] + _RIDGE * torch.eye(X.shape[1], dtype=X.dtype)
-        said = X[test] @ torch.linalg.solve(gram, X[train].T @ y[train])
-        right[test] = (said > 0) == labels[test]
+        scores = X[test] @ torch.linalg.solve(gram, X[train].T @ y[train])
+        right[test] = (scores > 0) == labels[test]
     return float(right.double().mean())

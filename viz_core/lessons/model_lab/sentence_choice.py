@@ -90,5 +90,5 @@ def log_probabilities(model: HubModel, texts: Sequence[str]) -> Float[Tensor, "t
     with model.engine.serial:
         chances = model.engine.model(input_ids=ids).logits.float().log_softmax(dim=-1)
     each = chances[:, :-1].gather(-1, ids[:, 1:, None])[..., 0].cpu()
-    told = torch.arange(each.shape[1]) < torch.tensor([len(row) - 1 for row in rows])[:, None]
-    return each.where(told, 0).sum(dim=1)
+    predicted = torch.arange(each.shape[1]) < torch.tensor([len(row) - 1 for row in rows])[:, None]
+    return each.where(predicted, 0).sum(dim=1)
