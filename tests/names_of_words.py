@@ -26,9 +26,9 @@ SECTIONS = {
     "finding": ["finding.{}", "finding.{}-not"],
     "exercise": ["exercise.{}"],
     "sketch": ["exercise.{}"],
-    "draw_on": ["exercise.{}"],
-    "look_for": ["look.{}"],
-    "book_says": ["book.{}"],
+    "draw_on_figure": ["exercise.{}"],
+    "guidance": ["look.{}"],
+    "source_card": ["book.{}"],
 }
 MAY_BE = {
     "claim": "unbroken.{}",
@@ -36,9 +36,9 @@ MAY_BE = {
     "claim_at_least": "unbroken.{}",
     "figure": "look.{}",
     "heatmap": "look.{}",
-    "book_says": "erratum.{}",
+    "source_card": "erratum.{}",
 }  # shown where there is one
-CONTROLS = {"slider", "stops", "number", "choice", "select", "several", "toggle", "area", "text"}
+CONTROLS = {"slider", "select_slider", "number", "choice", "select", "multiselect", "toggle", "text_area", "text"}
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ def networks(chapter: Chapter, asked: Asked) -> None:
                     _network(chapter, asked, name, names, sizes)
     if asked.last < asked.first:
         chapter.text("backwards", first=asked.first + 1, last=asked.last + 1)
-    chapter.look_for("networks")
+    chapter.guidance("networks")
 
 
 def _network(chapter: Chapter, asked: Asked, name: str, names: dict[str, str], sizes: LayerSizes) -> None:

@@ -47,8 +47,8 @@ chapter.tabs(
 )
 
 chapter.exercise("twice")
-chapter.exercise("long", shows=partial(exercises.long_inputs, chapter, asked))
-chapter.exercise("cheaper", shows=partial(exercises.cheaper, chapter))
+chapter.exercise("long", reveal=partial(exercises.long_inputs, chapter, asked))
+chapter.exercise("cheaper", reveal=partial(exercises.cheaper, chapter))
 chapter.sources({"table": None, "paths": None})
 chapter.code(
     MultiHeadAttention,

@@ -6,9 +6,9 @@ import streamlit as st
 import torch
 from torch import Tensor, nn
 
-from ui.blocks.sentence import type_sentence
+from ui.blocks.sentence import sentence_input
 from ui.chapter.chapter import Chapter
-from ui.compute.models import translator_if_any
+from ui.compute.models import translator_or_none
 from ui.text.markdown import escape
 from viz_core.figures.residuals import residual_figure
 from viz_core.figures.token_map import token_map
@@ -25,9 +25,9 @@ ORDER_MATTERS = 1e-3  # far above rounding, far below what any layer here does
 
 def shuffle(chapter: Chapter) -> None:
     """The permutation test: shuffle the words before a layer or after it."""
-    text = type_sentence(chapter)
+    text = sentence_input(chapter)
     chapter.text("shuffle")
-    tokens = sentence_tokens(text, 32, 64, translator_if_any(MODEL))
+    tokens = sentence_tokens(text, 32, 64, translator_or_none(MODEL))
     if len(set(tokens.labels)) < 2:
         st.info(chapter.words("nothing-to-shuffle"), icon=":material/edit:")
         return
@@ -36,7 +36,7 @@ def shuffle(chapter: Chapter) -> None:
     before, after = escape(" ".join(tokens.labels)), escape(" ".join(shuffled))
     st.markdown(chapter.words("shuffled", before=before, after=after))
     layers = _fresh_layers(tokens.X.shape[1])
-    chapter.near("shuffled", lambda: _shuffled(chapter, layers, tokens, order, shuffled), 860)
+    chapter.lazy("shuffled", lambda: _shuffled(chapter, layers, tokens, order, shuffled), 860)
 
 
 def _shuffled(
@@ -69,7 +69,7 @@ def _shuffled_maps(
         with column:
             chapter.text(name)
             chapter.figure(name, token_map(weights, labels, "weights", names), count=len(labels))
-    chapter.look_for("maps")
+    chapter.guidance("maps")
 
 
 @st.cache_resource(max_entries=4, show_spinner=False)

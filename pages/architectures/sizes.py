@@ -33,9 +33,9 @@ def ask(chapter: Chapter) -> Asked:
     controls = chapter.controls
     for_one, for_other, for_k = st.columns(3, gap="large")
     with controls.more():
-        n = controls.stops("n", _LENGTHS, 12)
-        d = controls.stops("d", (8, 16, 32, 64, 128, 256, 512, 1024, 2048), 512)
-        r = controls.stops("r", (1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 32, 64, 128, 256, 512), 4)
+        n = controls.select_slider("n", _LENGTHS, 12)
+        d = controls.select_slider("d", (8, 16, 32, 64, 128, 256, 512, 1024, 2048), 512)
+        r = controls.select_slider("r", (1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 32, 64, 128, 256, 512), 4)
     with for_k:
         k = int(controls.slider("k", 1, 9, 3))
     most = min(n, MOST_DRAWN)

@@ -70,7 +70,7 @@ def _draw_times(chapter: Chapter, run: Run[Measurement]) -> None:
         table = _growth_table(chapter, run.measurements, sizes)
         columns = dict.fromkeys(list(table.columns)[2:], number)
         st.dataframe(table, hide_index=True, height="content", column_config=columns)
-        chapter.look_for("growth")
+        chapter.guidance("growth")
 
 
 def _growth_table(chapter: Chapter, measurements: list[Measurement], sizes: LayerSizes) -> pd.DataFrame:

@@ -58,4 +58,4 @@ def pairs(chapter: Chapter, asked: Asked) -> None:
     def draw() -> go.Figure:
         return pairs_figure({name: path_matrix(name, sizes).numpy() for name in ARCHITECTURES}, names)
 
-    chapter.figure("pairs", draw, room=870, n=n, summary=summary)
+    chapter.figure("pairs", draw, height=870, n=n, summary=summary)

@@ -6,7 +6,7 @@ import torch
 
 from pages.attention_pooling.pooling import CURVE_QUERIES, Pooling
 from ui.chapter.chapter import Chapter
-from ui.compute.slots import computed
+from ui.compute.slots import cached
 from viz_core.attention.kernel_pooling import nadaraya_watson
 from viz_core.attention.kernels import gaussian
 from viz_core.lessons.attention_pooling.consistency import Rate, errors_by_rate
@@ -64,13 +64,13 @@ def parzen(chapter: Chapter) -> None:
     )
 
 
-@computed(says="measuring")
+@cached(message="measuring")
 def _descents(n: int, noise: float, seed: int) -> dict[str, Descent]:
     points = noisy_points(n, noise, seed)
     return {"kept": descend_width(*points, left_out=False), "left": descend_width(*points, left_out=True)}
 
 
-@computed(says="measuring")
+@cached(message="measuring")
 def _rates(noise: float) -> dict[float, Rate]:
     with torch.no_grad():
         return errors_by_rate(tuple(_POWERS.values()), _FIRST, _LAST, noise)

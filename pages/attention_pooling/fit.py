@@ -45,24 +45,24 @@ def readout(chapter: Chapter, pooling: Pooling) -> None:
         st.caption(chapter.words("too-small", missed=pooling.n - reached))
 
 
-def picture(chapter: Chapter, pooling: Pooling, kept_back: bool) -> tuple[go.Figure, Fit]:
+def picture(chapter: Chapter, pooling: Pooling, hide_answer: bool) -> tuple[go.Figure, Fit]:
     """The fit beside the truth, or neither where it is kept back, and the weights of the query on every key."""
     fit = pooling.fit(CURVE_QUERIES)
     at_query = pooling.fit(torch.tensor([pooling.query], dtype=torch.float64))
     answer = float(at_query.y_hat)
-    shown = (fit.without_curves(), math.nan) if kept_back else (fit, answer)
+    shown = (fit.without_curves(), math.nan) if hide_answer else (fit, answer)
     figure = fit_figure(shown[0], pooling.query, shown[1], at_query.weights[0], labels(chapter))
     chapter.figure(
         "fit",
         figure,
-        kept_back=kept_back,
+        hide_answer=hide_answer,
         n=pooling.n,
         kernel=kernel_name(chapter, pooling.kernel),
         width=f"{pooling.width:g}",
         query=f"{pooling.query:.2f}",
         answer=chapter.words("no-answer") if np.isnan(answer) else f"{answer:.3f}",
     )
-    if kept_back:
+    if hide_answer:
         return figure, fit
     chapter.finding("fit", not np.isnan(fit.error), error=f"{fit.error:.3f}", queries=len(fit.x_val))
     gaps = fit.x_val[fit.y_hat.isnan()]

@@ -30,7 +30,7 @@ def kernels(chapter: Chapter, pooling: Pooling) -> None:
     )
     reaching = [kernel_name(chapter, name) for name in KERNELS if _with(pooling, name).fit(CURVE_QUERIES).reaches_all]
     chapter.finding("reach", bool(reaching), kernels=reaching, width=f"{pooling.width:g}")
-    chapter.book_says(
+    chapter.source_card(
         "kernel", float(triangular(torch.tensor(0.5))), own=f"{float(epanechnikov(torch.tensor(0.5))):.4f}"
     )
 
@@ -49,7 +49,7 @@ def widths(chapter: Chapter, pooling: Pooling) -> None:
         kernel=kernel_name(chapter, pooling.kernel),
         errors=_errors(chapter, fits),
     )
-    chapter.book_says("widths", BOOK_WIDTHS)
+    chapter.source_card("widths", BOOK_WIDTHS)
     largest = [fit.largest for fit in fits]
     falling = all(wide < narrow for narrow, wide in pairwise(largest))
     chapter.finding("spread", falling, largest=[f"{each:.3f}" for each in largest])

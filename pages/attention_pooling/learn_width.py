@@ -9,7 +9,7 @@ from torch import Tensor
 from pages.attention_pooling.kernel_figures import width_figure
 from pages.attention_pooling.pooling import CURVE_QUERIES, LARGEST_WIDTH, STEP, Pooling, kernel_name, labels
 from ui.chapter.chapter import Chapter
-from ui.compute.slots import computed
+from ui.compute.slots import cached
 from viz_core.attention.kernel_pooling import nadaraya_watson
 from viz_core.attention.kernels import KERNELS, with_width
 from viz_core.lessons.attention_pooling.kernel_width import WidthSearch, learn_width
@@ -51,7 +51,7 @@ def _take(key: str, width: float) -> None:
     st.session_state[key] = width
 
 
-@computed(says="measuring")
+@cached(message="measuring")
 def _search(kernel: str, n: int, noise: float, seed: int) -> tuple[WidthSearch, Tensor]:
     """The search, and for each width it tried the error against the truth."""
     x, y = noisy_points(n, noise, seed)

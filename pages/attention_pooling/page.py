@@ -23,7 +23,7 @@ from viz_core.lessons.attention_pooling.pooling_as_attention import gaussian_poo
 
 chapter = Chapter("attention-pooling")
 chapter.question()
-asks = chapter.keeps_back("wide", THE_FIT)
+asks = chapter.hides_answer("wide", THE_FIT)
 with chapter.card("fit"):
     kernel = ask_kernel(chapter)
     left, side = st.columns([3, 2], gap="large")
@@ -45,15 +45,15 @@ with for_weights:
     chapter.heading("map")
     weights_map(chapter, pooling)
 
-chapter.exercise("sphere", shows=partial(exercises.sphere, chapter))
+chapter.exercise("sphere", reveal=partial(exercises.sphere, chapter))
 
 chapter.heading("mathematics")
 chapter.text("mathematics")
-chapter.book_says("curve", book_curve(torch.arange(6, dtype=torch.float64)).tolist())
+chapter.source_card("curve", book_curve(torch.arange(6, dtype=torch.float64)).tolist())
 claims(chapter, pooling, fit)
 
-chapter.exercise("descent", shows=partial(exercises.descent, chapter, pooling))
-chapter.exercise("shrink", shows=partial(exercises.shrink, chapter, pooling.noise))
+chapter.exercise("descent", reveal=partial(exercises.descent, chapter, pooling))
+chapter.exercise("shrink", reveal=partial(exercises.shrink, chapter, pooling.noise))
 chapter.tabs(
     widths=lambda: widths(chapter, pooling),
     kernels=lambda: every_kernel(chapter, pooling),
@@ -62,7 +62,7 @@ chapter.tabs(
     consistent=lambda: more_data(chapter, pooling.noise),
 )
 
-chapter.exercise("parzen", shows=partial(exercises.parzen, chapter))
+chapter.exercise("parzen", reveal=partial(exercises.parzen, chapter))
 chapter.exercise("narrow")
 chapter.code(
     nadaraya_watson,

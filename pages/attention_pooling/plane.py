@@ -11,7 +11,7 @@ import torch
 from pages.attention_pooling.plane_figures import consistency_figure, shares_figure
 from pages.attention_pooling.pooling import labels
 from ui.chapter.chapter import Chapter
-from ui.compute.slots import computed
+from ui.compute.slots import cached
 from viz_core.lessons.attention_pooling.consistency import FIXED, errors_by_size
 from viz_core.lessons.attention_pooling.in_the_plane import labelled_points, left_out_right, moved_error, shares
 
@@ -38,7 +38,7 @@ def in_the_plane(chapter: Chapter) -> None:
     chapter.figure(
         "plane",
         partial(shares_figure, axis.numpy(), found.numpy(), points.numpy(), given.numpy(), labels(chapter)),
-        room=420,
+        height=420,
         count=len(points),
         right=f"{right:.0%}",
         **widths,
@@ -58,10 +58,10 @@ def more_data(chapter: Chapter, noise: float) -> None:
     names = labels(chapter)
     told: dict[str, Any] = {"first": SIZES[0], "last": f"{SIZES[-1]:,}", "fixed": f"{FIXED:g}", "noise": f"{noise:g}"}
     told |= {"start": f"{shrinking[0]:.4f}", "end": f"{shrinking[-1]:.4f}", "stays": f"{fixed[-1]:.4f}"}
-    chapter.figure("consistent", partial(consistency_figure, SIZES, shrinking, fixed, names), room=340, **told)
+    chapter.figure("consistent", partial(consistency_figure, SIZES, shrinking, fixed, names), height=340, **told)
     chapter.finding("consistent", shrinking[-1] < min(shrinking[0], fixed[-1]), **told)
 
 
-@computed(says="measuring")
+@cached(message="measuring")
 def _errors(noise: float) -> tuple[torch.Tensor, torch.Tensor]:
     return errors_by_size(SIZES, noise)

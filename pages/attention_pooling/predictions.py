@@ -23,7 +23,7 @@ THE_FIT = OnFigure(
 
 def draw_the_fit(chapter: Chapter) -> None:
     """The fit of a wide kernel, through the points the page opens with."""
-    chapter.draw_on("wide", THE_FIT, wide_fit)
+    chapter.draw_on_figure("wide", THE_FIT, wide_fit)
 
 
 def wide_fit() -> Truth:

@@ -6,7 +6,7 @@ import streamlit as st
 
 from pages.bahdanau.book_figures import attention_model, plain_model
 from pages.bahdanau.models import ATTENTION, PLAIN
-from ui.blocks.translation import Request
+from ui.blocks.translation import TranslationInputs
 from ui.chapter.chapter import Chapter
 from ui.compute.models import translation, translator
 from ui.text.markdown import escape
@@ -17,7 +17,7 @@ from viz_core.pretrained.samples import opening, sentences
 _BOOKS = ("go", "lost", "calm", "home")  # the four sentences it translates
 
 
-def chosen_by_rule(chapter: Chapter, request: Request) -> None:
+def chosen_by_rule(chapter: Chapter, request: TranslationInputs) -> None:
     """Where the page is at its first sentence: what the plain model makes of it, and how the sentence was chosen."""
     sample = opening()
     if request.text != sample.english:
@@ -28,7 +28,7 @@ def chosen_by_rule(chapter: Chapter, request: Request) -> None:
         right = with_attention in sample.references and without not in sample.references
         chapter.finding("opening", right, attention=escape(with_attention), plain=escape(without))
 
-    chapter.near("opening", draw, 60)
+    chapter.lazy("opening", draw, 60)
 
 
 def diagrams(chapter: Chapter) -> None:
@@ -36,15 +36,15 @@ def diagrams(chapter: Chapter) -> None:
     names = chapter.words.group("figure")
     plain, attention = st.columns(2, gap="large")
     with plain:
-        chapter.figure("plain-model", lambda: plain_model(names), room=108)
+        chapter.figure("plain-model", lambda: plain_model(names), height=108)
     with attention:
-        chapter.figure("attention-model", lambda: attention_model(names), room=171)
+        chapter.figure("attention-model", lambda: attention_model(names), height=171)
     chapter.text("state")
 
 
 def printed(chapter: Chapter) -> None:
     """The shapes the book checks, what its model said, and with what settings."""
-    chapter.near("book", lambda: _printed(chapter), 520)
+    chapter.lazy("book", lambda: _printed(chapter), 520)
 
 
 def _printed(chapter: Chapter) -> None:
@@ -53,14 +53,14 @@ def _printed(chapter: Chapter) -> None:
     sizes, recipe = card.config["model"], card.training["recipe"]
     left, right = st.columns(2, gap="large")
     with left:
-        chapter.book_says("output-shape", shapes["output"])
-        chapter.book_says("keys-shape", shapes["keys"])
-        chapter.book_says("hidden-shape", shapes["hidden"])
+        chapter.source_card("output-shape", shapes["output"])
+        chapter.source_card("keys-shape", shapes["keys"])
+        chapter.source_card("hidden-shape", shapes["hidden"])
     with right:
-        chapter.book_says("translations", _ours())
-        chapter.book_says("mouille", book_bleu("il est mouillé .".split(), "il est calme .".split()))
+        chapter.source_card("translations", _ours())
+        chapter.source_card("mouille", book_bleu("il est mouillé .".split(), "il est calme .".split()))
         settings = [sizes[name] for name in ("embed_size", "num_hiddens", "num_layers", "dropout")]
-        chapter.book_says("settings", [*settings, recipe["adam_lr"]], vocabulary=f"{sizes['vocab_size']:,}")
+        chapter.source_card("settings", [*settings, recipe["adam_lr"]], vocabulary=f"{sizes['vocab_size']:,}")
 
 
 def _ours() -> str:

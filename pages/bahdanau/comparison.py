@@ -6,7 +6,7 @@ import streamlit as st
 
 from pages.bahdanau import figures
 from pages.bahdanau.models import ATTENTION, PLAIN, TRANSFORMER, cards_there
-from ui.blocks.translation import Request
+from ui.blocks.translation import TranslationInputs
 from ui.chapter.chapter import Chapter
 from ui.compute.models import translation, translator
 from ui.text.errors import explain
@@ -17,7 +17,7 @@ from viz_core.lessons.bahdanau.training_compared import Trained, meet
 from viz_core.pretrained import CheckpointError, samples
 
 
-def side_by_side(chapter: Chapter, request: Request) -> None:
+def side_by_side(chapter: Chapter, request: TranslationInputs) -> None:
     """The same sentence by each model that ships, and each model's scores on the test sentences."""
     rows = [chapter.words("table.head")]
     for card in cards_there().values():
@@ -89,7 +89,7 @@ def by_length(chapter: Chapter) -> None:
     bins = {chapter.words(f"model.{name}"): card.training["bleu_by_length"] for name, card in cards_there().items()}
     summary = {name: [f"{b['from']}–{b['to']} {b['bleu']:.0f}" for b in each] for name, each in bins.items()}
     names = chapter.words.group("figure")
-    chapter.figure("lengths", lambda: figures.lengths_figure(bins, names), room=400, summary=summary)
+    chapter.figure("lengths", lambda: figures.lengths_figure(bins, names), height=400, summary=summary)
     if {ATTENTION, PLAIN} <= cards_there().keys():
         better, plain = (cards_there()[name].training["bleu_by_length"] for name in (ATTENTION, PLAIN))
         gaps = bleu_gaps(better, plain)
@@ -115,7 +115,7 @@ def as_many_of_each(chapter: Chapter) -> None:
     }
     told = {"each": measured["bins"][0]["sentences"], "all": over_all["sentences"], "summary": summary}
     chapter.text("balanced", **told)
-    chapter.figure("balanced", lambda: figures.balanced_figure(models, names), room=380, **told)
+    chapter.figure("balanced", lambda: figures.balanced_figure(models, names), height=380, **told)
     value, low, high = over_all["difference"]
     sure = all(each["difference"][1] > 0 for each in measured["bins"])
     chapter.finding("balanced", sure, value=f"{value:.1f}", low=f"{low:.1f}", high=f"{high:.1f}")

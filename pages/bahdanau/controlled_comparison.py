@@ -32,7 +32,7 @@ def all_else_alike(chapter: Chapter) -> None:
         title: [(*ends, *each.spread(name)) for ends, each in found.bins.items()] for name, title in titles.items()
     }
     told: dict[str, Any] = {"value": f"{found.balanced.difference.value:.1f}", "all": found.balanced.sentences}
-    chapter.figure("alike", lambda: balanced_figure(models, names), room=380, **told)
+    chapter.figure("alike", lambda: balanced_figure(models, names), height=380, **told)
     rows = [chapter.words("alike.head", **titles)]
     rows += [_row(chapter, f"{low}–{high}", each) for (low, high), each in found.bins.items()]
     rows.append(_row(chapter, chapter.words("alike.all", count=found.balanced.sentences), found.balanced))
@@ -43,7 +43,7 @@ def all_else_alike(chapter: Chapter) -> None:
     chapter.finding("alike-grows", found.grows, values=[_added(scores)["value"] for scores in each], times=times)
     curves = {title: found.curve(name) for name, title in titles.items()}
     losses: dict[str, Any] = {name: f"{found.curve(name)[-1]['validation_loss']:.2f}" for name in titles}
-    chapter.figure("alike-curves", lambda: curves_figure(curves, names["epoch"], names["loss"]), room=320, **losses)
+    chapter.figure("alike-curves", lambda: curves_figure(curves, names["epoch"], names["loss"]), height=320, **losses)
     chapter.finding("alike-done", found.last_gain <= DONE, gain=f"{found.last_gain:.1%}")
 
 

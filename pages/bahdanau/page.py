@@ -17,9 +17,9 @@ from pages.bahdanau.controlled_comparison import all_else_alike
 from pages.bahdanau.exercises import other_cell, other_score
 from pages.bahdanau.models import ATTENTION, PLAIN
 from pages.bahdanau.stepping import step_through
-from ui.blocks.translation import ask_sentence, show_notes, show_result, translate
+from ui.blocks.translation import show_notes, show_result, translate, translation_inputs
 from ui.chapter.chapter import Chapter
-from ui.compute.models import ask, sentence, translation_maps
+from ui.compute.models import evaluate, sentence_request, translation_maps
 from ui.text.words import current_language
 from viz_core.attention import AdditiveAttention
 from viz_core.lessons.bahdanau.broken import erased_error, undivided, without_tanh
@@ -32,7 +32,7 @@ ROUNDING = 1e-5  # what float32 may lose in sums of a few hundred terms
 
 chapter = Chapter("bahdanau")
 chapter.question()
-request = ask_sentence(chapter, opening())
+request = translation_inputs(chapter, opening())
 result = translate(chapter, ATTENTION, request)
 if result is None:
     st.stop()
@@ -48,14 +48,19 @@ diagrams(chapter)
 
 chapter.heading("map")
 groups = translation_maps(ATTENTION, request.text, request.beam, current_language())
-recipe, carried = sentence(ATTENTION, request.text, request.beam).recipe, chapter.ask_carried()
-shown = translation_maps(ATTENTION, request.text, request.beam, current_language(), carried=carried)
-view = chapter.attention_view(shown, aligning_head(groups), recipe=recipe, carried=carried)
+recipe, show_contributions = (
+    sentence_request(ATTENTION, request.text, request.beam).recipe,
+    chapter.contributions_choice(),
+)
+shown = translation_maps(
+    ATTENTION, request.text, request.beam, current_language(), show_contributions=show_contributions
+)
+view = chapter.attention_view(shown, aligning_head(groups), recipe=recipe, show_contributions=show_contributions)
 how_well_aligned(chapter)
 
 chapter.heading("worth")
 chapter.text("worth")
-chapter.near("side-by-side", lambda: side_by_side(chapter, request), 155)
+chapter.lazy("side-by-side", lambda: side_by_side(chapter, request), 155)
 chapter.text("unequal")
 how_far_trained(chapter)
 by_length(chapter)
@@ -63,24 +68,28 @@ as_many_of_each(chapter)
 all_else_alike(chapter)
 
 chapter.text("formula")
-with_attention = sentence(ATTENTION, request.text, request.beam)
-residuals = cache(lambda: ask(with_attention, step_residuals))
+with_attention = sentence_request(ATTENTION, request.text, request.beam)
+residuals = cache(lambda: evaluate(with_attention, step_residuals))
 with chapter.claims():
     broken = chapter.break_it("undivided", "no-tanh", "attended")
-    rows = (lambda: ask(with_attention, undivided)) if broken == "undivided" else lambda: residuals()["rows"]
-    formula = (lambda: ask(with_attention, without_tanh)) if broken == "no-tanh" else lambda: residuals()["formula"]
+    rows = (lambda: evaluate(with_attention, undivided)) if broken == "undivided" else lambda: residuals()["rows"]
+    formula = (
+        (lambda: evaluate(with_attention, without_tanh)) if broken == "no-tanh" else lambda: residuals()["formula"]
+    )
     erased = (
-        (with_attention, erased_error) if broken == "attended" else (sentence(PLAIN, request.text), bottleneck_error)
+        (with_attention, erased_error)
+        if broken == "attended"
+        else (sentence_request(PLAIN, request.text), bottleneck_error)
     )
     chapter.claim("rows", rows, ROUNDING)
     chapter.claim("formula", formula, ROUNDING)
     chapter.claim("contexts", lambda: residuals()["contexts"], ROUNDING)
-    chapter.claim("bottleneck", lambda: ask(*erased), 0.0)
+    chapter.claim("bottleneck", lambda: evaluate(*erased), 0.0)
 
 chapter.heading("book")
 printed(chapter)
-chapter.exercise("cell", shows=partial(other_cell, chapter))
-chapter.exercise("score", shows=partial(other_score, chapter))
+chapter.exercise("cell", reveal=partial(other_cell, chapter))
+chapter.exercise("score", reveal=partial(other_score, chapter))
 
 chapter.heading("training")
 how_trained(chapter)

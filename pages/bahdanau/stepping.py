@@ -6,9 +6,9 @@ import streamlit as st
 
 from pages.bahdanau import figures
 from pages.bahdanau.models import ATTENTION
-from ui.blocks.translation import Request
+from ui.blocks.translation import TranslationInputs
 from ui.chapter.chapter import Chapter
-from ui.compute.models import ask, sentence, translator
+from ui.compute.models import evaluate, sentence_request, translator
 from ui.text.markdown import escape
 from viz_core.lessons.bahdanau.decoder_steps import DecoderSteps, decoder_steps
 from viz_core.pretrained import Translation
@@ -16,13 +16,13 @@ from viz_core.pretrained import Translation
 LIKELIEST = 6  # next words shown
 
 
-def step_through(chapter: Chapter, request: Request, result: Translation) -> None:
+def step_through(chapter: Chapter, request: TranslationInputs, result: Translation) -> None:
     """One step of the decoder, chosen on a slider or by going on to the next; runs alone when only the step moves."""
-    chapter.alone(lambda: _step(chapter, request, result))
+    chapter.fragment(lambda: _step(chapter, request, result))
 
 
-def _step(chapter: Chapter, request: Request, result: Translation) -> None:
-    steps = ask(sentence(ATTENTION, request.text, request.beam), decoder_steps)
+def _step(chapter: Chapter, request: TranslationInputs, result: Translation) -> None:
+    steps = evaluate(sentence_request(ATTENTION, request.text, request.beam), decoder_steps)
     words, last = result.target_tokens, len(result.target_tokens)
     with chapter.card("step"):
         chapter.heading("step")

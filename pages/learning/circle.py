@@ -25,7 +25,7 @@ NAME = "modular-addition"
 def circle(chapter: Chapter) -> None:
     """One seed's curves, and the spectrum at a step."""
     chapter.text("circle", p=MODULUS, share=f"{TRAINED_SHARE:.0%}", mirrored=f"{mirrored_share():.0%}")
-    chapter.alone(partial(_seed, chapter))
+    chapter.fragment(partial(_seed, chapter))
 
 
 def _seed(chapter: Chapter) -> None:

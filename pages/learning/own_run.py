@@ -11,7 +11,7 @@ from pages.learning.run_view import stage
 from pages.learning.run_views import Reel
 from ui.blocks.stopwatch import Run, stopwatch
 from ui.chapter.chapter import Chapter
-from ui.compute.slots import for_strangers, seconds_allowed
+from ui.compute.slots import is_hosted, time_limit
 from viz_core.lessons.learning.own_run import Training, plan_for
 from viz_core.tasks import POSITIONS, TASKS, Plan, Shape, TaskRun
 from viz_core.tasks.film import Film
@@ -62,7 +62,7 @@ def own_run(chapter: Chapter) -> Reel | None:
     def begin() -> OwnRun:
         st.session_state.pop(chapter.controls.key("step"), None)
         runs = {name: TaskRun(plan, keep_weights=False) for name, plan in plans.items()}
-        most = seconds_allowed() if for_strangers() else None
+        most = time_limit() if is_hosted() else None
         steps = max(plan.steps for plan in plans.values())
         return OwnRun(Training(tuple(runs.values()), most), {}, steps, kind="learning", runs=runs)
 
@@ -87,7 +87,7 @@ def _draw(chapter: Chapter, run: OwnRun) -> None:
 
 def _asked(chapter: Chapter) -> dict[str, Plan]:
     """One plan, or two that differ in one thing, by their names."""
-    controls, small = chapter.controls, for_strangers()
+    controls, small = chapter.controls, is_hosted()
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         task = controls.select("task", tuple(TASKS), "repeat")
         positions = controls.select("positions", tuple(POSITIONS), "rotary")
@@ -104,7 +104,7 @@ def _asked(chapter: Chapter) -> dict[str, Plan]:
         else:
             other = {}
     with controls.more():
-        steps = int(controls.stops("steps", (100, 200, 400, 800, 1600, 3200), 400))
+        steps = int(controls.select_slider("steps", (100, 200, 400, 800, 1600, 3200), 400))
         longest = int(controls.slider("longest", 4, 20, 10))
         heads = controls.choice("heads", (1, 2, 4, 8), 4)
         width = controls.choice("width", (32, 64) if small else (32, 64, 128, 256), 64)

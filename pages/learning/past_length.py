@@ -13,7 +13,7 @@ from pages.learning import figures
 from pages.learning.own_run import OwnRun, kept_run
 from pages.learning.run_views import RECORDED
 from ui.chapter.chapter import Chapter
-from ui.compute.slots import in_a_slot
+from ui.compute.slots import run_in_slot
 from viz_core.lessons.learning.own_run import right_by_length
 from viz_core.lessons.learning.past_length import PUBLISHED, Reach, published_order, read_reaches, turned_round
 from viz_core.runtime.assets import reading
@@ -38,7 +38,7 @@ def past_length(chapter: Chapter) -> None:
     sizes = {"layers": plan["shape"]["num_layers"], "heads": plan["shape"]["num_heads"]}
     told = {"steps": f"{plan['steps']:,}", "longest": plan["longest"], "last": lengths[-1]}
     chapter.text("past", width=plan["shape"]["num_hiddens"], **sizes, **told)
-    chapter.alone(partial(_figure, chapter, reaches))
+    chapter.fragment(partial(_figure, chapter, reaches))
     _table(chapter, reaches)
     for paper in PUBLISHED:
         pairs = turned_round(reaches, paper)
@@ -74,7 +74,7 @@ def _own(chapter: Chapter, run: OwnRun) -> list[tuple[int, float]]:
         disabled=run.state == "running",
     )
     if asked and run.state != "running" and step not in run.tested:
-        run.tested = {step: in_a_slot(lambda: right_by_length(first, OWN_LENGTHS), "learning")}
+        run.tested = {step: run_in_slot(lambda: right_by_length(first, OWN_LENGTHS), "learning")}
     if step in run.tested:
         scheme = chapter.words(f"figure.scheme-{first.plan.shape.positions}")
         task = chapter.words(f"option.{first.plan.task}")
@@ -101,4 +101,4 @@ def _table(chapter: Chapter, reaches: Mapping[str, Reach]) -> None:
             )
         )
     st.markdown("\n".join(rows))
-    chapter.look_for("orders")
+    chapter.guidance("orders")

@@ -30,7 +30,7 @@ def recorded_run(chapter: Chapter) -> Reel:
         ]
     )
     reels = {_name(chapter, run, seed, chosen): recorded(run, seed) for run, seed in chosen}
-    chapter.alone(lambda: stage(chapter, reels))
+    chapter.fragment(lambda: stage(chapter, reels))
     chapter.text(f"task-{FILMS[first].task}")
     return next(iter(reels.values()))
 

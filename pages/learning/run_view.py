@@ -29,21 +29,23 @@ def stage(chapter: Chapter, reels: Mapping[str, Reel], follow: bool = False) -> 
     _say(chapter, reels, step)
     stage, under = st.container(), st.container()
     with under:
-        carried = chapter.ask_carried()
+        show_contributions = chapter.contributions_choice()
 
     def along(reel: Reel) -> Along | None:
-        return None if follow else _along_the_time_line(chapter, reel, carried)
+        return None if follow else _along_the_time_line(chapter, reel, show_contributions)
 
     with stage:
-        maps = [reel.group(reel.shot(step), chapter.words, carried)]
-        chapter.attention_view(maps, reel.opens_with, carried=carried, along=along(reel))
+        maps = [reel.group(reel.shot(step), chapter.words, show_contributions)]
+        chapter.attention_view(maps, reel.opens_with, show_contributions=show_contributions, along=along(reel))
     for other, second in [*reels.items()][1:]:
         st.markdown(f"**{other}**")
-        maps = [second.group(second.shot(step), chapter.words, carried)]
+        maps = [second.group(second.shot(step), chapter.words, show_contributions)]
         own: dict[str, Any] = {"head_param": "head2", "pin_param": "pin2", "look_param": "look2"}
-        attention_view(maps, second.opens_with, key="maps2", carried=carried, along=along(second), **own)
+        attention_view(
+            maps, second.opens_with, key="maps2", show_contributions=show_contributions, along=along(second), **own
+        )
     if not follow:
-        chapter.let_paint()
+        chapter.flush()
     _charts(chapter, reels, reel.film.shots[reel.shot(step)])
 
 
@@ -55,11 +57,11 @@ def _time_line(chapter: Chapter, film: Film) -> int:
     return int(chapter.controls.slider("step", 0, last, last, film.shots[1] - film.shots[0]))
 
 
-def _along_the_time_line(chapter: Chapter, reel: Reel, carried: bool) -> Along:
+def _along_the_time_line(chapter: Chapter, reel: Reel, show_contributions: bool) -> Along:
     """The maps of every shot, for who drags it."""
 
     def maps(shot: int) -> list[MapGroup]:
-        return [reel.group(shot, chapter.words, carried)]
+        return [reel.group(shot, chapter.words, show_contributions)]
 
     stops = {step: partial(maps, shot) for shot, step in enumerate(reel.film.shots)}
     return Along(chapter.controls.key("step"), stops)

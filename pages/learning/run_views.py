@@ -48,17 +48,17 @@ class Reel:
         """The last shot that was taken by this step."""
         return max(0, bisect_right(self.film.shots, step) - 1)
 
-    def group(self, shot: int, words: Words, carried: bool = False) -> MapGroup:
+    def group(self, shot: int, words: Words, show_contributions: bool = False) -> MapGroup:
         """Every head at a shot, the same object each time: a browser is sent its numbers once.
 
         Args:
-            carried: of each key's share of what a head adds, in place of its weight.
+            show_contributions: of each key's share of what a head adds, in place of its weight.
         """
         label = words("maps-of", step=f"{self.film.shots[shot]:,}")
-        key = shot, label, carried
+        key = shot, label, show_contributions
         if key not in self._groups:
             weights = shot_weights(self.film, shot)[:, None]
-            sources: Iterable[Source] = shares_at(self.film, shot) if carried else map(Direct, weights)
+            sources: Iterable[Source] = shares_at(self.film, shot) if show_contributions else map(Direct, weights)
             stack = "decoder" if self.film.plan.shape.causal else "encoder"
             calls = (AttentionCall(f"{stack}.{i}.self", source) for i, source in enumerate(sources))
             names = words("queries"), words("keys")

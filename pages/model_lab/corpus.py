@@ -10,8 +10,8 @@ from pages.model_lab.corpus_found import show_found, table_of
 from pages.model_lab.inputs import report_errors
 from serving.requests.hub import HubRequest
 from ui.chapter.chapter import Chapter
-from ui.compute.models import ask_model
-from ui.compute.slots import for_strangers
+from ui.compute.models import evaluate_model
+from ui.compute.slots import is_hosted
 from ui.widgets.upload import text_file
 from viz_core.hub import HubCard
 from viz_core.hub.corpus import NOTHING, CorpusFound, read_sentences
@@ -35,7 +35,7 @@ def _ask_texts(chapter: Chapter) -> tuple[str, ...] | None:
     """The sentences; None, after a sentence, where there are none yet."""
     if chapter.controls.choice("sentences", ("shipped", "own"), "shipped") == "shipped":
         return tuple(sample.english for sample in held_out())
-    most, most_bytes = _MOST[for_strangers()]
+    most, most_bytes = _MOST[is_hosted()]
     chapter.text("corpus-file", most=f"{most:,}", kilobytes=f"{most_bytes // 1000:,}")
     content = text_file(chapter.words("corpus-text"), chapter.controls.key("corpus-file"))
     if content is None:
@@ -72,7 +72,7 @@ def _read(chapter: Chapter, request: HubRequest, texts: tuple[str, ...]) -> Corp
         filling = st.empty()
         for start in range(0, len(texts), _AT_ONCE):
             some = texts[start : start + _AT_ONCE]
-            found = found + ask_model(request.model, read_sentences, some, start, request.new_tokens or None)
+            found = found + evaluate_model(request.model, read_sentences, some, start, request.new_tokens or None)
             done = min(start + _AT_ONCE, len(texts))
             bar.progress(done / len(texts), words("corpus-at-work", done=f"{done:,}", count=f"{len(texts):,}"))
             for kind in list(found.kinds.values())[:1]:

@@ -14,7 +14,7 @@ from ui.text.errors import explain
 from ui.text.head_link import head_link
 from ui.text.markdown import escape
 from ui.text.numbers import Name, localised, separators, series
-from ui.widgets.shared_sentence import type_for_the_reader
+from ui.widgets.shared_sentence import set_text
 from viz_core.hub import HubCard
 from viz_core.hub.corpus import CorpusFound
 from viz_core.hub.corpus_kind import SURE, Firing, KindFound
@@ -126,7 +126,7 @@ def _head(
     if kind.measured(place, "+0").sentences:
         labels, signs = chapter.words.group("figure"), separators(chapter.words.language)
         figure = partial(offsets_figure, kind, place, labels, signs)
-        chapter.figure("offsets", figure, room=300, head=_name(kind, place))
+        chapter.figure("offsets", figure, height=300, head=_name(kind, place))
     chapter.text("corpus-strongest", head=_name(kind, place))
     for rank, one in enumerate(kind.strongest[place][:_SHOWN]):
         with st.container(horizontal=True, vertical_alignment="center", key=f"strongest-{rank}"):
@@ -148,7 +148,7 @@ def _head(
 def _open(chapter: Chapter, card: HubCard, text: str, head: str, query: int) -> None:
     """Have the view above show this sentence and head, the query pinned; before the page runs."""
     controls = chapter.controls
-    type_for_the_reader(controls.key("start" if card.kind == "decoder" else "text"), text)
+    set_text(controls.key("start" if card.kind == "decoder" else "text"), text)
     for name in ("pair", "target"):
         if st.session_state.get(controls.key(name)):
             st.session_state[controls.key(name)] = ""

@@ -8,7 +8,7 @@ from pages.model_lab.exercise_figures import seen_figure
 from pages.model_lab.inputs import report_errors
 from serving.requests.hub import OwnModelSpec
 from ui.chapter.chapter import Chapter
-from ui.compute.models import ask_model
+from ui.compute.models import evaluate_model
 from viz_core.lessons.model_lab.mixed_batch import TASKS, mixed_batch
 from viz_core.lessons.model_lab.one_sequence import one_stack, with_encoder
 from viz_core.lessons.model_lab.readout import questions_and_statements, read_at
@@ -23,17 +23,17 @@ def the_books_exercises(chapter: Chapter) -> None:
     """A line each, that opens; models are asked once a reader has answered."""
     chapter.heading("exercises")
     chapter.text("exercises")
-    chapter.exercise("halves", folded=True, shows=partial(report_errors, chapter, partial(_halves, chapter)))
-    chapter.exercise("tasks", folded=True, shows=partial(_tasks, chapter))
-    chapter.exercise("jobs", folded=True, shows=partial(report_errors, chapter, partial(_jobs, chapter)))
-    chapter.exercise("readout", folded=True, shows=partial(report_errors, chapter, partial(_readout, chapter)))
-    chapter.exercise("one-row", folded=True, shows=partial(report_errors, chapter, partial(_one_row, chapter)))
+    chapter.exercise("halves", collapsed=True, reveal=partial(report_errors, chapter, partial(_halves, chapter)))
+    chapter.exercise("tasks", collapsed=True, reveal=partial(_tasks, chapter))
+    chapter.exercise("jobs", collapsed=True, reveal=partial(report_errors, chapter, partial(_jobs, chapter)))
+    chapter.exercise("readout", collapsed=True, reveal=partial(report_errors, chapter, partial(_readout, chapter)))
+    chapter.exercise("one-row", collapsed=True, reveal=partial(report_errors, chapter, partial(_one_row, chapter)))
 
 
 def _halves(chapter: Chapter) -> None:
     """What places before a word know of it, in an encoder, a decoder, and both."""
-    encoder, decoder, both = (ask_model(model, leak) for model in (READER, WRITER, BOTH))
-    value, count = ask_model(WRITER, perplexity, TEXTS[0])
+    encoder, decoder, both = (evaluate_model(model, leak) for model in (READER, WRITER, BOTH))
+    value, count = evaluate_model(WRITER, perplexity, TEXTS[0])
     chapter.text(
         "measured.halves",
         first=TEXTS[0],
@@ -63,7 +63,7 @@ def _tasks(chapter: Chapter) -> None:
 
 def _jobs(chapter: Chapter) -> None:
     """How often the likelier sentence is the right one, by what is wrong with the other."""
-    right = ask_model(WRITER, right_choices)
+    right = evaluate_model(WRITER, right_choices)
     values = {name: f"{sum(found)}/{len(found)}" for name, found in right.items()}
     examples = {f"{name}_{i}": text for name, pairs in PAIRS.items() for i, text in enumerate(pairs[0], 1)}
     chapter.text("measured.jobs", **values, **examples)
@@ -72,9 +72,9 @@ def _jobs(chapter: Chapter) -> None:
 def _readout(chapter: Chapter) -> None:
     """How well one token's state tells questions from statements, at each depth."""
     found = {
-        "first": ask_model(WRITER, read_at, "first"),
-        "last": ask_model(WRITER, read_at, "last"),
-        "reader": ask_model(READER, read_at, "first"),
+        "first": evaluate_model(WRITER, read_at, "first"),
+        "last": evaluate_model(WRITER, read_at, "last"),
+        "reader": evaluate_model(READER, read_at, "first"),
     }
     values = {f"{name}_{i}": f"{right:.0%}" for name, row in found.items() for i, right in enumerate(row)}
     chapter.text("measured.readout", count=len(questions_and_statements()[0]), **values)
@@ -93,7 +93,7 @@ def _one_row(chapter: Chapter) -> None:
         both=within["with-encoder"],
         alone=within["one-stack"],
     )
-    encoder, decoder = ask_model(READER, leak), ask_model(WRITER, leak)
+    encoder, decoder = evaluate_model(READER, leak), evaluate_model(WRITER, leak)
     chapter.text(
         "measured.one-row", encoder=f"{encoder:.2f}", decoder=f"{decoder:.2f}", first=TEXTS[0], second=TEXTS[1]
     )

@@ -6,7 +6,7 @@ from functools import partial
 
 from pages.model_lab import figures
 from ui.chapter.chapter import Chapter
-from ui.compute.slots import in_a_slot
+from ui.compute.slots import run_in_slot
 from ui.text.head_link import head_link
 from viz_core.view.map_group import MapGroup
 from viz_core.view.state import ViewState
@@ -16,7 +16,7 @@ def fingerprints(chapter: Chapter, groups: tuple[MapGroup, ...], view: ViewState
     """One measure of every head of the kind that is open above, as a map of layers by heads."""
     group = next(group for group in groups if group.id == view.group)
     chapter.text("fingerprints", kind=group.label)
-    measures = in_a_slot(lambda: figures.measured(group), "fingerprints", ("fingerprints", group.stamp), "measuring")
+    measures = run_in_slot(lambda: figures.measured(group), "fingerprints", ("fingerprints", group.stamp), "measuring")
     measure = str(chapter.controls.choice("measure", tuple(measures), next(iter(measures))))
     values = measures[measure]
     layer, head = divmod(int(values.argmax()), values.shape[1])

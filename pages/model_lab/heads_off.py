@@ -11,9 +11,9 @@ from pages.model_lab.heads_off_figures import beside_figure, distances_figure
 from pages.model_lab.inputs import run
 from pages.model_lab.models import hub_maps
 from serving.requests.hub import HubRequest
-from ui.blocks.heads_off import ask_heads_off, named
+from ui.blocks.heads_off import head_switches, name_heads
 from ui.chapter.chapter import Chapter
-from ui.compute.models import ask
+from ui.compute.models import evaluate
 from ui.text.markdown import escape
 from ui.text.words import current_language
 from viz_core.hub import HubCard, HubRun
@@ -25,11 +25,11 @@ from viz_core.view.map_group import MapGroup
 
 def ask_off(chapter: Chapter, card: HubCard, request: HubRequest) -> tuple[HeadNames, tuple[str, ...]]:
     """The heads that this model lets be switched off, and those that are."""
-    heads = HeadNames(ask(request, switchable))
+    heads = HeadNames(evaluate(request, switchable))
     if not heads.sites:
         st.caption(chapter.words("no-switches-of-two" if card.kind == "dual-encoder" else "no-switches"))
         return heads, ()
-    return heads, ask_heads_off(chapter, heads)
+    return heads, head_switches(chapter, heads)
 
 
 def show_without(
@@ -37,14 +37,14 @@ def show_without(
 ) -> None:
     """What changes in the same pass over the same tokens, and what a model that writes would write instead."""
     with chapter.card("off"):
-        chapter.text("off", heads=named(off))
+        chapter.text("off", heads=name_heads(off))
         if card.head == "words":
             _words(chapter, request, result, heads)
             if request.new_tokens and not request.target:
                 other = run(chapter, replace(request, off=heads))
                 st.markdown(chapter.words("off-written", text=escape(other.text.strip() if other else "")))
         else:
-            found = ask(request, without_heads, heads)
+            found = evaluate(request, without_heads, heads)
             if found.distances is None:
                 _beside(chapter, found, "classes")
             else:
@@ -52,11 +52,11 @@ def show_without(
 
 
 def maps_without(
-    chapter: Chapter, request: HubRequest, off: tuple[str, ...], heads: HeadsOff, carried: bool
+    chapter: Chapter, request: HubRequest, off: tuple[str, ...], heads: HeadsOff, show_contributions: bool
 ) -> tuple[tuple[MapGroup, ...], tuple[str, str]]:
     """The maps of a run without these heads, to compare with, and what both runs are."""
-    maps = hub_maps(replace(request, off=heads), current_language(), carried)
-    return maps, (chapter.common("with-all"), f"− {named(off)}")
+    maps = hub_maps(replace(request, off=heads), current_language(), show_contributions)
+    return maps, (chapter.common("with-all"), f"− {name_heads(off)}")
 
 
 def _words(chapter: Chapter, request: HubRequest, result: HubRun, heads: HeadsOff) -> None:
@@ -65,7 +65,7 @@ def _words(chapter: Chapter, request: HubRequest, result: HubRun, heads: HeadsOf
     first, place = len(read) - count, count - 1
     if count > 1:
         place = int(chapter.controls.slider("off-place", first + 1, first + count, first + count)) - first - 1
-    found = ask(request, without_heads, heads, place)
+    found = evaluate(request, without_heads, heads, place)
     _beside(chapter, found, "words", token=escape(read[first + place].label))
     if found.perplexity is None:
         return

@@ -10,7 +10,7 @@ from jaxtyping import Float
 from pages.model_lab.queries import likeness, pooling
 from serving.requests.hub import HubRequest
 from ui.chapter.chapter import Chapter
-from ui.compute.models import ask
+from ui.compute.models import evaluate
 from ui.text.markdown import escape
 from viz_core.figures.over_picture import over_picture_figure
 from viz_core.hub import Frame, HubRun
@@ -20,11 +20,11 @@ _ROUNDING = 1e-5
 
 def show_likeness(chapter: Chapter, request: HubRequest, run: HubRun) -> None:
     """Cosines of the text with the picture and with each of its patches."""
-    cosines, residual = ask(request, likeness)
+    cosines, residual = evaluate(request, likeness)
     frame = run.frame
     if frame is None:
         return
-    pooled = ask(request, pooling)
+    pooled = evaluate(request, pooling)
     rows, columns = frame.grid
     patches = cosines[len(cosines) - rows * columns :].reshape(rows, columns)
     most, least = (np.unravel_index(int(i), patches.shape) for i in (patches.argmax(), patches.argmin()))

@@ -14,7 +14,7 @@ from pages.model_lab.figures import fingerprint_figure
 from pages.model_lab.queries import picture_shares, row_of_heads
 from serving.requests.hub import HubRequest
 from ui.chapter.chapter import Chapter
-from ui.compute.models import ask
+from ui.compute.models import evaluate
 from ui.text.head_link import head_link
 from ui.text.markdown import escape
 from viz_core.figures.over_picture import over_picture_figure
@@ -42,7 +42,7 @@ def in_picture(chapter: Chapter, request: HubRequest, run: HubRun, view: ViewSta
 
 
 def _over(chapter: Chapter, request: HubRequest, run: HubRun, token: int, layer: int, head: int) -> None:
-    rows = ask(request, row_of_heads, f"decoder.{layer}.self", token)
+    rows = evaluate(request, row_of_heads, f"decoder.{layer}.self", token)
     own = rows[head]
     best = max(run.patches, key=lambda grid: float(own[grid.places].max()))
     row, column = np.unravel_index(int(own[best.places].argmax()), best.shape)
@@ -86,7 +86,7 @@ def over_patches_figure(run: HubRun, maps: Mapping[str, Float[np.ndarray, "_ _"]
 
 def _shares(chapter: Chapter, request: HubRequest, run: HubRun, token: int) -> None:
     """How much each head of each layer gives to the picture."""
-    shares = ask(request, picture_shares, token)
+    shares = evaluate(request, picture_shares, token)
     layer, head = (int(i) for i in np.unravel_index(int(shares.argmax()), shares.shape))
     chapter.figure(
         "picture-share",

@@ -15,11 +15,11 @@ from serving.requests.hub import HubModelSpec, HubRequest
 from serving.requests.lab_models import HubOffer
 from ui.chapter.chapter import Chapter
 from ui.compute.lab_models import local_models
-from ui.compute.pictures import read_picture, sample
-from ui.compute.slots import unless_busy
+from ui.compute.pictures import read_picture, sample_picture
+from ui.compute.slots import load_or_stop
 from ui.text.errors import explain, first_line
 from ui.text.markdown import escape
-from ui.widgets.shared_sentence import ask_thread
+from ui.widgets.shared_sentence import shared_text_input
 from ui.widgets.upload import picture_file
 from viz_core.hub import HubCard, HubError, HubRun, Sampling, check_name, check_revision
 from viz_core.hub.layouts import MARK
@@ -34,7 +34,7 @@ _ANY = "any-language"
 def ask_for_model(chapter: Chapter, offer: HubOffer) -> HubModelSpec | None:
     """Which model; None, after a sentence, where nothing that can be loaded is named yet."""
     controls, words = chapter.controls, chapter.words
-    here = unless_busy(lambda: local_models(offer.folders))
+    here = load_or_stop(lambda: local_models(offer.folders))
     offered = offer.names or (here if offer.chosen_only else ())
     if offered:
         name = str(controls.select("model", offered, offered[0]))
@@ -59,7 +59,7 @@ def ask_for_model(chapter: Chapter, offer: HubOffer) -> HubModelSpec | None:
 def ask_other_model(chapter: Chapter, offer: HubOffer, first: HubModelSpec) -> HubModelSpec | None:
     """Another model than the first, of the same choice; None where there shall be none."""
     controls = chapter.controls
-    here = unless_busy(lambda: local_models(offer.folders))
+    here = load_or_stop(lambda: local_models(offer.folders))
     offered = offer.names or (here if offer.chosen_only else ())
     listed = offered or (*here, *(name for name in CURATED if name not in here))
     typed = () if offer.chosen_only or offered else ("hub", "folder") if offer.folders else ("hub",)
@@ -107,7 +107,7 @@ def load(chapter: Chapter, model: HubModelSpec) -> HubCard | None:
     progress = Progress()
     label = chapter.words("loading", model=escape(model.name))
     return report_errors(
-        chapter, lambda: unless_busy(lambda: with_progress(label, lambda: hub_card(model, progress), progress))
+        chapter, lambda: load_or_stop(lambda: with_progress(label, lambda: hub_card(model, progress), progress))
     )
 
 
@@ -125,16 +125,16 @@ def ask_input(chapter: Chapter, model: HubModelSpec, card: HubCard) -> HubReques
     if kind == "speech":
         return _speech_request(chapter, model, card)
     if kind == "encoder":
-        text = ask_thread(controls, "text", chapter.words("start.encoder"), height=90)
+        text = shared_text_input(controls, "text", chapter.words("start.encoder"), height=90)
         pair = controls.text("pair", "", placeholder=chapter.words("placeholder.pair"))
         return HubRequest(model, text, pair=pair)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         with st.container():
             if kind == "decoder":
-                text = ask_thread(controls, "start", chapter.words("start.decoder"), height=90)
+                text = shared_text_input(controls, "start", chapter.words("start.decoder"), height=90)
                 target = ""
             else:
-                text = ask_thread(controls, "text", chapter.words("start.encoder"), height=90)
+                text = shared_text_input(controls, "text", chapter.words("start.encoder"), height=90)
                 target = controls.text("target", "", placeholder=chapter.words("placeholder.target"))
         new_tokens, sampling = _writing(chapter, *((0, 12) if kind == "decoder" else (1, 48)))
     return HubRequest(model, text, target=target, new_tokens=new_tokens, sampling=sampling)
@@ -265,7 +265,7 @@ def _writing(chapter: Chapter, lowest: int, default: int) -> tuple[int, Sampling
 def _both(chapter: Chapter, model: HubModelSpec, card: HubCard) -> HubRequest | None:
     """A picture and what is asked of it, in the form of the model's family unless the reader wrote a prompt."""
     shown = _picture(chapter, model, "picture", lambda: _drawn(chapter, model, card))
-    text = chapter.controls.area("asked", chapter.words("start.vision-language"), height=70)
+    text = chapter.controls.text_area("asked", chapter.words("start.vision-language"), height=70)
     st.caption(chapter.words("own-prompt"))
     new_tokens, sampling = _writing(chapter, 0, 12)
     if shown is None:
@@ -279,7 +279,7 @@ def _drawn(chapter: Chapter, model: HubModelSpec, card: HubCard) -> HubRequest:
     drawn = tuple(GARMENTS if card.picture_channels == 1 else SCENES)
     name = str(chapter.controls.choice("drawn", drawn, drawn[0]))
     st.caption(chapter.words("drawn-licence"))
-    return HubRequest(model, picture=sample(name))
+    return HubRequest(model, picture=sample_picture(name))
 
 
 def _picture(

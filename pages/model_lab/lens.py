@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from serving.requests.hub import HubRequest
 from ui.chapter.chapter import Chapter
-from ui.compute.models import ask
+from ui.compute.models import evaluate
 from ui.text.markdown import escape
 from viz_core.figures.lens import lens_figure
 from viz_core.hub import HubCard
@@ -21,7 +21,7 @@ def reads_words(card: HubCard) -> bool:
 def lens(chapter: Chapter, card: HubCard, request: HubRequest) -> None:
     """What each layer would have said, and that the last one says what the model says."""
     labels = chapter.words.group("figure")
-    seen = ask(request, through_the_layers)
+    seen = evaluate(request, through_the_layers)
     chapter.text("lens-masked" if card.head == "mask" else "lens")
     last = seen.tokens[-1]
     early = sum(token in {row[place] for row in seen.tokens[:-1]} for place, token in enumerate(last))

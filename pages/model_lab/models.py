@@ -44,6 +44,6 @@ def hub_run(request: HubRequest) -> HubRun:
     return run(request, "hub_run")
 
 
-def hub_maps(request: HubRequest, language: str, carried: bool = False) -> tuple[MapGroup, ...]:
+def hub_maps(request: HubRequest, language: str, show_contributions: bool = False) -> tuple[MapGroup, ...]:
     """The maps of a run as an attention view shows them."""
-    return map_groups(request, "model-lab", language, carried)
+    return map_groups(request, "model-lab", language, show_contributions)

@@ -9,7 +9,7 @@ import streamlit as st
 from pages.model_lab.queries import likeliest_words
 from serving.requests.hub import HubRequest
 from ui.chapter.chapter import Chapter
-from ui.compute.models import ask
+from ui.compute.models import evaluate
 from ui.text.markdown import escape
 from viz_core.figures.bars import bars_figure
 from viz_core.hub import HubRun, NextWord
@@ -27,7 +27,7 @@ def next_words(chapter: Chapter, request: HubRequest, run: HubRun) -> None:
     if count > 1:
         place = int(chapter.controls.slider("place", first + 1, first + count, first + count)) - first - 1
     temperature = chapter.controls.slider("warmth", 0.1, 3.0, 1.0, 0.1)
-    chapter.near("next-words", lambda: _likeliest(chapter, request, run, place, temperature), 900)
+    chapter.lazy("next-words", lambda: _likeliest(chapter, request, run, place, temperature), 900)
 
 
 def _likeliest(chapter: Chapter, request: HubRequest, run: HubRun, place: int, temperature: float) -> None:
@@ -35,7 +35,7 @@ def _likeliest(chapter: Chapter, request: HubRequest, run: HubRun, place: int, t
     read = run.decoder_tokens or run.tokens
     count = len(run.output)
     read, first = read[-count:], len(read) - count
-    words = ask(request, likeliest_words, place, _NEXT_WORDS, temperature)
+    words = evaluate(request, likeliest_words, place, _NEXT_WORDS, temperature)
     came = run.target_tokens[place] if run.target_tokens else read[place + 1] if place + 1 < count else None
     names = [word.token.label for word in words]
     labels = chapter.words.group("figure")

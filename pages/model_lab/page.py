@@ -22,10 +22,10 @@ from pages.model_lab.sinks import sinks
 from pages.model_lab.speech import speech
 from pages.model_lab.two_models import changed_heads, maps_of_other
 from serving.requests.lab_models import hub_offer
-from ui.blocks.heads_off import switches, toggle
+from ui.blocks.heads_off import head_buttons, toggle_head
 from ui.blocks.score_products import open_pair, score_products
 from ui.chapter.chapter import Chapter
-from ui.compute.models import ask, ask_model
+from ui.compute.models import evaluate, evaluate_model
 from ui.text.words import current_language
 from viz_core.hub.attention import attention_forward
 from viz_core.hub.corpus import KINDS as CORPUS_KINDS
@@ -42,7 +42,7 @@ with st.container(gap="xsmall", key="asked"):
     card = load(chapter, model) if model else None
     if model is None or card is None:
         st.stop()
-    chapter.exercise("triangle", folded=True)
+    chapter.exercise("triangle", collapsed=True)
     request = ask_input(chapter, model, card)
     result = run(chapter, request) if request else None
     if request is None or result is None:
@@ -60,7 +60,7 @@ with under:
     notes(chapter, request, result)
     model_card(chapter, card)
     heads, off = ask_off(chapter, card, request)
-    carried = ask(request, shows_contributions) and chapter.ask_carried()
+    show_contributions = evaluate(request, shows_contributions) and chapter.contributions_choice()
     other = ask_second(chapter, offer, card, request, result)
 without = heads.read(off)
 beside: tuple[str, ...] = ()
@@ -68,35 +68,35 @@ with maps:
     if off:
         show_without(chapter, card, request, result, off, without)
     if other and run(chapter, other):
-        second, beside = maps_of_other(request, other, groups, language, carried)
+        second, beside = maps_of_other(request, other, groups, language, show_contributions)
         inputs = input_names(chapter, request, other)
     else:
         other = None
-        second, inputs = maps_without(chapter, request, off, without, carried) if off else ((), ("", ""))
+        second, inputs = maps_without(chapter, request, off, without, show_contributions) if off else ((), ("", ""))
     view = chapter.attention_view(
-        hub_maps(request, language, carried),
+        hub_maps(request, language, show_contributions),
         first_look(groups, result),
         second=second,
         inputs=inputs,
         beside=beside,
         recipe=request.recipe,
         off=without if heads.sites else None,
-        on_switch=partial(toggle, chapter, heads),
+        on_switch=partial(toggle_head, chapter, heads),
         on_cell=partial(open_pair, groups),
-        carried=carried,
+        show_contributions=show_contributions,
     )
     if result.sound is not None:
         with sound_place:
             speech(chapter, request, result, result.sound, view)
     if heads.sites:
-        switches(chapter, heads, groups, view, off)
+        head_buttons(chapter, heads, groups, view, off)
     if result.patches:
         in_picture(chapter, request, result, view)
     elif card.kind == "dual-encoder":
         show_likeness(chapter, request, result)
     if other and other.model != model:
         changed_heads(chapter, request, other, groups)
-claims(chapter, card, result, cache(lambda wrong: ask(request, broken_residuals if wrong else map_residuals)))
+claims(chapter, card, result, cache(lambda wrong: evaluate(request, broken_residuals if wrong else map_residuals)))
 
 chapter.heading("further")
 chapter.tabs(
@@ -104,7 +104,7 @@ chapter.tabs(
     lens=(lambda: lens(chapter, card, request)) if reads_words(card) else None,
     products=lambda: score_products(chapter, request, groups, view, rotated="rotary" in card.positions),
     sinks=lambda: sinks(chapter, card, request, result, groups, view),
-    positions=lambda: positions(chapter, card, ask_model(model, position_schemes)),
+    positions=lambda: positions(chapter, card, evaluate_model(model, position_schemes)),
     fingerprints=lambda: fingerprints(chapter, groups, view),
     corpus=(lambda: corpus(chapter, card, request)) if card.kind in CORPUS_KINDS else None,
 )

@@ -42,7 +42,7 @@ def _table(chapter: Chapter, scheme: Positions) -> None:
     table, names = scheme.values[scheme.num_special :], chapter.words.group("figure")
     rows, width = table.shape
     chapter.text("table", rows=f"{rows:,}", width=width, kind=chapter.words(f"scheme.{scheme.scheme}"))
-    chapter.near("table", lambda: _table_pictures(chapter, table, names), 440)
+    chapter.lazy("table", lambda: _table_pictures(chapter, table, names), 440)
 
 
 def _table_pictures(chapter: Chapter, table: torch.Tensor, names: dict[str, str]) -> None:

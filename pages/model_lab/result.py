@@ -10,7 +10,7 @@ from pages.model_lab.queries import CLAIMED_ROWS, recorded_bytes
 from serving.requests.hub import HubRequest
 from ui.chapter.chapter import Chapter
 from ui.chapter.contents import page
-from ui.compute.models import ask
+from ui.compute.models import evaluate
 from ui.text.markdown import escape
 from ui.text.words import Words
 from viz_core.figures.bars import bars_figure
@@ -56,7 +56,7 @@ def _prompted(chapter: Chapter, run: HubRun) -> None:
 def notes(chapter: Chapter, request: HubRequest, run: HubRun) -> None:
     """What the recording holds, and what the model did not come to or could not read."""
     words = chapter.words
-    lines = [_measured(words, run, ask(request, recorded_bytes))]
+    lines = [_measured(words, run, evaluate(request, recorded_bytes))]
     if not run.complete:
         lines.append(words("incomplete"))
     if run.num_unknown:

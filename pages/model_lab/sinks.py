@@ -14,7 +14,7 @@ from pages.model_lab.heads_off_figures import distances_figure
 from pages.model_lab.sinks_figures import perplexities_figure
 from serving.requests.hub import HubRequest
 from ui.chapter.chapter import Chapter
-from ui.compute.models import ask
+from ui.compute.models import evaluate
 from ui.text.head_link import head_link
 from ui.text.markdown import escape
 from viz_core.hub import HubCard, HubRun
@@ -41,17 +41,17 @@ def sinks(
     _resting(chapter, request, group)
     if card.kind not in ("decoder", "encoder", "vision"):
         return
-    if not ask(request, switchable):
+    if not evaluate(request, switchable):
         st.caption(chapter.words("no-switches"))
     elif card.kind == "decoder":
         _window(chapter, request, result)
     else:
-        chapter.near("sinks-hidden", lambda: _hidden(chapter, card, request, result), 420)
+        chapter.lazy("sinks-hidden", lambda: _hidden(chapter, card, request, result), 420)
 
 
 def _resting(chapter: Chapter, request: HubRequest, group: MapGroup) -> None:
     """Weights on the first token, on a learned sink, and the length of the first token's value."""
-    found = ask(request, sinks_of, group.id)
+    found = evaluate(request, sinks_of, group.id)
     labels = chapter.words.group("figure")
     layer, head = divmod(int(found.shares.argmax()), found.shares.shape[1])
     chapter.figure(
@@ -66,7 +66,7 @@ def _resting(chapter: Chapter, request: HubRequest, group: MapGroup) -> None:
         count=found.shares.size,
         **_range(found.shares),
     )
-    chapter.book_says("sinks", 100 * found.sinking)
+    chapter.source_card("sinks", 100 * found.sinking)
     if found.learned is not None:
         figure = partial(fingerprint_figure, found.learned, "first", labels)
         chapter.figure("sinks-learned", figure, **_range(found.learned))
@@ -96,11 +96,11 @@ def _window(chapter: Chapter, request: HubRequest, result: HubRun) -> None:
         )
         return
     size = int(chapter.controls.slider("window", _NARROWEST, widest, min(_FIRST, widest)))
-    chapter.near("sinks-window", lambda: _perplexities(chapter, request, size), 480)
+    chapter.lazy("sinks-window", lambda: _perplexities(chapter, request, size), 480)
 
 
 def _perplexities(chapter: Chapter, request: HubRequest, size: int) -> None:
-    found = ask(request, windowed, size)
+    found = evaluate(request, windowed, size)
     labels = chapter.words.group("figure")
     sizes: dict[str, Any] = {"size": size, "kept": NUM_FIRST, "rest": size - NUM_FIRST}
     names = {name: chapter.words(f"figure.{name}", **sizes) for name in ("full", "sliding", "with-first")}
@@ -112,12 +112,12 @@ def _perplexities(chapter: Chapter, request: HubRequest, size: int) -> None:
     chapter.text("window", counted=found.counted, **sizes)
     chapter.figure("window", perplexities_figure(found, names, labels), counted=found.counted, **sizes, **numbers)
     chapter.finding("window", found.sliding > found.with_first)
-    chapter.book_says("window", [found.sliding, found.with_first])
+    chapter.source_card("window", [found.sliding, found.with_first])
 
 
 def _hidden(chapter: Chapter, card: HubCard, request: HubRequest, result: HubRun) -> None:
     """How far the output moves where nobody sees the first token, beside others."""
-    found = ask(request, hidden_tokens)
+    found = evaluate(request, hidden_tokens)
     labels = chapter.words.group("figure")
     label = labels["probability-moved"] if card.head == "labels" else labels["distance"]
     names = [f"{hidden.place + 1} {result.tokens[hidden.place].label}" for hidden in found]

@@ -6,7 +6,7 @@ import streamlit as st
 
 from serving.requests.sound import GivenSound
 from ui.chapter.chapter import Chapter
-from ui.compute.sounds import drawn_sound, read_sound
+from ui.compute.sounds import read_sound, sample_sound
 from ui.text.errors import explain
 from ui.widgets.upload import sound_file
 from viz_core.sounds.open_sound import SoundError
@@ -17,7 +17,7 @@ def ask_sound(chapter: Chapter) -> GivenSound | None:
     words = chapter.words
     source = chapter.controls.choice("sound", ("tones", "sound-file", "microphone"), "tones")
     if source == "tones":
-        given = drawn_sound()
+        given = sample_sound()
         st.caption(words("drawn-tones"))
     else:
         content = _brought(chapter, str(source))

@@ -11,7 +11,7 @@ from torch import Tensor
 from pages.model_lab.speech_figures import sound_figure
 from serving.requests.hub import HubRequest
 from ui.chapter.chapter import Chapter
-from ui.compute.models import ask
+from ui.compute.models import evaluate
 from ui.text.head_link import head_link
 from ui.text.markdown import escape
 from ui.widgets.downloads import listing
@@ -26,7 +26,7 @@ _MOST_NAMED = 12
 
 def speech(chapter: Chapter, request: HubRequest, run: HubRun, sound: SoundFeatures, view: ViewState) -> None:
     """The sheet with the spectrogram; words to click; the opened head, and the mean of those that align, over time."""
-    words = ask(request, word_times)
+    words = evaluate(request, word_times)
     with chapter.card("heard"):
         _about(chapter, run, sound)
         if not words:
@@ -39,7 +39,7 @@ def speech(chapter: Chapter, request: HubRequest, run: HubRun, sound: SoundFeatu
         chapter.figure(
             "heard",
             partial(sound_figure, sound, curves, words, number, chapter.words.group("figure")),
-            room=430,
+            height=430,
             word=escape(word.text),
             start=f"{word.start:.2f}",
             end=f"{word.end:.2f}",
@@ -92,11 +92,11 @@ def _curves(
     chapter: Chapter, request: HubRequest, sound: SoundFeatures, view: ViewState, steps: tuple[int, int]
 ) -> tuple[dict[str, Tensor], float]:
     """Weights over time by name, the opened head's first; and what the first gives to the silence after the sound."""
-    mean, rest = ask(request, over_time, sound.aligning, steps)
+    mean, rest = evaluate(request, over_time, sound.aligning, steps)
     curves = {chapter.words("figure.aligning"): mean}
     if view.group != CROSS:
         return curves, rest
-    weights, rest = ask(request, over_time, ((view.layer, view.head),), steps)
+    weights, rest = evaluate(request, over_time, ((view.layer, view.head),), steps)
     opened = chapter.common("head-named", layer=view.layer + 1, head=view.head + 1)
     return {opened: weights, **curves}, rest
 

@@ -8,8 +8,8 @@ from pages.model_lab.models import hub_maps, hub_run
 from pages.model_lab.queries import shows_contributions
 from serving.requests.hub import HubRequest
 from ui.chapter.chapter import Chapter
-from ui.compute.models import ask
-from ui.compute.slots import compute_once
+from ui.compute.models import evaluate
+from ui.compute.slots import compute_cached
 from ui.text.head_link import head_link
 from ui.text.markdown import escape
 from ui.text.numbers import localised
@@ -20,12 +20,12 @@ _MOST = 12
 
 
 def maps_of_other(
-    request: HubRequest, other: HubRequest, groups: tuple[MapGroup, ...], language: str, carried: bool
+    request: HubRequest, other: HubRequest, groups: tuple[MapGroup, ...], language: str, show_contributions: bool
 ) -> tuple[tuple[MapGroup, ...], tuple[str, ...]]:
     """The other input's maps, and the kinds that may only stand beside the first's; none where the kinds differ."""
     if request.model == other.model:
-        return hub_maps(other, language, carried), ()
-    second = hub_maps(other, language, carried and ask(other, shows_contributions))
+        return hub_maps(other, language, show_contributions), ()
+    second = hub_maps(other, language, show_contributions and evaluate(other, shows_contributions))
     if [group.id for group in second] != [group.id for group in groups]:
         return (), ()
     return second, tuple(kind.id for kind in _compared(request, other) if kind.apart == "tokens")
@@ -53,6 +53,6 @@ def _listed(chapter: Chapter, kind: KindCompared, label: str) -> None:
 
 
 def _compared(request: HubRequest, other: HubRequest) -> tuple[KindCompared, ...]:
-    return compute_once(
+    return compute_cached(
         lambda: compare_heads(hub_run(request), hub_run(other)), compare_heads, (request, other), "measuring"
     )

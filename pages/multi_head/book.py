@@ -24,7 +24,7 @@ def ranges(chapter: Chapter, asked: Asked, head: int) -> None:
     chapter.figure(
         "ranges",
         partial(ranges_figure, found.numpy(), even, head, names),
-        room=260,
+        height=260,
         nearest=nearest + 1,
         farthest=farthest + 1,
         least=f"{float(found[nearest]):.2f}",
@@ -56,7 +56,7 @@ def toy(chapter: Chapter) -> None:
     labels = chapter.words.group("figure")
     figure = partial(toy_figure, made.weights.numpy(), labels)
     count = f"{made.parameters:,}"
-    chapter.figure("toy", figure, room=330, first=first, second=second, parameters=count, q=q, k=k, v=v)
-    chapter.book_says("shape", made.output.shape)
+    chapter.figure("toy", figure, height=330, first=first, second=second, parameters=count, q=q, k=k, v=v)
+    chapter.source_card("shape", made.output.shape)
     with chapter.claim_row("claims-toy"):
         chapter.claim("beyond", beyond, 0.0, first=first, second=second)

@@ -39,12 +39,12 @@ def cost(chapter: Chapter, asked: Asked) -> None:
     first, last = f"{lines['shared'][0]:,}", f"{lines['shared'][-1]:,}"
     figure = partial(figures.cost_figure, lines, heads, asked.num_heads, names[count], names)
     chapter.figure("cost", figure, what=names[count], first=first, last=last, most=heads[-1])
-    chapter.near("cost-table", lambda: _draw_table(_cost_table(chapter, d, heads, costs)), _ROW * (1 + len(heads)))
+    chapter.lazy("cost-table", lambda: _draw_table(_cost_table(chapter, d, heads, costs)), _ROW * (1 + len(heads)))
     chapter.text("published")
     bleu = partial(figures.published_figure, PUBLISHED_BLEU, asked.num_heads, names)
     summary = [f"{h}: {value}" for h, value in PUBLISHED_BLEU.items()]
     chapter.figure("published", bleu, summary=summary)
-    chapter.book_says("heads", list(PUBLISHED_BLEU.values()))
+    chapter.source_card("heads", list(PUBLISHED_BLEU.values()))
 
 
 def _draw_table(table: pd.DataFrame) -> None:

@@ -19,13 +19,13 @@ def maps(chapter: Chapter, asked: Asked) -> int:
     """Every head's map, one of them open; the number of the one that is."""
     labels = chapter.words.group("view")
     names = asked.tokens.labels
-    carried = chapter.ask_carried()
-    call = shares_of_call(asked.steps.call, asked.layer.W_o) if carried else asked.steps.call
+    show_contributions = chapter.contributions_choice()
+    call = shares_of_call(asked.steps.call, asked.layer.W_o) if show_contributions else asked.steps.call
     group = MapGroup("heads", labels["heads"], labels["tokens"], labels["tokens"], names, names, (call,))
     view = chapter.attention_view(
         (group,),
         recipe=lambda: recording_recipe((group,)),
-        carried=carried,
+        show_contributions=show_contributions,
         head_param=chapter.controls.key("head"),
         pin_param=chapter.controls.key("pin"),
     )
@@ -55,4 +55,4 @@ def flow(chapter: Chapter, asked: Asked, head: int) -> None:
         shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
         figure = partial(figures.flow_figure, shapes, asked.num_heads, chosen, names)
         summary = [f"{names[name]} {shape}" for name, shape in shapes.items()]
-        chapter.figure("flow", figure, room=800, summary=summary)
+        chapter.figure("flow", figure, height=800, summary=summary)

@@ -8,9 +8,9 @@ import streamlit as st
 from torch import Tensor
 
 from serving.models.model_spec import ShippedTranslator
-from ui.blocks.sentence import type_sentence
+from ui.blocks.sentence import sentence_input
 from ui.chapter.chapter import Chapter
-from ui.compute.models import ask_model, translator, translator_if_any
+from ui.compute.models import evaluate_model, translator, translator_or_none
 from ui.text.errors import explain
 from viz_core.attention import MultiHeadAttention
 from viz_core.lessons.multi_head.costs import divisors
@@ -50,13 +50,13 @@ def ask(chapter: Chapter) -> Asked | None:
     with chapter.card("ask"):
         first, second = st.columns([4, 5], gap="medium", vertical_alignment="bottom")
         with first:
-            first_look = "sentence" if translator_if_any(MODEL) is None else "trained"
+            first_look = "sentence" if translator_or_none(MODEL) is None else "trained"
             source = controls.choice("source", ("trained", "sentence", "random"), first_look)
         with second:
             if source == "random":
                 count = int(controls.slider("tokens", 1, MOST_TOKENS, 12))
             else:
-                text = type_sentence(chapter)
+                text = sentence_input(chapter)
         with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
             width = 0
             if source == "trained":
@@ -141,7 +141,7 @@ def _through_the_model(chapter: Chapter, text: str, block: int) -> Tokens | None
         st.info(chapter.words("empty"), icon=":material/edit:")
         return None
     try:
-        return ask_model(ShippedTranslator(MODEL), trained_input, text, block, MOST_TOKENS)
+        return evaluate_model(ShippedTranslator(MODEL), trained_input, text, block, MOST_TOKENS)
     except TextError as error:
         st.warning(explain(error), icon=":material/edit:")
         return None

@@ -58,7 +58,7 @@ with chapter.claims():
     chapter.claim("walk", lambda: walk(asked.layer, asked.steps), rounding)
     chapter.claim("rows", rows, ROUNDING)
 
-chapter.exercise("ones", shows=partial(ones, chapter))
+chapter.exercise("ones", reveal=partial(ones, chapter))
 chapter.tabs(cost=lambda: cost(chapter, asked), batch=lambda: batch(chapter, asked), toy=lambda: toy(chapter))
 
 chapter.exercise("double")

@@ -36,7 +36,7 @@ def alibi(chapter: Chapter, _asked: Asked) -> None:
     left, right = st.columns(2, gap="medium")
     with left:
         heads = int(chapter.controls.slider("alibi-heads", 1, 16, 8))
-    chapter.controls.keep_inside("alibi-head", heads)
+    chapter.controls.clamp("alibi-head", heads)
     with right:
         head = int(chapter.controls.number("alibi-head", 1, heads, 1)) - 1
     slopes = alibi_slopes(heads)
@@ -68,8 +68,8 @@ def t5(chapter: Chapter, _asked: Asked) -> None:
     names, controls = chapter.words.group("figure"), chapter.controls
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         bidirectional = controls.toggle("bidirectional", True)
-        num_buckets = controls.stops("buckets", (8, 16, 32, 64), 32)
-        max_distance = controls.stops("max-distance", (64, 128, 256), 128)
+        num_buckets = controls.select_slider("buckets", (8, 16, 32, 64), 32)
+        max_distance = controls.select_slider("max-distance", (64, 128, 256), 128)
     reach = max_distance + max_distance // 4
     offsets = torch.arange(-reach, reach + 1)
     buckets = t5_relative_position_bucket(offsets, bidirectional, num_buckets, max_distance)

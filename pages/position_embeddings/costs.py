@@ -22,8 +22,8 @@ def costs(chapter: Chapter, asked: Asked) -> None:
         what = chapter.controls.choice("count", ("parameters", "stored_bytes", "computed_bytes"), "parameters")
         along = chapter.controls.choice("along", ("tokens", "heads"), "tokens")
     with st.container(horizontal=True, gap="medium"):
-        n = chapter.controls.stops("n", LENGTHS, 256)
-        h = chapter.controls.stops("cost-heads", (1, 2, 4, 8, 16), 8)
+        n = chapter.controls.select_slider("n", LENGTHS, 256)
+        h = chapter.controls.select_slider("cost-heads", (1, 2, 4, 8, 16), 8)
     per_head = asked.setting.sizes.per_head
     xs = LENGTHS if along == "tokens" else (1, 2, 4, 8, 16)
     grid = [_square(x, h, per_head) if along == "tokens" else _square(n, x, per_head) for x in xs]
@@ -45,7 +45,7 @@ def costs(chapter: Chapter, asked: Asked) -> None:
         height="content",
         column_config={**columns, chapter.words("column.formula"): wide},
     )
-    chapter.look_for("cost-table")
+    chapter.guidance("cost-table")
     one = n**2 * WIDTH // h
     chapter.text("shared-cost", n=f"{n:,}", h=h, own=f"{h * one:,}", shared=f"{one:,}")
     sizes = _square(n, h, per_head)

@@ -14,7 +14,7 @@ from torch import Tensor
 from pages.position_embeddings import experiment_figures as figures
 from pages.position_embeddings.tokens import ROUNDING, Asked
 from ui.chapter.chapter import Chapter
-from ui.compute.slots import compute_once, in_a_slot, seconds_allowed
+from ui.compute.slots import compute_cached, run_in_slot, time_limit
 from viz_core.figures.residuals import residual_figure
 from viz_core.lessons.position_embeddings.learn_table import (
     Learning,
@@ -117,7 +117,7 @@ def _collapse(X: Tensor, depth: int, num_heads: int, seed: int) -> dict[str, Ten
     """`collapse_curves`, known by what the tokens are."""
     digest = hashlib.sha256(X.numpy().tobytes()).hexdigest()
     asked = (digest, tuple(X.shape), depth, num_heads, seed)
-    return compute_once(lambda: collapse_curves(X, depth, num_heads, seed), collapse_curves, asked, "measuring")
+    return compute_cached(lambda: collapse_curves(X, depth, num_heads, seed), collapse_curves, asked, "measuring")
 
 
 def _train(chapter: Chapter, kept: str, reach: int, num_steps: int) -> None:
@@ -129,11 +129,11 @@ def _train(chapter: Chapter, kept: str, reach: int, num_steps: int) -> None:
     )  # a click ends this run
     begun, place = time.monotonic(), st.empty()
     series = learn_table(POSITIONS, DIMENSIONS, reach, num_steps)
-    while (learning := in_a_slot(lambda: next(series, None), "training", place=place)) is not None:
+    while (learning := run_in_slot(lambda: next(series, None), "training", place=place)) is not None:
         st.session_state[kept] = ((reach, num_steps), learning)
         said = chapter.words("training", step=f"{learning.step:,}", steps=f"{num_steps:,}")
         bar.progress(learning.step / num_steps, said)
-        if time.monotonic() - begun > seconds_allowed():
+        if time.monotonic() - begun > time_limit():
             break
     bar.empty()
     stop.empty()

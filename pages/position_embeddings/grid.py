@@ -22,8 +22,8 @@ def relative_2d(chapter: Chapter, asked: Asked) -> None:
         height = int(controls.slider("grid-height", 1, 8, 4))
     with sizes[1]:
         width = int(controls.slider("grid-width", 1, 8, 6))
-    controls.keep_inside("row", height)
-    controls.keep_inside("column", width)
+    controls.clamp("row", height)
+    controls.clamp("column", width)
     with sizes[2]:
         row = int(controls.number("row", 1, height, min(2, height))) - 1
     with sizes[3]:

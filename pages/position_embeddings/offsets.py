@@ -27,13 +27,13 @@ def relative(chapter: Chapter, _asked: Asked) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         n = int(chapter.controls.slider("skew-n", 1, 12, 4))
         slideshow.button(chapter.words("play"))
-    chapter.alone(lambda: _skew(chapter, n, slideshow), every=slideshow.every)
+    chapter.fragment(lambda: _skew(chapter, n, slideshow), every=slideshow.every)
     with chapter.claims():
         error = skew_of_left_padding if chapter.break_it("left-padding") else skew_error
         chapter.claim("skew", error(n), 0.0, n=n)
     chapter.text("graph")
     chapter.heading("index")
-    chapter.figure("table", partial(table_figure, n, names), room=124, last=2 * n - 2, reach=n - 1)
+    chapter.figure("table", partial(table_figure, n, names), height=124, last=2 * n - 2, reach=n - 1)
     chapter.figure("index", partial(index_figure, n, None, names), n=n, last=2 * n - 2)
 
 

@@ -33,7 +33,7 @@ def rotary(chapter: Chapter, _asked: Asked) -> None:
     with columns[1]:
         n = int(controls.slider("key-position", 0, 100, 3))
     with columns[2]:
-        d = controls.stops("d", (4, 8, 16, 32, 64, 128), 64)
+        d = controls.select_slider("d", (4, 8, 16, 32, 64, 128), 64)
     with columns[3]:
         base = controls.number("base", 2, 1_000_000, 10_000, 1000)
     chapter.figure("pairs", pairs_figure(m, n, d, base, names), m=m, n=n, pairs=min(d, 16) // 2)

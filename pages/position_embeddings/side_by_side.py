@@ -33,7 +33,7 @@ def side_by_side(chapter: Chapter, asked: Asked) -> None:
                 low, high = f"{values.min():.2f}", f"{values.max():.2f}"
                 chapter.figure("small", figures[scheme.name], scheme=label, low=low, high=high)
                 st.caption(chapter.words(f"enters.{scheme.enters}"))
-    chapter.look_for("side-by-side")
+    chapter.guidance("side-by-side")
     chapter.text("side-by-side")
     chapter.text(f"trained-{asked.trained}", model=asked.model)
     if asked.trained != "nothing":

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import streamlit as st
 
-from ui.blocks.sentence import type_sentence
+from ui.blocks.sentence import sentence_input
 from ui.chapter.chapter import Chapter
 from ui.chapter.contents import page, page_file
-from ui.compute.models import translator_if_any
+from ui.compute.models import translator_or_none
 from ui.text.model_names import model_title
 from viz_core.figures.raster import weights_image
 from viz_core.lessons.position_embeddings.picture_tokens import (
@@ -72,7 +72,7 @@ def ask(chapter: Chapter) -> Asked | None:
         with first:
             source = controls.choice("source", ("one-word", "sentence", "picture"), "one-word")
         with second:
-            model = None if source == "picture" else translator_if_any(MODEL)
+            model = None if source == "picture" else translator_or_none(MODEL)
             tokens = _picture(chapter) if source == "picture" else _sentence(chapter, model)
         with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
             shown = controls.choice("show", ("added", "scores", "weights"), "added")
@@ -100,7 +100,7 @@ def ask(chapter: Chapter) -> Asked | None:
 
 def _sentence(chapter: Chapter, model: Translator | None) -> Tokens:
     """The shipped translator's tokens; without it words with random vectors do as well."""
-    return sentence_tokens(type_sentence(chapter), MOST_TOKENS, WIDTH, model)
+    return sentence_tokens(sentence_input(chapter), MOST_TOKENS, WIDTH, model)
 
 
 def _picture(chapter: Chapter) -> Tokens:

@@ -39,9 +39,9 @@ def lookups(chapter: Chapter) -> None:
     answers = cards()
     left, right = st.columns(2, gap="large")
     with left:
-        chapter.book_says("exact", answers["exact"])
+        chapter.source_card("exact", answers["exact"])
     with right:
-        chapter.book_says("approximate", answers["approximate"])
+        chapter.source_card("approximate", answers["approximate"])
 
 
 def diagram(chapter: Chapter, database: Database, question: Question) -> None:
@@ -63,7 +63,7 @@ def diagram(chapter: Chapter, database: Database, question: Question) -> None:
             names,
             separators=separators(chapter.words.language),
         ),
-        room=attention_height(len(first)),
+        height=attention_height(len(first)),
         query=escape(question.query),
         summary=summary,
     )
@@ -77,12 +77,12 @@ def identities(chapter: Chapter) -> None:
     chapter.figure(
         "identities",
         partial(figures.identities_figure, weights, names),
-        room=330,
+        height=330,
         temperature=f"{_COLD:g}",
         least=f"{least:.6f}",
     )
     ten = weights[0]
-    chapter.book_says("identity", [float(ten.diagonal().min()), float((ten - torch.eye(10).numpy()).max())])
+    chapter.source_card("identity", [float(ten.diagonal().min()), float((ten - torch.eye(10).numpy()).max())])
 
 
 def gradient(chapter: Chapter, database: Database, question: Question) -> None:
@@ -94,7 +94,7 @@ def gradient(chapter: Chapter, database: Database, question: Question) -> None:
     chapter.figure(
         "hard",
         partial(figures.gradient_figure, _GAPS.numpy(), soft.numpy(), hard.numpy(), slope.numpy(), names),
-        room=360,
+        height=360,
         temperature=f"{question.temperature:g}",
         steepest=f"{float(slope.max()):.3g}",
     )

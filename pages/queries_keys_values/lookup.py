@@ -27,9 +27,9 @@ from viz_core.lessons.queries_keys_values.lookup import (
 MISSPELLED = {"Lipten": "Lipton", "li": "Li"}  # queries to try, and the keys that should still be found
 
 
-def answers(chapter: Chapter, database: Database, question: Question, kept_back: bool) -> None:
+def answers(chapter: Chapter, database: Database, question: Question, hide_answer: bool) -> None:
     """The three answers, the soft one, which is a picture, on top; without its weights where they are kept back."""
-    _soft(chapter, database, question, kept_back)
+    _soft(chapter, database, question, hide_answer)
     exact, approximate = st.columns(2, gap="large")
     with exact:
         _exact(chapter, database, question)
@@ -65,15 +65,15 @@ def _answer(chapter: Chapter, name: str, database: Database, place: int, **value
     chapter.text(name, key=key, value=value, **values)
 
 
-def _soft(chapter: Chapter, database: Database, question: Question, kept_back: bool) -> None:
+def _soft(chapter: Chapter, database: Database, question: Question, hide_answer: bool) -> None:
     chapter.text("soft")
     given = weights(database, question)
     best = int(given.argmax())
-    shown = None if kept_back else given.numpy()
+    shown = None if hide_answer else given.numpy()
     chapter.figure(
         "weights",
         figures.weights_figure(shown, database.pairs, chapter.words.group("figure")),
-        kept_back=kept_back,
+        hide_answer=hide_answer,
         query=escape(question.query),
         temperature=f"{question.temperature:g}",
         key=escape(database.keys[best]),

@@ -70,7 +70,7 @@ def ask_question(chapter: Chapter) -> Question:
     """The query and how near is near enough."""
     controls = chapter.controls
     query = controls.text("query", "Li", placeholder=chapter.words("placeholder")).strip()
-    temperature = controls.stops("temperature", TEMPERATURES, 0.2)
+    temperature = controls.select_slider("temperature", TEMPERATURES, 0.2)
     st.caption(chapter.words("temperature"))
     compare = controls.choice("compare", tuple(DISTANCES), "beginning")
     left, right = st.columns(2)

@@ -24,7 +24,7 @@ from viz_core.trace import attend, attention_weights
 
 chapter = Chapter("queries-keys-values")
 chapter.question()
-asks = chapter.keeps_back("warm", THE_ROW)
+asks = chapter.hides_answer("warm", THE_ROW)
 with chapter.card("lookup"):
     asked, answered = st.columns([2, 3], gap="large")
     with asked:
@@ -40,7 +40,7 @@ chapter.text("motive")
 
 book.lookups(chapter)
 if answerable:
-    chapter.exercise("approximate", shows=partial(exercises.approximate, chapter, database, question))
+    chapter.exercise("approximate", reveal=partial(exercises.approximate, chapter, database, question))
     chapter.text("properties")
     edits, identity = st.columns(2, gap="large")
     with edits:
@@ -57,16 +57,16 @@ if answerable:
         book.gradient(chapter, database, question)
     with identities:
         book.identities(chapter)
-    chapter.exercise("search", shows=partial(exercises.search, chapter, database, question))
+    chapter.exercise("search", reveal=partial(exercises.search, chapter, database, question))
 
 chapter.heading("plane")
 place_the_star(chapter)
 with chapter.card("plane"):
-    without_star = chapter.keeps_back("star", THE_STAR)
+    without_star = chapter.hides_answer("star", THE_STAR)
     case = weights_plane.ask_case(chapter)
     rows, picture = st.columns([5, 6], gap="large")
     with rows:
-        if chapter.draws_on("star"):
+        if chapter.is_drawn_on("star"):
             mixture: Mixture | None = THE_MIXTURE
             chapter.text("star-held")
         else:
@@ -84,8 +84,8 @@ with chapter.claims():
         weights_plane.plane_claims(chapter, mixture, broken)
 
 if answerable:
-    chapter.exercise("covariance", shows=partial(exercises.covariance, chapter, database, question))
-chapter.exercise("gates", shows=partial(exercises.gates, chapter))
+    chapter.exercise("covariance", reveal=partial(exercises.covariance, chapter, database, question))
+chapter.exercise("gates", reveal=partial(exercises.gates, chapter))
 chapter.exercise("temperature")
 chapter.code(
     attention_weights,

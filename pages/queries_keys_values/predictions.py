@@ -23,7 +23,7 @@ THE_ROW = OnFigure(Board("weights", names=_KEYS), "weights", {"query": _QUERY, "
 
 def shade_the_row(chapter: Chapter) -> None:
     """The weights of the book's names for one query, warmer than the page opens with."""
-    chapter.draw_on("warm", THE_ROW, warm_weights)
+    chapter.draw_on_figure("warm", THE_ROW, warm_weights)
 
 
 def warm_weights() -> Truth:
@@ -35,7 +35,7 @@ def warm_weights() -> Truth:
 
 def place_the_star(chapter: Chapter) -> None:
     """The weighted sum of two of the four values the page opens with, in the plane that shows them."""
-    chapter.draw_on("star", THE_STAR, weighted_sum)
+    chapter.draw_on_figure("star", THE_STAR, weighted_sum)
 
 
 def weighted_sum() -> Truth:

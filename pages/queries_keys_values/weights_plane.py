@@ -77,15 +77,15 @@ def ask_mixture(chapter: Chapter, case: str) -> Mixture | None:
         return None
 
 
-def plane(chapter: Chapter, mixture: Mixture, kept_back: bool) -> go.Figure:
+def plane(chapter: Chapter, mixture: Mixture, hide_answer: bool) -> go.Figure:
     """The picture, with the weights that were used; without their sum where it is kept back."""
     x, y = mixture.output.tolist()
     names = chapter.words.group("figure")
-    figure = plane_figure(mixture.points.numpy(), mixture.weights.numpy(), mixture.case, names, not kept_back)
+    figure = plane_figure(mixture.points.numpy(), mixture.weights.numpy(), mixture.case, names, not hide_answer)
     chapter.figure(
         "plane",
         figure,
-        kept_back=kept_back,
+        hide_answer=hide_answer,
         count=len(mixture.points),
         case=chapter.words(f"option.{mixture.case}"),
         region=chapter.words(f"figure.{mixture.case}"),

@@ -7,7 +7,7 @@ import math
 from pages.relative_projection.move import Move
 from pages.relative_projection.residual_figures import fit_figure
 from ui.chapter.chapter import Chapter
-from ui.compute.slots import computed
+from ui.compute.slots import cached
 from viz_core.lessons.relative_projection.fitted_projection import FitErrors, fit_errors
 from viz_core.runtime.interruption import may_end
 
@@ -18,8 +18,8 @@ _REACHES = (100, 1_000, 10_000, 100_000, 1_000_000)
 def learning(chapter: Chapter, move: Move) -> None:
     """A matrix fitted to rows of the table, by how far the table reaches."""
     chapter.text("learn", offset=move.offset, samples=f"{max(256, 2 * move.num_hiddens):,}")
-    reach = chapter.controls.stops("reach", _REACHES, 100_000)
-    chapter.near("learned", lambda: _learned(chapter, move, reach), 560)
+    reach = chapter.controls.select_slider("reach", _REACHES, 100_000)
+    chapter.lazy("learned", lambda: _learned(chapter, move, reach), 560)
 
 
 def _learned(chapter: Chapter, move: Move, reach: int) -> None:
@@ -43,7 +43,7 @@ def _learned(chapter: Chapter, move: Move, reach: int) -> None:
     chapter.finding("further", fit.unseen <= LEARNED, reach=f"{reach:,}", unseen=f"{fit.unseen:.2g}")
 
 
-@computed(says="measuring")
+@cached(message="measuring")
 def _fits(offset: int, num_hiddens: int, base: float) -> tuple[FitErrors, ...]:
     fits = []
     for reach in _REACHES:

@@ -49,7 +49,7 @@ def ask_move(chapter: Chapter) -> Move:
     controls = chapter.controls
     offset = controls.slider("offset", -100, 100, 5)
     position = controls.slider("position", 0, 200, 3)
-    num_hiddens = controls.stops("width", _WIDTHS, 32)
+    num_hiddens = controls.select_slider("width", _WIDTHS, 32)
     last = num_hiddens // 2 - 1
     pair = controls.slider("pair", 0, last, min(3, last))
     with controls.more():

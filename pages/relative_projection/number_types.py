@@ -16,7 +16,7 @@ _FAR = 100_000  # how far the number types are followed
 def number_types(chapter: Chapter, move: Move) -> None:
     """How each number type degrades with position."""
     chapter.text("types")
-    chapter.near("types", lambda: _degrading(chapter, move), 520)
+    chapter.lazy("types", lambda: _degrading(chapter, move), 520)
 
 
 def _degrading(chapter: Chapter, move: Move) -> None:

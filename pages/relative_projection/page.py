@@ -29,7 +29,7 @@ POSITIONS = torch.arange(1000)
 
 chapter = Chapter("relative-projection")
 chapter.question()
-asks = chapter.keeps_back("hand", THE_HAND)
+asks = chapter.hides_answer("hand", THE_HAND)
 with chapter.card("rotation"):
     picture, side = st.columns([3, 2], gap="large")
     with side:
@@ -61,7 +61,7 @@ with chapter.claims():
     chapter.claim("compose", lambda: composed(move), bound, steps=list(map(str, STEPS)))
     chapter.claim("transpose", lambda: transpose_residual(move.offset, move.num_hiddens, move.base, move.dtype), bound)
 chapter.text("residual")
-chapter.near("residuals", lambda: residuals(chapter, move, residual(), bound), 440)
+chapter.lazy("residuals", lambda: residuals(chapter, move, residual(), bound), 440)
 
 chapter.tabs(types=lambda: number_types(chapter, move), learn=lambda: learning(chapter, move))
 

@@ -18,7 +18,7 @@ THE_HAND = OnFigure(
 
 def place_the_hand(chapter: Chapter) -> None:
     """Where the fastest hand points at position 2, on the circle that shows it at position 0."""
-    chapter.draw_on("hand", THE_HAND, hand)
+    chapter.draw_on_figure("hand", THE_HAND, hand)
 
 
 def hand() -> Truth:

@@ -15,7 +15,7 @@ from viz_core.positional import sinusoidal_rows
 _MOST_DIMENSIONS = 64  # of the matrix in one heatmap, so that its blocks can be seen
 
 
-def rotation(chapter: Chapter, move: Move, kept_back: bool) -> go.Figure:
+def rotation(chapter: Chapter, move: Move, hide_answer: bool) -> go.Figure:
     """The chosen pair on its circle; where it moves to may be kept back."""
     step = 1 if move.offset >= 0 else -1
     path = move.pairs(*range(move.position, move.position + move.offset + step, step))[:, move.pair]
@@ -24,8 +24,8 @@ def rotation(chapter: Chapter, move: Move, kept_back: bool) -> go.Figure:
     turn = float(move.offset * move.omega()[move.pair])
     told = about_pair(move)
     names = chapter.words.group("figure") | {"turn": chapter.words("figure.turn", **told)}
-    figure = rotation_figure(path, moved, turn, move.position, move.pair, names, not kept_back)
-    chapter.figure("rotation", figure, kept_back=kept_back, **told)
+    figure = rotation_figure(path, moved, turn, move.position, move.pair, names, not hide_answer)
+    chapter.figure("rotation", figure, hide_answer=hide_answer, **told)
     return figure
 
 
@@ -39,7 +39,7 @@ def all_pairs(chapter: Chapter, move: Move) -> None:
     chapter.figure(
         "pairs",
         lambda: pairs_figure(start, arrived, turns, shown, move.pair, chapter.words.group("figure")),
-        room=480,
+        height=480,
         shown=len(shown),
         count=count,
         first=shown[0],
@@ -59,7 +59,7 @@ def matrix(chapter: Chapter, move: Move) -> None:
     chapter.figure(
         "matrix",
         lambda: matrix_figure(cut, first, move.pair, chapter.words.group("figure")),
-        room=480,
+        height=480,
         low=first,
         high=first + size - 1,
         width=move.num_hiddens,

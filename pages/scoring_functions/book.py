@@ -37,7 +37,7 @@ def output_diagram(chapter: Chapter, masked: Masked) -> None:
     signs = separators(chapter.words.language)
     figure = partial(attention_diagram, "q", keys, weights, values, names["diagram-sum"], names, shown, signs)
     chapter.figure(
-        "output", figure, room=attention_height(len(weights)), summary=[f"{weight:.2f}" for weight in weights]
+        "output", figure, height=attention_height(len(weights)), summary=[f"{weight:.2f}" for weight in weights]
     )
 
 
@@ -51,14 +51,14 @@ def sentences(chapter: Chapter) -> None:
         signs = separators(chapter.words.language)
         figure = partial(sentences_figure, sentence_weights().numpy(), SENTENCES, names, signs)
         said = "; ".join(" ".join(each) for each in SENTENCES)
-        chapter.figure("sentences", figure, room=210, sentences=said)
+        chapter.figure("sentences", figure, height=210, sentences=said)
 
 
 def toy(chapter: Chapter) -> None:
     """The book's toy: random keys beside equal ones, and dropout on the weights of both."""
     chapter.text("toy")
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        dropout = float(chapter.controls.stops("dropout", _DROPOUTS, 0.0))
+        dropout = float(chapter.controls.select_slider("dropout", _DROPOUTS, 0.0))
         seed = int(chapter.controls.number("toy-draw", 0, 999, 0))
     names = chapter.words.group("figure")
     drawn = {kind: dot_product_toy(kind == "equal", dropout, seed) for kind in ("random", "equal")}
@@ -69,13 +69,13 @@ def toy(chapter: Chapter) -> None:
             sums = [f"{float(row.sum()):.3f}" for row in each.dropped]
             first, second = LENGTHS
             figure = partial(toy_figure, rows, LENGTHS, names)
-            chapter.figure("toy", figure, room=226, first=first, second=second, sums=sums, dropout=f"{dropout:g}")
+            chapter.figure("toy", figure, height=226, first=first, second=second, sums=sums, dropout=f"{dropout:g}")
     equal = drawn["equal"]
     left, right = st.columns(2, gap="large")
     with left:
-        chapter.book_says("dot-shape", equal.output.shape)
+        chapter.source_card("dot-shape", equal.output.shape)
     with right:
-        chapter.book_says("equal-keys", equal.output.flatten().tolist())
+        chapter.source_card("equal-keys", equal.output.flatten().tolist())
     with chapter.claim_row("claims-toy"):
         chapter.claim("blanks", _beyond(drawn["random"].weights.numpy()), 0.0, first=LENGTHS[0], second=LENGTHS[1])
         chapter.claim("concatenation", concatenation_error, _ROUNDING)

@@ -42,11 +42,11 @@ def debugger(chapter: Chapter, masked: Masked | None) -> dict[str, list[MaskRun]
                 st.markdown(chapter.words(f"recipe.{recipe.name}"))
                 said = _verdicts(chapter, runs[recipe.name])
                 title = chapter.words(f"option.{recipe.name}")
-                chapter.figure("mask", partial(mask_figure, runs[recipe.name], names), room=200, recipe=title)
+                chapter.figure("mask", partial(mask_figure, runs[recipe.name], names), height=200, recipe=title)
                 for line in said:
                     st.markdown(line)
-    chapter.look_for("masks")
-    chapter.book_says("masked-softmax", lambda: book_weights().tolist())
+    chapter.guidance("masks")
+    chapter.source_card("masked-softmax", lambda: book_weights().tolist())
     return runs
 
 

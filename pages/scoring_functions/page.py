@@ -42,9 +42,9 @@ if masked is not None:
     output_diagram(chapter, masked)
 broken = claims(chapter, masked, runs)
 
-chapter.exercise("norms", shows=partial(exercises.norms, chapter))
-chapter.exercise("matrix", shows=partial(exercises.matrix, chapter))
-chapter.exercise("cost", shows=partial(exercises.cost, chapter))
+chapter.exercise("norms", reveal=partial(exercises.norms, chapter))
+chapter.exercise("matrix", reveal=partial(exercises.matrix, chapter))
+chapter.exercise("cost", reveal=partial(exercises.cost, chapter))
 chapter.tabs(
     scaling=lambda: scaling(chapter, broken),
     gaussian=lambda: gaussian(chapter),

@@ -23,7 +23,7 @@ THE_ROW = OnFigure(
 
 def shade_the_row(chapter: Chapter) -> None:
     """The weights of one query with a valid length, in the cells that will show them."""
-    chapter.draw_on("row", THE_ROW, row)
+    chapter.draw_on_figure("row", THE_ROW, row)
 
 
 def row() -> Truth:

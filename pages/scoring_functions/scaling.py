@@ -11,7 +11,7 @@ import torch
 
 from pages.scoring_functions.scaling_figures import histogram_figure, sharpness_figure, spread_figure, weights_figure
 from ui.chapter.chapter import Chapter
-from ui.compute.slots import computed
+from ui.compute.slots import cached
 from viz_core.lessons.scoring_functions.scaling import Width, dot_products, measure_width, variance_error_allowed
 
 WIDTHS = tuple(2**k for k in range(11))
@@ -23,11 +23,11 @@ def scaling(chapter: Chapter, broken: str) -> None:
     controls = chapter.controls
     chapter.text("scaling")
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        d = controls.stops("d", WIDTHS, 64)
+        d = controls.select_slider("d", WIDTHS, 64)
         num_keys = int(controls.slider("keys", 1, 64, 16))
         with controls.more():
             seed = int(controls.number("seed", 0, 999, 0))
-    chapter.near("scaling", lambda: _pictures(chapter, d, num_keys, seed), 1240)
+    chapter.lazy("scaling", lambda: _pictures(chapter, d, num_keys, seed), 1240)
     bits = max(math.log2(num_keys), 1)
     with chapter.claim_row("claims-scaling"):
         chapter.claim(
@@ -90,7 +90,7 @@ def _sharpness_words(width: Width) -> dict[str, Any]:
     }
 
 
-@computed(says="measuring")
+@cached(message="measuring")
 def _widths(num_keys: int, seed: int) -> tuple[Width, ...]:
     return tuple(measure_width(d, num_keys, PAIRS, seed) for d in WIDTHS)
 

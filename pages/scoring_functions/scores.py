@@ -10,7 +10,7 @@ import streamlit as st
 
 from pages.scoring_functions.book import costs
 from ui.chapter.chapter import Chapter
-from ui.compute.slots import computed
+from ui.compute.slots import cached
 from viz_core.figures.number_grid import number_grid
 from viz_core.lessons.scoring_functions.functions import FUNCTIONS
 from viz_core.lessons.scoring_functions.score_contest import (
@@ -34,15 +34,15 @@ def four_scores(chapter: Chapter) -> None:
     name = controls.choice("scene", tuple(SCENES), "alike")
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         shown = controls.choice("show", ("weights", "raw-scores"), "weights")
-        steps = controls.stops("steps", STEPS, 0) if name != "book" else 0
-        hidden = controls.stops("hidden", HIDDEN, 8)
+        steps = controls.select_slider("steps", STEPS, 0) if name != "book" else 0
+        hidden = controls.select_slider("hidden", HIDDEN, 8)
         with controls.more():
             seed = int(controls.number("draw", 0, 999, 0))
     scene = SCENES[name](seed)
     d_q, d_k = scene.widths
     batch, n = scene.queries.shape[:2]
     chapter.text(f"scene.{name}", queries=batch * n, keys=scene.keys.shape[1], d_q=d_q, d_k=d_k)
-    chapter.near("contest", lambda: _contestants(chapter, name, shown, hidden, steps, seed), 1500)
+    chapter.lazy("contest", lambda: _contestants(chapter, name, shown, hidden, steps, seed), 1500)
     with chapter.claim_row("claims-scores"):
         if d_q == d_k:
             chapter.claim("identity", lambda: general_identity_error(scene), ROUNDING)
@@ -71,7 +71,7 @@ def _contestants(chapter: Chapter, name: str, shown: str, hidden: int, steps: in
 def _say_found(chapter: Chapter, scene: str, entries: dict[str, Entry], steps: int) -> None:
     """What the scores of a scene show: which of them find the pairs, untaught and taught."""
     largest = {f"{e.name}_largest": f"{e.largest:.3f}" for e in entries.values() if e.weights is not None}
-    chapter.look_for(f"scene-{scene}", **largest)
+    chapter.guidance(f"scene-{scene}", **largest)
     if scene == "book":
         return
     found = {entry.name: entry.found for entry in entries.values()}
@@ -117,6 +117,6 @@ def _costs(chapter: Chapter, entries: dict[str, Entry]) -> None:
     st.dataframe(table, hide_index=True, column_config=config, key="costs", placeholder="—")
 
 
-@computed()
+@cached()
 def _contest(scene: str, num_hiddens: int, steps: int, seed: int) -> dict[str, Entry]:
     return contest(SCENES[scene](seed), num_hiddens, steps, seed, FUNCTIONS)

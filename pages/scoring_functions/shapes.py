@@ -41,7 +41,7 @@ def shapes(chapter: Chapter) -> None:
     told |= {"b": b, "n": n, "m": m, "p": p, "sheet": sheet + 1, "i": row + 1, "j": column + 1}
     chapter.text("product", **told)
     chapter.figure("product", partial(product_figure, X.numpy(), Y.numpy(), entry, names), **told)
-    chapter.book_says("product", batch_product(torch.ones(2, 3, 4), torch.ones(2, 4, 6)).shape)
+    chapter.source_card("product", batch_product(torch.ones(2, 3, 4), torch.ones(2, 4, 6)).shape)
     with chapter.claim_row("claims-shapes"):
         one_by_one = torch.stack([X[i] @ Y[i] for i in range(b)])
         chapter.claim("sheets", float((Z - one_by_one).abs().max()), 0.0, b=b)

@@ -61,7 +61,7 @@ def masked_softmax_card(chapter: Chapter) -> Masked | None:
 
     Who draws the row of weights finds it high enough for that, and neither weights nor gradient before.
     """
-    kept_back = chapter.keeps_back("row", THE_ROW)
+    hide_answer = chapter.hides_answer("row", THE_ROW)
     with chapter.card("softmax"):
         typed, seen = st.columns([2, 3], gap="large")
         with typed:
@@ -75,11 +75,11 @@ def masked_softmax_card(chapter: Chapter) -> Masked | None:
                 masked = _look(chapter, scores, valid_lens)
             with weights:
                 _say_shape(chapter, masked)
-                figure = weights_picture(chapter, masked, _HIGH if chapter.draws_on("row") else _ROW, kept_back)
+                figure = weights_picture(chapter, masked, _HIGH if chapter.is_drawn_on("row") else _ROW, hide_answer)
                 summary = _summary(chapter, masked)
-                chapter.figure("weights", figure, kept_back=kept_back, summary=summary, **_counts(masked))
+                chapter.figure("weights", figure, hide_answer=hide_answer, summary=summary, **_counts(masked))
                 _say_empty(chapter, masked)
-            if kept_back:
+            if hide_answer:
                 return masked
             chapter.figure("gradient", _gradient_picture(chapter, masked), key=masked.key + 1, **_counts(masked))
     return masked
@@ -88,7 +88,7 @@ def masked_softmax_card(chapter: Chapter) -> Masked | None:
 def _ask(chapter: Chapter) -> tuple[Tensor | None, Tensor | None]:
     """What the reader typed, read; a sentence where it cannot be, and the text stays."""
     controls = chapter.controls
-    text = controls.area("scores", SCORES, 170)
+    text = controls.text_area("scores", SCORES, 170)
     lengths = controls.text("lengths", "2 3", placeholder=chapter.words("lengths.placeholder"))
     st.caption(chapter.words("typing"))
     with st.container(horizontal=True, gap="xsmall", key="examples"):
@@ -155,9 +155,9 @@ def _grid(chapter: Chapter, masked: Masked, values: Tensor, limit: float | None,
     )
 
 
-def weights_picture(chapter: Chapter, masked: Masked, high: int = _ROW, kept_back: bool = False) -> go.Figure:
+def weights_picture(chapter: Chapter, masked: Masked, high: int = _ROW, hide_answer: bool = False) -> go.Figure:
     """The weights as a grid, its rows so many pixels high; no number in it where they are kept back."""
-    weights = torch.full_like(masked.weights, torch.nan) if kept_back else masked.weights
+    weights = torch.full_like(masked.weights, torch.nan) if hide_answer else masked.weights
     return _grid(chapter, masked, weights, None, high)
 
 

@@ -11,7 +11,7 @@ import streamlit as st
 from jaxtyping import Float
 from plotly.subplots import make_subplots
 
-from ui.blocks.sentence import or_say_why, type_sentence
+from ui.blocks.sentence import or_explain, sentence_input
 from ui.chapter.chapter import Chapter
 from ui.compute.models import translator
 from ui.text.markdown import escape
@@ -27,7 +27,7 @@ ROUNDING = 1e-5
 def from_words(chapter: Chapter) -> None:
     """A word that asks, a word that answers: their vectors, the terms of their product, and where that score stands."""
     with chapter.card("words"):
-        text, model = type_sentence(chapter), or_say_why(chapter, lambda: translator(MODEL))
+        text, model = sentence_input(chapter), or_explain(chapter, lambda: translator(MODEL))
         if model is None:
             return
         encoder = model.model.encoder
@@ -47,7 +47,7 @@ def _ask(chapter: Chapter, heads: int, n: int) -> tuple[int, int, int]:
     controls = chapter.controls
     one, other, which = st.columns(3, gap="medium")
     for name in ("asks", "answers"):
-        controls.keep_inside(name, n)
+        controls.clamp(name, n)
     with one:
         query = int(controls.number("asks", 1, n, min(4, n))) - 1
     with other:

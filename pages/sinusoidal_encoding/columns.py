@@ -16,10 +16,10 @@ WIDEST = 512  # columns a table can have here
 BOOKS_COLUMNS = (6, 7, 8, 9)
 
 
-def curves(chapter: Chapter, table: Table, base: float, kept_back: int | None) -> None:
+def curves(chapter: Chapter, table: Table, base: float, hidden_column: int | None) -> None:
     """Chosen columns, the book's to begin with, but the one kept back; a choice outlives a table too narrow for it."""
     d, most = table.shape[1], len(CATEGORIES)
-    chosen = chapter.controls.several("columns", range(WIDEST), BOOKS_COLUMNS, most)
+    chosen = chapter.controls.multiselect("columns", range(WIDEST), BOOKS_COLUMNS, most)
     if not chosen:
         chapter.text("columns", most=most)
         return
@@ -31,14 +31,14 @@ def curves(chapter: Chapter, table: Table, base: float, kept_back: int | None) -
     shown = {
         column: chapter.words("figure.column", column=column, wavelength=f"{lengths[column]:,.2f}")
         for column in columns
-        if column != kept_back
+        if column != hidden_column
     }
     figure = partial(curve_figure, table, shown, chapter.words.group("figure"))
     chapter.figure(
         "curves",
         figure,
-        room=400,
-        kept_back=kept_back is not None,
+        height=400,
+        hide_answer=hidden_column is not None,
         summary=[f"{column}: {lengths[column]:,.2f}" for column in columns],
         n=len(table),
         factor=f"{base ** (2 / d):.3f}",

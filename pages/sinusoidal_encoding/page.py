@@ -23,7 +23,7 @@ from viz_core.positional import PositionalEncoding, angular_frequencies, sinusoi
 chapter = Chapter("sinusoidal-encoding")
 names = chapter.words.group("figure")
 chapter.question()
-kept_back = COLUMN if chapter.keeps_back("wave", THE_WAVE) else None
+hidden_column = COLUMN if chapter.hides_answer("wave", THE_WAVE) else None
 with chapter.card("table"):
     for_d, for_n, for_base = st.columns([2, 2, 1], gap="medium")
     with for_d:
@@ -42,16 +42,16 @@ with chapter.card("table"):
         change = largest_change(table[:, -2:])
         chapter.finding("still", change < 0.1, change=f"{change:.2g}", n=f"{n:,}")
 
-chapter.let_paint()
+chapter.flush()
 
 chapter.exercise("similar")
 chapter.text("mathematics")
 claims(chapter, table, base)
 
 chapter.tabs(
-    curves=lambda: curves(chapter, table, base, kept_back),
+    curves=lambda: curves(chapter, table, base, hidden_column),
     code=lambda: code(chapter, table, base),
-    similarity=lambda: chapter.near("similarity", lambda: similarity(chapter, table), 560),
+    similarity=lambda: chapter.lazy("similarity", lambda: similarity(chapter, table), 560),
     sentence=lambda: sentence(chapter),
 )
 

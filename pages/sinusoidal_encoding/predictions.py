@@ -21,7 +21,7 @@ THE_WAVE = OnFigure(
 
 def sketch_the_wave(chapter: Chapter) -> None:
     """One column of the table, on the figure that shows two that are slower."""
-    chapter.draw_on("wave", THE_WAVE, wave)
+    chapter.draw_on_figure("wave", THE_WAVE, wave)
 
 
 def wave() -> Truth:

@@ -7,11 +7,11 @@ from functools import partial
 import streamlit as st
 import torch
 
-from ui.blocks.sentence import or_say_why
+from ui.blocks.sentence import or_explain
 from ui.chapter.chapter import Chapter
 from ui.compute.models import translator
 from ui.text.markdown import escape
-from ui.widgets.shared_sentence import ask_thread
+from ui.widgets.shared_sentence import shared_text_input
 from viz_core.figures.heatmap import signed_heatmap
 from viz_core.lessons.sinusoidal_encoding.added import add_positions, find_twins
 from viz_core.pretrained import Translator
@@ -23,11 +23,11 @@ MOST_TOKENS = 64  # more rows than this are too thin to carry their words
 def sentence(chapter: Chapter) -> None:
     """Embedding, position and their sum for what the reader types."""
     start = chapter.words("sentence.start")
-    text = ask_thread(chapter.controls, "sentence", start, chapter.words("placeholder"))
+    text = shared_text_input(chapter.controls, "sentence", start, chapter.words("placeholder"))
     if not text.strip():
         st.info(chapter.words("sentence.empty"), icon=":material/edit:")
         return
-    read = or_say_why(chapter, lambda: _read(text))
+    read = or_explain(chapter, lambda: _read(text))
     if read is not None:
         _show_sum(chapter, *read)
 

@@ -9,9 +9,9 @@ import plotly.graph_objects as go
 import streamlit as st
 from jaxtyping import Float
 
-from ui.blocks.translation import Request
+from ui.blocks.translation import TranslationInputs
 from ui.chapter.chapter import Chapter
-from ui.compute.models import ask, sentence
+from ui.compute.models import evaluate, sentence_request
 from viz_core.figures.style import WEIGHTS_SCALE, escape_labels, lay_out
 from viz_core.lessons.transformer.contributions import contributions_of, mark_by_layer
 from viz_core.pretrained import Translation
@@ -22,7 +22,7 @@ _RESTS = 0.01  # of the weight: so much more than it brings, at least
 
 
 def contributions(
-    chapter: Chapter, name: str, request: Request, result: Translation, site: str, head: int, as_long: bool
+    chapter: Chapter, name: str, request: TranslationInputs, result: Translation, site: str, head: int, as_long: bool
 ) -> None:
     """The open head's weights and what they carry, and what the mark at the sentence's edge gets of both.
 
@@ -30,8 +30,8 @@ def contributions(
         as_long: whether the claim about the mark is broken: as if the vectors of all keys were of one length.
     """
     labels, here = chapter.words.group("figure"), head_name(site, head)
-    asked = sentence(name, request.text, request.beam)
-    found = ask(asked, contributions_of, site, head)
+    asked = sentence_request(name, request.text, request.beam)
+    found = evaluate(asked, contributions_of, site, head)
     rows = result.source_tokens if site.startswith("encoder") else result.target_tokens
     columns = result.decoder_tokens if site.startswith("decoder") and site.endswith("self") else result.source_tokens
     mark = 0 if columns is result.decoder_tokens else len(columns) - 1
@@ -44,7 +44,7 @@ def contributions(
             chapter.figure(f"contribution-{kind}", figure, head=here)
     weight, norm = found.shares(mark)
     chapter.finding("mark", norm < weight, mark=f"`{columns[mark]}`", weight=f"{weight:.0%}", norm=f"{norm:.0%}")
-    layers = ask(asked, mark_by_layer, site, mark, as_long=as_long)
+    layers = evaluate(asked, mark_by_layer, site, mark, as_long=as_long)
     told = [
         chapter.words("mark-layer", layer=layer, weight=f"{weight:.0%}", norm=f"{norm:.0%}")
         for layer, (weight, norm) in enumerate(zip(*layers, strict=True), start=1)

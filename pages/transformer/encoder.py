@@ -9,9 +9,9 @@ import streamlit as st
 import torch
 
 from pages.transformer import figures
-from ui.blocks.translation import Request
+from ui.blocks.translation import TranslationInputs
 from ui.chapter.chapter import Chapter
-from ui.compute.models import ask, sentence, translator
+from ui.compute.models import evaluate, sentence_request, translator
 from viz_core.lessons.transformer.book_examples import encoder_shapes
 from viz_core.lessons.transformer.encoder_walk import encoder_walk
 from viz_core.models import anatomy
@@ -20,19 +20,19 @@ from viz_core.pretrained import Translation
 _BOOK_EXAMPLES = torch.tensor([[1.0, 2.0], [2.0, 3.0]])
 
 
-def inside_the_encoder(chapter: Chapter, name: str, request: Request, result: Translation) -> None:
+def inside_the_encoder(chapter: Chapter, name: str, request: TranslationInputs, result: Translation) -> None:
     """Every step of the encoder with this sentence's numbers."""
     names = chapter.words.group("figure")
-    walk = cache(lambda: ask(sentence(name, request.text, request.beam), encoder_walk))
+    walk = cache(lambda: evaluate(sentence_request(name, request.text, request.beam), encoder_walk))
     chapter.text("inside")
-    chapter.near("depth", lambda: _depth(chapter, walk()[0], names), 480)
+    chapter.lazy("depth", lambda: _depth(chapter, walk()[0], names), 480)
     ahead = anatomy.step_names(translator(name).model.encoder)
     places = {figures.step_name(*step, names): place for place, step in enumerate(ahead)}
     shown = chapter.controls.select("step", tuple(places), next(iter(places)))
     chapter.figure(
         "step",
         lambda: figures.step_heatmap(walk()[0][places[shown]], result.source_tokens, names),
-        room=300,
+        height=300,
         step=shown,
         count=len(result.source_tokens),
     )
@@ -42,8 +42,8 @@ def inside_the_encoder(chapter: Chapter, name: str, request: Request, result: Tr
     layer, batch = _two_norms()
     rows = {"layer_1": layer[0], "layer_2": layer[1], "batch_1": batch[0], "batch_2": batch[1]}
     chapter.text("norms", **{name: [f"{v:+.2f}" for v in row.tolist()] for name, row in rows.items()})
-    chapter.book_says("norms", torch.cat([layer, batch]).flatten().tolist())
-    chapter.near("shapes", lambda: _shapes(chapter), 110)
+    chapter.source_card("norms", torch.cat([layer, batch]).flatten().tolist())
+    chapter.lazy("shapes", lambda: _shapes(chapter), 110)
 
 
 @cache
@@ -56,9 +56,9 @@ def _shapes(chapter: Chapter) -> None:
     shapes = encoder_shapes()
     left, right = st.columns(2, gap="large")
     with left:
-        chapter.book_says("block", shapes["block"])
+        chapter.source_card("block", shapes["block"])
     with right:
-        chapter.book_says("encoder", shapes["encoder"])
+        chapter.source_card("encoder", shapes["encoder"])
 
 
 def _depth(chapter: Chapter, steps: tuple[anatomy.Step, ...], names: dict[str, str]) -> None:

@@ -7,10 +7,10 @@ import streamlit as st
 
 from pages.transformer.word_probabilities import show_words
 from serving.models.model_spec import ShippedTranslator
-from ui.blocks.heads_off import named, over_many
-from ui.blocks.translation import Request, show_result
+from ui.blocks.heads_off import name_heads, score_examples
+from ui.blocks.translation import TranslationInputs, show_result
 from ui.chapter.chapter import Chapter
-from ui.compute.models import ask_model, translation, translation_maps
+from ui.compute.models import evaluate_model, translation, translation_maps
 from ui.text.words import current_language
 from viz_core.lessons.transformer.heads_off import held_out_statistics, words_changed
 from viz_core.pretrained import Translation
@@ -24,7 +24,7 @@ _AT_ONCE = 25  # sentences between two steps of the progress
 
 
 def show_both(
-    chapter: Chapter, model: str, request: Request, result: Translation, off: tuple[str, ...], heads: HeadsOff
+    chapter: Chapter, model: str, request: TranslationInputs, result: Translation, off: tuple[str, ...], heads: HeadsOff
 ) -> None:
     """Beside the translation the one without: changed words marked, how likely each is, and BLEU on demand."""
     without = translation(model, request.text, request.beam, heads)
@@ -33,20 +33,20 @@ def show_both(
     for place, name, one, changed in both:
         with place, st.container(gap="xsmall", key=f"translation-{name}"):
             show_result(one)
-            chapter.text(f"off-{name}", heads=named(off), score=f"{one.log_probability:.2f}")
+            chapter.text(f"off-{name}", heads=name_heads(off), score=f"{one.log_probability:.2f}")
             show_words(chapter, f"said-{name}", one.words, changed)
     chapter.finding("same-translation", result.target_ids == without.target_ids)
     shipped = ShippedTranslator(model)
 
     def statistics(heads: HeadsOff, start: int, stop: int) -> np.ndarray:
-        return ask_model(shipped, held_out_statistics, heads, start, stop)
+        return evaluate_model(shipped, held_out_statistics, heads, start, stop)
 
-    over_many(chapter, shipped, statistics, bleu_of, heads, len(held_out()), _AT_ONCE)
+    score_examples(chapter, shipped, statistics, bleu_of, heads, len(held_out()), _AT_ONCE)
 
 
 def maps_without(
-    model: str, request: Request, off: tuple[str, ...], heads: HeadsOff, carried: bool
+    model: str, request: TranslationInputs, off: tuple[str, ...], heads: HeadsOff, show_contributions: bool
 ) -> tuple[tuple[MapGroup, ...], tuple[str, str]]:
     """The maps of the run without these heads, to compare with, and what both runs are."""
-    maps = translation_maps(model, request.text, request.beam, current_language(), heads, carried)
-    return maps, (clean(request.text), f"{clean(request.text)} − {named(off)}")
+    maps = translation_maps(model, request.text, request.beam, current_language(), heads, show_contributions)
+    return maps, (clean(request.text), f"{clean(request.text)} − {name_heads(off)}")

@@ -7,9 +7,9 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from pages.transformer.figures import Labels
-from ui.blocks.translation import Request
+from ui.blocks.translation import TranslationInputs
 from ui.chapter.chapter import Chapter
-from ui.compute.models import ask, sentence
+from ui.compute.models import evaluate, sentence_request
 from ui.text.head_link import head_link
 from ui.text.markdown import escape
 from viz_core.figures.lens import lens_figure
@@ -20,11 +20,11 @@ from viz_core.pretrained import Translation
 _ROUNDING = 1e-4
 
 
-def lens(chapter: Chapter, name: str, request: Request, result: Translation) -> None:
+def lens(chapter: Chapter, name: str, request: TranslationInputs, result: Translation) -> None:
     """What each layer would have said, and who moved the logit of the word that was said."""
     labels = chapter.words.group("figure")
-    asked = sentence(name, request.text, request.beam)
-    seen, split = ask(asked, through_the_layers), ask(asked, split_of_the_logits)
+    asked = sentence_request(name, request.text, request.beam)
+    seen, split = evaluate(asked, through_the_layers), evaluate(asked, split_of_the_logits)
     chapter.text("lens")
     first = [next(i for i, row in enumerate(seen.tokens) if row[j] == t) for j, t in enumerate(result.target_tokens)]
     early = sum(layer < len(seen.tokens) - 1 for layer in first)

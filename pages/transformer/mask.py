@@ -27,6 +27,6 @@ def causal_mask(chapter: Chapter, model: Translator, result: Translation, view: 
     selfs = [call for call in result.trace if (call.stack, call.kind) == ("decoder", "self")]
     left, right = st.columns(2, gap="large")
     with left:
-        chapter.book_says("causal", lambda: max(future_weight(call) for call in selfs))
+        chapter.source_card("causal", lambda: max(future_weight(call) for call in selfs))
     with right:
-        chapter.book_says("kept", kept_tensors(model.model))
+        chapter.source_card("kept", kept_tensors(model.model))

@@ -14,12 +14,12 @@ from pages.transformer.mask import causal_mask
 from pages.transformer.score_parts import terms_of_scores
 from pages.transformer.training import parameters, training
 from pages.transformer.word_probabilities import about_words, show_words, table_of_words
-from ui.blocks.head_importance import worth
-from ui.blocks.heads_off import ask_heads_off, open_head, switches, toggle
+from ui.blocks.head_importance import head_importance_grid
+from ui.blocks.heads_off import head_buttons, head_switches, open_head, toggle_head
 from ui.blocks.score_products import open_pair, score_products
-from ui.blocks.translation import ask_second, ask_sentence, show_notes, show_result, translate
+from ui.blocks.translation import second_sentence, show_notes, show_result, translate, translation_inputs
 from ui.chapter.chapter import Chapter
-from ui.compute.models import ask, row_error, sentence, translation_maps, translator
+from ui.compute.models import evaluate, row_error, sentence_request, translation_maps, translator
 from ui.text.words import current_language
 from viz_core.attention import DotProductAttention, MultiHeadAttention
 from viz_core.lessons.transformer.broken import unmasked_residuals
@@ -43,7 +43,7 @@ LOGIT_ROUNDING = 1e-4  # the same through all layers and the output layer
 
 chapter = Chapter("transformer")
 chapter.question()
-request = ask_sentence(chapter)
+request = translation_inputs(chapter)
 result = translate(chapter, MODEL, request)
 if result is None:
     st.stop()
@@ -53,25 +53,29 @@ said, maps, under = st.container(gap="xsmall", key="result"), st.container(key="
 model = translator(MODEL)
 heads = HeadNames.of(result.trace)
 with under:
-    off = ask_heads_off(chapter, heads)
-    carried = chapter.ask_carried()
-    second, inputs = ask_second(chapter, MODEL, request, carried)
+    off = head_switches(chapter, heads)
+    show_contributions = chapter.contributions_choice()
+    second, inputs = second_sentence(chapter, MODEL, request, show_contributions)
     show_notes(request, result)
     about_words(chapter, MODEL, request, result)
 without = heads.read(off)
 groups = translation_maps(MODEL, request.text, request.beam, current_language())
-shown = translation_maps(MODEL, request.text, request.beam, current_language(), carried=True) if carried else groups
-asked = sentence(MODEL, request.text, request.beam)
+shown = (
+    translation_maps(MODEL, request.text, request.beam, current_language(), show_contributions=True)
+    if show_contributions
+    else groups
+)
+asked = sentence_request(MODEL, request.text, request.beam)
 with said:
     if off:
         show_both(chapter, MODEL, request, result, off, without)
     else:
         show_result(result)
         show_words(chapter, "said", result.words)
-    chapter.exercise("shape", folded=True)
+    chapter.exercise("shape", collapsed=True)
 with maps:
     if off and not second:
-        second, inputs = maps_without(MODEL, request, off, without, carried)
+        second, inputs = maps_without(MODEL, request, off, without, show_contributions)
     view = chapter.attention_view(
         shown,
         aligning_head(groups),
@@ -79,17 +83,17 @@ with maps:
         inputs=inputs,
         recipe=asked.recipe,
         off=without,
-        on_switch=partial(toggle, chapter, heads),
+        on_switch=partial(toggle_head, chapter, heads),
         on_cell=partial(open_pair, groups),
-        carried=carried,
+        show_contributions=show_contributions,
     )
-    switches(chapter, heads, groups, view, off)
+    head_buttons(chapter, heads, groups, view, off)
 which_head_aligns(chapter, model)
 
 with chapter.claims():
     broken = chapter.break_it("no-mask", "as-long")
     measured = unmasked_residuals if broken == "no-mask" else translation_residuals
-    residuals = cache(lambda: ask(asked, measured))
+    residuals = cache(lambda: evaluate(asked, measured))
     chapter.claim("rows", lambda: row_error(groups), ROUNDING, heads=sum(call.num_heads for call in result.trace))
     chapter.claim("future", lambda: residuals()["future"], 0.0)
     chapter.claim("leak", lambda: residuals()["leak"], ROUNDING)
@@ -97,7 +101,7 @@ with chapter.claims():
 
 chapter.tabs(
     inside=lambda: inside_the_encoder(chapter, MODEL, request, result),
-    worth=lambda: worth(chapter, MODEL, head_importance(MODEL), heads, off),
+    worth=lambda: head_importance_grid(chapter, MODEL, head_importance(MODEL), heads, off),
     contributions=lambda: contributions(
         chapter, MODEL, request, result, *open_head(groups, view), as_long=broken == "as-long"
     ),
@@ -111,8 +115,8 @@ chapter.tabs(
 
 chapter.exercise("swap")
 chapter.exercise("aligner")
-chapter.exercise("deeper", shows=partial(exercises.deeper, chapter))
-chapter.exercise("additive", shows=partial(exercises.additive, chapter, len(result.source_tokens)))
+chapter.exercise("deeper", reveal=partial(exercises.deeper, chapter))
+chapter.exercise("additive", reveal=partial(exercises.additive, chapter, len(result.source_tokens)))
 chapter.sources({"voita": None, "michel": None, "kobayashi": None, "clark": None})
 chapter.code(
     TransformerEncoder,

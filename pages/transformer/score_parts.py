@@ -10,9 +10,9 @@ import streamlit as st
 from jaxtyping import Float
 
 from pages.transformer.figures import Labels
-from ui.blocks.translation import Request
+from ui.blocks.translation import TranslationInputs
 from ui.chapter.chapter import Chapter
-from ui.compute.models import ask, sentence
+from ui.compute.models import evaluate, sentence_request
 from viz_core.figures.style import SIGNED_SCALE, escape_labels, lay_out
 from viz_core.lessons.transformer.score_parts import TERMS, score_parts
 from viz_core.pretrained import Translation
@@ -20,12 +20,12 @@ from viz_core.pretrained import Translation
 _ROUNDING = 1e-5  # of the largest score
 
 
-def terms_of_scores(chapter: Chapter, name: str, request: Request, result: Translation) -> None:
+def terms_of_scores(chapter: Chapter, name: str, request: TranslationInputs, result: Translation) -> None:
     """The four terms of one head's scores, on one scale, and that they are all there is."""
     heads, labels = next(iter(result.trace)).num_heads, chapter.words.group("figure")
     chapter.text("terms")
     head = int(chapter.controls.slider("terms-head", 1, heads, 1))
-    found = ask(sentence(name, request.text, request.beam), score_parts, head - 1)
+    found = evaluate(sentence_request(name, request.text, request.beam), score_parts, head - 1)
     limit, spreads = float(np.abs(found.terms).max()), found.spreads
     for pair in (TERMS[:2], TERMS[2:]):
         for column, term in zip(st.columns(2), pair, strict=True):

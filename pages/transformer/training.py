@@ -32,7 +32,7 @@ def training(chapter: Chapter, model: Translator) -> None:
         f"{french} {book_sentence_bleu(french, sample.references):.3f}"
         for french, sample in zip(record["book_strings"].values(), sentences(), strict=False)
     ]
-    chapter.book_says("translations", "; ".join(told))
+    chapter.source_card("translations", "; ".join(told))
     last = curve[-1]
     chapter.figure(
         "curve",

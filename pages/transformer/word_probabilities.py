@@ -12,7 +12,7 @@ from html import escape
 import pandas as pd
 import streamlit as st
 
-from ui.blocks.translation import Request
+from ui.blocks.translation import TranslationInputs
 from ui.chapter.chapter import Chapter
 from ui.text.markdown import escape as escape_markdown
 from ui.text.numbers import localised
@@ -22,7 +22,7 @@ from viz_core.pretrained.word_counts import FEW, word_counts
 from viz_core.pretrained.word_probabilities import NUM_RIVALS, WordProbability
 
 
-def about_words(chapter: Chapter, model: str, request: Request, result: Translation) -> None:
+def about_words(chapter: Chapter, model: str, request: TranslationInputs, result: Translation) -> None:
     """How to read the words under the translation, and which English words the model hardly saw."""
     unsure = [word.text for word in result.words if word.hesitates]
     chapter.finding("hesitates", bool(unsure), count=len(unsure), words=len(result.words))

@@ -6,14 +6,14 @@ from PIL import Image
 
 from serving.models.model_spec import ShippedClassifier
 from serving.requests.classification import ClassificationRequest
-from ui.compute.models import ask
-from ui.compute.pictures import sample
+from ui.compute.models import evaluate
+from ui.compute.pictures import sample_picture
 from viz_core.figures.raster import tiles, weights_image
 from viz_core.lessons.vision_transformer.questions import token_over_patches
 
 
 def picture() -> Image.Image:
     """What the class token looks at on a drawn boot, all heads of three layers."""
-    boot = ClassificationRequest(ShippedClassifier("vit-fashion-mnist"), sample("ankle-boot"))
-    maps = ask(boot, token_over_patches, 0)[1:4].flatten(0, 1)
+    boot = ClassificationRequest(ShippedClassifier("vit-fashion-mnist"), sample_picture("ankle-boot"))
+    maps = evaluate(boot, token_over_patches, 0)[1:4].flatten(0, 1)
     return weights_image(tiles(maps / maps.amax(dim=(1, 2), keepdim=True), columns=6).numpy(), root=False)

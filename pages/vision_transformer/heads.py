@@ -9,7 +9,7 @@ import streamlit as st
 from pages.vision_transformer import head_figures
 from pages.vision_transformer.inputs import Asked
 from ui.chapter.chapter import Chapter
-from ui.compute.models import ask
+from ui.compute.models import evaluate
 from ui.text.numbers import series
 from viz_core.lessons.vision_transformer.questions import heads_measured
 from viz_core.maps.distance import uniform_attention_distance
@@ -19,12 +19,12 @@ from viz_core.view.state import ViewState
 def heads(chapter: Chapter, asked: Asked, view: ViewState) -> None:
     """Mean attention distance and entropy of every head, against one that looks at everything alike."""
     chapter.text("heads")
-    chapter.near("heads", lambda: _heads(chapter, asked, view), 440)
+    chapter.lazy("heads", lambda: _heads(chapter, asked, view), 440)
 
 
 def _heads(chapter: Chapter, asked: Asked, view: ViewState) -> None:
     found, names = asked.found, chapter.words.group("figure")
-    measured = ask(asked.request, heads_measured)
+    measured = evaluate(asked.request, heads_measured)
     even = {
         "distance": uniform_attention_distance(found.grid, asked.facts.patch_size),
         "entropy": math.log2(next(iter(found.trace)).num_keys),

@@ -9,9 +9,9 @@ import numpy as np
 from pages.vision_transformer.inputs import Asked
 from pages.vision_transformer.patch_figures import probabilities_figure
 from serving.models.model_spec import ShippedClassifier
-from ui.blocks.heads_off import named, over_many
+from ui.blocks.heads_off import name_heads, score_examples
 from ui.chapter.chapter import Chapter
-from ui.compute.models import ask_model
+from ui.compute.models import evaluate_model
 from ui.compute.pictures import classification, picture_maps
 from ui.text.markdown import escape
 from ui.text.words import current_language
@@ -36,11 +36,11 @@ def show_without(chapter: Chapter, asked: Asked, off: tuple[str, ...], heads: He
 
 
 def maps_without(
-    chapter: Chapter, asked: Asked, off: tuple[str, ...], heads: HeadsOff, carried: bool
+    chapter: Chapter, asked: Asked, off: tuple[str, ...], heads: HeadsOff, show_contributions: bool
 ) -> tuple[tuple[MapGroup, ...], tuple[str, str]]:
     """The maps of the run without these heads, to compare with, and what both runs are."""
-    maps = picture_maps(replace(asked.request, off=heads), current_language(), carried)
-    return maps, (chapter.common("with-all"), f"− {named(off)}")
+    maps = picture_maps(replace(asked.request, off=heads), current_language(), show_contributions)
+    return maps, (chapter.common("with-all"), f"− {name_heads(off)}")
 
 
 def _both_answers(chapter: Chapter, found: Classification, without: Classification, off: tuple[str, ...]) -> None:
@@ -50,7 +50,7 @@ def _both_answers(chapter: Chapter, found: Classification, without: Classificati
     rows = {"with-heads": before, "without-heads": after}
     chapter.text(
         "off",
-        heads=named(off),
+        heads=name_heads(off),
         label=escape(found.label),
         before=f"{before[found.label]:.1%}",
         after=f"{after[found.label]:.1%}",
@@ -78,6 +78,6 @@ def _over_samples(chapter: Chapter, asked: Asked, heads: HeadsOff) -> None:
     chapter.text(f"held-out-{kind}", count=f"{count:,}")
 
     def statistics(heads: HeadsOff, start: int, stop: int) -> np.ndarray:
-        return ask_model(model, right_statistics, heads, start, stop)
+        return evaluate_model(model, right_statistics, heads, start, stop)
 
-    over_many(chapter, model, statistics, percentage_right, heads, count, _AT_ONCE)
+    score_examples(chapter, model, statistics, percentage_right, heads, count, _AT_ONCE)

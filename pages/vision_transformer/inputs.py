@@ -12,9 +12,9 @@ from serving.models.model_spec import ModelSpec, ShippedClassifier
 from serving.requests.classification import ClassificationRequest
 from serving.requests.request import Picture
 from ui.chapter.chapter import Chapter
-from ui.compute.models import ask_model, runner
-from ui.compute.pictures import LAB, classification, picture_model, read_picture, sample
-from ui.compute.slots import unless_busy
+from ui.compute.models import evaluate_model, runner
+from ui.compute.pictures import LAB, classification, picture_model, read_picture, sample_picture
+from ui.compute.slots import load_or_stop
 from ui.text.errors import explain
 from ui.text.markdown import escape
 from ui.widgets.upload import picture_file
@@ -79,10 +79,10 @@ def _ask_model(chapter: Chapter) -> str | None:
 
 def _load(chapter: Chapter, name: str) -> tuple[ModelSpec[PictureModel], PictureFacts] | None:
     try:
-        model = unless_busy(lambda: picture_model(name))
+        model = load_or_stop(lambda: picture_model(name))
         with st.spinner(chapter.words("loading", model=escape(name.removeprefix(LAB)))):
-            unless_busy(lambda: runner().load(model))  # it may take longer than a slot may be taken
-        return model, ask_model(model, picture_facts)
+            load_or_stop(lambda: runner().load(model))  # it may take longer than a slot may be taken
+        return model, evaluate_model(model, picture_facts)
     except ValueError as error:  # no such model, a broken file, or an absent device: each says so
         st.error(explain(error), icon=":material/inventory_2:")
     return None
@@ -92,7 +92,7 @@ def _sample(chapter: Chapter, grey: bool) -> Picture:
     samples = GARMENTS if grey else SCENES
     name = str(chapter.controls.choice("sample", tuple(samples), next(iter(samples))))
     st.caption(chapter.words("licence"))
-    return sample(name)
+    return sample_picture(name)
 
 
 def _brought(chapter: Chapter, source: str) -> Picture | None:

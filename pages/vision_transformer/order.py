@@ -14,7 +14,7 @@ from pages.vision_transformer.inputs import Asked
 from pages.vision_transformer.map_figures import shuffled_picture
 from pages.vision_transformer.places import ROUNDING, enlarged, place_of
 from ui.chapter.chapter import Chapter
-from ui.compute.models import ask, ask_model
+from ui.compute.models import evaluate, evaluate_model
 from ui.text.markdown import escape
 from viz_core.lessons.vision_transformer.patches import position_similarity
 from viz_core.lessons.vision_transformer.permutation import random_order
@@ -25,12 +25,12 @@ from viz_core.pretrained import Classification
 def positions(chapter: Chapter, asked: Asked, token: int) -> None:
     """How alike the learned positions are, each patch's with all others."""
     found = asked.found
-    table = ask_model(asked.request.model, patch_positions, found.grid)
+    table = evaluate_model(asked.request.model, patch_positions, found.grid)
     if table is None:
         chapter.text("no-positions")
         return
     chapter.text("positions", count=math.prod(found.grid))
-    chapter.near("positions", lambda: _likenesses(chapter, found, table, token), 520)
+    chapter.lazy("positions", lambda: _likenesses(chapter, found, table, token), 520)
 
 
 def _likenesses(chapter: Chapter, found: Classification, table: Tensor, token: int) -> None:
@@ -43,7 +43,7 @@ def _likenesses(chapter: Chapter, found: Classification, table: Tensor, token: i
     with left:
         alt = chapter.words("alt.similarity", count=rows * columns)
         st.image(patch_figures.similarity_image(similarity), width="stretch", alt=alt)
-        chapter.look_for("similarity")
+        chapter.guidance("similarity")
     with right:
         one = similarity[row, column]
         beside = float(
@@ -68,21 +68,21 @@ def permutation(chapter: Chapter, asked: Asked, broken: str) -> None:
         return
     seed = int(chapter.controls.number("order", 0, 999, 0))
     chapter.text("permutation")
-    chapter.near("permutation", lambda: _answers(chapter, asked, seed), 480)
+    chapter.lazy("permutation", lambda: _answers(chapter, asked, seed), 480)
     with chapter.claim_row("claims-permutation"):
         chapter.claim("bag", lambda: _changed(asked, seed, broken), ROUNDING)
 
 
 def _changed(asked: Asked, seed: int, broken: str) -> float:
     """By how much shuffling changes a probability: without positions, or with them where the reader broke it."""
-    test = ask(asked.request, patches_shuffled, seed)
+    test = evaluate(asked.request, patches_shuffled, seed)
     return test.change if broken == "with-positions" else test.residual
 
 
 def _answers(chapter: Chapter, asked: Asked, seed: int) -> None:
     """The picture in another order, and what the model says of both."""
     found, names = asked.found, chapter.words.group("figure")
-    test = ask(asked.request, patches_shuffled, seed)
+    test = evaluate(asked.request, patches_shuffled, seed)
     rows = {
         names["with"]: test.positions,
         names["with-shuffled"]: test.positions_shuffled,

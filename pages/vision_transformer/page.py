@@ -14,11 +14,11 @@ from pages.vision_transformer.places import ROUNDING, token_read
 from pages.vision_transformer.prediction import seen_and_said
 from pages.vision_transformer.token_maps import depth, patch_lab
 from pages.vision_transformer.training import training
-from ui.blocks.head_importance import worth
-from ui.blocks.heads_off import ask_heads_off, switches, toggle
+from ui.blocks.head_importance import head_importance_grid
+from ui.blocks.heads_off import head_buttons, head_switches, toggle_head
 from ui.blocks.score_products import open_pair, score_products
 from ui.chapter.chapter import Chapter
-from ui.compute.models import ask, row_error
+from ui.compute.models import evaluate, row_error
 from ui.compute.pictures import picture_maps
 from ui.text.words import current_language
 from viz_core import pretrained
@@ -41,14 +41,14 @@ seen_and_said(chapter, asked)
 chapter.exercise("tokens")
 
 names = HeadNames.of(asked.found.trace)
-off = ask_heads_off(chapter, names)
+off = head_switches(chapter, names)
 without = names.read(off)
 if off:
     show_without(chapter, asked, off, without)
-carried = chapter.ask_carried()
-second, inputs = maps_without(chapter, asked, off, without, carried) if off else ((), ("", ""))
+show_contributions = chapter.contributions_choice()
+second, inputs = maps_without(chapter, asked, off, without, show_contributions) if off else ((), ("", ""))
 groups = picture_maps(asked.request, current_language())
-shown = picture_maps(asked.request, current_language(), carried=True) if carried else groups
+shown = picture_maps(asked.request, current_language(), show_contributions=True) if show_contributions else groups
 view = chapter.attention_view(
     shown,
     first_look(groups),
@@ -56,11 +56,11 @@ view = chapter.attention_view(
     inputs=inputs,
     recipe=asked.request.recipe,
     off=without,
-    on_switch=partial(toggle, chapter, names),
+    on_switch=partial(toggle_head, chapter, names),
     on_cell=partial(open_pair, groups),
-    carried=carried,
+    show_contributions=show_contributions,
 )
-switches(chapter, names, groups, view, off)
+head_buttons(chapter, names, groups, view, off)
 token = token_read(view)
 
 with chapter.claims():
@@ -78,7 +78,7 @@ chapter.tabs(
     patches=lambda: patches(chapter, asked, token),
     products=lambda: score_products(chapter, asked.request, groups, view),
     heads=lambda: heads(chapter, asked, view),
-    worth=lambda: worth(chapter, asked.facts.title, measured, names, off),
+    worth=lambda: head_importance_grid(chapter, asked.facts.title, measured, names, off),
     positions=lambda: positions(chapter, asked, token),
     order=lambda: permutation(chapter, asked, broken),
     training=lambda: training(chapter, asked),
@@ -86,14 +86,14 @@ chapter.tabs(
 
 chapter.exercise("bag")
 chapter.exercise("layers")
-chapter.exercise("side", shows=partial(exercises.side, chapter))
-chapter.exercise("average", shows=partial(exercises.average, chapter))
-chapter.exercise("settings", shows=partial(exercises.settings, chapter))
+chapter.exercise("side", reveal=partial(exercises.side, chapter))
+chapter.exercise("average", reveal=partial(exercises.average, chapter))
+chapter.exercise("settings", reveal=partial(exercises.settings, chapter))
 chapter.sources({"positions": None, "abnar": None, "darcet": None, "settings": None})
 chapter.code(PatchEmbedding, ViTMLP, ViTBlock, ViT, attention_rollout, gradient_relevance, mean_attention_distance)
 chapter.downloads(
     **open_tokens(groups, view),
     weights=lambda: open_map(groups, view).numpy(),
-    token_attention=lambda: ask(asked.request, token_over_patches, token).numpy(),
+    token_attention=lambda: evaluate(asked.request, token_over_patches, token).numpy(),
 )
 chapter.next()

@@ -55,12 +55,12 @@ def patches(chapter: Chapter, asked: Asked, token: int) -> None:
     with chapter.claim_row("claims-patches"):
         scale = float(convolved.abs().max())
         chapter.claim("convolution", float((tokens - convolved).abs().max()) / max(scale, 1e-12), ROUNDING)
-    chapter.book_says("patches", lambda: PatchEmbedding(96, 16, 512)(torch.ones(4, 3, 96, 96)).shape)
+    chapter.source_card("patches", lambda: PatchEmbedding(96, 16, 512)(torch.ones(4, 3, 96, 96)).shape)
     kind = chapter.controls.choice("filters", ("principal", "first"), "principal")
     count = min(_FILTERS, *matrix.shape)
     shown = principal_filters(weight, count) if kind == "principal" else weight[:count].float()
     st.image(patch_figures.filters_image(shown), width="stretch", alt=chapter.words("alt.filters", count=count))
-    chapter.look_for(f"filters-{kind}", count=count, hiddens=len(weight))
+    chapter.guidance(f"filters-{kind}", count=count, hiddens=len(weight))
 
 
 def _pin(found: Classification, point: Point) -> None:

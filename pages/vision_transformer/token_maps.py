@@ -10,7 +10,7 @@ from pages.vision_transformer import map_figures
 from pages.vision_transformer.inputs import Asked
 from pages.vision_transformer.places import ROUNDING, name_of, over_grid, place_of
 from ui.chapter.chapter import Chapter
-from ui.compute.models import ask
+from ui.compute.models import evaluate
 from viz_core.figures.over_picture import over_picture_figure
 from viz_core.figures.style import escape_labels
 from viz_core.lessons.vision_transformer.broken import columns_divided
@@ -30,7 +30,7 @@ def patch_lab(chapter: Chapter, asked: Asked, view: ViewState, token: int, broke
         if found.probabilities:
             label = str(controls.select("label", tuple(found.probabilities), found.label))
     chapter.text("lab", who=name_of(chapter, place_of(found, token)))
-    chapter.near("lab", lambda: _lab(chapter, asked, view, token, fusion, discard, label, broken), 410)
+    chapter.lazy("lab", lambda: _lab(chapter, asked, view, token, fusion, discard, label, broken), 410)
 
 
 def _lab(
@@ -44,13 +44,13 @@ def _lab(
     broken: str,
 ) -> None:
     found, names = asked.found, chapter.words.group("figure")
-    read = ask(asked.request, token_in_layer, token, view.layer, fusion, discard)
+    read = evaluate(asked.request, token_in_layer, token, view.layer, fusion, discard)
     rows = {
         chapter.words("title.raw", layer=view.layer + 1, fusion=chapter.words(f"option.{fusion}")): read.raw,
         chapter.words("title.rollout"): read.rollout,
     }
     if label:
-        relevance = ask(asked.request, label_relevance, label)
+        relevance = evaluate(asked.request, label_relevance, label)
         rows[chapter.words("title.relevance", label=escape_labels([label])[0])] = relevance[token]
     maps = {title: over_grid(found, row) for title, row in rows.items()}
     patch = place_of(found, token)
@@ -65,21 +65,21 @@ def _lab(
         chapter.text("no-relevance")
     with chapter.claim_row("claims-lab"):
         wrong = broken == "columns"
-        error = ask(asked.request, columns_divided, "max", discard) if wrong else read.row_error
+        error = evaluate(asked.request, columns_divided, "max", discard) if wrong else read.row_error
         chapter.claim("rollout", error, ROUNDING)
-    chapter.book_says("rollout", 1 + read.row_error)
+    chapter.source_card("rollout", 1 + read.row_error)
 
 
 def depth(chapter: Chapter, asked: Asked, token: int) -> None:
     """What the token looks at, and what has reached it, layer after layer."""
     layers = len({call.layer for call in asked.found.trace})
     chapter.text("depth", who=name_of(chapter, place_of(asked.found, token)), layers=layers)
-    chapter.near("depth", lambda: _depth(chapter, asked, token), 700)
+    chapter.lazy("depth", lambda: _depth(chapter, asked, token), 700)
 
 
 def _depth(chapter: Chapter, asked: Asked, token: int) -> None:
     found, names = asked.found, chapter.words.group("figure")
-    attended, reached = ask(asked.request, token_through_layers, token)
+    attended, reached = evaluate(asked.request, token_through_layers, token)
     patch = place_of(found, token)
     sides = {chapter.words("title.attention"): attended, chapter.words("title.reached"): reached}
     stacks = {title: np.stack([over_grid(found, row) for row in rows]) for title, rows in sides.items()}

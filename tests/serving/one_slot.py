@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from ui.compute.slots import in_a_slot
+from ui.compute.slots import run_in_slot
 from viz_core.runtime.interruption import may_end
 
 
@@ -11,4 +11,4 @@ def endless() -> str:
         may_end()
 
 
-st.write(in_a_slot(endless if "stay" in st.query_params else lambda: "served", "work"))
+st.write(run_in_slot(endless if "stay" in st.query_params else lambda: "served", "work"))

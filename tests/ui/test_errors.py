@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ui.text.errors import explain, first_line, in_language
+from ui.text.errors import explain, first_line, translate_error
 from ui.text.markdown import unescape
 from ui.text.words import ENGLISH, TEXT, languages, sentences_of_errors
 from viz_core.hub import HubError
@@ -131,15 +131,15 @@ def test_no_page_shows_an_error_in_english_alone() -> None:
     ],
 )
 def test_an_error_is_told_in_a_language(error: Exception, language: str, said: str) -> None:
-    assert in_language(error, language) == said
+    assert translate_error(error, language) == said
 
 
 def test_names_stand_in_a_row_as_a_language_writes_them() -> None:
     sentence = "This file is not a sound that can be read. Only {formats} sounds can be opened."
     error = RefusalError(sentence, formats=("WAV", "FLAC", "MP3"))
     assert "Only WAV, FLAC and MP3 sounds" in str(error)
-    assert "WAV, FLAC e MP3" in in_language(error, "pt-BR")
-    assert "WAV、FLAC和MP3" in in_language(error, "zh-TW")
+    assert "WAV, FLAC e MP3" in translate_error(error, "pt-BR")
+    assert "WAV、FLAC和MP3" in translate_error(error, "zh-TW")
 
 
 def test_what_stands_on_a_page_is_no_markdown() -> None:

@@ -11,7 +11,16 @@ import pytest
 from serving.compute.cache import MISSING, LRUCache
 from serving.compute.singleton import forget
 from tests.conftest import TINY
-from ui.compute.models import ask, ask_model, run, runner, sentence, translation, translation_maps, translator
+from ui.compute.models import (
+    evaluate,
+    evaluate_model,
+    run,
+    runner,
+    sentence_request,
+    translation,
+    translation_maps,
+    translator,
+)
 from ui.compute.slots import metrics, results
 from viz_core import pretrained
 from viz_core.lessons.transformer.residuals import future_leak, translation_residuals
@@ -44,10 +53,10 @@ def test_whatever_is_asked_about_a_sentence_its_run_is_kept_once() -> None:
     first = translation(TINY, TEXT, 1)
     assert len(results()) == 1
     maps = translation_maps(TINY, TEXT, 1, "en")
-    residuals = ask(sentence(TINY, TEXT), translation_residuals)
+    residuals = evaluate(sentence_request(TINY, TEXT), translation_residuals)
     assert translation(TINY, TEXT, 1) is first
     assert translation_maps(TINY, TEXT, 1, "en") is maps
-    assert ask(sentence(TINY, TEXT), translation_residuals) is residuals
+    assert evaluate(sentence_request(TINY, TEXT), translation_residuals) is residuals
     assert maps[0].calls[0] in list(first.trace)
     assert {name: len(values) for name, values in kept(results()).items()} == {"Translation": 1, "tuple": 1, "dict": 1}
 
@@ -68,8 +77,8 @@ def test_a_sentence_is_cut_into_tokens_once(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(tokenizer, "encode", lambda text: cut.append(text) or encode(text))
     translation(TINY, TEXT, 1)
     translation_maps(TINY, TEXT, 1, "en")
-    ask(sentence(TINY, TEXT), translation_residuals)
-    ask(sentence(TINY, TEXT), future_leak, 1)
+    evaluate(sentence_request(TINY, TEXT), translation_residuals)
+    evaluate(sentence_request(TINY, TEXT), future_leak, 1)
     assert cut == [TEXT]
 
 
@@ -81,26 +90,26 @@ def test_what_is_found_takes_no_slot() -> None:
 
 
 def test_answers_differ_by_their_arguments() -> None:
-    request = sentence(TINY, TEXT)
-    ask(request, future_leak, 1)
-    ask(request, future_leak, step=2)
-    ask(request, future_leak, 1)
+    request = sentence_request(TINY, TEXT)
+    evaluate(request, future_leak, 1)
+    evaluate(request, future_leak, step=2)
+    evaluate(request, future_leak, 1)
     assert len(kept(results())["float"]) == 2
-    assert ask_model(request.model, title) == ask_model(request.model, title) == "A tiny Transformer"
+    assert evaluate_model(request.model, title) == evaluate_model(request.model, title) == "A tiny Transformer"
     assert len(kept(results())["str"]) == 1
 
 
 def test_what_is_wrong_is_told_and_nothing_is_kept() -> None:
     for _ in range(2):
         with pytest.raises(ValueError, match="nothing to translate yet"):
-            run(sentence(TINY, " "), "translation")
+            run(sentence_request(TINY, " "), "translation")
     assert len(results()) == 0
-    assert runner().find(sentence(TINY, " ")) is None
-    assert results().get(("run", sentence(TINY, " "))) is MISSING
+    assert runner().find(sentence_request(TINY, " ")) is None
+    assert results().get(("run", sentence_request(TINY, " "))) is MISSING
 
 
 def test_types_are_those_of_the_question() -> None:
-    made: Translation = run(sentence(TINY, TEXT), "translation")
-    residuals: dict[str, float] = ask(sentence(TINY, TEXT), translation_residuals)
+    made: Translation = run(sentence_request(TINY, TEXT), "translation")
+    residuals: dict[str, float] = evaluate(sentence_request(TINY, TEXT), translation_residuals)
     assert made.text
     assert residuals["future"] == 0.0

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ui.text.numbers import Name, listed, localised, plural, separators, series
+from ui.text.numbers import Name, join_list, localised, plural, separators, series
 from ui.text.words import Words
 
 
@@ -41,8 +41,8 @@ def test_separators_as_plotly_wants_them() -> None:
 
 
 def test_names_in_a_row() -> None:
-    assert listed(("a", "b", "c"), "pt-BR") == "a, b e c"
-    assert listed(("a", "b"), "zh-TW") == "a和b"
+    assert join_list(("a", "b", "c"), "pt-BR") == "a, b e c"
+    assert join_list(("a", "b"), "zh-TW") == "a和b"
 
 
 @pytest.mark.parametrize(

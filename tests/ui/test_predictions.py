@@ -26,7 +26,7 @@ Count.
 > Two it is.
 > Always."""
 
-ASKS = ("exercise", "sketch", "draw_on")
+ASKS = ("exercise", "sketch", "draw_on_figure")
 ASKED = [
     (chapter, name)
     for chapter in all_chapters()[1:]
@@ -108,7 +108,7 @@ class Asking:
     def sketch(self, name: str, board: Board, truth: Callable[[], Truth]) -> None:
         self.sketches.append((name, board, truth))
 
-    def draw_on(self, name: str, on: OnFigure, truth: Callable[[], Truth]) -> None:
+    def draw_on_figure(self, name: str, on: OnFigure, truth: Callable[[], Truth]) -> None:
         self.sketches.append((name, on.board, truth))
 
 

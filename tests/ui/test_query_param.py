@@ -23,8 +23,8 @@ options = ("gaussian", "boxcar", "constant")
 found = {
     "kernel": controls.choice("kernel", options, "gaussian"),
     "list": controls.select("list", options, "boxcar"),
-    "width": controls.stops("width", (1, 2, 4), 2),
-    "some": controls.several("some", options, ["constant"], 2),
+    "width": controls.select_slider("width", (1, 2, 4), 2),
+    "some": controls.multiselect("some", options, ["constant"], 2),
     "tab": [name for name, tab in zip(("near", "far"), controls.tabs(("near", "far"))) if tab.open],
 }
 st.text(json.dumps(found))

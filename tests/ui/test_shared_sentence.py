@@ -12,11 +12,11 @@ def page() -> None:
 
     from ui.text.words import Words
     from ui.widgets.controls import Controls
-    from ui.widgets.shared_sentence import ask_thread
+    from ui.widgets.shared_sentence import shared_text_input
 
     for chapter in ("bahdanau", "transformer"):
         words = Words(chapter, {"controls": {"text": "A sentence"}}, {})
-        st.write(f"{chapter}: {ask_thread(Controls(words), 'text', 'Go.', '')}")
+        st.write(f"{chapter}: {shared_text_input(Controls(words), 'text', 'Go.', '')}")
 
 
 def opened(**asked: str) -> AppTest:
@@ -56,13 +56,13 @@ def left_at_once() -> None:
 
     from ui.text.words import Words
     from ui.widgets.controls import Controls
-    from ui.widgets.shared_sentence import ask_thread, type_for_the_reader
+    from ui.widgets.shared_sentence import set_text, shared_text_input
 
-    if st.button("home", on_click=type_for_the_reader, args=("b-text", "I'm home.")):
+    if st.button("home", on_click=set_text, args=("b-text", "I'm home.")):
         st.stop()
     chapter = "transformer" if "thread" in st.session_state else "bahdanau"
     words = Words(chapter, {"controls": {"text": "A sentence"}}, {})
-    st.write(f"{chapter}: {ask_thread(Controls(words), 'text', 'Go.', '')}")
+    st.write(f"{chapter}: {shared_text_input(Controls(words), 'text', 'Go.', '')}")
 
 
 def test_what_a_button_has_set_goes_along_though_the_reader_leaves_before_it_is_drawn() -> None:

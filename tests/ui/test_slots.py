@@ -53,10 +53,10 @@ def page() -> None:
     """A chapter that computes one thing, with words before and after it."""
     import streamlit as st
 
-    from ui.compute.slots import in_a_slot
+    from ui.compute.slots import run_in_slot
 
     text = st.text_input("Text", "He is calm.", key="text")
-    answer = in_a_slot(lambda: text.upper(), "shout")
+    answer = run_in_slot(lambda: text.upper(), "shout")
     st.write(answer)
 
 
@@ -94,14 +94,14 @@ def test_whoever_waits_too_long_is_told_so(host: Callable[..., None]) -> None:
 
 def test_work_past_its_time_ends_and_says_so(host: Callable[..., None]) -> None:
     def endless() -> None:
-        from ui.compute.slots import in_a_slot
+        from ui.compute.slots import run_in_slot
         from viz_core.runtime.interruption import may_end
 
         def work() -> None:
             while True:
                 may_end()
 
-        in_a_slot(work, "endless")
+        run_in_slot(work, "endless")
 
     host(slots=1, max_seconds="0.01")
     app = AppTest.from_function(endless, default_timeout=PATIENCE).run()
@@ -116,10 +116,10 @@ def test_a_file_is_made_in_its_turn_and_in_time(host: Callable[..., None]) -> No
     go = threading.Event()
     try:
         with pytest.raises(OutOfTimeError):
-            compute.in_a_slot(lambda: go.wait(PATIENCE), "download")  # never looks at the time
+            compute.run_in_slot(lambda: go.wait(PATIENCE), "download")  # never looks at the time
         waiting = compute.slots().submit("download", bytes)
         with pytest.raises(BusyError):
-            compute.in_a_slot(bytes, "download")
+            compute.run_in_slot(bytes, "download")
     finally:
         go.set()
     assert waiting.wait(PATIENCE)
@@ -130,7 +130,7 @@ def test_the_same_is_computed_once_for_everybody(host: Callable[..., None]) -> N
     host(slots=1)
     calls: list[str] = []
 
-    @compute.computed()
+    @compute.cached()
     def shout(text: str) -> str:
         calls.append(text)
         return text.upper()
@@ -145,7 +145,7 @@ def test_a_photo_is_no_part_of_what_is_kept_about_it(host: Callable[..., None]) 
     host(slots=1, cache_mb=1)
     calls: list[str] = []
 
-    @compute.computed()
+    @compute.cached()
     def about(picture: Picture, question: str) -> str:
         calls.append(question)
         return f"{question}: {picture.open().width}"
@@ -162,7 +162,7 @@ def test_an_error_is_told_and_not_kept(host: Callable[..., None]) -> None:
     host(slots=1)
     calls = []
 
-    @compute.computed()
+    @compute.cached()
     def fail(text: str) -> str:
         calls.append(text)
         raise ValueError(f"no {text}")
@@ -177,11 +177,11 @@ def test_what_asks_for_something_else_needs_no_second_slot(host: Callable[..., N
     """With one slot, a result that is made of another would wait for itself."""
     host(slots=1, queue=0)
 
-    @compute.computed()
+    @compute.cached()
     def inner(text: str) -> str:
         return text.upper()
 
-    @compute.computed()
+    @compute.cached()
     def outer(text: str) -> str:
         return inner(text) + "!"
 
@@ -192,7 +192,7 @@ def test_what_asks_for_something_else_needs_no_second_slot(host: Callable[..., N
 def test_what_is_kept_stays_within_its_bytes(host: Callable[..., None]) -> None:
     host(slots=1, cache_mb=1)
 
-    @compute.computed()
+    @compute.cached()
     def large(number: int) -> bytes:
         return bytes(100_000 + number)
 

@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 
 from ui.chapter.contents import all_chapters
-from ui.chapter.tour import asked_step, steps
+from ui.chapter.tour import requested_step, steps
 from ui.text.words import languages, load_words
 
 MOST_LETTERS = 200
@@ -61,11 +61,11 @@ def test_in_ten_minutes_there_is_time_to_read_and_more_to_try(language: str) -> 
 
 @pytest.mark.parametrize("asked", ["0", "99", "abc", "1e9", "-1", "1.0", " 1", "01", "", "²", "٣", None])
 def test_what_is_no_step_is_none(asked: str | None) -> None:
-    assert asked_step(steps()[0].chapter, asked) is None
+    assert requested_step(steps()[0].chapter, asked) is None
 
 
 def test_a_step_is_one_of_its_own_chapter_alone() -> None:
     first, last = steps()[0], steps()[-1]
-    assert asked_step(first.chapter, "1") == first
-    assert asked_step(last.chapter, "1") is None
-    assert asked_step("home", "1") is None
+    assert requested_step(first.chapter, "1") == first
+    assert requested_step(last.chapter, "1") is None
+    assert requested_step("home", "1") is None

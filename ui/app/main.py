@@ -8,12 +8,12 @@ import sys
 
 from serving.process.background import begin
 from serving.process.garbage_collection import collect_at_times
-from ui.chapter.damaged_assets import tell_damage
+from ui.chapter.damaged_assets import report_damaged_assets
 from ui.streamlit_internals.batched_messages import in_bursts, send_now
 from ui.streamlit_internals.stopped_page import may_stop
 
 try:
-    with in_bursts(), may_stop(), tell_damage():
+    with in_bursts(), may_stop(), report_damaged_assets():
         from ui.chapter.contents import enter  # in here: with it come the components, whose files may be damaged
 
         page = enter()

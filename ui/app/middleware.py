@@ -17,7 +17,7 @@ from ui.chapter.contents import all_chapters
 from ui.compute.slots import metrics
 from ui.streamlit_internals.mailbox import Mailbox
 from ui.streamlit_internals.sessions import forget_those_who_left, hold_within, tidy_uploads, upload_bytes
-from ui.text.words import LANGUAGE, load_words, spoken
+from ui.text.words import LANGUAGE, load_words, match_language
 
 _UPLOADS_ON_THE_WAY = 32  # files of 10 MB
 _READ = 1000  # characters of an address and of a header, in which a language may be named
@@ -75,7 +75,7 @@ def refusals() -> Refusals:
 
 
 def _sentence(why: str, wanted: Iterable[str]) -> str:
-    return load_words("common", spoken(wanted)).group("refused")[why]
+    return load_words("common", match_language(wanted)).group("refused")[why]
 
 
 def _wanted(scope: Message) -> list[str]:

@@ -9,8 +9,8 @@ from serving.logs import log, where
 from serving.models.model_spec import ShippedClassifier, ShippedTranslator
 from serving.requests.classification import ClassificationRequest
 from serving.settings import settings
-from ui.compute.models import runner, sentence, translation_maps
-from ui.compute.pictures import picture_maps, sample
+from ui.compute.models import runner, sentence_request, translation_maps
+from ui.compute.pictures import picture_maps, sample_picture
 from ui.text.words import ENGLISH
 from viz_core.images.synthetic import GARMENTS, SCENES
 from viz_core.pretrained import available
@@ -30,11 +30,11 @@ def warm_up() -> None:
     """
     first = sentences()[0].english
     for card in available(task="translation"):
-        runner().warm(sentence(card.name, first))
+        runner().warm(sentence_request(card.name, first))
         translation_maps(card.name, first, 1, ENGLISH)
     for card in available(task="classification"):
         samples = GARMENTS if card.config["model"]["num_channels"] == 1 else SCENES
-        request = ClassificationRequest(ShippedClassifier(card.name), sample(next(iter(samples))))
+        request = ClassificationRequest(ShippedClassifier(card.name), sample_picture(next(iter(samples))))
         runner().warm(request)
         picture_maps(request, ENGLISH)
     if settings().models:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import plotly.graph_objects as go
 
-from ui.blocks.heads_off import toggle
+from ui.blocks.heads_off import toggle_head
 from ui.chapter.chapter import Chapter
 from ui.text.numbers import localised
 from ui.text.words import Words
@@ -16,7 +16,9 @@ from viz_core.pretrained.head_importance import HeadImportance, HeadWorth, gradi
 from viz_core.view.head_names import HeadNames, head_name, layer_name
 
 
-def worth(chapter: Chapter, model: str, measured: HeadImportance | None, heads: HeadNames, off: Sequence[str]) -> None:
+def head_importance_grid(
+    chapter: Chapter, model: str, measured: HeadImportance | None, heads: HeadNames, off: Sequence[str]
+) -> None:
     """The grid, by the measure and in the order that the reader chooses."""
     if measured is None:
         chapter.text("worth-unmeasured", model=model)
@@ -40,7 +42,7 @@ def worth(chapter: Chapter, model: str, measured: HeadImportance | None, heads: 
     chapter.figure(
         "worth",
         _worth_figure(measured, measure, ordered, only_sure, set(heads.read(off)), chapter.words),
-        on_click=lambda point: toggle(chapter, heads, str(point["customdata"][2]), int(point["customdata"][3])),
+        on_click=lambda point: toggle_head(chapter, heads, str(point["customdata"][2]), int(point["customdata"][3])),
         measure=chapter.words(f"option.{measure}"),
         lowest=head_name(lowest.site, lowest.head),
     )

@@ -9,7 +9,7 @@ import streamlit as st
 
 from serving.models.model_spec import ModelSpec
 from ui.chapter.chapter import Chapter
-from ui.compute.slots import compute_once
+from ui.compute.slots import compute_cached
 from ui.text.numbers import series
 from ui.text.words import current_language
 from viz_core.pretrained.bootstrap import paired_bootstrap
@@ -21,19 +21,19 @@ from viz_core.view.state import ViewState
 _MOST_NAMED = 6
 
 
-def ask_heads_off(chapter: Chapter, heads: HeadNames) -> tuple[str, ...]:
+def head_switches(chapter: Chapter, heads: HeadNames) -> tuple[str, ...]:
     """The names of the heads that are off; all of it in the URL."""
     with st.expander(chapter.common("off"), icon=":material/toggle_off:"):
-        return tuple(chapter.controls.several("without", heads.every, []))
+        return tuple(chapter.controls.multiselect("without", heads.every, []))
 
 
-def named(off: Sequence[str]) -> str:
+def name_heads(off: Sequence[str]) -> str:
     """The first of these names, and how many there are."""
     first = series(off[:_MOST_NAMED], current_language())
     return first if len(off) <= _MOST_NAMED else f"{first} … ({len(off)})"
 
 
-def switches(
+def head_buttons(
     chapter: Chapter, heads: HeadNames, groups: Sequence[MapGroup], view: ViewState, off: tuple[str, ...]
 ) -> None:
     """Under the maps: the open head off or on, all others of its layer or of the model off, all on again."""
@@ -65,13 +65,13 @@ def open_head(groups: Sequence[MapGroup], view: ViewState) -> tuple[str, int]:
     return group.calls[view.layer].site, view.head
 
 
-def toggle(chapter: Chapter, heads: HeadNames, site: str, head: int) -> None:
+def toggle_head(chapter: Chapter, heads: HeadNames, site: str, head: int) -> None:
     """Switch a head off, or on again; before the page runs."""
     key = chapter.controls.key("without")
     st.session_state[key] = heads.toggled(st.session_state.get(key) or [], site, head)
 
 
-def over_many(
+def score_examples(
     chapter: Chapter,
     model: ModelSpec[object],
     statistics: Callable[[HeadsOff, int, int], np.ndarray],
@@ -104,7 +104,7 @@ def over_many(
                 rows.append(statistics(heads, start, start + at_once))
             bar.progress(min(1.0, (start + at_once) / count), chapter.words("held-out-at-work"))
     base, other = (np.concatenate(rows) for rows in found.values())
-    value, low, high = compute_once(lambda: paired_bootstrap(score, base, other), paired_bootstrap, (model, off))
+    value, low, high = compute_cached(lambda: paired_bootstrap(score, base, other), paired_bootstrap, (model, off))
     place.empty()
     whole = score(base.sum(axis=0))
     numbers = {"base": f"{whole:.1f}", "without": f"{whole + value:.1f}"}

@@ -11,7 +11,7 @@ from serving.requests.request import Request
 from ui.blocks.heads_off import open_head
 from ui.chapter.chapter import Chapter
 from ui.chapter.claims import Claim
-from ui.compute.models import ask
+from ui.compute.models import evaluate
 from ui.text.markdown import escape, unescape
 from ui.text.words import Words, load_words
 from ui.widgets.chart import draw_chart
@@ -43,7 +43,7 @@ def score_products(
         rotated: whether positions rotate queries and keys before they meet.
     """
     words = load_words("score-products")
-    if not ask(asked, keeps_queries_and_keys):
+    if not evaluate(asked, keeps_queries_and_keys):
         st.info(words("whole-maps"), icon=":material/info:")
         return
     controls = Controls(words)
@@ -62,11 +62,11 @@ def score_products(
     by_size = controls.choice("order", ("in-order", "by-size"), "in-order") == "by-size"
 
     def draw() -> None:
-        found = ask(asked, products_of_pair, site, head, query, key, group.row)
+        found = evaluate(asked, products_of_pair, site, head, query, key, group.row)
         said = {"query": escape(group.query_tokens[query]), "key": escape(group.key_tokens[key])}
         _draw(chapter, words, found, by_size, said)
 
-    chapter.near("score-products", draw, 560)
+    chapter.lazy("score-products", draw, 560)
 
 
 def _draw(chapter: Chapter, words: Words, found: ScoreProducts, by_size: bool, said: dict[str, str]) -> None:

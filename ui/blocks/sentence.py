@@ -9,19 +9,19 @@ import streamlit as st
 
 from ui.chapter.chapter import Chapter
 from ui.text.errors import explain
-from ui.widgets.shared_sentence import ask_thread
+from ui.widgets.shared_sentence import shared_text_input
 from viz_core.pretrained import CheckpointError, TextError
 from viz_core.pretrained.samples import sentence
 
 Answer = TypeVar("Answer")
 
 
-def type_sentence(chapter: Chapter, sample: str = "cat") -> str:
+def sentence_input(chapter: Chapter, sample: str = "cat") -> str:
     """A line to type in that begins with a sample sentence; it is in the URL."""
-    return ask_thread(chapter.controls, "text", sentence(sample), chapter.words("placeholder"))
+    return shared_text_input(chapter.controls, "text", sentence(sample), chapter.words("placeholder"))
 
 
-def or_say_why(chapter: Chapter, ask: Callable[[], Answer]) -> Answer | None:
+def or_explain(chapter: Chapter, ask: Callable[[], Answer]) -> Answer | None:
     """What a shipped model answers, or None after a sentence that says why there is no answer. What was typed stays."""
     try:
         return ask()

@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar
 import streamlit as st
 
 from ui.chapter.chapter import Chapter
-from ui.compute.slots import in_a_slot
+from ui.compute.slots import run_in_slot
 
 Measured = TypeVar("Measured")
 Followed = TypeVar("Followed", bound="Run[Any]")
@@ -56,7 +56,7 @@ class Run(Generic[Measured]):
         if self.state != "running" or not self.busy.acquire(blocking=False):
             return
         try:
-            measured = in_a_slot(lambda: next(self.series, None), self.kind)
+            measured = run_in_slot(lambda: next(self.series, None), self.kind)
             if measured is None:
                 self._end("finished")
             else:
@@ -116,7 +116,7 @@ def stopwatch(
         return
     going = run.state == "running"
     follow = partial(_follow, chapter, name, run, going, resumable, draw)
-    chapter.alone(follow, every=_EVERY if going else None)
+    chapter.fragment(follow, every=_EVERY if going else None)
 
 
 def _follow(

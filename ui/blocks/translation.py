@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import streamlit as st
 from PIL import Image
 
-from ui.blocks.sentence import or_say_why
+from ui.blocks.sentence import or_explain
 from ui.chapter.chapter import Chapter
 from ui.compute.models import translation, translation_maps
 from ui.text.markdown import escape
 from ui.text.words import ENGLISH, Words, current_language, load_words
-from ui.widgets.shared_sentence import ask_thread, type_for_the_reader
+from ui.widgets.shared_sentence import set_text, shared_text_input
 from viz_core.figures.raster import weights_image
 from viz_core.pretrained import Translation
 from viz_core.pretrained.bleu import book_sentence_bleu, sentence_bleu
@@ -25,7 +25,7 @@ BEAMS = {"greedy": 1, "beam 4": 4}
 
 
 @dataclass(frozen=True)
-class Request:
+class TranslationInputs:
     """What the reader asks to have translated, and how."""
 
     text: str
@@ -36,7 +36,7 @@ class Request:
         return BEAMS[self.search]
 
 
-def ask_sentence(chapter: Chapter, first: Sample | None = None) -> Request:
+def translation_inputs(chapter: Chapter, first: Sample | None = None) -> TranslationInputs:
     """A line to type in, sentences to start from, and the search; all of it in the URL.
 
     Args:
@@ -47,7 +47,7 @@ def ask_sentence(chapter: Chapter, first: Sample | None = None) -> Request:
     with st.container(key="ask", gap="small"):
         with st.container(horizontal=True, vertical_alignment="bottom"):
             start = first.english if first else sentence("cat")
-            text = ask_thread(chapter.controls, "text", start, words("placeholder"))
+            text = shared_text_input(chapter.controls, "text", start, words("placeholder"))
             st.button(words("translate"), type="primary", key=chapter.controls.key("go"))
             search = chapter.controls.choice("search", tuple(BEAMS), "greedy")
         with st.container(horizontal=True, vertical_alignment="bottom", key="presets"):
@@ -56,31 +56,31 @@ def ask_sentence(chapter: Chapter, first: Sample | None = None) -> Request:
                     words(f"preset.{sample.id}"),
                     key=chapter.controls.key(f"preset-{sample.id}"),
                     type="primary" if text == sample.english else "secondary",
-                    on_click=type_for_the_reader,
+                    on_click=set_text,
                     args=(key, sample.english),
                 )
-    return Request(text, search)
+    return TranslationInputs(text, search)
 
 
-def translate(chapter: Chapter, model: str, request: Request) -> Translation | None:
+def translate(chapter: Chapter, model: str, request: TranslationInputs) -> Translation | None:
     """The translation, or None after a sentence that says why there is none. What was typed stays."""
-    return or_say_why(chapter, lambda: translation(model, request.text, request.beam))
+    return or_explain(chapter, lambda: translation(model, request.text, request.beam))
 
 
-def ask_second(
-    chapter: Chapter, model: str, request: Request, carried: bool = False
+def second_sentence(
+    chapter: Chapter, model: str, request: TranslationInputs, show_contributions: bool = False
 ) -> tuple[tuple[MapGroup, ...], tuple[str, str]]:
     """The maps of another sentence to compare with, or none, and what both sentences are."""
     words = load_words("translation")
     with st.expander(words("second"), icon=":material/compare_arrows:"):
         text = chapter.controls.text("second", "", placeholder=words("placeholder"))
-        asked = Request(text, request.search)
+        asked = TranslationInputs(text, request.search)
         result = translate(chapter, model, asked) if text.strip() else None
     if result is None:
         return (), ("", "")
     show_result(result)
     show_notes(asked, result)
-    maps = translation_maps(model, text, request.beam, current_language(), carried=carried)
+    maps = translation_maps(model, text, request.beam, current_language(), show_contributions=show_contributions)
     return maps, (clean(request.text), clean(text))
 
 
@@ -88,7 +88,7 @@ def show_result(result: Translation) -> None:
     st.markdown(f"## {load_words('translation')('result', text=escape(result.text))}")
 
 
-def show_notes(request: Request, result: Translation) -> None:
+def show_notes(request: TranslationInputs, result: Translation) -> None:
     """How it was found and, for a sample, how near it comes to the references."""
     words = load_words("translation")
     notes = [

@@ -18,7 +18,7 @@ from streamlit import runtime
 from streamlit.delta_generator import DeltaGenerator
 
 from ui.chapter.proving import ProvingFrame
-from ui.compute.slots import in_a_slot
+from ui.compute.slots import run_in_slot
 from ui.streamlit_internals.batched_messages import send_now
 from ui.text.markdown import unescape
 from ui.text.numbers import separators
@@ -26,7 +26,7 @@ from ui.text.words import current_language
 from ui.widgets import downloads, predictions
 from ui.widgets.attention_view import Along, MapGroup, ViewState, attention_view
 from ui.widgets.chart import Point, draw_chart
-from ui.widgets.draw_on_figure import OnFigure, ask_to_draw, is_drawn_on, keeps_back
+from ui.widgets.draw_on_figure import OnFigure, drawing_toggle, hides_answer, is_drawn_on
 from ui.widgets.heatmap import draw_heatmap
 from ui.widgets.predictions import Prediction, Truth, read_prediction
 from ui.widgets.sketch import Board
@@ -59,10 +59,10 @@ class Chapter(ProvingFrame):
         name: str,
         figure: go.Figure | Callable[[], go.Figure],
         *,
-        room: int = 360,
+        height: int = 360,
         bar: bool = True,
         on_click: Callable[[Point], None] | None = None,
-        kept_back: bool = False,
+        hide_answer: bool = False,
         **values: object,
     ) -> None:
         """A figure with its text alternative (`alt.NAME`) and what to look for (`look.NAME`).
@@ -70,31 +70,31 @@ class Chapter(ProvingFrame):
         What makes a figure is called once its place comes near the window; the words are there at once.
 
         Args:
-            room: in pixels, kept for one that waits.
+            height: in pixels, reserved until it is drawn.
             bar: whether buttons to enlarge it and to take it along show over it.
             on_click: is told the point that was clicked, before the page runs again; only of a figure that is there.
-            kept_back: whether its answer is not drawn yet, and so not told either.
+            hide_answer: whether its answer is not drawn yet, and so not told either.
         """
         key, alt = self._unique(f"figure-{name}"), unescape(self.words(f"alt.{name}", **values))
-        if kept_back:
+        if hide_answer:
             alt = self.common("sketch.kept-back")
 
         def draw() -> None:
             draw_chart(key, _made(figure), alt, f"{self.words.stem}-{name}", bar=bar, on_click=on_click)
 
         if callable(figure):
-            self.near(key, draw, room)
+            self.lazy(key, draw, height)
         else:
             draw()
-        if not kept_back:
-            self.look_for(name, **values)
+        if not hide_answer:
+            self.guidance(name, **values)
 
     def heatmap(
-        self, name: str, heatmap: Heatmap | Callable[[], Heatmap], *, room: int = 360, **values: object
+        self, name: str, heatmap: Heatmap | Callable[[], Heatmap], *, height: int = 360, **values: object
     ) -> None:
         """A map of any size, with its text alternative (`alt.NAME`) and what is said of a cell (`cell.NAME`).
 
-        What makes a map is called once its place, of `room` pixels, comes near the window.
+        What makes a map is called once its place, of `height` pixels, comes near the window.
         """
         words = {
             "alt": unescape(self.words(f"alt.{name}", **values)),
@@ -106,10 +106,10 @@ class Chapter(ProvingFrame):
             draw_heatmap(f"heatmap-{name}", encode_heatmap(_made(heatmap), words, current_language()))
 
         if callable(heatmap):
-            self.near(f"heatmap-{name}", draw, room)
+            self.lazy(f"heatmap-{name}", draw, height)
         else:
             draw()
-        self.look_for(name, **values)
+        self.guidance(name, **values)
 
     def attention_view(
         self,
@@ -123,7 +123,7 @@ class Chapter(ProvingFrame):
         off: HeadsOff | None = None,
         on_switch: Callable[[str, int], None] | None = None,
         on_cell: Callable[[Cell], None] | None = None,
-        carried: bool = False,
+        show_contributions: bool = False,
         along: Along | None = None,
         **params: str,
     ) -> ViewState:
@@ -139,7 +139,7 @@ class Chapter(ProvingFrame):
             off: the heads that are off, if they can be switched.
             on_switch: is told site and number of a head that the reader switches, before the page runs again.
             on_cell: is told a pair that the reader clicks, before the page runs again.
-            carried: whether the maps' numbers are shares of what a head adds, in place of weights.
+            show_contributions: whether the maps' numbers are shares of what a head adds, in place of weights.
             along: the slider that `groups` go along with.
             params: other names of the view's query parameters: `head_param`, `pin_param`, `look_param`.
         """
@@ -149,24 +149,24 @@ class Chapter(ProvingFrame):
             second=second,
             inputs=inputs,
             beside=beside,
-            recipe=None if carried else recipe,
+            recipe=None if show_contributions else recipe,
             off=off,
             on_switch=on_switch,
             on_cell=on_cell,
-            carried=carried,
+            show_contributions=show_contributions,
             along=along,
             **params,
         )
-        if carried:
+        if show_contributions:
             st.caption((self.words if self.words.has("about-carried") else self.common)("about-carried"))
-        self.look_for("maps")
+        self.guidance("maps")
         return view
 
-    def ask_carried(self) -> bool:
+    def contributions_choice(self) -> bool:
         """Whether the maps shall show what keys bring, their share of what a head adds, in place of their weights."""
         return self.controls.choice("quantity", ("weights", "carried"), "weights") == "carried"
 
-    def let_paint(self) -> None:
+    def flush(self) -> None:
         """Let the browser paint what it was sent before the charts further down keep it busy.
 
         Whoever holds a key or drags sees the picture move at each step, and the rest follow when they rest.
@@ -175,23 +175,23 @@ class Chapter(ProvingFrame):
             send_now()
             time.sleep(_MOMENT)
 
-    def look_for(self, name: str, **values: object) -> None:
+    def guidance(self, name: str, **values: object) -> None:
         if self.words.has(f"look.{name}"):
             st.caption(f"**{self.common('look-for')}** {self.words(f'look.{name}', **values)}")
 
-    def exercise(self, name: str, folded: bool = False, shows: Callable[[], None] | None = None) -> None:
+    def exercise(self, name: str, collapsed: bool = False, reveal: Callable[[], None] | None = None) -> None:
         """Predict, then reveal, by choosing: `exercise.NAME` has a question, answers with a reply to each, and why.
 
         An answer is a line `- [ ]`, the right one `- [x]`; the reply to a wrong one stands under it, indented, after
         `>`; why is said to everybody and stands at the end, after `>`.
 
         Args:
-            folded: one line that opens; above a picture that must not be pushed down.
-            shows: draws, under the reply, the experiment that tells; called once the reader has chosen.
+            collapsed: one line that opens; above a picture that must not be pushed down.
+            reveal: draws, under the reply, the experiment that tells; called once the reader has chosen.
         """
-        with self._prediction(name, folded) as prediction:
-            if predictions.choose(self.common, prediction, self.controls.key(f"guess-{name}")) and shows is not None:
-                shows()
+        with self._prediction(name, collapsed) as prediction:
+            if predictions.choose(self.common, prediction, self.controls.key(f"guess-{name}")) and reveal is not None:
+                reveal()
 
     def sketch(self, name: str, board: Board, truth: Callable[[], Truth]) -> None:
         """Predict, then reveal, by drawing on a board: a curve, a row of weights, a star.
@@ -207,29 +207,29 @@ class Chapter(ProvingFrame):
             with self._prediction(name) as prediction:
                 predictions.draw(self.common, prediction, self.controls.key(f"guess-{name}"), board, truth)
 
-        self.alone(ask)
+        self.fragment(ask)
 
-    def draw_on(self, name: str, on: OnFigure, truth: Callable[[], Truth]) -> None:
+    def draw_on_figure(self, name: str, on: OnFigure, truth: Callable[[], Truth]) -> None:
         """The same as `sketch`, on a figure of the page, which asks `keeps_back` what it may show."""
         key = self.controls.key(f"guess-{name}")
         with self._prediction(name) as prediction:
-            if ask_to_draw(self.common, key):
+            if drawing_toggle(self.common, key):
                 predictions.draw(self.common, prediction, key, on.board, truth, on)
 
-    def keeps_back(self, name: str, on: OnFigure) -> bool:
+    def hides_answer(self, name: str, on: OnFigure) -> bool:
         """Whether a figure must not show its answer, for the reader is about to draw it; before its controls."""
-        return keeps_back(self.controls, self.controls.key(f"guess-{name}"), on)
+        return hides_answer(self.controls, self.controls.key(f"guess-{name}"), on)
 
-    def draws_on(self, name: str) -> bool:
+    def is_drawn_on(self, name: str) -> bool:
         """Whether a figure shows what a question is about, for the reader draws on it or has drawn."""
         return is_drawn_on(self.controls.key(f"guess-{name}"))
 
     @contextmanager
-    def _prediction(self, name: str, folded: bool = False) -> Iterator[Prediction]:
+    def _prediction(self, name: str, collapsed: bool = False) -> Iterator[Prediction]:
         """The sheet a prediction stands on, with its question; open where a link brings an answer."""
         prediction = read_prediction(self.words(f"exercise.{name}"))
         question, key = f"**{self.common('exercise')}** {prediction.question}", f"exercise-{name}"
-        if folded:
+        if collapsed:
             answered = self.controls.key(f"guess-{name}") in st.query_params
             with st.expander(question, expanded=answered, key=key):
                 yield prediction
@@ -246,7 +246,7 @@ class Chapter(ProvingFrame):
                 st.caption(f"`{function.__module__}`")
                 st.code(inspect.getsource(function), language="python", wrap_lines=True)  # no scrolling without a mouse
 
-        self.folded("code", self.common("code"), ":material/code:", show)
+        self.expander("code", self.common("code"), ":material/code:", show)
 
     def downloads(
         self,
@@ -292,7 +292,7 @@ class Chapter(ProvingFrame):
         section = f"download-table.{part}"
         st.download_button(
             self.words(section) if part else self.common(f"download.{suffix}"),
-            partial(in_a_slot, make, "download"),  # made only when someone asks, and in its turn
+            partial(run_in_slot, make, "download"),  # made only when someone asks, and in its turn
             file_name=f"{self.words.stem_of_part(section, part) if part else self.words.stem}.{suffix}",
             mime=mime,
             key=f"download-{part}.{suffix}" if part else f"download-{suffix}",

@@ -13,7 +13,7 @@ from viz_core.runtime.assets import AssetError
 
 
 @contextmanager
-def tell_damage() -> Iterator[None]:
+def report_damaged_assets() -> Iterator[None]:
     """What is drawn in here, or the sentence that says which file it lacks."""
     try:
         yield

@@ -15,11 +15,11 @@ import streamlit as st
 
 from serving.process.garbage_collection import spare_modules
 from ui.chapter.contents import all_chapters, page
-from ui.chapter.tour import mount_tour, say_no_such_step
+from ui.chapter.tour import mount_tour, report_unknown_step
 from ui.text.errors import explain
 from ui.text.words import Words, load_words
 from ui.widgets.component import component
-from ui.widgets.language import ask_language
+from ui.widgets.language import language_select
 from ui.widgets.sharing import Sharing
 from viz_core.runtime.assets import ASSETS
 
@@ -45,7 +45,7 @@ class Frame:
             _keep_history(key="history-mount", data={"seen": seen, "language": self.words.language})
         self._sidebar()
         st.title(self.words.title, anchor=False)
-        say_no_such_step(name)
+        report_unknown_step(name)
 
     def question(self) -> None:
         """The question the page answers, under its title."""
@@ -106,7 +106,7 @@ class Frame:
         st.logo(_PARTS / "wordmark.svg", icon_image=_PARTS / "logo.svg", size="large")
         with st.sidebar, st.container(key="sidebar-foot"):
             self.device()
-            ask_language(self.common)
+            language_select(self.common)
             self.sharing = Sharing(self.words)
             mount_tour(self.name)
             if self.name != "home":

@@ -12,7 +12,7 @@ from typing import Any
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from ui.chapter.damaged_assets import tell_damage
+from ui.chapter.damaged_assets import report_damaged_assets
 from ui.widgets.component import component
 
 _mount = component("near", in_page=True)
@@ -65,7 +65,7 @@ class NearParts:
         def run() -> None:
             place = st.container()
             near = name in self._kept().get(self._page, ())
-            with place, tell_damage():
+            with place, report_damaged_assets():
                 (draw if near else meanwhile)()
             _mount(key=key, data={"name": name, "waits": not near, "room": room}, on_come_change=asked)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from ui.chapter.damaged_assets import tell_damage
+from ui.chapter.damaged_assets import report_damaged_assets
 from ui.chapter.frame import Frame
 from ui.chapter.lazy_parts import NearParts
 from ui.widgets.controls import Controls
@@ -24,14 +24,14 @@ class PartedFrame(Frame):
         self.controls = Controls(self.words, self.sharing)
         self._keys: Counter[str] = Counter()
 
-    def near(self, name: str, draw: Callable[[], None], room: int) -> None:
-        """A part of the page that is computed and sent once its place, of `room` pixels, comes near the window.
+    def lazy(self, name: str, draw: Callable[[], None], height: int) -> None:
+        """A part of the page that is computed and sent once its place, of `height` pixels, comes near the window.
 
         No control stands in it, and no figure to click: see `ui.chapter.lazy_parts`.
         """
-        self._parts.add(f"{self.name}-{name}", self._again(draw), lambda: None, room)
+        self._parts.add(f"{self.name}-{name}", self._again(draw), lambda: None, height)
 
-    def folded(self, name: str, label: str, icon: str, draw: Callable[[], None]) -> None:
+    def expander(self, name: str, label: str, icon: str, draw: Callable[[], None]) -> None:
         """A part behind a button; drawn once a reader opens it, and in the URL."""
 
         def show() -> None:
@@ -40,13 +40,13 @@ class PartedFrame(Frame):
                 if sheet.open:
                     draw()
 
-        self.alone(show)
+        self.fragment(show)
 
     def model_card(self, name: str, label: str, text: str) -> None:
         """What a model's card says, behind a button: it is long."""
-        self.folded(name, label, ":material/description:", lambda: self.document(text))
+        self.expander(name, label, ":material/description:", lambda: self.document(text))
 
-    def alone(self, draw: Callable[[], None], every: float | None = None) -> None:
+    def fragment(self, draw: Callable[[], None], every: float | None = None) -> None:
         """A part of the page that runs alone when only its own controls move, and every so many seconds if asked."""
         st.fragment(self._again(draw), run_every=every)()
 
@@ -56,7 +56,7 @@ class PartedFrame(Frame):
 
         def run() -> None:
             self._keys = used.copy()
-            with tell_damage():
+            with report_damaged_assets():
                 draw()
 
         return run

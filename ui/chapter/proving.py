@@ -82,7 +82,7 @@ class ProvingFrame(PartedFrame):
         """A badge for what must differ: it holds where the number measured is at least this large."""
         self._claim(name, "at-least", measured, least, values)
 
-    def book_says(self, name: str, ours: Ours | Callable[[], Ours] = None, **values: object) -> None:
+    def source_card(self, name: str, ours: Ours | Callable[[], Ours] = None, **values: object) -> None:
         """A card: what a source printed, what comes out here, the erratum: `book.NAME`, `erratum.NAME` and the list.
 
         What makes ours is called once the card comes near the window.
@@ -92,7 +92,7 @@ class ProvingFrame(PartedFrame):
         """
         row = find_printed(self.name, name)
         if callable(ours):
-            self.near(f"book-{name}", lambda: draw_card(row, ours(), self.words, self.common, **values), room=96)
+            self.lazy(f"book-{name}", lambda: draw_card(row, ours(), self.words, self.common, **values), height=96)
         else:
             draw_card(row, ours, self.words, self.common, **values)
 
@@ -101,9 +101,9 @@ class ProvingFrame(PartedFrame):
 
         def show() -> None:
             for name, ours in cards.items():
-                self.book_says(name, ours)
+                self.source_card(name, ours)
 
-        self.folded("sources", self.common("sources"), ":material/menu_book:", show)
+        self.expander("sources", self.common("sources"), ":material/menu_book:", show)
 
     def _claim(self, name: str, kind: str, measured: Number, limit: float, values: dict[str, object]) -> None:
         says = self.words(f"claim.{name}", **values)

@@ -70,7 +70,7 @@ def steps() -> tuple[Step, ...]:
         )
 
 
-def asked_step(chapter: str, asked: str | None) -> Step | None:
+def requested_step(chapter: str, asked: str | None) -> Step | None:
     """The step of this chapter that an address asks for; None where it asks for none, or for one that is not there."""
     return next((step for step in steps() if str(step.number) == asked and step.chapter == chapter), None)
 
@@ -78,7 +78,7 @@ def asked_step(chapter: str, asked: str | None) -> Step | None:
 def mount_tour(chapter: str) -> None:
     """The way into the tour, and on it the bar."""
     words = load_words("tour")
-    on_it = asked_step(chapter, st.query_params.get(_PARAMETER)) is not None
+    on_it = requested_step(chapter, st.query_params.get(_PARAMETER)) is not None
     told = [
         {"chapter": step.chapter, "link": step.link, "place": step.place, "says": words(f"step.{step.name}")}
         for step in (steps() if on_it else steps()[:1])
@@ -87,10 +87,10 @@ def mount_tour(chapter: str) -> None:
     _mount(key="tour", data=json.dumps(data, ensure_ascii=False).encode())  # for a dictionary Streamlit imports pandas
 
 
-def say_no_such_step(chapter: str) -> None:
+def report_unknown_step(chapter: str) -> None:
     """A sentence where the address asks for a step that is not in this chapter; the page is as without it."""
     asked = st.query_params.get(_PARAMETER)
-    if asked is None or asked_step(chapter, asked) is not None:
+    if asked is None or requested_step(chapter, asked) is not None:
         return
     st.caption(load_words("tour")("no-step", asked=escape(asked[:40]), count=len(steps())))
     del st.query_params[_PARAMETER]

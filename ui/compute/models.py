@@ -17,7 +17,7 @@ from serving.runners.local_runner import LocalRunner
 from serving.runners.remote_runner import RemoteRunner
 from serving.runners.runner import Answer, Arguments, Model, Run, Runner
 from serving.settings import settings
-from ui.compute.slots import compute_once, computed, in_a_slot, results
+from ui.compute.slots import cached, compute_cached, results, run_in_slot
 from ui.text.words import load_words
 from viz_core.pretrained import Translation, Translator
 from viz_core.trace import HeadsOff
@@ -59,13 +59,13 @@ def end_workers() -> None:
         pool.close()
 
 
-def run(request: Request[Model, Run], kind: str, says: str = "computing") -> Run:
+def run(request: Request[Model, Run], kind: str, message: str = "computing") -> Run:
     """What a model makes of a request, in a slot; nothing in it changes, so sessions that ask the same share it.
 
     Args:
         request: what is asked.
         kind: for the metrics.
-        says: what a visitor reads meanwhile, a name of common.md.
+        message: what a visitor reads meanwhile, a name of common.md.
 
     Raises:
         ValueError: if there is no such model, or it cannot take this; the message is for a person.
@@ -73,10 +73,10 @@ def run(request: Request[Model, Run], kind: str, says: str = "computing") -> Run
     found = runner().find(request)
     if found is not None:
         return found
-    return in_a_slot(lambda: runner().run(request), kind, run_key(request), says)
+    return run_in_slot(lambda: runner().run(request), kind, run_key(request), message)
 
 
-def ask(
+def evaluate(
     request: Request[Model, Run],
     question: Callable[Concatenate[Model, Run, Arguments], Answer],
     /,
@@ -85,10 +85,10 @@ def ask(
 ) -> Answer:
     """question(model, run, *arguments), asked in a slot beside the model, and kept."""
     asked = (request, *args, *sorted(kwargs.items()))
-    return compute_once(lambda: runner().ask(request, question, *args, **kwargs), question, asked, "measuring")
+    return compute_cached(lambda: runner().ask(request, question, *args, **kwargs), question, asked, "measuring")
 
 
-def ask_model(
+def evaluate_model(
     model: ModelSpec[Model],
     question: Callable[Concatenate[Model, Arguments], Answer],
     /,
@@ -97,23 +97,25 @@ def ask_model(
 ) -> Answer:
     """question(model, *arguments), asked in a slot beside the model, and kept."""
     asked = (model, *args, *sorted(kwargs.items()))
-    return compute_once(lambda: runner().ask_model(model, question, *args, **kwargs), question, asked)
+    return compute_cached(lambda: runner().ask_model(model, question, *args, **kwargs), question, asked)
 
 
-@computed()
-def map_groups(request: Request[Any, Any], words: str, language: str, carried: bool = False) -> tuple[MapGroup, ...]:
+@cached()
+def map_groups(
+    request: Request[Any, Any], words: str, language: str, show_contributions: bool = False
+) -> tuple[MapGroup, ...]:
     """The maps of a run as an attention view shows them, named by these words; they keep their thumbnails.
 
     Args:
-        carried: of each key's share of what a head adds, in place of its weight.
+        show_contributions: of each key's share of what a head adds, in place of its weight.
     """
-    asked = ContributionRequest(request) if carried else request
+    asked = ContributionRequest(request) if show_contributions else request
     return runner().groups(asked, load_words(words, language).group("view"))
 
 
 def row_error(groups: Sequence[MapGroup]) -> float:
     """By how much any row of these maps misses a sum of 1: what their thumbnails needed anyway, asked for in a slot."""
-    return in_a_slot(lambda: float(np.max([group.row_error for group in groups])), "rows")
+    return run_in_slot(lambda: float(np.max([group.row_error for group in groups])), "rows")
 
 
 def translator(name: str) -> Translator:
@@ -121,7 +123,7 @@ def translator(name: str) -> Translator:
     return registry()(ShippedTranslator(name))
 
 
-def translator_if_any(name: str) -> Translator | None:
+def translator_or_none(name: str) -> Translator | None:
     """The same, or None where none ships or the device is not there: for who needs no more than its words."""
     try:
         return translator(name)
@@ -129,18 +131,18 @@ def translator_if_any(name: str) -> Translator | None:
         return None
 
 
-def sentence(name: str, text: str, beam: int = 1, off: HeadsOff = ()) -> SentenceRequest:
+def sentence_request(name: str, text: str, beam: int = 1, off: HeadsOff = ()) -> SentenceRequest:
     """A text for a shipped translator, some of whose heads may be off."""
     return SentenceRequest(ShippedTranslator(name), text, beam, off)
 
 
 def translation(name: str, text: str, beam: int, off: HeadsOff = ()) -> Translation:
     """A translation with its trace."""
-    return run(sentence(name, text, beam, off), "translation", "translating")
+    return run(sentence_request(name, text, beam, off), "translation", "translating")
 
 
 def translation_maps(
-    name: str, text: str, beam: int, language: str, off: HeadsOff = (), carried: bool = False
+    name: str, text: str, beam: int, language: str, off: HeadsOff = (), show_contributions: bool = False
 ) -> tuple[MapGroup, ...]:
     """The maps of a translation as an attention view shows them."""
-    return map_groups(sentence(name, text, beam, off), "translation", language, carried)
+    return map_groups(sentence_request(name, text, beam, off), "translation", language, show_contributions)

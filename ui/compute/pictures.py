@@ -31,7 +31,7 @@ def picture_model(name: str) -> ModelSpec[PictureModel]:
     return ShippedClassifier(name)
 
 
-def sample(name: str) -> Picture:
+def sample_picture(name: str) -> Picture:
     """One of the drawn pictures."""
     return Picture(f"sample {name}", {**GARMENTS, **SCENES}[name]())
 
@@ -50,6 +50,8 @@ def classification(request: ClassificationRequest) -> Classification:
     return run(request, "classification")
 
 
-def picture_maps(request: ClassificationRequest, language: str, carried: bool = False) -> tuple[MapGroup, ...]:
+def picture_maps(
+    request: ClassificationRequest, language: str, show_contributions: bool = False
+) -> tuple[MapGroup, ...]:
     """The maps of a picture as the attention view shows them."""
-    return map_groups(request, "vision-transformer", language, carried)
+    return map_groups(request, "vision-transformer", language, show_contributions)

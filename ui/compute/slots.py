@@ -55,23 +55,23 @@ def results() -> LRUCache:
     return made
 
 
-def seconds_allowed() -> float:
+def time_limit() -> float:
     """How long one computation may take: a long one ends itself by then."""
     return settings().max_seconds
 
 
-def for_strangers() -> bool:
+def is_hosted() -> bool:
     """Whether strangers visit, so that long work has to be small."""
     return settings().hosted
 
 
-def computed(says: str = "computing") -> Callable[[Callable[Arguments, Result]], Callable[Arguments, Result]]:
+def cached(message: str = "computing") -> Callable[[Callable[Arguments, Result]], Callable[Arguments, Result]]:
     """A function whose results are computed in a slot and kept for all sessions: of small values, and of nothing else.
 
     Nobody may change what is computed. Runs of models are kept by their runner already: see `ui.compute.models.run`.
 
     Args:
-        says: what a visitor reads meanwhile, a name of common.md.
+        message: what a visitor reads meanwhile, a name of common.md.
     """
 
     def decorate(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
@@ -80,15 +80,15 @@ def computed(says: str = "computing") -> Callable[[Callable[Arguments, Result]],
         @wraps(function)
         def ask(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
             asked = form.bind(*args, **kwargs).arguments.values()
-            return compute_once(lambda: function(*args, **kwargs), function, asked, says)
+            return compute_cached(lambda: function(*args, **kwargs), function, asked, message)
 
         return ask
 
     return decorate
 
 
-def compute_once(
-    work: Callable[[], Result], function: Callable[..., Any], asked: Iterable[Any], says: str = "computing"
+def compute_cached(
+    work: Callable[[], Result], function: Callable[..., Any], asked: Iterable[Any], message: str = "computing"
 ) -> Result:
     """What `work` returns, computed in a slot the first time, and kept for all sessions.
 
@@ -98,7 +98,7 @@ def compute_once(
         work: computes it.
         function: names it, for the key and the metrics.
         asked: what else it depends on: small hashable values.
-        says: what a visitor reads meanwhile, a name of common.md.
+        message: what a visitor reads meanwhile, a name of common.md.
     """
     name = f"{function.__module__}.{function.__qualname__}"
     key = (name, *(getattr(value, "without_payload", value) for value in asked))
@@ -111,14 +111,14 @@ def compute_once(
         results().put(key, result)
         return result
 
-    return in_a_slot(keep, function.__name__, key, says)
+    return run_in_slot(keep, function.__name__, key, message)
 
 
-def in_a_slot(
+def run_in_slot(
     work: Callable[[], Result],
     kind: str,
     key: Hashable = None,
-    says: str = "computing",
+    message: str = "computing",
     place: DeltaGenerator | None = None,
 ) -> Result:
     """What `work` returns or raises, once it had its turn. Past the limits the page ends here, and offers to try again.
@@ -129,7 +129,7 @@ def in_a_slot(
         work: calls `viz_core.interruption.may_end` between its steps where it is long.
         kind: for the metrics.
         key: work with the same key that is not over yet serves both who ask.
-        says: what a visitor reads meanwhile, a name of common.md.
+        message: what a visitor reads meanwhile, a name of common.md.
         place: where they read it; here, unless given.
     """
     if inside():
@@ -146,7 +146,7 @@ def in_a_slot(
             if not job.wait(_SOON):
                 send_now()
             if not job.wait(_BLINK):
-                _wait(job, place, load_words("common")(says))
+                _wait(job, place, load_words("common")(message))
                 place.empty()
             return job.result()  # type: ignore[no-any-return]
         except AbandonedError:  # so busy a machine that this page could not look in time: it is still here
@@ -157,7 +157,7 @@ def in_a_slot(
             _give_up(place, "out-of-time")
 
 
-def unless_busy(work: Callable[[], Result]) -> Result:
+def load_or_stop(work: Callable[[], Result]) -> Result:
     """What `work` returns: loading, which takes no slot. The page ends here where a pool of machines has no room."""
     send_now()
     try:

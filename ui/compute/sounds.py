@@ -10,7 +10,7 @@ from viz_core.sounds.open_sound import open_sound
 from viz_core.sounds.tones import tone_sequence
 
 
-def drawn_sound() -> GivenSound:
+def sample_sound() -> GivenSound:
     """The tones that this project drew."""
     return GivenSound(TONES, tone_sequence())
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ui.text.markdown import escape
-from ui.text.numbers import listed
+from ui.text.numbers import join_list
 from ui.text.words import ENGLISH, current_language, fill, sentences_of_errors
 from viz_core.runtime.refusal import RefusalError
 
@@ -14,7 +14,7 @@ _UNKNOWN = "{detail}"
 
 def explain(error: Exception) -> str:
     """As it stands on a page; nothing in it is Markdown."""
-    return escape(in_language(error, current_language()))
+    return escape(translate_error(error, current_language()))
 
 
 def first_line(error: Exception) -> str:
@@ -22,7 +22,7 @@ def first_line(error: Exception) -> str:
     return escape((str(error) or type(error).__name__).splitlines()[0][:_MOST_LETTERS])
 
 
-def in_language(error: Exception, language: str) -> str:
+def translate_error(error: Exception, language: str) -> str:
     """An error's sentence in a language; one that has none there is told in English, and that it is."""
     known = {} if language == ENGLISH else sentences_of_errors(language)
     if not known:
@@ -32,7 +32,7 @@ def in_language(error: Exception, language: str) -> str:
     values = dict(error.said)
     for name, value in error.values.items():
         if isinstance(value, tuple):
-            values[name] = listed(value, language)
+            values[name] = join_list(value, language)
         elif isinstance(value, Exception):
-            values[name] = in_language(value, language)
+            values[name] = translate_error(value, language)
     return fill(known[error.sentence], dict(values), language)

@@ -22,7 +22,7 @@ def localised(text: str, language: str) -> str:
     return with_separators(text, separators(language))
 
 
-def listed(names: Iterable[object], language: str) -> str:
+def join_list(names: Iterable[object], language: str) -> str:
     """Names in a row as a language writes them.
 
     >>> listed(("a", "b", "c"), "pt-BR")

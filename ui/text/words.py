@@ -156,15 +156,15 @@ def current_language() -> str:
     if (asked := st.query_params.get(LANGUAGE)) in languages():
         st.session_state[LANGUAGE] = asked
     chosen = st.session_state.get(LANGUAGE)
-    return chosen if chosen in languages() else browsers_language()
+    return chosen if chosen in languages() else browser_language()
 
 
-def browsers_language() -> str:
+def browser_language() -> str:
     """The reader's own or one near to it ("pt-BR" for "pt"), where the Atlas speaks one; else English."""
-    return spoken([st.context.locale or ENGLISH])
+    return match_language([st.context.locale or ENGLISH])
 
 
-def spoken(wanted: Iterable[str]) -> str:
+def match_language(wanted: Iterable[str]) -> str:
     """The first of these that the Atlas speaks, itself or one near to it; else English."""
     for locale in wanted:
         near = [name for name in languages() if name.split("-")[0] == locale.split("-")[0]]

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 import streamlit as st
 
-from ui.compute.slots import in_a_slot
+from ui.compute.slots import run_in_slot
 from ui.text.words import current_language, load_words
 from ui.widgets.component import component
 from viz_core.trace import HeadsOff
@@ -58,7 +58,7 @@ def attention_view(
     off: HeadsOff | None = None,
     on_switch: Callable[[str, int], None] | None = None,
     on_cell: Callable[[Cell], None] | None = None,
-    carried: bool = False,
+    show_contributions: bool = False,
     along: Along | None = None,
 ) -> ViewState:
     """Draw the view and return what is open, pinned and how it is looked at. All of it stands in the address bar.
@@ -80,14 +80,16 @@ def attention_view(
         off: the heads that are off, if they can be switched.
         on_switch: is told site and number of a head that the reader switches, before the page runs again.
         on_cell: is told a pair that the reader clicks, before the page runs again.
-        carried: whether the maps' numbers are shares of what a head adds, in place of weights.
+        show_contributions: whether the maps' numbers are shares of what a head adds, in place of weights.
         along: the slider that `groups` go along with: who drags it sees every stop at once, if they are small enough.
 
     Raises:
         ValueError: if there are no groups, or the default is not among them.
     """
     words = load_words("attention-view").sections
-    view = View(groups, words_of_shares(words) if carried else words, second, inputs, current_language(), beside)
+    view = View(
+        groups, words_of_shares(words) if show_contributions else words, second, inputs, current_language(), beside
+    )
     default = default or ViewState(groups[0].id, 0, 0)
     names = {"head": head_param, "pin": pin_param, "look": look_param}
     message = (st.session_state.get(key) or {}).get("view")
@@ -126,7 +128,7 @@ def attention_view(
             st.session_state[f"{key}-click"] = cell.click
             on_cell(cell)
 
-    data = in_a_slot(encode, "view")
+    data = run_in_slot(encode, "view")
     _mount(key=key, data=data, on_view_change=moved, on_switch_change=switched)
     return state
 

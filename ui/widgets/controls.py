@@ -59,12 +59,12 @@ class Controls:
 
         return self._bound(name, widget, allowed=(low, high))
 
-    def keep_inside(self, name: str, most: float) -> None:
+    def clamp(self, name: str, most: float) -> None:
         """A number chosen under a larger limit moves to the edge of a smaller one; to be said before it is drawn."""
         if st.session_state.get(self.key(name), most) > most:
             st.session_state[self.key(name)] = most
 
-    def stops(self, name: str, options: Sequence[Option], default: Option) -> Option:
+    def select_slider(self, name: str, options: Sequence[Option], default: Option) -> Option:
         """One of several values in order, on a slider that stops at nothing else."""
         return self._chosen(
             name,
@@ -109,7 +109,7 @@ class Controls:
             ),
         )
 
-    def several(
+    def multiselect(
         self, name: str, options: Sequence[Option], default: Sequence[Option], most: int | None = None
     ) -> list[Option]:
         """Any number of options, or up to `most`, in a list that can be searched."""
@@ -215,7 +215,7 @@ class Controls:
         own: dict[str, Any] = {"max_chars": max_chars, "placeholder": placeholder, "on_change": on_change}
         return self._typed(name, lambda label, **bound: st.text_input(label, default, **own, **bound))
 
-    def area(self, name: str, default: str, height: int = 160, on_change: Callable[[], None] | None = None) -> str:
+    def text_area(self, name: str, default: str, height: int = 160, on_change: Callable[[], None] | None = None) -> str:
         """Several lines of text; the page says itself what it cannot read, and loses none of it."""
         if self._sharing is not None:
             self._sharing.offer_to_open()

@@ -31,7 +31,7 @@ class OnFigure:
     cells: bool = False
 
 
-def keeps_back(controls: Controls, key: str, on: OnFigure) -> bool:
+def hides_answer(controls: Controls, key: str, on: OnFigure) -> bool:
     """Whether the figure must not show its answer: the reader draws, and has not finished.
 
     To be asked before the controls are drawn: while the reader draws, and after, they are held as the question sets
@@ -51,7 +51,7 @@ def is_drawn_on(key: str) -> bool:
     return bool(st.session_state.get(switch, st.query_params.get(switch) == "true"))
 
 
-def ask_to_draw(common: Words, key: str) -> bool:
+def drawing_toggle(common: Words, key: str) -> bool:
     """Whether the reader draws or has drawn."""
     return st.toggle(
         common("sketch.on-figure"), key=_switch(key), bind="query-params", help=common("sketch.holds-controls")

@@ -5,12 +5,12 @@ from __future__ import annotations
 import streamlit as st
 
 from ui.text.markdown import escape
-from ui.text.words import LANGUAGE, Words, browsers_language, current_language, languages, load_words
+from ui.text.words import LANGUAGE, Words, browser_language, current_language, languages, load_words
 
 _SWITCH = "language-switch"
 
 
-def ask_language(common: Words) -> None:
+def language_select(common: Words) -> None:
     """A list of what the Atlas speaks; nothing where that is one language alone.
 
     What differs from the browser's own stands in the address, so that a copied link shows what its sender saw.
@@ -24,7 +24,7 @@ def ask_language(common: Words) -> None:
     current = current_language()
     if (asked := st.query_params.get(LANGUAGE)) is not None and asked not in languages():
         st.caption(common("language-none", asked=escape(asked[:40]), shown=_name(current)))
-    if current == browsers_language():
+    if current == browser_language():
         st.query_params.pop(LANGUAGE, None)
     elif asked != current:
         st.query_params[LANGUAGE] = current

@@ -10,7 +10,7 @@ _KEPT = "thread"
 _MOST = 300  # characters; a longer text is for the chapter it was typed in
 
 
-def ask_thread(controls: Controls, name: str, default: str, placeholder: str = "", *, height: int = 0) -> str:
+def shared_text_input(controls: Controls, name: str, default: str, placeholder: str = "", *, height: int = 0) -> str:
     """Text to type; it begins with what was typed last in any chapter, unless the address says otherwise.
 
     Args:
@@ -25,7 +25,7 @@ def ask_thread(controls: Controls, name: str, default: str, placeholder: str = "
         _keep(st.session_state.get(key) or "")
 
     if height:
-        text = controls.area(name, default, height, on_change=typed)
+        text = controls.text_area(name, default, height, on_change=typed)
     else:
         text = controls.text(name, default, placeholder=placeholder, on_change=typed)
     if kept is not None or text != default:
@@ -33,7 +33,7 @@ def ask_thread(controls: Controls, name: str, default: str, placeholder: str = "
     return text
 
 
-def type_for_the_reader(key: str, text: str) -> None:
+def set_text(key: str, text: str) -> None:
     """Have a field hold this, for a button's `on_click`.
 
     It goes along before the page runs: who follows a link in the next moment ends that run before the field is drawn.

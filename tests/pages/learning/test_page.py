@@ -15,7 +15,7 @@ from pages.learning.run_views import RECORDED
 from recipes.task_recordings import FILMS, SEEDS
 from serving.settings import Settings
 from tests.pages.reading import badges, components, drawn, figures, one_line, texts
-from ui.compute.slots import seconds_allowed
+from ui.compute.slots import time_limit
 from ui.text.markdown import unescape
 from viz_core.runtime.assets import reading
 from viz_core.tasks import Plan, Shape, TaskRun
@@ -162,7 +162,7 @@ def test_strangers_get_small_models_and_a_minute(open_page: OpenPage, monkeypatc
     said = [caption.value for caption in app.caption if "The address asks for" in caption.value]
     assert ["Layers = 4" in said[0], "Width = 256" in said[1]] == [True, True]
     app.button(key="l-train-start").click().run()
-    assert app.session_state["l-train"].series.most == seconds_allowed()
+    assert app.session_state["l-train"].series.most == time_limit()
     assert Settings.model_fields["max_seconds"].default == 60
 
 
