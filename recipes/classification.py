@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
-from torch.optim.swa_utils import AveragedModel
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from recipes import loop
 from recipes.augmentation import Views, mix, random_views, soft_targets
@@ -117,7 +117,7 @@ def running_average(share: float) -> Callable[[Sequence[Tensor], Sequence[Tensor
     @torch.no_grad()
     def update(averages: Sequence[Tensor], weights: Sequence[Tensor], steps: Tensor | int) -> None:
         kept = min(share, (1 + float(steps)) / (10 + float(steps)))
-        torch._foreach_lerp_(list(averages), list(weights), 1 - kept)
+        get_ema_multi_avg_fn(kept)(list(averages), list(weights), steps)
 
     return update
 

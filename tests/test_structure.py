@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -87,7 +88,20 @@ def test_training_draws_nothing() -> None:
 def test_the_trace_stands_on_the_ground_floor() -> None:
     assert sources("viz_core/trace")
     used = {name for path in sources("viz_core/trace") for name in imports(path) if name.startswith("viz_core")}
-    assert {name for name in used if not name.startswith("viz_core.trace")} == set()
+    assert {name for name in used if not name.startswith(("viz_core.trace", "viz_core.torch_internals"))} == set()
+
+
+def test_private_names_of_torch_are_touched_in_one_folder() -> None:
+    users = [
+        f"{path.relative_to(ROOT)}: {match}"
+        for folder in FLOORS
+        for path in sources(folder)
+        if "torch_internals" not in path.parts
+        for match in re.findall(
+            r"\btorch(?:\.\w+)*\._\w+|from torch(?:\.\w+)* import [^#\n]*\b_\w+", path.read_text("utf-8")
+        )
+    ]
+    assert users == []
 
 
 LESSONS = {path.name for path in (ROOT / "viz_core" / "lessons").iterdir() if (path / "__init__.py").is_file()}

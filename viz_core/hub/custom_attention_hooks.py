@@ -12,11 +12,11 @@ import torch
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
+from viz_core.torch_internals.compiler import must_break_graph
 from viz_core.trace import site_of
-from viz_core.trace.compiling import breaks_graphs
-from viz_core.trace.functorch import kept
 from viz_core.trace.intervene import refuse_edits
 from viz_core.trace.record import Trace, current_trace
+from viz_core.trace.references import detached
 from viz_core.trace.source import Direct, Source
 from viz_core.trace.torch_layers import OneLayer
 from viz_core.trace.torch_mode import TorchCalls
@@ -55,7 +55,7 @@ class _RecordedCall(TorchCalls):
     def held(self, weights: Tensor) -> Tensor:
         """As they are in the graph, where that is wanted."""
         if not self._trace.differentiable:
-            return kept(weights)
+            return detached(weights)
         return weights.requires_grad_() if torch.is_grad_enabled() and not weights.requires_grad else weights
 
     def finish(self) -> None:
@@ -98,7 +98,7 @@ def _before(layer: nn.Module, _inputs: Any) -> None:
 
 
 def _after(layer: nn.Module, _inputs: Any, result: Any) -> None:
-    if torch.compiler.is_compiling() and not breaks_graphs():
+    if torch.compiler.is_compiling() and not must_break_graph():
         return
     calls = _open.get()
     if not calls or calls[-1].layer is not layer:

@@ -8,6 +8,7 @@ from numbers import Real
 import torch
 from torch import Tensor
 
+from viz_core.torch_internals.tensors import is_transformed
 from viz_core.trace.autocast import casts_on
 
 _WHOLE = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
@@ -151,7 +152,7 @@ def can_be_read(tensor: Tensor) -> bool:
     """Whether looking at a tensor's numbers is possible here: not where they are not there, nor while torch traces."""
     if torch.compiler.is_compiling() or not tensor.numel() or tensor.is_meta:
         return False
-    return not torch._C._functorch.is_functorch_wrapped_tensor(tensor)
+    return not is_transformed(tensor)
 
 
 def _is_numpys(number: object) -> bool:

@@ -15,10 +15,10 @@ from torch import Tensor
 
 from viz_core.trace.arguments import check_number
 from viz_core.trace.autocast import as_autocast
-from viz_core.trace.functorch import kept, lasting, refuse_transformed
 from viz_core.trace.intervene import edits_at, intervening, unheard
 from viz_core.trace.pooling import edited_output, pooled, pooled_in_blocks
 from viz_core.trace.record import Trace, current_trace, unrecorded
+from viz_core.trace.references import detached, refuse_transformed, snapshot
 from viz_core.trace.shapes import check_scores, check_values
 from viz_core.trace.source import Direct, Projected
 from viz_core.trace.weights import Bias, Mask, causal_mask
@@ -77,9 +77,9 @@ def attend(
         projected = Projected(queries, keys, mask, bias, causal, scale, softcap, edits=edits)
         return _attend_in_graph(projected, values, dropout, trace, site)
     if trace is not None:
-        own_mask, own_bias = (None if tensor is None else kept(tensor) for tensor in (mask, bias))
-        own_values = lasting(values, queries) if trace.values else None
-        own = kept(queries), lasting(keys, queries), own_mask, own_bias, causal, scale, softcap, own_values, edits
+        own_mask, own_bias = (None if tensor is None else detached(tensor) for tensor in (mask, bias))
+        own_values = snapshot(values, queries) if trace.values else None
+        own = detached(queries), snapshot(keys, queries), own_mask, own_bias, causal, scale, softcap, own_values, edits
         trace.add(Projected(*own), site)
     if softcap is not None:
         output = pooled_in_blocks(Projected(queries, keys, mask, bias, causal, scale, softcap), values, dropout)

@@ -11,8 +11,8 @@ from typing import Any
 import torch
 from torch import nn
 
+from viz_core.torch_internals.compiler import break_graph, must_break_graph, run_eagerly
 from viz_core.trace.arguments import described
-from viz_core.trace.compiling import breaks_graphs, uncompiled
 from viz_core.trace.edits import Edit, Edits
 from viz_core.trace.torch_edits import EditedCalls
 from viz_core.trace.torch_layers import torch_edits
@@ -47,7 +47,7 @@ def intervene(edits: Mapping[str, Edit | Sequence[Edit]], torch_calls: bool | nn
     outer = _blocks.get()
     blocks, place, heard = _blocks.set((*outer, block)), _first_query.set(0), torch_edits.set(None)
     try:
-        with uncompiled(), hearing:
+        with run_eagerly(), hearing:
             yield
     finally:
         torch_edits.reset(heard)
@@ -156,7 +156,7 @@ _first_query: ContextVar[int] = ContextVar("first_query", default=0)  # of the s
 
 def _current() -> tuple[_Block, ...]:
     if torch.compiler.is_compiling():
-        if not breaks_graphs():
+        if not must_break_graph():
             return ()
-        torch._dynamo.graph_break("expected no fullgraph=True where heads are edited")
+        break_graph("expected no fullgraph=True where heads are edited")
     return _blocks.get()

@@ -16,11 +16,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from viz_core.torch_internals.compiler import break_graph, must_break_graph, run_eagerly
+from viz_core.torch_internals.tensors import current_backward
 from viz_core.trace.arguments import check_axes, check_device, check_tensors
 from viz_core.trace.call import AttentionCall
-from viz_core.trace.compiling import breaks_graphs, uncompiled
-from viz_core.trace.functorch import kept, refuse_transformed
 from viz_core.trace.intervene import refuse_edits
+from viz_core.trace.references import detached, refuse_transformed
 from viz_core.trace.source import Direct, Held, Source
 from viz_core.trace.torch_layers import LayerFollower
 from viz_core.trace.torch_mode import TorchCalls
@@ -52,8 +53,8 @@ def record_weights(
             raise ValueError(f"expected a value for each key of the weights, got shapes {shapes}")
     trace = current_trace()
     if trace is not None:
-        added_up = None if values is None or not trace.values else kept(values)
-        trace.add(Direct(kept(weights), added_up), site)
+        added_up = None if values is None or not trace.values else detached(values)
+        trace.add(Direct(detached(weights), added_up), site)
 
 
 @contextmanager
@@ -157,7 +158,7 @@ class Trace:
         self.differentiable = differentiable
         self.values = values
         self._hearing: TorchCalls | None = None  # while its `record()` block lasts
-        self._began_in = torch._C._current_graph_task_id()  # -1, or the backward pass in whose hook it was made
+        self._began_in = current_backward()  # -1, or the backward pass in whose hook it was made
         self._calls: dict[str, AttentionCall] = {}
         self._unnamed = 0
 
@@ -169,7 +170,7 @@ class Trace:
         Raises:
             ValueError: within `torch.func.vmap`: its tensors are gone when it ends.
         """
-        if torch._C._current_graph_task_id() not in (-1, self._began_in):  # autograd is at work around this call
+        if current_backward() not in (-1, self._began_in):  # autograd is at work around this call
             return
         refuse_transformed(source.tensors())
         self._keep(source, site)
@@ -200,7 +201,7 @@ class Trace:
         """
         token = _recorder.set(self)
         try:
-            with uncompiled(), self._hearing or nullcontext():
+            with run_eagerly(), self._hearing or nullcontext():
                 yield self
         finally:
             _recorder.reset(token)
@@ -297,7 +298,7 @@ _recorder: ContextVar[Trace | None] = ContextVar("recorder", default=None)
 def current_trace() -> Trace | None:
     """The trace of the `record()` block around this call, in this thread or task; None where nobody listens."""
     if torch.compiler.is_compiling():
-        if not breaks_graphs():
+        if not must_break_graph():
             return None
-        torch._dynamo.graph_break("expected no fullgraph=True where attention is recorded")
+        break_graph("expected no fullgraph=True where attention is recorded")
     return _recorder.get()

@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
+from viz_core.torch_internals.tensors import version
 from viz_core.trace.edits import Edits
 from viz_core.trace.weights import Bias, Mask, attention_weights, causal_mask
 
@@ -102,8 +103,7 @@ def _versions(tensors: Sequence[Tensor]) -> list[int | None]:
 
     What goes past torch's count is not noticed: `.data`, and numpy's view of the same memory.
     """
-    counted = not torch.compiler.is_compiling()
-    return [tensor._version if counted and not tensor.is_inference() else None for tensor in tensors]
+    return [version(tensor) for tensor in tensors]
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,8 +17,10 @@ from einops import rearrange
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from viz_core.torch_internals.kernels import native_multi_head_attention, transformer_encoder_layer
+from viz_core.torch_internals.tensors import materialized
 from viz_core.trace.autocast import as_autocast
-from viz_core.trace.functorch import kept, lasting
+from viz_core.trace.references import detached, snapshot
 from viz_core.trace.source import Projected
 from viz_core.trace.weights import Bias, Mask
 
@@ -44,8 +46,7 @@ def from_kernel(
     lead = torch.broadcast_shapes(query.shape[:-3], key.shape[:-3])
     mask, bias = _not_padding(real_queries, real_keys), None
     if attn_mask is not None:
-        if hasattr(attn_mask, "_materialize"):  # a CausalBias of torch: a mask that is not there yet
-            attn_mask = attn_mask._materialize(query.device)
+        attn_mask = materialized(attn_mask, query.device)
         given = _flat(attn_mask[(None,) * (4 - attn_mask.dim())], lead)
         mask, bias = (_both(mask, given), None) if given.dtype == torch.bool else (mask, given)
     return _projected(_flat(query, lead), _flat(key, lead), mask, bias, is_causal, scale)
@@ -137,7 +138,7 @@ def from_fast_path(
     mask_type: int | None = None,
     **_others: Any,
 ) -> Projected:
-    """`torch._native_multi_head_attention`, the fast path of `nn.MultiheadAttention`; batch first, nested or not.
+    """The kernel of the fast path of `nn.MultiheadAttention`; batch first, nested or not.
 
     A mask hides every key where it is not zero: (queries, keys) by type 0, (batch, keys) by type 1, all four axes by
     type 2. A nested batch is filled up to its longest member; what was filled up neither looks nor is looked at.
@@ -166,7 +167,7 @@ def from_encoder_layer(
     mask_type: int | None = None,
     **_others: Any,
 ) -> Projected:
-    """`torch._transformer_encoder_layer_fwd`, the fast path of `nn.TransformerEncoderLayer`: masks as in that above."""
+    """The kernel of the fast path of `nn.TransformerEncoderLayer`; masks as in `from_fast_path`."""
     x = F.layer_norm(src, norm_weight_1.shape, norm_weight_1, norm_bias_1, eps) if norm_first else src
     return from_fast_path(x, x, num_heads, qkv_weight, qkv_bias, mask, mask_type)
 
@@ -185,14 +186,14 @@ READERS: dict[Callable[..., Any], tuple[Callable[..., Projected], tuple[str, ...
             "average_attn_weights is_causal".split()
         ),
     ),
-    torch._native_multi_head_attention: (
+    native_multi_head_attention: (
         from_fast_path,
         tuple(
             "query key value embed_dim num_head qkv_weight qkv_bias proj_weight proj_bias mask need_weights "
             "average_attn_weights mask_type".split()
         ),
     ),
-    torch._transformer_encoder_layer_fwd: (
+    transformer_encoder_layer: (
         from_encoder_layer,
         tuple(
             "src embed_dim num_heads qkv_weight qkv_bias proj_weight proj_bias use_gelu norm_first eps norm_weight_1 "
@@ -225,8 +226,8 @@ def _projected(
         mask, causal = _both(mask, queries.new_ones(shape, dtype=torch.bool).tril()[None, None]), False
     queries, keys = as_autocast(queries, keys)
     scale = queries.shape[-1] ** -0.5 if scale is None else scale
-    mask, bias = (None if tensor is None else kept(tensor) for tensor in (mask, bias))
-    return Projected(kept(queries), lasting(keys, queries), mask, bias, causal, scale)
+    mask, bias = (None if tensor is None else detached(tensor) for tensor in (mask, bias))
+    return Projected(detached(queries), snapshot(keys, queries), mask, bias, causal, scale)
 
 
 def _flat(x: Tensor, lead: torch.Size) -> Tensor:

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
-import torch
 import torch.nn.functional as F
 from einops import rearrange
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
+from viz_core.torch_internals.function_modes import without_modes
 from viz_core.trace.edits import Edits
 from viz_core.trace.pooling import edited_output, pooled_in_blocks
 from viz_core.trace.source import Projected
@@ -51,7 +51,7 @@ class EditedCalls(TorchFunctionMode):
         self._layers.follow((*args, *kwargs.values()))
         if func not in (_KERNEL, _MULTI_HEAD) or not self._listening():
             return func(*args, **kwargs)
-        with torch._C.DisableTorchFunction():
+        with without_modes():
             source = read_call(func, args, kwargs)
             edits = self._edits_of(source, self._layers.layer.site)
         torch_edits.set(edits)
@@ -59,7 +59,7 @@ class EditedCalls(TorchFunctionMode):
         if edits is None:
             return result
         given = {**dict(zip(READERS[func][1], args, strict=False)), **kwargs}
-        with torch._C.DisableTorchFunction():
+        with without_modes():
             edit = _after_kernel if func is _KERNEL else _after_multi_head
             return edit(result, replace(source, edits=edits), given)
 

@@ -7,18 +7,17 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
-import torch
 from torch import Tensor
-from torch.overrides import TorchFunctionMode, _get_current_function_mode, _pop_mode, _pop_mode_temporarily, _push_mode
 
-from viz_core.trace.functorch import kept
+from viz_core.torch_internals.function_modes import FastPathMode, without_modes
+from viz_core.trace.references import detached
 from viz_core.trace.softmax_calls import SOFTMAXES, weights_over_keys
 from viz_core.trace.source import Direct, Source
 from viz_core.trace.torch_calls import READERS, read_call
 from viz_core.trace.torch_layers import LayerFollower, OneLayer, torch_edits
 
 
-class TorchCalls(TorchFunctionMode):
+class TorchCalls(FastPathMode):
     """Hands what torch's attention attends by to a recorder, after the call, in the threads that enter.
 
     Args:
@@ -58,7 +57,7 @@ class TorchCalls(TorchFunctionMode):
             result = func(*args, **kwargs)
         finally:
             _here.busy = False
-        with torch._C.DisableTorchFunction():  # no mode hears what is computed for the recorder alone
+        with without_modes():  # no mode hears what is computed for the recorder alone
             if func in READERS:
                 self._keep(replace(read_call(func, args, kwargs), edits=torch_edits.get()), layer.site)
             elif (weights := weights_over_keys(result, layer.heads, args, kwargs)) is not None:
@@ -67,56 +66,7 @@ class TorchCalls(TorchFunctionMode):
 
     def held(self, weights: Tensor) -> Tensor:
         """What is kept of weights that a model made."""
-        return kept(weights)
-
-    def __enter__(self) -> TorchCalls:
-        _fast_path.open()
-        super().__enter__()
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        above = []
-        while (mode := _pop_mode()) is not self:  # tasks that share a thread end in any order
-            above.append(mode)
-        for mode in reversed(above):
-            _push_mode(mode)
-        _fast_path.close()
+        return detached(weights)
 
 
 _here = threading.local()  # whether this thread is within a call that is heard
-
-
-class _FastPath:
-    """torch's fast path, in which one kernel runs a whole encoder layer, stays open while modes of ours are active.
-
-    `nn.MultiheadAttention` and `nn.TransformerEncoder` leave it where any mode is: `torch.overrides.has_torch_function`
-    says so. What they compute then differs, in rounding, and at padding that the fast path answers with zeros. Ours
-    changes nothing of a call; so while one is active, that question is answered as if it were not there.
-    """
-
-    def __init__(self) -> None:
-        self._asked = torch.overrides.has_torch_function
-        self._num_open = 0
-        self._changing = threading.Lock()
-
-    def open(self) -> None:
-        with self._changing:
-            if not self._num_open:
-                self._asked = torch.overrides.has_torch_function
-            self._num_open += 1
-            torch.overrides.has_torch_function = self._without_ours  # type: ignore[assignment]
-
-    def close(self) -> None:
-        with self._changing:
-            self._num_open -= 1
-            if not self._num_open:
-                torch.overrides.has_torch_function = self._asked
-
-    def _without_ours(self, tensors: Iterable[Any]) -> bool:
-        if isinstance(_get_current_function_mode(), TorchCalls):
-            with _pop_mode_temporarily():
-                return self._without_ours(tensors)
-        return self._asked(tensors)
-
-
-_fast_path = _FastPath()

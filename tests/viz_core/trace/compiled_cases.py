@@ -5,6 +5,7 @@ There nothing checks shapes around the library, which would be compiled along wi
 
 from __future__ import annotations
 
+import copy
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,7 +22,8 @@ from viz_core.attention import AdditiveAttention, MultiHeadAttention
 from viz_core.hub.attention import attention_forward
 from viz_core.hub.custom_attention_hooks import add_hooks
 from viz_core.models import TransformerDecoder, TransformerEncoder, ViT
-from viz_core.trace import Trace, attend, compiling, record, unrecorded
+from viz_core.torch_internals import compiler
+from viz_core.trace import Trace, attend, record, unrecorded
 from viz_core.trace.sites import name_site
 
 WIDTH = HEADS * HEAD_DIM
@@ -32,16 +34,17 @@ SIZES = (19, 12, 20, 3, 1, 0.0)
 def nothing_compiled() -> Iterator[None]:
     """Nothing that another test compiled or held back, and the same numbers in every test."""
     torch._dynamo.reset()
-    torch._dynamo.eval_frame._stance = torch._dynamo.eval_frame.DynamoStance()
+    stance = torch._dynamo.eval_frame._stance
     torch.manual_seed(0)
     yield
-    assert torch._dynamo.eval_frame._stance.stance == "default"
+    assert torch._dynamo.eval_frame._stance is stance
+    assert type(stance) is torch._dynamo.eval_frame.DynamoStance
 
 
 @pytest.fixture
 def compiler_unseen(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if the compiler were loaded only later."""
-    monkeypatch.setattr(compiling, "sys", SimpleNamespace(modules={}))
+    monkeypatch.setattr(compiler, "sys", SimpleNamespace(modules={}))
 
 
 class Graphs:
@@ -246,6 +249,34 @@ def test_a_stance_of_the_caller_s_own_comes_back() -> None:
         with record():
             pass
         assert torch._dynamo.eval_frame._stance.stance == "fail_on_recompile"
+
+
+def test_torch_has_its_own_stance_again_after_a_recording() -> None:
+    own = torch._dynamo.eval_frame._stance
+    with record():
+        within = torch._dynamo.eval_frame._stance
+        assert within is not own
+        for duplicate in (copy.copy(within), copy.deepcopy(within)):
+            assert (duplicate.stance, duplicate.backend) == ("force_eager", None)
+    assert torch._dynamo.eval_frame._stance is own
+
+
+def test_a_stance_that_the_caller_sets_within_a_recording_stays() -> None:
+    own = torch._dynamo.eval_frame._stance
+    with record():
+        torch.compiler.set_stance("fail_on_recompile")
+    assert torch._dynamo.eval_frame._stance.stance == "fail_on_recompile"
+    torch._dynamo.eval_frame._stance = own
+
+
+def test_the_last_of_several_threads_restores_the_stance() -> None:
+    own = torch._dynamo.eval_frame._stance
+    with another_thread_records():
+        with record():
+            pass
+        assert torch._dynamo.eval_frame._stance is not own
+        assert torch._dynamo.eval_frame._stance.stance == "default"  # in this thread, which does not record
+    assert torch._dynamo.eval_frame._stance is own
 
 
 def test_a_recorder_that_is_itself_compiled() -> None:

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from viz_core.attention import AdditiveAttention, DotProductAttention
 from viz_core.attention.scoring import dot_scores
+from viz_core.torch_internals.function_modes import TorchDispatchMode
 
 
 @dataclass(frozen=True)

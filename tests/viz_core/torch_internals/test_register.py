@@ -1,0 +1,54 @@
+"""The self-test of torch's private names: nothing is missing here, and what is missing elsewhere is named."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+import torch
+import torch._dynamo  # loads the compiler, whose names are tested too
+import torch.nn.attention.bias
+
+from viz_core.torch_internals import compiler, function_modes, kernels, register, tensors  # noqa: F401
+from viz_core.torch_internals.register import missing, private
+
+
+def test_this_version_of_torch_has_every_name() -> None:
+    assert len(register._PURPOSES) > 10
+    assert all(register._is_loaded(name) for name in register._PURPOSES)
+    assert missing() == []
+
+
+@pytest.mark.parametrize("name", ["torch._dynamo.eval_frame:_stance", "torch.overrides:_pop_mode"])
+def test_a_missing_name_is_reported_with_what_no_longer_works(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    module, attribute = name.split(":")
+    monkeypatch.delattr(sys.modules[module], attribute)
+    assert missing() == [(name, register._PURPOSES[name])]
+    monkeypatch.setattr(register, "_warned", set())
+    with pytest.warns(RuntimeWarning, match=f"has no {module}.{attribute}, so {register._PURPOSES[name][:9]}"):
+        register.warn_missing()
+    register.warn_missing()  # once is enough
+
+
+def test_a_stand_in_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(register, "_PURPOSES", {})
+    with pytest.raises(RuntimeError, match=r"has no torch\.overrides\._gone, so recording does not work"):
+        private("torch.overrides:_gone", "recording")()
+    assert private("torch.overrides:_gone", "recording", default=int)() == 0
+    assert private("torch:Tensor", "recording") is torch.Tensor
+
+
+def test_a_recording_works_and_warns_without_the_names_it_can_do_without() -> None:
+    program = (
+        "import warnings, torch\n"
+        "del torch._C._functorch.is_functorch_wrapped_tensor, torch._C._current_graph_task_id\n"
+        "warnings.simplefilter('always')\n"
+        "from viz_core.trace import attend, record\n"
+        "with record() as trace: attend(*[torch.ones(1, 1, 2, 4)] * 3)\n"
+        "print(trace.sites)"
+    )
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert run.stdout.strip() == "('attention.0',)", run.stderr
+    assert "has no torch._C._functorch.is_functorch_wrapped_tensor, so recording within torch.func" in run.stderr
+    assert "has no torch._C._current_graph_task_id, so" in run.stderr

@@ -1,0 +1,93 @@
+"""The stack of TorchFunctionModes of a thread, and torch's fast path, which closes where any mode is active."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode as TorchDispatchMode  # the module alone is private
+
+from viz_core.torch_internals.register import private
+
+_PURPOSE = "recording plain PyTorch (torch_calls)"
+
+_current_mode = private("torch.overrides:_get_current_function_mode", _PURPOSE, default=lambda: None)
+_pop_mode = private("torch.overrides:_pop_mode", _PURPOSE)
+_push_mode = private("torch.overrides:_push_mode", _PURPOSE)
+without_modes = private("torch._C:DisableTorchFunction", _PURPOSE)
+"""A block in which no mode and no tensor subclass sees a call."""
+
+
+class FastPathMode(TorchFunctionMode):
+    """A mode that changes no call, and so leaves torch's fast path open.
+
+    On the fast path one kernel runs a whole layer of `nn.MultiheadAttention` or `nn.TransformerEncoder`. These ask
+    `torch.overrides.has_torch_function`, which says yes where any mode is active. The slow path differs from the fast
+    one in rounding, and at padding, which the fast path answers with zeros.
+    """
+
+    def __enter__(self) -> Any:
+        _fast_path.open()
+        return super().__enter__()
+
+    def __exit__(self, *_error: object) -> None:
+        _remove(self)
+        _fast_path.close()
+
+
+def _remove(mode: TorchFunctionMode) -> None:
+    """Remove a mode from wherever it is on the stack: tasks that share a thread end in any order."""
+    above = []
+    while (top := _pop_mode()) is not mode:
+        above.append(top)
+    for each in reversed(above):
+        _push_mode(each)
+
+
+class _Answer:
+    """`has_torch_function`, answered as if no FastPathMode were at the top of the stack."""
+
+    def __init__(self, original: Callable[[Iterable[Any]], bool]) -> None:
+        self.original = original
+
+    def __call__(self, tensors: Iterable[Any]) -> bool:
+        if not isinstance(_current_mode(), FastPathMode):
+            return self.original(tensors)
+        mode = _pop_mode()
+        try:
+            return self(tensors)
+        finally:
+            _push_mode(mode)
+
+
+class _FastPath:
+    """Replaces `torch.overrides.has_torch_function` while any FastPathMode is active, in any thread.
+
+    What stood there comes back with the last one, unless another library has put its own function there meanwhile:
+    that one stays, and the answer under it is the original's, as no mode is left.
+    """
+
+    def __init__(self) -> None:
+        self._num_open = 0
+        self._changing = threading.Lock()
+
+    def open(self) -> None:
+        with self._changing:
+            self._num_open += 1
+            if not isinstance(torch.overrides.has_torch_function, _Answer):
+                torch.overrides.has_torch_function = _Answer(  # type: ignore[assignment]
+                    torch.overrides.has_torch_function
+                )
+
+    def close(self) -> None:
+        with self._changing:
+            self._num_open -= 1
+            answer = torch.overrides.has_torch_function
+            if not self._num_open and isinstance(answer, _Answer):
+                torch.overrides.has_torch_function = answer.original  # type: ignore[assignment]
+
+
+_fast_path = _FastPath()

@@ -1,0 +1,42 @@
+"""The tensors that a recording refers to: detached, copied where they may be written over, never wrapped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import torch
+from torch import Tensor
+
+from viz_core.torch_internals.tensors import is_transformed, unwrap_gradients, version
+
+
+def detached(tensor: Tensor) -> Tensor:
+    """Return a tensor's numbers without their graph, also within `torch.func.grad`.
+
+    A tensor of `torch.func.vmap` stands for many and stays as it is: `refuse_transformed`.
+    """
+    return unwrap_gradients(tensor.detach())
+
+
+def snapshot(keys: Tensor, queries: Tensor) -> Tensor:
+    """Return keys or values (batch, heads, keys, d) detached: a copy where they may be a cache that is written over.
+
+    Torch counts how often a tensor was changed in place. In its inference mode it does not: there, tensors longer than
+    the queries, and parts of longer tensors, are taken for caches.
+    """
+    own = detached(keys)
+    if torch.compiler.is_compiling() or is_transformed(own):
+        return own
+    if own.is_inference():
+        is_part = own.untyped_storage().nbytes() > own.nbytes
+        return own.clone() if is_part or own.shape[2] > queries.shape[2] else own
+    return own.clone() if version(own) else own
+
+
+def refuse_transformed(tensors: Iterable[Tensor]) -> None:
+    """Raise ValueError if a tensor is wrapped by a transform of `torch.func`, which it does not outlast."""
+    if any(is_transformed(tensor) for tensor in tensors):
+        raise ValueError(
+            "attention cannot be recorded within torch.func.vmap, nor its weights in the graph of another transform: "
+            "what is recorded must outlast it. Give all examples as one batch, or each by itself"
+        )
