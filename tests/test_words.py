@@ -14,7 +14,7 @@ from ui.chapter.contents import all_chapters
 from ui.chapter.tour import steps
 from ui.text.words import ENGLISH, TEXT, Words, languages, load_words
 from ui.widgets.predictions import read_prediction
-from viz_core.maps.fingerprints import MEASURES
+from viz_core.maps.register import MEASURES
 from viz_core.runtime.assets import AssetError
 from viz_core.view.words import WORD_NAMES
 

@@ -13,5 +13,5 @@ def picture() -> Image.Image:
     """Layer by head, how widely each looks: of a shipped model, for those of the lab take long to load."""
     groups = sample_maps("transformer-en-fr", "letter")
     layers = [group.picture(layer).fingerprints for group in groups for layer in range(len(group.calls))]
-    spread = np.array([[head.entropy for head in layer] for layer in layers], dtype=np.float32)
+    spread = np.array([[head["entropy"] for head in layer] for layer in layers], dtype=np.float32)
     return weights_image(spread / spread.max(), root=False)

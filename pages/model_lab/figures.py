@@ -9,22 +9,19 @@ import plotly.graph_objects as go
 from jaxtyping import Float
 
 from viz_core.figures.style import WEIGHTS_SCALE, lay_out
-from viz_core.maps.fingerprints import MEASURES
 from viz_core.view.map_group import MapGroup
 
 Labels = Mapping[str, str]
 
 
 def measured(group: MapGroup) -> dict[str, Float[np.ndarray, "layers heads"]]:
-    """Every measure that means something for these maps, by its name: one number for each head of each layer."""
-    prints = [group.picture(layer).fingerprints for layer in range(len(group.calls))]
-    heads = min(len(row) for row in prints)
-    found = {}
-    for name in MEASURES:
-        values = [[getattr(print_, name) for print_ in row[:heads]] for row in prints]
-        if all(value is not None for row in values for value in row):
-            found[name] = np.array(values, dtype=np.float32)
-    return found
+    """Every measure of these maps by its name: one number for each head of each layer."""
+    fingerprints = [group.picture(layer).fingerprints for layer in range(len(group.calls))]
+    heads = min(len(layer) for layer in fingerprints)
+    return {
+        measure.name: np.array([[head[measure.name] for head in layer[:heads]] for layer in fingerprints], np.float32)
+        for measure in group.measures
+    }
 
 
 def fingerprint_figure(values: Float[np.ndarray, "layers heads"], measure: str, labels: Labels) -> go.Figure:

@@ -1,12 +1,28 @@
-"""How far a head looks over the picture, in pixels."""
+"""Distance over a picture between patches and the patches that they attend to."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
+
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from viz_core.trace.arguments import check_tensors, is_whole
+
+
+@dataclass(frozen=True)
+class Patches:
+    """Where tokens lie on a picture: special tokens first, then the patches of a grid row by row."""
+
+    grid: tuple[int, int]
+    num_special: int
+
+    @cached_property
+    def distances(self) -> Float[Tensor, "patches patches"]:
+        """Distances between the centres of all patches, in patches."""
+        return patch_distances(self.grid, (1, 1))
 
 
 def mean_attention_distance(
@@ -17,9 +33,8 @@ def mean_attention_distance(
 ) -> Float[Tensor, "*batch"]:
     """Mean distance in pixels from a patch to the patches it attends to (Dosovitskiy 2021, figure 7, right).
 
-    D = mean_i ( sum_j w_ij |c_i - c_j| / sum_j w_ij ), over patches i and j with centres c. What goes to the class
-    token and others that have no place is left out and the rest counted as a whole; a patch that attends to no
-    patch at all is left out too.
+    D = mean_i ( sum_j w_ij |c_i - c_j| / sum_j w_ij ), over patches i and j with centres c. Weights on special tokens
+    are excluded, and patches that attend to no patch.
 
     Args:
         weights: attention weights, special tokens first.
@@ -35,14 +50,21 @@ def mean_attention_distance(
     check_tokens(tuple(weights.shape[-2:]), grid, num_special)
     between = weights[..., num_special:, num_special:]
     distances = patch_distances(grid, patch_size).to(weights)
-    mass = between.sum(dim=-1)
-    looking = mass > 0
-    per_patch = torch.where(looking, (between * distances).sum(dim=-1) / mass.where(looking, 1.0), 0.0)
-    return per_patch.sum(dim=-1) / looking.sum(dim=-1).clamp_min(1)
+    rows, attending = distances_of_rows(between, distances)
+    return rows.sum(dim=-1) / attending.sum(dim=-1).clamp_min(1)
+
+
+def distances_of_rows(
+    weights: Float[Tensor, "*batch rows patches"], distances: Float[Tensor, "rows patches"]
+) -> tuple[Float[Tensor, "*batch rows"], Bool[Tensor, "*batch rows"]]:
+    """sum_j w_ij d_ij / sum_j w_ij of each row, and whether the row has any weight; 0 where it has none."""
+    mass = weights.sum(dim=-1)
+    attending = mass > 0
+    return torch.where(attending, (weights * distances).sum(dim=-1) / mass.where(attending, 1.0), 0.0), attending
 
 
 def uniform_attention_distance(grid: tuple[int, int], patch_size: tuple[int, int]) -> float:
-    """mean over i and j of |c_i - c_j|, in pixels: the distance of a head that attends to all patches alike.
+    """Mean distance in pixels for uniform attention: the mean over i and j of |c_i - c_j|.
 
     Raises:
         ValueError: if the grid or the patch is empty.
@@ -51,7 +73,7 @@ def uniform_attention_distance(grid: tuple[int, int], patch_size: tuple[int, int
 
 
 def patch_distances(grid: tuple[int, int], patch_size: tuple[int, int]) -> Float[Tensor, "patches patches"]:
-    """|c_i - c_j|, the Euclidean distances in pixels between the centres of all patches, row by row.
+    """Euclidean distances |c_i - c_j| in pixels between the centres of all patches, row by row.
 
     Raises:
         ValueError: if the grid or the patch is empty.
@@ -67,11 +89,7 @@ def patch_distances(grid: tuple[int, int], patch_size: tuple[int, int]) -> Float
 
 
 def check_tokens(sides: tuple[int, ...], grid: tuple[int, int], num_special: int) -> None:
-    """Refuse maps whose sides are not the special tokens and the patches of the grid.
-
-    Raises:
-        ValueError: naming both.
-    """
+    """Raise ValueError unless both sides of a map are the special tokens and the patches of the grid."""
     expected = num_special + grid[0] * grid[1]
     if sides != (expected, expected):
         raise ValueError(

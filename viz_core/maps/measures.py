@@ -1,4 +1,4 @@
-"""Measures on attention maps: what a head does, in one number."""
+"""Formulas on attention maps: entropy, shares of attention, distance between maps, several heads as one map."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def attention_entropy(weights: Float[Tensor, "*batch queries keys"]) -> Float[Te
 
 
 def diagonal_mass(weights: Float[Tensor, "*batch n n"]) -> Float[Tensor, "*batch"]:
-    """Share of its attention that a token gives to itself, mean over tokens: 0 to 1.
+    """Mean weight of a token on itself, 0 to 1.
 
     D = 1/n sum_i w_ii (Clark 2019, "What Does BERT Look At?", section 3).
 
@@ -46,17 +46,17 @@ def diagonal_mass(weights: Float[Tensor, "*batch n n"]) -> Float[Tensor, "*batch
     check_tensors(weights=weights)
     if weights.dim() < 2 or weights.shape[-2] != weights.shape[-1] or not weights.shape[-1]:
         raise ValueError(f"weights: expected as many queries as keys, got shape {tuple(weights.shape)}")
-    return weights.diagonal(dim1=-2, dim2=-1).mean(dim=-1)
+    return offset_sum(weights) / weights.shape[-1]
 
 
 def offset_mass(weights: Float[Tensor, "*batch n n"], offset: int) -> Float[Tensor, "*batch"]:
-    """Attention to the token `offset` places on (-1 the previous, 1 the next), mean over tokens that have one: 0 to 1.
+    """Mean weight on the token at `offset` (-1 the previous, 1 the next), over tokens that have one: 0 to 1.
 
     M_o = mean_i w_(i, i+o) over 0 <= i + o < n (Voita 2019, "Analyzing Multi-Head Self-Attention",
     section 4.1, where heads with much of it are called positional). Offset 0 is `diagonal_mass`.
 
     Raises:
-        ValueError: if queries and keys are not equally many, or no token has one so far away.
+        ValueError: if queries and keys are not equally many, or no token has one at that offset.
     """
     check_tensors(weights=weights)
     check_whole(-weights.numel(), offset=offset)
@@ -64,11 +64,16 @@ def offset_mass(weights: Float[Tensor, "*batch n n"], offset: int) -> Float[Tens
         raise ValueError(
             f"weights: expected as many queries as keys, and more than {abs(offset)}, got shape {tuple(weights.shape)}"
         )
-    return weights.diagonal(offset, dim1=-2, dim2=-1).mean(dim=-1)
+    return offset_sum(weights, offset) / (weights.shape[-1] - abs(offset))
+
+
+def offset_sum(weights: Float[Tensor, "*batch rows keys"], offset: int = 0) -> Float[Tensor, "*batch"]:
+    """sum_i w_(i, i+offset) over the rows i that have such a key."""
+    return weights.diagonal(offset, dim1=-2, dim2=-1).sum(dim=-1)
 
 
 def key_mass(weights: Float[Tensor, "*batch queries keys"], keys: Sequence[int]) -> Float[Tensor, "*batch"]:
-    """Share of all attention that goes to these keys, mean over queries: 0 to 1.
+    """Mean over queries of the weight on these keys, 0 to 1.
 
     M = mean_i sum_(j in keys) w_ij. With the first token alone it finds attention sinks (Xiao 2024,
     section 3.1), with [SEP] the heads that do nothing (Clark 2019, section 3.2).
@@ -88,7 +93,7 @@ def key_mass(weights: Float[Tensor, "*batch queries keys"], keys: Sequence[int])
 def target_mass(
     weights: Float[Tensor, "*batch queries keys"], targets: Bool[Tensor, "queries keys"]
 ) -> Float[Tensor, "*batch"]:
-    """Attention to the keys that each query has as its targets, mean over the queries that have any: 0 to 1.
+    """Mean weight on each query's target keys, over queries that have any: 0 to 1.
 
     M = mean_(i: some T_ij) sum_j T_ij w_ij.
 
@@ -101,17 +106,17 @@ def target_mass(
     check_device(weights=weights, targets=targets)
     if weights.shape[-2:] != targets.shape:
         raise ValueError(f"weights: expected {tuple(targets.shape)} as the targets are, got {tuple(weights.shape)}")
-    asked = int(targets.any(dim=-1).sum())
-    if not asked:
+    num_queries = int(targets.any(dim=-1).sum())
+    if not num_queries:
         raise ValueError("targets: expected a query that has one, got none")
-    return weights.flatten(-2) @ targets.flatten().to(weights.dtype) / asked
+    return weights.flatten(-2) @ targets.flatten().to(weights.dtype) / num_queries
 
 
 def induction_mass(weights: Float[Tensor, "*batch n n"], tokens: Sequence[object]) -> Float[Tensor, "*batch"]:
-    """Attention to what came after the same token earlier on, mean over tokens that were there before: 0 to 1.
+    """Mean weight on the tokens that followed earlier copies of the query's token, over repeated tokens: 0 to 1.
 
-    M = mean_i sum_(j < i, t_j = t_i) w_(i, j+1): the prefix matching of induction heads (Olsson 2022, section
-    "Induction heads", and Elhage 2021), which say again what followed the last time.
+    M = mean_i sum_(j < i, t_j = t_i) w_(i, j+1): prefix matching, by which induction heads repeat what came next
+    (Olsson 2022, section "Induction heads", and Elhage 2021).
 
     Raises:
         ValueError: if queries, keys and tokens are not equally many, or no token comes twice.
@@ -127,14 +132,14 @@ def induction_mass(weights: Float[Tensor, "*batch n n"], tokens: Sequence[object
 
 
 def induction_targets(tokens: Sequence[object]) -> Bool[Tensor, "n n"]:
-    """True where key j + 1 follows an earlier token j that query i repeats: j < i and t_j = t_i."""
+    """True at (i, j + 1) where an earlier token j equals the query's token: j < i and t_j = t_i."""
     after = equal_tokens(tokens, tokens).roll(1, dims=1).tril()
     after[:, :1] = False
     return after
 
 
 def equal_tokens(queries: Sequence[object], keys: Sequence[object]) -> Bool[Tensor, "queries keys"]:
-    """True where a query and a key are the same token, t_i = t_j."""
+    """True where query and key are the same token, t_i = t_j."""
     numbers: dict[object, int] = {}
     rows, columns = (torch.tensor([numbers.setdefault(t, len(numbers)) for t in each]) for each in (queries, keys))
     return rows[:, None] == columns
@@ -143,9 +148,9 @@ def equal_tokens(queries: Sequence[object], keys: Sequence[object]) -> Bool[Tens
 def total_variation(
     first: Float[Tensor, "*batch queries keys"], second: Float[Tensor, "*batch queries keys"]
 ) -> Float[Tensor, "*batch"]:
-    """Share of its attention that a head gives elsewhere in the second map, mean over queries: 0 to 1.
+    """Mean over queries of the total variation distance between the rows of two maps, 0 to 1.
 
-    V = mean_i 1/2 sum_j |w_ij - w'_ij|: the total variation distance of two distributions (Levin and Peres 2017,
+    V = mean_i 1/2 sum_j |w_ij - w'_ij| (Levin and Peres 2017,
     "Markov Chains and Mixing Times", proposition 4.2).
 
     Raises:
@@ -160,7 +165,7 @@ def total_variation(
 def combine_heads(
     weights: Float[Tensor, "heads queries keys"], how: Literal["mean", "max"]
 ) -> Float[Tensor, "queries keys"]:
-    """Several heads as one map: 1/h sum_h W_h, whose rows still sum to 1, or max_h W_h, whose rows do not.
+    """Several heads as one map: mean (rows sum to 1) or maximum (rows do not).
 
     Raises:
         ValueError: if there is no head, or `how` is neither.
@@ -174,11 +179,10 @@ def combine_heads(
 
 
 def query_information(weights: Float[Tensor, "*batch queries keys"]) -> Float[Tensor, "*batch"]:
-    """How much knowing the query tells about the key it looks at, in bits: 0 where all rows are alike.
+    """Mutual information of query and key in bits, every query equally likely: 0 where all rows are equal.
 
-    I = H(mean_i w_i) - mean_i H(w_i): the mutual information of query and key when every query is
-    equally likely (Cover and Thomas 2006, equation 2.45). A head that aligns two sentences word by
-    word has much of it; a head that always looks at one place has none, however sharp it is.
+    I = H(mean_i w_i) - mean_i H(w_i) (Cover and Thomas 2006, equation 2.45). High for a head that aligns two
+    sentences word by word, 0 for one that always attends to the same key, however sharply.
 
     Raises:
         ValueError: if a row holds a negative weight, or there is no query.
@@ -186,6 +190,11 @@ def query_information(weights: Float[Tensor, "*batch queries keys"]) -> Float[Te
     check_tensors(weights=weights)
     if weights.dim() < 2 or not weights.shape[-2]:
         raise ValueError(f"weights: expected at least one query, got shape {tuple(weights.shape)}")
-    mean_row = weights.mean(dim=-2, keepdim=True)
-    information = attention_entropy(mean_row)[..., 0] - attention_entropy(weights).mean(dim=-1)
-    return information.clamp_min(0.0)
+    return information_of(weights.mean(dim=-2), attention_entropy(weights).mean(dim=-1))
+
+
+def information_of(
+    mean_row: Float[Tensor, "*batch keys"], mean_entropy: Float[Tensor, "*batch"]
+) -> Float[Tensor, "*batch"]:
+    """H(mean_i w_i) - mean_i H(w_i) in bits from the mean row and the mean entropy of the rows."""
+    return (attention_entropy(mean_row[..., None, :])[..., 0] - mean_entropy).clamp_min(0.0)

@@ -6,18 +6,21 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from viz_core.maps.fingerprints import Patches, measure_layer
+from viz_core.maps.distance import Patches
+from viz_core.maps.fingerprints import Fingerprint, measure_layer, measure_maps
+from viz_core.maps.head_measure import MapInfo
 from viz_core.maps.measures import combine_heads
 from viz_core.maps.word_maps import merge_words
 from viz_core.runtime.interruption import may_end
 from viz_core.trace import AttentionCall
-from viz_core.view.map_source import LayerPicture, Part, PartError, in_bytes
-from viz_core.view.requests import MapRequest, RowsRequest, TileRequest, TokenRequest, WeightsRequest
+from viz_core.view.map_source import LayerPicture, Part, PartError, finite_measures, in_bytes
+from viz_core.view.requests import MapRequest, MeasuresRequest, RowsRequest, TileRequest, TokenRequest, WeightsRequest
 
 TILE = 64
 """Cells on a side of a tile."""
@@ -95,6 +98,24 @@ class ComputedMaps:
         rows, columns = self.size(wanted.words)
         return self.cells(wanted, range(rows), range(columns))
 
+    def measures(self, wanted: MapRequest) -> Fingerprint:
+        """The measures of a whole map, of heads combined or of words.
+
+        Raises:
+            PartError: if there is no such head.
+        """
+        weights = self.whole(wanted)
+        keys = self._numbers(wanted.words)[1]
+        info = MapInfo(
+            weights.shape[0],
+            weights.shape[1],
+            self.on_itself,
+            tuple(dict.fromkeys(keys[i] for i in self.separators)),
+            self.patches,
+            rows_sum_to_one=wanted.how == "mean" or len(wanted.heads) == 1,
+        )
+        return measure_maps(weights[None], info)[0]
+
     def cells(
         self, wanted: MapRequest, rows: range, columns: range, pool: tuple[int, int] = (1, 1)
     ) -> Float[Tensor, "rows columns"]:
@@ -126,15 +147,21 @@ class ComputedMaps:
             case TokenRequest():
                 return _exact_part(self._token(request))
             case MapRequest():
-                if not is_sent_whole(self.calls[0].num_queries, self.calls[0].num_keys):
-                    raise PartError(f"map: expected one with at most {EXACT_TOKENS} tokens on a side, got {request}")
+                self._check_whole(request)
                 return _exact_part(self.whole(request))
+            case MeasuresRequest():
+                self._check_whole(request.map)
+                return Part("bytes", np.empty(0, np.uint8), {"measures": finite_measures(self.measures(request.map))})
             case TileRequest():
                 cells = self._tile(request, strips)
                 pooled = (request.down, request.across) != (0, 0)
                 return Part("root", in_bytes(cells).numpy()) if pooled else _exact_part(cells)
             case RowsRequest():
                 return _exact_part(self._rows(request))
+
+    def _check_whole(self, wanted: MapRequest) -> None:
+        if not is_sent_whole(self.calls[0].num_queries, self.calls[0].num_keys):
+            raise PartError(f"map: expected one with at most {EXACT_TOKENS} tokens on a side, got {wanted}")
 
     def _token(self, request: TokenRequest) -> Float[Tensor, "heads tokens"]:
         queries, keys = self.size()

@@ -6,12 +6,15 @@ import re
 import secrets
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import get_args
 
 import numpy as np
 from jaxtyping import UInt8
 
-from viz_core.maps.alignments import HeadErrors
-from viz_core.maps.fingerprints import Patches
+from viz_core.maps.alignments import HeadErrors, Reading
+from viz_core.maps.distance import Patches
+from viz_core.maps.head_measure import MapInfo, Measure
+from viz_core.maps.register import MEASURES
 from viz_core.maps.word_maps import separators
 from viz_core.runtime.provenance import UNKNOWN, Provenance
 from viz_core.trace import AttentionCall
@@ -160,8 +163,20 @@ class MapGroup:
             self.on_itself,
             self.separators,
             self.thumbnail_size,
-            None if self.seen is None else Patches(self.seen.grid, self.seen.num_special),
+            self.map_info.patches,
         )
+
+    @cached_property
+    def map_info(self) -> MapInfo:
+        """What measures of heads need to know of the maps."""
+        patches = None if self.seen is None else Patches(self.seen.grid, self.seen.num_special)
+        return MapInfo(len(self.query_tokens), len(self.key_tokens), self.on_itself, self.separators, patches)
+
+    @property
+    def measures(self) -> tuple[Measure, ...]:
+        """The measures that heads of this group have: those of its maps, and those that its model was measured by."""
+        known = {name: bool(self.errors) for name in get_args(Reading)}
+        return tuple(each for each in MEASURES.values() if known.get(each.name, True) and each.applies(self.map_info))
 
     def picture(self, layer: int) -> LayerPicture:
         """A layer as the grid shows it; asked for once and kept."""
@@ -171,10 +186,12 @@ class MapGroup:
         return self._pictures[layer]
 
     def _with_errors(self, picture: LayerPicture, layer: int) -> LayerPicture:
-        """With what is known of how its heads align."""
-        prints = zip(picture.fingerprints, self.errors[layer], strict=True)
-        known = tuple(replace(own, written=1 - written, read=1 - read) for own, (written, read) in prints)
-        return replace(picture, fingerprints=known)
+        """Add the alignment accuracies that are known of its heads."""
+        fingerprints = tuple(
+            own | {reading: 1 - error for reading, error in zip(get_args(Reading), errors, strict=True)}
+            for own, errors in zip(picture.fingerprints, self.errors[layer], strict=True)
+        )
+        return replace(picture, fingerprints=fingerprints)
 
     @property
     def row_error(self) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
@@ -54,6 +55,11 @@ class MapSource(Protocol):
     def parts(self, requests: Sequence[WeightsRequest]) -> list[Part | PartError]:
         """What all these ask for; where one cannot be had, what is wrong with it."""
         ...
+
+
+def finite_measures(fingerprint: Fingerprint) -> dict[str, float | None]:
+    """The measures rounded for JSON, which has no NaN: None where a model's numbers have overflowed."""
+    return {name: round(value, 6) if math.isfinite(value) else None for name, value in fingerprint.items()}
 
 
 def in_bytes(weights: Tensor) -> Tensor:

@@ -12,7 +12,7 @@ The browser says (a small JSON message, whenever the reader has moved)
 
 and Python answers with one run of bytes (`framing.frame`): a JSON header, then parts.
 
-    version  2
+    version  3
     stamp    names the base: the groups, their tokens and the words
     turn     how many of the reader's moves are in `state`
     state    {group, layer, head, pins: ["q3"], look: {name: word}}
@@ -21,14 +21,17 @@ and Python answers with one run of bytes (`framing.frame`): a JSON header, then 
     offers   what "Save" has that needs Python: "page", "notebook", and "link" where an address holds the state
     along    the slider of the page whose stops are a flip book (viz_core/view/flipbook.py); null where there is none
     base     only where the browser does not hold it; in a flip book without the words:
-             {language, words, inputs: [label, ...], beside: [group's id, ...], measures: [name, ...],
+             {language, words, inputs: [label, ...], beside: [group's id, ...],
               groups: one list an input: [{id, label, queries_label, keys_label, query_tokens, key_tokens,
-                       query_words, key_words, on_itself, separators, exact, layers: [{number, heads}],
+                       query_words, key_words, exact, layers: [{number, heads}],
+                       measures: [{name, unit, maximum}],
                        seen: {grid: [rows, columns], special} or null, made: {model, revision, text}}]}
              query_words and key_words number the word of every token, or are null;
              exact: whether whole maps are sent, or tiles (`MapGroup.sent_whole`)
     parts    [{name, kind, offset, shape, ...}], each an answer by the name of its request (viz_core/view/requests.py):
              picture    heads x rows x columns, kind "root", with measures: [{name: number}]
+             change     no numbers, with changes: [number, ...], one for each head
+             measures   no numbers, with measures: {name: number}
              image      height x width x 3, kind "bytes"
              token      heads x keys or queries, kind "exact"
              map        rows x columns, kind "exact"
@@ -49,31 +52,33 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from viz_core.figures.framing import Sections, frame, unframe
-from viz_core.maps.fingerprints import MEASURES
 from viz_core.view.map_group import MapGroup
 from viz_core.view.map_source import Part
 from viz_core.view.pins import Pin
 from viz_core.view.requests import (
+    ChangeRequest,
+    Combination,
     FileRequest,
     GroupRequest,
     ImageRequest,
     MapRequest,
-    PictureRequest,
+    MeasuresRequest,
     Request,
+    ThumbnailsRequest,
     TokenRequest,
 )
 from viz_core.view.responses import answer
 from viz_core.view.state import ViewState
 from viz_core.view.words import WORD_NAMES
 
-VERSION = 2
+VERSION = 3
 
 EXACT_BYTES = 128 * 1024
 """So many bytes of exact maps are sent unasked."""
@@ -239,9 +244,12 @@ def every_part(view: View, most_bytes: int) -> list[Request]:
     for number, groups in enumerate((view.groups, view.second)):
         for group in groups:
             layers = range(len(group.calls))
-            requests += [GroupRequest(number, group.id, PictureRequest(layer)) for layer in layers]
+            requests += [GroupRequest(number, group.id, ThumbnailsRequest(layer)) for layer in layers]
             requests += _over_picture(number, group, ()) if group.seen else []
             heads = list(_heads(group)) if group.sent_whole else []
+            requests += _measures(number, group) if group.sent_whole else []
+            if view.second and not number and group.sent_whole:
+                requests += [GroupRequest(0, group.id, ChangeRequest(layer)) for layer in layers]
             size = 4 * len(group.query_tokens) * len(group.key_tokens)
             fitting = heads[: max(0, room // max(1, size))]
             requests += _maps(number, group, fitting)
@@ -260,7 +268,7 @@ def _unasked(view: View, state: ViewState) -> list[Request]:
         needed = 0 if group.has_picture(layer) else size * group.calls[layer].num_heads
         room -= needed
         if room >= 0 or (layer == state.layer and needed <= FIRST_WEIGHTS):
-            requests.append(GroupRequest(0, group.id, PictureRequest(layer)))
+            requests.append(GroupRequest(0, group.id, ThumbnailsRequest(layer)))
     if state.look.mode == "picture":
         return requests + _over_picture(0, group, state.pins)
     if not group.sent_whole:
@@ -285,6 +293,23 @@ def _maps(number: int, group: MapGroup, heads: Sequence[tuple[int, int]]) -> lis
     return [GroupRequest(number, group.id, MapRequest((head,))) for head in heads]
 
 
+def _measures(number: int, group: MapGroup) -> list[Request]:
+    """The measures of every layer's heads combined, of all heads combined, and of every head between words."""
+    heads = list(_heads(group))
+    layers = [tuple(head for head in heads if head[0] == layer) for layer in range(len(group.calls))]
+    units = (False, True) if group.query_words or group.key_words else (False,)
+    maps = [
+        MapRequest(chosen, how, words)
+        for words in units
+        for how in get_args(Combination)
+        for chosen in dict.fromkeys((*layers, tuple(heads)))
+        if len(chosen) > 1
+    ]
+    if True in units:
+        maps += [MapRequest((head,), words=True) for head in heads]
+    return [GroupRequest(number, group.id, MeasuresRequest(wanted)) for wanted in maps]
+
+
 def _heads(group: MapGroup) -> Iterator[tuple[int, int]]:
     return ((layer, head) for layer, call in enumerate(group.calls) for head in range(call.num_heads))
 
@@ -296,7 +321,6 @@ def _base(view: View, words: bool) -> dict[str, Any]:
         **({"words": {name: view.words[name] for name in WORD_NAMES}} if words else {}),
         "inputs": list(view.inputs),
         "beside": list(view.beside),
-        "measures": list(MEASURES),
         "groups": [[_describe(group) for group in groups] for groups in both],
     }
 
@@ -311,8 +335,9 @@ def _describe(group: MapGroup) -> dict[str, Any]:
         "key_tokens": group.key_tokens,
         "query_words": group.query_words,
         "key_words": group.key_words,
-        "on_itself": group.on_itself,
-        "separators": group.separators,
+        "measures": [
+            {"name": each.name, "unit": each.unit, "maximum": each.maximum(group.map_info)} for each in group.measures
+        ],
         "exact": group.sent_whole,
         "seen": group.seen and {"grid": group.seen.grid, "special": group.seen.num_special},
         "layers": [{"number": call.layer + 1, "heads": call.num_heads} for call in group.calls],

@@ -1,11 +1,13 @@
-"""What a browser asks of an attention view, as values. Text is read here, once; all behind passes values.
+"""Requests that a browser makes of an attention view, parsed from text.
 
-Each request has one spelling, and is named by it in the answer:
+Each request has one spelling, which names it in the answer:
 
     picture INPUT GROUP LAYER                  thumbnails and measures of a layer's heads
+    change INPUT GROUP LAYER                   how much each of its heads differs between the two inputs
     image INPUT GROUP                          the picture whose patches are the tokens
     token INPUT GROUP LAYER q5                 what query 5 looks at in every head ("k5": who at key 5)
     map INPUT.GROUP:2.5_2.6:mean:tokens        a whole map: of heads 5 and 6 of layer 2, their mean, between tokens
+    measures INPUT.GROUP:2.5_2.6:mean:words    measures of such a map
     tile INPUT.GROUP:2.5:mean:words R C I J    cells of 2^R x 2^C of it: rows from I, columns from J times TILE cells
     rows INPUT.GROUP:2.5:mean:words I N J M    exact: N rows from I on, M columns from J on, for a file
     page                                       the view as an HTML file
@@ -22,10 +24,20 @@ from typing import Literal, get_args
 
 from viz_core.view.pins import Pin, read_pins
 
+Combination = Literal["mean", "max"]
+"""How several heads are combined into one map (`combine_heads`)."""
+
 
 @dataclass(frozen=True)
-class PictureRequest:
+class ThumbnailsRequest:
     """A layer as the grid shows it: thumbnails and measures of its heads."""
+
+    layer: int
+
+
+@dataclass(frozen=True)
+class ChangeRequest:
+    """How much each head of a layer differs between the two inputs (`changed_attention`)."""
 
     layer: int
 
@@ -48,8 +60,15 @@ class MapRequest:
     """A whole map: of which heads (layer and head from 0), how they are combined, between tokens or words."""
 
     heads: tuple[tuple[int, int], ...]
-    how: Literal["mean", "max"] = "mean"
+    how: Combination = "mean"
     words: bool = False
+
+
+@dataclass(frozen=True)
+class MeasuresRequest:
+    """The measures of a map (`viz_core.maps.register`)."""
+
+    map: MapRequest
 
 
 @dataclass(frozen=True)
@@ -74,8 +93,11 @@ class RowsRequest:
     width: int
 
 
-WeightsRequest = TokenRequest | MapRequest | TileRequest | RowsRequest
-"""What only who holds the queries and keys can answer."""
+WeightsRequest = TokenRequest | MapRequest | MeasuresRequest | TileRequest | RowsRequest
+"""Requests that need the recorded queries and keys."""
+
+LayerRequest = ThumbnailsRequest | ChangeRequest
+"""Requests about all heads of a layer."""
 
 
 @dataclass(frozen=True)
@@ -84,18 +106,22 @@ class GroupRequest:
 
     input: int
     group: str
-    part: PictureRequest | ImageRequest | WeightsRequest
+    part: LayerRequest | ImageRequest | WeightsRequest
 
     def __str__(self) -> str:
         match self.part:
-            case PictureRequest(layer):
+            case ThumbnailsRequest(layer):
                 return f"picture {self.input} {self.group} {layer}"
+            case ChangeRequest(layer):
+                return f"change {self.input} {self.group} {layer}"
             case ImageRequest():
                 return f"image {self.input} {self.group}"
             case TokenRequest(layer, token):
                 return f"token {self.input} {self.group} {layer} {token}"
             case MapRequest():
                 return f"map {self._written(self.part)}"
+            case MeasuresRequest(of):
+                return f"measures {self._written(of)}"
             case TileRequest(of, down, across, row, column):
                 return f"tile {self._written(of)} {down} {across} {row} {column}"
             case RowsRequest(of, row, height, column, width):
@@ -137,9 +163,11 @@ _PLACE = r"(?P<input>[01])[ .](?P<group>[a-z0-9_-]{1,32})"
 _MAP = r":(?P<heads>[0-9]{1,4}\.[0-9]{1,4}(?:_[0-9]{1,4}\.[0-9]{1,4}){0,511}):(?P<how>mean|max):(?P<unit>tokens|words)"
 _FORMS = {
     "picture": rf"{_PLACE} (?P<layer>[0-9]{{1,4}})",
+    "change": rf"{_PLACE} (?P<layer>[0-9]{{1,4}})",
     "image": _PLACE,
     "token": rf"{_PLACE} (?P<layer>[0-9]{{1,4}}) (?P<token>[qk][0-9]{{1,6}})",
     "map": rf"{_PLACE}{_MAP}",
+    "measures": rf"{_PLACE}{_MAP}",
     "tile": rf"{_PLACE}{_MAP} (?P<down>[0-9]{{1,2}}) (?P<across>[0-9]{{1,2}})"
     r" (?P<row>[0-9]{1,6}) (?P<column>[0-9]{1,6})",
     "rows": rf"{_PLACE}{_MAP} (?P<row>[0-9]{{1,6}}) (?P<height>[0-9]{{1,6}})"
@@ -165,15 +193,19 @@ def wanted(message: object) -> list[Request]:
     return [read_request(want) for want in wants if isinstance(want, str)] if isinstance(wants, list) else []
 
 
-def _part(kind: str, found: re.Match[str]) -> PictureRequest | ImageRequest | WeightsRequest:
+def _part(kind: str, found: re.Match[str]) -> LayerRequest | ImageRequest | WeightsRequest:
     match kind:
         case "picture":
-            return PictureRequest(int(found["layer"]))
+            return ThumbnailsRequest(int(found["layer"]))
+        case "change":
+            return ChangeRequest(int(found["layer"]))
         case "image":
             return ImageRequest()
         case "token":
             (token,) = read_pins(found["token"]) or ()
             return TokenRequest(int(found["layer"]), token)
+        case "measures":
+            return MeasuresRequest(_map(found))
         case "tile":
             places = (int(found[name]) for name in ("down", "across", "row", "column"))
             return TileRequest(_map(found), *places)

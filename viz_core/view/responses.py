@@ -1,51 +1,69 @@
-"""What a browser asks of a view, answered: each question by whom it concerns."""
+"""Answers to the requests that a browser makes of a view."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable
-from dataclasses import asdict
+
+import numpy as np
 
 from viz_core.view.map_group import MapGroup
-from viz_core.view.map_source import LayerPicture, Part, PartError
-from viz_core.view.requests import GroupRequest, ImageRequest, PictureRequest, Request, WeightsRequest
+from viz_core.view.map_source import LayerPicture, Part, PartError, finite_measures
+from viz_core.view.requests import (
+    ChangeRequest,
+    GroupRequest,
+    ImageRequest,
+    MapRequest,
+    Request,
+    ThumbnailsRequest,
+    WeightsRequest,
+)
+from viz_core.view.token_alignment import changed_attention, match_tokens
+
+FindGroup = Callable[[int, str], MapGroup | None]
+"""The group of an input and an id."""
 
 
-def answer(find: Callable[[int, str], MapGroup | None], requests: Iterable[Request]) -> dict[Request, Part]:
-    """The parts asked for; those that cannot be had are left out.
+def answer(find: FindGroup, requests: Iterable[Request]) -> dict[Request, Part]:
+    """The requested parts; those that do not exist are left out.
 
-    Args:
-        find: the group of an input and an id.
-        requests: what of a group's weights is wanted is asked of its `MapSource` at once.
+    All requests for weights of a group go to its `MapSource` at once.
     """
-    found: dict[Request, Part | PartError] = {}
+    parts: dict[Request, Part | PartError | None] = {}
     weights: dict[tuple[int, str], tuple[MapGroup, list[WeightsRequest]]] = {}
     for request in requests:
-        if not isinstance(request, GroupRequest):
+        if not isinstance(request, GroupRequest) or (group := find(request.input, request.group)) is None:
             continue
-        place, part = (request.input, request.group), request.part
-        group = find(*place)
-        if group is None:
-            continue
-        if isinstance(part, ImageRequest):
-            if group.seen is not None:
-                found[request] = Part("bytes", group.seen.pixels)
-        elif isinstance(part, PictureRequest):
-            if part.layer < len(group.calls):
-                found[request] = _picture(group.picture(part.layer))
-        else:
-            weights.setdefault(place, (group, []))[1].append(part)
-    for place, (group, parts) in weights.items():
-        made = group.maps.parts(parts)
-        found |= {GroupRequest(*place, part): one for part, one in zip(parts, made, strict=True)}
-    return {request: one for request, one in found.items() if isinstance(one, Part)}
+        match request.part:
+            case ImageRequest():
+                parts[request] = None if group.seen is None else Part("bytes", group.seen.pixels)
+            case ThumbnailsRequest(layer):
+                parts[request] = _thumbnails(group.picture(layer)) if layer < len(group.calls) else None
+            case ChangeRequest(layer):
+                parts[request] = _changes(group, find(1 - request.input, request.group), layer)
+            case part:
+                weights.setdefault((request.input, request.group), (group, []))[1].append(part)
+    for key, (group, wanted) in weights.items():
+        found = group.maps.parts(wanted)
+        parts |= {GroupRequest(*key, part): one for part, one in zip(wanted, found, strict=True)}
+    return {request: one for request, one in parts.items() if isinstance(one, Part)}
 
 
-def _picture(picture: LayerPicture) -> Part:
-    measures = [{name: _finite(value) for name, value in asdict(one).items()} for one in picture.fingerprints]
+def _thumbnails(picture: LayerPicture) -> Part:
+    measures = [finite_measures(fingerprint) for fingerprint in picture.fingerprints]
     return Part("root", picture.thumbnails.numpy(), {"measures": measures})
 
 
-def _finite(value: float | None) -> float | None:
-    """JSON has no NaN; a model that has blown up still shows its maps."""
-    return None if value is None or not math.isfinite(value) else round(value, 6)
+def _changes(group: MapGroup, other: MapGroup | None, layer: int) -> Part | None:
+    """Change of each head of a layer between two inputs; None of a head that the other lacks."""
+    if other is None or layer >= min(len(group.calls), len(other.calls)):
+        return None
+    heads = min(each.calls[layer].num_heads for each in (group, other))
+    requests = [MapRequest(((layer, head),)) for head in range(heads)]
+    rows = match_tokens(group.query_tokens, other.query_tokens)
+    columns = match_tokens(group.key_tokens, other.key_tokens)
+    changes: list[float | None] = []
+    for own, theirs in zip(group.maps.parts(requests), other.maps.parts(requests), strict=True):
+        if not isinstance(own, Part) or not isinstance(theirs, Part):
+            return None
+        changes.append(changed_attention(own.array, theirs.array, rows, columns))
+    return Part("bytes", np.empty(0, np.uint8), {"changes": changes})

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TypeGuard
 
-from viz_core.maps.fingerprints import MEASURES
+from viz_core.maps.register import MEASURES
 from viz_core.view.map_group import MapGroup
 from viz_core.view.pins import Pin, read_pins
 

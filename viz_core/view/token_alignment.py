@@ -6,9 +6,12 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 import numpy as np
+import torch
 from jaxtyping import Float
 
-Pairs: TypeAlias = list[tuple[int | None, int | None]]
+from viz_core.maps.measures import total_variation
+
+Pairs: TypeAlias = Sequence[tuple[int | None, int | None]]
 
 _NONE = "∅"
 
@@ -27,7 +30,7 @@ def match_tokens(first: Sequence[str], second: Sequence[str]) -> Pairs:
         reached = costs[i - 1] + 1
         reached[1:] = np.minimum(reached[1:], costs[i - 1, :-1] + differs[i - 1])
         costs[i] = np.minimum.accumulate(reached - steps) + steps  # and by any number of insertions
-    pairs: Pairs = []
+    pairs: list[tuple[int | None, int | None]] = []
     i, j = len(first), len(second)
     while i or j:
         if i and j and costs[i, j] == costs[i - 1, j - 1] + differs[i - 1, j - 1]:
@@ -53,17 +56,35 @@ def subtract_matched(
 ) -> Float[np.ndarray, "rows columns"]:
     """The first map minus the second, over pairs of rows and of columns.
 
-    A key that one text lacks has no weight there; of a query that one text lacks there is nothing to compare: NaN.
+    A key that one text lacks has no weight there; the row of a query that one text lacks is NaN.
     """
-    own, other = (_laid_out(weights, rows, columns, side) for side, weights in enumerate((first, second)))
+    own, other = _aligned(first, second, rows, columns)
     return own - other
 
 
-def _laid_out(
-    weights: Float[np.ndarray, "queries keys"], rows: Pairs, columns: Pairs, side: int
-) -> Float[np.ndarray, "rows columns"]:
-    laid = np.full((len(rows), len(columns)), np.nan, dtype=weights.dtype)
-    for place, row in enumerate(pair[side] for pair in rows):
-        if row is not None:
-            laid[place] = [0 if column is None else weights[row, column] for column in (pair[side] for pair in columns)]
-    return laid
+def changed_attention(
+    first: Float[np.ndarray, "queries keys"], second: Float[np.ndarray, "others them"], rows: Pairs, columns: Pairs
+) -> float | None:
+    """Mean total variation distance between the rows that both texts have, 0 to 1 (`total_variation`).
+
+    None where they have no row in common.
+    """
+    shared = [(i, j) for i, j in rows if i is not None and j is not None]
+    own, other = _aligned(first, second, shared, columns)
+    return float(total_variation(torch.from_numpy(own), torch.from_numpy(other))) if shared else None
+
+
+def _aligned(
+    first: Float[np.ndarray, "queries keys"], second: Float[np.ndarray, "others them"], rows: Pairs, columns: Pairs
+) -> tuple[Float[np.ndarray, "rows columns"], Float[np.ndarray, "rows columns"]]:
+    """Both maps over the pairs of rows and columns: 0 for a key that one lacks, NaN for a query."""
+    padded = [np.pad(weights, ((0, 1), (0, 1))) for weights in (first, second)]
+    for weights in padded:
+        weights[-1] = np.nan
+    own, other = (weights[np.ix_(_places(rows, side), _places(columns, side))] for side, weights in enumerate(padded))
+    return own, other
+
+
+def _places(pairs: Pairs, side: int) -> list[int]:
+    """Rows or columns of one map; -1, the padding, for None."""
+    return [-1 if (place := pair[side]) is None else place for pair in pairs]

@@ -69,7 +69,7 @@ def aligning_head(groups: tuple[MapGroup, ...]) -> ViewState:
         _, layer, head = best_aligner(cross.errors, "written")
         return ViewState(cross.id, layer, head)
     last = len(cross.calls) - 1
-    information = [head.information or 0.0 for head in cross.picture(last).fingerprints]
+    information = [head["information"] for head in cross.picture(last).fingerprints]
     return ViewState(cross.id, last, information.index(max(information)))
 
 

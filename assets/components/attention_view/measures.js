@@ -1,36 +1,23 @@
-// Fingerprints of heads: read, put in order and filtered by.
+// Measures of heads, computed in Python (viz_core/maps/head_measures): shown, sorted and filtered by.
 
 import { element } from "../shared/elements.js";
-import { axesOf, hasPieces } from "./axis.js";
+import { hasPieces } from "./axis.js";
 import { openSource } from "./cells.js";
 import { changeOf } from "./change.js";
-import { measureMap } from "./map_measures.js";
-import { wholeMap } from "./matrix.js";
+import { mapName } from "./matrix.js";
 import { headName } from "./state.js";
-import { allHeads, openGroup, pictureOf } from "./store.js";
+import { allHeads, openGroup, partOf, pictureOf } from "./store.js";
 
-/** Names of the measures that mean something for the open group, as far as its pictures are here. */
-export function measuresOf(view) {
-  const { group } = view.state;
-  const layers = openGroup(view).layers.map((_, layer) => pictureOf(view, 0, group, layer, false));
-  const known = layers.find(Boolean)?.measures[0];
-  return view.store.base.measures.filter((name) => known && known[name] !== null);
-}
+/** Names of the open group's measures. */
+export const measuresOf = (view) => openGroup(view).measures.map(({ name }) => name);
+
+const measureNamed = (view, name) => openGroup(view).measures.find((measure) => measure.name === name);
 
 /** A head's measures, or null before they are here. */
 export const printOf = (view, layer, head) => pictureOf(view, 0, view.state.group, layer, false)?.measures[head] ?? null;
 
 /** One measure of a head, or how much it changes between two texts; null before it is known. */
 export const measureOf = (view, layer, head, name) => (name === "changed" ? changeOf(view, layer, head) : (printOf(view, layer, head)?.[name] ?? null));
-
-/** The largest a measure can be. */
-function mostOf(view, name) {
-  const { query_tokens: queries, key_tokens: keys } = openGroup(view);
-  if (name === "entropy") return Math.log2(Math.max(2, keys.length));
-  if (name === "distance") return Math.hypot(...openGroup(view).seen.grid);
-  if (name === "information") return Math.log2(Math.max(2, Math.min(queries.length, keys.length)));
-  return 1;
-}
 
 /** Heads in the order asked for; where a measure orders them, the largest first and the unmeasured last. */
 export function orderedHeads(view) {
@@ -89,15 +76,15 @@ export function measureWord(view, kind, name) {
 /** The number of a measure with its unit. */
 function writeMeasure(view, name, value) {
   const number = view.words.number(value);
-  const unit = { entropy: "bits", information: "bits", distance: "patches_far" }[name];
-  return unit ? view.words.text(unit, { value: number }) : number;
+  const unit = `unit_${measureNamed(view, name).unit}`;
+  return view.words.has(unit) ? view.words.text(unit, { value: number }) : number;
 }
 
 /** All measures of a head as lines of text, for a title. */
 export function printText(view, layer, head) {
   const print = printOf(view, layer, head);
   if (!print) return "";
-  return measuresOf(view)
+  return measuresOf(view).filter((name) => typeof print[name] === "number")
     .map((name) => `${measureWord(view, "measure", name)}: ${writeMeasure(view, name, print[name])}`)
     .join("\n");
 }
@@ -118,45 +105,43 @@ function describedMap(view) {
   return found;
 }
 
-/** The measures of several heads together, or of words; null while that map is not here, or too long to come whole. */
-function printOfMap(view, source) {
-  const group = openGroup(view);
-  const values = group.exact ? wholeMap(view, source) : null;
-  if (!values) return null;
-  if (view.measured?.values !== values) {
-    const { query, key } = axesOf(view);
-    const separators = [...new Set(group.separators.map(key.of))];
-    const about = { separators, onItself: group.on_itself, seen: group.seen, largest: source.how === "max" && source.heads.length > 1 };
-    view.measured = { values, print: measureMap(values, query.count, key.count, about) };
-  }
-  return view.measured.print;
-}
+/**
+ * The measures of several heads together, or of words, from Python; null while they are not here, where the map is too
+ * long to come whole, and in a file that does not hold them.
+ */
+const printOfMap = (view, source) => (openGroup(view).exact ? (partOf(view, `measures ${mapName(source)}`)?.measures ?? null) : null);
 
 /** The fingerprint of what the panel describes: a bar and a number for each measure, and of a single head its rank. */
 export function renderPrint(view) {
   const { prints, printName } = view.parts;
   const { name: title, print, ranked } = describedMap(view);
+  const { exact } = openGroup(view);
   printName.textContent = title;
-  if (!print) {
+  if (!print && (view.store.offline || !(exact || ranked))) {
     const note = element("dt", "note");
     note.textContent = view.words.text("measures_of_heads");
-    prints.replaceChildren(...(ranked || openGroup(view).exact ? [] : [note]));
+    prints.replaceChildren(...(ranked || exact ? [] : [note]));
     return;
   }
-  const others = allHeads(openGroup(view)).map(([l, h]) => printOf(view, l, h)).filter(Boolean);
+  const others = ranked ? allHeads(openGroup(view)).map(([l, h]) => printOf(view, l, h)).filter(Boolean) : [];
+  const known = (name) => typeof print?.[name] === "number";
+  // Until Python has answered, lines without numbers take the place, so that the page does not jump.
+  const lines = measuresOf(view).filter((name) => (print ? known(name) : measureNamed(view, name).unit !== "accuracy"));
   prints.replaceChildren(
-    ...measuresOf(view).filter((name) => (print[name] ?? null) !== null).map((name) => {
+    ...lines.map((name) => {
       const line = element("div", "print", { title: measureWord(view, "about", name) });
-      line.dataset.measure = name;
       const label = element("dt", "");
       label.textContent = measureWord(view, "measure", name);
       const bar = element("dd", "amount", { "aria-hidden": true });
-      bar.style.setProperty("--amount", Math.min(1, print[name] / mostOf(view, name)));
       const value = element("dd", "value");
-      value.textContent = writeMeasure(view, name, print[name]);
       const rank = element("dd", "rank");
-      const above = others.filter((other) => other[name] > print[name]).length;
-      rank.textContent = ranked ? view.words.text("rank", { rank: above + 1, count: others.length }) : "";
+      if (known(name)) {
+        line.dataset.measure = name;
+        bar.style.setProperty("--amount", Math.min(1, print[name] / measureNamed(view, name).maximum));
+        value.textContent = writeMeasure(view, name, print[name]);
+        const above = others.filter((other) => other[name] > print[name]).length;
+        rank.textContent = ranked ? view.words.text("rank", { rank: above + 1, count: others.length }) : "";
+      }
       line.append(label, bar, value, rank);
       return line;
     }),

@@ -1,11 +1,11 @@
 // The browser's end of the conversation that viz_core/view/payload.py describes:
 // what Python has sent, by name, and what is still wanted.
 
-const ANSWER_VERSION = 2;
+const ANSWER_VERSION = 3;
 const MOST_BYTES = 96 * 2 ** 20; // of parts held; the ones longest unused go first
 
 export function makeStore() {
-  return { base: null, stamp: null, parts: new Map(), bytes: 0, missing: new Set(), offline: false, offers: [], along: null, switches: null, derived: new Map(), changes: { derived: new Map(), pairs: new Map() } };
+  return { base: null, stamp: null, parts: new Map(), bytes: 0, missing: new Set(), offline: false, offers: [], along: null, switches: null, derived: new Map() };
 }
 
 /** Take an answer; whether that is done: it may build on a base that is not here. */

@@ -62,9 +62,11 @@ def test_fingerprints_are_read_on_hover(live: LiveView, cross: MapGroup) -> None
     print_ = cross.picture(1).fingerprints[2]
     expect(live.part("printName")).to_have_text("Layer 2, head 3")
     line = live.page.locator("[data-measure=information]")
-    expect(line.locator(".value")).to_have_text(f"{print_.information:.2f} bits")
+    expect(line.locator(".value")).to_have_text(f"{print_['information']:.2f} bits")
     above = sum(
-        other.information > print_.information for layer in range(2) for other in cross.picture(layer).fingerprints
+        other["information"] > print_["information"]
+        for layer in range(2)
+        for other in cross.picture(layer).fingerprints
     )
     expect(line.locator(".rank")).to_have_text(f"{above + 1} of 6")
     expect(live.page.locator("[data-measure]")).to_have_count(4)  # no diagonal between two sequences
@@ -72,7 +74,9 @@ def test_fingerprints_are_read_on_hover(live: LiveView, cross: MapGroup) -> None
 
 def test_the_grid_is_sorted_and_filtered_by_fingerprint(live: LiveView, cross: MapGroup) -> None:
     live.page.get_by_label("Sort by").select_option("entropy")
-    prints = {(layer, head): cross.picture(layer).fingerprints[head].entropy for layer in range(2) for head in range(3)}
+    prints = {
+        (layer, head): cross.picture(layer).fingerprints[head]["entropy"] for layer in range(2) for head in range(3)
+    }
     expected = sorted(prints, key=lambda head: -prints[head])
     buttons = live.page.locator("button.head")
     shown = buttons.evaluate_all("all => all.map((b) => [Number(b.dataset.layer), Number(b.dataset.head)])")
@@ -141,8 +145,8 @@ def check_measures(live: LiveView, weights: torch.Tensor, sums_to_one: bool = Tr
     known = {name: value for name, value in expected.items() if value is not None}
     expect(live.page.locator("[data-measure]")).to_have_count(len(known))
     for name, value in known.items():
-        told = live.page.locator(f"[data-measure={name}] .value").inner_text().removesuffix(" bits")
-        assert weight_in(told) == pytest.approx(value, abs=0.0051), name
+        shown = live.page.locator(f"[data-measure={name}] .value").inner_text().removesuffix(" bits")
+        assert weight_in(shown) == pytest.approx(value, abs=0.0051), name
 
 
 def test_chosen_heads_are_combined(live: LiveView, cross: MapGroup) -> None:
@@ -208,6 +212,7 @@ def test_heads_are_ranked_by_how_much_they_change(page: Page, cross: MapGroup) -
     other = replace(make_group(6, 7, heads=3), query_tokens=QUERIES, key_tokens=KEYS, calls=cross.calls[::-1])
     live = LiveView(page, View([cross], view_words(), (other,), ("one", "two")), START)
     live.page.get_by_label("Sort by").select_option("changed")
+    live.until(lambda: live.wants == ["change 0 cross 0", "change 0 cross 1"])  # no maps are needed
     maps = {(layer, head): weights_of(cross, layer, head) for layer in range(2) for head in range(3)}
     changes = {(la, h): float(np.abs(m - maps[1 - la, h]).sum(axis=1).mean()) / 2 for (la, h), m in maps.items()}
     captions = live.page.locator(".head .caption")

@@ -1,12 +1,12 @@
-"""Fingerprints: by hand, against whole maps, and block by block."""
+"""Fingerfingerprints: by hand, against whole maps, and block by block."""
 
 import math
 
 import pytest
 import torch
 
-from viz_core.maps.distance import mean_attention_distance
-from viz_core.maps.fingerprints import Patches, measure_layer
+from viz_core.maps.distance import Patches, mean_attention_distance
+from viz_core.maps.fingerprints import measure_layer
 from viz_core.maps.measures import (
     attention_entropy,
     combine_heads,
@@ -39,24 +39,24 @@ def test_each_pattern_shows_in_its_own_measure() -> None:
     first = torch.zeros(n, n)
     first[:, 0] = 1.0
     call = call_of(torch.stack([itself, previous, following, first, uniform]))
-    prints = measure_layer(call, separators=(n - 1,)).fingerprints
-    assert [print_.diagonal for print_ in prints] == pytest.approx([1, 0, 0, 1 / n, 1 / n])
+    fingerprints = measure_layer(call, separators=(n - 1,)).fingerprints
+    assert [fingerprint["diagonal"] for fingerprint in fingerprints] == pytest.approx([1, 0, 0, 1 / n, 1 / n])
     # The first token's row wraps round in `previous`, the last one's in `following`.
-    assert [print_.previous for print_ in prints] == pytest.approx([0, 1, 0, 1 / (n - 1), 1 / n])
-    assert [print_.next for print_ in prints] == pytest.approx([0, 0, 1, 0, 1 / n])
-    assert [print_.first for print_ in prints] == pytest.approx([1 / n, 1 / n, 1 / n, 1, 1 / n])
-    assert [print_.separator for print_ in prints] == pytest.approx([1 / n, 1 / n, 1 / n, 0, 1 / n])
-    assert [print_.entropy for print_ in prints] == pytest.approx([0, 0, 0, 0, math.log2(n)], abs=1e-6)
-    assert all(print_.information is None for print_ in prints)
+    assert [fingerprint["previous"] for fingerprint in fingerprints] == pytest.approx([0, 1, 0, 1 / (n - 1), 1 / n])
+    assert [fingerprint["next"] for fingerprint in fingerprints] == pytest.approx([0, 0, 1, 0, 1 / n])
+    assert [fingerprint["first"] for fingerprint in fingerprints] == pytest.approx([1 / n, 1 / n, 1 / n, 1, 1 / n])
+    assert [fingerprint["separator"] for fingerprint in fingerprints] == pytest.approx([1 / n, 1 / n, 1 / n, 0, 1 / n])
+    assert [fingerprint["entropy"] for fingerprint in fingerprints] == pytest.approx(
+        [0, 0, 0, 0, math.log2(n)], abs=1e-6
+    )
+    assert all("information" not in fingerprint for fingerprint in fingerprints)
 
 
 def test_information_is_what_a_query_tells_of_its_key() -> None:
     aligned, blind = torch.eye(4), torch.tensor([[1.0, 0, 0, 0]] * 4)
-    prints = measure_layer(call_of(torch.stack([aligned, blind])), on_itself=False).fingerprints
-    assert [print_.information for print_ in prints] == pytest.approx([2.0, 0.0], abs=1e-6)
-    assert prints[0].diagonal is None
-    assert prints[0].previous is None
-    assert prints[0].separator is None
+    fingerprints = measure_layer(call_of(torch.stack([aligned, blind])), on_itself=False).fingerprints
+    assert [fingerprint["information"] for fingerprint in fingerprints] == pytest.approx([2.0, 0.0], abs=1e-6)
+    assert fingerprints[0].keys() == {"entropy", "first", "information"}
 
 
 @pytest.mark.parametrize("block", [1, 2**9, 2**18])
@@ -71,7 +71,7 @@ def test_blocks_measure_what_whole_maps_do(
     measured = measure_layer(call, row=1, on_itself=square, separators=(0, keys - 1) if keys > 1 else ())
 
     def column(name: str) -> torch.Tensor:
-        return torch.tensor([getattr(print_, name) for print_ in measured.fingerprints])
+        return torch.tensor([fingerprint[name] for fingerprint in measured.fingerprints])
 
     torch.testing.assert_close(measured.overview, call.overview(64)[1])
     torch.testing.assert_close(column("entropy"), attention_entropy(weights).mean(dim=-1), atol=1e-5, rtol=1e-5)
@@ -95,11 +95,11 @@ def test_heads_over_a_picture_are_measured_by_how_far_they_look(
     monkeypatch.setattr("viz_core.maps.fingerprints._BLOCK_WEIGHTS", block)
     tokens = special + 4 * 5
     call = random_call(tokens, tokens)
-    prints = measure_layer(call, patches=Patches((4, 5), special)).fingerprints
+    fingerprints = measure_layer(call, patches=Patches((4, 5), special)).fingerprints
     expected = mean_attention_distance(call.weights()[0], (4, 5), (1, 1), special)
-    assert [print_.distance for print_ in prints] == pytest.approx(expected.tolist(), abs=1e-5)
-    assert all(print_.previous is print_.next is None for print_ in prints)  # rows of patches are no line
-    assert all((print_.first is None) == (special == 0) for print_ in prints)
+    assert [fingerprint["distance"] for fingerprint in fingerprints] == pytest.approx(expected.tolist(), abs=1e-5)
+    assert not any({"previous", "next"} & fingerprint.keys() for fingerprint in fingerprints)
+    assert all(("first" in fingerprint) == (special > 0) for fingerprint in fingerprints)
 
 
 def test_a_patch_that_looks_at_no_patch_has_no_distance() -> None:
@@ -107,8 +107,8 @@ def test_a_patch_that_looks_at_no_patch_has_no_distance() -> None:
     weights[0, :, 0] = 1  # everyone looks at the class token
     weights[1, 1:, 0] = 1
     weights[1, 1] = torch.tensor([0.5, 0, 0, 0, 0.5])  # one patch looks at the far corner
-    prints = measure_layer(call_of(weights), patches=Patches((2, 2), 1)).fingerprints
-    assert [print_.distance for print_ in prints] == pytest.approx([0, math.sqrt(2)])
+    fingerprints = measure_layer(call_of(weights), patches=Patches((2, 2), 1)).fingerprints
+    assert [fingerprint["distance"] for fingerprint in fingerprints] == pytest.approx([0, math.sqrt(2)])
 
 
 def test_what_cannot_be_measured_is_refused() -> None:

@@ -50,7 +50,7 @@ def test_cross_maps_are_of_two_sequences_even_if_equally_long():
     assert make_group(6, 6, "self").on_itself
     assert not make_group(6, 6, "cross").on_itself
     assert not make_group(6, 5, "self").on_itself
-    assert make_group(6, 6, "cross").picture(0).fingerprints[0].diagonal is None
+    assert make_group(6, 6, "cross").picture(0).fingerprints[0].get("diagonal") is None
 
 
 def test_row_picks_the_sentence_of_a_batch():

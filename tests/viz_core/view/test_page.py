@@ -63,6 +63,18 @@ def test_maps_that_do_not_fit_stay_thumbnails():
     assert {"picture 0 cross 0", "picture 0 cross 1", "map 0.cross:0.0:mean:tokens"} <= set(parts)
 
 
+def test_a_file_holds_the_measures_of_layers_of_all_heads_and_of_words():
+    group = make_group(3, 4, layers=2, heads=2, key_words=(0, 0, 1, 2))
+    other = make_group(3, 4, layers=2, heads=2, key_words=(0, 0, 1, 2))
+    page = view_page(View([group], view_words(), [other], ("a", "b")), ViewState("cross", 0, 0))
+    parts = {part["name"]: part for part in decode_view(bytes_in(page)).header["parts"]}
+    assert parts["measures 0.cross:0.0_0.1:max:tokens"]["measures"].keys() == {"first"}
+    assert {
+        *("measures 1.cross:0.0_0.1_1.0_1.1:mean:words", "measures 0.cross:1.1:mean:words", "change 0 cross 1"),
+        *("measures 0.cross:1.0_1.1:mean:tokens", "measures 1.cross:0.0_0.1:max:words"),
+    } <= parts.keys()
+
+
 def test_a_notebook_shows_the_page_in_a_frame_of_its_own(tmp_path: Path):
     view = AttentionView([make_group(5, 7)], height=500)
     shown = view._repr_html_()

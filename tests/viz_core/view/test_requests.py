@@ -1,15 +1,19 @@
 """Requests and their one spelling."""
 
+from dataclasses import replace
+
 import pytest
 
 from viz_core.view.pins import Pin
 from viz_core.view.requests import (
+    ChangeRequest,
     FileRequest,
     GroupRequest,
     ImageRequest,
     MapRequest,
-    PictureRequest,
+    MeasuresRequest,
     RowsRequest,
+    ThumbnailsRequest,
     TileRequest,
     TokenRequest,
     UnknownRequest,
@@ -23,7 +27,9 @@ WORDS = MapRequest(((0, 1), (11, 0)), "max", words=True)
 @pytest.mark.parametrize(
     ("text", "request_"),
     [
-        ("picture 0 cross 11", GroupRequest(0, "cross", PictureRequest(11))),
+        ("picture 0 cross 11", GroupRequest(0, "cross", ThumbnailsRequest(11))),
+        ("change 0 cross 1", GroupRequest(0, "cross", ChangeRequest(1))),
+        ("measures 0.cross:2.5_2.6:max:tokens", GroupRequest(0, "cross", MeasuresRequest(replace(HEADS, how="max")))),
         ("image 1 encoder-self", GroupRequest(1, "encoder-self", ImageRequest())),
         ("token 0 cross 2 q10", GroupRequest(0, "cross", TokenRequest(2, Pin("query", 10)))),
         ("token 0 cross 0 k3", GroupRequest(0, "cross", TokenRequest(0, Pin("key", 3)))),

@@ -5,10 +5,11 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from viz_core.view.token_alignment import joined_names, match_tokens, subtract_matched
+from viz_core.view.token_alignment import changed_attention, joined_names, match_tokens, subtract_matched
 
 TEXTS = st.lists(st.sampled_from("abc"), max_size=6)
 
@@ -46,3 +47,13 @@ def test_a_key_that_one_text_lacks_has_no_weight_there_and_a_query_has_nothing_t
     first, second = np.array([[0.5, 0.5]]), np.array([[0.25, 0.5, 0.25], [1.0, 0.0, 0.0]])
     found = subtract_matched(first, second, [(0, 0), (None, 1)], [(0, 0), (1, 1), (None, 2)])
     np.testing.assert_array_equal(found, [[0.25, 0.0, -0.25], [np.nan] * 3])
+
+
+def test_change_is_total_variation_over_the_rows_that_both_have() -> None:
+    first = np.array([[1.0, 0.0], [0.5, 0.5], [0.25, 0.75]])
+    second = np.array([[0.5, 0.5, 0.0], [0.0, 0.75, 0.25]])
+    rows = [(0, 0), (1, None), (2, 1)]
+    columns = [(0, 0), (None, 1), (1, 2)]  # a key that the first lacks has no weight there
+    # Row 0: |1 - 1/2| + |0 - 1/2| + 0 = 1; row 2: 1/4 + 3/4 + |3/4 - 1/4| = 3/2; mean, halved
+    assert changed_attention(first, second, rows, columns) == pytest.approx((1 + 1.5) / 2 / 2)
+    assert changed_attention(first, second, [(0, None)], columns) is None

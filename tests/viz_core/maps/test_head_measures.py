@@ -1,0 +1,134 @@
+"""Contract of every measure of heads in the register: a new file in `head_measures` is tested here by itself."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.viz_core.view.attention_groups import make_group
+from viz_core.maps.distance import Patches
+from viz_core.maps.fingerprints import measure_layer, measure_maps
+from viz_core.maps.head_measure import MapBlock, MapInfo, Measure
+from viz_core.maps.register import MEASURES
+from viz_core.trace import record, record_weights
+from viz_core.view.payload import View, decode_view, encode_view
+from viz_core.view.requests import GroupRequest, MapRequest, MeasuresRequest
+from viz_core.view.state import ViewState
+from viz_core.view.words import view_words
+
+LANGUAGES = ("en", "pt-BR", "zh-TW")
+COMPUTED = [measure for measure in MEASURES.values() if measure.sums is not None]
+INFOS = (
+    MapInfo(12, 12, on_itself=True, separators=(0, 11)),
+    MapInfo(12, 12, on_itself=True, patches=Patches((2, 5), num_special=2)),
+    MapInfo(7, 12, on_itself=False, separators=(11,)),
+    MapInfo(1, 1),
+)
+
+computed = pytest.mark.parametrize("measure", COMPUTED, ids=lambda measure: measure.name)
+
+
+def value_of(measure: Measure, weights: torch.Tensor, info: MapInfo, height: int) -> float:
+    """The measure of one map, from sums over blocks of so many rows."""
+    assert measure.sums is not None
+    blocks = [
+        measure.sums(MapBlock(weights[None, first : first + height], first, info)).double()
+        for first in range(0, info.num_queries, height)
+    ]
+    return float(measure.value(torch.stack(blocks).sum(dim=0), info)[0])
+
+
+@computed
+@pytest.mark.parametrize("height", [1, 2, 9])
+def test_the_example_worked_by_hand(measure: Measure, height: int) -> None:
+    example = measure.example
+    assert example is not None
+    weights = torch.tensor(example.weights)
+    assert measure.applies(example.info)
+    assert weights.shape == (example.info.num_queries, example.info.num_keys)
+    assert value_of(measure, weights, example.info, height) == pytest.approx(example.value)
+
+
+@computed
+@given(seed=st.integers(0, 2**31), sharpness=st.sampled_from([0.0, 1.0, 8.0, 200.0]), height=st.integers(1, 12))
+def test_blocks_give_the_value_of_the_whole_map_within_its_range(
+    measure: Measure, seed: int, sharpness: float, height: int
+) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    infos = [info for info in INFOS if measure.applies(info)]
+    assert infos, "add maps to which it applies"
+    for info in infos:
+        scores = torch.randn(info.num_queries, info.num_keys, generator=generator)
+        weights = (sharpness * scores).softmax(dim=-1)
+        whole = value_of(measure, weights, info, info.num_queries)
+        assert value_of(measure, weights, info, height) == pytest.approx(whole, abs=1e-5)
+        assert 0 <= whole <= measure.maximum(info) + 1e-5
+
+
+@computed
+@pytest.mark.parametrize("info", INFOS, ids=str)
+def test_fingerprints_hold_it_where_it_applies(
+    measure: Measure, info: MapInfo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("viz_core.maps.fingerprints._BLOCK_WEIGHTS", 2 * info.num_keys)
+    weights = torch.randn(3, info.num_queries, info.num_keys, generator=torch.Generator().manual_seed(5)).softmax(-1)
+    with record() as trace:
+        record_weights(weights[None], "encoder.0.self")
+    layer = measure_layer(
+        trace["encoder.0.self"], on_itself=info.on_itself, separators=info.separators, patches=info.patches
+    )
+    for own, fingerprint in zip(weights, layer.fingerprints, strict=True):
+        assert (measure.name in fingerprint) == measure.applies(info)
+        if measure.applies(info):
+            expected = value_of(measure, own, info, info.num_queries)
+            assert fingerprint[measure.name] == pytest.approx(expected, abs=1e-5)
+
+
+@computed
+@pytest.mark.parametrize("kind", ["cross", "self"])
+def test_the_payload_has_the_value_with_unit_and_range(measure: Measure, kind: str) -> None:
+    group = make_group(6, 6, kind, key_tokens=("a", "b", "c", "d", "e", "</s>"))
+    combined = MapRequest(((0, 0), (1, 2)))
+    wants = [GroupRequest(0, kind, MeasuresRequest(combined))]
+    header = decode_view(encode_view(View([group], view_words()), ViewState(kind, 0, 0), wants=wants)).header
+    described = {each["name"]: each for each in header["base"]["groups"][0][0]["measures"]}
+    assert (measure.name in described) == measure.applies(group.map_info)
+    if not measure.applies(group.map_info):
+        return
+    assert described[measure.name] == {
+        "name": measure.name,
+        "unit": measure.unit,
+        "maximum": measure.maximum(group.map_info),
+    }
+    sent = {part["name"]: part.get("measures") for part in header["parts"]}
+    for layer, call in enumerate(group.calls):
+        for head, weights in enumerate(call.weights()[0]):
+            expected = value_of(measure, weights, group.map_info, 6)
+            assert sent[f"picture 0 {kind} {layer}"][head][measure.name] == pytest.approx(expected, abs=2e-6)
+    mean = (group.calls[0].weights(head=0)[0] + group.calls[1].weights(head=2)[0]) / 2
+    expected = value_of(measure, mean, group.map_info, 6)
+    assert sent[str(wants[0])][measure.name] == pytest.approx(expected, abs=2e-6)
+
+
+def test_of_the_maximum_of_several_heads_only_what_needs_no_distribution() -> None:
+    info = replace(INFOS[2], rows_sum_to_one=False)
+    (fingerprint,) = measure_maps(torch.rand(1, 7, 12), info)
+    assert set(fingerprint) == {"first", "separator"}
+
+
+@pytest.mark.parametrize("measure", MEASURES.values(), ids=MEASURES)
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_it_has_words_and_a_unit_in_every_language(measure: Measure, language: str) -> None:
+    words = view_words(language)
+    assert words[f"measure_{measure.name}"]
+    assert words[f"about_{measure.name}"]
+    assert measure.unit in ("share", "accuracy") or "{value}" in words[f"unit_{measure.unit}"]
+    assert language == "en" or words[f"about_{measure.name}"] != view_words("en")[f"about_{measure.name}"]
+
+
+def test_links_name_measures_by_one_word() -> None:
+    assert all(name.isidentifier() and name.isascii() for name in MEASURES)

@@ -1,0 +1,104 @@
+"""What a measure of heads is: a name, a unit, a range, and sums over rows from which its value follows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from jaxtyping import Float
+from torch import Tensor
+
+from viz_core.maps.distance import Patches
+from viz_core.maps.measures import attention_entropy
+
+Unit = Literal["share", "bits", "patches", "accuracy"]
+"""A share is a weight or a sum of weights, 0 to 1; an accuracy is 1 minus an error rate."""
+
+
+@dataclass(frozen=True)
+class MapInfo:
+    """What is known of maps besides their weights.
+
+    Attributes:
+        num_queries, num_keys: their size.
+        on_itself: whether queries and keys are positions of one sequence.
+        separators: keys that separate or end.
+        patches: where the tokens lie on a picture; None for text.
+        rows_sum_to_one: False where a map is the maximum of several heads.
+    """
+
+    num_queries: int
+    num_keys: int
+    on_itself: bool = True
+    separators: tuple[int, ...] = ()
+    patches: Patches | None = None
+    rows_sum_to_one: bool = True
+
+    @property
+    def is_square(self) -> bool:
+        """Whether there is a diagonal: as many queries as keys, of one sequence."""
+        return self.on_itself and self.num_queries == self.num_keys
+
+    @property
+    def has_neighbours(self) -> bool:
+        """Whether tokens have one before and one after; rows of patches that follow each other are no neighbours."""
+        return self.is_square and self.num_queries > 1 and self.patches is None
+
+
+@dataclass(frozen=True, eq=False)
+class MapBlock:
+    """Some successive rows of the maps of some heads, the first of which is query `first`."""
+
+    weights: Float[Tensor, "heads rows keys"]
+    first: int
+    info: MapInfo
+
+    @cached_property
+    def entropy(self) -> Float[Tensor, "heads rows"]:
+        """Entropy of each row in bits, computed once for all measures that need it."""
+        return attention_entropy(self.weights)
+
+
+def _mean(sums: Tensor, info: MapInfo) -> Tensor:
+    return sums / info.num_queries
+
+
+@dataclass(frozen=True)
+class Example:
+    """A map small enough to measure by hand, and its value."""
+
+    weights: tuple[tuple[float, ...], ...]
+    value: float
+    info: MapInfo
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A measure of a head, a number of at least 0.
+
+    Its value follows from sums over rows, so that a long map is measured block by block and never held whole:
+
+        value(sum over blocks of sums(block), info)
+
+    Attributes:
+        name: in words, links and payloads.
+        unit: of the value.
+        order: place in lists, ascending.
+        applies: whether it is defined for such maps.
+        maximum: largest value for such maps.
+        sums: sums over the rows of a block, (heads,) or (heads, n); None where the value is not computed from a map
+            but was measured for the model.
+        value: values of the heads from the sums over all rows; their mean over queries unless given.
+        example: a hand-worked map, which the tests check; None where the value is not computed from a map.
+    """
+
+    name: str
+    unit: Unit
+    order: int
+    applies: Callable[[MapInfo], bool]
+    maximum: Callable[[MapInfo], float]
+    sums: Callable[[MapBlock], Tensor] | None = None
+    value: Callable[[Tensor, MapInfo], Tensor] = _mean
+    example: Example | None = None
