@@ -1,4 +1,4 @@
-"""Positions as models hold them: how alike every two places are, in each model at hand (Wang and Chen 2020)."""
+"""Similarity of every two positions in the position tables of several models (Wang and Chen 2020)."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ import streamlit as st
 from pages.position_embeddings.experiment_figures import similarity_figure
 from pages.position_embeddings.tokens import WIDTH
 from ui.chapter.chapter import Chapter
-from viz_core.lessons.position_embeddings.learn_table import offset_share
+from viz_core.lessons.position_embeddings.learn_table import table_offset_share
 from viz_core.lessons.position_embeddings.picture_tokens import LearnedTable, shipped_position_tables
 from viz_core.models.patch_grid import resize_grid
 from viz_core.positional import sinusoidal_table
 
-_SIDE = 7  # all grids are brought to this one, so that places can be compared
+_SIDE = 7  # all grids are resized to this side, so that they can be compared
 
 
 def across_models(chapter: Chapter) -> None:
-    """The similarity of positions: sinusoids, and the table of every picture model that ships."""
+    """Similarity of positions in sinusoids and in the table of every shipped picture model."""
     chapter.text("across")
     names = chapter.words.group("figure")
     tables = {names["table-sinusoidal"]: sinusoidal_table(_SIDE**2, WIDTH)}
     for title, positions in _tables():
         side = math.isqrt(len(positions))
         tables[title] = resize_grid(positions, (side, side), (_SIDE, _SIDE))
-    shares = [f"{title} {offset_share(table @ table.T):.0%}" for title, table in tables.items()]
+    shares = [f"{title} {table_offset_share(table):.0%}" for title, table in tables.items()]
     titles = {f"table-{i}": title for i, title in enumerate(tables)}
     figure = similarity_figure({str(i): table.numpy() for i, table in enumerate(tables.values())}, names | titles)
     chapter.figure("across", figure, shares=shares, side=_SIDE)

@@ -6,10 +6,10 @@ import math
 
 import pandas as pd
 import streamlit as st
-import torch
 
 from pages.position_embeddings.offset_figures import bucket_figure
-from pages.position_embeddings.tokens import ROUNDING, Asked
+from pages.position_embeddings.own_figures import own_figures
+from pages.position_embeddings.tokens import ROUNDING, TokenInputs
 from ui.chapter.chapter import Chapter
 from viz_core.figures.alibi import penalty_figure, slopes_figure
 from viz_core.lessons.position_embeddings.broken import (
@@ -17,21 +17,18 @@ from viz_core.lessons.position_embeddings.broken import (
     one_way_bucket_errors,
     slopes_from_one,
 )
+from viz_core.lessons.position_embeddings.bucket_ranges import bucket_map
 from viz_core.lessons.position_embeddings.scheme_proofs import (
     PUBLISHED_SLOPES,
     bucket_errors,
     evenness_error,
     slope_error,
 )
-from viz_core.positional import (
-    alibi_bias,
-    alibi_slopes,
-    t5_relative_position_bucket,
-)
-from viz_core.positional.t5 import t5_bucket_ranges
+from viz_core.positional import alibi_bias, alibi_slopes
 
 
-def alibi(chapter: Chapter, _asked: Asked) -> None:
+@own_figures("alibi")
+def alibi(chapter: Chapter, _inputs: TokenInputs) -> None:
     names = chapter.words.group("figure")
     left, right = st.columns(2, gap="medium")
     with left:
@@ -64,24 +61,22 @@ def alibi(chapter: Chapter, _asked: Asked) -> None:
         chapter.claim("even", uneven(heads, 32), ROUNDING)
 
 
-def t5(chapter: Chapter, _asked: Asked) -> None:
+@own_figures("t5")
+def t5(chapter: Chapter, _inputs: TokenInputs) -> None:
     names, controls = chapter.words.group("figure"), chapter.controls
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         bidirectional = controls.toggle("bidirectional", True)
         num_buckets = controls.select_slider("buckets", (8, 16, 32, 64), 32)
         max_distance = controls.select_slider("max-distance", (64, 128, 256), 128)
-    reach = max_distance + max_distance // 4
-    offsets = torch.arange(-reach, reach + 1)
-    buckets = t5_relative_position_bucket(offsets, bidirectional, num_buckets, max_distance)
+    found = bucket_map(bidirectional, num_buckets, max_distance)
     chapter.figure(
         "buckets",
-        bucket_figure(offsets.numpy(), buckets.numpy(), names),
-        used=len(buckets.unique()),
-        reach=reach,
+        bucket_figure(found.offsets.numpy(), found.buckets.numpy(), names),
+        used=found.used,
+        reach=int(found.offsets[-1]),
     )
-    ranges = t5_bucket_ranges(bidirectional, num_buckets, max_distance)
-    exact = sum(low == high for _, low, high in ranges)
-    chapter.finding("directions", bidirectional, exact=exact)
+    ranges = found.ranges
+    chapter.finding("directions", bidirectional, exact=found.exact)
     cells = [f"{low}" if low == high else f"{low}–{high}" if high is not None else f"{low}+" for _, low, high in ranges]
     chapter.text("bucket-table", max_distance=max_distance, last=ranges[-1][1])
     st.dataframe(pd.DataFrame([cells], index=[chapter.words("distances")], columns=[str(b) for b, _, _ in ranges]))

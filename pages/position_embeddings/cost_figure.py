@@ -13,7 +13,7 @@ from viz_core.figures.style import CATEGORIES, Labels, lay_out
 def cost_figure(
     lines: Mapping[str, tuple[Sequence[int], Sequence[int]]], x_title: str, y_title: str, labels: Labels
 ) -> go.Figure:
-    """One line a scheme on two logarithmic axes; schemes that need nothing are left out, as log 0 is nowhere."""
+    """One line for each scheme on two logarithmic axes; schemes that cost 0 are left out."""
     figure = go.Figure()
     for i, (name, (xs, ys)) in enumerate(lines.items()):
         if not any(ys):

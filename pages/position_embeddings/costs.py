@@ -1,4 +1,4 @@
-"""What the schemes cost, and which of them go on beyond the length they were trained for."""
+"""What the schemes cost, and which of them extend beyond the length they were trained for."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import pandas as pd
 import streamlit as st
 
 from pages.position_embeddings.cost_figure import cost_figure
-from pages.position_embeddings.tokens import WIDTH, Asked
+from pages.position_embeddings.tokens import WIDTH, TokenInputs
 from ui.chapter.chapter import Chapter
-from viz_core.lessons.position_embeddings.schemes import BY_NAME, SCHEMES
-from viz_core.lessons.position_embeddings.setting import Sizes
+from viz_core.positional.entry import SchemeSizes
+from viz_core.positional.register import BY_NAME, SCHEMES
 
 LENGTHS = (16, 64, 256, 1024, 4096)  # squares, so that each is also a square grid
 
 
-def costs(chapter: Chapter, asked: Asked) -> None:
-    """Parameters and memory of each scheme as functions of n and h, and whether it goes beyond its length."""
+def costs(chapter: Chapter, inputs: TokenInputs) -> None:
+    """Parameters and memory of each scheme as functions of n and h, and whether it extends beyond its length."""
     names = {**chapter.words.group("figure"), **chapter.words.group("option")}
     chapter.text("costs")
     with st.container(horizontal=True, gap="medium"):
@@ -24,7 +24,7 @@ def costs(chapter: Chapter, asked: Asked) -> None:
     with st.container(horizontal=True, gap="medium"):
         n = chapter.controls.select_slider("n", LENGTHS, 256)
         h = chapter.controls.select_slider("cost-heads", (1, 2, 4, 8, 16), 8)
-    per_head = asked.setting.sizes.per_head
+    per_head = inputs.layer.sizes.per_head
     xs = LENGTHS if along == "tokens" else (1, 2, 4, 8, 16)
     grid = [_square(x, h, per_head) if along == "tokens" else _square(n, x, per_head) for x in xs]
     lines = {scheme.name: (xs, [getattr(scheme.cost(sizes), what) for sizes in grid]) for scheme in SCHEMES}
@@ -53,12 +53,12 @@ def costs(chapter: Chapter, asked: Asked) -> None:
     chapter.finding("cheap", relative < learned, relative=f"{relative:,}", learned=f"{learned:,}", heads=h)
 
 
-def _square(num_tokens: int, num_heads: int, per_head: bool) -> Sizes:
+def _square(num_tokens: int, num_heads: int, per_head: bool) -> SchemeSizes:
     side = round(num_tokens**0.5)
-    return Sizes(num_tokens, WIDTH, num_heads, side, side, per_head=per_head)
+    return SchemeSizes(num_tokens, WIDTH, num_heads, side, side, per_head=per_head)
 
 
-def _cost_table(chapter: Chapter, sizes: Sizes) -> pd.DataFrame:
+def _cost_table(chapter: Chapter, sizes: SchemeSizes) -> pd.DataFrame:
     words = chapter.words
     rows = []
     for scheme in SCHEMES:
@@ -70,7 +70,7 @@ def _cost_table(chapter: Chapter, sizes: Sizes) -> pd.DataFrame:
                 words("column.parameters"): cost.parameters,
                 words("column.stored"): cost.stored_bytes,
                 words("column.computed"): cost.computed_bytes,
-                words("column.extends"): words("yes" if scheme.extends else "no"),
+                words("column.extends"): words("yes" if scheme.extrapolates else "no"),
                 words("column.why"): words(f"extends.{scheme.name}"),
             }
         )

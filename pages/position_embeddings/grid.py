@@ -5,17 +5,19 @@ from __future__ import annotations
 import streamlit as st
 
 from pages.position_embeddings.grid_figures import grid_figure
-from pages.position_embeddings.tokens import ROUNDING, WIDTH, Asked
+from pages.position_embeddings.own_figures import own_figures
+from pages.position_embeddings.tokens import ROUNDING, WIDTH, TokenInputs
 from ui.chapter.chapter import Chapter
 from ui.widgets.chart import Point
 from viz_core.lessons.position_embeddings.article import column_major_total
-from viz_core.lessons.position_embeddings.grid_terms import grid_terms
+from viz_core.lessons.position_embeddings.grid_terms import layer_terms
 from viz_core.lessons.position_embeddings.picture_tokens import picture_tokens
-from viz_core.lessons.position_embeddings.schemes import BY_NAME, relative_2d_module
-from viz_core.lessons.position_embeddings.setting import Setting, Sizes
+from viz_core.lessons.position_embeddings.shared_layer import SharedLayer
+from viz_core.positional.entry import SchemeSizes
 
 
-def relative_2d(chapter: Chapter, asked: Asked) -> None:
+@own_figures("relative-2d")
+def relative_2d(chapter: Chapter, inputs: TokenInputs) -> None:
     names, controls = chapter.words.group("figure"), chapter.controls
     sizes = st.columns(4, gap="medium")
     with sizes[0]:
@@ -29,11 +31,11 @@ def relative_2d(chapter: Chapter, asked: Asked) -> None:
     with sizes[3]:
         column = int(controls.number("column", 1, width, min(3, width))) - 1
     tokens = picture_tokens(height, width, WIDTH)
-    heads = asked.setting.sizes.num_heads
-    layer = Sizes(height * width, WIDTH, heads, height, width, per_head=asked.setting.sizes.per_head)
-    setting = Setting(tokens.X, layer, seed=asked.setting.seed)
-    q, _, _, bias = BY_NAME["relative-2d"].project(setting)
-    terms = grid_terms(q[0], relative_2d_module(setting), row, column, asked.head)
+    heads = inputs.layer.sizes.num_heads
+    grid_sizes = SchemeSizes(height * width, WIDTH, heads, height, width, per_head=inputs.layer.sizes.per_head)
+    terms, from_module = layer_terms(
+        SharedLayer(tokens.X, grid_sizes, seed=inputs.layer.seed), row, column, inputs.head
+    )
     chapter.figure(
         "grid",
         grid_figure(terms, row, column, names),
@@ -44,7 +46,6 @@ def relative_2d(chapter: Chapter, asked: Asked) -> None:
         column=column + 1,
     )
     with chapter.claims():
-        from_module = bias[0, asked.head, row * width + column].reshape(height, width)
         total = column_major_total(terms) if chapter.break_it("column-major") else terms.total
         chapter.claim("sum", float((total - from_module).abs().max()), ROUNDING)
     chapter.text(

@@ -13,14 +13,14 @@ from viz_core.figures.token_map import scale_of, token_heatmap, token_ticks
 
 
 def small_maps(
-    maps: Mapping[str, Float[np.ndarray, "n n"]], tokens: Sequence[str], shown: str, labels: Labels
+    maps: Mapping[str, Float[np.ndarray, "n n"]], tokens: Sequence[str], quantity: str, labels: Labels
 ) -> dict[str, go.Figure]:
-    """One figure a map: no ticks, no colour bar; the pointer reads query, key and value."""
-    # Tokens stand on the axes, unseen: the pointer reads them there, and no cell has to carry its own.
+    """One figure for each map, without ticks or colour bar; hovering shows query, key and value."""
+    # Tick labels are hidden but read by the hover label, so no cell carries its own tokens.
     axis = {"showticklabels": False, "ticks": "", "title": {"standoff": 4}, **token_ticks(tokens)}
     return {
         name: lay_out(
-            go.Figure(token_heatmap(values, shown, showscale=False)),
+            go.Figure(token_heatmap(values, quantity, showscale=False)),
             labels["keys"],
             labels["queries"],
             height=156,
@@ -33,13 +33,13 @@ def small_maps(
     }
 
 
-def scale_strip(shown: str, labels: Labels) -> go.Figure:
+def scale_strip(quantity: str, labels: Labels) -> go.Figure:
     """The one colour scale that all small maps share."""
-    colours, low, high = scale_of(shown)
+    colours, low, high = scale_of(quantity)
     steps = np.linspace(low, high, 129, dtype=np.float32)
     figure = go.Figure(
         go.Heatmap(z=steps[None], x=steps, colorscale=colours, zmin=low, zmax=high, showscale=False, hoverinfo="x")
     )
     return lay_out(
-        figure, labels[shown], "", height=88, yaxis={"visible": False}, margin={"l": 10, "r": 10, "t": 4, "b": 54}
+        figure, labels[quantity], "", height=88, yaxis={"visible": False}, margin={"l": 10, "r": 10, "t": 4, "b": 54}
     )

@@ -9,18 +9,20 @@ import streamlit as st
 
 from pages.position_embeddings import skew_figures as skew
 from pages.position_embeddings.offset_figures import index_figure, shaw_figure, table_figure
+from pages.position_embeddings.own_figures import own_figures
 from pages.position_embeddings.playback import Slideshow
-from pages.position_embeddings.tokens import ROUNDING, Asked
+from pages.position_embeddings.tokens import ROUNDING, TokenInputs
 from ui.chapter.chapter import Chapter
 from viz_core.lessons.position_embeddings.broken import skew_of_left_padding
 from viz_core.lessons.position_embeddings.scheme_proofs import (
     clipping_spread,
     skew_error,
 )
-from viz_core.lessons.position_embeddings.schemes import BY_NAME
+from viz_core.positional.register import BY_NAME
 
 
-def relative(chapter: Chapter, _asked: Asked) -> None:
+@own_figures("relative")
+def relative(chapter: Chapter, _inputs: TokenInputs) -> None:
     names = chapter.words.group("figure")
     chapter.heading("skew")
     slideshow = Slideshow(chapter.controls.key("step"), len(skew.STAGES) - 1)
@@ -48,19 +50,16 @@ def _skew(chapter: Chapter, n: int, slideshow: Slideshow) -> None:
     chapter.figure("skew", figure, n=n, stage=names[f"stage-{stage}"], rows=rows, columns=columns)
 
 
-def shaw(chapter: Chapter, asked: Asked) -> None:
+@own_figures("shaw")
+def shaw(chapter: Chapter, inputs: TokenInputs) -> TokenInputs:
     names = chapter.words.group("figure")
     k = int(chapter.controls.slider("k", 0, 16, 4))
-    n = len(asked.tokens.labels)
+    n = len(inputs.tokens.labels)
+    clipped = replace(inputs.layer, sizes=replace(inputs.layer.sizes, max_distance=k))
     chapter.figure("index", index_figure(n, k, names), n=n, last=2 * k)
     with chapter.claims():
         scheme = "relative" if chapter.break_it("unclipped") else "shaw"
-        bias = BY_NAME[scheme].position_scores(clipped(asked, k).setting.one_word())
+        bias = clipped.one_word().position_scores(BY_NAME[scheme])
         chapter.claim("clipped", clipping_spread(bias, k), ROUNDING, k=k)
     chapter.figure("shaw", partial(shaw_figure, k, names))
-
-
-def clipped(asked: Asked, k: int) -> Asked:
-    """The same layer and tokens, with offsets clipped at k."""
-    setting = replace(asked.setting, sizes=replace(asked.setting.sizes, max_distance=k))
-    return replace(asked, setting=setting)
+    return replace(inputs, layer=clipped)

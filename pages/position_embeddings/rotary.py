@@ -1,31 +1,20 @@
-"""Rotary positions: pairs that turn, and their product by distance."""
+"""Rotary positions: rotated pairs, and their product by distance."""
 
 from __future__ import annotations
 
 import streamlit as st
-import torch
 
+from pages.position_embeddings.own_figures import own_figures
 from pages.position_embeddings.rotary_figures import decay_figure, pairs_figure
-from pages.position_embeddings.tokens import Asked
+from pages.position_embeddings.tokens import TokenInputs
 from ui.chapter.chapter import Chapter
-from viz_core.lessons.position_embeddings.broken import added_residuals
-from viz_core.lessons.position_embeddings.rotary_decay import (
-    mean_size,
-    rotary_bound,
-    rotary_bound_ratio,
-    rotary_products,
-    rotary_shift_residual,
-    su_bound,
-)
-from viz_core.positional import (
-    apply_rotary,
-)
+from viz_core.lessons.position_embeddings.rotary_decay import decay_curves, rotary_proofs
 
 EXACT = 1e-9  # float64
-NEAR, FAR = (1, 50), (151, 200)  # distances, to tell whether products fade
 
 
-def rotary(chapter: Chapter, _asked: Asked) -> None:
+@own_figures("rotary")
+def rotary(chapter: Chapter, _inputs: TokenInputs) -> None:
     names, controls = chapter.words.group("figure"), chapter.controls
     columns = st.columns(4, gap="medium")
     with columns[0]:
@@ -37,28 +26,19 @@ def rotary(chapter: Chapter, _asked: Asked) -> None:
     with columns[3]:
         base = controls.number("base", 2, 1_000_000, 10_000, 1000)
     chapter.figure("pairs", pairs_figure(m, n, d, base, names), m=m, n=n, pairs=min(d, 16) // 2)
-    ones = torch.ones(d, dtype=torch.float64) * d**-0.5
-    offsets = torch.arange(-200, 201)
-    products, bound = (of(ones, ones, offsets, base) for of in (rotary_products, rotary_bound))
-    chosen = torch.tensor([n - m])
-    here, above, su = (float(of(ones, ones, chosen, base)) for of in (rotary_products, rotary_bound, su_bound))
-    chapter.text("product", m=m, n=n, offset=f"{n - m:+d}", product=f"{here:.6f}")
+    curves = decay_curves(d, base, n - m)
+    chapter.text("product", m=m, n=n, offset=f"{n - m:+d}", product=f"{curves.product:.6f}")
     chapter.figure(
         "decay",
-        lambda: decay_figure(offsets.numpy(), products.numpy(), bound.numpy(), n - m, names),
-        here=f"{here:.3f}",
-        bound=f"{above:.3f}",
-        su=f"{su:.3g}",
+        lambda: decay_figure(curves.offsets.numpy(), curves.products.numpy(), curves.bound.numpy(), n - m, names),
+        here=f"{curves.product:.3f}",
+        bound=f"{curves.bound_here:.3f}",
+        su=f"{curves.coarse_bound:.3g}",
     )
-    near, far = (mean_size(products, offsets, *distances) for distances in (NEAR, FAR))
-    chapter.finding("fades", far < 0.8 * near, near=f"{near:.3f}", far=f"{far:.3f}")
-    generator = torch.Generator().manual_seed(d)
-    q, k = torch.randn(2, d, dtype=torch.float64, generator=generator)
-    turned = apply_rotary(q.expand(1, 1, len(offsets), -1), offsets, base)
-    moved, longer = rotary_shift_residual(q, k, offsets, base), float((turned.norm(dim=-1) - q.norm()).abs().max())
+    chapter.finding("fades", curves.far < 0.8 * curves.near, near=f"{curves.near:.3f}", far=f"{curves.far:.3f}")
+    proofs = rotary_proofs(d, base)
     with chapter.claims():
-        if chapter.break_it("summed"):
-            moved, longer = added_residuals(q, k, offsets, base)
-        chapter.claim("offset-only", moved, EXACT)
-        chapter.claim_at_most("bound", rotary_bound_ratio(q, k, offsets, base), 1.0 + EXACT)
-        chapter.claim("length", longer, EXACT)
+        summed = bool(chapter.break_it("summed"))
+        chapter.claim("offset-only", proofs.added_shift if summed else proofs.shift, EXACT)
+        chapter.claim_at_most("bound", proofs.bound_ratio, 1.0 + EXACT)
+        chapter.claim("length", proofs.added_length if summed else proofs.length, EXACT)

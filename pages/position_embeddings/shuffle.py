@@ -1,26 +1,25 @@
-"""The permutation test: which schemes notice that the words were shuffled?"""
+"""The permutation test: which schemes change their outputs when the words are shuffled."""
 
 from __future__ import annotations
 
 import math
 
 import streamlit as st
-import torch
 
-from pages.position_embeddings.tokens import ROUNDING, Asked
+from pages.position_embeddings.tokens import ROUNDING, TokenInputs
 from ui.chapter.chapter import Chapter
 from ui.text.markdown import escape
 from viz_core.figures.residuals import residual_figure
-from viz_core.lessons.position_embeddings.order import order_residual
-from viz_core.lessons.position_embeddings.schemes import SCHEMES
+from viz_core.lessons.position_embeddings.order import is_equivariant, order_residuals, reversed_order
+from viz_core.positional.register import SCHEMES
 from viz_core.pretrained.token_vectors import shuffled_order
 
-ORDER_MATTERS = 1e-3  # far above rounding, far below what any scheme here does
+ORDER_MATTERS = 1e-3  # far above rounding, far below the residual of any scheme that sees order
 
 
-def shuffle(chapter: Chapter, asked: Asked) -> None:
+def shuffle(chapter: Chapter, inputs: TokenInputs) -> None:
     """The permutation test: shuffle the words before attention or after it, under every scheme."""
-    labels = asked.tokens.labels
+    labels = inputs.tokens.labels
     chapter.text("shuffle")
     if len(set(labels)) < 2:
         st.info(chapter.words("nothing-to-shuffle"), icon=":material/edit:")
@@ -28,7 +27,7 @@ def shuffle(chapter: Chapter, asked: Asked) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         number = int(chapter.controls.slider("order", 1, 20, 1))
         backwards = chapter.controls.toggle("backwards")
-    order = torch.arange(len(labels)).flip(0) if backwards else shuffled_order(labels, number)
+    order = reversed_order(labels) if backwards else shuffled_order(labels, number)
     st.markdown(
         chapter.words(
             "shuffled",
@@ -36,21 +35,21 @@ def shuffle(chapter: Chapter, asked: Asked) -> None:
             after=escape(" ".join(labels[i] for i in order.tolist())),
         )
     )
-    residuals = {scheme.name: order_residual(scheme, asked.setting, order) for scheme in SCHEMES}
+    residuals = order_residuals(inputs.layer, order)
     names = {**chapter.words.group("figure"), **chapter.words.group("option")}
     figure = residual_figure(residuals, ORDER_MATTERS, names["order-residual"], names)
     summary = [f"{names[name]} {residual:.2g}" for name, residual in residuals.items()]
-    chapter.figure("order", figure, summary=summary)
+    joining = [names[scheme.name] for scheme in SCHEMES if scheme.depends_on == "distance"]
+    chapter.figure("order", figure, summary=summary, distance_only=joining)
     blind = [name for name, residual in residuals.items() if residual <= ROUNDING]
     least = min((residual for residual in residuals.values() if residual > ROUNDING), default=math.inf)
     gap = least > 100 * max(residuals[name] for name in blind)
     chapter.finding("gap", gap, blind=[names[name] for name in blind])
     with chapter.claims():
         if chapter.break_it("unshuffled"):
-            as_read = torch.arange(len(labels))
-            residuals = {scheme.name: order_residual(scheme, asked.setting, as_read) for scheme in SCHEMES}
+            residuals = order_residuals(inputs.layer, order.sort().values)  # the order of the sentence
         for scheme in SCHEMES:
-            if scheme.blind(asked.setting.sizes, order):
+            if is_equivariant(scheme, inputs.layer.sizes, order):
                 chapter.claim("blind", residuals[scheme.name], ROUNDING, scheme=names[scheme.name])
             else:
                 chapter.claim_at_least("ordered", residuals[scheme.name], ORDER_MATTERS, scheme=names[scheme.name])

@@ -1,22 +1,24 @@
-"""All schemes side by side, each a small map with a way to open it."""
+"""All schemes side by side, each a small map with a button that opens it."""
 
 from __future__ import annotations
 
 import streamlit as st
 
 from pages.position_embeddings.map_figures import scale_strip, small_maps
-from pages.position_embeddings.tokens import WHERE_TRAINED, Asked, link_to
+from pages.position_embeddings.tokens import WHERE_TRAINED, TokenInputs, link_to
 from ui.chapter.chapter import Chapter
 from viz_core.lessons.position_embeddings.order import is_striped
-from viz_core.lessons.position_embeddings.schemes import SCHEMES
+from viz_core.positional.register import SCHEMES
 
 
-def side_by_side(chapter: Chapter, asked: Asked) -> None:
-    """A small map of every scheme on one colour scale, each with a way to open it."""
+def side_by_side(chapter: Chapter, inputs: TokenInputs) -> None:
+    """A small map of every scheme on one colour scale, each with a button that opens it."""
     names = chapter.words.group("figure")
-    chapter.figure("scale", scale_strip(asked.shown, names), bar=False, shown=names[asked.shown])
-    maps = {scheme.name: asked.shown_map(scheme) for scheme in SCHEMES}
-    figures = small_maps(maps, asked.tokens.labels, asked.shown, names)
+    chapter.figure(
+        "scale", scale_strip(inputs.quantity, names), bar=False, shown=names[inputs.quantity], count=len(SCHEMES)
+    )
+    maps = {scheme.name: inputs.map_of(scheme) for scheme in SCHEMES}
+    figures = small_maps(maps, inputs.tokens.labels, inputs.quantity, names)
     with st.container(horizontal=True, gap="xsmall", key="schemes"):
         for scheme in SCHEMES:
             values = maps[scheme.name]
@@ -34,17 +36,17 @@ def side_by_side(chapter: Chapter, asked: Asked) -> None:
                 chapter.figure("small", figures[scheme.name], scheme=label, low=low, high=high)
                 st.caption(chapter.words(f"enters.{scheme.enters}"))
     chapter.guidance("side-by-side")
-    chapter.text("side-by-side")
-    chapter.text(f"trained-{asked.trained}", model=asked.model)
-    if asked.trained != "nothing":
-        link_to(WHERE_TRAINED[asked.trained])
-    if len(asked.tokens.labels) > 1:
+    chapter.text("side-by-side", count=len(SCHEMES))
+    chapter.text(f"trained-{inputs.trained}", model=inputs.model)
+    if inputs.trained != "nothing":
+        link_to(WHERE_TRAINED[inputs.trained])
+    if len(inputs.tokens.labels) > 1:
         striped = [chapter.words(f"option.{name}") for name, values in maps.items() if is_striped(values)]
         chapter.finding("stripes", bool(striped), striped=striped)
     chapter.text("two-words")
 
 
 def _open(chapter: Chapter, name: str) -> None:
-    """Show one scheme closer: its tab, and it in the list."""
+    """Open a scheme in the tab "One scheme, closer"."""
     st.session_state[chapter.controls.key("section")] = chapter.words("option.closer")
     st.session_state[chapter.controls.key("scheme")] = name

@@ -2,45 +2,45 @@
 
 from __future__ import annotations
 
-import torch
+from torch import Tensor
 
 from pages.position_embeddings.experiment_figures import similarity_figure
-from pages.position_embeddings.tokens import ROUNDING, WHERE_TRAINED, Asked, link_to
+from pages.position_embeddings.own_figures import own_figures
+from pages.position_embeddings.tokens import ROUNDING, WHERE_TRAINED, TokenInputs, link_to
 from ui.chapter.chapter import Chapter
-from viz_core.lessons.position_embeddings.learn_table import offset_share
-from viz_core.lessons.position_embeddings.scheme_proofs import (
-    row_spread,
-)
-from viz_core.lessons.position_embeddings.schemes import BY_NAME, learned_table
-from viz_core.positional import (
-    sinusoidal_table,
-)
+from viz_core.lessons.position_embeddings.learn_table import table_offset_share
+from viz_core.lessons.position_embeddings.scheme_proofs import row_spread
+from viz_core.positional.learned import LEARNED
+from viz_core.positional.register import BY_NAME
+from viz_core.positional.sinusoidal import SINUSOIDAL
 
 
-def sinusoidal(chapter: Chapter, asked: Asked) -> None:
-    n, d = asked.setting.X.shape
-    _similarity(chapter, "sinusoidal", sinusoidal_table(n, d))
+@own_figures("sinusoidal")
+def sinusoidal(chapter: Chapter, inputs: TokenInputs) -> None:
+    _similarity(chapter, "sinusoidal", inputs.layer.input_table(SINUSOIDAL))
     for name in ("sinusoidal-encoding", "relative-projection"):
         link_to(name)
 
 
-def learned(chapter: Chapter, asked: Asked) -> None:
-    """The table a shipped picture model has learned where there is one for the tokens, else a drawn one."""
-    chapter.text(f"table-{asked.trained}", model=asked.model)
-    link_to(WHERE_TRAINED[asked.trained])
-    name = "fresh" if asked.setting.table is None else "shipped"
-    _similarity(chapter, name, learned_table(asked.setting))
+@own_figures("learned")
+def learned(chapter: Chapter, inputs: TokenInputs) -> None:
+    """The table that a shipped picture model has learned, or a random one for other tokens."""
+    chapter.text(f"table-{inputs.trained}", model=inputs.model)
+    link_to(WHERE_TRAINED[inputs.trained])
+    name = "fresh" if inputs.layer.table is None else "shipped"
+    _similarity(chapter, name, inputs.layer.input_table(LEARNED))
 
 
-def _similarity(chapter: Chapter, name: str, table: torch.Tensor) -> None:
-    share = offset_share(table @ table.T) if len(table) > 1 else 1.0
+def _similarity(chapter: Chapter, name: str, table: Tensor) -> None:
+    share = table_offset_share(table)
     figure = similarity_figure({name: table.numpy()}, chapter.words.group("figure"))
     chapter.figure("similarity", figure, share=f"{share:.0%}", n=len(table))
 
 
-def absolute(chapter: Chapter, asked: Asked) -> None:
-    """With the same word everywhere all queries are the same, and so are all rows."""
+@own_figures("absolute")
+def absolute(chapter: Chapter, inputs: TokenInputs) -> None:
+    """Equal rows where the same word is at every position."""
     with chapter.claims():
         scheme = "relative" if chapter.break_it("by-offset") else "absolute"
-        bias = BY_NAME[scheme].position_scores(asked.setting.one_word())
+        bias = inputs.layer.one_word().position_scores(BY_NAME[scheme])
         chapter.claim("same-rows", row_spread(bias), ROUNDING)

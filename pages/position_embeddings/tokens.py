@@ -1,4 +1,4 @@
-"""What is asked of every scheme: the tokens, the layer they meet, the opened head and what is shown of it."""
+"""What every scheme is shown on: the tokens, the attention layer, the opened head and the quantity shown."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from viz_core.lessons.position_embeddings.picture_tokens import (
     picture_tokens,
     shipped_position_table,
 )
-from viz_core.lessons.position_embeddings.schemes import Scheme
-from viz_core.lessons.position_embeddings.setting import Setting, Sizes
+from viz_core.lessons.position_embeddings.shared_layer import SharedLayer
 from viz_core.models.patch_grid import resize_grid
+from viz_core.positional.entry import SchemeEntry, SchemeSizes
 from viz_core.pretrained import Translator
 from viz_core.pretrained.token_vectors import Tokens, sentence_tokens
 
@@ -30,42 +30,47 @@ MODEL = "transformer-en-fr"
 WIDTH = 256  # of tokens without the model, and of pictures; the model's own is the same
 MOST_TOKENS = 64
 HEADS = (1, 2, 4, 8)
-# The chapter about the model that has learned what is shown, by what that is.
+# The chapter about the model that has learned the words or the table.
 WHERE_TRAINED = {"words": "transformer", "table": "vision-transformer", "nothing": "vision-transformer"}
-ROUNDING = 1e-5  # what float32 may lose in sums of a few hundred terms
+ROUNDING = 1e-5  # rounding of float32 in sums of a few hundred terms
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
-    """The tokens and the layer the reader asks to see, the opened head, and what of it is shown.
+class TokenInputs:
+    """The tokens and the layer the reader chose, the opened head, and which quantity is shown of it.
 
     Attributes:
-        typed: the tokens before one of them was put at every place.
-        trained: what of all this some shipped model has learned: the "words", the "table" of positions, or "nothing".
-        model: what that model is called.
+        quantity: "added" (what positions add to the scores), "scores" or "weights".
+        trained: what of all this a shipped model has learned: the "words", the "table" of positions, or "nothing".
+        model: the name of that model.
+        typed: the tokens before one of them was put at every position.
     """
 
     tokens: Tokens
-    setting: Setting
+    layer: SharedLayer
     head: int
-    shown: str
+    quantity: str
     trained: str
     model: str
     typed: Tokens
 
     @property
-    def as_typed(self) -> Asked:
-        """The same with the tokens as they were typed: for what needs words that differ."""
-        return replace(self, tokens=self.typed, setting=replace(self.setting, X=self.typed.X))
+    def as_typed(self) -> TokenInputs:
+        """The same with the tokens as they were typed, for experiments that need different words."""
+        return replace(self, tokens=self.typed, layer=replace(self.layer, X=self.typed.X))
 
-    def shown_map(self, scheme: Scheme) -> np.ndarray:
-        """What is shown of a scheme, for the opened head."""
-        show = {"added": scheme.position_scores, "scores": scheme.scores, "weights": scheme.weights}[self.shown]
-        return show(self.setting)[self.head].numpy()
+    def map_of(self, scheme: SchemeEntry) -> np.ndarray:
+        """The chosen quantity under a scheme, for the opened head."""
+        compute = {
+            "added": self.layer.position_scores,
+            "scores": self.layer.scores,
+            "weights": self.layer.weights,
+        }[self.quantity]
+        return compute(scheme)[self.head].numpy()
 
 
-def ask(chapter: Chapter) -> Asked | None:
-    """The sentence or the picture, the heads and what to show; None where there are no tokens yet."""
+def ask_tokens(chapter: Chapter) -> TokenInputs | None:
+    """Controls for the sentence or the picture, the heads and the quantity; None while there are no tokens."""
     controls = chapter.controls
     with chapter.card("ask"):
         first, second = st.columns([2, 3], gap="medium")
@@ -75,7 +80,7 @@ def ask(chapter: Chapter) -> Asked | None:
             model = None if source == "picture" else translator_or_none(MODEL)
             tokens = _picture(chapter) if source == "picture" else _sentence(chapter, model)
         with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-            shown = controls.choice("show", ("added", "scores", "weights"), "added")
+            quantity = controls.choice("show", ("added", "scores", "weights"), "added")
             heads = controls.choice("heads", HEADS, 8)
             head = int(controls.number("head", 1, heads, 1)) - 1
             with controls.more():
@@ -88,27 +93,28 @@ def ask(chapter: Chapter) -> Asked | None:
         st.warning(chapter.words("cut", total=f"{tokens.total:,}", most=MOST_TOKENS), icon=":material/content_cut:")
     typed, tokens = tokens, tokens.one_word() if source == "one-word" else tokens
     n, d = tokens.X.shape
-    sizes = Sizes(n, d, heads, tokens.height, tokens.width, per_head=per_head)
+    sizes = SchemeSizes(n, d, heads, tokens.height, tokens.width, per_head=per_head)
     learned = shipped_table() if source == "picture" else None
     if learned is not None:
         side = math.isqrt(len(learned.positions))
         table = resize_grid(learned.positions, (side, side), (tokens.height, tokens.width))
-        return Asked(tokens, Setting(tokens.X, sizes, table, seed), head, shown, "table", learned.model, typed)
+        layer = SharedLayer(tokens.X, sizes, table, seed)
+        return TokenInputs(tokens, layer, head, quantity, "table", learned.model, typed)
     trained = ("nothing", "") if model is None else ("words", model_title(model.card))
-    return Asked(tokens, Setting(tokens.X, sizes, seed=seed), head, shown, *trained, typed)
+    return TokenInputs(tokens, SharedLayer(tokens.X, sizes, seed=seed), head, quantity, *trained, typed)
 
 
 def _sentence(chapter: Chapter, model: Translator | None) -> Tokens:
-    """The shipped translator's tokens; without it words with random vectors do as well."""
+    """The shipped translator's tokens; words with random vectors where it is missing."""
     return sentence_tokens(sentence_input(chapter), MOST_TOKENS, WIDTH, model)
 
 
 def _picture(chapter: Chapter) -> Tokens:
-    sides, shown = st.columns([3, 1], gap="medium")
+    sides, preview = st.columns([3, 1], gap="medium")
     with sides:
         height = int(chapter.controls.slider("height", 1, 8, 5))
         width = int(chapter.controls.slider("width", 1, 8, 7))
-    shown.image(weights_image(picture(height, width), side=240, root=False), alt=chapter.words("alt.picture"))
+    preview.image(weights_image(picture(height, width), side=240, root=False), alt=chapter.words("alt.picture"))
     table = shipped_table()
     return picture_tokens(height, width, WIDTH if table is None else table.positions.shape[1])
 
@@ -121,6 +127,6 @@ def link_to(chapter: str) -> None:
 
 @st.cache_resource(max_entries=1, show_spinner=False)
 def shipped_table() -> LearnedTable | None:
-    """The learned positions of the shipped picture model, where one ships whose width all numbers of heads divide."""
+    """The learned positions of the first shipped picture model, if every number of heads divides its width."""
     table = shipped_position_table()
     return table if table is not None and table.positions.shape[1] % (2 * max(HEADS)) == 0 else None

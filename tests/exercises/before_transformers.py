@@ -20,8 +20,7 @@ from viz_core.lessons.multi_head.book_examples import book_toy
 from viz_core.lessons.position_embeddings.learn_table import learn_table, offset_share
 from viz_core.lessons.position_embeddings.order import offset_contrast, offset_spread
 from viz_core.lessons.position_embeddings.rank_collapse import collapse_curves
-from viz_core.lessons.position_embeddings.schemes import BY_NAME
-from viz_core.lessons.position_embeddings.setting import Setting, Sizes
+from viz_core.lessons.position_embeddings.shared_layer import SharedLayer
 from viz_core.lessons.queries_keys_values.approximate_weights import edit_kernels, edit_weights
 from viz_core.lessons.queries_keys_values.channel_gates import (
     channel_gates,
@@ -34,6 +33,8 @@ from viz_core.lessons.queries_keys_values.query_gradient import pooled, query_ja
 from viz_core.lessons.queries_keys_values.search_engine import click_gradient, click_loss, ranks_while_learning
 from viz_core.lessons.scoring_functions.exercises import KEY_SIZE, count_costs, distance_errors, keys_heard
 from viz_core.positional import sinusoidal_table
+from viz_core.positional.entry import SchemeSizes
+from viz_core.positional.register import BY_NAME
 from viz_core.pretrained.head_importance import head_importance
 
 _NAMES = [key for key, _ in BOOK_DATABASE]
@@ -208,8 +209,8 @@ def _learnable() -> tuple[bool, ...]:
 
 
 def _offsets() -> tuple[bool, ...]:
-    setting = Setting(torch.randn(9, 32), Sizes(9, 32, 4, 1, 9)).one_word()
-    relative, absolute = (BY_NAME[name].scores(setting) for name in ("relative", "absolute"))
+    setting = SharedLayer(torch.randn(9, 32), SchemeSizes(9, 32, 4, 1, 9)).one_word()
+    relative, absolute = (setting.scores(BY_NAME[name]) for name in ("relative", "absolute"))
     one_score = offset_spread(relative) < 1e-5
     return one_score == (offset_spread(absolute) < 1e-5), one_score, offset_contrast(relative) < 0.1
 

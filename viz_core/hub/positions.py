@@ -6,7 +6,7 @@ import importlib
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, TypeAlias
 
 import torch
 from jaxtyping import Float
@@ -14,7 +14,8 @@ from torch import Tensor, nn
 
 from viz_core.trace import stack_of
 
-Scheme = Literal["learned", "sinusoidal", "rotary", "t5", "alibi"]
+Scheme: TypeAlias = str
+"""A name in `viz_core.positional.register.BY_NAME`."""
 
 
 @dataclass(frozen=True, eq=False)

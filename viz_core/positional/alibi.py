@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from viz_core.positional.entry import SchemeCost, SchemeEntry, SchemeSizes
 from viz_core.positional.offsets import relative_positions
 from viz_core.positional.scheme import PositionScheme
 from viz_core.trace.arguments import check_axes, check_tensors, check_whole
@@ -62,3 +63,22 @@ class ALiBi(PositionScheme):
 
 def _geometric(num_heads: int) -> Float[Tensor, "heads"]:
     return 2.0 ** (-8.0 * torch.arange(1, num_heads + 1, dtype=torch.float64) / num_heads)
+
+
+def _cost(sizes: SchemeSizes) -> SchemeCost:
+    """h slopes stored; h n^2 penalties (Press 2022, section 3)."""
+    return SchemeCost(stored=sizes.num_heads, computed=sizes.score_map)
+
+
+ALIBI = SchemeEntry(
+    "alibi",
+    order=8,
+    formula=r"\frac{q_i \cdot k_j}{\sqrt{d}} - m_h\,|i - j|",
+    enters="scores",
+    depends_on="distance",
+    extrapolates=True,
+    cost=_cost,
+    make=lambda _: ALiBi(),
+    task_name="alibi",
+    code=(alibi_slopes, alibi_bias),
+)

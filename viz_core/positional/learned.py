@@ -7,6 +7,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from viz_core.positional._checks import check_learned, check_queries, check_span
+from viz_core.positional.entry import SchemeCost, SchemeEntry, SchemeSizes
 from viz_core.positional.scheme import PositionScheme
 from viz_core.trace.arguments import check_device, check_like, check_whole
 from viz_core.trace.weights import Bias
@@ -83,3 +84,42 @@ class AbsolutePositionEmbedding1d(nn.Module, PositionScheme):
         check_like("queries", queries, self.weight)
         check_learned(num_keys, self.weight.shape[0])
         return queries @ self.weight[:num_keys].T * self.weight.shape[1] ** -0.5
+
+
+def _learned_cost(sizes: SchemeSizes) -> SchemeCost:
+    """n d learned: a table, added to the input (Devlin 2019, Dosovitskiy 2021)."""
+    return SchemeCost.learned(sizes.num_tokens * sizes.num_hiddens)
+
+
+def _absolute_cost(sizes: SchemeSizes) -> SchemeCost:
+    """n w learned, a vector of a head's width w for each key, shared by heads; h n^2 scores q . e."""
+    return SchemeCost.learned(sizes.num_tokens * sizes.head_dim, sizes.score_map)
+
+
+LEARNED = SchemeEntry(
+    "learned",
+    order=2,
+    formula=r"(x_i + p_i)^\top W_q W_k^\top (x_j + p_j)",
+    enters="input",
+    depends_on="position",
+    extrapolates=False,
+    cost=_learned_cost,
+    make_input=LearnedPositionalEmbedding,
+    std=0.5**0.5,  # the variance of sinusoids is 1/2
+    seed=3,
+    task_name="learned",
+    code=(LearnedPositionalEmbedding,),
+)
+
+ABSOLUTE = SchemeEntry(
+    "absolute",
+    order=3,
+    formula=r"\frac{q_i \cdot k_j + q_i \cdot e_j}{\sqrt{d}}",
+    enters="scores",
+    depends_on="position",
+    extrapolates=False,
+    cost=_absolute_cost,
+    make=lambda sizes: AbsolutePositionEmbedding1d(sizes.num_tokens, sizes.head_dim),
+    seed=4,
+    code=(AbsolutePositionEmbedding1d,),
+)

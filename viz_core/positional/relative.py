@@ -11,6 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from viz_core.positional._checks import check_learned, check_queries
+from viz_core.positional.entry import SchemeCost, SchemeEntry, SchemeSizes
 from viz_core.positional.offsets import relative_positions
 from viz_core.positional.scheme import PositionScheme
 from viz_core.trace.arguments import check_like, check_tensors, check_whole
@@ -149,3 +150,45 @@ class RelativePositionEmbedding1d(nn.Module, PositionScheme):
 def _clip(offsets: Int[Tensor, "*shape"], max_distance: int) -> Int[Tensor, "*shape"]:
     check_whole(0, max_distance=max_distance)
     return offsets.clamp(-max_distance, max_distance) + max_distance
+
+
+def _relative_cost(sizes: SchemeSizes) -> SchemeCost:
+    """t (2n - 1) w learned, a vector for each offset in each of t tables; h n (2n - 1) scores q . r by offset."""
+    vectors = 2 * sizes.num_tokens - 1
+    return SchemeCost.learned((sizes.tables or 1) * vectors * sizes.head_dim, sizes.scores_by_offset(sizes.num_tokens))
+
+
+def _shaw_cost(sizes: SchemeSizes) -> SchemeCost:
+    """t (2k + 1) w learned, for clipped offsets; as many scores as without clipping (Shaw 2018, section 3.2)."""
+    vectors = 2 * sizes.max_distance + 1
+    return SchemeCost.learned((sizes.tables or 1) * vectors * sizes.head_dim, sizes.scores_by_offset(sizes.num_tokens))
+
+
+RELATIVE = SchemeEntry(
+    "relative",
+    order=4,
+    formula=r"\frac{q_i \cdot k_j + q_i \cdot r_{j - i}}{\sqrt{d}}",
+    enters="scores",
+    depends_on="offset",
+    extrapolates=False,
+    cost=_relative_cost,
+    make=lambda sizes: RelativePositionEmbedding1d(sizes.num_tokens, sizes.head_dim, sizes.tables),
+    seed=5,
+    code=(RelativePositionEmbedding1d, relative_to_absolute, relative_to_absolute_steps),
+)
+
+SHAW = SchemeEntry(
+    "shaw",
+    order=5,
+    formula=r"r_{\mathrm{clip}(j - i,\, -k,\, k)}",
+    enters="scores",
+    depends_on="offset",
+    extrapolates=True,
+    cost=_shaw_cost,
+    make=lambda sizes: RelativePositionEmbedding1d(
+        sizes.num_tokens, sizes.head_dim, sizes.tables, max_distance=sizes.max_distance
+    ),
+    is_constant=lambda sizes: sizes.max_distance == 0,  # one vector for all offsets
+    seed=6,
+    task_name="relative",
+)

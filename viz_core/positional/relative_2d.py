@@ -7,6 +7,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from viz_core.positional._checks import check_queries
+from viz_core.positional.entry import SchemeCost, SchemeEntry, SchemeSizes
 from viz_core.positional.relative import RelativePositionEmbedding1d
 from viz_core.positional.scheme import PositionScheme
 from viz_core.trace.arguments import check_whole
@@ -63,3 +64,25 @@ class RelativePositionEmbedding2d(nn.Module, PositionScheme):
         if num_keys != self.height * self.width:
             raise ValueError(f"num_keys: expected {self.height} x {self.width} tokens, got {num_keys}")
         return self(queries) * self.rows.head_dim**-0.5
+
+
+def _cost(sizes: SchemeSizes) -> SchemeCost:
+    """t (2 height - 1 + 2 width - 1) w learned, for offsets of rows and of columns; their scores and the sum."""
+    vectors = (2 * sizes.height - 1) + (2 * sizes.width - 1)
+    by_offset = sizes.scores_by_offset(sizes.height) + sizes.scores_by_offset(sizes.width)
+    return SchemeCost.learned((sizes.tables or 1) * vectors * sizes.head_dim, by_offset + sizes.score_map)
+
+
+RELATIVE_2D = SchemeEntry(
+    "relative-2d",
+    order=6,
+    formula=r"\frac{q_i \cdot \left(r_{\Delta y} + c_{\Delta x}\right)}{\sqrt{d}}",
+    enters="scores",
+    depends_on="grid-offset",
+    extrapolates=False,
+    cost=_cost,
+    make=lambda sizes: RelativePositionEmbedding2d(sizes.height, sizes.width, sizes.head_dim, sizes.tables),
+    std=0.5**0.5,  # two terms, together of variance 1
+    seed=7,
+    code=(RelativePositionEmbedding2d,),
+)

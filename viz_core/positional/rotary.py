@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Float, Real
 from torch import Tensor
 
+from viz_core.positional.entry import SchemeCost, SchemeEntry, SchemeSizes
 from viz_core.positional.scheme import PositionScheme
 from viz_core.positional.sinusoidal import angular_frequencies
 from viz_core.trace.arguments import check_axes, check_device, check_tensors, described, is_whole
@@ -90,3 +91,22 @@ class Rotary(PositionScheme):
         if not is_whole(start) or start < 0:
             raise ValueError(f"start: expected at least 0, with as many keys as queries or more, got {start}")
         return apply_rotary(x, torch.arange(start, start + x.shape[2]), self.base, self.interleaved)
+
+
+def _cost(sizes: SchemeSizes) -> SchemeCost:
+    """n w stored: a cosine and a sine for each position and pair (Su 2021, equation 34)."""
+    return SchemeCost(stored=sizes.num_tokens * sizes.head_dim)
+
+
+ROTARY = SchemeEntry(
+    "rotary",
+    order=7,
+    formula=r"\langle R_m q,\ R_n k \rangle = \langle q,\ R_{n - m} k \rangle",
+    enters="rotation",
+    depends_on="offset",
+    extrapolates=True,
+    cost=_cost,
+    make=lambda _: Rotary(),
+    task_name="rotary",
+    code=(apply_rotary,),
+)

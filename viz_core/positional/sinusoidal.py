@@ -7,6 +7,7 @@ from jaxtyping import Float, Real
 from torch import Tensor, nn
 
 from viz_core.positional._checks import check_span
+from viz_core.positional.entry import SchemeCost, SchemeEntry, SchemeSizes
 from viz_core.trace.arguments import (
     check_axes,
     check_device,
@@ -100,3 +101,21 @@ class PositionalEncoding(nn.Module):
         check_device(X=X, P=self.P)
         encoded: Tensor = self.dropout(X + self.P[:, offset : offset + X.shape[1]].to(X.dtype))
         return encoded
+
+
+def _cost(sizes: SchemeSizes) -> SchemeCost:
+    """n d stored: a fixed table, added to the input (Vaswani 2017, section 3.5)."""
+    return SchemeCost(stored=sizes.num_tokens * sizes.num_hiddens)
+
+
+SINUSOIDAL = SchemeEntry(
+    "sinusoidal",
+    order=1,
+    formula=r"(x_i + p_i)^\top W_q W_k^\top (x_j + p_j)",
+    enters="input",
+    depends_on="position",
+    extrapolates=True,
+    cost=_cost,
+    make_input=lambda num_tokens, num_hiddens: PositionalEncoding(num_hiddens, 0.0, num_tokens),
+    task_name="sinusoidal",
+)

@@ -1,8 +1,7 @@
-"""A small Transformer for a task, of the library's own layers, with any way to tell where a token stands."""
+"""A small Transformer for a task, made of the library's own layers, under any position scheme."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import cast
 
@@ -12,25 +11,20 @@ from torch import Tensor, nn
 
 from viz_core.attention import MultiHeadAttention
 from viz_core.models import AddNorm, PositionWiseFFN
-from viz_core.positional import (
-    ALiBi,
-    LearnedPositionalEmbedding,
-    PositionalEncoding,
-    PositionScheme,
-    RelativePositionEmbedding1d,
-    Rotary,
-    T5RelativeBias,
-)
+from viz_core.positional.entry import SchemeSizes
+from viz_core.positional.register import BY_TASK_NAME
 from viz_core.trace import name_sites
 
 MAX_LENGTH = 512
 """Tokens of a row; learned tables have as many rows."""
-_REACH = 16  # tokens: farther ones share a vector (Shaw 2018, section 3.2)
+POSITIONS = tuple(BY_TASK_NAME)
+"""Names of the position schemes that a model can have."""
+_MAX_DISTANCE = 16  # tokens: offsets beyond share a vector (Shaw 2018, section 3.2)
 
 
 @dataclass(frozen=True)
 class Shape:
-    """How large a model is, and of what kind.
+    """Size and kind of a model.
 
     Attributes:
         num_layers: 1 to 4.
@@ -63,47 +57,35 @@ class Shape:
         if self.positions not in POSITIONS:
             raise ValueError(f"positions: expected one of {', '.join(POSITIONS)}, got {self.positions!r}")
 
-
-@dataclass(frozen=True)
-class _Positions:
-    """Where positions enter: what is added to the embeddings, and what each attention is given."""
-
-    added: Callable[[int], nn.Module] | None = None  # of the width
-    within: Callable[[Shape], PositionScheme] = lambda _: PositionScheme()
-
-
-def _relative(shape: Shape) -> PositionScheme:
-    return RelativePositionEmbedding1d(
-        MAX_LENGTH, shape.num_hiddens // shape.num_heads, shape.num_heads, max_distance=16
-    )
-
-
-POSITIONS: dict[str, _Positions] = {
-    "none": _Positions(),
-    "sinusoidal": _Positions(added=lambda width: PositionalEncoding(width, 0.0, MAX_LENGTH)),
-    "learned": _Positions(added=lambda width: LearnedPositionalEmbedding(MAX_LENGTH, width)),
-    "relative": _Positions(within=_relative),
-    "rotary": _Positions(within=lambda _: Rotary()),
-    "alibi": _Positions(within=lambda _: ALiBi()),
-    "t5": _Positions(within=lambda shape: T5RelativeBias(shape.num_heads, bidirectional=not shape.causal)),
-}
-"""Every way to tell where a token stands that can enter a layer, by its name."""
+    @property
+    def scheme_sizes(self) -> SchemeSizes:
+        """Sizes that its position scheme is made for."""
+        return SchemeSizes(
+            MAX_LENGTH,
+            self.num_hiddens,
+            self.num_heads,
+            1,
+            MAX_LENGTH,
+            max_distance=_MAX_DISTANCE,
+            per_head=True,
+            bidirectional=not self.causal,
+        )
 
 
 class TaskLayer(nn.Module):
-    """Self-attention, and a feed-forward net if there is one, each with its residual connection and norm."""
+    """Self-attention and an optional feed-forward net, each with its residual connection and norm."""
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
         width = shape.num_hiddens
-        scheme = POSITIONS[shape.positions].within(shape)
+        scheme = BY_TASK_NAME[shape.positions].make(shape.scheme_sizes)
         self.attention = MultiHeadAttention(width, shape.num_heads, 0.0, positions=scheme)
         self.addnorm1 = AddNorm(width, 0.0, shape.norm_first)
         self.ffn = PositionWiseFFN(4 * width, width) if shape.feed_forward else None
         self.addnorm2 = AddNorm(width, 0.0, shape.norm_first) if shape.feed_forward else None
 
     def forward(self, X: Float[Tensor, "batch n d"], causal: bool) -> Float[Tensor, "batch n d"]:
-        """Y = X + attention(LN(X)), then Y + ffn(LN(Y)); the norms outside where they come after."""
+        """Y = X + attention(LN(X)), then Y + ffn(LN(Y)); post-norm takes the norms of the sums instead."""
         Z = self.addnorm1.branch(X)
         Y = self.addnorm1(X, self.attention(Z, Z, Z, causal=causal))
         if self.ffn is None or self.addnorm2 is None:
@@ -112,10 +94,10 @@ class TaskLayer(nn.Module):
 
 
 class TaskTransformer(nn.Module):
-    """Embeddings, layers, and scores of every token: "decoder.i.self" or "encoder.i.self" are its sites.
+    """Embeddings, layers, and scores of every token; its sites are "decoder.i.self" or "encoder.i.self".
 
     Args:
-        vocab_size: tokens of the task; one more id stands for what is to be found out.
+        vocab_size: number of tokens of the task; one more id masks the tokens to predict.
     """
 
     def __init__(self, vocab_size: int, shape: Shape) -> None:
@@ -123,8 +105,8 @@ class TaskTransformer(nn.Module):
         self.shape = shape
         self.unknown = vocab_size
         self.embedding = nn.Embedding(vocab_size + 1, shape.num_hiddens)
-        added = POSITIONS[shape.positions].added
-        self.positions = nn.Identity() if added is None else added(shape.num_hiddens)
+        make_input = BY_TASK_NAME[shape.positions].make_input
+        self.positions = nn.Identity() if make_input is None else make_input(MAX_LENGTH, shape.num_hiddens)
         self.blks = nn.ModuleList(TaskLayer(shape) for _ in range(shape.num_layers))
         self.norm = nn.LayerNorm(shape.num_hiddens) if shape.norm_first else nn.Identity()
         self.head = nn.Linear(shape.num_hiddens, vocab_size)
@@ -136,14 +118,14 @@ class TaskTransformer(nn.Module):
         return cast(tuple[TaskLayer, ...], tuple(self.blks))
 
     def forward(self, tokens: Int[Tensor, "batch n"]) -> Float[Tensor, "batch n vocab"]:
-        """Scores of the next token at each place where it is causal, of the token at this place where it is not."""
+        """Scores of the next token at each position if causal, of the token at this position if not."""
         X = self.positions(self.embedding(tokens))
         for layer in self.layers:
             X = layer(X, self.shape.causal)
         return self.head(self.norm(X))
 
     def reads(self, tokens: Int[Tensor, "batch n"], decided: Bool[Tensor, "batch n"]) -> Int[Tensor, "batch m"]:
-        """What it is given of a row: all but the last token where it is causal, else all but what it shall find out."""
+        """The input made of a row: all but the last token if causal, else the row with the decided tokens masked."""
         return tokens[:, :-1] if self.shape.causal else torch.where(decided, self.unknown, tokens)
 
     def predictions(
@@ -151,8 +133,8 @@ class TaskTransformer(nn.Module):
     ) -> tuple[Float[Tensor, "decided vocab"], Int[Tensor, " decided"]]:
         """Scores for each token that the rule decides, and these tokens.
 
-        A causal model reads the row and is asked for the token after each; another reads the row with what it shall
-        find out blanked, all at once.
+        A causal model predicts the token after each; another reads the row with the decided tokens masked and predicts
+        all at once.
         """
         scores = self(self.reads(tokens, decided))
         if self.shape.causal:

@@ -19,9 +19,10 @@ from ui.text.words import load_words
 from viz_core.lessons.position_embeddings.order import order_residual
 from viz_core.lessons.position_embeddings.picture_tokens import picture_tokens, shipped_position_table
 from viz_core.lessons.position_embeddings.rotary_decay import rotary_products
-from viz_core.lessons.position_embeddings.schemes import BY_NAME, SCHEMES
-from viz_core.lessons.position_embeddings.setting import Setting, Sizes
+from viz_core.lessons.position_embeddings.shared_layer import SharedLayer
 from viz_core.positional import alibi_slopes
+from viz_core.positional.entry import SchemeSizes
+from viz_core.positional.register import BY_NAME, SCHEMES
 from viz_core.pretrained import Translator, load_translator
 from viz_core.pretrained.samples import sentences
 from viz_core.pretrained.token_vectors import sentence_tokens, shuffled_order
@@ -48,10 +49,10 @@ def translator() -> Translator:
     return load_translator("transformer-en-fr")
 
 
-def setting(text: str = DEFAULT, heads: int = 8, **sizes: Any) -> Setting:
+def setting(text: str = DEFAULT, heads: int = 8, **sizes: Any) -> SharedLayer:
     tokens = sentence_tokens(text, 64, 256, translator())
     n = len(tokens.labels)
-    return Setting(tokens.X, Sizes(n, 256, heads, 1, n, **sizes))
+    return SharedLayer(tokens.X, SchemeSizes(n, 256, heads, 1, n, **sizes))
 
 
 def small_maps(app: AppTest) -> dict[str, np.ndarray]:
@@ -63,7 +64,7 @@ def test_it_opens_with_every_scheme_on_one_word(open_page: OpenPage) -> None:
     app = open_page(CHAPTER)
     s = setting().one_word()
     for name, values in small_maps(app).items():
-        np.testing.assert_allclose(values, BY_NAME[name].position_scores(s)[0].numpy(), atol=1e-5)
+        np.testing.assert_allclose(values, s.position_scores(BY_NAME[name])[0].numpy(), atol=1e-5)
     assert not small_maps(app)["none"].any()
     limits = {(f["data"][0]["zmin"], f["data"][0]["zmax"]) for f in figures(app)}
     assert limits == {(-4, 4)}
@@ -72,13 +73,13 @@ def test_it_opens_with_every_scheme_on_one_word(open_page: OpenPage) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "expected"),
     [
-        ("head", 3, lambda: [s.position_scores(setting())[2] for s in SCHEMES]),
-        ("heads", 2, lambda: [s.position_scores(setting(heads=2))[0] for s in SCHEMES]),
-        ("show", "weights", lambda: [s.weights(setting())[0] for s in SCHEMES]),
-        ("show", "scores", lambda: [s.scores(setting())[0] for s in SCHEMES]),
-        ("source", "one-word", lambda: [s.position_scores(setting().one_word())[0] for s in SCHEMES]),
-        ("text", "I lost.", lambda: [s.position_scores(setting("I lost."))[0] for s in SCHEMES]),
-        ("per-head", True, lambda: [s.position_scores(setting(per_head=True))[0] for s in SCHEMES]),
+        ("head", 3, lambda: [setting().position_scores(s)[2] for s in SCHEMES]),
+        ("heads", 2, lambda: [setting(heads=2).position_scores(s)[0] for s in SCHEMES]),
+        ("show", "weights", lambda: [setting().weights(s)[0] for s in SCHEMES]),
+        ("show", "scores", lambda: [setting().scores(s)[0] for s in SCHEMES]),
+        ("source", "one-word", lambda: [setting().one_word().position_scores(s)[0] for s in SCHEMES]),
+        ("text", "I lost.", lambda: [setting("I lost.").position_scores(s)[0] for s in SCHEMES]),
+        ("per-head", True, lambda: [setting(per_head=True).position_scores(s)[0] for s in SCHEMES]),
     ],
 )
 def test_each_control_moves_the_maps(
@@ -98,8 +99,8 @@ def test_a_picture_is_a_grid_of_any_height_and_width(open_page: OpenPage) -> Non
     table = shipped_position_table()
     assert table is not None, "patches are as wide as the shipped picture model's"
     tokens = picture_tokens(2, 6, table.positions.shape[1])
-    s = Setting(tokens.X, Sizes(12, table.positions.shape[1], 8, 2, 6))
-    expected = BY_NAME["relative-2d"].position_scores(s)[0].numpy()
+    s = SharedLayer(tokens.X, SchemeSizes(12, table.positions.shape[1], 8, 2, 6))
+    expected = s.position_scores(BY_NAME["relative-2d"])[0].numpy()
     np.testing.assert_allclose(small_maps(app)["relative-2d"], expected, atol=1e-5)
 
 
@@ -120,9 +121,9 @@ def test_every_scheme_opens_from_a_link_and_its_claims_hold(open_page: OpenPage,
     app = open_at(open_page, section=CLOSER, scheme=scheme)
     name = app.selectbox(key="pe-scheme").value
     assert all("material/check" in claim for claim in claims(app))
-    assert (":orange-badge[:material/close: longer sequences]" in texts(app)) is not BY_NAME[name].extends
+    assert (":orange-badge[:material/close: longer sequences]" in texts(app)) is not BY_NAME[name].extrapolates
     map_drawn = array(figures(app)[-1]["data"][0]["z"])
-    np.testing.assert_allclose(map_drawn, BY_NAME[name].position_scores(setting())[0].numpy(), atol=1e-5)
+    np.testing.assert_allclose(map_drawn, setting().position_scores(BY_NAME[name])[0].numpy(), atol=1e-5)
 
 
 @pytest.mark.parametrize(("n", "step"), [(4, 0), (4, 2), (4, 5), (1, 3), (12, 4)])
@@ -143,7 +144,7 @@ def test_clipping_to_nothing_leaves_no_order(open_page: OpenPage) -> None:
     drawn = array(figures(app)[-1]["data"][0]["z"])
     np.testing.assert_allclose(drawn, drawn[:, :1].repeat(drawn.shape[1], axis=1), atol=1e-5)
     app.slider(key="pe-k").set_value(2).run()
-    expected = BY_NAME["shaw"].position_scores(setting(max_distance=2))[0].numpy()
+    expected = setting(max_distance=2).position_scores(BY_NAME["shaw"])[0].numpy()
     np.testing.assert_allclose(array(figures(app)[-1]["data"][0]["z"]), expected, atol=1e-5)
 
 
@@ -184,7 +185,7 @@ def test_t5_ranges_are_the_published_ones_and_move(open_page: OpenPage) -> None:
 
 def test_costs_are_the_librarys(open_page: OpenPage) -> None:
     app = open_at(open_page, section=COSTS)
-    sizes = Sizes(256, 256, 8, 16, 16)
+    sizes = SchemeSizes(256, 256, 8, 16, 16)
     assert app.dataframe[0].value["parameters"].tolist() == [s.cost(sizes).parameters for s in SCHEMES]
     assert app.dataframe[0].value["bytes computed"].tolist() == [s.cost(sizes).computed_bytes for s in SCHEMES]
     app.select_slider(key="pe-n").set_value(1024).run()
@@ -276,7 +277,7 @@ def test_a_long_text_says_what_is_shown(open_page: OpenPage) -> None:
 def test_without_a_model_words_have_random_vectors(no_checkpoints: Path, open_page: OpenPage) -> None:
     app = open_at(open_page, text="one two three")
     tokens = sentence_tokens("one two three", 64, 256)
-    expected = BY_NAME["rotary"].position_scores(Setting(tokens.X, Sizes(3, 256, 8, 1, 3)))[0]
+    expected = SharedLayer(tokens.X, SchemeSizes(3, 256, 8, 1, 3)).position_scores(BY_NAME["rotary"])[0]
     np.testing.assert_allclose(small_maps(app)["rotary"], expected.numpy(), atol=1e-5)
 
 
@@ -289,13 +290,13 @@ def test_a_shipped_picture_models_table_is_used_for_pictures(no_checkpoints: Pat
     app = open_at(open_page, source="picture", height=7, width=7, section=CLOSER, scheme="Learned")
     assert "table that a picture model that ships, A ViT, has learned" in texts(app)
     tokens = picture_tokens(7, 7, 64)
-    s = Setting(tokens.X, Sizes(49, 64, 8, 7, 7), table[0, 1:])
+    s = SharedLayer(tokens.X, SchemeSizes(49, 64, 8, 7, 7), table[0, 1:])
     drawn = array(figures(app)[-1]["data"][0]["z"])
-    np.testing.assert_allclose(drawn, BY_NAME["learned"].position_scores(s)[0].numpy(), atol=1e-5)
+    np.testing.assert_allclose(drawn, s.position_scores(BY_NAME["learned"])[0].numpy(), atol=1e-5)
 
 
 def test_what_the_exercise_says_is_so() -> None:
     s = setting("no no no no")
-    outputs = {name: BY_NAME[name].output(s.one_word()) for name in ("relative", "sinusoidal")}
+    outputs = {name: s.one_word().output(BY_NAME[name]) for name in ("relative", "sinusoidal")}
     spread = {name: (f.amax(dim=0) - f.amin(dim=0)).max().item() for name, f in outputs.items()}
     assert spread["relative"] < 1e-5 < 1e-2 < spread["sinusoidal"]

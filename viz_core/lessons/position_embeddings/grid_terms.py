@@ -1,18 +1,19 @@
-"""What one cell of a grid adds to its scores with every other cell: a row term, a column term, their sum."""
+"""What relative positions on a grid add to the scores of one query cell: a row term, a column term, their sum."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from viz_core.positional.relative_2d import RelativePositionEmbedding2d
+from viz_core.lessons.position_embeddings.shared_layer import SharedLayer
+from viz_core.positional.relative_2d import RELATIVE_2D, RelativePositionEmbedding2d
 
 
 class GridTerms(NamedTuple):
-    """For one query cell: how far every cell is down and across, and what these offsets add to its score."""
+    """Offsets of every cell from one query cell, down and across, and what these add to its score."""
 
     row_offsets: Int[Tensor, "height width"]
     column_offsets: Int[Tensor, "height width"]
@@ -21,7 +22,7 @@ class GridTerms(NamedTuple):
 
     @property
     def total(self) -> Float[Tensor, "height width"]:
-        """row term + column term: what each cell's score gains."""
+        """row term + column term."""
         return self.row_term + self.column_term
 
 
@@ -31,7 +32,7 @@ def grid_terms(
 ) -> GridTerms:
     """q . r_(row offset) / sqrt(d) and q . c_(column offset) / sqrt(d) for the query at (row, column).
 
-    Looks every vector up in the tables by its offset, without the skew that the module uses.
+    Looks up every vector in the tables by its offset, without the skew that the module uses.
 
     Raises:
         ValueError: if there is no such cell.
@@ -51,6 +52,17 @@ def grid_terms(
         by_row[:, None].expand(height, width),
         by_column.expand(height, width),
     )
+
+
+def layer_terms(
+    layer: SharedLayer, row: int, column: int, head: int = 0
+) -> tuple[GridTerms, Float[Tensor, "height width"]]:
+    """`grid_terms` of the 2-D scheme in a layer, and what its module adds to the scores of the same query."""
+    sizes = layer.sizes
+    module = cast(RelativePositionEmbedding2d, layer.make(RELATIVE_2D))
+    q, _, _, bias = layer.project(RELATIVE_2D)
+    added = bias[0, head, row * sizes.width + column].reshape(sizes.height, sizes.width)
+    return grid_terms(q[0], module, row, column, head), added
 
 
 def _table(weight: Tensor, head: int) -> Float[Tensor, "offsets d"]:

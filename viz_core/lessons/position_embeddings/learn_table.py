@@ -1,4 +1,4 @@
-"""A learnable encoding, trained from scratch: which table solves a task that only positions can solve?"""
+"""A position table trained from scratch on a task that needs positions and nothing else."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from viz_core.trace import attention_weights
 
 @dataclass(frozen=True, eq=False)
 class Learning:
-    """How far training has come: steps done, the loss of each so far, and the table as it is now."""
+    """State of training: steps done, the loss of each so far, and the current table."""
 
     step: int
     num_steps: int
@@ -24,7 +24,7 @@ class Learning:
 
 
 def neighbour_weights(num_tokens: int, reach: int) -> Float[Tensor, "n n"]:
-    """The attention that the task wants: equal weight on every token up to `reach` away, none beyond.
+    """Target attention of the task: equal weight on every token up to `reach` away, none beyond.
 
     Raises:
         ValueError: if num_tokens < 1 or reach < 0.
@@ -32,12 +32,12 @@ def neighbour_weights(num_tokens: int, reach: int) -> Float[Tensor, "n n"]:
     if num_tokens < 1 or reach < 0:
         raise ValueError(f"expected at least 1 token and a reach of at least 0, got {num_tokens} and {reach}")
     positions = torch.arange(num_tokens)
-    near = ((positions[:, None] - positions).abs() <= reach).float()
-    return near / near.sum(dim=1, keepdim=True)
+    neighbours = ((positions[:, None] - positions).abs() <= reach).float()
+    return neighbours / neighbours.sum(dim=1, keepdim=True)
 
 
 def table_weights(table: Float[Tensor, "n d"], sharpness: float = 1.0) -> Float[Tensor, "n n"]:
-    """softmax(sharpness P P^T / sqrt(d)): attention that sees positions and nothing else."""
+    """softmax(sharpness P P^T / sqrt(d)): attention between positions alone."""
     positions = table[None, None]
     return attention_weights(positions, positions, scale=sharpness * table.shape[1] ** -0.5)[0, 0]
 
@@ -47,8 +47,42 @@ def task_loss(weights: Float[Tensor, "n n"], wanted: Float[Tensor, "n n"]) -> fl
     return float((weights - wanted).square().sum() / len(wanted))
 
 
+@dataclass(frozen=True, eq=False)
+class LearnedResult:
+    """A table measured on the task.
+
+    Attributes:
+        target: attention of the task, `neighbour_weights`.
+        loss: of this table.
+        sinusoidal, none: losses of sinusoids at their best sharpness, and of equal weights everywhere.
+        share: of the variance of P P^T that offsets explain.
+    """
+
+    target: Float[Tensor, "n n"]
+    weights: Float[Tensor, "n n"]
+    loss: float
+    sinusoidal: float
+    none: float
+    share: float
+
+
+def measure_table(table: Float[Tensor, "n d"], reach: int) -> LearnedResult:
+    """Measure a table, with the losses of tables that are not trained."""
+    n, d = table.shape
+    target, weights = neighbour_weights(n, reach), table_weights(table)
+    even = torch.full_like(target, 1 / n)
+    return LearnedResult(
+        target,
+        weights,
+        task_loss(weights, target),
+        sinusoidal_loss(n, d, target),
+        task_loss(even, target),
+        table_offset_share(table),
+    )
+
+
 def sinusoidal_loss(num_tokens: int, num_hiddens: int, wanted: Float[Tensor, "n n"]) -> float:
-    """The loss of sinusoids at their best sharpness, found by trying 60 from 0.1 to 100."""
+    """The loss of sinusoids at the best of 60 sharpnesses from 0.1 to 100."""
     table = sinusoidal_table(num_tokens, num_hiddens)
     return min(task_loss(table_weights(table, float(s)), wanted) for s in torch.logspace(-1, 2, 60))
 
@@ -66,8 +100,16 @@ def offset_share(similarity: Float[Tensor, "n n"]) -> float:
     return float(1 - (similarity - explained).square().sum() / (similarity - similarity.mean()).square().sum())
 
 
-def untrained_table(num_tokens: int, num_hiddens: int, generator: torch.Generator) -> Float[Tensor, "n d"]:
-    """What training begins with: N(0, 0.02^2), as in BERT and ViT."""
+def table_offset_share(table: Float[Tensor, "n d"]) -> float:
+    """`offset_share` of P P^T; 1 for a single position."""
+    return offset_share(table @ table.T) if len(table) > 1 else 1.0
+
+
+def untrained_table(
+    num_tokens: int, num_hiddens: int, generator: torch.Generator | None = None
+) -> Float[Tensor, "n d"]:
+    """The initial table, N(0, 0.02^2) as in BERT and ViT."""
+    generator = torch.Generator().manual_seed(0) if generator is None else generator
     return 0.02 * torch.randn(num_tokens, num_hiddens, generator=generator)
 
 

@@ -1,6 +1,8 @@
-"""What deep stacks of self-attention do to tokens: without skip connections they all become the same."""
+"""Rank collapse: in deep stacks of self-attention without skip connections all tokens become the same."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 import torch
 from einops import rearrange
@@ -15,7 +17,7 @@ STACKS = {"attention": (False, False), "mlp": (False, True), "skip": (True, Fals
 
 
 def distance_to_equal_rows(X: Float[Tensor, "n d"]) -> float:
-    """||X - 1 x^T|| / ||X||, with x the mean row: 0 where all tokens are alike, 1 where they cancel out.
+    """||X - 1 x^T|| / ||X||, with x the mean row: 0 where all tokens are the same, 1 where their mean is 0.
 
     1 x^T is the nearest matrix whose rows are all the same, which has rank one (Dong 2021, "Attention
     is not all you need", section 2.1; here in the Frobenius norm).
@@ -61,12 +63,17 @@ def collapse_curves(
 
 
 def layers_until_alike(curve: Float[Tensor, "layers"], distance: float = 1e-12) -> int | None:
-    """After how many layers the rows are equal, to about the rounding of float64; None where they never are."""
+    """Number of layers after which the rows are equal up to float64 rounding; None where they never are."""
     alike = (curve <= distance).nonzero()
     return int(alike[0]) if len(alike) else None
 
 
+def excess_over_skip(curves: Mapping[str, Float[Tensor, "layers"]]) -> float:
+    """By how much attention alone is ever farther from equal rows than with skip connections; 0 if it never is."""
+    return max(0.0, float((curves["attention"] - curves["skip"]).max()))
+
+
 def largest_ratio(curve: Float[Tensor, "layers"]) -> float:
-    """The largest distance after a layer over that before it, while there is more than rounding to measure."""
+    """Largest ratio of the distance after a layer to that before it, where the latter is above rounding."""
     before, after = curve[:-1], curve[1:]
     return float((after / before)[before > 1e-12].max())

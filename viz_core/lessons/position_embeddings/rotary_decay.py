@@ -2,12 +2,84 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
-from jaxtyping import Float, Real
+from jaxtyping import Float, Int, Real
 from torch import Tensor
 
+from viz_core.lessons.position_embeddings.broken import added_residuals
 from viz_core.positional.rotary import apply_rotary
 from viz_core.positional.sinusoidal import angular_frequencies
+
+REACH = 200
+NEAR, FAR = (1, 50), (151, 200)  # distances whose mean sizes are compared
+
+
+class DecayCurves(NamedTuple):
+    """q_m . k_n and its bound by offset n - m from -REACH to REACH, for q = k with all components equal and length 1.
+
+    Attributes:
+        product, bound_here, coarse_bound: at the offset chosen: the product, its bound, and that of Su 2021.
+        near, far: mean |q_m . k_n| over the distances NEAR and FAR.
+    """
+
+    offsets: Int[Tensor, "n"]
+    products: Float[Tensor, "n"]
+    bound: Float[Tensor, "n"]
+    product: float
+    bound_here: float
+    coarse_bound: float
+    near: float
+    far: float
+
+
+class RotaryProofs(NamedTuple):
+    """Residuals of random q and k over all offsets: each is near 0, and the ratio at most 1.
+
+    Attributes:
+        shift: change of q_m . k_n when both positions grow by 1,000.
+        length: change of |q| by rotation.
+        bound_ratio: largest |q_m . k_n| over its bound.
+        added_shift, added_length: the same changes where positions are added instead.
+    """
+
+    shift: float
+    length: float
+    bound_ratio: float
+    added_shift: float
+    added_length: float
+
+
+def decay_curves(num_hiddens: int, base: float, offset: int) -> DecayCurves:
+    """Products and bounds of one width and base, with those of one offset by themselves."""
+    q = torch.ones(num_hiddens, dtype=torch.float64) * num_hiddens**-0.5
+    offsets, here = torch.arange(-REACH, REACH + 1), torch.tensor([offset])
+    products = rotary_products(q, q, offsets, base)
+    return DecayCurves(
+        offsets,
+        products,
+        rotary_bound(q, q, offsets, base),
+        float(rotary_products(q, q, here, base)),
+        float(rotary_bound(q, q, here, base)),
+        float(su_bound(q, q, here, base)),
+        mean_size(products, offsets, *NEAR),
+        mean_size(products, offsets, *FAR),
+    )
+
+
+def rotary_proofs(num_hiddens: int, base: float) -> RotaryProofs:
+    """What must hold of rotations of this width and base, measured on one random q and k."""
+    generator = torch.Generator().manual_seed(num_hiddens)
+    q, k = torch.randn(2, num_hiddens, dtype=torch.float64, generator=generator)
+    offsets = torch.arange(-REACH, REACH + 1)
+    rotated = apply_rotary(q.expand(1, 1, len(offsets), -1), offsets, base)
+    return RotaryProofs(
+        rotary_shift_residual(q, k, offsets, base),
+        float((rotated.norm(dim=-1) - q.norm()).abs().max()),
+        rotary_bound_ratio(q, k, offsets, base),
+        *added_residuals(q, k, offsets, base),
+    )
 
 
 def rotary_products(
@@ -43,7 +115,7 @@ def su_bound(
 def rotary_bound_ratio(
     q: Float[Tensor, "d"], k: Float[Tensor, "d"], offsets: Real[Tensor, "n"], base: float = 10000.0
 ) -> float:
-    """The largest |q_m . k_n| / `rotary_bound` over these offsets: at most 1."""
+    """Largest |q_m . k_n| / `rotary_bound` over these offsets, at most 1."""
     return float((rotary_products(q, k, offsets, base).abs() / rotary_bound(q, k, offsets, base)).max())
 
 
@@ -56,7 +128,7 @@ def mean_size(products: Float[Tensor, "n"], offsets: Real[Tensor, "n"], nearest:
 def rotary_shift_residual(
     q: Float[Tensor, "d"], k: Float[Tensor, "d"], offsets: Real[Tensor, "n"], base: float = 10000.0, shift: float = 1000
 ) -> float:
-    """max change of q_m . k_n over these offsets when both positions move on by `shift`: 0 if only m - n matters."""
+    """Largest change of q_m . k_n over these offsets when both positions grow by `shift`: 0 if only m - n matters."""
     here, there = (rotary_products(q, k, offsets, base, start) for start in (0.0, shift))
     return float((here - there).abs().max())
 

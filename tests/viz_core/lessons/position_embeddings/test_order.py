@@ -7,9 +7,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from viz_core.lessons.position_embeddings.order import offset_contrast, offset_spread, order_residual
-from viz_core.lessons.position_embeddings.schemes import BY_NAME, SCHEMES
-from viz_core.lessons.position_embeddings.setting import Setting, Sizes
+from viz_core.lessons.position_embeddings.order import is_equivariant, offset_contrast, offset_spread, order_residual
+from viz_core.lessons.position_embeddings.shared_layer import SharedLayer
+from viz_core.positional.entry import SchemeEntry, SchemeSizes
+from viz_core.positional.register import BY_NAME, SCHEMES
 from viz_core.pretrained.token_vectors import shuffled_order
 
 
@@ -17,36 +18,36 @@ from viz_core.pretrained.token_vectors import shuffled_order
 @given(n=st.integers(2, 12), heads=st.sampled_from([1, 2, 4]), seed=st.integers(0, 99))
 def test_order_matters_with_every_scheme_and_without_positions_it_does_not(n: int, heads: int, seed: int) -> None:
     generator = torch.Generator().manual_seed(seed)
-    s = Setting(torch.randn(n, 32, generator=generator), Sizes(n, 32, heads, 1, n), seed=seed)
+    s = SharedLayer(torch.randn(n, 32, generator=generator), SchemeSizes(n, 32, heads, 1, n), seed=seed)
     order = shuffled_order([str(i) for i in range(n)], seed)
     for scheme in SCHEMES:
         residual = order_residual(scheme, s, order)
-        assert residual < 1e-5 if scheme.blind(s.sizes, order) else residual > 1e-3, scheme.name
+        assert residual < 1e-5 if is_equivariant(scheme, s.sizes, order) else residual > 1e-3, scheme.name
 
 
 def test_one_vector_for_all_offsets_knows_no_order() -> None:
-    s = Setting(torch.randn(6, 32), Sizes(6, 32, 2, 1, 6, max_distance=0))
+    s = SharedLayer(torch.randn(6, 32), SchemeSizes(6, 32, 2, 1, 6, max_distance=0))
     order = shuffled_order("abcdef", 1)
-    assert BY_NAME["shaw"].blind(s.sizes, order)
+    assert is_equivariant(BY_NAME["shaw"], s.sizes, order)
     assert order_residual(BY_NAME["shaw"], s, order) < 1e-5
 
 
 @pytest.mark.parametrize("name", [scheme.name for scheme in SCHEMES])
-def test_backwards_is_the_same_to_alibi_alone(name: str) -> None:
-    s = Setting(torch.randn(7, 32), Sizes(7, 32, 4, 1, 7))
+def test_backwards_is_the_same_where_distance_alone_counts(name: str) -> None:
+    s = SharedLayer(torch.randn(7, 32), SchemeSizes(7, 32, 4, 1, 7))
     backwards = torch.arange(7).flip(0)
-    blind = name in {"none", "alibi"}
-    assert BY_NAME[name].blind(s.sizes, backwards) is blind
+    equivariant = BY_NAME[name].depends_on in {"nothing", "distance"}
+    assert is_equivariant(BY_NAME[name], s.sizes, backwards) is equivariant
     residual = order_residual(BY_NAME[name], s, backwards)
-    assert residual < 1e-5 if blind else residual > 1e-3
+    assert residual < 1e-5 if equivariant else residual > 1e-3
 
 
 def test_the_residual_by_hand() -> None:
     """The layer's outputs for shuffled tokens, one by one, against those of the tokens in order."""
-    s, scheme = Setting(torch.randn(3, 8), Sizes(3, 8, 1, 1, 3)), BY_NAME["alibi"]
+    s, scheme = SharedLayer(torch.randn(3, 8), SchemeSizes(3, 8, 1, 1, 3)), BY_NAME["alibi"]
     order = torch.tensor([2, 0, 1])
-    shuffled = scheme.output(Setting(s.X[[2, 0, 1]], s.sizes))
-    plain = scheme.output(s)
+    shuffled = SharedLayer(s.X[[2, 0, 1]], s.sizes).output(scheme)
+    plain = s.output(scheme)
     worst = max((shuffled[i] - plain[order[i]]).abs().max().item() for i in range(3))
     assert order_residual(scheme, s, order) == pytest.approx(worst)
 
@@ -57,11 +58,8 @@ def test_spread_and_contrast_by_hand() -> None:
     assert offset_contrast(scores) == 9 - 1  # offset -2 has mean 9, offset 1 has mean 1
 
 
-@pytest.mark.parametrize(("name", "one_score"), [
-    ("none", True), ("relative", True), ("shaw", True), ("rotary", True), ("alibi", True), ("t5", True),
-    ("sinusoidal", False), ("learned", False), ("absolute", False),
-])  # fmt: skip
-def test_relative_schemes_have_one_score_for_each_offset(name: str, one_score: bool) -> None:
-    s = Setting(torch.randn(9, 32), Sizes(9, 32, 2, 1, 9)).one_word()
-    spread = offset_spread(BY_NAME[name].scores(s))
-    assert spread < 1e-5 if one_score else spread > 0.1
+@pytest.mark.parametrize("scheme", SCHEMES, ids=lambda scheme: scheme.name)
+def test_an_offset_has_one_score_where_positions_count_by_offset_alone(scheme: SchemeEntry) -> None:
+    s = SharedLayer(torch.randn(9, 32), SchemeSizes(9, 32, 2, 1, 9)).one_word()
+    spread = offset_spread(s.scores(scheme))
+    assert spread > 0.1 if scheme.depends_on == "position" else spread < 1e-5  # a grid of one row is a line
