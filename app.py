@@ -1,11 +1,11 @@
-"""The door for yourself: `streamlit run app.py`, or `make run`."""
+"""The entry point on your own machine: `streamlit run app.py`, or `make run`."""
 
 import streamlit as st
 from starlette.middleware import Middleware
 
 from serving.http import static_scripts as scripts
-from serving.process.background import in_background
-from serving.process.home_folder import leave_no_home
+from serving.process.background import background_lifespan
+from serving.process.home_folder import replace_unusable_home
 from ui.app import index_page as first_page
 from ui.streamlit_internals.run_end import hear_out
 from ui.streamlit_internals.stale_fragments import LeftPages
@@ -20,12 +20,12 @@ def prepare() -> None:
     load_later()
 
 
-leave_no_home()
+replace_unusable_home()
 hear_out()
 take_what_moved()
 app = st.App(
     "ui/app/main.py",
     routes=[*scripts.routes(), *first_page.routes()],
     middleware=[Middleware(LeftPages)],
-    lifespan=in_background(prepare),
+    lifespan=background_lifespan(prepare),
 )

@@ -1,4 +1,4 @@
-"""The door where strangers visit: the same under the hosted profile. `python hosted.py`, or `make host`."""
+"""The entry point of a public server, with the hosted profile: `python hosted.py`, or `make host`."""
 
 import os
 
@@ -6,11 +6,11 @@ import streamlit as st
 from streamlit import config
 
 from serving.http import static_scripts as scripts
-from serving.logs import structured_logs
-from serving.process.home_folder import leave_no_home
-from serving.process.lifecycle import Operations
+from serving.logs import configure_logging
+from serving.process.home_folder import replace_unusable_home
+from serving.process.lifecycle import ServerLifecycle
 from serving.process.streamlit_options import profile
-from serving.settings import checked
+from serving.settings import validated_settings
 from serving.uvicorn_internals.connection_limits import be_impatient
 from ui.app import index_page as first_page
 from ui.app.error_page import tell
@@ -36,14 +36,14 @@ def end() -> None:
     end_workers()
 
 
-structured_logs()
-leave_no_home()
+configure_logging()
+replace_unusable_home()
 hear_out()
 take_what_moved()
-allowed = checked()
-be_impatient(allowed.max_message_kb * 2**10, allowed.slow_seconds, lambda why: metrics().turned_away(why))
-operations = Operations(
-    warm_up, slots, metrics, allowed.stop_seconds, metrics_address=allowed.metrics, tidy=tidying(allowed), end=end
+allowed = validated_settings()
+be_impatient(allowed.max_message_kb * 2**10, allowed.slow_seconds, lambda why: metrics().count_rejection(why))
+operations = ServerLifecycle(
+    warm_up, slots, metrics, allowed.stop_seconds, metrics_address=allowed.metrics, clean_up=tidying(allowed), end=end
 )
 metrics().watch_sessions(sessions, session_bytes)
 app = st.App(

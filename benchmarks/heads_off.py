@@ -16,7 +16,7 @@ from viz_core.pretrained.samples import held_out
 QUICK = {"samples": 1, "over_many": False}
 TEXT = "If it rains tomorrow, we will not go to the beach with the children."
 CLICK, OVER_MANY = 0.5, 15.0  # seconds; DESIGN.md, section 7
-PATIENCE = 120.0
+TIMEOUT = 120.0
 
 # The thumbnail's switch, and the translation without that head.
 _SWITCH = """(head) => atlas.until(
@@ -41,12 +41,12 @@ def measure(samples: int = 5, over_many: bool = True) -> list[Row]:
         chromium(playwright) as browser,
         visit(browser, f"{server.url}/transformer?t-text={quote(TEXT)}") as visitor,
     ):
-        visitor.page.wait_for_function("window.ours?.painted() > 0 && watch.quietFor(2)", timeout=1000 * PATIENCE)
-        clicks = tuple(visitor.within(PATIENCE, _SWITCH, head) for head in range(samples))
+        visitor.page.wait_for_function("window.ours?.painted() > 0 && watch.quietFor(2)", timeout=1000 * TIMEOUT)
+        clicks = tuple(visitor.within(TIMEOUT, _SWITCH, head) for head in range(samples))
         rows = [Row("a head switched off: click to new translation painted", "s", clicks, target=CLICK)]
         if over_many:
-            visitor.page.wait_for_function("watch.quietFor(2)", timeout=1000 * PATIENCE)
-            score = (visitor.within(PATIENCE, _OVER_MANY),)
+            visitor.page.wait_for_function("watch.quietFor(2)", timeout=1000 * TIMEOUT)
+            score = (visitor.within(TIMEOUT, _OVER_MANY),)
             what = f"BLEU with heads off and on, {len(held_out())} held-out sentences"
             rows.append(Row(what, "s", score, target=OVER_MANY))
     return rows

@@ -20,7 +20,7 @@ from viz_core.tasks import Shape, TaskRun
 QUICK = {"samples": 1, "trainings": 1}
 LEARNED, ANSWERED, PAINTED = 60.0, 0.3, 0.15  # seconds
 BAR = 0.85  # share right of what was never trained on, as the chapter claims of its recorded runs
-PATIENCE = 300.0
+TIMEOUT = 300.0
 
 OWN, LONG = "learning?l-source=own", "learning?l-source=own&l-steps=3200"  # the chapter's own settings; a long run
 _BEGIN = "document.querySelector('.st-key-l-train-start button').click()"
@@ -83,7 +83,7 @@ def _watch(browser: Browser, url: str) -> float:
     with visit(browser, url) as reader:
         reader.page.wait_for_selector(".st-key-l-train-start button")
         reader.page.wait_for_function("watch.quietFor(1)")
-        return float(reader.within(PATIENCE, _LEARNED))
+        return float(reader.within(TIMEOUT, _LEARNED))
 
 
 def _beside(browser: Browser, url: str, samples: int) -> tuple[tuple[float, ...], tuple[float, ...]]:

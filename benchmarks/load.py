@@ -30,7 +30,7 @@ from viz_core.view.payload import decode_view
 CHAPTER, LINE, MODEL = "transformer", "An English sentence", "transformer-en-fr"
 ROUNDING = 1e-5
 TIMEZONE = "Europe/Paris"  # a class sits before browsers: each is sent what stands in its window, as in a real one
-PATIENCE = 600.0  # seconds for one answer
+TIMEOUT = 600.0  # seconds for one answer
 MEDIAN, LATE, CPU = 4.0, 8.0, 0.15  # seconds: the targets for 50 visitors on two cores
 A_SECOND = 8.0  # answers
 _SUBJECTS = ("The cat", "My father", "The old dog", "Our teacher", "A little girl", "The train", "Her brother")
@@ -58,7 +58,7 @@ async def ask(visitor: Visitor, text: str) -> Answer:
     """Type a sentence; where the server says it is busy, try again as its page offers."""
     begun, retries = time.perf_counter(), 0
     try:
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(TIMEOUT):
             shown = await visitor.type(LINE, text)
             while "Try again" in shown.buttons:
                 retries += 1
@@ -96,8 +96,8 @@ async def visitors(url: str, count: int, each: int, pid: int | None = None) -> t
     texts = [list(itertools.islice(own, each)) for _ in range(count)]
 
     async def one(mine: Sequence[str]) -> list[Answer]:
-        async with visit(url, PATIENCE, TIMEZONE) as visitor:
-            async with asyncio.timeout(PATIENCE):
+        async with visit(url, TIMEOUT, TIMEZONE) as visitor:
+            async with asyncio.timeout(TIMEOUT):
                 while LINE not in (await visitor.open(CHAPTER)).inputs:
                     pass
             await together.wait()

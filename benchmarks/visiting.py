@@ -22,7 +22,7 @@ from ui.text.words import ENGLISH, load_words
 
 QUICK = {"samples": 1, "chapters": ("sinusoidal-encoding",)}
 QUIET = 1.0  # seconds in which nothing on the page changes
-PATIENCE = 120.0
+TIMEOUT = 120.0
 FURNISHED = "benchmarks/peers/furnished.py"
 _EMPTY = "an empty app, settled"
 _FURNISHED = "Streamlit's title, words, contents of 14 and 6 controls alone: a visit, settled"
@@ -133,4 +133,4 @@ def _settled(visitor: Visitor) -> tuple[float, float]:
 
 
 def _wait(page: Page, there: str, argument: object) -> None:
-    page.wait_for_function(there, arg=argument, timeout=1000 * PATIENCE, polling=100)
+    page.wait_for_function(there, arg=argument, timeout=1000 * TIMEOUT, polling=100)

@@ -1,32 +1,42 @@
-"""Structured logs, one JSON object a line, in which nothing that a visitor typed can stand.
+"""Structured logs: one JSON object a line, without anything that a visitor typed.
 
-What goes wrong is told by the error's type and by where it was raised: its message may quote a text.
+An error is logged as its type and the places it was raised at, because its message may quote a visitor's text.
 """
 
 from __future__ import annotations
 
-import json
 import logging
 import traceback
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import structlog
+
 FORMAT = "%(message)s"
-"""All that a formatter has to write: also in hosted.toml, for loggers that Streamlit makes later."""
+"""Format of every handler; also in hosted.toml, for loggers that Streamlit creates later."""
 
 _ROOT = Path(__file__).resolve().parents[1]
-_FRAMES = 6  # of the place where an error was raised
+_FRAMES = 6  # of a traceback
+_stamp = structlog.processors.TimeStamper(fmt="%Y-%m-%dT%H:%M:%S%z", utc=False, key="time")
+_render = structlog.processors.JSONRenderer(default=str)
 
-log = logging.getLogger("atlas")
+# Records carry the event as it is; the record factory below renders it.
+log = structlog.wrap_logger(
+    logging.getLogger("atlas"),
+    processors=[lambda _logger, _method, event: ((event if len(event) > 1 else event["event"],), {})],
+    wrapper_class=structlog.stdlib.BoundLogger,
+)
 
 
-def structured_logs() -> None:
-    """From now on every record of this process, whoever makes it, is a line without content."""
-    make = logging.getLogRecordFactory()
+def configure_logging() -> None:
+    """Render every log record of this process, from any library, as one line of JSON.
+
+    Records are rendered when they are created, not by a formatter: Streamlit gives its loggers handlers of its own.
+    """
+    create = logging.getLogRecordFactory()
 
     def factory(*args: Any, **kwargs: Any) -> logging.LogRecord:
-        record = make(*args, **kwargs)
+        record = create(*args, **kwargs)
         record.msg, record.args = _line(record), None
         record.exc_info, record.exc_text, record.stack_info = None, None, None
         return record
@@ -34,42 +44,35 @@ def structured_logs() -> None:
     logging.setLogRecordFactory(factory)
     logging.basicConfig(level=logging.WARNING, format=FORMAT)
     log.setLevel(logging.INFO)
-    reformat()
+    reset_formatters()
 
 
-def reformat() -> None:
-    """Give every handler there is by now the format."""
+def reset_formatters() -> None:
+    """Give every existing handler the plain format."""
     loggers = [logging.getLogger(), *map(logging.getLogger, list(logging.root.manager.loggerDict))]
     for handler in {handler for logger in loggers for handler in logger.handlers}:
         handler.setFormatter(logging.Formatter(FORMAT))
 
 
 def where(error: BaseException) -> str:
-    """The type of an error and the last places it came through, without its message."""
+    """Return an error's type and the innermost places of its traceback, without its message."""
     frames = traceback.extract_tb(error.__traceback__)[-_FRAMES:]
     return " < ".join([type(error).__name__, *(_place(frame) for frame in reversed(frames))])
 
 
 def _line(record: logging.LogRecord) -> str:
-    told: dict[str, Any] = {
-        "time": logging.Formatter().formatTime(record, "%Y-%m-%dT%H:%M:%S%z"),
-        "level": record.levelname,
-        "logger": record.name,
-    }
-    if isinstance(record.args, Mapping):  # log.info("ready", {"seconds": 3})
-        told |= {"event": record.msg, **record.args}
-    else:
-        told["event"] = _message(record)
+    event = dict(record.msg) if isinstance(record.msg, dict) else {"event": _message(record)}
+    event = {"level": record.levelname, "logger": record.name} | event
     if record.exc_info and record.exc_info[1] is not None:
-        told["error"] = where(record.exc_info[1])
-    return json.dumps(told, default=str)
+        event["error"] = where(record.exc_info[1])
+    return str(_render(None, "", _stamp(None, "", event)))
 
 
 def _message(record: logging.LogRecord) -> str:
-    """What was said; where an error is told with it, only the sentence around, for arguments may quote its message."""
-    error_told = bool(record.exc_info) or any(isinstance(one, BaseException) for one in record.args or ())
+    """The message; with an error in the record only its template, since the arguments may quote the error."""
+    has_error = bool(record.exc_info) or any(isinstance(one, BaseException) for one in record.args or ())
     try:
-        return str(record.msg) if error_told else record.getMessage()
+        return str(record.msg) if has_error else record.getMessage()
     except (TypeError, ValueError):
         return str(record.msg)
 

@@ -154,7 +154,7 @@ class Settings(BaseSettings):
         return tuple(filter(None, map(str.strip, value.split(os.pathsep)))) if isinstance(value, str) else value
 
     @property
-    def chosen_only(self) -> bool:
+    def restricted(self) -> bool:
         """Whether visitors may load nothing but what is offered."""
         return self.hosted or bool(self.models)
 
@@ -179,7 +179,7 @@ def settings() -> Settings:
     return _read(frozenset(item for item in os.environ.items() if item[0].startswith("ATLAS_")))
 
 
-def checked() -> Settings:
+def validated_settings() -> Settings:
     """The same, for a server that starts: where a variable cannot be, it ends here and says which.
 
     Raises:

@@ -3,11 +3,11 @@
 import streamlit as st
 
 from benchmarks.random_models import random_trace
-from serving.process.garbage_collection import spare_modules
+from serving.process.garbage_collection import freeze_imported_modules
 from ui.widgets.attention_view import MapGroup, attention_view
 from viz_core.trace import Trace
 
-spare_modules()  # as every chapter does
+freeze_imported_modules()  # as every chapter does
 
 
 @st.cache_resource(show_spinner=False, max_entries=2)

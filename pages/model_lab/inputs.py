@@ -35,13 +35,13 @@ def ask_for_model(chapter: Chapter, offer: HubOffer) -> HubModelSpec | None:
     """Which model; None, after a sentence, where nothing that can be loaded is named yet."""
     controls, words = chapter.controls, chapter.words
     here = load_or_stop(lambda: local_models(offer.folders))
-    offered = offer.names or (here if offer.chosen_only else ())
+    offered = offer.names or (here if offer.restricted else ())
     if offered:
         name = str(controls.select("model", offered, offered[0]))
         return HubModelSpec(name, offline=name in here)
     if not here:
-        st.info(words("none-offered" if offer.chosen_only else "none-here"), icon=":material/inventory_2:")
-    if offer.chosen_only:
+        st.info(words("none-offered" if offer.restricted else "none-here"), icon=":material/inventory_2:")
+    if offer.restricted:
         return None
     sources = ("list", "hub", "folder") if offer.folders else ("list", "hub")
     with st.container(horizontal=True, vertical_alignment="bottom", key="which"):
@@ -60,9 +60,9 @@ def ask_other_model(chapter: Chapter, offer: HubOffer, first: HubModelSpec) -> H
     """Another model than the first, of the same choice; None where there shall be none."""
     controls = chapter.controls
     here = load_or_stop(lambda: local_models(offer.folders))
-    offered = offer.names or (here if offer.chosen_only else ())
+    offered = offer.names or (here if offer.restricted else ())
     listed = offered or (*here, *(name for name in CURATED if name not in here))
-    typed = () if offer.chosen_only or offered else ("hub", "folder") if offer.folders else ("hub",)
+    typed = () if offer.restricted or offered else ("hub", "folder") if offer.folders else ("hub",)
     others = tuple(name for name in listed if name != first.name)
     name = str(controls.select("other", ("no-other", *others, *typed), "no-other"))
     if name == "no-other":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from serving.requests.sound import GivenSound
+from serving.requests.sound import SoundInput
 from ui.chapter.chapter import Chapter
 from ui.compute.sounds import read_sound, sample_sound
 from ui.text.errors import explain
@@ -12,7 +12,7 @@ from ui.widgets.upload import sound_file
 from viz_core.sounds.open_sound import SoundError
 
 
-def ask_sound(chapter: Chapter) -> GivenSound | None:
+def ask_sound(chapter: Chapter) -> SoundInput | None:
     """A sound, and a player for it; None, after a sentence, where there is none yet."""
     words = chapter.words
     source = chapter.controls.choice("sound", ("tones", "sound-file", "microphone"), "tones")

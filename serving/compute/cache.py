@@ -1,4 +1,4 @@
-"""Results kept for whoever asks the same again: the longest unused go first, by number and by bytes."""
+"""A cache bounded by entries and bytes; the least recently used entries are dropped first."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from viz_core.trace import Trace
 from viz_core.view.map_group import MapGroup
 
 MISSING = object()
-_THUMBNAIL = 64  # pixels on a side of one, at most
+_THUMBNAIL = 64  # maximum pixels on a side
 
 
 class LRUCache:
-    """A store that holds at most so many entries and bytes; threads may share it.
+    """A thread-safe cache with at most `max_entries` entries and `max_bytes` bytes.
 
-    A result larger than all of it is kept by itself, with what it shares its tensors with: a page that is drawn anew
-    would else compute it at every click.
+    A result larger than `max_bytes` is stored nevertheless, with the entries that share its tensors: otherwise a page
+    would compute it again in every run.
     """
 
     def __init__(self, max_entries: int, max_bytes: int) -> None:
@@ -35,7 +35,7 @@ class LRUCache:
         self._lock = threading.Lock()
 
     def get(self, key: Hashable, default: Any = MISSING) -> Any:
-        """What is kept under the key, or the default."""
+        """Return the value of the key, or the default."""
         with self._lock:
             if key not in self._entries:
                 return default
@@ -43,7 +43,7 @@ class LRUCache:
             return self._entries[key][0]
 
     def put(self, key: Hashable, value: Any) -> None:
-        """Keep a value, and let go of what is too much."""
+        """Store a value, and drop others where a bound is exceeded."""
         new = Footprint()
         new.add(key)
         new.add(value)
@@ -81,7 +81,7 @@ class LRUCache:
 
 @dataclass
 class Footprint:
-    """About how many bytes results hold: tensors by the storage that several may share, all else by itself."""
+    """Approximate size of results in bytes. Storages of tensors may be shared, and are counted once."""
 
     own: int = 0
     storages: dict[int, int] = field(default_factory=dict)
@@ -91,7 +91,7 @@ class Footprint:
         return self.own + sum(self.storages.values())
 
     def add(self, value: Any) -> None:
-        """Count this in, and whatever hangs on it."""
+        """Add a value with all it refers to."""
         if isinstance(value, Tensor):
             storage = value.untyped_storage()
             self.storages[storage.data_ptr()] = storage.nbytes()
@@ -109,7 +109,7 @@ class Footprint:
             self._each([getattr(value, item.name) for item in fields(value) if not item.name.startswith("_")])
         else:
             self.own += sys.getsizeof(value)
-        if isinstance(value, MapGroup):  # its pictures come later, and stay
+        if isinstance(value, MapGroup):  # its thumbnails are computed later, and stay
             rows, columns = (min(_THUMBNAIL, len(side)) for side in (value.query_tokens, value.key_tokens))
             self.own += sum(call.num_heads for call in value.calls) * (rows * columns + 512)
 
@@ -120,7 +120,7 @@ class Footprint:
 
 
 def footprint(value: Any) -> int:
-    """About how many bytes a result holds."""
+    """Return the approximate size of a result in bytes."""
     counted = Footprint()
     counted.add(value)
     return counted.total

@@ -1,6 +1,6 @@
-"""What there is one of in a process: made when first asked for, and shared by all who ask.
+"""Process-wide singletons, created on first use and shared by all sessions.
 
-Not in Streamlit's caches: any visitor's window can ask Streamlit to empty them, for everybody.
+They are not in Streamlit's caches, which any session can clear for everyone.
 """
 
 from __future__ import annotations
@@ -10,31 +10,31 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar
 
-Made = TypeVar("Made")
+Instance = TypeVar("Instance")
 
-_made: dict[str, Any] = {}
+_instances: dict[str, Any] = {}
 
 
-def once(make: Callable[[], Made]) -> Callable[[], Made]:
-    """A function that calls `make` the first time, and returns what came of it ever after."""
-    name, making = f"{make.__module__}.{make.__qualname__}", threading.RLock()
+def singleton(create: Callable[[], Instance]) -> Callable[[], Instance]:
+    """Decorate a factory so that it runs once; every call returns the same instance."""
+    name, creating = f"{create.__module__}.{create.__qualname__}", threading.RLock()
 
-    @wraps(make)
-    def get() -> Made:
-        if name not in _made:
-            with making:
-                if name not in _made:
-                    _made[name] = make()
-        return _made[name]  # type: ignore[no-any-return]
+    @wraps(create)
+    def get() -> Instance:
+        if name not in _instances:
+            with creating:
+                if name not in _instances:
+                    _instances[name] = create()
+        return _instances[name]  # type: ignore[no-any-return]
 
     return get
 
 
-def made(get: Callable[[], Made]) -> Made | None:
-    """What such a function has made; None where nobody has asked for it yet."""
-    return _made.get(f"{get.__module__}.{get.__qualname__}")
+def existing(get: Callable[[], Instance]) -> Instance | None:
+    """Return the instance that a decorated factory has created, or None if it was never called."""
+    return _instances.get(f"{get.__module__}.{get.__qualname__}")
 
 
-def forget() -> None:
-    """Make everything anew when it is asked for again: for tests, and for nobody else."""
-    _made.clear()
+def reset_singletons() -> None:
+    """Drop all instances, so that the next call creates new ones. For tests."""
+    _instances.clear()

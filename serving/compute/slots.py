@@ -1,8 +1,7 @@
-"""Compute slots: so many computations at once, a queue for the others, and none for a visitor who has left.
+"""Compute slots: a bounded number of computations at once, and a bounded queue for the others.
 
-A job is wanted as long as somebody looks at it: a page that waits touches it several times a second. A visitor who
-closes the window touches nothing any more, so seconds later the job leaves the queue, or ends between two of its
-steps. A page that is drawn anew finds its job, and its place in the queue, by the key.
+A job stays alive as long as a page polls it, which it does several times a second. Once nobody polls it for `LEASE`
+seconds, the job leaves the queue, or ends between two of its steps. A page that reruns finds its job by the key.
 """
 
 from __future__ import annotations
@@ -17,38 +16,38 @@ from typing import Any, Protocol
 from viz_core.runtime.interruption import interruptible
 
 Clock = Callable[[], float]
-LEASE = 5.0  # seconds for which a job is wanted after someone looked at it
+LEASE = 5.0  # seconds for which a job stays alive after a poll
 
 
 class BusyError(Exception):
-    """So many wait already that one more would wait in vain."""
+    """The queue is full."""
 
 
 class OutOfTimeError(Exception):
-    """The work took longer than it may."""
+    """The work exceeded its time limit."""
 
 
 class AbandonedError(Exception):
-    """Nobody waits for this any more."""
+    """Nobody waits for this job any more."""
 
 
 class Observer(Protocol):
-    """Who wants to know how it goes."""
+    """Receives measurements of jobs."""
 
-    def waited(self, kind: str, seconds: float) -> None: ...
-    def worked(self, kind: str, seconds: float, outcome: str) -> None: ...
-    def refused(self, kind: str) -> None: ...
+    def observe_wait(self, kind: str, seconds: float) -> None: ...
+    def observe_work(self, kind: str, seconds: float, outcome: str) -> None: ...
+    def count_refusal(self, kind: str) -> None: ...
 
 
 class Job:
-    """One computation: where it stands, and what came of it."""
+    """One computation: its state and its result."""
 
     def __init__(self, slots: Slots, kind: str, key: Hashable, work: Callable[[], Any], now: float) -> None:
         self.kind = kind
         self.key = key
         self._slots = slots
         self._work: Callable[[], Any] | None = work
-        self._asked = self._seen = now
+        self._submitted = self._polled = now
         self._started: float | None = None
         self._finished = threading.Event()
         self._value: Any = None
@@ -56,25 +55,25 @@ class Job:
 
     @property
     def place(self) -> int:
-        """How many-eth in the queue, from 1; 0 once it runs or is over."""
+        """Place in the queue, from 1; 0 once the job runs or is over."""
         return self._slots.place(self)
 
     @property
     def seconds(self) -> float:
-        """For how long it has been at work."""
+        """Seconds since the work started."""
         return 0.0 if self._started is None else self._slots.clock() - self._started
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Look at it for so long; whether it is over."""
-        self._seen = self._slots.clock()
+        """Poll the job for at most `seconds`; return whether it is over."""
+        self._polled = self._slots.clock()
         return self._finished.wait(seconds)
 
     def result(self) -> Any:
-        """What the work returned or raised.
+        """Return what the work returned, or raise what it raised.
 
         Raises:
-            OutOfTimeError: if it took longer than it may.
-            AbandonedError: if nobody looked at it for a while.
+            OutOfTimeError: if it exceeded the time limit.
+            AbandonedError: if nobody polled it for `LEASE` seconds.
         """
         self._finished.wait()
         if self._error is not None:
@@ -82,7 +81,7 @@ class Job:
         return self._value
 
     def check(self) -> None:
-        """End the work, from within, where it takes too long or nobody waits for it."""
+        """Raise an error in the working thread where the time limit is exceeded or nobody polls the job."""
         now = self._slots.clock()
         if self._started is not None and now - self._started > self._slots.max_seconds:
             raise OutOfTimeError(self.kind)
@@ -90,36 +89,36 @@ class Job:
             raise AbandonedError(self.kind)
 
     def abandoned(self, now: float) -> bool:
-        return now - self._seen > LEASE
+        return now - self._polled > LEASE
 
     def run(self) -> None:
-        """Do the work, in the thread of a slot."""
+        """Do the work in the thread of a slot."""
         work, self._work = self._work, None
-        begun = self._started = self._slots.clock()
+        start = self._started = self._slots.clock()
         outcome = "done"
-        token = _inside.set(True)
+        token = _in_slot.set(True)
         try:
             with interruptible(self.check):
                 self._value = work() if work is not None else None
-        except BaseException as error:  # whoever waits gets it, and the slot goes on
+        except BaseException as error:  # raised by `result`; the slot goes on
             self._error, outcome = error, type(error).__name__
         finally:
-            _inside.reset(token)
+            _in_slot.reset(token)
             observer = self._slots.observer
-            observer.waited(self.kind, begun - self._asked)
-            observer.worked(self.kind, self._slots.clock() - begun, outcome)
+            observer.observe_wait(self.kind, start - self._submitted)
+            observer.observe_work(self.kind, self._slots.clock() - start, outcome)
 
     def end(self, error: BaseException | None = None) -> None:
-        """Tell those who wait that it is over."""
+        """Mark the job as over, and wake those who wait for it."""
         self._error = self._error or error
         self._work = None
         self._finished.set()
 
 
 class Slots:
-    """Threads that work, at most `count` of them, on what is asked first, and a queue of at most `queue` jobs.
+    """At most `count` threads that run jobs in order of submission, and a queue of at most `queue` jobs.
 
-    The same threads serve all the time: a new one would start a pool of its own for its matrix products.
+    Threads are reused: each new one would start its own pool for matrix products.
     """
 
     def __init__(
@@ -130,15 +129,15 @@ class Slots:
         self.clock = clock
         self._count, self._most = count, queue
         self._queue: deque[Job] = deque()
-        self._known: dict[Hashable, Job] = {}  # asked for and not over
+        self._known: dict[Hashable, Job] = {}  # submitted and not over
         self._running = 0
         self._threads = 0
         self._open = True
         self._lock = threading.RLock()
-        self._asked, self._done = threading.Condition(self._lock), threading.Condition(self._lock)
+        self._submitted, self._done = threading.Condition(self._lock), threading.Condition(self._lock)
 
     def submit(self, kind: str, work: Callable[[], Any], key: Hashable = None) -> Job:
-        """Ask for a computation; one with the same key that is not over yet serves both.
+        """Submit a job; while one with the same key is not over, return that one.
 
         Raises:
             BusyError: if the queue is full, or the slots are closed.
@@ -151,7 +150,7 @@ class Slots:
                 return known
             self._drop_abandoned(now)
             if not self._open or self._running + len(self._queue) >= self._count + self._most:
-                self.observer.refused(kind)
+                self.observer.count_refusal(kind)
                 raise BusyError(kind)
             job = Job(self, kind, key, work, now)
             if key is not None:
@@ -160,37 +159,37 @@ class Slots:
             if self._running + len(self._queue) > self._threads and self._threads < self._count:
                 self._threads += 1
                 threading.Thread(target=self._serve, name=f"slot-{self._threads}", daemon=True).start()
-            self._asked.notify()  # one slot is enough: each that wakes for nothing takes turns with the pages
+            self._submitted.notify()  # one thread is enough: the others would compete with the pages
             return job
 
     def place(self, job: Job) -> int:
         with self._lock:
             now = self.clock()
-            wanted = [other for other in self._queue if other is job or not other.abandoned(now)]
-            if job not in wanted:
+            alive = [other for other in self._queue if other is job or not other.abandoned(now)]
+            if job not in alive:
                 return 0
-            return max(0, wanted.index(job) + 1 - max(0, self._threads - self._running))
+            return max(0, alive.index(job) + 1 - max(0, self._threads - self._running))
 
     def count(self) -> tuple[int, int]:
-        """How many run, and how many wait."""
+        """Return how many jobs run, and how many wait."""
         with self._lock:
             self._drop_abandoned(self.clock())
             return self._running, len(self._queue)
 
     def close(self, seconds: float) -> bool:
-        """Take nothing more, let those who wait go, and wait for those that run; whether all came to an end."""
+        """Refuse new jobs, drop waiting ones, and wait for running ones; return whether all have ended."""
         with self._lock:
             self._open = False
             for job in self._queue:
                 self._forget(job, BusyError(job.kind))
             self._queue.clear()
-            self._asked.notify_all()
+            self._submitted.notify_all()
             return self._done.wait_for(lambda: self._running == 0, timeout=seconds)
 
     def _serve(self) -> None:
         while True:
             with self._lock:
-                self._asked.wait_for(lambda: bool(self._queue) or not self._open)
+                self._submitted.wait_for(lambda: bool(self._queue) or not self._open)
                 if not self._queue:
                     self._threads -= 1
                     return
@@ -206,7 +205,7 @@ class Slots:
                     self._running -= 1
                     self._forget(job)
                     self._done.notify_all()
-                del job  # an idle slot keeps nothing of its last visitor
+                del job  # an idle thread must not hold the last visitor's data
 
     def _drop_abandoned(self, now: float) -> None:
         for job in [job for job in self._queue if job.abandoned(now)]:
@@ -219,9 +218,9 @@ class Slots:
         job.end(error)
 
 
-def inside() -> bool:
-    """Whether this is the work of a slot already: what it asks for in turn, it does itself."""
-    return _inside.get()
+def in_slot() -> bool:
+    """Return whether this code runs in a slot. Nested computations then run at once."""
+    return _in_slot.get()
 
 
-_inside: ContextVar[bool] = ContextVar("inside", default=False)
+_in_slot: ContextVar[bool] = ContextVar("in_slot", default=False)

@@ -1,4 +1,4 @@
-"""How much of something one may have in a time: a bucket that fills at a steady rate."""
+"""Rate limits."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ import time
 from collections.abc import Callable
 
 
-class Allowance:
-    """So much a second, and a burst at once (a token bucket, ITU-T I.371).
+class TokenBucket:
+    """A bucket that refills at a steady rate (ITU-T I.371).
 
     Args:
-        rate: what comes back each second.
-        burst: what there is at first, and at most.
-        clock: seconds, from anywhere.
+        rate: tokens added each second.
+        burst: initial and maximum number of tokens.
+        clock: returns seconds since any moment.
     """
 
     def __init__(self, rate: float, burst: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._rate, self._burst, self._clock = rate, burst, clock
-        self._left, self._seen = burst, clock()
+        self._tokens, self._updated = burst, clock()
 
     def spend(self, cost: float = 1.0) -> float:
-        """Take so much, on credit where there is too little; the seconds until that is paid back."""
+        """Take tokens, on credit where there are too few; return the seconds until the debt is paid back."""
         now = self._clock()
-        self._left = min(self._burst, self._left + (now - self._seen) * self._rate) - cost
-        self._seen = now
-        return max(0.0, -self._left / self._rate)
+        self._tokens = min(self._burst, self._tokens + (now - self._updated) * self._rate) - cost
+        self._updated = now
+        return max(0.0, -self._tokens / self._rate)

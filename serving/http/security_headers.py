@@ -1,4 +1,4 @@
-"""What a browser may do with the pages: nothing from elsewhere, in no other site's frame, with no guess at types."""
+"""Security headers: no resources from other sites, no foreign frames, no guessing of content types."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from starlette.responses import PlainTextResponse
 
 from serving.http.refusals import App, Message, Receive, Send
 
-_SHUT = ("/_stcore/metrics", "/_stcore/script-health-check", "/_stcore/agent/")
-"""Streamlit's own routes that tell or start more than a visitor needs."""
+_BLOCKED = ("/_stcore/metrics", "/_stcore/script-health-check", "/_stcore/agent/")
+"""Streamlit's own routes that visitors do not need."""
 
 
 def policy(frame_ancestors: str = "", pages: str = "") -> str:
-    """The content security policy (CSP level 3).
+    """Return the content security policy (CSP level 3).
 
-    Streamlit's front end makes its styles as it goes; components of the Atlas come as modules, from the server or made
-    from their text (`blob:`). No other script runs.
+    Streamlit's front end creates styles at run time; components are modules, from the server or from their text
+    (`blob:`). No other script may run.
 
     Args:
         frame_ancestors: sites that may show the Atlas in a frame.
-        pages: the front end's; the scripts that stand in them are allowed by their digests.
+        pages: HTML of the front end's pages; their inline scripts are allowed by digest.
     """
     scripts = dict.fromkeys(re.findall(r"<script>(.*?)</script>", pages, flags=re.DOTALL))
     inline = "".join(f" '{_digest(script)}'" for script in scripts)
@@ -44,13 +44,13 @@ def policy(frame_ancestors: str = "", pages: str = "") -> str:
     return "; ".join(f"{name} {value}" for name, value in parts.items())
 
 
-class Headers:
-    """ASGI middleware that sets them on every answer, and shuts the routes that are for nobody.
+class SecurityHeaders:
+    """ASGI middleware that sets the headers on every response and blocks unneeded routes.
 
     Args:
-        app: what comes after.
-        frame_ancestors: sites that may show the Atlas in a frame, as in CSP; none but itself where empty.
-        pages: the front end's.
+        app: the next application.
+        frame_ancestors: sites that may show the Atlas in a frame, as in CSP; "" for none.
+        pages: HTML of the front end's pages.
     """
 
     def __init__(self, app: App, frame_ancestors: str = "", pages: str = "") -> None:
@@ -77,8 +77,8 @@ class Headers:
                     message["headers"] = [_secure(*header) for header in headers.raw]
             await send(message)
 
-        shut = any(route in scope["path"] for route in _SHUT)
-        await (PlainTextResponse("not found", 404) if shut else self._app)(scope, receive, send_with)
+        blocked = any(route in scope["path"] for route in _BLOCKED)
+        await (PlainTextResponse("not found", 404) if blocked else self._app)(scope, receive, send_with)
 
 
 def _digest(script: str) -> str:
@@ -86,6 +86,6 @@ def _digest(script: str) -> str:
 
 
 def _secure(name: bytes, value: bytes) -> tuple[bytes, bytes]:
-    """A cookie that came by TLS goes by TLS alone."""
+    """Mark a cookie as Secure."""
     cookie = name.lower() == b"set-cookie" and b"secure" not in value.lower().split(b"; ")
     return name, value + b"; Secure" if cookie else value

@@ -1,6 +1,6 @@
-"""Scripts that a browser keeps for good: each lies at an address with a digest of what it says in its name.
+"""Scripts that browsers cache for good: the URL of each contains a digest of its content.
 
-A later visit asks for none of them again, and a new version has another address. They are packed once for all visitors.
+A new version has another URL. Scripts are compressed once for all visitors.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ PLOTLY = "plotly"
 PLOTLY_FILE = ASSETS / "vendor" / "plotly" / "plotly-figures.min.js"
 
 _FOLDER = "atlas"
-_FOR_GOOD = "public, max-age=31536000, immutable"
+_CACHE_CONTROL = "public, max-age=31536000, immutable"
 _COMPILE_ALL = b"//# allFunctionsCalledOnLoad\n"
-"""Asks Chromium to compile a script while it comes, beside what the page does, and not function by function later."""
+"""Makes Chromium compile a script in the background while it loads, and not function by function later."""
 
 
 @dataclass(frozen=True)
 class Script:
-    """What a browser is sent.
+    """A script and its URL.
 
     Attributes:
-        address: relative to the first page, with a digest of the code in it.
+        address: URL relative to the first page, with a digest of the code.
         code: JavaScript in UTF-8.
     """
 
@@ -42,11 +42,11 @@ class Script:
 
 @lru_cache(maxsize=16)
 def script(name: str) -> Script:
-    """A component as a module that exports `show` and `markup`; or plotly.js, by the name PLOTLY.
+    """Return a component as a module that exports `show` and `markup`, or plotly.js by the name PLOTLY.
 
     Raises:
         ValueError: if there is no script of this name.
-        AssetError: if a file is missing, or the component's scripts do not fit together.
+        AssetError: if a file is missing, or the component's scripts cannot be combined.
     """
     known = {PLOTLY, *(path.parent.name for path in COMPONENTS.glob("*/main.js"))}
     if name not in known:
@@ -69,7 +69,7 @@ def _module(name: str) -> str:
 
 
 def routes() -> list[Route]:
-    """Where the scripts are, under whatever path the app is served."""
+    """Return the routes of the scripts, under any base path."""
     return [Route(f"/{{base:path}}{_FOLDER}/{{name}}-{{digest}}.js", _answer)]
 
 
@@ -81,7 +81,7 @@ def _answer(request: Request) -> Response:
         return PlainTextResponse("no such script", 404)
     if found.address != f"{_FOLDER}/{name}-{digest}.js":
         return PlainTextResponse("another version", 404)
-    headers = {"Cache-Control": _FOR_GOOD, "Vary": "Accept-Encoding", "X-Content-Type-Options": "nosniff"}
+    headers = {"Cache-Control": _CACHE_CONTROL, "Vary": "Accept-Encoding", "X-Content-Type-Options": "nosniff"}
     packed = "gzip" in request.headers.get("Accept-Encoding", "")
     if packed:
         headers["Content-Encoding"] = "gzip"

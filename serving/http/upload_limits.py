@@ -1,4 +1,4 @@
-"""Files that visitors send: so many on the way at once, so many bytes kept for each session, each address and all."""
+"""Limits on uploads: files in transfer, and bytes stored for a session, an address and in total."""
 
 from __future__ import annotations
 
@@ -13,45 +13,45 @@ _NO_SPACE = 507  # RFC 4918, section 11.5
 
 
 @dataclass(frozen=True)
-class Kept:
-    """What is kept.
+class StoredFiles:
+    """Access to the stored files.
 
     Attributes:
-        nbytes: of a session, by its id, or of all.
-        tidy: lets go of a session's oldest files beyond so many bytes; how many went.
+        nbytes: returns the bytes of a session, by its id, or of all sessions (None).
+        trim: deletes a session's oldest files beyond a number of bytes; returns how many.
     """
 
     nbytes: Callable[[str | None], int]
-    tidy: Callable[[str, int], int]
+    trim: Callable[[str, int], int]
 
 
-class Uploads:
-    """ASGI middleware around the route that takes files.
+class UploadLimits:
+    """ASGI middleware around Streamlit's upload route.
 
     Args:
-        app: what comes after.
-        on_the_way: files that may arrive at once.
-        of_a_session: bytes that a session keeps; its oldest files go first.
-        of_an_address: bytes that all sessions of one address keep; more are refused.
-        of_all: the same of all sessions.
-        kept: what is kept.
-        refusals: how who is turned away is told.
+        app: the next application.
+        max_transfers: files that may arrive at once.
+        session_bytes: stored for a session; its oldest files are deleted first.
+        address_bytes: stored for all sessions of one address; more are refused.
+        total_bytes: stored for all sessions; more are refused.
+        stored: access to the stored files.
+        refusals: answers to refused visitors.
     """
 
     def __init__(
         self,
         app: App,
-        on_the_way: int,
-        of_a_session: int,
-        of_an_address: int,
-        of_all: int,
-        kept: Kept,
+        max_transfers: int,
+        session_bytes: int,
+        address_bytes: int,
+        total_bytes: int,
+        stored: StoredFiles,
         refusals: Refusals,
     ) -> None:
-        self._app, self._kept, self._refusals = app, kept, refusals
-        self._on_the_way, self._of_a_session = on_the_way, of_a_session
-        self._of_an_address, self._of_all = of_an_address, of_all
-        self._arriving = 0
+        self._app, self._stored, self._refusals = app, stored, refusals
+        self._max_transfers, self._session_bytes = max_transfers, session_bytes
+        self._address_bytes, self._total_bytes = address_bytes, total_bytes
+        self._transfers = 0
         self._senders: dict[str, str] = {}  # addresses, by session
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
@@ -60,23 +60,25 @@ class Uploads:
         elif self._full(address_of(scope)):
             await self._refusals.answer("too-many-uploads", scope)(scope, receive, send)
         else:
-            self._arriving += 1
+            self._transfers += 1
             try:
                 await self._app(scope, receive, send)
-            except OSError:  # a large file lies on the disk until it has come whole
+            except OSError:  # a large file is spooled to disk while it arrives
                 await self._refusals.answer("no-space", scope, _NO_SPACE)(scope, receive, send)
             finally:
-                self._arriving -= 1
+                self._transfers -= 1
                 session = scope["path"].partition(_ROUTE)[2].partition("/")[0]
-                self._senders[session] = address_of(scope)  # not before: who keeps nothing yet is forgotten by the next
-                if self._kept.tidy(session, self._of_a_session):
+                self._senders[session] = address_of(scope)  # not earlier: `_full` drops sessions without files
+                if self._stored.trim(session, self._session_bytes):
                     self._refusals.count("old-uploads")
 
     def _full(self, address: str) -> bool:
-        """Whether nothing more can come from there; who left is forgotten."""
-        held = {session: self._kept.nbytes(session) for session in self._senders}
-        self._senders = {session: sender for session, sender in self._senders.items() if held[session]}
-        here = sum(held[session] for session, sender in self._senders.items() if sender == address)
+        """Whether uploads from this address are refused. Sessions without files are dropped."""
+        nbytes = {session: self._stored.nbytes(session) for session in self._senders}
+        self._senders = {session: sender for session, sender in self._senders.items() if nbytes[session]}
         return (
-            self._arriving >= self._on_the_way or here >= self._of_an_address or self._kept.nbytes(None) >= self._of_all
+            self._transfers >= self._max_transfers
+            or sum(nbytes[session] for session, sender in self._senders.items() if sender == address)
+            >= self._address_bytes
+            or self._stored.nbytes(None) >= self._total_bytes
         )

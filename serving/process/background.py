@@ -1,4 +1,4 @@
-"""Work that begins once a server's first visitor is served, and keeps nobody waiting."""
+"""Background work of a server that starts once its first visitor is served."""
 
 from __future__ import annotations
 
@@ -9,32 +9,32 @@ from typing import Any
 
 from serving.logs import log, where
 
-_PATIENCE = 5.0  # seconds
-_begun = threading.Event()
+_TIMEOUT = 5.0  # seconds
+_started = threading.Event()
 
 
-def begin(after: float = 0.0) -> None:
-    """Somebody will need what is to be prepared; or is served, and in so many seconds has got what the page names."""
-    if not _begun.is_set():
-        timer = threading.Timer(after, _begun.set)
+def start_background_work(after: float = 0.0) -> None:
+    """Let the background work start in `after` seconds: a visitor has come, or is served."""
+    if not _started.is_set():
+        timer = threading.Timer(after, _started.set)
         timer.daemon = True
         timer.start()
 
 
-def in_background(
-    work: Callable[[], object], patience: float = _PATIENCE
+def background_lifespan(
+    work: Callable[[], object], timeout: float = _TIMEOUT
 ) -> Callable[[Any], AbstractAsyncContextManager[None]]:
-    """A server's lifespan with this work in a thread; what it raises is told in the log alone.
+    """Return an ASGI lifespan that runs `work` in a thread; its errors are only logged.
 
-    It begins when `begin` is called, or after so many seconds: earlier it would take the processor from the first page.
+    The work starts with `start_background_work`, or after `timeout` seconds: earlier it would slow the first page down.
     """
 
     def run() -> None:
-        _begun.wait(patience)
+        _started.wait(timeout)
         try:
             work()
         except Exception as error:
-            log.warning("what was begun in the background failed", {"error": where(error)})
+            log.warning("background work failed", error=where(error))
 
     @asynccontextmanager
     async def lifespan(_app: Any) -> AsyncIterator[None]:

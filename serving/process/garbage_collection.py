@@ -1,8 +1,8 @@
-"""Keeping Python's garbage collector out of the way of whoever moves a slider.
+"""Garbage collection at moments when it does not slow a page down.
 
 Streamlit would collect after every run of a page (`runner.postScriptGC`, which .streamlit/config.toml turns off). That
-walks through every object of every window and every library while nobody else's page can run: with fifty visitors it
-took six tenths of the server's time. What runs leave behind is still collected, now and then.
+walks through every object of every session and library and stops all other pages: with fifty visitors it took 60% of
+the server's time.
 """
 
 from __future__ import annotations
@@ -11,31 +11,30 @@ import gc
 import sys
 import time
 
-_APART = 10.0  # seconds
-_seen = 0  # modules when the collector was last told
-_collected = 0.0  # when it last walked, by the monotonic clock
+_INTERVAL = 10.0  # seconds between two collections
+_num_modules = 0  # at the last freeze
+_collected = 0.0  # monotonic time of the last collection
 
 
-def spare_modules() -> None:
-    """Put what has been imported out of the collector's sight; costs nothing where nothing new was.
+def freeze_imported_modules() -> None:
+    """Exclude imported modules from garbage collection; free where nothing new was imported.
 
-    What a run itself leaves behind is still collected, and so is what importing left behind: frozen, it would stay for
-    good.
+    Garbage is collected before the freeze, which would keep it for good.
     """
-    global _seen
-    if len(sys.modules) != _seen:
-        _seen = len(sys.modules)
+    global _num_modules
+    if len(sys.modules) != _num_modules:
+        _num_modules = len(sys.modules)
         gc.collect()
         gc.freeze()
 
 
-def collect_at_times() -> None:
-    """Collect what the runs of pages left behind, unless that was done a moment ago.
+def collect_periodically() -> None:
+    """Collect garbage, at most once in 10 seconds.
 
-    Python collects by itself too, but counts objects and not what they hold: a map of a model is one object.
+    Python's own collections count objects and not their size, and a large attention map is one object.
     """
     global _collected
     now = time.monotonic()
-    if now - _collected >= _APART:
+    if now - _collected >= _INTERVAL:
         _collected = now
         gc.collect()

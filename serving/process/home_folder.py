@@ -1,4 +1,4 @@
-"""A home in which nothing can even be looked up: a folder that is none, or somebody else's."""
+"""A substitute for a home folder that cannot be read."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ NONE = "/nonexistent"
 """The home of accounts that have none (Debian policy, section 9.2.3)."""
 
 
-def leave_no_home() -> None:
-    """Have no home rather than one that cannot be asked whether it holds a file.
+def replace_unusable_home() -> None:
+    """Set HOME to a folder that does not exist where looking for a file in it raises an error.
 
-    Streamlit looks there for secrets before it answers anybody. It passes over a home that holds none, even one that is
-    not there or is read-only; but with `HOME=/dev/null`, or another account's home, it answers 500 to every request.
+    Streamlit looks there for secrets before it answers. A home that is missing, empty or read-only is no problem, but
+    with `HOME=/dev/null`, or another account's home, Streamlit answers 500 to every request.
     """
     try:
         (Path.home() / ".streamlit" / "secrets.toml").open("rb").close()
     except FileNotFoundError:
         return
     except (OSError, RuntimeError) as error:  # RuntimeError: the account is not known here
-        log.warning(f"HOME: expected a folder to look for files in; this server does without one ({error})")
+        log.warning(f"HOME: expected a readable folder; this server runs without one ({error})")
         os.environ["HOME"] = NONE

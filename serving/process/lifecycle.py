@@ -1,4 +1,4 @@
-"""What runs a server: is it alive, is it ready, and how it stops without cutting anyone short."""
+"""A server's life cycle: health checks, loading of models, and a graceful stop."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from serving.compute.slots import Slots
-from serving.logs import log, reformat, where
+from serving.logs import log, reset_formatters, where
 from serving.metrics import Metrics
 
-_LOOK = 0.1  # seconds between two looks at what is still at work
-_TIDY = 30.0  # seconds between two times of tidying up
-_FIRST_PAUSE, _LONGEST_PAUSE = 5.0, 300.0  # seconds before models that could not be loaded are tried again
+_POLL = 0.1  # seconds between two checks of the slots while the server stops
+_CLEANUP = 30.0  # seconds between two clean-ups
+_FIRST_PAUSE, _LONGEST_PAUSE = 5.0, 300.0  # seconds before loading is tried again
 
 
-class Operations:
-    """One server: its models load in the background, and it stops when its work is done.
+class ServerLifecycle:
+    """Loads the models in the background, reports readiness, and stops when running work is done.
 
     Args:
-        warm: loads the models; whatever it raises leaves the server unready, and it is called again after a pause.
-        slots: those of this process.
-        metrics: those of this process.
-        stop_seconds: how long visitors may go on after the server was told to stop.
-        first_pause: seconds before what could not be loaded is tried again; then twice as long each time.
-        metrics_address: where the metrics are told, as HOST:PORT; nowhere where empty.
-        tidy: called every so many seconds.
-        end: called last of all, whatever is still at work.
+        warm: loads the models; after an error the server stays unready, and `warm` is called again after a pause.
+        slots: returns the slots of this process.
+        metrics: returns the metrics of this process.
+        stop_seconds: how long running work may go on after a request to stop.
+        first_pause: seconds before the first retry of `warm`; doubled each time.
+        metrics_address: HOST:PORT at which metrics are served; "" for nowhere.
+        clean_up: called every 30 seconds.
+        end: called last, also while work is still running.
     """
 
     def __init__(
@@ -45,12 +45,12 @@ class Operations:
         stop_seconds: float,
         first_pause: float = _FIRST_PAUSE,
         metrics_address: str = "",
-        tidy: Callable[[], object] = lambda: None,
+        clean_up: Callable[[], object] = lambda: None,
         end: Callable[[], object] = lambda: None,
     ) -> None:
         self._warm, self._slots, self._metrics = warm, slots, metrics
         self._stop_seconds, self._first_pause = stop_seconds, first_pause
-        self._metrics_address, self._tidy, self._end = metrics_address, tidy, end
+        self._metrics_address, self._clean_up, self._end = metrics_address, clean_up, end
         self._state = {"ready": False, "stopping": False}
 
     @property
@@ -58,7 +58,7 @@ class Operations:
         return self._state["ready"] and not self._state["stopping"]
 
     def routes(self) -> list[Route]:
-        """`/healthz`: the process answers. `/readyz`: models are loaded, and it does not stop."""
+        """Return `/healthz` (the process answers) and `/readyz` (models are loaded and the server is not stopping)."""
 
         def health(_request: Request) -> Response:
             return PlainTextResponse("ok")
@@ -70,11 +70,11 @@ class Operations:
 
     @asynccontextmanager
     async def lifespan(self, _app: Any) -> AsyncIterator[None]:
-        """From start to stop."""
-        reformat()
+        """Run the server from start to stop, as an ASGI lifespan."""
+        reset_formatters()
         self._metrics().watch_ready(lambda: self.ready)
-        tasks = [asyncio.create_task(self._load()), asyncio.create_task(self._tidy_up())]
-        self._stop_gently()
+        tasks = [asyncio.create_task(self._load()), asyncio.create_task(self._clean_up_regularly())]
+        self._stop_gracefully()
         try:
             with self._metrics().served(self._metrics_address):
                 yield
@@ -84,34 +84,34 @@ class Operations:
                 task.cancel()
             finished = await to_thread.run_sync(self._slots().close, self._stop_seconds)
             self._end()
-            log.info("stopped", {"finished": finished})
+            log.info("stopped", finished=finished)
 
     async def _load(self) -> None:
-        begun, pause = time.monotonic(), self._first_pause
+        start, pause = time.monotonic(), self._first_pause
         while True:
             try:
                 await to_thread.run_sync(self._warm)
                 break
             except Exception as error:
-                log.error("the models could not be loaded", {"error": where(error)})
+                log.error("the models could not be loaded", error=where(error))
             await asyncio.sleep(pause)  # a pool of machines may come up later than its front ends
             pause = min(2 * pause, _LONGEST_PAUSE)
         self._state["ready"] = True
-        log.info("ready", {"seconds": round(time.monotonic() - begun, 1)})
+        log.info("ready", seconds=round(time.monotonic() - start, 1))
 
-    async def _tidy_up(self) -> None:
+    async def _clean_up_regularly(self) -> None:
         while True:
-            await asyncio.sleep(_TIDY)
-            self._tidy()
+            await asyncio.sleep(_CLEANUP)
+            self._clean_up()
 
-    def _stop_gently(self) -> None:
-        """The first SIGTERM ends readiness: a balancer sends nobody more. The server stops when all are served."""
+    def _stop_gracefully(self) -> None:
+        """Let the first SIGTERM end readiness, and pass it on once running work is done. A second one stops at once."""
         loop = asyncio.get_running_loop()
         stop = signal.getsignal(signal.SIGTERM)
         if not callable(stop):
             return
 
-        def told(number: int, frame: Any) -> None:
+        def on_signal(number: int, frame: Any) -> None:
             if self._state["stopping"]:
                 stop(number, frame)
                 return
@@ -120,10 +120,10 @@ class Operations:
 
         async def drain(number: int) -> None:
             running, waiting = self._slots().count()
-            log.info("stopping", {"running": running, "waiting": waiting})
+            log.info("stopping", running=running, waiting=waiting)
             end = time.monotonic() + self._stop_seconds
             while self._slots().count() != (0, 0) and time.monotonic() < end:
-                await asyncio.sleep(_LOOK)
+                await asyncio.sleep(_POLL)
             stop(number, None)
 
-        signal.signal(signal.SIGTERM, told)
+        signal.signal(signal.SIGTERM, on_signal)

@@ -1,4 +1,4 @@
-"""Streamlit's options where strangers visit."""
+"""Streamlit's options on a public server."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ def profile(
     environment: Mapping[str, str] = os.environ,
     kinds: Mapping[str, type] = MappingProxyType({}),
 ) -> dict[str, Any]:
-    """The options of hosted.toml by their full names ("server.maxUploadSize"), as `st.App.run` takes them.
+    """Return the options of hosted.toml by full name ("server.maxUploadSize"), as `st.App.run` takes them.
 
-    What the environment says comes first, as with `streamlit run`, unless it is empty.
+    Environment variables take precedence, as with `streamlit run`, unless they are empty.
 
     Args:
-        variables: the ones to look for, by option ({"server.port": "STREAMLIT_SERVER_PORT"}).
-        kinds: what options must be ({"server.port": int}).
+        variables: name of each option's variable ({"server.port": "STREAMLIT_SERVER_PORT"}).
+        kinds: type of each option ({"server.port": int}).
 
     Raises:
-        SystemExit: with a line for each variable that holds something else.
+        SystemExit: with a line for each variable of a wrong type.
     """
     sections = tomllib.loads(PROFILE.read_text(encoding="utf-8"))
     options = {f"{section}.{name}": value for section, names in sections.items() for name, value in names.items()}
@@ -45,14 +45,14 @@ def profile(
 
 
 def _is(value: Any, kind: type) -> bool:
-    """As TOML has them: true is no number, and 3 is as good as 3.0."""
+    """Whether the value has the TOML type: true is not a number, and 3 is a float too."""
     if kind not in _NEEDED:
         return True
     return isinstance(value, int | float if kind is float else kind) and (kind is bool or not isinstance(value, bool))
 
 
 def _read(value: str) -> Any:
-    """8501 or true as TOML has them, however true is written, and a text without quotes."""
+    """Parse a TOML value; booleans in any case, and text without quotes."""
     plain = value.lower() if value.lower() in ("true", "false") else value
     try:
         return tomllib.loads(f"value = {plain}")["value"]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from serving.models.model_spec import ModelAdapter, ModelSpec, Progress
 from serving.requests.request import Picture, Request, without
-from serving.requests.sound import GivenSound
+from serving.requests.sound import SoundInput
 from serving.settings import settings
 from viz_core.hub import HubError, HubModel, HubRun, HubVision, Sampling, find_folder, load_hub
 from viz_core.hub.load import import_transformers
@@ -53,7 +53,7 @@ class HubModelSpec(ModelSpec[HubModel]):
             folder = find_folder(self.folder, allowed.model_folders)
             return load_hub(folder, memory_budget=allowed.model_memory)
         # Whoever runs this at home may use their own access to private models; visitors of a host may not.
-        token = False if allowed.chosen_only else None
+        token = False if allowed.restricted else None
         return load_hub(
             self.name,
             self.revision or None,
@@ -113,7 +113,7 @@ class HubRequest(Request[HubModel, HubRun]):
     pair: str = ""
     target: str = ""
     picture: Picture | None = None
-    sound: GivenSound | None = None
+    sound: SoundInput | None = None
     new_tokens: int = 0
     sampling: Sampling = Sampling()  # noqa: RUF009  # frozen
     off: HeadsOff = ()

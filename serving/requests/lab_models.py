@@ -22,19 +22,19 @@ class HubOffer:
 
     Attributes:
         names: the only models; () where any may be named.
-        chosen_only: whether visitors load nothing but what is offered, or is on the machine that runs models.
+        restricted: whether visitors load nothing but what is offered, or is on the machine that runs models.
         folders: whose models may be loaded, besides those on the Hub.
     """
 
     names: tuple[str, ...]
-    chosen_only: bool
+    restricted: bool
     folders: tuple[Path, ...]
 
 
 def hub_offer() -> HubOffer:
     """As the settings say."""
     allowed = settings()
-    return HubOffer(allowed.models, allowed.chosen_only, allowed.model_folders)
+    return HubOffer(allowed.models, allowed.restricted, allowed.model_folders)
 
 
 def local_model_names(_no_model: None) -> tuple[str, ...]:

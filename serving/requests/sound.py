@@ -14,16 +14,16 @@ TONES = "sample tones"
 
 
 @dataclass(frozen=True)
-class GivenSound:
+class SoundInput:
     """Its digest tells it from others, and stands for it where it is known already."""
 
     digest: str
     sound: Sound | None = field(compare=False, repr=False)
 
     @property
-    def without_payload(self) -> GivenSound:
+    def without_payload(self) -> SoundInput:
         """The sound by its digest alone: equal to it, and small."""
-        return GivenSound(self.digest, None)
+        return SoundInput(self.digest, None)
 
     def open(self) -> Sound:
         """The sound itself.

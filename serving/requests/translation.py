@@ -16,7 +16,7 @@ from viz_core.view.translation import translation_groups
 
 
 @dataclass(frozen=True)
-class SentenceRequest(Request[Translator, Translation]):
+class TranslationRequest(Request[Translator, Translation]):
     """What is translated, the width of the beam, and the heads that are switched off, each a site and a number."""
 
     model: ModelSpec[Translator]
@@ -32,8 +32,8 @@ class SentenceRequest(Request[Translator, Translation]):
     @classmethod
     def run_all(cls, model: Translator, requests: Sequence[Self]) -> list[Translation | Exception]:
         """Those by greedy search are decoded as one batch."""
-        found: dict[SentenceRequest, Translation | Exception] = {}
-        sources: dict[SentenceRequest, list[int]] = {}
+        found: dict[TranslationRequest, Translation | Exception] = {}
+        sources: dict[TranslationRequest, list[int]] = {}
         for one in requests:
             try:
                 sources[one] = model.encode(one.text)

@@ -33,7 +33,7 @@ SETTINGS = {
     "ATLAS_SLOW_SECONDS": "10",
     "STREAMLIT_SERVER_DISCONNECTED_SESSION_TTL": "5",
 }
-PATIENCE = 300.0
+TIMEOUT = 300.0
 LATEST = 40  # seconds until a server has tidied up, which it does every 30
 SPARE_MB = 1.0  # within which memory counts as given back
 
@@ -77,7 +77,7 @@ Attack = Callable[[Server, AsyncExitStack], Awaitable[None]]
 
 async def clears(server: Server, stack: AsyncExitStack) -> None:
     """100 times the message that empties all caches"""
-    visitor = await stack.enter_async_context(visit(server.url, PATIENCE))
+    visitor = await stack.enter_async_context(visit(server.url, TIMEOUT))
     await visitor.open(CHAPTER)
     for _ in range(100):
         await visitor.send(BackMsg(clear_cache=True))
@@ -87,13 +87,13 @@ async def sessions(server: Server, _stack: AsyncExitStack) -> None:
     """300 sessions opened and closed"""
     for _ in range(30):
         async with AsyncExitStack() as ten:
-            visitors = [await ten.enter_async_context(visit(server.url, PATIENCE)) for _ in range(10)]
+            visitors = [await ten.enter_async_context(visit(server.url, TIMEOUT)) for _ in range(10)]
             await asyncio.gather(*[visitor.open(CHAPTER) for visitor in visitors])
 
 
 async def uploads(server: Server, stack: AsyncExitStack) -> None:
     """300 uploads of 2 MB that nobody uses"""
-    visitor = await stack.enter_async_context(visit(server.url, PATIENCE))
+    visitor = await stack.enter_async_context(visit(server.url, TIMEOUT))
     await visitor.open(CHAPTER)
     token = ask(server.url, "GET", "/_stcore/health")[1]["set-cookie"].split(";")[0].partition("=")[2]
     headers = {
@@ -126,7 +126,7 @@ async def silent(server: Server, stack: AsyncExitStack) -> None:
 
 async def burst(server: Server, _stack: AsyncExitStack) -> None:
     """5,000 runs of a page asked for at once, and gone"""
-    async with visit(server.url, PATIENCE) as visitor:
+    async with visit(server.url, TIMEOUT) as visitor:
         await visitor.open(CHAPTER)
         for number in range(5000):
             await visitor.send(page_run("transformer", query=f"t-text=I+am+{number}."))
@@ -134,7 +134,7 @@ async def burst(server: Server, _stack: AsyncExitStack) -> None:
 
 async def drags(server: Server, stack: AsyncExitStack) -> None:
     """2,000 drags of a slider in a second"""
-    visitor = await stack.enter_async_context(visit(server.url, PATIENCE))
+    visitor = await stack.enter_async_context(visit(server.url, TIMEOUT))
     slider = (await visitor.open(CHAPTER)).sliders[0]
     for number in range(2000):
         message = page_run(CHAPTER)
@@ -160,7 +160,7 @@ async def large(server: Server, _stack: AsyncExitStack) -> None:
     """100 messages of 40 MB"""
     for _ in range(100):
         with suppress(WebSocketException, OSError):
-            async with visit(server.url, PATIENCE) as visitor:
+            async with visit(server.url, TIMEOUT) as visitor:
                 await visitor.send(page_run("x" * 40 * 2**20))
 
 
@@ -170,7 +170,7 @@ ATTACKS: tuple[Attack, ...] = (clears, sessions, uploads, half_open, silent, dra
 @asynccontextmanager
 async def newcomer(url: str) -> AsyncIterator[float]:
     begun = time.monotonic()
-    async with visit(url, PATIENCE) as visitor:
+    async with visit(url, TIMEOUT) as visitor:
         shown = await visitor.open(CHAPTER)
         assert shown.texts
         yield time.monotonic() - begun
@@ -203,7 +203,7 @@ async def given_back(pid: int, before: State) -> State:
 async def idle(pid: int) -> float:
     """Seconds until the server uses less than a twentieth of a core."""
     begun = time.monotonic()
-    while time.monotonic() - begun < PATIENCE:
+    while time.monotonic() - begun < TIMEOUT:
         cpu = State.of(pid).cpu
         await asyncio.sleep(1)
         if State.of(pid).cpu - cpu < 0.05:

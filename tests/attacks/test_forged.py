@@ -29,7 +29,7 @@ CASES = int(os.environ.get("ATTACK_CASES", "5"))
 NAMED = list(wrong_values())[:: 1 if EACH else 6]
 FAILURE = load_words("common", ENGLISH)("failure")
 SENTENCES = ("Hello there.", "Hello there. " * 400)  # the second is too long for an address
-PATIENCE = 120.0
+TIMEOUT = 120.0
 Result = TypeVar("Result")
 
 
@@ -98,11 +98,11 @@ class Stage:
         return self._forgers[chapter]
 
     async def _enter(self) -> Visitor:
-        return await self._sessions.enter_async_context(visit(self._url, PATIENCE))
+        return await self._sessions.enter_async_context(visit(self._url, TIMEOUT))
 
     def _run(self, work: Awaitable[Result]) -> Result:
         async def within() -> Result:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(TIMEOUT):
                 return await work
 
         return self._runner.run(within())
@@ -173,7 +173,7 @@ def test_the_session_of_somebody_else_is_asked_for(
         connect(address, subprotocols=protocols, max_size=None, open_timeout=60, close_timeout=0.1) as socket,
     ):  # type: ignore[arg-type]
         socket.send(page_run(CHAPTERS[0]).SerializeToString())
-        answer = socket.recv(timeout=PATIENCE)
+        answer = socket.recv(timeout=TIMEOUT)
         assert isinstance(answer, bytes)
         assert ForwardMsg.FromString(answer).new_session.initialize.session_id != session
         record_property("got", "a session of its own")

@@ -11,7 +11,7 @@ from huggingface_hub import constants
 from streamlit import config
 from streamlit.testing.v1 import AppTest
 
-from serving.compute.singleton import forget
+from serving.compute.singleton import reset_singletons
 from tests.pages.reading import follow_link
 from tests.tiny_vit import COLOUR, GREY, write_tiny_vit
 from viz_core import pretrained
@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def forget_models() -> None:
     """What the process and the pages keep of models that were there."""
-    forget()
+    reset_singletons()
     st.cache_resource.clear()
 
 

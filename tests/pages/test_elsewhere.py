@@ -12,7 +12,7 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from serving.compute.cache import LRUCache
-from serving.compute.singleton import forget
+from serving.compute.singleton import reset_singletons
 from serving.models.model_registry import ModelRegistry
 from serving.runners.model_server import ModelServer
 from serving.runners.remote_runner import RemoteRunner
@@ -36,9 +36,9 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def fresh() -> Iterator[None]:
-    forget()
+    reset_singletons()
     yield
-    forget()
+    reset_singletons()
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def elsewhere(monkeypatch: pytest.MonkeyPatch) -> Callable[[], Wire]:
         pool.on_serve = lambda _address, cache: RemoteRunner(wire, cache)  # type: ignore[attr-defined]
         monkeypatch.setitem(sys.modules, "serving.runners.ray_serve", pool)
         monkeypatch.setenv("ATLAS_RUNNER", "serve")
-        forget()
+        reset_singletons()
         st.cache_data.clear()
         return wire
 

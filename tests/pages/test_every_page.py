@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from serving.compute.singleton import forget
+from serving.compute.singleton import reset_singletons
 from tests.pages.hostile_addresses import HOSTILE
 from tests.pages.reading import badges, claims, figures, figures_alt, heatmap, marks, texts
 from tests.tiny_vit import GREY
@@ -35,9 +35,9 @@ def around(request: pytest.FixtureRequest, chapter: str) -> None:
 
 @pytest.fixture
 def nothing_cached() -> Iterator[None]:
-    forget()
+    reset_singletons()
     yield
-    forget()
+    reset_singletons()
 
 
 def all_hold(app: AppTest, number: int) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from serving.logs import structured_logs, where
+from serving.logs import configure_logging, log, where
 
 SECRET = "my diagnosis is nobody's business"
 
@@ -22,7 +22,7 @@ def stream() -> Iterator[io.StringIO]:
     written = io.StringIO()
     handler = logging.StreamHandler(written)
     root.addHandler(handler)
-    structured_logs()
+    configure_logging()
     yield written
     root.removeHandler(handler)
     for old, formatter in before:
@@ -39,7 +39,7 @@ def fail() -> None:
 
 
 def test_an_event_is_an_object_on_a_line(stream: io.StringIO) -> None:
-    logging.getLogger("atlas").warning("ready", {"seconds": 3.5})
+    log.warning("ready", seconds=3.5)
     (line,) = lines(stream)
     assert (line["event"], line["seconds"], line["level"], line["logger"]) == ("ready", 3.5, "WARNING", "atlas")
 
@@ -56,10 +56,10 @@ def test_an_error_is_told_by_type_and_place_alone(stream: io.StringIO) -> None:
     except ValueError as error:
         logging.getLogger("some.page").error("Uncaught app execution", exc_info=error)
         logging.getLogger("any").exception("it failed: %s", error)
-    told = lines(stream)
-    assert len(told) == 2
+    written = lines(stream)
+    assert len(written) == 2
     assert SECRET not in stream.getvalue()
-    for line in told:
+    for line in written:
         assert str(line["error"]).startswith("ValueError < tests/serving/test_logs.py:")
 
 

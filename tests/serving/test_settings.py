@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from serving.settings import Settings, checked, settings, table
+from serving.settings import Settings, settings, table, validated_settings
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -23,7 +23,7 @@ def bare(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_at_home_anything_goes() -> None:
     at_home = settings()
-    assert not at_home.chosen_only
+    assert not at_home.restricted
     assert (at_home.max_tokens, at_home.max_characters, at_home.model_memory) == (None, None, None)
     assert at_home.picture_limits == (10 * 2**20, 40_000_000)
     assert at_home.sound_limits == (10 * 2**20, 30)
@@ -33,7 +33,7 @@ def test_at_home_anything_goes() -> None:
 def test_strangers_have_limits(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
     monkeypatch.setenv(name, value)
     hosted = settings()
-    assert hosted.chosen_only
+    assert hosted.restricted
     assert (hosted.max_tokens, hosted.max_characters) == (2048, 20_000)
     monkeypatch.setenv("ATLAS_MAX_TOKENS", "99")
     assert settings().max_tokens == 99
@@ -61,7 +61,7 @@ NONSENSE = ("many", "-1", "nan", "inf", "1e999", "0x10", "1,5", "1; rm -rf /", "
 def test_nonsense_is_refused_at_the_start_by_name(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
     monkeypatch.setenv(f"ATLAS_{name.upper()}", value)
     with pytest.raises(SystemExit, match=f"^ATLAS_{name.upper()}: [A-Z].*"):
-        checked()
+        validated_settings()
 
 
 def test_all_that_is_wrong_is_named_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,7 +69,7 @@ def test_all_that_is_wrong_is_named_at_once(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("ATLAS_METRICS", "9501")
     monkeypatch.setenv("ATLAS_FRAME_ANCESTORS", "*; script-src *")
     with pytest.raises(SystemExit) as ended:
-        checked()
+        validated_settings()
     lines = str(ended.value).splitlines()
     assert [line.partition(":")[0] for line in lines] == ["ATLAS_SLOTS", "ATLAS_FRAME_ANCESTORS", "ATLAS_METRICS"]
 
@@ -77,7 +77,7 @@ def test_all_that_is_wrong_is_named_at_once(monkeypatch: pytest.MonkeyPatch) -> 
 def test_what_can_be_starts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ATLAS_METRICS", "[::1]:9501")
     monkeypatch.setenv("ATLAS_FRAME_ANCESTORS", "https://huggingface.co https://*.hf.space")
-    assert checked().frame_ancestors.endswith("space")
+    assert validated_settings().frame_ancestors.endswith("space")
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,7 @@ def test_dropped(message: BackMsg) -> None:
     box = mailbox()
     assert put(box, message) == ["not-offered"]
     assert box.take() is None
-    assert not box.asks
+    assert not box.page_requested
 
 
 def test_every_message_of_the_protocol_is_either_offered_or_dropped() -> None:
@@ -189,7 +189,7 @@ def test_a_notice_is_shown_beside_what_the_page_shows() -> None:
 
 
 def test_there_is_a_sentence_for_every_reason_and_a_socket_can_be_closed_with_it() -> None:
-    said = refusals().say
+    said = refusals().sentence
     files = ("serving/http/websocket_gate.py", "serving/http/upload_limits.py", "ui/streamlit_internals/mailbox.py")
     sources = [ROOT / file for file in files]
     code = "".join(source.read_text(encoding="utf-8") for source in sources)
@@ -216,7 +216,7 @@ def test_there_is_a_sentence_for_every_reason_and_a_socket_can_be_closed_with_it
 def test_who_is_turned_away_reads_why_in_a_language_of_theirs(query: bytes, accepted: bytes, language: str) -> None:
     scope = {"type": "http", "query_string": query, "headers": [(b"accept-language", accepted)]}
     expected = load_words("common", language)("refused.too-many-visitors")
-    assert refusals().say("too-many-visitors", scope) == expected
+    assert refusals().sentence("too-many-visitors", scope) == expected
     page = refusals().page("too-many-visitors", scope)
     assert expected in bytes(page.body).decode()
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from serving.compute.cache import MISSING, LRUCache
-from serving.compute.singleton import forget
+from serving.compute.singleton import reset_singletons
 from tests.conftest import TINY
 from ui.compute.models import (
     evaluate,
@@ -32,9 +32,9 @@ TEXT = "The dog is in the house."
 @pytest.fixture(autouse=True)
 def fresh(checkpoints: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(pretrained, "CHECKPOINTS", checkpoints)
-    forget()
+    reset_singletons()
     yield
-    forget()
+    reset_singletons()
 
 
 def kept(cache: LRUCache) -> dict[str, list[object]]:

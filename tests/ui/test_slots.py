@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 from streamlit.testing.v1 import AppTest
 
-from serving.compute.singleton import forget
+from serving.compute.singleton import reset_singletons
 from serving.compute.slots import BusyError, Job, OutOfTimeError
 from serving.requests.request import Picture
 from ui.compute import slots as compute
@@ -24,11 +24,11 @@ def host(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
     def set_up(**values: object) -> None:
         for name, value in values.items():
             monkeypatch.setenv(f"ATLAS_{name.upper()}", str(value))
-        forget()
+        reset_singletons()
 
     yield set_up
     compute.slots().close(PATIENCE)
-    forget()
+    reset_singletons()
 
 
 class Occupied:

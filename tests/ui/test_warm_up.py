@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from serving.compute.singleton import forget
+from serving.compute.singleton import reset_singletons
 from serving.models.model_spec import ShippedClassifier, ShippedTranslator
 from serving.requests.hub import HubModelSpec
 from tests.viz_core.hub.tiny_models import build_all
@@ -20,9 +20,9 @@ from viz_core.pretrained import available
 
 @pytest.fixture(autouse=True)
 def fresh() -> Iterator[None]:
-    forget()
+    reset_singletons()
     yield
-    forget()
+    reset_singletons()
 
 
 def test_the_lab_models_that_are_offered_are_loaded_and_one_that_is_missing_stops_nothing(

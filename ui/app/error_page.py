@@ -17,7 +17,7 @@ def tell(error: Exception) -> bool:
     A value that no page sends may have been the cause: none is kept, so that the next run is a run like any other.
     Where it fails too, what pages keep beside their controls goes as well, and the window begins anew.
     """
-    metrics().failed(type(error).__name__)
+    metrics().count_failure(type(error).__name__)
     run = get_script_run_ctx()
     if run is not None:
         state = run.session_state._state

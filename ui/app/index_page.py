@@ -17,7 +17,7 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from serving.http.static_scripts import PLOTLY, script
-from serving.process.background import begin
+from serving.process.background import start_background_work
 from ui.chapter.contents import all_chapters, chapter_entries
 from viz_core.runtime.assets import AssetError
 
@@ -65,7 +65,7 @@ def routes() -> list[Route]:
 
 def _answer(name: str, _request: Request) -> Response:
     if name != all_chapters()[0]:
-        begin()  # whoever opens a chapter will need the libraries, and its script asks for them half a second later
+        start_background_work()  # half a second before the chapter's script needs the libraries
     return HTMLResponse(first_page(name), headers={"Cache-Control": "no-cache"})
 
 

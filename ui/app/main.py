@@ -6,8 +6,8 @@ page discovery, and the first visitor of a fresh server who follows a link is to
 
 import sys
 
-from serving.process.background import begin
-from serving.process.garbage_collection import collect_at_times
+from serving.process.background import start_background_work
+from serving.process.garbage_collection import collect_periodically
 from ui.chapter.damaged_assets import report_damaged_assets
 from ui.streamlit_internals.batched_messages import in_bursts, send_now
 from ui.streamlit_internals.stopped_page import may_stop
@@ -21,5 +21,5 @@ try:
             send_now()  # the first chapter that somebody opens imports the libraries before it says a word
         page.run()
 finally:
-    begin(after=1.5)
-    collect_at_times()
+    start_background_work(after=1.5)
+    collect_periodically()

@@ -8,9 +8,9 @@ from urllib.parse import parse_qs
 from starlette.middleware import Middleware
 
 from serving.http.refusals import Message, Refusals
-from serving.http.security_headers import Headers
-from serving.http.upload_limits import Kept, Uploads
-from serving.http.websocket_gate import Bounds, Gate
+from serving.http.security_headers import SecurityHeaders
+from serving.http.upload_limits import StoredFiles, UploadLimits
+from serving.http.websocket_gate import GateLimits, WebSocketGate
 from serving.settings import Settings
 from ui.app.index_page import first_page
 from ui.chapter.contents import all_chapters
@@ -32,7 +32,7 @@ def guards(allowed: Settings) -> list[Middleware]:
         return Mailbox(allowed.max_downloads, allowed.max_message_kb * 2**10)
 
     pages = "".join(map(first_page, all_chapters()))
-    bounds = Bounds(
+    bounds = GateLimits(
         allowed.max_visitors,
         allowed.max_windows,
         allowed.silent_seconds,
@@ -40,15 +40,15 @@ def guards(allowed: Settings) -> list[Middleware]:
         allowed.max_address_messages,
     )
     return [
-        Middleware(Headers, allowed.frame_ancestors, pages),
-        Middleware(Gate, bounds, mail, refused),
+        Middleware(SecurityHeaders, allowed.frame_ancestors, pages),
+        Middleware(WebSocketGate, bounds, mail, refused),
         Middleware(
-            Uploads,
+            UploadLimits,
             _UPLOADS_ON_THE_WAY,
             allowed.session_mb * 2**20,
             allowed.address_uploads_mb * 2**20,
             allowed.uploads_mb * 2**20,
-            Kept(upload_bytes, tidy_uploads),
+            StoredFiles(upload_bytes, tidy_uploads),
             refused,
         ),
     ]
@@ -64,14 +64,14 @@ def tidying(allowed: Settings) -> Callable[[], None]:
     def tidy() -> None:
         forget_those_who_left()
         for _ in range(hold_within(allowed.session_mb * 2**20, allowed.controls_mb * 2**20, notice)):
-            metrics().turned_away(why)
+            metrics().count_rejection(why)
 
     return tidy
 
 
 def refusals() -> Refusals:
     """Sentences of common.md. Who is turned away has no session, but a browser tells its languages in each request."""
-    return Refusals(lambda why, scope: _sentence(why, _wanted(scope)), lambda why: metrics().turned_away(why))
+    return Refusals(lambda why, scope: _sentence(why, _wanted(scope)), lambda why: metrics().count_rejection(why))
 
 
 def _sentence(why: str, wanted: Iterable[str]) -> str:

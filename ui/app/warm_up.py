@@ -68,4 +68,4 @@ def _load_offered(names: tuple[str, ...]) -> None:
         try:
             runner().load(HubModelSpec(name))
         except ValueError as error:
-            log.warning("a model of the lab could not be loaded", {"model": name, "error": where(error)})
+            log.warning("a model of the lab could not be loaded", model=name, error=where(error))

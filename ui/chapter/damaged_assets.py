@@ -18,5 +18,5 @@ def report_damaged_assets() -> Iterator[None]:
     try:
         yield
     except AssetError as error:
-        log.error("a file that ships is damaged", {"error": where(error)})
+        log.error("a file that ships is damaged", error=where(error))
         st.error(explain(error), icon=":material/broken_image:")

@@ -13,7 +13,7 @@ from itertools import count
 
 import streamlit as st
 
-from serving.process.garbage_collection import spare_modules
+from serving.process.garbage_collection import freeze_imported_modules
 from ui.chapter.contents import all_chapters, page
 from ui.chapter.tour import mount_tour, report_unknown_step
 from ui.text.errors import explain
@@ -34,7 +34,7 @@ class Frame:
     """Title, sidebar and words of one page."""
 
     def __init__(self, name: str) -> None:
-        spare_modules()  # the page has imported what it needs
+        freeze_imported_modules()  # the page has imported what it needs
         self.name = name
         self.words: Words = load_words(name)
         self.common: Words = load_words("common")

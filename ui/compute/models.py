@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, Concatenate
 
 import numpy as np
 
-from serving.compute.singleton import made, once
+from serving.compute.singleton import existing, singleton
 from serving.models.model_registry import ModelRegistry
 from serving.models.model_spec import ModelSpec, ShippedTranslator
 from serving.requests.contributions import ContributionRequest
 from serving.requests.request import Request, run_key
-from serving.requests.translation import SentenceRequest
+from serving.requests.translation import TranslationRequest
 from serving.runners.local_runner import LocalRunner
 from serving.runners.remote_runner import RemoteRunner
 from serving.runners.runner import Answer, Arguments, Model, Run, Runner
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from serving.runners.worker_pool import WorkerPool
 
 
-@once
+@singleton
 def registry() -> ModelRegistry:
     """The models in this process."""
     return ModelRegistry()
 
 
-@once
+@singleton
 def runner() -> Runner:
     """Where models run."""
     if settings().runner == "serve":
@@ -45,7 +45,7 @@ def runner() -> Runner:
     return LocalRunner(registry(), results())
 
 
-@once
+@singleton
 def workers() -> WorkerPool:
     """The processes that models run in, where they run in any."""
     from serving.runners.worker_pool import WorkerPool
@@ -55,7 +55,7 @@ def workers() -> WorkerPool:
 
 def end_workers() -> None:
     """Leave no process behind."""
-    if (pool := made(workers)) is not None:
+    if (pool := existing(workers)) is not None:
         pool.close()
 
 
@@ -131,9 +131,9 @@ def translator_or_none(name: str) -> Translator | None:
         return None
 
 
-def sentence_request(name: str, text: str, beam: int = 1, off: HeadsOff = ()) -> SentenceRequest:
+def sentence_request(name: str, text: str, beam: int = 1, off: HeadsOff = ()) -> TranslationRequest:
     """A text for a shipped translator, some of whose heads may be off."""
-    return SentenceRequest(ShippedTranslator(name), text, beam, off)
+    return TranslationRequest(ShippedTranslator(name), text, beam, off)
 
 
 def translation(name: str, text: str, beam: int, off: HeadsOff = ()) -> Translation:

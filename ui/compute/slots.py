@@ -14,8 +14,8 @@ from streamlit.delta_generator import DeltaGenerator
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from serving.compute.cache import MISSING, LRUCache
-from serving.compute.singleton import once
-from serving.compute.slots import AbandonedError, BusyError, Job, OutOfTimeError, Slots, inside
+from serving.compute.singleton import singleton
+from serving.compute.slots import AbandonedError, BusyError, Job, OutOfTimeError, Slots, in_slot
 from serving.metrics import Metrics
 from serving.settings import settings
 from ui.streamlit_internals.batched_messages import send_now
@@ -30,13 +30,13 @@ _STEP = 0.5
 _MOST_RESULTS = 512  # results
 
 
-@once
+@singleton
 def metrics() -> Metrics:
     """What this process counts."""
     return Metrics()
 
 
-@once
+@singleton
 def slots() -> Slots:
     """This process's slots."""
     allowed = settings()
@@ -47,11 +47,11 @@ def slots() -> Slots:
     return made
 
 
-@once
+@singleton
 def results() -> LRUCache:
     """This process's results, kept for whoever asks the same again."""
     made = LRUCache(_MOST_RESULTS, settings().cache_mb * 2**20)
-    metrics().watch_kept(lambda: (len(made), made.nbytes))
+    metrics().watch_cache(lambda: (len(made), made.nbytes))
     return made
 
 
@@ -132,7 +132,7 @@ def run_in_slot(
         message: what a visitor reads meanwhile, a name of common.md.
         place: where they read it; here, unless given.
     """
-    if inside():
+    if in_slot():
         return work()
     if get_script_run_ctx(suppress_warning=True) is None:  # nobody looks on: a server warms up, or makes a file
         job = slots().submit(kind, work, key)

@@ -40,7 +40,7 @@ class _Waiting:
 
 
 class Mailbox:
-    """What one visitor has sent, and its session has not got yet. A `serving.http.websocket_gate.Mail`.
+    """What one visitor has sent, and its session has not got yet. A `serving.http.websocket_gate.MessageQueue`.
 
     Args:
         downloads: files that may be in the making for it at once.
@@ -52,7 +52,7 @@ class Mailbox:
         self._waiting: OrderedDict[_Key, _Waiting] = OrderedDict()
         self._making: set[str] = set()
         self._asked = Asked()
-        self.asks = False
+        self.page_requested = False
 
     def put(self, message: bytes) -> str | None:
         """Take a message in; where it goes no further, why.
@@ -72,7 +72,7 @@ class Mailbox:
         if not _fits(new):
             return "too-large"
         if kind == "rerun_script":
-            self.asks = True
+            self.page_requested = True
             if not self._asked.too_late(new):
                 self._put_run(new, message)
         elif len(self._waiting) >= _MOST_WAITING:

@@ -11,7 +11,7 @@ import streamlit as st
 from huggingface_hub import constants
 from streamlit.testing.v1 import AppTest
 
-from serving.compute.singleton import forget
+from serving.compute.singleton import reset_singletons
 from tests.pages.reading import claims, texts
 from tests.viz_core.hub.fake_hub import COMMIT, FakeHub, ask_only, serving
 from tests.viz_core.hub.tiny_models import build
@@ -34,13 +34,13 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
     monkeypatch.setenv("ATLAS_MODEL_FOLDERS", str(tmp_path / "none"))
     monkeypatch.delenv("ATLAS_MODELS", raising=False)
     st.cache_data.clear()
-    forget()
+    reset_singletons()
     fake = FakeHub()
     with serving(fake) as address:
         ask_only(address, monkeypatch)
         yield fake
     st.cache_data.clear()
-    forget()
+    reset_singletons()
 
 
 def ask_for(open_page: OpenPage, **parameters: str) -> AppTest:

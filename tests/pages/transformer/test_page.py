@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from serving.compute.singleton import forget
+from serving.compute.singleton import reset_singletons
 from tests.pages.reading import texts
 from viz_core import pretrained
 from viz_core.pretrained import CHECKPOINTS, load
@@ -30,9 +30,9 @@ def broken_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
     folder = tmp_path / NAME
     shutil.copytree(CHECKPOINTS / NAME, folder)
     monkeypatch.setattr(pretrained, "CHECKPOINTS", tmp_path)
-    forget()
+    reset_singletons()
     yield folder
-    forget()
+    reset_singletons()
 
 
 def test_something_is_there_before_anything_is_typed(open_page: OpenPage, translator: pretrained.Translator) -> None:

@@ -22,7 +22,7 @@ from pydantic import ValidationError
 from streamlit.testing.v1 import AppTest
 
 from serving.compute.cache import LRUCache
-from serving.compute.singleton import forget
+from serving.compute.singleton import reset_singletons
 from serving.compute.slots import AbandonedError, BusyError, OutOfTimeError, Slots
 from serving.metrics import Metrics
 from serving.models.model_registry import ModelRegistry
@@ -30,7 +30,7 @@ from serving.models.model_spec import ShippedClassifier, ShippedTranslator
 from serving.requests.classification import ClassificationRequest
 from serving.requests.hub import HubModelSpec, HubRequest, HubVisionSpec
 from serving.requests.request import Picture, Request
-from serving.requests.translation import SentenceRequest
+from serving.requests.translation import TranslationRequest
 from serving.runners import ray_serve
 from serving.runners.local_runner import LocalRunner
 from serving.runners.ray_serve import _while_wanted
@@ -46,14 +46,14 @@ from viz_core.view.translation import aligning_head
 ROOT = Path(__file__).resolve().parents[3]
 MODEL = ShippedTranslator("transformer-en-fr")
 GREY, COLOUR = ShippedClassifier("vit-fashion-mnist"), ShippedClassifier("vit-cifar10")
-PATIENCE = 300.0
+TIMEOUT = 300.0
 SUBJECTS = ("The cat", "My father", "The old dog", "Our teacher", "A little girl", "The train")
 VERBS = ("is here", "was late", "likes the sea", "has a book", "works at home", "saw the moon", "came back", "is calm")
 LABELS = defaultdict(lambda: "label")
 
 
 def sentences() -> list[Request[Any, Any]]:
-    return [SentenceRequest(MODEL, f"{subject} {verb}.") for subject in SUBJECTS for verb in VERBS]
+    return [TranslationRequest(MODEL, f"{subject} {verb}.") for subject in SUBJECTS for verb in VERBS]
 
 
 def pictures() -> list[Request[Any, Any]]:
@@ -97,10 +97,10 @@ def test_a_replica_dies_and_no_answer_is_wrong_or_lost(
     visitors = [threading.Thread(target=visitor, args=(number,)) for number in range(4)]
     for one in visitors:
         one.start()
-    assert middle.wait(PATIENCE)
+    assert middle.wait(TIMEOUT)
     replicas.kill_one()
     for one in visitors:
-        one.join(PATIENCE)
+        one.join(TIMEOUT)
     assert lost == []
     assert answered.keys() == set(asked)
     with pytest.MonkeyPatch.context() as environment:
@@ -121,16 +121,16 @@ def on_the_pool(runner: RemoteRunner, folders: Path, monkeypatch: pytest.MonkeyP
 
     monkeypatch.setenv("ATLAS_RUNNER", "serve")
     monkeypatch.setenv("ATLAS_MODEL_FOLDERS", str(folders))
-    forget()
+    reset_singletons()
     st.cache_data.clear()
     yield
-    forget()
+    reset_singletons()
     st.cache_data.clear()
 
 
 def test_the_chapter_runs_on_the_pool(replicas: Pool, on_the_pool: None) -> None:
     """The Transformer's page, before and after a replica dies: the same translation, and every claim holds."""
-    app = AppTest.from_file(str(ROOT / "ui" / "app" / "main.py"), default_timeout=PATIENCE)
+    app = AppTest.from_file(str(ROOT / "ui" / "app" / "main.py"), default_timeout=TIMEOUT)
     follow_link(app, "transformer").run()
     for text in ("He is at home.", "She reads a good book."):
         app.text_input(key="t-text").set_value(text).run()
@@ -157,7 +157,7 @@ def test_vision_and_the_lab_run_on_the_pool(
     further: tuple[str, list[str]],
 ) -> None:
     for section in further[1]:
-        app = AppTest.from_file(str(ROOT / "ui" / "app" / "main.py"), default_timeout=PATIENCE)
+        app = AppTest.from_file(str(ROOT / "ui" / "app" / "main.py"), default_timeout=TIMEOUT)
         for name, value in {**asks, further[0]: section}.items():
             app.query_params[name] = value
         follow_link(app, page).run()
@@ -176,7 +176,7 @@ def holds(app: AppTest, least: int) -> None:
 
 def test_errors_are_sentences_without_a_stack_trace(runner: RemoteRunner) -> None:
     with pytest.raises(TextError) as caught:
-        runner.run(SentenceRequest(MODEL, " "))
+        runner.run(TranslationRequest(MODEL, " "))
     assert str(caught.value) == "There is nothing to translate yet: type an English sentence."
     for model in (ShippedTranslator("nothing"), HubModelSpec("nothing", offline=True)):
         with pytest.raises(ValueError, match="nothing") as missing:
@@ -186,7 +186,7 @@ def test_errors_are_sentences_without_a_stack_trace(runner: RemoteRunner) -> Non
 
 def test_the_open_head_is_the_one_that_a_model_here_would_open(runner: RemoteRunner) -> None:
     here = LocalRunner(ModelRegistry(), LRUCache(8, 2**24))
-    sentence = SentenceRequest(MODEL, "The black cat sleeps.")
+    sentence = TranslationRequest(MODEL, "The black cat sleeps.")
     assert aligning_head(runner.groups(sentence, LABELS)) == aligning_head(here.groups(sentence, LABELS))
 
 
@@ -213,14 +213,14 @@ def test_a_question_is_taken_back_when_its_time_is_over(runner: RemoteRunner) ->
         pass
     with pytest.raises(OutOfTimeError):
         job.result()
-    assert runner.run(SentenceRequest(MODEL, "It is time.")).text
+    assert runner.run(TranslationRequest(MODEL, "It is time.")).text
 
 
 def test_without_a_pool_a_question_ends_as_busy(runner: RemoteRunner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ray_serve, "APPLICATION", "not-there")
     monkeypatch.setattr(ray_serve, "_PATIENCE", 0.5)
     with pytest.raises(BusyError):
-        ray_serve.on_serve("auto", LRUCache(8, 2**24)).run(SentenceRequest(MODEL, "Go."))
+        ray_serve.on_serve("auto", LRUCache(8, 2**24)).run(TranslationRequest(MODEL, "Go."))
 
 
 def test_the_size_of_a_pool_as_serve_run_gives_it() -> None:
@@ -255,6 +255,6 @@ def test_work_that_nobody_wants_any_more_ends_between_two_steps() -> None:
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert await asyncio.to_thread(ended.wait, PATIENCE)
+        assert await asyncio.to_thread(ended.wait, TIMEOUT)
 
     asyncio.run(ask_and_leave())

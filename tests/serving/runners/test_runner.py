@@ -13,7 +13,7 @@ import torch
 
 from serving.compute.cache import LRUCache
 from serving.models.model_spec import ShippedTranslator
-from serving.requests.translation import SentenceRequest
+from serving.requests.translation import TranslationRequest
 from serving.runners.local_runner import LocalRunner
 from serving.runners.model_server import ModelServer
 from serving.runners.remote_runner import RemoteRunner
@@ -28,7 +28,7 @@ from viz_core.view.translation import aligning_head
 from viz_core.view.words import WORD_NAMES
 
 TINY = ShippedTranslator("tiny-en-fr")
-CALM = SentenceRequest(TINY, "The dog is in the house.")
+CALM = TranslationRequest(TINY, "The dog is in the house.")
 LABELS: dict[str, str] = defaultdict(lambda: "a label")
 
 
@@ -86,7 +86,7 @@ def test_heads_switched_off_elsewhere_are_those_of_the_request(
     assert torch.equal(far.trace["decoder.1.cross"].weights(), near.trace["decoder.1.cross"].weights())
     assert [bool(near.trace["decoder.1.cross"].weights(head=h).any()) for h in range(4)] == [True, False, True, False]
     unknown = replace(CALM, off=(("decoder.1.cross", 4),))
-    batch = SentenceRequest.run_all(translator, [CALM, unknown, without])
+    batch = TranslationRequest.run_all(translator, [CALM, unknown, without])
     assert isinstance(batch[1], ValueError)
     assert (batch[0].text, batch[2].text) == (plain.text, near.text)  # type: ignore[union-attr]
     assert "with intervene({'decoder.1.cross': off(1, 3), 'encoder.0.self': off(0)}):" in without.recipe().code
@@ -94,7 +94,7 @@ def test_heads_switched_off_elsewhere_are_those_of_the_request(
 
 def test_a_second_input_elsewhere_is_asked_for_by_its_own_sentence(local: LocalRunner, remote: RemoteRunner) -> None:
     words = dict.fromkeys(WORD_NAMES, "a word")
-    other = SentenceRequest(TINY, "She has a red car.")
+    other = TranslationRequest(TINY, "She has a red car.")
     view = View(
         remote.groups(CALM, LABELS),
         words,
@@ -108,7 +108,7 @@ def test_a_second_input_elsewhere_is_asked_for_by_its_own_sentence(local: LocalR
 
 def test_nothing_large_crosses(local: LocalRunner, remote: RemoteRunner, wire: Wire) -> None:
     """The trace stays: what crosses for a first view of a long sentence is far less than its maps."""
-    long = SentenceRequest(TINY, " ".join(["The dog is in the house and the cat is on the bed."] * 12))
+    long = TranslationRequest(TINY, " ".join(["The dog is in the house and the cat is on the bed."] * 12))
     groups = remote.groups(long, LABELS)
     for group in groups:
         for layer in range(len(group.calls)):
@@ -161,12 +161,12 @@ def plain(answer: object) -> object:
 
 def test_what_is_wrong_with_a_text_is_told_as_it_is_here(remote: RemoteRunner) -> None:
     with pytest.raises(TextError, match="nothing to translate yet"):
-        remote.run(SentenceRequest(TINY, "  "))
+        remote.run(TranslationRequest(TINY, "  "))
 
 
 def test_several_sentences_in_one_batch_become_what_each_becomes_alone(translator: Translator) -> None:
     texts = ["Go.", "She has a red car.", "Go.", "Where is the cat?", "I don't know."]
-    sentences = [SentenceRequest(TINY, text) for text in texts]
+    sentences = [TranslationRequest(TINY, text) for text in texts]
     together = LocalRunner(lambda _model: translator, LRUCache(100, 2**24)).run_all(sentences)
     for text, made in zip(texts, together, strict=True):
         assert isinstance(made, Translation)
@@ -178,14 +178,14 @@ def test_several_sentences_in_one_batch_become_what_each_becomes_alone(translato
 
 
 def test_a_batch_may_mix_models_and_beams(translator: Translator) -> None:
-    sentences = [SentenceRequest(ShippedTranslator(model), "Go.", beam) for model in ("a", "b") for beam in (1, 4)]
+    sentences = [TranslationRequest(ShippedTranslator(model), "Go.", beam) for model in ("a", "b") for beam in (1, 4)]
     made = LocalRunner(lambda _model: translator, LRUCache(100, 2**24)).run_all(sentences)
     alone = [translator.translate("Go.", beam=one.beam).text for one in sentences]
     assert [one.text for one in made if isinstance(one, Translation)] == alone
 
 
 def test_one_bad_text_spoils_no_batch(local: LocalRunner) -> None:
-    good, bad = SentenceRequest(TINY, "Go."), SentenceRequest(TINY, "  ")
+    good, bad = TranslationRequest(TINY, "Go."), TranslationRequest(TINY, "  ")
     made = local.run_all([good, bad, good])
     assert isinstance(made[1], TextError)
     assert made[0] is made[2]
@@ -200,11 +200,11 @@ def test_a_model_that_is_not_there_spoils_no_batch_of_others(translator: Transla
         return translator
 
     local = LocalRunner(load, LRUCache(100, 2**24))
-    made = local.run_all([SentenceRequest(ShippedTranslator("nothing"), "Go."), SentenceRequest(TINY, "Go.")])
+    made = local.run_all([TranslationRequest(ShippedTranslator("nothing"), "Go."), TranslationRequest(TINY, "Go.")])
     assert isinstance(made[0], CheckpointError)
     assert isinstance(made[1], Translation)
     with pytest.raises(CheckpointError, match="no model 'nothing'"):
-        local.run(SentenceRequest(ShippedTranslator("nothing"), "Go."))
+        local.run(TranslationRequest(ShippedTranslator("nothing"), "Go."))
 
 
 def test_a_run_is_kept_once_and_found_again(local: LocalRunner, remote: RemoteRunner) -> None:
@@ -231,8 +231,8 @@ def test_a_sentence_is_cut_into_tokens_once(
     """Whatever is asked about it: the translation, alone or in a batch, its maps, its claims, its steps."""
     encode, cut = translator.tokenizer.encode, list[str]()
     monkeypatch.setattr(translator.tokenizer, "encode", lambda text: cut.append(text) or encode(text))
-    local.run_all([CALM, SentenceRequest(TINY, "Go."), SentenceRequest(TINY, " "), CALM])
-    for one in (CALM, SentenceRequest(TINY, "She has a red car.", 4)):
+    local.run_all([CALM, TranslationRequest(TINY, "Go."), TranslationRequest(TINY, " "), CALM])
+    for one in (CALM, TranslationRequest(TINY, "She has a red car.", 4)):
         local.run(one)
         local.groups(one, LABELS)
         for question in (translation_residuals, encoder_walk):

@@ -14,7 +14,7 @@ from serving.models.model_spec import NoModel
 from serving.requests.hub import HubModelSpec, HubRequest
 from serving.requests.lab_models import local_model_names
 from serving.requests.request import Picture
-from serving.requests.sound import TONES, GivenSound
+from serving.requests.sound import TONES, SoundInput
 from serving.runners.local_runner import LocalRunner
 from serving.runners.remote_runner import RemoteRunner
 from tests.serving.runners.wire import Wire
@@ -48,7 +48,7 @@ def asked(request: pytest.FixtureRequest) -> HubRequest:
     if request.param == "vit":
         return HubRequest(wanted, picture=Picture("quarters", quarters()))
     if request.param == "whisper":
-        return HubRequest(wanted, sound=GivenSound(TONES, tone_sequence()), new_tokens=4)
+        return HubRequest(wanted, sound=SoundInput(TONES, tone_sequence()), new_tokens=4)
     new = {"gpt2": 4, "t5": 5}.get(request.param, 0)
     return HubRequest(wanted, "The cat sat on the mat.", new_tokens=new)
 

@@ -16,20 +16,20 @@ from serving.compute.cache import LRUCache
 from serving.compute.slots import AbandonedError, BusyError
 from serving.models.model_registry import ModelRegistry
 from serving.models.model_spec import ShippedTranslator
-from serving.requests.translation import SentenceRequest
+from serving.requests.translation import TranslationRequest
 from serving.runners import worker_pool
 from serving.runners.local_runner import LocalRunner
 from serving.runners.model_server import ModelServer
 from serving.runners.remote_runner import RemoteRunner
 from serving.runners.worker import CANCEL, Answer, Desk, Question
 from serving.runners.worker_pool import WorkerPool
-from tests.serving.runners.asked_of_workers import complain, die, process, sleep, wait_to_be_ended
+from tests.serving.runners.worker_queries import complain, die, process, sleep, wait_to_be_ended
 from viz_core.lessons.transformer.residuals import translation_residuals
 from viz_core.pretrained import TextError
 from viz_core.runtime.interruption import interruptible
 
 MODEL = ShippedTranslator("transformer-en-fr")
-CALM = SentenceRequest(MODEL, "He is calm.")
+CALM = TranslationRequest(MODEL, "He is calm.")
 LABELS: dict[str, str] = defaultdict(lambda: "a label")
 
 
@@ -55,7 +55,7 @@ def eventually(holds: Callable[[], bool]) -> None:
 
 def test_answers_and_weights_are_those_of_a_model_here(runner: RemoteRunner) -> None:
     here = LocalRunner(ModelRegistry(), LRUCache(100, 2**24))
-    for one in (CALM, SentenceRequest(MODEL, "She reads a good book.", 4)):
+    for one in (CALM, TranslationRequest(MODEL, "She reads a good book.", 4)):
         near, far = here.run(one), runner.run(one)
         assert (far.text, far.target_ids) == (near.text, near.target_ids)
         for site in near.trace.sites:
@@ -67,7 +67,7 @@ def test_answers_and_weights_are_those_of_a_model_here(runner: RemoteRunner) -> 
 
 
 def test_the_same_is_asked_of_the_same_worker_and_both_are_used(pool: WorkerPool) -> None:
-    asked = [SentenceRequest(MODEL, f"{number} cats.") for number in range(20)]
+    asked = [TranslationRequest(MODEL, f"{number} cats.") for number in range(20)]
     places = [hash(one) % 2 for one in asked]
     assert set(places) == {0, 1}
     for one in asked:
@@ -78,7 +78,7 @@ def test_the_same_is_asked_of_the_same_worker_and_both_are_used(pool: WorkerPool
 
 def test_what_is_wrong_is_told_in_a_sentence(runner: RemoteRunner) -> None:
     with pytest.raises(TextError, match="There is nothing to translate yet"):
-        runner.run(SentenceRequest(MODEL, " "))
+        runner.run(TranslationRequest(MODEL, " "))
     with pytest.raises(ValueError, match="nothing"):
         runner.load(ShippedTranslator("nothing"))
     with pytest.raises(RuntimeError, match="WordyError: this and that"):
@@ -88,8 +88,8 @@ def test_what_is_wrong_is_told_in_a_sentence(runner: RemoteRunner) -> None:
 @pytest.mark.attack("disorder")
 def test_a_worker_dies_in_the_middle_and_the_answer_comes(pool: WorkerPool, runner: RemoteRunner) -> None:
     """Killed from outside while it translates; its visitors get what they asked for, from the one in its place."""
-    asked = [SentenceRequest(MODEL, f"The old dog and {number} cats are in the house.") for number in range(12)]
-    answered: dict[SentenceRequest, str] = {}
+    asked = [TranslationRequest(MODEL, f"The old dog and {number} cats are in the house.") for number in range(12)]
+    answered: dict[TranslationRequest, str] = {}
     lost: list[BaseException] = []
     middle = threading.Event()
 
@@ -205,10 +205,10 @@ def test_sentences_that_wait_are_translated_together() -> None:
 
     desk = Desk(server, send)
     texts = ["first", *("bad" if number == 7 else f"sentence {number}" for number in range(19))]
-    desk.take(Question(0, "outline", SentenceRequest(MODEL, texts[0])))
+    desk.take(Question(0, "outline", TranslationRequest(MODEL, texts[0])))
     assert server.begun.wait(60)
     for number, text in enumerate(texts[1:], 1):
-        desk.take(Question(number, "outline", SentenceRequest(MODEL, text)))
+        desk.take(Question(number, "outline", TranslationRequest(MODEL, text)))
     server.go_on.set()
     assert done.wait(60)
     assert server.batches == [1, 16, 3]
@@ -230,14 +230,14 @@ def test_a_batch_goes_on_as_long_as_one_wants_it() -> None:
 
     server, answers = Patient(), dict[int, Answer]()
     desk = Desk(server, lambda answer: answers.update({answer.number: answer}))
-    desk.take(Question(0, "outline", SentenceRequest(MODEL, "one")))
+    desk.take(Question(0, "outline", TranslationRequest(MODEL, "one")))
     assert server.begun.wait(60)
     desk.take(Question(0, CANCEL))
     eventually(lambda: 0 in answers)
     assert isinstance(answers[0].value, AbandonedError)
     desk.take(Question(0, CANCEL))  # it is over
     server.begun.clear()
-    desk.take(Question(1, "outline", SentenceRequest(MODEL, "two")))
+    desk.take(Question(1, "outline", TranslationRequest(MODEL, "two")))
     assert server.begun.wait(60)
     server.go_on.set()
     eventually(lambda: 1 in answers)

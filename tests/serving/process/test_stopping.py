@@ -16,18 +16,18 @@ from benchmarks.serving import HOSTED, start, wait_until_healthy
 from benchmarks.visitors import visit
 from ui.text.words import ENGLISH, load_words
 
-PATIENCE = 300.0
+TIMEOUT = 300.0
 
 
 async def ask_and_tell_it_to_stop(url: str, server: subprocess.Popen[bytes]) -> None:
     """Somebody waits for a translation, and sees that it is at work, when the signal comes."""
     translating = load_words("common", ENGLISH)("translating")
-    async with visit(url, PATIENCE) as visitor, asyncio.timeout(PATIENCE):
+    async with visit(url, TIMEOUT) as visitor, asyncio.timeout(TIMEOUT):
         waiting = asyncio.create_task(visitor.open("transformer", **{"t-text": "Nobody will answer this."}))
         while not any(translating in text for text in visitor.shown.texts):
             await asyncio.sleep(0.05)
         server.terminate()
-        await asyncio.to_thread(server.wait, PATIENCE)
+        await asyncio.to_thread(server.wait, TIMEOUT)
         waiting.cancel()
 
 
@@ -44,7 +44,7 @@ def test_told_to_stop_in_the_middle_of_a_computation(tmp_path: Path, record_prop
         assert len(workers) == 1
         workers[0].suspend()
         asyncio.run(ask_and_tell_it_to_stop(url, process))
-        assert psutil.wait_procs(workers, PATIENCE)[1] == []
+        assert psutil.wait_procs(workers, TIMEOUT)[1] == []
         assert process.returncode == -signal.SIGTERM
     finally:
         process.kill()
@@ -52,7 +52,7 @@ def test_told_to_stop_in_the_middle_of_a_computation(tmp_path: Path, record_prop
             with suppress(psutil.NoSuchProcess):
                 worker.kill()
     lines = [json.loads(line) for line in log.read_text().splitlines() if line.startswith("{")]
-    told = {line["event"]: line for line in lines}
-    assert told["stopping"]["running"] == 1
-    assert told["stopped"]["finished"] is False
+    events = {line["event"]: line for line in lines}
+    assert events["stopping"]["running"] == 1
+    assert events["stopped"]["finished"] is False
     record_property("got", "the server ends by this signal, and its worker with it")

@@ -16,7 +16,7 @@ from starlette.testclient import TestClient
 from serving.http.static_scripts import PLOTLY, PLOTLY_FILE, routes, script
 from viz_core.view.components import COMPONENTS
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 NAMES = sorted(path.parent.name for path in COMPONENTS.glob("*/main.js"))
 
 

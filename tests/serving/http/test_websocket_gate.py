@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from serving.http.refusals import Message, Refusals
-from serving.http.websocket_gate import Gate
-from tests.serving.sockets import BOUNDS, SLOW, Letters, Server, Socket, run, settled
+from serving.http.websocket_gate import WebSocketGate
+from tests.serving.http.sockets import BOUNDS, SLOW, PlainQueue, Server, Socket, run, settled
 
 pytestmark = pytest.mark.attack("sockets")
 
@@ -21,13 +21,13 @@ def test_what_is_sent_arrives_in_order_and_is_answered() -> None:
     async def test() -> None:
         server = Server()
         socket = Socket(server)
-        socket.say(b"page", b"one", b"two")
+        socket.send(b"page", b"one", b"two")
         await settled()
-        assert server.heard == {"a": [b"page", b"one", b"two"]}
+        assert server.received == {"a": [b"page", b"one", b"two"]}
         assert socket.kinds == ["websocket.accept", *["websocket.send"] * 3]
         socket.leave()
         await socket.task
-        assert (server.ended, server.away, server.gate.visits) == (["a"], Counter(), {})
+        assert (server.ended, server.away, server.gate.connections) == (["a"], Counter(), {})
 
     run(test)
 
@@ -37,7 +37,7 @@ def test_one_more_than_an_address_may_have_is_told_in_words() -> None:
         server = Server()
         sockets = [Socket(server, str(number)) for number in range(2)]
         for socket in sockets:
-            socket.say(b"page")
+            socket.send(b"page")
         await settled()
         third = Socket(server, "third")
         await third.task
@@ -45,15 +45,15 @@ def test_one_more_than_an_address_may_have_is_told_in_words() -> None:
         assert (third.got[0]["status"], third.got[1]["body"]) == (503, b"<too-many-windows>")
         assert server.away == {"too-many-windows": 1}
         elsewhere = Socket(server, "elsewhere", "10.0.0.2")
-        elsewhere.say(b"page")
+        elsewhere.send(b"page")
         await settled()
-        assert server.heard["elsewhere"] == [b"page"]
+        assert server.received["elsewhere"] == [b"page"]
         sockets[0].leave()
         await sockets[0].task
         fourth = Socket(server, "fourth")
-        fourth.say(b"page")
+        fourth.send(b"page")
         await settled()
-        assert server.heard["fourth"] == [b"page"], "who leaves makes room"
+        assert server.received["fourth"] == [b"page"], "who leaves makes room"
 
     run(test)
 
@@ -62,7 +62,7 @@ def test_a_full_server_says_so_on_its_page_and_lets_nobody_in() -> None:
     async def test() -> None:
         server = Server()
         for number in range(4):
-            Socket(server, str(number), f"10.0.0.{number}").say(b"page")
+            Socket(server, str(number), f"10.0.0.{number}").send(b"page")
         await settled()
         got: list[Message] = []
 
@@ -87,9 +87,9 @@ def test_sockets_without_a_page_do_not_keep_a_newcomer_out() -> None:
         silent = [Socket(server, f"silent {number}", f"10.0.0.{number}") for number in range(4)]
         await settled()
         newcomer = Socket(server, "new", "10.0.0.9")
-        newcomer.say(b"page")
+        newcomer.send(b"page")
         await settled()
-        assert server.heard == {"new": [b"page"]}
+        assert server.received == {"new": [b"page"]}
         assert server.ended == ["silent 0"], "the first to come goes first"
         assert silent[0].kinds == ["websocket.accept", "websocket.close"]
         assert server.away == {"silent": 1}
@@ -101,8 +101,8 @@ def test_a_socket_that_asks_for_no_page_is_closed_in_time() -> None:
     async def test() -> None:
         server = Server(replace(BOUNDS, silent_seconds=0.02))
         silent, speaking = Socket(server, "silent"), Socket(server, "speaking")
-        silent.say(b"hello")
-        speaking.say(b"page")
+        silent.send(b"hello")
+        speaking.send(b"page")
         await silent.task
         assert silent.got[-1] == {"type": "websocket.close", "code": 1008, "reason": "<silent>"}
         assert not speaking.task.done()
@@ -122,9 +122,9 @@ def test_what_is_no_message_ends_its_socket_alone(message: Message, code: int, w
         await socket.task
         assert socket.got[-1] == {"type": "websocket.close", "code": code, "reason": f"<{why}>"}
         assert server.away == {why: 1}
-        other.say(b"page")
+        other.send(b"page")
         await settled()
-        assert server.heard == {"other": [b"page"]}
+        assert server.received == {"other": [b"page"]}
 
     run(test)
 
@@ -134,9 +134,9 @@ def test_what_goes_no_further_is_counted_and_told_once_in_a_while() -> None:
         server = Server()
         socket = Socket(server)
         await settled()
-        socket.say(b"drop", b"page", b"drop")
+        socket.send(b"drop", b"page", b"drop")
         await settled()
-        assert server.heard == {"a": [b"page"]}
+        assert server.received == {"a": [b"page"]}
         assert server.away == {"not-offered": 2}
         sent = [message["bytes"] for message in socket.got if message["type"] == "websocket.send"]
         assert sorted(sent) == [b"<not-offered>", b"seen"]
@@ -159,10 +159,10 @@ def test_who_leaves_is_followed_by_nothing() -> None:
     async def test() -> None:
         server = Server(SLOW)
         socket = Socket(server)
-        socket.say(*[b"page"] * 100)
+        socket.send(*[b"page"] * 100)
         socket.leave()
         await socket.task
-        assert len(server.heard.get("a", [])) <= 11
+        assert len(server.received.get("a", [])) <= 11
         assert server.ended == ["a"]
 
     run(test)
@@ -174,12 +174,12 @@ def test_who_does_not_read_gets_nothing_new_computed() -> None:
         socket = Socket(server)
         await settled()
         socket.reads.clear()
-        socket.say(b"page", b"one", b"two")
+        socket.send(b"page", b"one", b"two")
         await settled()
-        assert server.heard == {"a": [b"page"]}
+        assert server.received == {"a": [b"page"]}
         socket.reads.set()
         await settled()
-        assert server.heard == {"a": [b"page", b"one", b"two"]}
+        assert server.received == {"a": [b"page", b"one", b"two"]}
 
     run(test)
 
@@ -189,10 +189,10 @@ def test_an_app_that_fails_leaves_no_socket_behind() -> None:
         async def failing(_scope: Message, _receive: Any, _send: Any) -> None:
             raise RuntimeError("at once")
 
-        gate = Gate(failing, BOUNDS, Letters, Refusals(lambda why, _scope: why, str))
+        gate = WebSocketGate(failing, BOUNDS, PlainQueue, Refusals(lambda why, _scope: why, str))
         for _ in range(5):
             with suppress(RuntimeError):
                 await gate({"type": "websocket", "client": None}, asyncio.Queue().get, asyncio.Queue().put)
-        assert gate.visits == {}
+        assert gate.connections == {}
 
     run(test)

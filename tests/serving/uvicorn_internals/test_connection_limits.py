@@ -18,7 +18,7 @@ from serving.uvicorn_internals import connection_limits as connections
 from serving.uvicorn_internals.connection_limits import Limits, PatientHttp, PatientSocket
 
 pytestmark = pytest.mark.attack("connections")
-PATIENCE = 60.0
+TIMEOUT = 60.0
 LARGE = bytes(32 * 2**20)
 
 
@@ -65,7 +65,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def ended(server: uvicorn.Server) -> None:
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(TIMEOUT):
         while server.server_state.connections:
             await asyncio.sleep(0.01)
 

@@ -10,7 +10,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from serving.http.security_headers import Headers, policy
+from serving.http.security_headers import SecurityHeaders, policy
 
 pytestmark = pytest.mark.attack("headers")
 
@@ -23,7 +23,7 @@ def page(_request: Request) -> Response:
 
 
 def client(frame_ancestors: str = "", address: str = "http://testserver") -> TestClient:
-    app = Starlette(routes=[Route("/{path:path}", page)], middleware=[Middleware(Headers, frame_ancestors)])
+    app = Starlette(routes=[Route("/{path:path}", page)], middleware=[Middleware(SecurityHeaders, frame_ancestors)])
     return TestClient(app, address)
 
 

@@ -1,4 +1,4 @@
-"""Uploads that nobody uses, too many at once, more than is kept."""
+"""Uploads that nobody uses, too many at once, more than is stored."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileMan
 from streamlit.runtime.uploaded_file_manager import UploadedFileRec
 
 from serving.http.refusals import Message, Refusals
-from serving.http.upload_limits import Kept, Uploads
+from serving.http.upload_limits import StoredFiles, UploadLimits
 from ui.streamlit_internals import sessions
 
 pytestmark = pytest.mark.attack("uploads")
@@ -30,13 +30,13 @@ def files(monkeypatch: pytest.MonkeyPatch) -> MemoryUploadedFileManager:
 class Host:
     """A host behind the middleware: a file arrives when it is let go."""
 
-    def __init__(self, files: MemoryUploadedFileManager, on_the_way: int = 2, of_a_session: int = 3 * MB) -> None:
+    def __init__(self, files: MemoryUploadedFileManager, max_transfers: int = 2, session_bytes: int = 3 * MB) -> None:
         self.away: Counter[str] = Counter()
         self.files = files
         self.go = asyncio.Event()
-        kept = Kept(sessions.upload_bytes, sessions.tidy_uploads)
+        stored = StoredFiles(sessions.upload_bytes, sessions.tidy_uploads)
         refusals = Refusals("<{}>".format, lambda why: self.away.update([why]))
-        self.app = Uploads(self._take, on_the_way, of_a_session, 6 * MB, 8 * MB, kept, refusals)
+        self.app = UploadLimits(self._take, max_transfers, session_bytes, 6 * MB, 8 * MB, stored, refusals)
 
     async def _take(self, scope: Message, _receive: Any, send: Any) -> None:
         await self.go.wait()
@@ -74,7 +74,7 @@ def test_three_hundred_that_nobody_uses(files: MemoryUploadedFileManager) -> Non
 
 def test_small_files_count_too(files: MemoryUploadedFileManager) -> None:
     async def test() -> None:
-        host = Host(files, of_a_session=MB)
+        host = Host(files, session_bytes=MB)
         host.go.set()
         for number in range(300):
             await host.put("a", str(number), size=0)
@@ -87,8 +87,8 @@ def test_more_than_all_sessions_may_keep_is_refused_in_words(files: MemoryUpload
     async def test() -> None:
         host = Host(files)
         host.go.set()
-        told = [await host.put(f"s{number}", "f", size=2 * MB) for number in range(6)]
-        assert told == [(204, b"")] * 4 + [(503, b"<too-many-uploads>")] * 2
+        answers = [await host.put(f"s{number}", "f", size=2 * MB) for number in range(6)]
+        assert answers == [(204, b"")] * 4 + [(503, b"<too-many-uploads>")] * 2
         files.remove_session_files("s0")
         assert (await host.put("s9", "f"))[0] == 204, "who leaves makes room"
 
@@ -99,8 +99,8 @@ def test_one_address_may_not_keep_all_there_is(files: MemoryUploadedFileManager)
     async def test() -> None:
         host = Host(files)
         host.go.set()
-        told = [await host.put(f"s{number}", "f", size=2 * MB, address="10.0.0.1") for number in range(4)]
-        assert told == [(204, b"")] * 3 + [(503, b"<too-many-uploads>")]
+        answers = [await host.put(f"s{number}", "f", size=2 * MB, address="10.0.0.1") for number in range(4)]
+        assert answers == [(204, b"")] * 3 + [(503, b"<too-many-uploads>")]
         assert (await host.put("s9", "f", address="10.0.0.2"))[0] == 204, "others have their share"
         files.remove_session_files("s0")
         assert (await host.put("s5", "f", address="10.0.0.1"))[0] == 204, "who leaves makes room"
@@ -140,7 +140,7 @@ def test_too_many_on_the_way_at_once(files: MemoryUploadedFileManager) -> None:
 
 def test_a_full_disk_is_a_sentence(files: MemoryUploadedFileManager) -> None:
     async def test() -> None:
-        host = Host(files, on_the_way=1)
+        host = Host(files, max_transfers=1)
         host.go.set()
         assert await host.put("a", "none-left") == (507, b"<no-space>")
         assert (await host.put("a", "b"))[0] == 204, "nothing is held by what failed"
@@ -151,7 +151,7 @@ def test_a_full_disk_is_a_sentence(files: MemoryUploadedFileManager) -> None:
 
 def test_other_requests_pass(files: MemoryUploadedFileManager) -> None:
     async def test() -> None:
-        host = Host(files, on_the_way=0)
+        host = Host(files, max_transfers=0)
         host.go.set()
         assert (await host.put("a", "b", method="DELETE"))[0] == 204
 

@@ -10,7 +10,7 @@ from streamlit import config
 
 from serving.process.streamlit_options import profile
 
-DEVELOPMENT = Path(__file__).resolve().parents[2] / ".streamlit" / "config.toml"
+DEVELOPMENT = Path(__file__).resolve().parents[3] / ".streamlit" / "config.toml"
 
 
 def test_streamlit_knows_every_option() -> None:

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import streamlit as st
 
-from serving.compute import singleton as once
+from serving.compute import singleton as singletons
 from ui.compute import models
 from ui.compute import slots as compute
 
@@ -17,7 +17,7 @@ def test_many_who_ask_at_once_get_the_same() -> None:
     made: list[object] = []
     together = threading.Barrier(8)
 
-    @once.once
+    @singletons.singleton
     def thing() -> object:
         made.append(object())
         return made[-1]
@@ -34,7 +34,7 @@ def test_many_who_ask_at_once_get_the_same() -> None:
 def test_what_failed_is_tried_again() -> None:
     tries: list[int] = []
 
-    @once.once
+    @singletons.singleton
     def late() -> str:
         tries.append(1)
         if len(tries) == 1:

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from serving.compute.slots import LEASE, AbandonedError, BusyError, Job, OutOfTimeError, Slots, inside
+from serving.compute.slots import LEASE, AbandonedError, BusyError, Job, OutOfTimeError, Slots, in_slot
 from viz_core.runtime.interruption import may_end
 
-PATIENCE = 60.0  # a deadlock fails the test, and does not hang it
+TIMEOUT = 60.0  # a deadlock fails the test, and does not hang it
 
 
 class Clock:
@@ -30,17 +30,17 @@ class Notes:
     def __init__(self) -> None:
         self.told: list[tuple[Any, ...]] = []
 
-    def waited(self, kind: str, seconds: float) -> None:
+    def observe_wait(self, kind: str, seconds: float) -> None:
         self.told.append(("waited", kind, seconds))
 
-    def worked(self, kind: str, seconds: float, outcome: str) -> None:
+    def observe_work(self, kind: str, seconds: float, outcome: str) -> None:
         self.told.append(("worked", kind, seconds, outcome))
 
-    def refused(self, kind: str) -> None:
+    def count_refusal(self, kind: str) -> None:
         self.told.append(("refused", kind))
 
 
-class Gate:
+class Latch:
     """Work that has begun when `begun` is set, and goes on when `go` is."""
 
     def __init__(self, value: object = None) -> None:
@@ -49,7 +49,7 @@ class Gate:
 
     def __call__(self) -> object:
         self.begun.set()
-        assert self.go.wait(PATIENCE)
+        assert self.go.wait(TIMEOUT)
         may_end()
         return self.value
 
@@ -74,11 +74,11 @@ def build(clock: Clock, notes: Notes) -> Iterator[Callable[..., Slots]]:
 
     yield slots
     for one in made:
-        assert one.close(PATIENCE)
+        assert one.close(TIMEOUT)
 
 
 def over(job: Job) -> Any:
-    assert job.wait(PATIENCE)
+    assert job.wait(TIMEOUT)
     return job.result()
 
 
@@ -102,10 +102,10 @@ def test_never_more_at_once_than_there_are_slots(build: Callable[..., Slots]) ->
         with lock:
             now += 1
             most = max(most, now)
-        together.wait(PATIENCE)  # passes only if three are at work
+        together.wait(TIMEOUT)  # passes only if three are at work
         with lock:
             now -= 1
-        together.wait(PATIENCE)
+        together.wait(TIMEOUT)
 
     jobs = [slots.submit("work", work) for _ in range(12)]
     for job in jobs:
@@ -115,9 +115,9 @@ def test_never_more_at_once_than_there_are_slots(build: Callable[..., Slots]) ->
 
 def test_first_come_first_served_and_everyone_knows_their_place(build: Callable[..., Slots]) -> None:
     slots = build()
-    gate, order = Gate(), []
+    gate, order = Latch(), []
     first = slots.submit("gate", gate)
-    assert gate.begun.wait(PATIENCE)
+    assert gate.begun.wait(TIMEOUT)
     jobs = [slots.submit("next", lambda number=number: order.append(number)) for number in range(4)]
     assert first.place == 0
     assert [job.place for job in jobs] == [1, 2, 3, 4]
@@ -131,9 +131,9 @@ def test_first_come_first_served_and_everyone_knows_their_place(build: Callable[
 
 def test_past_the_queue_the_answer_is_busy(build: Callable[..., Slots], notes: Notes) -> None:
     slots = build(count=1, queue=2)
-    gate = Gate("done")
+    gate = Latch("done")
     running = slots.submit("gate", gate)
-    assert gate.begun.wait(PATIENCE)
+    assert gate.begun.wait(TIMEOUT)
     waiting = [slots.submit("next", lambda: "late") for _ in range(2)]
     with pytest.raises(BusyError):
         slots.submit("one-too-many", lambda: None)
@@ -149,9 +149,9 @@ def test_without_a_queue_a_free_slot_still_serves(build: Callable[..., Slots]) -
 
 def test_whoever_leaves_the_queue_makes_room(build: Callable[..., Slots], clock: Clock) -> None:
     slots = build(count=1, queue=2)
-    gate, done = Gate(), []
+    gate, done = Latch(), []
     running = slots.submit("gate", gate)
-    assert gate.begun.wait(PATIENCE)
+    assert gate.begun.wait(TIMEOUT)
     left = slots.submit("left", lambda: done.append("left"))
     stayed = slots.submit("stayed", lambda: done.append("stayed"))
     clock.now += LEASE + 0.1
@@ -169,9 +169,9 @@ def test_whoever_leaves_the_queue_makes_room(build: Callable[..., Slots], clock:
 
 def test_a_running_job_ends_when_its_visitor_has_left(build: Callable[..., Slots], clock: Clock) -> None:
     slots = build()
-    gate = Gate("never seen")
+    gate = Latch("never seen")
     job = slots.submit("gate", gate)
-    assert gate.begun.wait(PATIENCE)
+    assert gate.begun.wait(TIMEOUT)
     clock.now += LEASE + 0.1  # nobody touches it
     gate.go.set()
     freed = slots.submit("next", lambda: "served")
@@ -182,9 +182,9 @@ def test_a_running_job_ends_when_its_visitor_has_left(build: Callable[..., Slots
 
 def test_the_time_limit_ends_work_between_its_steps(build: Callable[..., Slots], clock: Clock) -> None:
     slots = build(max_seconds=10)
-    gate = Gate()
+    gate = Latch()
     job = slots.submit("gate", gate)
-    assert gate.begun.wait(PATIENCE)
+    assert gate.begun.wait(TIMEOUT)
     clock.now += 10.5
     job.wait(0)
     assert job.seconds == 10.5
@@ -196,9 +196,9 @@ def test_the_time_limit_ends_work_between_its_steps(build: Callable[..., Slots],
 
 def test_a_page_drawn_anew_finds_its_job_and_its_place(build: Callable[..., Slots]) -> None:
     slots = build()
-    gate, runs = Gate(), []
+    gate, runs = Latch(), []
     slots.submit("gate", gate)
-    assert gate.begun.wait(PATIENCE)
+    assert gate.begun.wait(TIMEOUT)
     mine = slots.submit("mine", lambda: runs.append(1), key=("translation", "He is calm."))
     slots.submit("other", lambda: None, key=("translation", "Go."))
     assert slots.submit("mine", lambda: runs.append(2), key=("translation", "He is calm.")) is mine
@@ -213,9 +213,9 @@ def test_a_page_drawn_anew_finds_its_job_and_its_place(build: Callable[..., Slot
 
 
 def test_what_a_job_asks_for_in_turn_it_does_itself(build: Callable[..., Slots]) -> None:
-    assert not inside()
-    assert over(build().submit("outer", inside)) is True
-    assert not inside()
+    assert not in_slot()
+    assert over(build().submit("outer", in_slot)) is True
+    assert not in_slot()
 
 
 def test_visitors_get_their_own_answers(build: Callable[..., Slots]) -> None:
@@ -225,7 +225,7 @@ def test_visitors_get_their_own_answers(build: Callable[..., Slots]) -> None:
     wrong: list[tuple[int, object]] = []
 
     def visitor(number: int) -> None:
-        start.wait(PATIENCE)
+        start.wait(TIMEOUT)
         for turn in range(20):
             asked = (number * turn) % 23
             answer = over(slots.submit("square", lambda asked=asked: asked**2, key=asked))
@@ -236,16 +236,16 @@ def test_visitors_get_their_own_answers(build: Callable[..., Slots]) -> None:
     for one in visitors:
         one.start()
     for one in visitors:
-        one.join(PATIENCE)
+        one.join(TIMEOUT)
     assert wrong == []
     assert slots.count() == (0, 0)
 
 
 def test_closing_lets_the_running_finish_and_sends_the_waiting_away(build: Callable[..., Slots]) -> None:
     slots = build()
-    gate = Gate("finished")
+    gate = Latch("finished")
     running = slots.submit("gate", gate)
-    assert gate.begun.wait(PATIENCE)
+    assert gate.begun.wait(TIMEOUT)
     waiting = slots.submit("next", lambda: "never")
     assert slots.close(0) is False
     with pytest.raises(BusyError):
@@ -253,15 +253,15 @@ def test_closing_lets_the_running_finish_and_sends_the_waiting_away(build: Calla
     with pytest.raises(BusyError):
         slots.submit("late", lambda: None)
     gate.go.set()
-    assert slots.close(PATIENCE) is True
+    assert slots.close(TIMEOUT) is True
     assert over(running) == "finished"
 
 
 def test_an_observer_is_told_how_long_it_took(build: Callable[..., Slots], clock: Clock, notes: Notes) -> None:
     slots = build()
-    gate = Gate()
+    gate = Latch()
     first = slots.submit("first", gate)
-    assert gate.begun.wait(PATIENCE)
+    assert gate.begun.wait(TIMEOUT)
     second = slots.submit("second", lambda: None)
     clock.now += 2.0
     gate.go.set()

@@ -17,31 +17,31 @@ from starlette.testclient import TestClient
 from benchmarks.serving import free_port
 from serving.compute.slots import BusyError, Slots
 from serving.metrics import Metrics
-from serving.process.lifecycle import Operations
+from serving.process.lifecycle import ServerLifecycle
 
-PATIENCE = 60.0
+TIMEOUT = 60.0
 
 
-def server(warm: Callable[[], object], stop_seconds: float = PATIENCE) -> tuple[Operations, Slots, Metrics]:
+def server(warm: Callable[[], object], stop_seconds: float = TIMEOUT) -> tuple[ServerLifecycle, Slots, Metrics]:
     metrics = Metrics()
-    slots = Slots(1, 4, PATIENCE, metrics)
+    slots = Slots(1, 4, TIMEOUT, metrics)
     metrics.watch_slots(slots.count)
-    return Operations(warm, lambda: slots, lambda: metrics, stop_seconds), slots, metrics
+    return ServerLifecycle(warm, lambda: slots, lambda: metrics, stop_seconds), slots, metrics
 
 
-def app(operations: Operations) -> Starlette:
+def app(operations: ServerLifecycle) -> Starlette:
     return Starlette(routes=list(operations.routes()), lifespan=operations.lifespan)
 
 
 async def until(true: Callable[[], bool]) -> None:
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(TIMEOUT):
         while not true():
             await asyncio.sleep(0.01)
 
 
 def test_ready_once_the_models_are_loaded_and_healthy_before() -> None:
     go = threading.Event()
-    operations, _, metrics = server(lambda: go.wait(PATIENCE))
+    operations, _, metrics = server(lambda: go.wait(TIMEOUT))
     with TestClient(app(operations)) as client:
         assert client.get("/healthz").text == "ok"
         assert client.get("/readyz").status_code == 503
@@ -64,7 +64,7 @@ def test_without_its_models_a_server_stays_unready() -> None:
 
     operations, _, _ = server(broken)
     with TestClient(app(operations)) as client:
-        assert tried.wait(PATIENCE)
+        assert tried.wait(TIMEOUT)
         assert client.get("/readyz").status_code == 503
         assert client.get("/healthz").status_code == 200
 
@@ -78,8 +78,8 @@ def test_what_could_not_be_loaded_is_tried_again() -> None:
         if len(tries) < 3:
             raise ValueError("no pool yet")
 
-    slots, metrics = Slots(1, 1, PATIENCE, Metrics()), Metrics()
-    operations = Operations(late, lambda: slots, lambda: metrics, PATIENCE, first_pause=0.01)
+    slots, metrics = Slots(1, 1, TIMEOUT, Metrics()), Metrics()
+    operations = ServerLifecycle(late, lambda: slots, lambda: metrics, TIMEOUT, first_pause=0.01)
     with TestClient(app(operations)) as client:
         while not operations.ready:
             pass
@@ -89,20 +89,20 @@ def test_what_could_not_be_loaded_is_tried_again() -> None:
 
 def test_metrics_are_what_prometheus_reads() -> None:
     metrics = Metrics()
-    slots = Slots(1, 4, PATIENCE, metrics)
+    slots = Slots(1, 4, TIMEOUT, metrics)
     metrics.watch_slots(slots.count)
     address = f"127.0.0.1:{free_port()}"
-    operations = Operations(lambda: None, lambda: slots, lambda: metrics, PATIENCE, metrics_address=address)
+    operations = ServerLifecycle(lambda: None, lambda: slots, lambda: metrics, TIMEOUT, metrics_address=address)
     metrics.watch_sessions(lambda: 7, lambda: 2048)
-    metrics.watch_kept(lambda: (3, 12_345))
-    metrics.failed("KeyError")
+    metrics.watch_cache(lambda: (3, 12_345))
+    metrics.count_failure("KeyError")
     slots.submit("translation", lambda: None).result()
-    metrics.turned_away("too-fast")
+    metrics.count_rejection("too-fast")
     with TestClient(app(operations)) as client:
         assert client.get("/metrics").status_code == 404, "visitors come to another port"
-        with urllib.request.urlopen(f"http://{address}/metrics", timeout=PATIENCE) as told:
-            answer = told.read().decode()
-            assert told.headers["content-type"].startswith("text/plain; version=")
+        with urllib.request.urlopen(f"http://{address}/metrics", timeout=TIMEOUT) as response:
+            answer = response.read().decode()
+            assert response.headers["content-type"].startswith("text/plain; version=")
     samples = {
         (sample.name, *sample.labels.values()): sample.value
         for family in text_string_to_metric_families(answer)
@@ -132,14 +132,14 @@ def test_a_server_that_stops_finishes_what_it_has_begun() -> None:
 
     def work() -> str:
         begun.set()
-        assert go.wait(PATIENCE)
+        assert go.wait(TIMEOUT)
         return "finished"
 
     async def run() -> None:
         async with operations.lifespan(None):
             await until(lambda: operations.ready)
             job = slots.submit("work", work)
-            assert begun.wait(PATIENCE)
+            assert begun.wait(TIMEOUT)
             os.kill(os.getpid(), signal.SIGTERM)
             await until(lambda: not operations.ready)
             assert stopped == []
@@ -166,7 +166,7 @@ def test_a_second_signal_stops_at_once() -> None:
 
     async def run() -> None:
         async with operations.lifespan(None):
-            slots.submit("work", lambda: go.wait(PATIENCE))
+            slots.submit("work", lambda: go.wait(TIMEOUT))
             os.kill(os.getpid(), signal.SIGTERM)
             await until(lambda: not operations.ready)
             os.kill(os.getpid(), signal.SIGTERM)

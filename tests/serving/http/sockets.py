@@ -9,27 +9,27 @@ from dataclasses import replace
 from typing import Any
 
 from serving.http.refusals import Message, Refusals
-from serving.http.websocket_gate import Bounds, Gate
+from serving.http.websocket_gate import GateLimits, WebSocketGate
 
-BOUNDS = Bounds(sockets=4, sockets_an_address=2, silent_seconds=60, messages=1000, messages_an_address=10_000)
+BOUNDS = GateLimits(sockets=4, sockets_an_address=2, silent_seconds=60, messages=1000, messages_an_address=10_000)
 SLOW = replace(BOUNDS, messages=5)
 GONE = {"type": "websocket.disconnect", "code": 1006}
 
 
-class Letters:
-    """Mail that keeps every message: b"page" asks for a page, b"bad" is none, b"drop" goes no further."""
+class PlainQueue:
+    """A message queue that keeps every message: b"page" asks for a page, b"bad" is none, b"drop" goes no further."""
 
     def __init__(self) -> None:
         self.waiting: deque[bytes] = deque()
         self.out: list[bytes] = []
-        self.asks = False
+        self.page_requested = False
 
     def put(self, message: bytes) -> str | None:
         if message == b"bad":
             raise ValueError("no message")
         if message == b"drop":
             return "not-offered"
-        self.asks = self.asks or message == b"page"
+        self.page_requested = self.page_requested or message == b"page"
         self.waiting.append(message)
         return None
 
@@ -46,12 +46,12 @@ class Letters:
 class Server:
     """A gate with an app behind it that takes down what each socket sends, and answers."""
 
-    def __init__(self, bounds: Bounds = BOUNDS) -> None:
+    def __init__(self, bounds: GateLimits = BOUNDS) -> None:
         self.away: Counter[str] = Counter()
-        self.heard: dict[str, list[bytes]] = {}
+        self.received: dict[str, list[bytes]] = {}
         self.ended: list[str] = []
         refusals = Refusals("<{}>".format, lambda why: self.away.update([why]))
-        self.gate = Gate(self._app, bounds, Letters, refusals)
+        self.gate = WebSocketGate(self._app, bounds, PlainQueue, refusals)
 
     async def _app(self, scope: Message, receive: Any, send: Any) -> None:
         if scope["type"] == "http":
@@ -61,7 +61,7 @@ class Server:
         await send({"type": "websocket.accept"})
         name = scope["name"]
         while (message := await receive())["type"] == "websocket.receive":
-            self.heard.setdefault(name, []).append(message["bytes"])
+            self.received.setdefault(name, []).append(message["bytes"])
             await send({"type": "websocket.send", "bytes": b"seen"})
         self.ended.append(name)
 
@@ -82,7 +82,7 @@ class Socket:
         await self.reads.wait()
         self.got.append(message)
 
-    def say(self, *messages: bytes) -> None:
+    def send(self, *messages: bytes) -> None:
         for message in messages:
             self.coming.put_nowait({"type": "websocket.receive", "bytes": message})
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from serving.process.home_folder import NONE, leave_no_home
+from serving.process.home_folder import NONE, replace_unusable_home
 
 pytestmark = pytest.mark.attack("disorder")
 
@@ -17,9 +17,9 @@ def test_a_home_that_cannot_be_is_left(
     home: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("HOME", home)
-    leave_no_home()
+    replace_unusable_home()
     assert os.environ["HOME"] == NONE
-    assert "HOME: expected a folder" in caplog.text
+    assert "HOME: expected a readable folder" in caplog.text
 
 
 def test_secrets_that_nobody_can_read_are_no_reason_to_answer_nobody(
@@ -27,7 +27,7 @@ def test_secrets_that_nobody_can_read_are_no_reason_to_answer_nobody(
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / ".streamlit" / "secrets.toml").mkdir(parents=True)
-    leave_no_home()
+    replace_unusable_home()
     assert os.environ["HOME"] == NONE
 
 
@@ -35,5 +35,5 @@ def test_secrets_that_nobody_can_read_are_no_reason_to_answer_nobody(
 def test_a_home_without_secrets_stays(home: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", home)
-    leave_no_home()
+    replace_unusable_home()
     assert os.environ["HOME"] == home

@@ -8,8 +8,8 @@ from functools import partial
 import pytest
 
 from serving.http import websocket_gate as gate
-from serving.http.rate_limit import Allowance
-from tests.serving.sockets import BOUNDS, SLOW, Server, Socket, run, settled
+from serving.http.rate_limit import TokenBucket
+from tests.serving.http.sockets import BOUNDS, SLOW, Server, Socket, run, settled
 
 pytestmark = pytest.mark.attack("sockets")
 
@@ -17,19 +17,19 @@ pytestmark = pytest.mark.attack("sockets")
 @pytest.fixture(autouse=True)
 def time_stands_still(monkeypatch: pytest.MonkeyPatch) -> None:
     """Or a machine with other work pays back while a test waits."""
-    monkeypatch.setattr(gate, "Allowance", partial(Allowance, clock=lambda: 0.0))
+    monkeypatch.setattr(gate, "TokenBucket", partial(TokenBucket, clock=lambda: 0.0))
 
 
 def test_too_fast_waits_alone() -> None:
     async def test() -> None:
         server = Server(replace(BOUNDS, messages=1))
         fast, other = Socket(server, "fast"), Socket(server, "other")
-        fast.say(*[b"page"] * 500)
+        fast.send(*[b"page"] * 500)
         await settled()
-        assert len(server.heard["fast"]) == 3, "a burst of two seconds, and one on credit"
-        other.say(b"page")
+        assert len(server.received["fast"]) == 3, "a burst of two seconds, and one on credit"
+        other.send(b"page")
         await settled()
-        assert server.heard["other"] == [b"page"]
+        assert server.received["other"] == [b"page"]
         assert server.away == {"too-fast": 1}
         assert {"type": "websocket.send", "bytes": b"<too-fast>"} in fast.got
 
@@ -41,19 +41,19 @@ def test_many_windows_of_one_address_share_what_it_may_send() -> None:
         server = Server(replace(BOUNDS, messages=1000, messages_an_address=5))
         sockets = [Socket(server, name) for name in ("one", "two")]
         for socket in sockets:
-            socket.say(*[b"page"] * 100)
+            socket.send(*[b"page"] * 100)
         elsewhere = Socket(server, "elsewhere", "10.0.0.2")
-        elsewhere.say(*[b"page"] * 10)
+        elsewhere.send(*[b"page"] * 10)
         await settled()
-        assert sum(len(server.heard[name]) for name in ("one", "two")) <= 12, "a burst of two seconds, and credit"
-        assert len(server.heard["elsewhere"]) == 10
+        assert sum(len(server.received[name]) for name in ("one", "two")) <= 12, "a burst of two seconds, and credit"
+        assert len(server.received["elsewhere"]) == 10
         for socket in sockets:
             socket.leave()
             await socket.task
         again = Socket(server, "again")
-        again.say(*[b"page"] * 10)
+        again.send(*[b"page"] * 10)
         await settled()
-        assert len(server.heard["again"]) <= 1, "who comes back is not forgotten"
+        assert len(server.received["again"]) <= 1, "who comes back is not forgotten"
 
     run(test)
 
@@ -66,9 +66,9 @@ def test_windows_of_one_address_share_how_much_is_read_of_them() -> None:
         sockets = [Socket(server, name) for name in ("one", "two")]
         elsewhere = Socket(server, "elsewhere", "10.0.0.2")
         for socket in (*sockets, elsewhere):
-            socket.say(*[bytes(2**20)] * 3)
+            socket.send(*[bytes(2**20)] * 3)
         await settled()
-        assert [len(server.heard[name]) for name in ("one", "two", "elsewhere")] == [1, 1, 1]
+        assert [len(server.received[name]) for name in ("one", "two", "elsewhere")] == [1, 1, 1]
         assert server.away == {"too-fast": 3}
 
     run(test)
@@ -78,9 +78,9 @@ def test_large_messages_are_read_more_slowly_than_small_ones() -> None:
     async def test() -> None:
         server = Server(SLOW)
         socket = Socket(server)
-        socket.say(*[bytes(2**20)] * 3)
+        socket.send(*[bytes(2**20)] * 3)
         await settled()
-        assert len(server.heard["a"]) == 1
+        assert len(server.received["a"]) == 1
         assert server.away == {"too-fast": 1}
 
     run(test)
@@ -88,10 +88,10 @@ def test_large_messages_are_read_more_slowly_than_small_ones() -> None:
 
 def test_an_allowance_is_a_bucket_that_fills() -> None:
     now = [0.0]
-    allowance = Allowance(rate=2, burst=4, clock=lambda: now[0])
-    assert [allowance.spend() for _ in range(6)] == [0, 0, 0, 0, 0.5, 1.0]
+    bucket = TokenBucket(rate=2, burst=4, clock=lambda: now[0])
+    assert [bucket.spend() for _ in range(6)] == [0, 0, 0, 0, 0.5, 1.0]
     now[0] = 1.0
-    assert allowance.spend(0) == 0.0
+    assert bucket.spend(0) == 0.0
     now[0] = 100.0
-    assert allowance.spend(4) == 0.0
-    assert allowance.spend(1) == 0.5
+    assert bucket.spend(4) == 0.0
+    assert bucket.spend(1) == 0.5
