@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypedDict
+from typing import NamedTuple
 
 from einops import rearrange
 from jaxtyping import Float, Int
@@ -22,14 +22,6 @@ class KeysValues(NamedTuple):
 
     keys: Float[Tensor, "batch heads keys d"]
     values: Float[Tensor, "batch heads keys d"]
-
-
-class AttentionOptions(TypedDict, total=False):
-    """What stacks of layers pass on to each `MultiHeadAttention`; what is not given is as in the book."""
-
-    num_key_heads: int | None
-    softcap: float | None
-    window: int | None
 
 
 class MultiHeadAttention(nn.Module):
@@ -156,12 +148,12 @@ class MultiHeadAttention(nn.Module):
         check_scores(Q, projected.keys, mask, bias, self.softcap)
         check_device(queries=queries, valid_lens=valid_lens)
         lengths = None if valid_lens is None else length_mask(valid_lens, batch, num_queries, num_keys)[:, None]
-        near = None if self.window is None else window_mask(num_queries, num_keys, self.window, Q.device)[None, None]
+        window = None if self.window is None else window_mask(num_queries, num_keys, self.window, Q.device)[None, None]
         heads = attend(
             Q,
             projected.keys,
             projected.values,
-            mask=all_of(mask, lengths, near),
+            mask=all_of(mask, lengths, window),
             bias=sum_of(bias, self.positions.bias(Q, num_keys)),
             causal=causal,
             softcap=self.softcap,

@@ -1,5 +1,6 @@
 """The book's architectures."""
 
+from viz_core.models.block_options import BlockOptions
 from viz_core.models.encoder_decoder import Decoder, EncoderDecoder, TokenReader, share_embeddings
 from viz_core.models.seq2seq import Seq2SeqAttentionDecoder, Seq2SeqDecoder, Seq2SeqEncoder
 from viz_core.models.transformer import (
@@ -14,6 +15,7 @@ from viz_core.models.vit import PatchEmbedding, ViT, ViTBlock, ViTMLP
 
 __all__ = [
     "AddNorm",
+    "BlockOptions",
     "Decoder",
     "EncoderDecoder",
     "GatedFFN",

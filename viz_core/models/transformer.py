@@ -7,28 +7,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, TypeAlias, Unpack, cast
+from typing import cast
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from viz_core.attention.multi_head import AttentionOptions, MultiHeadAttention
 from viz_core.attention.projection import check_features
+from viz_core.models.block_options import BOOK, BlockOptions, Norm
 from viz_core.models.encoder_decoder import TokenReader
-from viz_core.positional.scheme import Positions, PositionScheme, scheme_of
 from viz_core.positional.sinusoidal import PositionalEncoding
 from viz_core.trace import name_sites
 from viz_core.trace.arguments import check_device, check_number, check_tensors, check_whole
 from viz_core.trace.autocast import casts_on
 from viz_core.trace.weights import Bias, Mask
-
-Norm: TypeAlias = Callable[[Any], nn.Module]
-"""What makes a norm of a width: `nn.LayerNorm`, `nn.RMSNorm`."""
-
-FeedForward: TypeAlias = Callable[[int, int], nn.Module]
-"""What makes a feed-forward net of its inner and its outer width: `PositionWiseFFN`, `GatedFFN`."""
 
 
 class AddNorm(nn.Module):
@@ -152,9 +145,7 @@ class TransformerEncoderBlock(nn.Module):
     Args:
         ffn_num_hiddens: width inside the feed-forward net.
         use_bias: whether the projections of attention have biases.
-        norm_first: whether each norm comes before its layer, as in GPT-2 and later models, and not after the addition.
-        norm, ffn: what makes the norms and the feed-forward net: `nn.RMSNorm` and `GatedFFN` in Llama.
-        positions, attention: options of `MultiHeadAttention`.
+        options: what differs from the book's block.
 
     Raises:
         ValueError: as `MultiHeadAttention` and `PositionWiseFFN`.
@@ -168,17 +159,14 @@ class TransformerEncoderBlock(nn.Module):
         dropout: float,
         use_bias: bool = False,
         *,
-        norm_first: bool = False,
-        norm: Norm = nn.LayerNorm,
-        ffn: FeedForward = PositionWiseFFN,
-        positions: PositionScheme | None = None,
-        **attention: Unpack[AttentionOptions],
+        options: BlockOptions = BOOK,
     ) -> None:
         super().__init__()
-        self.attention = MultiHeadAttention(num_hiddens, num_heads, dropout, use_bias, positions=positions, **attention)
-        self.addnorm1 = AddNorm(num_hiddens, dropout, norm_first, norm)
-        self.ffn = ffn(ffn_num_hiddens, num_hiddens)
-        self.addnorm2 = AddNorm(num_hiddens, dropout, norm_first, norm)
+        norm_first = bool(options.norm_first)
+        self.attention = options.self_attention(num_hiddens, num_heads, dropout, use_bias)
+        self.addnorm1 = AddNorm(num_hiddens, dropout, norm_first, options.norm)
+        self.ffn = (options.ffn or PositionWiseFFN)(ffn_num_hiddens, num_hiddens)
+        self.addnorm2 = AddNorm(num_hiddens, dropout, norm_first, options.norm)
 
     def forward(
         self,
@@ -205,11 +193,16 @@ class TransformerEncoderBlock(nn.Module):
 
 
 class InputDropout(nn.Dropout):
-    """Stands where `PositionalEncoding` does in a stack whose positions enter within its attentions."""
+    """Takes the place of `PositionalEncoding` in a stack whose positions enter within its attentions."""
 
     def forward(self, X: Float[Tensor, "batch n d"], offset: int = 0) -> Float[Tensor, "batch n d"]:  # noqa: ARG002
-        """X after dropout, wherever its first step stands."""
+        """Return X after dropout, at any offset."""
         return super().forward(X)
+
+
+def input_positions(num_hiddens: int, dropout: float, options: BlockOptions) -> PositionalEncoding | InputDropout:
+    """Return what a stack does to its scaled embeddings: sinusoids and dropout, or dropout alone."""
+    return PositionalEncoding(num_hiddens, dropout) if options.positions is None else InputDropout(dropout)
 
 
 class TransformerEncoder(TokenReader):
@@ -225,12 +218,8 @@ class TransformerEncoder(TokenReader):
         num_blks: number of blocks; block i is the site "encoder.i.self" of a trace.
         dropout: probability of dropping an embedding, a weight or a branch's output while training.
         use_bias: whether the projections of attention have biases.
-        norm_first: whether norms come before the layers. Then there is one more after the last block, `norm`, as the
-            sum that leaves it was never normalised (Xiong 2020).
-        norm, ffn: as in `TransformerEncoderBlock`.
-        positions: None adds sinusoids to the embeddings, as the book does. A scheme enters within every attention
-            instead, shared by all blocks; a function that makes schemes gives each block its own.
-        attention: `num_key_heads`, `softcap` and `window` of every `MultiHeadAttention`.
+        options: what differs from the book's stack in every block. With `norm_first` there is one more norm after the
+            last block, `norm`, as the sum that leaves it was never normalised (Xiong 2020).
 
     Raises:
         ValueError: if a size is no whole number, at least 1, num_blks none from 0 on, or as `MultiHeadAttention`.
@@ -246,33 +235,18 @@ class TransformerEncoder(TokenReader):
         dropout: float,
         use_bias: bool = False,
         *,
-        norm_first: bool = False,
-        norm: Norm = nn.LayerNorm,
-        ffn: FeedForward = PositionWiseFFN,
-        positions: Positions | None = None,
-        **attention: Unpack[AttentionOptions],
+        options: BlockOptions = BOOK,
     ) -> None:
         check_whole(num_hiddens=num_hiddens)
         check_whole(0, num_blks=num_blks)
         super().__init__(vocab_size, num_hiddens, math.sqrt(num_hiddens))  # as large as the positions added to them
         self.num_hiddens = num_hiddens
-        self.pos_encoding = PositionalEncoding(num_hiddens, dropout) if positions is None else InputDropout(dropout)
+        self.pos_encoding = input_positions(num_hiddens, dropout, options)
         self.blks = nn.Sequential()
         for i in range(num_blks):
-            block = TransformerEncoderBlock(
-                num_hiddens,
-                ffn_num_hiddens,
-                num_heads,
-                dropout,
-                use_bias,
-                norm_first=norm_first,
-                norm=norm,
-                ffn=ffn,
-                positions=scheme_of(positions),
-                **attention,
-            )
+            block = TransformerEncoderBlock(num_hiddens, ffn_num_hiddens, num_heads, dropout, use_bias, options=options)
             self.blks.add_module(f"block{i}", block)
-        self.norm = norm(num_hiddens) if norm_first else nn.Identity()
+        self.norm = options.norm(num_hiddens) if options.norm_first else nn.Identity()
         name_sites(self, "encoder")
 
     @property

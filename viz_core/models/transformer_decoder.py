@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, Unpack, cast
+from typing import NamedTuple, cast
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from viz_core.attention.multi_head import AttentionOptions, KeysValues, MultiHeadAttention
+from viz_core.attention.multi_head import KeysValues
+from viz_core.models.block_options import BOOK, BlockOptions
 from viz_core.models.encoder_decoder import Decoder
-from viz_core.models.transformer import AddNorm, FeedForward, InputDropout, Norm, PositionWiseFFN
-from viz_core.positional.scheme import Positions, PositionScheme, scheme_of
-from viz_core.positional.sinusoidal import PositionalEncoding
+from viz_core.models.transformer import AddNorm, PositionWiseFFN, input_positions
 from viz_core.trace import name_sites
 from viz_core.trace.arguments import check_tensors, check_whole, described
 from viz_core.trace.weights import Bias, Mask
@@ -60,9 +59,8 @@ class TransformerDecoderBlock(nn.Module):
 
     Args:
         i: number of the block, whose entry of the state's caches is its own.
-        norm_first, norm, ffn: as in `TransformerEncoderBlock`.
-        positions, attention: options of `MultiHeadAttention`. Positions and window are for self-attention alone: the
-            encoder's tokens stand in another line than the decoder's.
+        options: what differs from the book's block. Positions and window are for self-attention alone: the encoder's
+            tokens are another sequence.
 
     Raises:
         ValueError: as `MultiHeadAttention` and `PositionWiseFFN`.
@@ -77,23 +75,17 @@ class TransformerDecoderBlock(nn.Module):
         i: int = 0,
         use_bias: bool = False,
         *,
-        norm_first: bool = False,
-        norm: Norm = nn.LayerNorm,
-        ffn: FeedForward = PositionWiseFFN,
-        positions: PositionScheme | None = None,
-        **attention: Unpack[AttentionOptions],
+        options: BlockOptions = BOOK,
     ) -> None:
         super().__init__()
         self.i = i
-        self.attention1 = MultiHeadAttention(
-            num_hiddens, num_heads, dropout, use_bias, positions=positions, **attention
-        )
-        self.addnorm1 = AddNorm(num_hiddens, dropout, norm_first, norm)
-        everywhere: AttentionOptions = {**attention, "window": None}
-        self.attention2 = MultiHeadAttention(num_hiddens, num_heads, dropout, use_bias, **everywhere)
-        self.addnorm2 = AddNorm(num_hiddens, dropout, norm_first, norm)
-        self.ffn = ffn(ffn_num_hiddens, num_hiddens)
-        self.addnorm3 = AddNorm(num_hiddens, dropout, norm_first, norm)
+        sizes, norm_first = (num_hiddens, num_heads, dropout, use_bias), bool(options.norm_first)
+        self.attention1 = options.self_attention(*sizes)
+        self.addnorm1 = AddNorm(num_hiddens, dropout, norm_first, options.norm)
+        self.attention2 = options.cross_attention(*sizes)
+        self.addnorm2 = AddNorm(num_hiddens, dropout, norm_first, options.norm)
+        self.ffn = (options.ffn or PositionWiseFFN)(ffn_num_hiddens, num_hiddens)
+        self.addnorm3 = AddNorm(num_hiddens, dropout, norm_first, options.norm)
 
     def forward(
         self,
@@ -130,8 +122,8 @@ class TransformerDecoderBlock(nn.Module):
         X = self.addnorm1(X, self.attention1.attend_to(Z, own, causal=True, mask=mask, bias=bias))
         X = self.addnorm2(X, self.attention2.attend_to(self.addnorm2.branch(X), cross, enc_valid_lens))
         X = self.addnorm3(X, self.ffn(self.addnorm3.branch(X)))
-        kept = (*caches[: self.i], BlockCache(own, cross), *caches[self.i + 1 :])
-        return X, DecoderState(enc_outputs, enc_valid_lens, kept)
+        extended = (*caches[: self.i], BlockCache(own, cross), *caches[self.i + 1 :])
+        return X, DecoderState(enc_outputs, enc_valid_lens, extended)
 
 
 class TransformerDecoder(Decoder):
@@ -154,35 +146,21 @@ class TransformerDecoder(Decoder):
         dropout: float,
         use_bias: bool = False,
         *,
-        norm_first: bool = False,
-        norm: Norm = nn.LayerNorm,
-        ffn: FeedForward = PositionWiseFFN,
-        positions: Positions | None = None,
-        **attention: Unpack[AttentionOptions],
+        options: BlockOptions = BOOK,
     ) -> None:
         check_whole(num_hiddens=num_hiddens)
         check_whole(0, num_blks=num_blks)
         super().__init__(vocab_size, num_hiddens, math.sqrt(num_hiddens))
         self.num_hiddens = num_hiddens
         self.num_blks = num_blks
-        self.pos_encoding = PositionalEncoding(num_hiddens, dropout) if positions is None else InputDropout(dropout)
+        self.pos_encoding = input_positions(num_hiddens, dropout, options)
         self.blks = nn.Sequential()
         for i in range(num_blks):
             block = TransformerDecoderBlock(
-                num_hiddens,
-                ffn_num_hiddens,
-                num_heads,
-                dropout,
-                i,
-                use_bias,
-                norm_first=norm_first,
-                norm=norm,
-                ffn=ffn,
-                positions=scheme_of(positions),
-                **attention,
+                num_hiddens, ffn_num_hiddens, num_heads, dropout, i, use_bias, options=options
             )
             self.blks.add_module(f"block{i}", block)
-        self.norm = norm(num_hiddens) if norm_first else nn.Identity()
+        self.norm = options.norm(num_hiddens) if options.norm_first else nn.Identity()
         self.dense = nn.Linear(num_hiddens, vocab_size)
         name_sites(self, "decoder")
 

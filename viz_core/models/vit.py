@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias, Unpack, cast
+from typing import TypeAlias, cast
 
 import torch
 import torch.nn.functional as F
@@ -10,10 +10,9 @@ from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from viz_core.attention.multi_head import AttentionOptions, MultiHeadAttention
 from viz_core.attention.projection import check_features, check_width
+from viz_core.models.block_options import BOOK, BlockOptions
 from viz_core.models.patch_grid import count_patches, interpolate_positions
-from viz_core.positional.scheme import Positions, PositionScheme, scheme_of
 from viz_core.trace import name_sites
 from viz_core.trace.arguments import check_like, check_number, check_whole, is_whole
 from viz_core.trace.weights import Bias, Mask
@@ -110,14 +109,14 @@ class ViTMLP(nn.Module):
 class ViTBlock(nn.Module):
     """Norm, self-attention, add; norm, MLP, add (Dosovitskiy 2021, equations 2 and 3).
 
-    The norm comes before each part and not after the addition, as in the Transformer of 2017; there with
-    norm_first=False.
+    The norm comes before each part; with `norm_first=False` among the options it comes after the addition, as in the
+    Transformer of 2017.
 
     Args:
         norm_shape: width of a token, as `nn.LayerNorm` takes it.
         mlp_num_hiddens: width inside the MLP.
         use_bias: whether the projections of attention have biases.
-        positions, attention: options of `MultiHeadAttention`.
+        options: what differs from the book's block.
 
     Raises:
         ValueError: as `MultiHeadAttention` and `ViTMLP`.
@@ -132,18 +131,17 @@ class ViTBlock(nn.Module):
         dropout: float,
         use_bias: bool = False,
         *,
-        norm_first: bool = True,
-        positions: PositionScheme | None = None,
-        **attention: Unpack[AttentionOptions],
+        options: BlockOptions = BOOK,
     ) -> None:
         super().__init__()
         sides = norm_shape if isinstance(norm_shape, list | tuple) else [norm_shape]
         check_whole(**{f"norm_shape[{place}]": side for place, side in enumerate(sides)})
-        self.norm_first = norm_first
-        self.ln1 = nn.LayerNorm(norm_shape)
-        self.attention = MultiHeadAttention(num_hiddens, num_heads, dropout, use_bias, positions=positions, **attention)
-        self.ln2 = nn.LayerNorm(norm_shape)
-        self.mlp = ViTMLP(mlp_num_hiddens, num_hiddens, dropout)
+        self.norm_first = options.norm_first is not False
+        self.ln1 = options.norm(norm_shape)
+        self.attention = options.self_attention(num_hiddens, num_heads, dropout, use_bias)
+        self.ln2 = options.norm(norm_shape)
+        own_ffn = options.ffn
+        self.mlp = own_ffn(mlp_num_hiddens, num_hiddens) if own_ffn else ViTMLP(mlp_num_hiddens, num_hiddens, dropout)
 
     def forward(
         self, X: Float[Tensor, "batch n d"], *, mask: Mask | None = None, bias: Bias | None = None
@@ -183,10 +181,8 @@ class ViT(nn.Module):
         use_bias: whether the projections of attention have biases.
         num_classes: logits in the answer.
         num_channels: 1 for grey pictures, 3 for colour.
-        norm_first: False puts each norm after the addition, as in the Transformer of 2017.
-        positions: a scheme within every attention, shared by all blocks, or a function that makes each block its own.
-            Tokens stand in line, the class token first. The learned positions at the input stay.
-        attention: `num_key_heads`, `softcap` and `window` of every `MultiHeadAttention`.
+        options: what differs from the book's model in every block. `positions` count the tokens in a row, the class
+            token first, and are used beside the learned positions at the input.
 
     Raises:
         ValueError: if a size is no whole number, at least 1, num_blks none from 0 on, patches do not divide the
@@ -207,9 +203,7 @@ class ViT(nn.Module):
         num_classes: int = 10,
         num_channels: int = 3,
         *,
-        norm_first: bool = True,
-        positions: Positions | None = None,
-        **attention: Unpack[AttentionOptions],
+        options: BlockOptions = BOOK,
     ) -> None:
         super().__init__()
         check_whole(num_hiddens=num_hiddens, num_classes=num_classes)
@@ -223,15 +217,7 @@ class ViT(nn.Module):
         self.blks = nn.Sequential()
         for i in range(num_blks):
             block = ViTBlock(
-                num_hiddens,
-                num_hiddens,
-                mlp_num_hiddens,
-                num_heads,
-                blk_dropout,
-                use_bias,
-                norm_first=norm_first,
-                positions=scheme_of(positions),
-                **attention,
+                num_hiddens, num_hiddens, mlp_num_hiddens, num_heads, blk_dropout, use_bias, options=options
             )
             self.blks.add_module(f"{i}", block)
         self.head = nn.Sequential(nn.LayerNorm(num_hiddens), nn.Linear(num_hiddens, num_classes))

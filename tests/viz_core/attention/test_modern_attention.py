@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from tests.viz_core.positional.scheme_cases import HEAD_DIM, HEADS, LENGTH, SCHEMES, bias_by_loops
 from viz_core.attention import MultiHeadAttention
-from viz_core.models import GatedFFN, TransformerEncoder
+from viz_core.models import BlockOptions, GatedFFN, TransformerEncoder
 from viz_core.positional import ALiBi, Rotary, T5RelativeBias
 from viz_core.trace import record
 
@@ -223,8 +223,10 @@ def test_a_published_model_is_written_with_options_alone(family: str) -> None:
         nn.init.normal_(parameter, std=0.3)
     ours = TransformerEncoder(
         30, 32, 16, 4, 2, 0.0, bool(config.get("attention_bias")),
-        norm_first=True, norm=partial(nn.RMSNorm, eps=1e-6), ffn=GatedFFN,
-        num_key_heads=2, positions=Rotary(500.0, interleaved=False), **options,
+        options=BlockOptions(
+            norm_first=True, norm=partial(nn.RMSNorm, eps=1e-6), ffn=GatedFFN,
+            num_key_heads=2, positions=Rotary(500.0, interleaved=False), **options,
+        ),
     ).eval()  # fmt: skip
     names = {
         "embed_tokens": "embedding", "layers.": "blks.block", "self_attn": "attention", "q_proj": "W_q",

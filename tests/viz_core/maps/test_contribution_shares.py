@@ -15,7 +15,7 @@ from viz_core.attention import MultiHeadAttention
 from viz_core.hub import instrument
 from viz_core.maps.contribution_shares import contribution_shares
 from viz_core.maps.contributions import contribution_norms
-from viz_core.models import Seq2SeqAttentionDecoder, TransformerEncoder
+from viz_core.models import BlockOptions, Seq2SeqAttentionDecoder, TransformerEncoder
 from viz_core.models.projections import output_projection
 from viz_core.trace import AttentionCall, Trace, intervene, keeping_values, off, record
 
@@ -26,7 +26,7 @@ def shares_of(call: AttentionCall, W_o: nn.Linear) -> torch.Tensor:
 
 
 def encoder_and_trace(**options: Any) -> tuple[TransformerEncoder, Trace]:
-    encoder = TransformerEncoder(20, 16, 24, 4, 2, 0.0, **options).eval()
+    encoder = TransformerEncoder(20, 16, 24, 4, 2, 0.0, options=BlockOptions(**options)).eval()
     with record(values=True) as trace, torch.no_grad():
         encoder(torch.randint(0, 20, (2, 9)), torch.tensor([9, 6]))
     return encoder, trace

@@ -7,7 +7,7 @@ import torch
 
 from viz_core.attention import MultiHeadAttention
 from viz_core.maps.score_terms import score_terms
-from viz_core.models import TransformerEncoder
+from viz_core.models import BlockOptions, TransformerEncoder
 from viz_core.positional import ALiBi
 from viz_core.trace import attention_weights, record
 
@@ -15,7 +15,7 @@ from viz_core.trace import attention_weights, record
 @pytest.mark.parametrize("bias", [False, True])
 @pytest.mark.parametrize("key_heads", [1, 2, 4])
 def test_the_four_terms_make_the_first_layer_s_map(bias: bool, key_heads: int) -> None:
-    encoder = TransformerEncoder(20, 16, 24, 4, 2, 0.0, bias, num_key_heads=key_heads).eval()
+    encoder = TransformerEncoder(20, 16, 24, 4, 2, 0.0, bias, options=BlockOptions(num_key_heads=key_heads)).eval()
     X = torch.randint(0, 20, (2, 6))
     words = encoder.embed(X)
     places = encoder.pos_encoding(torch.zeros_like(words))

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from viz_core.models import TransformerDecoder
+from viz_core.models import BlockOptions, TransformerDecoder
 from viz_core.models.lens import Part, layer_predictions, logit_parts
 from viz_core.models.transformer_decoder import DecoderState
 from viz_core.trace import intervene, off
@@ -20,7 +20,14 @@ def small(
 ) -> tuple[TransformerDecoder, Tensor, DecoderState]:
     softcap = 2.0 if bias else None
     decoder = TransformerDecoder(
-        30, 16, 24, 4, 2, 0.0, bias, norm_first=norm_first, num_key_heads=key_heads, softcap=softcap, **more
+        30,
+        16,
+        24,
+        4,
+        2,
+        0.0,
+        bias,
+        options=BlockOptions(norm_first=norm_first, num_key_heads=key_heads, softcap=softcap, **more),
     ).eval()
     with torch.no_grad():
         for parameter in decoder.parameters():  # no weight at 1 or 0, where a mistake would not show

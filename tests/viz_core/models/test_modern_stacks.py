@@ -12,6 +12,7 @@ from torch import nn
 from tests.viz_core.models.transformer_cases import BLOCKS, FFN, HEADS, SIZES, VOCAB, WIDTH, random_ids, shaken
 from tests.viz_core.models.transformer_parity import copy_attention, copy_rest
 from viz_core.models import (
+    BlockOptions,
     EncoderDecoder,
     GatedFFN,
     TransformerDecoder,
@@ -54,7 +55,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
 
 
 def model(**options: Any) -> EncoderDecoder:
-    built = EncoderDecoder(TransformerEncoder(*SIZES, 0.0, **options), TransformerDecoder(*SIZES, 0.0, **options))
+    own = BlockOptions(**options)
+    built = EncoderDecoder(TransformerEncoder(*SIZES, 0.0, options=own), TransformerDecoder(*SIZES, 0.0, options=own))
     shaken(built)
     return built.eval()
 
@@ -84,13 +86,13 @@ def test_cached_steps_equal_one_pass(name: str, chunks: list[int]) -> None:
 def test_the_option_makes_a_difference(name: str) -> None:
     """From the same weights: what an option changes must be seen in the encoder's output."""
     options = OPTIONS[name]
-    asked = model(**options).encoder
+    changed = model(**options).encoder
     without = {"window": None, **({"positions": PositionScheme} if "positions" in options else {})}
-    plain = TransformerEncoder(*SIZES, 0.0, **{**options, **without}).eval()
-    own = {key: tensor for key, tensor in asked.state_dict().items() if ".positions." not in key}
+    plain = TransformerEncoder(*SIZES, 0.0, options=BlockOptions(**{**options, **without})).eval()
+    own = {key: tensor for key, tensor in changed.state_dict().items() if ".positions." not in key}
     plain.load_state_dict(own, strict=True)
     ids = random_ids(2, LENGTH)
-    assert not torch.allclose(asked(ids), plain(ids), atol=1e-2)
+    assert not torch.allclose(changed(ids), plain(ids), atol=1e-2)
 
 
 def test_without_positions_an_encoder_sees_a_bag_of_words() -> None:
@@ -99,7 +101,7 @@ def test_without_positions_an_encoder_sees_a_bag_of_words() -> None:
 
 
 def test_a_scheme_within_takes_the_place_of_sinusoids() -> None:
-    encoder = TransformerEncoder(*SIZES, 0.5, positions=Rotary())
+    encoder = TransformerEncoder(*SIZES, 0.5, options=BlockOptions(positions=Rotary()))
     ids = random_ids(1, 1200)  # longer than any table
     assert encoder.eval()(ids).shape == (1, 1200, WIDTH)
     embedded = encoder.embed(ids)
@@ -112,13 +114,16 @@ def test_shared_tables_and_tables_of_their_own(stack: Callable[..., nn.Module]) 
     def count(built: nn.Module) -> int:
         return sum(p.numel() for name, p in built.named_parameters() if "positions" in name)
 
-    assert count(stack(*SIZES, 0.0, positions=T5RelativeBias(HEADS, 8, 6))) == 8 * HEADS
-    assert count(stack(*SIZES, 0.0, positions=lambda: T5RelativeBias(HEADS, 8, 6))) == BLOCKS * 8 * HEADS
+    assert count(stack(*SIZES, 0.0, options=BlockOptions(positions=T5RelativeBias(HEADS, 8, 6)))) == 8 * HEADS
+    assert (
+        count(stack(*SIZES, 0.0, options=BlockOptions(positions=lambda: T5RelativeBias(HEADS, 8, 6))))
+        == BLOCKS * 8 * HEADS
+    )
 
 
 def test_the_other_line_of_words_has_no_positions_and_no_window() -> None:
     options = {"positions": ALiBi(), "window": 1, "softcap": 2.0, "num_key_heads": 1}
-    block = TransformerDecoderBlock(WIDTH, FFN, HEADS, 0.0, **options)
+    block = TransformerDecoderBlock(WIDTH, FFN, HEADS, 0.0, options=BlockOptions(**options))
     assert type(block.attention2.positions) is PositionScheme
     assert (block.attention2.window, block.attention1.window) == (None, 1)
     assert block.attention2.softcap == 2.0
@@ -127,7 +132,7 @@ def test_the_other_line_of_words_has_no_positions_and_no_window() -> None:
 
 @pytest.mark.parametrize("use_bias", [False, True])
 def test_norm_first_encoder_block_equals_torchs_layer(use_bias: bool) -> None:
-    block = TransformerEncoderBlock(WIDTH, FFN, HEADS, 0.1, use_bias, norm_first=True)
+    block = TransformerEncoderBlock(WIDTH, FFN, HEADS, 0.1, use_bias, options=BlockOptions(norm_first=True))
     shaken(block)
     block.eval()
     theirs = nn.TransformerEncoderLayer(WIDTH, HEADS, FFN, dropout=0.0, batch_first=True, norm_first=True)
@@ -142,7 +147,7 @@ def test_norm_first_encoder_block_equals_torchs_layer(use_bias: bool) -> None:
 
 
 def test_norm_first_decoder_block_equals_torchs_layer() -> None:
-    block = TransformerDecoderBlock(WIDTH, FFN, HEADS, 0.1, norm_first=True)
+    block = TransformerDecoderBlock(WIDTH, FFN, HEADS, 0.1, options=BlockOptions(norm_first=True))
     shaken(block)
     block.eval()
     theirs = nn.TransformerDecoderLayer(WIDTH, HEADS, FFN, dropout=0.0, batch_first=True, norm_first=True)
@@ -159,7 +164,7 @@ def test_norm_first_decoder_block_equals_torchs_layer() -> None:
 
 def test_norm_first_stack_ends_with_a_norm() -> None:
     """torch's stack with its final norm, from the same weights."""
-    encoder = TransformerEncoder(*SIZES, 0.0, norm_first=True)
+    encoder = TransformerEncoder(*SIZES, 0.0, options=BlockOptions(norm_first=True))
     shaken(encoder)
     encoder.eval()
     layer = nn.TransformerEncoderLayer(WIDTH, HEADS, FFN, dropout=0.0, batch_first=True, norm_first=True)
@@ -180,10 +185,10 @@ def test_norm_first_stack_ends_with_a_norm() -> None:
 def test_the_book_s_stacks_have_no_other_parameters() -> None:
     """A state dict of the book's loads into a stack whose options learn nothing, and the other way round."""
     plain = TransformerEncoder(*SIZES, 0.0)
-    asked = TransformerEncoder(*SIZES, 0.0, positions=Rotary(), window=2, softcap=3.0)
-    asked.load_state_dict(plain.state_dict(), strict=True)
-    plain.load_state_dict(asked.state_dict(), strict=True)
-    first = TransformerDecoder(*SIZES, 0.0, norm_first=True)
+    changed = TransformerEncoder(*SIZES, 0.0, options=BlockOptions(positions=Rotary(), window=2, softcap=3.0))
+    changed.load_state_dict(plain.state_dict(), strict=True)
+    plain.load_state_dict(changed.state_dict(), strict=True)
+    first = TransformerDecoder(*SIZES, 0.0, options=BlockOptions(norm_first=True))
     assert first.state_dict().keys() - TransformerDecoder(*SIZES, 0.0).state_dict().keys() == {
         "norm.weight",
         "norm.bias",
@@ -234,10 +239,10 @@ def test_a_vision_transformer_with_options() -> None:
     shaken(plain)
     X = torch.randn(2, 3, 12, 12)
     for options in ({"positions": Rotary()}, {"positions": ALiBi}, {"window": 2}, {"softcap": 0.2}):
-        asked = ViT(**VIT, **options).eval()
-        asked.load_state_dict(plain.state_dict(), strict=True)
-        assert not torch.allclose(asked(X), plain(X), atol=1e-3)
-    grouped = ViT(**VIT, num_key_heads=1)
+        changed = ViT(**VIT, options=BlockOptions(**options)).eval()
+        changed.load_state_dict(plain.state_dict(), strict=True)
+        assert not torch.allclose(changed(X), plain(X), atol=1e-3)
+    grouped = ViT(**VIT, options=BlockOptions(num_key_heads=1))
     with record() as trace:
         grouped(X)
     assert (trace["encoder.1.self"].num_heads, trace["encoder.1.self"].num_keys) == (2, 10)
@@ -249,7 +254,7 @@ def test_a_vision_transformer_with_options() -> None:
 
 
 def test_a_vision_block_with_norms_last_equals_torchs_layer() -> None:
-    block = ViTBlock(16, 16, 24, 2, 0.0, norm_first=False)
+    block = ViTBlock(16, 16, 24, 2, 0.0, options=BlockOptions(norm_first=False))
     shaken(block)
     theirs = nn.TransformerEncoderLayer(16, 2, 24, dropout=0.0, batch_first=True, activation="gelu").eval()
     with torch.no_grad():
@@ -267,17 +272,19 @@ def test_a_vision_block_with_norms_last_equals_torchs_layer() -> None:
 def test_wrong_options_are_refused(build: Callable[..., nn.Module]) -> None:
     for positions in ("rotary", PositionalEncoding(WIDTH, 0.0), lambda: 3):
         with pytest.raises(ValueError, match="positions: expected a scheme, as"):
-            build(*SIZES, 0.0, positions=positions)
+            build(*SIZES, 0.0, options=BlockOptions(positions=positions))
     for ids in (random_ids(1, 5).float(), random_ids(1, 5)[0], random_ids(1, 5).bool()):
         with pytest.raises(ValueError, match=r"X: expected (a tensor of integers|\(batch, n\)), got"):
             build(*SIZES, 0.0).embed(ids)
     with pytest.raises(ValueError, match=f"num_key_heads: expected a divisor of num_heads={HEADS}, got 2"):
-        build(*SIZES, 0.0, num_key_heads=2)
+        build(*SIZES, 0.0, options=BlockOptions(num_key_heads=2))
     with pytest.raises(TypeError, match="unexpected keyword"):
-        build(*SIZES, 0.0, num_kv_heads=1)
+        build(*SIZES, 0.0, options=BlockOptions(num_kv_heads=1))
 
 
 def test_more_steps_than_positions_learned() -> None:
-    encoder = TransformerEncoder(VOCAB, WIDTH, FFN, HEADS, 1, 0.0, positions=RelativePositionEmbedding1d(4, HEAD_DIM))
+    encoder = TransformerEncoder(
+        VOCAB, WIDTH, FFN, HEADS, 1, 0.0, options=BlockOptions(positions=RelativePositionEmbedding1d(4, HEAD_DIM))
+    )
     with pytest.raises(ValueError, match="num_keys: expected at most num_tokens=4, got 5"):
         encoder(random_ids(1, 5))

@@ -7,6 +7,7 @@ import torch
 
 from viz_core.lessons.transformer.book_examples import encoder_shapes
 from viz_core.lessons.transformer.broken import kept_tensors, unmasked_logits
+from viz_core.models.block_options import BlockOptions
 from viz_core.models.transformer import TransformerEncoder
 from viz_core.models.transformer_decoder import TransformerDecoder
 
@@ -19,7 +20,7 @@ def test_the_books_shapes() -> None:
 def test_without_its_mask_a_decoder_reads_ahead(norm_first: bool) -> None:
     torch.manual_seed(0)
     encoder = TransformerEncoder(9, 16, 32, 2, 2, 0.0).eval()
-    decoder = TransformerDecoder(9, 16, 32, 2, 2, 0.0, norm_first=norm_first).eval()
+    decoder = TransformerDecoder(9, 16, 32, 2, 2, 0.0, options=BlockOptions(norm_first=norm_first)).eval()
     with torch.inference_mode():
         memory = encoder(torch.tensor([[1, 2, 3]]))
         one = torch.tensor([[4]])  # a single step has no future: masked or not is the same
