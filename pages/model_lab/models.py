@@ -32,7 +32,7 @@ def hub_card(model: HubModelSpec, progress: Progress) -> HubCard:
         ValueError: if ATLAS_DEVICE names a device that is not here.
     """
     runner().load(model, progress)
-    return runner().ask_model(model, read_card)
+    return runner().evaluate_model(model, read_card)
 
 
 def hub_run(request: HubRequest) -> HubRun:

@@ -1,4 +1,4 @@
-"""The models that are loaded."""
+"""Loaded models."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ Loaded = TypeVar("Loaded")
 
 
 class ModelRegistry:
-    """Loaded models, each loaded once, by whoever asks first. The longest unused of a kind go where there are many."""
+    """Loads each model once. Of each kind at most `most_loaded` stay; the least recently used are dropped."""
 
     def __init__(self) -> None:
         self._models: dict[ModelSpec[Any], Future[Any]] = {}  # the last used one last
         self._lock = threading.Lock()
 
     def __call__(self, model: ModelSpec[Loaded], progress: Progress | None = None) -> Loaded:
-        """The model itself.
+        """Return the loaded model.
 
         Raises:
-            ValueError: if it cannot be had or run; the next who asks tries again.
+            ValueError: if it cannot be loaded or run; the next call tries again.
         """
         if isinstance(model, ModelAdapter):
             return model.adapt(self(model.adapted, progress))
         with self._lock:
             found = self._models.pop(model, None)
             loaded = self._models[model] = found or Future()
-            alike = [other for other in self._models if type(other) is type(model)]
-            for unused in alike[: -model.most_loaded]:
+            same_kind = [other for other in self._models if type(other) is type(model)]
+            for unused in same_kind[: -model.most_loaded]:
                 del self._models[unused]
         if found is None:
             try:
@@ -43,6 +43,6 @@ class ModelRegistry:
         return loaded.result()
 
     def __contains__(self, model: ModelSpec[Any]) -> bool:
-        """Whether it is loaded, or being loaded."""
+        """Return whether the model is loaded, or being loaded."""
         with self._lock:
             return model in self._models

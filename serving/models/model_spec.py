@@ -1,4 +1,4 @@
-"""Which models there are to ask."""
+"""Specifications of models: small hashable values that can load what they name."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from viz_core.view.notebook_file import Recipe
 
 Loaded_co = TypeVar("Loaded_co", covariant=True)
 Progress = Callable[[int, int], None]
-"""Gets the bytes that have come and those there are."""
+"""Called with the bytes loaded so far and in total."""
 
 
 class ModelSpec(ABC, Generic[Loaded_co]):
-    """Which model: small and hashable. Whoever has it can load what it names, on any machine that has its files."""
+    """Names a model. It is small and hashable, and loads the model on any machine that has its files."""
 
     most_loaded: ClassVar[int] = 8
-    """So many of its kind stay loaded."""
+    """Models of this kind that stay loaded."""
 
     @property
     def affinity(self) -> str:
-        """What a pool remembers by, so that questions go where the model is loaded; "" where every machine has it."""
+        """Key by which a pool sends requests to the machine that has the model; "" if every machine has it."""
         return ""
 
     @abstractmethod
     def load(self, progress: Progress | None) -> Loaded_co:
-        """The model itself.
+        """Load the model.
 
         Raises:
-            ValueError: if it cannot be had or run; the message is for a person.
+            ValueError: if it cannot be loaded or run; the message is for a person.
         """
 
     def recipe(self) -> Recipe:
@@ -64,19 +64,19 @@ class ShippedClassifier(ShippedModelSpec[ImageClassifier]):
 
 
 class ModelAdapter(ModelSpec[Loaded_co]):
-    """Another model behind another face: it is loaded once, whatever faces it is asked by."""
+    """Another model with another interface. The model is loaded once for all its interfaces."""
 
     @property
     @abstractmethod
     def adapted(self) -> ModelSpec[Any]:
-        """The model behind it."""
+        """The adapted model."""
 
     @abstractmethod
     def adapt(self, loaded: Any) -> Loaded_co:
-        """The face of the loaded model.
+        """Return the loaded model with this interface.
 
         Raises:
-            ValueError: if the model has no such face; the message is for a person.
+            ValueError: if the model cannot have it; the message is for a person.
         """
 
     @property
@@ -89,7 +89,7 @@ class ModelAdapter(ModelSpec[Loaded_co]):
 
 @dataclass(frozen=True)
 class NoModel(ModelSpec[None]):
-    """No model, to ask a question about the machine that runs models."""
+    """No model, for functions of the machine that runs models."""
 
     def load(self, progress: Progress | None) -> None:
         """Nothing."""

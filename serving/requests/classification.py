@@ -1,4 +1,4 @@
-"""Pictures for the vision models: those that ship, and those of the lab."""
+"""Requests to vision models: shipped ones, and those of the model lab."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from serving.models.model_spec import ModelSpec
-from serving.requests.request import Picture, Request, without
+from serving.requests.request import Picture, Request, with_heads_off
 from viz_core.pretrained import Classification
 from viz_core.pretrained.picture_model import PictureModel
 from viz_core.trace import HeadsOff, intervene, switched_off
@@ -17,7 +17,7 @@ from viz_core.view.picture import picture_groups
 
 @dataclass(frozen=True)
 class ClassificationRequest(Request[PictureModel, Classification]):
-    """What a vision model is shown, and the heads that are switched off."""
+    """A picture to classify, and the heads that are switched off."""
 
     model: ModelSpec[PictureModel]
     picture: Picture
@@ -38,5 +38,5 @@ class ClassificationRequest(Request[PictureModel, Classification]):
     def recipe(self) -> Recipe:
         """How a notebook looks at it."""
         picture = self.picture.recipe()
-        call = without(self.off, "run = model.look(model.prepare(image))")
+        call = with_heads_off(self.off, "run = model.look(model.prepare(image))")
         return self.model.recipe().then(f"{picture.code}\n{call}", picture.needs)

@@ -1,4 +1,4 @@
-"""What keys bring, asked like what they are asked for: the same request with other maps."""
+"""Requests for contributions: each key's share of a head's output in place of its attention weight."""
 
 from __future__ import annotations
 
@@ -17,38 +17,38 @@ from viz_core.view.map_group import MapGroup
 
 @dataclass(frozen=True)
 class ContributionRequest(Request[Any, Any]):
-    """Another request; every map of its run is one of each key's share of what a head adds."""
+    """A request whose run has contribution shares in place of attention weights."""
 
-    asked: Request[Any, Any]
+    base: Request[Any, Any]
 
     @property
     def model(self) -> ModelSpec[Any]:  # type: ignore[override]
-        """The model that is asked."""
-        return self.asked.model
+        """The model of the base request."""
+        return self.base.model
 
     @property
     def without_payload(self) -> ContributionRequest:
-        return ContributionRequest(self.asked.without_payload)
+        return ContributionRequest(self.base.without_payload)
 
     def run(self, model: Any) -> Any:
-        """The run with its values kept.
+        """Run the base request with recorded values.
 
         Raises:
             ValueError: also if a layer's output projection is not found.
         """
         with keeping_values():
-            run = self.asked.run(model)
+            run = self.base.run(model)
         return replace(run, trace=contribution_shares(run.trace, _network(model)))
 
     def groups(self, run: Any, labels: Mapping[str, str]) -> tuple[MapGroup, ...]:
-        return self.asked.groups(run, labels)
+        return self.base.groups(run, labels)
 
     def for_transfer(self, run: Any) -> Any:
-        return self.asked.for_transfer(run)
+        return self.base.for_transfer(run)
 
 
 def _network(model: Any) -> nn.Module:
-    """The network behind a model's face."""
+    """The torch module inside a model's wrappers."""
     while not isinstance(model, nn.Module):
         model = next(getattr(model, name) for name in ("hub", "engine", "model") if hasattr(model, name))
     return model

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from serving.models.model_spec import ModelAdapter, ModelSpec, Progress
-from serving.requests.request import Picture, Request, without
+from serving.requests.request import Picture, Request, with_heads_off
 from serving.requests.sound import SoundInput
 from serving.settings import settings
 from viz_core.hub import HubError, HubModel, HubRun, HubVision, Sampling, find_folder, load_hub
@@ -165,7 +165,7 @@ class HubRequest(Request[HubModel, HubRun]):
         given = self.picture or self.sound
         opened = Recipe("") if given is None else given.recipe()
         if self.picture is not None and not self.text:
-            call = without(self.off, "run = model.run(image=image)")
+            call = with_heads_off(self.off, "run = model.run(image=image)")
             return self.model.recipe().then(f"{opened.code}\n{call}", opened.needs)
         texts = {"text_pair": self.pair, "target": self.target, "language": self.language, "task": self.task}
         arguments = [repr(self.text)] if self.sound is None else ["sound=sound"]
@@ -176,7 +176,7 @@ class HubRequest(Request[HubModel, HubRun]):
         if self.sampling != Sampling():
             lines.append("from viz_core.hub import Sampling\n")
             arguments.append(f"sampling={self.sampling}")
-        lines.append(without(self.off, f"run = model.run({', '.join(arguments)})"))
+        lines.append(with_heads_off(self.off, f"run = model.run({', '.join(arguments)})"))
         return self.model.recipe().then("\n".join(lines), opened.needs)
 
     def for_transfer(self, run: HubRun) -> HubRun:

@@ -1,4 +1,4 @@
-"""What a model can be asked to run on."""
+"""Requests: a model with its input, as hashable values."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ Model = TypeVar("Model")
 Run = TypeVar("Run")
 
 MOST_CARRIED = 256 * 1024
-"""A notebook carries pictures and sounds whose files have at most so many bytes."""
+"""Maximum bytes of a picture's or sound's file that is embedded in a notebook."""
 
 
 class PayloadMissingError(Exception):
-    """The request does not carry its picture or sound, and whoever shall answer it does not know that yet."""
+    """The request was sent without its picture or sound, and the receiver does not have it in its cache."""
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture as it was brought. Its digest tells it from others, and stands for it where it is known already."""
+    """A picture, identified by its digest."""
 
     digest: str
     image: Image.Image | None = field(compare=False, repr=False)
 
     @property
     def without_payload(self) -> Picture:
-        """The picture by its digest alone: equal to it, and small."""
+        """The digest alone, which is equal to the picture."""
         return Picture(self.digest, None)
 
     def open(self) -> Image.Image:
-        """The picture itself.
+        """Return the image.
 
         Raises:
             PayloadMissingError: if only its digest is here.
@@ -51,7 +51,7 @@ class Picture:
         return self.image
 
     def recipe(self) -> Recipe:
-        """How a notebook opens it, as `image`: from the notebook itself where it is small enough.
+        """Return code that opens the picture as `image`; small pictures are embedded in the code.
 
         Raises:
             PayloadMissingError: if only its digest is here.
@@ -66,29 +66,29 @@ class Picture:
 
 
 class Request(ABC, Generic[Model, Run]):
-    """A model and what it is given: hashable, and all there is to say. What comes of it is a dataclass with a trace."""
+    """A model and its input: complete and hashable. Its run is a dataclass with a trace."""
 
     model: ModelSpec[Model]
     in_batches: ClassVar[bool] = False
-    """Whether several run faster together, as short ones do."""
+    """Whether several requests run faster in one batch."""
 
     @property
     def without_payload(self) -> Self:
-        """The request without what is large: equal to it, it stands for it in caches and where it is known already."""
+        """The request without its picture or sound: an equal and small key."""
         return self
 
     @abstractmethod
     def run(self, model: Model) -> Run:
-        """Ask the loaded model.
+        """Run the loaded model.
 
         Raises:
-            ValueError: if the model cannot take this; the message is for a person.
-            PayloadMissingError: if it is about a picture or a sound that is not here.
+            ValueError: if the model cannot take this input; the message is for a person.
+            PayloadMissingError: if the request was sent without its picture or sound.
         """
 
     @classmethod
     def run_all(cls, model: Model, requests: Sequence[Self]) -> list[Run | Exception]:
-        """Several, of which none spoils the others."""
+        """Return a run or an error for each request."""
         found: list[Run | Exception] = []
         for one in requests:
             try:
@@ -99,20 +99,20 @@ class Request(ABC, Generic[Model, Run]):
 
     @abstractmethod
     def groups(self, run: Run, labels: Mapping[str, str]) -> tuple[MapGroup, ...]:
-        """The maps of a run as an attention view shows them."""
+        """Return the maps of a run, grouped for the attention view."""
 
     def for_transfer(self, run: Run) -> Run:
-        """The run as it can cross to another machine: without what is large beside its trace."""
+        """Return the run without large fields, for transfer to another process."""
         return run
 
 
 def run_key(request: Request[Any, Any]) -> tuple[str, Request[Any, Any]]:
-    """Under which the run of a request is kept."""
+    """Return the cache key of a request's run."""
     return ("run", request.without_payload)
 
 
-def without(off: HeadsOff, call: str) -> str:
-    """A line of a notebook, with these heads off."""
+def with_heads_off(off: HeadsOff, call: str) -> str:
+    """Return a line of code that runs with these heads switched off."""
     if not off:
         return call
     sites = {site: [str(head) for other, head in off if other == site] for site, _ in off}

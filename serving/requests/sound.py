@@ -1,4 +1,4 @@
-"""A sound as it was brought: small where it is known already."""
+"""Sounds in requests."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ TONES = "sample tones"
 
 @dataclass(frozen=True)
 class SoundInput:
-    """Its digest tells it from others, and stands for it where it is known already."""
+    """A sound, identified by its digest."""
 
     digest: str
     sound: Sound | None = field(compare=False, repr=False)
 
     @property
     def without_payload(self) -> SoundInput:
-        """The sound by its digest alone: equal to it, and small."""
+        """The digest alone, which is equal to the sound."""
         return SoundInput(self.digest, None)
 
     def open(self) -> Sound:
-        """The sound itself.
+        """Return the sound.
 
         Raises:
             PayloadMissingError: if only its digest is here.
@@ -36,7 +36,7 @@ class SoundInput:
         return self.sound
 
     def recipe(self) -> Recipe:
-        """How a notebook opens it, as `sound`: from the notebook itself where it is short enough.
+        """Return code that opens the sound as `sound`; short sounds are embedded in the code.
 
         Raises:
             PayloadMissingError: if only its digest is here.

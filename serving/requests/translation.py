@@ -1,4 +1,4 @@
-"""Sentences for the shipped translators."""
+"""Requests to the shipped translators."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from serving.models.model_spec import ModelSpec
-from serving.requests.request import Request, without
+from serving.requests.request import Request, with_heads_off
 from viz_core.pretrained import TextError, Translation, Translator
 from viz_core.trace import HeadsOff, intervene, switched_off
 from viz_core.view.map_group import MapGroup
@@ -17,7 +17,7 @@ from viz_core.view.translation import translation_groups
 
 @dataclass(frozen=True)
 class TranslationRequest(Request[Translator, Translation]):
-    """What is translated, the width of the beam, and the heads that are switched off, each a site and a number."""
+    """A sentence to translate, the beam width, and the heads that are switched off, as pairs of site and number."""
 
     model: ModelSpec[Translator]
     text: str
@@ -31,7 +31,7 @@ class TranslationRequest(Request[Translator, Translation]):
 
     @classmethod
     def run_all(cls, model: Translator, requests: Sequence[Self]) -> list[Translation | Exception]:
-        """Those by greedy search are decoded as one batch."""
+        """Return a translation or an error for each request; requests with equal settings run as one batch."""
         found: dict[TranslationRequest, Translation | Exception] = {}
         sources: dict[TranslationRequest, list[int]] = {}
         for one in requests:
@@ -40,13 +40,13 @@ class TranslationRequest(Request[Translator, Translation]):
             except TextError as error:
                 found[one] = error
         for beam, off in {(one.beam, one.off) for one in sources}:
-            those = [one for one in sources if (one.beam, one.off) == (beam, off)]
+            batch = [one for one in sources if (one.beam, one.off) == (beam, off)]
             try:
                 with intervene(switched_off(off)):
-                    made = model.translate_ids([sources[one] for one in those], beam=beam)
-                found.update(zip(those, made, strict=True))
+                    translations = model.translate_ids([sources[one] for one in batch], beam=beam)
+                found.update(zip(batch, translations, strict=True))
             except ValueError as error:  # there is no such head
-                found.update(dict.fromkeys(those, error))
+                found.update(dict.fromkeys(batch, error))
         return [found[one] for one in requests]
 
     def groups(self, run: Translation, labels: Mapping[str, str]) -> tuple[MapGroup, ...]:
@@ -56,5 +56,5 @@ class TranslationRequest(Request[Translator, Translation]):
         """How a notebook translates it."""
         beam = "" if self.beam == 1 else f", beam={self.beam}"
         return self.model.recipe().then(
-            f"{without(self.off, f'run = model.translate({self.text!r}{beam})')}\nprint(run.text)"
+            f"{with_heads_off(self.off, f'run = model.translate({self.text!r}{beam})')}\nprint(run.text)"
         )

@@ -1,4 +1,4 @@
-"""What works beside the models on the machines of a pool."""
+"""Work beside the models, in worker processes and on the machines of a pool."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from serving.runners.remote_run import Outline, outline
 
 
 class ModelServer(MapServer):
-    """Asks models in this process, and tells a `RemoteRunner` of runs without their traces."""
+    """Runs models in this process for a `RemoteRunner`, to which it returns runs without their traces."""
 
-    questions = ("load", "warm", "ask_model", "ask", "picture", "parts", "rows")
-    """The methods that are asked by name, besides `outlines`, which go in batches."""
+    methods = ("load", "warm", "evaluate_model", "evaluate", "picture", "parts", "rows")
+    """Methods that can be called by name; outlines are batched instead."""
 
     def outlines(self, requests: list[Request[Any, Any]]) -> list[Outline | Exception]:
-        """Runs without their traces."""
-        made = zip(requests, self.run_all(requests), strict=True)
-        return [run if isinstance(run, Exception) else outline(one, run) for one, run in made]
+        """Return runs without their traces, or errors."""
+        runs = zip(requests, self.run_all(requests), strict=True)
+        return [run if isinstance(run, Exception) else outline(one, run) for one, run in runs]
 
     def rows(
         self, request: Request[Any, Any], site: str, heads: slice, queries: slice
     ) -> Float[Tensor, "batch some_heads rows keys"]:
-        """Exact weights of some heads and queries."""
+        """Return exact weights of some heads and queries."""
         return self.run(request).trace[site].source.rows(heads, queries).cpu()

@@ -6,8 +6,8 @@ Each front end:     ATLAS_RUNNER=serve python hosted.py
                     on a node of the cluster (`ray start --address=HEAD:6379 --num-cpus=0`)
                     (and with Ray's token where the cluster wants one: RAY_AUTH_MODE=token)
 
-A replica keeps the models it loaded and the traces it made, within bounds. Any other works out what it has not seen,
-so a replica that dies takes nothing with it: its questions are asked again.
+A replica caches loaded models and traces, within bounds. Any replica can run any request, so nothing is lost when one
+dies: its requests are sent again.
 """
 
 from __future__ import annotations
@@ -42,24 +42,24 @@ APPLICATION = "attention-atlas"
 _MOST_RESULTS = 512
 _BATCH = 8
 _BATCH_SECONDS = 0.01  # for which a first sentence waits for others
-_PAUSE = 0.2  # seconds before a question is asked again
-_PATIENCE = 60.0  # seconds for which a pool without a living replica is asked again
-_STEP = 0.5  # seconds between two looks at whether the answer is still wanted
+_PAUSE = 0.2  # seconds before a retry
+_TIMEOUT = 60.0  # seconds of retries while no replica is alive
+_STEP = 0.5  # seconds between two checks whether the result is still needed
 
 
 class PoolSize(BaseModel, extra="forbid"):
-    """How large the pool is, and what each replica has."""
+    """Size of the pool, and resources of each replica."""
 
     min_replicas: int = Field(1, ge=0)
     max_replicas: int = Field(4, ge=1)
-    ongoing: float = Field(2.0, gt=0, description="questions at once on a replica, above which another one starts")
-    waiting: int = Field(100, ge=-1, description="questions that may wait; -1 for any number")
+    ongoing: float = Field(2.0, gt=0, description="running requests of a replica above which another one starts")
+    waiting: int = Field(100, ge=-1, description="length of the queue; -1 for any")
     cpus: float = 1.0
     gpus: float = 0.0
 
 
 class Replica:
-    """Models, and the work on their traces, on one machine of the pool."""
+    """Models on one machine of the pool."""
 
     def __init__(self) -> None:
         torch.set_num_threads(settings().threads)
@@ -67,40 +67,40 @@ class Replica:
 
     @serve.multiplexed(max_num_models_per_replica=HubModelSpec.most_loaded)  # type: ignore[untyped-decorator]
     async def announce(self, affinity: str) -> str:
-        """Tell the pool that this replica is where a model is loaded: questions about it come here."""
+        """Tell the pool that this replica has loaded a model, so that its requests come here."""
         return affinity
 
     @serve.batch(max_batch_size=_BATCH, batch_wait_timeout_s=_BATCH_SECONDS)  # type: ignore[untyped-decorator]
     async def outline(self, requests: list[Request[Any, Any]]) -> list[Outline | Exception]:
-        """Runs without their traces, as many as come together in one batch."""
+        """Return runs without their traces, in batches."""
         return await asyncio.to_thread(self._server.outlines, requests)
 
-    async def ask(self, question: str, subject: Any, *args: Any, **kwargs: Any) -> Any:
-        """A question to the server, of a model or a request. It ends early if nobody waits for the answer any more."""
+    async def execute(self, method: str, subject: Any, *args: Any, **kwargs: Any) -> Any:
+        """Call a method of the server. It ends early when the caller cancels it."""
         if affinity := serve.get_multiplexed_model_id():
             await self.announce(affinity)
-        if question == "outline":
+        if method == "outline":
             return await self._outline(subject)
-        if question not in ModelServer.questions:
-            raise ValueError(f"question: expected one about a model or a run, got {question!r}")
-        return await _while_wanted(getattr(self._server, question), subject, *args, **kwargs)
+        if method not in ModelServer.methods:
+            raise ValueError(f"method: expected one of {', '.join(ModelServer.methods)}, got {method!r}")
+        return await _interruptible(getattr(self._server, method), subject, *args, **kwargs)
 
     async def _outline(self, request: Request[Any, Any]) -> Outline:
         if request.in_batches:
-            found = await self.outline(request)  # one of many: they become a list on the way
+            found = await self.outline(request)  # Ray collects single requests into a list
         else:
-            [found] = await _while_wanted(self._server.outlines, [request])
+            [found] = await _interruptible(self._server.outlines, [request])
         if isinstance(found, Exception):
             raise found
         return cast(Outline, found)
 
 
-async def _while_wanted(work: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """What `work` returns, in another thread; told between two of its steps where the question was taken back."""
-    taken_back = threading.Event()
+async def _interruptible(work: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Run `work` in a thread, and interrupt it when this coroutine is cancelled."""
+    cancelled = threading.Event()
 
     def check() -> None:
-        if taken_back.is_set():
+        if cancelled.is_set():
             raise AbandonedError(work.__name__)
 
     def in_thread() -> Any:
@@ -110,17 +110,17 @@ async def _while_wanted(work: Callable[..., Any], *args: Any, **kwargs: Any) -> 
     try:
         return await asyncio.to_thread(in_thread)
     finally:
-        taken_back.set()
+        cancelled.set()
 
 
 _DEPLOYMENT: Any = serve.deployment(name="models")(Replica)
 
 
 def pool(size: PoolSize | dict[str, str]) -> serve.Application:
-    """The application of this size, for `serve run`, which gives what stands behind it on its line as texts.
+    """Return the application for `serve run`, which passes its arguments as strings.
 
     Raises:
-        pydantic.ValidationError: if that names no size, or no number.
+        pydantic.ValidationError: if an argument is unknown or not a number.
     """
     size = PoolSize.model_validate(size)
     autoscaling = {
@@ -137,7 +137,7 @@ def pool(size: PoolSize | dict[str, str]) -> serve.Application:
 
 
 def on_serve(address: str, cache: LRUCache) -> RemoteRunner:
-    """The models of the pool at this address; runs are kept in `cache`."""
+    """Return a runner of the models of the pool at this address; runs are cached in `cache`."""
     if not ray.is_initialized():
         ray.init(address=address, log_to_driver=False, namespace="serve")
 
@@ -145,29 +145,29 @@ def on_serve(address: str, cache: LRUCache) -> RemoteRunner:
     def pool_handle() -> Any:  # the pool may come up later
         return serve.get_app_handle(APPLICATION)
 
-    def ask(question: str, subject: ModelSpec[Any] | Request[Any, Any], *args: Any, **kwargs: Any) -> Any:
+    def execute(method: str, subject: ModelSpec[Any] | Request[Any, Any], *args: Any, **kwargs: Any) -> Any:
         affinity = (subject if isinstance(subject, ModelSpec) else subject.model).affinity
-        end = time.monotonic() + _PATIENCE
+        end = time.monotonic() + _TIMEOUT
         while True:
             may_end()
             try:
                 handle = pool_handle()
-                asked = handle.options(multiplexed_model_id=affinity).ask if affinity else handle.ask
-                return _wait(asked.remote(question, subject, *args, **kwargs))
-            except RayTaskError as error:  # its own words hold a stack trace
+                replica = handle.options(multiplexed_model_id=affinity) if affinity else handle
+                return _wait(replica.execute.remote(method, subject, *args, **kwargs))
+            except RayTaskError as error:  # its message contains a stack trace
                 raise error.cause from None
             except BackPressureError:
-                raise BusyError(question) from None
-            except (RayActorError, RayServeException):  # a replica died, or none is there yet: ask the same again
+                raise BusyError(method) from None
+            except (RayActorError, RayServeException):  # a replica died, or none has started: try again
                 if time.monotonic() > end:
-                    raise BusyError(question) from None
+                    raise BusyError(method) from None
                 time.sleep(_PAUSE)
 
-    return RemoteRunner(ask, cache)
+    return RemoteRunner(execute, cache)
 
 
 def _wait(response: Any) -> Any:
-    """The answer; the question is taken back where the slot that asks has no more time, or nobody looks at it."""
+    """Wait for a result; cancel the call when its slot is out of time or abandoned."""
     while True:
         try:
             return response.result(timeout_s=_STEP)

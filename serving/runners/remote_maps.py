@@ -1,4 +1,4 @@
-"""Maps whose queries and keys lie on another machine: how an attention view asks for them, and who answers there."""
+"""Attention maps whose queries and keys are in another process: the source that a view uses, and its server."""
 
 from __future__ import annotations
 
@@ -17,37 +17,39 @@ from viz_core.view.requests import WeightsRequest
 
 @dataclass(frozen=True)
 class RemoteMaps:
-    """The `MapSource` of a group whose queries and keys lie elsewhere."""
+    """The `MapSource` of a group whose queries and keys are in another process."""
 
-    ask: Callable[..., Any]
+    execute: Callable[..., Any]
     request: Request[Any, Any]
     group: str
 
     def picture(self, layer: int) -> LayerPicture:
-        picture: LayerPicture = self.ask("picture", self.request, self.group, layer)
+        picture: LayerPicture = self.execute("picture", self.request, self.group, layer)
         return picture
 
     def parts(self, requests: Sequence[WeightsRequest]) -> list[Part | PartError]:
-        parts: list[Part | PartError] = self.ask("parts", self.request, self.group, requests)
+        parts: list[Part | PartError] = self.execute("parts", self.request, self.group, requests)
         return parts
 
 
 class MapServer(LocalRunner):
-    """Beside the models: what `RemoteMaps` are asked for."""
+    """Serves `RemoteMaps`."""
 
     def picture(self, request: Request[Any, Any], group: str, layer: int) -> LayerPicture:
-        """One layer of a group of maps: thumbnails and fingerprints."""
+        """Return thumbnails and fingerprints of one layer of a group."""
         return self._groups(request)[group].picture(layer)
 
-    def parts(self, request: Request[Any, Any], group: str, wanted: Sequence[WeightsRequest]) -> list[Part | PartError]:
-        """Parts of a group's maps: whole ones, tiles, a token's rows."""
-        return self._groups(request)[group].maps.parts(wanted)
+    def parts(self, request: Request[Any, Any], group: str, parts: Sequence[WeightsRequest]) -> list[Part | PartError]:
+        """Return parts of a group's maps: whole maps, tiles, or rows of a token."""
+        return self._groups(request)[group].maps.parts(parts)
 
     def _groups(self, request: Request[Any, Any]) -> dict[str, MapGroup]:
         key = ("maps", request.without_payload)
         found = self._cache.get(key)
         if found is MISSING:
-            found = {group.id: group for group in self.groups(request, defaultdict(str))}  # names are for people
+            found = {
+                group.id: group for group in self.groups(request, defaultdict(str))
+            }  # labels are added by the view
             self._cache.put(key, found)
         groups: dict[str, MapGroup] = found
         return groups

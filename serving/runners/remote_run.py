@@ -1,4 +1,4 @@
-"""A run as it crosses to another machine: its trace by site and shape alone, its weights where someone looks."""
+"""Runs in another process: sites and shapes are transferred, weights are fetched when they are needed."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from viz_core.trace import Trace
 
 @dataclass(frozen=True)
 class Outline:
-    """A run without queries and keys, and without what else is large."""
+    """A run without queries, keys and other large fields."""
 
     run: Any
     sites: tuple[tuple[str, tuple[int, int, int, int]], ...]
 
 
 def outline(request: Request[Any, Any], run: Any) -> Outline:
-    """What crosses of a run."""
+    """Return the outline of a run."""
     shapes = tuple((call.site, call.source.shape) for call in run.trace)
     return Outline(replace(request.for_transfer(run), trace=Trace()), shapes)
 
 
 @dataclass(frozen=True)
 class RemoteRows:
-    """The weights of a call whose queries and keys lie elsewhere: fetched where someone looks."""
+    """Weights of a call whose queries and keys are in another process, fetched when they are needed."""
 
     shape: tuple[int, int, int, int]
     fetch: Callable[[slice, slice], Tensor]
@@ -42,9 +42,9 @@ class RemoteRows:
         return self.fetch(heads, queries)
 
 
-def remote_run(crossed: Outline, fetch: Callable[[str, slice, slice], Tensor]) -> Any:
-    """The run again, with a trace that gets the weights of a site's heads and queries from there."""
+def remote_run(received: Outline, fetch: Callable[[str, slice, slice], Tensor]) -> Any:
+    """Return the run with a trace that fetches the weights of a site's heads and queries."""
     trace = Trace()
-    for site, shape in crossed.sites:
+    for site, shape in received.sites:
         trace.add(RemoteRows(shape, partial(fetch, site)), site)
-    return replace(crossed.run, trace=trace)
+    return replace(received.run, trace=trace)

@@ -1,4 +1,4 @@
-"""Models elsewhere, asked through a wire."""
+"""Models in other processes."""
 
 from __future__ import annotations
 
@@ -10,43 +10,43 @@ from typing import Any, Concatenate
 from serving.compute.cache import LRUCache
 from serving.models.model_spec import ModelSpec, Progress
 from serving.requests.request import PayloadMissingError, Request, run_key
-from serving.runners.picklable import check_question
+from serving.runners.picklable import check_picklable
 from serving.runners.remote_maps import RemoteMaps
 from serving.runners.remote_run import remote_run
 from serving.runners.runner import Answer, Arguments, Model, Run
 from viz_core.view.map_group import MapGroup
 
-Ask = Callable[..., Any]
-"""(name of a method of `ModelServer` or "outline", model or request, arguments) -> its answer, from wherever it is."""
+Execute = Callable[..., Any]
+"""(name of a method of `ModelServer` or "outline", model or request, arguments) -> its result."""
 
 
 class RemoteRunner:
-    """Asks models elsewhere, through `ask`. A picture goes along only where it is not known yet.
+    """A `Runner` of models in other processes. A picture or sound is sent only if the receiver does not have it.
 
     Args:
-        ask: the wire.
-        cache: where runs are kept, without what lies elsewhere.
+        execute: calls a method there.
+        cache: of runs, without queries and keys.
     """
 
-    def __init__(self, ask: Ask, cache: LRUCache) -> None:
-        self._ask, self._cache = ask, cache
+    def __init__(self, execute: Execute, cache: LRUCache) -> None:
+        self._execute, self._cache = execute, cache
 
-    def load(self, model: ModelSpec[Any], progress: Progress | None = None) -> None:  # noqa: ARG002  # none comes from there
-        self._ask("load", model)
+    def load(self, model: ModelSpec[Any], progress: Progress | None = None) -> None:  # noqa: ARG002  # not reported from there
+        self._execute("load", model)
 
     def warm(self, request: Request[Any, Any]) -> None:
-        self._ask("warm", request)
+        self._execute("warm", request)
 
-    def ask_model(
+    def evaluate_model(
         self,
         model: ModelSpec[Model],
-        question: Callable[Concatenate[Model, Arguments], Answer],
+        function: Callable[Concatenate[Model, Arguments], Answer],
         /,
         *args: Arguments.args,
         **kwargs: Arguments.kwargs,
     ) -> Answer:
-        check_question(question)
-        answer: Answer = self._ask("ask_model", model, question, *args, **kwargs)
+        check_picklable(function)
+        answer: Answer = self._execute("evaluate_model", model, function, *args, **kwargs)
         return answer
 
     def find(self, request: Request[Model, Run]) -> Run | None:
@@ -56,29 +56,29 @@ class RemoteRunner:
     def run(self, request: Request[Model, Run]) -> Run:
         found = self.find(request)
         if found is None:
-            run: Run = remote_run(self._of("outline", request), partial(self._of, "rows", request))
+            run: Run = remote_run(self._fetch("outline", request), partial(self._fetch, "rows", request))
             self._cache.put(run_key(request), run)
             return run
         return found
 
-    def ask(
+    def evaluate(
         self,
         request: Request[Model, Run],
-        question: Callable[Concatenate[Model, Run, Arguments], Answer],
+        function: Callable[Concatenate[Model, Run, Arguments], Answer],
         /,
         *args: Arguments.args,
         **kwargs: Arguments.kwargs,
     ) -> Answer:
-        check_question(question)
-        answer: Answer = self._of("ask", request, question, *args, **kwargs)
+        check_picklable(function)
+        answer: Answer = self._fetch("evaluate", request, function, *args, **kwargs)
         return answer
 
     def groups(self, request: Request[Any, Any], labels: Mapping[str, str]) -> tuple[MapGroup, ...]:
         groups = request.groups(self.run(request), labels)
-        return tuple(replace(group, source=RemoteMaps(self._of, request, group.id)) for group in groups)
+        return tuple(replace(group, source=RemoteMaps(self._fetch, request, group.id)) for group in groups)
 
-    def _of(self, question: str, request: Request[Any, Any], *args: Any, **kwargs: Any) -> Any:
+    def _fetch(self, method: str, request: Request[Any, Any], *args: Any, **kwargs: Any) -> Any:
         try:
-            return self._ask(question, request.without_payload, *args, **kwargs)
+            return self._execute(method, request.without_payload, *args, **kwargs)
         except PayloadMissingError:
-            return self._ask(question, request, *args, **kwargs)
+            return self._execute(method, request, *args, **kwargs)

@@ -1,11 +1,8 @@
-"""One small way to ask a model, wherever it runs: in this process, or in a pool of machines.
+"""The interface through which pages run models: in this process, in workers, or on a pool of machines.
 
-Requests are pure and say all there is to say (which model, what it is given), so that any machine can answer any of
-them, again if one has died, and one that has not seen the input yet works it out anew. Answers never hold a trace:
-queries and keys stay beside the model, and so does the work on them: pictures, tiles, rollouts and measures.
-
-A runner keeps what came of requests, and nobody else does. Questions are functions at the top level of a module, of
-the chapter that asks them, or of the library.
+Requests are complete (model and input), so any machine can run any of them, also again after another one died. Queries
+and keys stay beside the model, and so does the work on them: thumbnails, tiles, rollouts and measures. Functions that
+are evaluated there are at the top level of a module. Only runners cache runs.
 """
 
 from __future__ import annotations
@@ -24,66 +21,66 @@ Arguments = ParamSpec("Arguments")
 
 
 class Runner(Protocol):
-    """Asks models."""
+    """Runs models."""
 
     def load(self, model: ModelSpec[Any], progress: Progress | None = None) -> None:
-        """Have a model ready, which may take long; whatever else is asked loads it as well.
+        """Load a model, which may take long. The other methods load it as well.
 
         Raises:
-            ValueError: if there is no such model, or it cannot be had or run; the message is for a person.
+            ValueError: if there is no such model, or it cannot be loaded or run; the message is for a person.
         """
         ...
 
     def warm(self, request: Request[Any, Any]) -> None:
-        """Run it wherever it may be run, so that nobody has to wait for what only a first run takes.
+        """Run a request in every process that may get it, so that later runs are faster.
 
         Raises:
-            ValueError: if there is no such model, or it cannot take this.
+            ValueError: if there is no such model, or it cannot take this input.
         """
         ...
 
-    def ask_model(
+    def evaluate_model(
         self,
         model: ModelSpec[Model],
-        question: Callable[Concatenate[Model, Arguments], Answer],
+        function: Callable[Concatenate[Model, Arguments], Answer],
         /,
         *args: Arguments.args,
         **kwargs: Arguments.kwargs,
     ) -> Answer:
-        """question(model, *arguments): what there is to know of a model beside its runs.
+        """Return function(model, *arguments), computed beside the model.
 
         Raises:
-            ValueError: if the question could not be asked on another machine, as a lambda.
+            ValueError: if the function cannot be sent to another process, such as a lambda.
         """
         ...
 
     def find(self, request: Request[Model, Run]) -> Run | None:
-        """What came of this request where it is kept, at no cost; None where it must be run."""
+        """Return the cached run of a request, or None."""
         ...
 
     def run(self, request: Request[Model, Run]) -> Run:
-        """What the model makes of it; the trace may lie elsewhere, and then gets weights from there when someone looks.
+        """Return the run of a request. A trace in another process fetches its weights when they are needed.
 
         Raises:
-            ValueError: if there is no such model, or it cannot take this; the message is for a person.
+            ValueError: if there is no such model, or it cannot take this input; the message is for a person.
         """
         ...
 
-    def ask(
+    def evaluate(
         self,
         request: Request[Model, Run],
-        question: Callable[Concatenate[Model, Run, Arguments], Answer],
+        function: Callable[Concatenate[Model, Run, Arguments], Answer],
         /,
         *args: Arguments.args,
         **kwargs: Arguments.kwargs,
     ) -> Answer:
-        """question(model, run, *arguments), worked out beside the model.
+        """Return function(model, run, *arguments), computed beside the model.
 
         Raises:
-            ValueError: if the question could not be asked on another machine, as a lambda.
+            ValueError: if the function cannot be sent to another process, such as a lambda.
         """
         ...
 
     def groups(self, request: Request[Any, Any], labels: Mapping[str, str]) -> tuple[MapGroup, ...]:
-        """The maps of a run as an attention view shows them."""
+        """Return the maps of a run, grouped for the attention view."""
         ...

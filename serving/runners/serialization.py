@@ -1,4 +1,4 @@
-"""What crosses from one process to another: pickled, tensors by their bytes alone."""
+"""Fast pickling of results with many tensors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _BY_BYTES = {torch.float32, torch.float64, torch.float16, torch.int64, torch.int
 
 
 class _Packer(pickle.Pickler):
-    """Torch pickles each storage as a small file with a header, dear where an answer has many small maps."""
+    """Pickles tensors as arrays: torch writes a file header for each storage, slow for many small maps."""
 
     def reducer_override(self, value: Any) -> Any:
         plain = type(value) is Tensor and value.device.type == "cpu" and not value.requires_grad
@@ -23,10 +23,10 @@ class _Packer(pickle.Pickler):
 
 
 def pack(value: Any) -> bytes:
-    """`pickle.dumps`, faster where there are tensors. `pickle.loads` reads it; what shared memory no longer does.
+    """Return the pickled value, as `pickle.dumps` but faster for tensors. Tensors no longer share memory.
 
     Raises:
-        Exception: what pickling raises where something cannot be pickled.
+        Exception: as `pickle.dumps`.
     """
     packed = BytesIO()
     _Packer(packed, protocol=pickle.HIGHEST_PROTOCOL).dump(value)

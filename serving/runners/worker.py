@@ -1,6 +1,6 @@
-"""A worker process with models of its own, started and ended by `serving.runners.worker_pool`; it talks over a pipe.
+"""A worker process with its own models, started by `serving.runners.worker_pool`, that receives tasks over a pipe.
 
-Sentences that arrive while others are translated are translated together, all in one batch.
+Sentences that arrive during a translation are then translated in one batch.
 """
 
 from __future__ import annotations
@@ -29,121 +29,118 @@ from viz_core.runtime.interruption import interruptible
 CANCEL = "cancel"
 _BATCH = 16
 _MOST_RESULTS = 512
-_OTHERS = 2  # questions at once beside the sentences: a long one must not hold up the short ones
+_OTHERS = 2  # threads for other tasks: a long one must not delay short ones
 
 
-class Question(NamedTuple):
-    """What is asked: a method of `ModelServer`, "outline", or CANCEL, which takes the question of this number back."""
+class Task(NamedTuple):
+    """A call of a method of `ModelServer` or "outline"; or CANCEL, which cancels the task of this number."""
 
     number: int
-    name: str
+    method: str
     subject: Any = None
     args: tuple[Any, ...] = ()
     kwargs: dict[str, Any] = {}  # noqa: RUF012  # never written to
 
 
-class Answer(NamedTuple):
-    """What came of a question: a value, or what was raised."""
+class TaskResult(NamedTuple):
+    """The value that a task returned, or the error that it raised."""
 
     number: int
     value: Any
     raised: bool = False
 
 
-class Desk:
-    """Answers questions as they come.
+class TaskExecutor:
+    """Runs tasks in threads.
 
     Args:
-        server: who knows the answers.
-        send: takes each answer to whoever asked, from any thread.
+        server: whose methods are called.
+        send: sends a result; called from any thread.
     """
 
-    def __init__(self, server: ModelServer, send: Callable[[Answer], None]) -> None:
+    def __init__(self, server: ModelServer, send: Callable[[TaskResult], None]) -> None:
         self._server, self._send = server, send
-        self._taken_back: dict[int, threading.Event] = {}
-        self._waiting: SimpleQueue[Question] = SimpleQueue()
+        self._cancelled: dict[int, threading.Event] = {}
+        self._waiting: SimpleQueue[Task] = SimpleQueue()
         self._sentences, self._others = ThreadPoolExecutor(1), ThreadPoolExecutor(_OTHERS)
 
-    def take(self, question: Question) -> None:
-        """Have a question answered; the answer is sent."""
-        if question.name == CANCEL:
-            self._taken_back.get(question.number, threading.Event()).set()
+    def submit(self, task: Task) -> None:
+        """Run a task, whose result is sent."""
+        if task.method == CANCEL:
+            self._cancelled.get(task.number, threading.Event()).set()
             return
-        self._taken_back[question.number] = threading.Event()
-        if question.name == "outline" and question.subject.in_batches:
-            self._waiting.put(question)
-            self._sentences.submit(self._answer_all)
+        self._cancelled[task.number] = threading.Event()
+        if task.method == "outline" and task.subject.in_batches:
+            self._waiting.put(task)
+            self._sentences.submit(self._run_batch)
         else:
-            self._others.submit(self._answer, question)
+            self._others.submit(self._run, [task], lambda: [self._call(task)])
 
-    def _answer_all(self) -> None:
-        """All that wait, in one batch; nothing, where an earlier one took them along."""
-        together: list[Question] = []
+    def _run_batch(self) -> None:
+        """Run all waiting sentences in one batch; nothing if an earlier batch included them."""
+        batch: list[Task] = []
         with suppress(Empty):
-            while len(together) < _BATCH:
-                together.append(self._waiting.get_nowait())
-        if together:
-            self._work(together, lambda: self._server.outlines([one.subject for one in together]))
+            while len(batch) < _BATCH:
+                batch.append(self._waiting.get_nowait())
+        if batch:
+            self._run(batch, lambda: self._server.outlines([one.subject for one in batch]))
 
-    def _answer(self, question: Question) -> None:
-        self._work([question], lambda: [self._one(question)])
+    def _call(self, task: Task) -> Any:
+        if task.method == "outline":
+            return self._server.outlines([task.subject])[0]
+        if task.method not in ModelServer.methods:
+            raise ValueError(f"method: expected one of {', '.join(ModelServer.methods)}, got {task.method!r}")
+        return getattr(self._server, task.method)(task.subject, *task.args, **task.kwargs)
 
-    def _one(self, question: Question) -> Any:
-        if question.name == "outline":
-            return self._server.outlines([question.subject])[0]
-        if question.name not in ModelServer.questions:
-            raise ValueError(f"question: expected one about a model or a run, got {question.name!r}")
-        return getattr(self._server, question.name)(question.subject, *question.args, **question.kwargs)
-
-    def _work(self, questions: list[Question], work: Callable[[], list[Any]]) -> None:
-        """Do what several ask for, as long as one of them still wants it."""
-        wanted = [self._taken_back[one.number] for one in questions]
+    def _run(self, tasks: list[Task], work: Callable[[], list[Any]]) -> None:
+        """Do the work of some tasks until all of them are cancelled."""
+        cancelled = [self._cancelled[one.number] for one in tasks]
 
         def check() -> None:
-            if all(one.is_set() for one in wanted):
-                raise AbandonedError(questions[0].name)
+            if all(one.is_set() for one in cancelled):
+                raise AbandonedError(tasks[0].method)
 
         try:
             with interruptible(check):
-                found = work()
-        except BaseException as error:  # a library's panic is no Exception, and whoever asked waits for an answer
-            found = [error] * len(questions)
-        for one, value in zip(questions, found, strict=True):
-            del self._taken_back[one.number]
-            self._send(Answer(one.number, value, isinstance(value, BaseException)))
+                values = work()
+        except BaseException as error:  # a Rust library's panic is no Exception, and the caller waits for a result
+            values = [error] * len(tasks)
+        for one, value in zip(tasks, values, strict=True):
+            del self._cancelled[one.number]
+            self._send(TaskResult(one.number, value, isinstance(value, BaseException)))
 
 
-def _packed(answer: Answer) -> bytes:
-    """An answer as it crosses; what cannot cross is said in words."""
+def _packed(result: TaskResult) -> bytes:
+    """A pickled result; an error that cannot be pickled is replaced by its text."""
     try:
-        packed = pack(answer)
-        if answer.raised:
-            pickle.loads(packed)  # an error of one's own may forget what it is made of
+        packed = pack(result)
+        if result.raised:
+            pickle.loads(packed)  # errors with their own constructors may fail here
         return packed
     except Exception:
-        error = RuntimeError(f"{type(answer.value).__name__}: {answer.value}")
-        return pickle.dumps(Answer(answer.number, error, raised=True))
+        error = RuntimeError(f"{type(result.value).__name__}: {result.value}")
+        return pickle.dumps(TaskResult(result.number, error, raised=True))
 
 
 def serve(connection: Connection, server: ModelServer) -> None:
-    """Answer what comes, until the other end is closed."""
+    """Run the tasks of a connection until its other end is closed."""
     sending = threading.Lock()
 
-    def send(answer: Answer) -> None:
-        packed = _packed(answer)
-        with sending, suppress(OSError):  # nobody is left to tell
+    def send(result: TaskResult) -> None:
+        packed = _packed(result)
+        with sending, suppress(OSError):  # the other end is closed
             connection.send_bytes(packed)
 
-    desk = Desk(server, send)
+    executor = TaskExecutor(server, send)
     with suppress(EOFError, OSError):
         while True:
-            desk.take(pickle.loads(connection.recv_bytes()))
+            executor.submit(pickle.loads(connection.recv_bytes()))
 
 
 def main(end: int) -> None:
-    """A worker's life, at its end of the pipe."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, and its end is ours
+    """Run a worker process on its end of the pipe."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the server, which ends its workers
     torch.set_num_threads(1)
-    kept = settings().cache_mb * 2**20 // max(1, settings().workers)
-    serve(Connection(end), ModelServer(ModelRegistry(), LRUCache(_MOST_RESULTS, kept)))
-    os._exit(0)  # whatever it is still at, nobody waits for it
+    cache_bytes = settings().cache_mb * 2**20 // max(1, settings().workers)
+    serve(Connection(end), ModelServer(ModelRegistry(), LRUCache(_MOST_RESULTS, cache_bytes)))
+    os._exit(0)  # without waiting for running tasks

@@ -1,7 +1,7 @@
-"""Models in worker processes of this machine: visitors are served by all its cores, while the pages' process draws.
+"""Models in worker processes, so that all cores of this machine are used.
 
-What a worker knows of a request stays with it, so the same request always goes to the same worker. One that dies, or
-does not stop when its time is over, is replaced, and what it was asked is asked again.
+The same request always goes to the same worker, which caches its run. A worker that dies, or does not stop in time, is
+replaced, and its tasks are sent again.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ from typing import Any
 from serving.compute.slots import BusyError
 from serving.models.model_spec import ModelSpec
 from serving.requests.request import Request
-from serving.runners.worker import CANCEL, Answer, Question
+from serving.runners.worker import CANCEL, Task, TaskResult
 from viz_core.runtime.interruption import may_end
 
-_TRIES = 3  # a question that ends its worker each time is not asked for ever
-_STEP = 0.5  # seconds between two looks at whether the answer is still wanted
-_GRACE = 5.0  # seconds in which work that was taken back must have come to its end
+_TRIES = 3  # for a task that ends its worker each time
+_STEP = 0.5  # seconds between two checks whether the result is still needed
+_GRACE = 5.0  # seconds in which a cancelled task must end
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.0, 30.0  # seconds before a worker that died at once is started again
-_SOON = 10.0  # seconds: who lives shorter died at once
+_SOON = 10.0  # seconds: a worker with a shorter life died at once
 _ROOT = Path(__file__).resolve().parents[2]
 
 
 class WorkerDiedError(Exception):
-    """The process is gone, and what it was asked was not answered."""
+    """The process ended before it returned a result."""
 
 
 class WorkerPool:
-    """So many workers, asked by `ask`: the wire of a `RemoteRunner`.
+    """`count` workers; `execute` is the one that a `RemoteRunner` takes.
 
     Raises:
-        ValueError: if there shall be none.
+        ValueError: if count < 1.
     """
 
     def __init__(self, count: int) -> None:
@@ -50,28 +50,28 @@ class WorkerPool:
             raise ValueError(f"count: expected at least 1 worker, got {count}")
         self.workers = tuple(Worker() for _ in range(count))
 
-    def ask(self, question: str, subject: ModelSpec[Any] | Request[Any, Any], *args: Any, **kwargs: Any) -> Any:
-        """The answer of the worker whose subject it is; to "warm" all of them.
+    def execute(self, method: str, subject: ModelSpec[Any] | Request[Any, Any], *args: Any, **kwargs: Any) -> Any:
+        """Call a method of the subject's worker and return its result; "warm" is called in all workers.
 
         Raises:
-            BusyError: if each worker that was asked died of it.
+            BusyError: if the worker died in every try.
         """
-        if question == "warm":
-            with ThreadPoolExecutor(len(self.workers)) as everyone:
-                list(everyone.map(lambda worker: worker.warm(subject), self.workers))
+        if method == "warm":
+            with ThreadPoolExecutor(len(self.workers)) as threads:
+                list(threads.map(lambda worker: worker.warm(subject), self.workers))
             return None
         model = subject if isinstance(subject, ModelSpec) else subject.model
         worker = self.workers[hash(model.affinity or subject) % len(self.workers)]
-        return worker.ask(question, subject, *args, **kwargs)
+        return worker.execute(method, subject, *args, **kwargs)
 
     def close(self) -> None:
-        """End all workers: one that is stuck does not hear that nobody is left to ask it."""
+        """End all workers."""
         for worker in self.workers:
             worker.close()
 
 
 class Worker:
-    """A worker process, and the next one when it is gone."""
+    """A worker process, which is replaced when it ends."""
 
     def __init__(self) -> None:
         self._numbers = itertools.count()
@@ -82,24 +82,24 @@ class Worker:
         self._closed = False
         self.process = self._start()
 
-    def ask(self, name: str, subject: Any, *args: Any, **kwargs: Any) -> Any:
-        """The answer, asked for again where the process dies meanwhile.
+    def execute(self, method: str, subject: Any, *args: Any, **kwargs: Any) -> Any:
+        """Call a method in the process, again if the process dies, and return its result.
 
         Raises:
-            BusyError: if it died too often.
+            BusyError: if it died in every try.
         """
         for _ in range(_TRIES):
             try:
-                return self._answer(name, subject, *args, **kwargs)
+                return self._call(method, subject, *args, **kwargs)
             except WorkerDiedError:
                 may_end()
-        raise BusyError(name)
+        raise BusyError(method)
 
     def warm(self, request: Any) -> None:
-        """Have this process, and each that takes its place, answer a request before anybody asks."""
+        """Run a request in this process, and in each that replaces it."""
         if request not in self._warmed:
             self._warmed.append(request)
-        self.ask("warm", request)
+        self.execute("warm", request)
 
     def close(self) -> None:
         """End the process for good."""
@@ -109,9 +109,9 @@ class Worker:
         self.process.kill()
         self.process.wait()
 
-    def _answer(self, name: str, subject: Any, *args: Any, **kwargs: Any) -> Any:
+    def _call(self, method: str, subject: Any, *args: Any, **kwargs: Any) -> Any:
         future: Future[Any] = Future()
-        number = self._send(name, subject, args, kwargs, future)
+        number = self._send(method, subject, args, kwargs, future)
         while True:
             try:
                 return future.result(_STEP)
@@ -121,30 +121,30 @@ class Worker:
                 try:
                     may_end()
                 except BaseException:
-                    self._take_back(number, future)
+                    self._cancel(number, future)
                     raise
 
-    def _send(self, name: str, subject: Any, args: Any, kwargs: Any, future: Future[Any]) -> int:
+    def _send(self, method: str, subject: Any, args: Any, kwargs: Any, future: Future[Any]) -> int:
         while True:
             with self._changing:
                 if self._changing.wait_for(lambda: self._connection is not None or self._closed, _STEP):
                     if self._connection is None:
-                        raise BusyError(name)
+                        raise BusyError(method)
                     number = next(self._numbers)
-                    packed = pickle.dumps(Question(number, name, subject, args, kwargs))
+                    packed = pickle.dumps(Task(number, method, subject, args, kwargs))
                     self._pending[number] = future
-                    with suppress(OSError):  # it dies just now: whoever reads from it will tell
+                    with suppress(OSError):  # the process is ending: `_receive` will notice
                         self._connection.send_bytes(packed)
                     return number
             may_end()
 
-    def _take_back(self, number: int, future: Future[Any]) -> None:
-        """Ask for an end, and make one where none comes."""
+    def _cancel(self, number: int, future: Future[Any]) -> None:
+        """Cancel a task, and kill the process if the task does not end."""
         process = self.process
         with self._changing:
             if self._connection is not None:
                 with suppress(OSError):
-                    self._connection.send_bytes(pickle.dumps(Question(number, CANCEL)))
+                    self._connection.send_bytes(pickle.dumps(Task(number, CANCEL)))
 
         def end() -> None:
             if not future.done():
@@ -155,7 +155,7 @@ class Worker:
         timer.start()
 
     def _start(self, pause: float = _FIRST_PAUSE) -> subprocess.Popen[bytes]:
-        """A new process, and a thread that hears what it says."""
+        """Start a process, and a thread that receives its results."""
         ours, theirs = socket.socketpair()
         with theirs:
             path = os.pathsep.join(filter(None, [str(_ROOT), os.environ.get("PYTHONPATH")]))
@@ -168,20 +168,20 @@ class Worker:
         with self._changing:
             self._connection = connection
             self._changing.notify_all()
-        threading.Thread(target=self._hear, args=(process, connection, pause), daemon=True).start()
+        threading.Thread(target=self._receive, args=(process, connection, pause), daemon=True).start()
         return process
 
-    def _hear(self, process: subprocess.Popen[bytes], connection: Connection, pause: float) -> None:
-        """Pass answers on, until the process is gone; then start another."""
-        begun = time.monotonic()
-        with suppress(Exception):  # the pipe has an end, or says what nobody understands
+    def _receive(self, process: subprocess.Popen[bytes], connection: Connection, pause: float) -> None:
+        """Pass results on until the process ends, then start another."""
+        start = time.monotonic()
+        with suppress(Exception):  # the pipe is closed or broken
             while True:
-                answer: Answer = pickle.loads(connection.recv_bytes())
-                future = self._pending.pop(answer.number)
-                if answer.raised:
-                    future.set_exception(answer.value)
+                result: TaskResult = pickle.loads(connection.recv_bytes())
+                future = self._pending.pop(result.number)
+                if result.raised:
+                    future.set_exception(result.value)
                 else:
-                    future.set_result(answer.value)
+                    future.set_result(result.value)
         with self._changing:
             self._connection = None
             unanswered, self._pending = self._pending, {}
@@ -190,12 +190,12 @@ class Worker:
         process.wait()
         for future in unanswered.values():
             future.set_exception(WorkerDiedError())
-        soon = time.monotonic() - begun < _SOON
+        soon = time.monotonic() - start < _SOON
         pause = min(_LONGEST_PAUSE, max(1.0, 2 * pause)) if soon else _FIRST_PAUSE
         with self._changing:
             if self._changing.wait_for(lambda: self._closed, pause):
                 return
         self.process = self._start(pause)
         for request in self._warmed:
-            with suppress(Exception):  # who asks for it will be told
-                self.ask("warm", request)
+            with suppress(Exception):  # the next request shows the error
+                self.execute("warm", request)

@@ -87,7 +87,7 @@ def test_the_vision_chapter(
     far = shown(open_page("vision-transformer", **asks))
     assert far == near
     assert near[1]
-    assert {"load", "ask_model", "outline"} <= {question for question, _ in wire.crossed}
+    assert {"load", "evaluate_model", "outline"} <= {question for question, _ in wire.received}
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_the_model_lab(open_page: OpenPage, elsewhere: Callable[[], Wire], model
     far = shown(open_page("model-lab", **asks))
     assert far == near
     assert near[1]
-    assert {"load", "ask_model", "outline"} <= {question for question, _ in wire.crossed}
+    assert {"load", "evaluate_model", "outline"} <= {question for question, _ in wire.received}
 
 
 def test_a_picture_in_the_model_lab(open_page: OpenPage, elsewhere: Callable[[], Wire]) -> None:
@@ -128,7 +128,7 @@ def test_a_picture_in_the_model_lab(open_page: OpenPage, elsewhere: Callable[[],
         ("transformer", {}, "outline"),
         ("vision-transformer", {}, "load"),
         ("vision-transformer", {}, "outline"),
-        ("model-lab", {}, "ask_model"),
+        ("model-lab", {}, "evaluate_model"),
         ("model-lab", {"ml-model": "gpt2"}, "load"),
         ("model-lab", {"ml-model": "gpt2"}, "outline"),
     ],
@@ -155,7 +155,7 @@ def test_the_chapters_of_the_shipped_models(open_page: OpenPage, elsewhere: Call
     near = shown(open_page(chapter))
     wire = elsewhere()
     assert shown(open_page(chapter)) == near
-    assert wire.crossed
+    assert wire.received
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ def local_models(folders: tuple[Path, ...]) -> tuple[str, ...]:  # noqa: ARG001 
     """The names of what can be loaded without a network; looked up anew every so many seconds."""
     from serving.requests.lab_models import local_model_names
 
-    return runner().ask_model(NoModel(), local_model_names)
+    return runner().evaluate_model(NoModel(), local_model_names)
 
 
 def lab_vision_model(name: str) -> HubVisionSpec:

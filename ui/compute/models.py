@@ -41,7 +41,7 @@ def runner() -> Runner:
 
         return on_serve(settings().ray_address, results())
     if settings().workers:
-        return RemoteRunner(workers().ask, results())
+        return RemoteRunner(workers().execute, results())
     return LocalRunner(registry(), results())
 
 
@@ -85,7 +85,7 @@ def evaluate(
 ) -> Answer:
     """question(model, run, *arguments), asked in a slot beside the model, and kept."""
     asked = (request, *args, *sorted(kwargs.items()))
-    return compute_cached(lambda: runner().ask(request, question, *args, **kwargs), question, asked, "measuring")
+    return compute_cached(lambda: runner().evaluate(request, question, *args, **kwargs), question, asked, "measuring")
 
 
 def evaluate_model(
@@ -97,7 +97,7 @@ def evaluate_model(
 ) -> Answer:
     """question(model, *arguments), asked in a slot beside the model, and kept."""
     asked = (model, *args, *sorted(kwargs.items()))
-    return compute_cached(lambda: runner().ask_model(model, question, *args, **kwargs), question, asked)
+    return compute_cached(lambda: runner().evaluate_model(model, question, *args, **kwargs), question, asked)
 
 
 @cached()

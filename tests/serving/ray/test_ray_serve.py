@@ -33,11 +33,11 @@ from serving.requests.request import Picture, Request
 from serving.requests.translation import TranslationRequest
 from serving.runners import ray_serve
 from serving.runners.local_runner import LocalRunner
-from serving.runners.ray_serve import _while_wanted
+from serving.runners.ray_serve import _interruptible
 from serving.runners.remote_runner import RemoteRunner
 from tests.pages.reading import claims, follow_link, texts
 from tests.serving.ray.conftest import Pool
-from tests.serving.ray.whereabouts import Whereabouts, process
+from tests.serving.ray.process_model import ProcessModel, process
 from viz_core.images.synthetic import GARMENTS, SCENES
 from viz_core.pretrained import TextError, load_translator
 from viz_core.runtime.interruption import may_end
@@ -199,9 +199,9 @@ def test_questions_go_where_a_large_model_is_loaded(runner: RemoteRunner, replic
     )
     assert MODEL.affinity == ""
     for where in ("here", "there"):
-        first = runner.ask_model(Whereabouts(where), process)
+        first = runner.evaluate_model(ProcessModel(where), process)
         time.sleep(1.0)  # until the pool has heard of it: to ask whether it has would load the model elsewhere too
-        assert {runner.ask_model(Whereabouts(where), process) for _ in range(20)} == {first}
+        assert {runner.evaluate_model(ProcessModel(where), process) for _ in range(20)} == {first}
 
 
 def test_a_question_is_taken_back_when_its_time_is_over(runner: RemoteRunner) -> None:
@@ -249,7 +249,7 @@ def test_work_that_nobody_wants_any_more_ends_between_two_steps() -> None:
             raise
 
     async def ask_and_leave() -> None:
-        task = asyncio.create_task(_while_wanted(work))
+        task = asyncio.create_task(_interruptible(work))
         while not steps.is_set():
             await asyncio.sleep(0.01)
         task.cancel()

@@ -72,7 +72,7 @@ def test_the_view_of_maps_elsewhere_is_byte_for_byte_that_of_maps_here(
     for name, part in one.parts.items():
         assert torch.equal(part, other.parts[name]), name
     assert one.header["parts"] == other.header["parts"]
-    assert [question for question, _ in wire.crossed].count("parts") == 1, "what one message asks crosses at once"
+    assert [question for question, _ in wire.received].count("parts") == 1, "what one message asks crosses at once"
     assert one.header["missing"] == other.header["missing"] == ["map 0.cross:9.9:mean:tokens"]
 
 
@@ -115,21 +115,21 @@ def test_nothing_large_crosses(local: LocalRunner, remote: RemoteRunner, wire: W
             group.picture(layer)
     trace = local.run(long).trace
     whole = sum(4 * call.num_heads * call.num_queries * call.num_keys for call in trace)
-    assert {question for question, _ in wire.crossed} == {"outline", "picture"}
-    assert sum(size for _, size in wire.crossed) < whole / 4
+    assert {question for question, _ in wire.received} == {"outline", "picture"}
+    assert sum(size for _, size in wire.received) < whole / 4
 
 
 @pytest.mark.parametrize("question", [translation_residuals, encoder_walk])
 def test_questions_are_answered_beside_the_model(
     local: LocalRunner, remote: RemoteRunner, wire: Wire, question: Callable[[Translator, Translation], Any]
 ) -> None:
-    torch.testing.assert_close(plain(remote.ask(CALM, question)), plain(local.ask(CALM, question)))
-    assert [question for question, _ in wire.crossed] == ["ask"]
+    torch.testing.assert_close(plain(remote.evaluate(CALM, question)), plain(local.evaluate(CALM, question)))
+    assert [question for question, _ in wire.received] == ["evaluate"]
 
 
 def test_a_question_may_have_named_arguments(local: LocalRunner, remote: RemoteRunner) -> None:
     for runner in (local, remote):
-        assert runner.ask(CALM, future_leak, step=1) == runner.ask(CALM, future_leak, 1) < 1e-5
+        assert runner.evaluate(CALM, future_leak, step=1) == runner.evaluate(CALM, future_leak, 1) < 1e-5
 
 
 def longest(_translator: Translator, translation: Translation) -> int:
@@ -144,12 +144,12 @@ def test_a_question_without_a_name_is_refused_wherever_models_are(local: LocalRu
 
     nameless = [closure, lambda _model, run: run.text, partial(longest)]
     for runner in (local, remote):
-        assert runner.ask(CALM, longest) > 0
+        assert runner.evaluate(CALM, longest) > 0
         for question in nameless:
             with pytest.raises(ValueError, match="top level of a module"):
-                runner.ask(CALM, question)  # type: ignore[arg-type]
+                runner.evaluate(CALM, question)  # type: ignore[arg-type]
             with pytest.raises(ValueError, match="top level of a module"):
-                runner.ask_model(TINY, question)  # type: ignore[arg-type]
+                runner.evaluate_model(TINY, question)  # type: ignore[arg-type]
 
 
 def plain(answer: object) -> object:
@@ -213,7 +213,7 @@ def test_a_run_is_kept_once_and_found_again(local: LocalRunner, remote: RemoteRu
         run = runner.run(CALM)
         assert runner.find(CALM) is run
         assert runner.run(CALM) is run
-        runner.ask(CALM, longest)
+        runner.evaluate(CALM, longest)
         runner.groups(CALM, LABELS)
         assert len(runner._cache) == 1
 
@@ -222,7 +222,7 @@ def test_what_was_run_crosses_once(remote: RemoteRunner, wire: Wire) -> None:
     remote.run(CALM)
     remote.run(CALM)
     remote.groups(CALM, LABELS)
-    assert [question for question, _ in wire.crossed] == ["outline"]
+    assert [question for question, _ in wire.received] == ["outline"]
 
 
 def test_a_sentence_is_cut_into_tokens_once(
@@ -236,5 +236,5 @@ def test_a_sentence_is_cut_into_tokens_once(
         local.run(one)
         local.groups(one, LABELS)
         for question in (translation_residuals, encoder_walk):
-            local.ask(one, question)
+            local.evaluate(one, question)
     assert cut == ["The dog is in the house.", "Go.", "She has a red car."]

@@ -90,21 +90,24 @@ def test_what_crosses_before_anyone_looks_at_a_map(remote: RemoteRunner, wire: W
     for group in remote.groups(long, LABELS):
         for layer in range(len(group.calls)):
             group.picture(layer)
-    remote.ask(long, map_residuals)
+    remote.evaluate(long, map_residuals)
     whole = sum(4 * call.num_heads * call.num_queries * call.num_keys for call in run.trace)
     logits = 4 * run.output.numel()
-    assert sum(size for _, size in wire.crossed) < min(whole, logits) / 2
+    assert sum(size for _, size in wire.received) < min(whole, logits) / 2
 
 
 def test_residuals_next_words_card_and_schemes(local: LocalRunner, remote: RemoteRunner, asked: HubRequest) -> None:
-    assert remote.ask(asked, map_residuals) == local.ask(asked, map_residuals)
-    assert remote.ask_model(asked.model, read_card) == local.ask_model(asked.model, read_card)
-    near, far = local.ask_model(asked.model, position_schemes), remote.ask_model(asked.model, position_schemes)
+    assert remote.evaluate(asked, map_residuals) == local.evaluate(asked, map_residuals)
+    assert remote.evaluate_model(asked.model, read_card) == local.evaluate_model(asked.model, read_card)
+    near, far = (
+        local.evaluate_model(asked.model, position_schemes),
+        remote.evaluate_model(asked.model, position_schemes),
+    )
     assert [scheme.where for scheme in far] == [scheme.where for scheme in near]
     for one, other in zip(near, far, strict=True):
         assert torch.equal(one.values, other.values)
-    if local.ask_model(asked.model, read_card).head == "words":
-        assert remote.ask(asked, likeliest_words, -1, 5, 0.7) == local.ask(asked, likeliest_words, -1, 5, 0.7)
+    if local.evaluate_model(asked.model, read_card).head == "words":
+        assert remote.evaluate(asked, likeliest_words, -1, 5, 0.7) == local.evaluate(asked, likeliest_words, -1, 5, 0.7)
 
 
 def test_sampling_is_part_of_the_request(local: LocalRunner, remote: RemoteRunner) -> None:
@@ -117,8 +120,8 @@ def test_sampling_is_part_of_the_request(local: LocalRunner, remote: RemoteRunne
 
 
 def test_the_models_there_are_those_of_the_machine_that_is_asked(local: LocalRunner, remote: RemoteRunner) -> None:
-    assert set(KINDS) <= set(remote.ask_model(NoModel(), local_model_names))
-    assert local.ask_model(NoModel(), local_model_names) == remote.ask_model(NoModel(), local_model_names)
+    assert set(KINDS) <= set(remote.evaluate_model(NoModel(), local_model_names))
+    assert local.evaluate_model(NoModel(), local_model_names) == remote.evaluate_model(NoModel(), local_model_names)
 
 
 @pytest.mark.parametrize("distant", [False, True])

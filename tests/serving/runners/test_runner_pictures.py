@@ -118,7 +118,7 @@ def test_questions_are_answered_beside_the_model(
     question: Callable[..., Any],
     arguments: tuple[Any, ...],
 ) -> None:
-    near, far = local.ask(asked, question, *arguments), remote.ask(asked, question, *arguments)
+    near, far = local.evaluate(asked, question, *arguments), remote.evaluate(asked, question, *arguments)
     assert numbers(far) == numbers(near)
     assert len(numbers(near)) > 0
 
@@ -140,13 +140,13 @@ def test_contributions_are_asked_like_weights(
 
 def test_relevance_of_the_answer(local: LocalRunner, remote: RemoteRunner, asked: ClassificationRequest) -> None:
     label = local.run(asked).label
-    far = remote.ask(asked, label_relevance, label)
-    assert torch.equal(far, local.ask(asked, label_relevance, label))
+    far = remote.evaluate(asked, label_relevance, label)
+    assert torch.equal(far, local.evaluate(asked, label_relevance, label))
     assert float((far - torch.eye(len(far))).abs().max()) > 0
 
 
 def test_a_tokens_rollout_is_a_row_of_the_rollout(remote: RemoteRunner, asked: ClassificationRequest) -> None:
-    found = remote.ask(asked, token_in_layer, 4, 1, "mean", 0.0)
+    found = remote.evaluate(asked, token_in_layer, 4, 1, "mean", 0.0)
     run = remote.run(asked)
     layers = [call.weights()[0] for call in run.trace]
     torch.testing.assert_close(found.rollout, attention_rollout(layers)[4])
@@ -155,13 +155,13 @@ def test_a_tokens_rollout_is_a_row_of_the_rollout(remote: RemoteRunner, asked: C
 
 
 def test_what_is_read_off_a_model(local: LocalRunner, remote: RemoteRunner, model: ModelSpec[PictureModel]) -> None:
-    near, far = local.ask_model(model, picture_facts), remote.ask_model(model, picture_facts)
+    near, far = local.evaluate_model(model, picture_facts), remote.evaluate_model(model, picture_facts)
     assert (far.title, far.labels, far.patch_size) == (near.title, near.labels, near.patch_size)
     assert torch.equal(far.filters, near.filters)
     assert torch.equal(far.filter_bias, near.filter_bias)
     assert torch.equal(
-        remote.ask_model(model, patch_positions, (3, 5)),
-        local.ask_model(model, patch_positions, (3, 5)),
+        remote.evaluate_model(model, patch_positions, (3, 5)),
+        local.evaluate_model(model, patch_positions, (3, 5)),
     )
 
 
@@ -169,11 +169,13 @@ def test_a_picture_is_sent_once(remote: RemoteRunner, wire: Wire, asked: Classif
     """A digest stands for it, but where a machine does not know it yet."""
     raw = len(asked.picture.open().tobytes())
     remote.run(asked)
-    remote.ask(asked, heads_measured)
+    remote.evaluate(asked, heads_measured)
     remote.groups(asked, LABELS)[0].picture(1)
     assert len([size for _, size in wire.sent if size > raw]) == 1
     newcomer = RemoteRunner(Wire(ModelServer(ModelRegistry(), LRUCache(100, 2**24))), LRUCache(100, 2**24))
-    assert torch.equal(newcomer.ask(asked, heads_measured)["entropy"], remote.ask(asked, heads_measured)["entropy"])
+    assert torch.equal(
+        newcomer.evaluate(asked, heads_measured)["entropy"], remote.evaluate(asked, heads_measured)["entropy"]
+    )
 
 
 def test_without_its_picture_a_request_is_not_answered(local: LocalRunner, asked: ClassificationRequest) -> None:
@@ -199,7 +201,7 @@ def test_a_model_that_reads_is_a_sentence(local: LocalRunner, remote: RemoteRunn
     reads = HubVisionSpec(HubModelSpec("bert", offline=True))
     for runner in (local, remote):
         with pytest.raises(HubError, match="takes a text, not a picture"):
-            runner.ask_model(reads, picture_facts)
+            runner.evaluate_model(reads, picture_facts)
         with pytest.raises(HubError, match="takes a text, not a picture"):
             runner.run(ClassificationRequest(reads, Picture("black", Image.new("RGB", (8, 8)))))
 

@@ -21,9 +21,9 @@ from serving.runners import worker_pool
 from serving.runners.local_runner import LocalRunner
 from serving.runners.model_server import ModelServer
 from serving.runners.remote_runner import RemoteRunner
-from serving.runners.worker import CANCEL, Answer, Desk, Question
+from serving.runners.worker import CANCEL, Task, TaskExecutor, TaskResult
 from serving.runners.worker_pool import WorkerPool
-from tests.serving.runners.worker_queries import complain, die, process, sleep, wait_to_be_ended
+from tests.serving.runners.worker_functions import complain, die, process, sleep, wait_to_be_ended
 from viz_core.lessons.transformer.residuals import translation_residuals
 from viz_core.pretrained import TextError
 from viz_core.runtime.interruption import interruptible
@@ -43,7 +43,7 @@ def pool() -> Iterator[WorkerPool]:
 
 @pytest.fixture
 def runner(pool: WorkerPool) -> RemoteRunner:
-    return RemoteRunner(pool.ask, LRUCache(100, 2**24))
+    return RemoteRunner(pool.execute, LRUCache(100, 2**24))
 
 
 def eventually(holds: Callable[[], bool]) -> None:
@@ -62,8 +62,8 @@ def test_answers_and_weights_are_those_of_a_model_here(runner: RemoteRunner) -> 
             torch.testing.assert_close(far.trace[site].weights(), near.trace[site].weights(), rtol=0, atol=1e-6)
         near_maps, far_maps = here.groups(one, LABELS)[-1], runner.groups(one, LABELS)[-1]
         assert torch.equal(near_maps.picture(1).thumbnails, far_maps.picture(1).thumbnails)
-        residuals = runner.ask(one, translation_residuals)
-        assert residuals == pytest.approx(here.ask(one, translation_residuals), abs=1e-5)
+        residuals = runner.evaluate(one, translation_residuals)
+        assert residuals == pytest.approx(here.evaluate(one, translation_residuals), abs=1e-5)
 
 
 def test_the_same_is_asked_of_the_same_worker_and_both_are_used(pool: WorkerPool) -> None:
@@ -71,9 +71,9 @@ def test_the_same_is_asked_of_the_same_worker_and_both_are_used(pool: WorkerPool
     places = [hash(one) % 2 for one in asked]
     assert set(places) == {0, 1}
     for one in asked:
-        pool.ask("outline", one)
+        pool.execute("outline", one)
     for worker in pool.workers:
-        assert worker.ask("ask_model", MODEL, process) == worker.process.pid
+        assert worker.execute("evaluate_model", MODEL, process) == worker.process.pid
 
 
 def test_what_is_wrong_is_told_in_a_sentence(runner: RemoteRunner) -> None:
@@ -82,7 +82,7 @@ def test_what_is_wrong_is_told_in_a_sentence(runner: RemoteRunner) -> None:
     with pytest.raises(ValueError, match="nothing"):
         runner.load(ShippedTranslator("nothing"))
     with pytest.raises(RuntimeError, match="WordyError: this and that"):
-        runner.ask(CALM, complain)
+        runner.evaluate(CALM, complain)
 
 
 @pytest.mark.attack("disorder")
@@ -113,16 +113,16 @@ def test_a_worker_dies_in_the_middle_and_the_answer_comes(pool: WorkerPool, runn
     assert lost == []
     here = LocalRunner(ModelRegistry(), LRUCache(100, 2**24))
     assert answered == {one: here.run(one).text for one in asked}
-    assert pool.workers[0].ask("ask_model", MODEL, process) not in before
-    assert pool.workers[1].ask("ask_model", MODEL, process) == before[1]
+    assert pool.workers[0].execute("evaluate_model", MODEL, process) not in before
+    assert pool.workers[1].execute("evaluate_model", MODEL, process) == before[1]
 
 
 @pytest.mark.attack("disorder")
 def test_a_question_that_always_kills_is_given_up(pool: WorkerPool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker_pool, "_TRIES", 1)
     with pytest.raises(BusyError):
-        pool.workers[0].ask("ask_model", MODEL, die)
-    assert pool.workers[0].ask("ask_model", MODEL, process) > 0
+        pool.workers[0].execute("evaluate_model", MODEL, die)
+    assert pool.workers[0].execute("evaluate_model", MODEL, process) > 0
 
 
 def ended_after(seconds: float) -> Callable[[], None]:
@@ -138,11 +138,11 @@ def ended_after(seconds: float) -> Callable[[], None]:
 @pytest.mark.attack("disorder")
 def test_work_that_nobody_waits_for_ends_between_its_steps(pool: WorkerPool, tmp_path: Path) -> None:
     worker, traces = pool.workers[1], tmp_path / "ended"
-    before = worker.ask("ask_model", MODEL, process)
+    before = worker.execute("evaluate_model", MODEL, process)
     with interruptible(ended_after(0.5)), pytest.raises(AbandonedError):
-        worker.ask("ask_model", MODEL, wait_to_be_ended, str(traces))
+        worker.execute("evaluate_model", MODEL, wait_to_be_ended, str(traces))
     eventually(traces.exists)
-    assert worker.ask("ask_model", MODEL, process) == before
+    assert worker.execute("evaluate_model", MODEL, process) == before
 
 
 @pytest.mark.attack("disorder")
@@ -152,9 +152,9 @@ def test_work_past_its_time_is_really_ended(pool: WorkerPool, monkeypatch: pytes
     worker = pool.workers[1]
     before = worker.process
     with interruptible(ended_after(0.5)), pytest.raises(AbandonedError):
-        worker.ask("ask_model", MODEL, sleep, 1e6)
+        worker.execute("evaluate_model", MODEL, sleep, 1e6)
     eventually(lambda: before.poll() is not None)
-    assert worker.ask("ask_model", MODEL, process) != before.pid
+    assert worker.execute("evaluate_model", MODEL, process) != before.pid
 
 
 def test_every_worker_is_warmed_and_so_is_the_next_in_its_place(pool: WorkerPool, runner: RemoteRunner) -> None:
@@ -167,7 +167,7 @@ def test_every_worker_is_warmed_and_so_is_the_next_in_its_place(pool: WorkerPool
 def test_a_worker_ends_with_whoever_started_it() -> None:
     alone = WorkerPool(1)
     process_of_it = alone.workers[0].process
-    alone.ask("ask_model", MODEL, process)
+    alone.execute("evaluate_model", MODEL, process)
     alone.workers[0]._closed = True  # no other takes its place
     assert alone.workers[0]._connection is not None
     alone.workers[0]._connection.send_bytes(b"what no question is")
@@ -195,20 +195,20 @@ class Slow(ModelServer):
 
 
 def test_sentences_that_wait_are_translated_together() -> None:
-    server, answers = Slow(), dict[int, Answer]()
+    server, answers = Slow(), dict[int, TaskResult]()
     done = threading.Event()
 
-    def send(answer: Answer) -> None:
+    def send(answer: TaskResult) -> None:
         answers[answer.number] = answer
         if len(answers) == 20:
             done.set()
 
-    desk = Desk(server, send)
+    executor = TaskExecutor(server, send)
     texts = ["first", *("bad" if number == 7 else f"sentence {number}" for number in range(19))]
-    desk.take(Question(0, "outline", TranslationRequest(MODEL, texts[0])))
+    executor.submit(Task(0, "outline", TranslationRequest(MODEL, texts[0])))
     assert server.begun.wait(60)
     for number, text in enumerate(texts[1:], 1):
-        desk.take(Question(number, "outline", TranslationRequest(MODEL, text)))
+        executor.submit(Task(number, "outline", TranslationRequest(MODEL, text)))
     server.go_on.set()
     assert done.wait(60)
     assert server.batches == [1, 16, 3]
@@ -217,7 +217,7 @@ def test_sentences_that_wait_are_translated_together() -> None:
 
 
 def test_a_batch_goes_on_as_long_as_one_wants_it() -> None:
-    class Patient(Slow):
+    class Interruptible(Slow):
         def outlines(self, requests: list[Any]) -> list[Any]:
             from viz_core.runtime.interruption import may_end
 
@@ -228,16 +228,16 @@ def test_a_batch_goes_on_as_long_as_one_wants_it() -> None:
                 time.sleep(0.01)
             return [one.text for one in requests]
 
-    server, answers = Patient(), dict[int, Answer]()
-    desk = Desk(server, lambda answer: answers.update({answer.number: answer}))
-    desk.take(Question(0, "outline", TranslationRequest(MODEL, "one")))
+    server, answers = Interruptible(), dict[int, TaskResult]()
+    executor = TaskExecutor(server, lambda answer: answers.update({answer.number: answer}))
+    executor.submit(Task(0, "outline", TranslationRequest(MODEL, "one")))
     assert server.begun.wait(60)
-    desk.take(Question(0, CANCEL))
+    executor.submit(Task(0, CANCEL))
     eventually(lambda: 0 in answers)
     assert isinstance(answers[0].value, AbandonedError)
-    desk.take(Question(0, CANCEL))  # it is over
+    executor.submit(Task(0, CANCEL))  # it is over
     server.begun.clear()
-    desk.take(Question(1, "outline", TranslationRequest(MODEL, "two")))
+    executor.submit(Task(1, "outline", TranslationRequest(MODEL, "two")))
     assert server.begun.wait(60)
     server.go_on.set()
     eventually(lambda: 1 in answers)
@@ -246,8 +246,8 @@ def test_a_batch_goes_on_as_long_as_one_wants_it() -> None:
 
 @pytest.mark.attack("disorder")
 def test_an_unknown_question_is_refused() -> None:
-    answers: list[Answer] = []
-    Desk(Slow(), answers.append).take(Question(3, "__init__", MODEL))
+    answers: list[TaskResult] = []
+    TaskExecutor(Slow(), answers.append).submit(Task(3, "__init__", MODEL))
     eventually(lambda: bool(answers))
     assert isinstance(answers[0].value, ValueError)
-    assert "expected one about a model or a run, got '__init__'" in str(answers[0].value)
+    assert ", rows, got '__init__'" in str(answers[0].value)

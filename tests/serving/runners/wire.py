@@ -1,4 +1,4 @@
-"""The way to another machine, without one: all that crosses is pickled, and counted."""
+"""A connection to a model server without another process: all that is sent is pickled and counted."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from serving.runners.model_server import ModelServer
 
 
 class Wire:
-    """Asks the server as a pool's front end asks a replica."""
+    """Calls the server as a pool's front end calls a replica."""
 
     def __init__(self, server: ModelServer) -> None:
         self._server = server
-        self.crossed: list[tuple[str, int]] = []  # question, and bytes of the answer
-        self.refuses: set[str] = set()  # questions for which there is no room
-        self.sent: list[tuple[str, int]] = []  # question, and bytes of what it is about
+        self.received: list[tuple[str, int]] = []  # method, and bytes of its result
+        self.refuses: set[str] = set()  # methods that fail with BusyError
+        self.sent: list[tuple[str, int]] = []  # method, and bytes of its arguments
 
-    def __call__(self, question: str, subject: Any, *args: Any, **kwargs: Any) -> Any:
-        if question in self.refuses:
-            raise BusyError(question)
-        asked = pickle.dumps((subject, args, kwargs))
-        self.sent.append((question, len(asked)))
-        subject, args, kwargs = pickle.loads(asked)
-        answer = pickle.dumps(self._answer(question, subject, *args, **kwargs))
-        self.crossed.append((question, len(answer)))
-        return pickle.loads(answer)
+    def __call__(self, method: str, subject: Any, *args: Any, **kwargs: Any) -> Any:
+        if method in self.refuses:
+            raise BusyError(method)
+        sent = pickle.dumps((subject, args, kwargs))
+        self.sent.append((method, len(sent)))
+        subject, args, kwargs = pickle.loads(sent)
+        result = pickle.dumps(self._call(method, subject, *args, **kwargs))
+        self.received.append((method, len(result)))
+        return pickle.loads(result)
 
-    def _answer(self, question: str, subject: Any, *args: Any, **kwargs: Any) -> Any:
-        if question != "outline":
-            assert question in ModelServer.questions
-            return getattr(self._server, question)(subject, *args, **kwargs)
+    def _call(self, method: str, subject: Any, *args: Any, **kwargs: Any) -> Any:
+        if method != "outline":
+            assert method in ModelServer.methods
+            return getattr(self._server, method)(subject, *args, **kwargs)
         [found] = self._server.outlines([subject])
         if isinstance(found, Exception):
             raise pickle.loads(pickle.dumps(found))

@@ -1,4 +1,4 @@
-"""Questions for workers: at the top level of a module that a worker can import too."""
+"""Functions for workers, in a module that a worker can import."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def die(_model: Translator) -> None:
 
 
 def sleep(_model: Translator, seconds: float) -> None:
-    """Without a look at whether anybody waits."""
+    """Sleep without checking for a cancellation."""
     time.sleep(seconds)
 
 
 def wait_to_be_ended(_model: Translator, traces: str) -> None:
-    """Leave a trace when it is ended between two of its steps."""
+    """Create a file when it is interrupted."""
     try:
         while True:
             time.sleep(0.01)
@@ -35,7 +35,7 @@ def wait_to_be_ended(_model: Translator, traces: str) -> None:
 
 
 class WordyError(Exception):
-    """One that cannot be made again from its message."""
+    """An error that cannot be unpickled."""
 
     def __init__(self, one: str, other: str) -> None:
         super().__init__(f"{one} and {other}")

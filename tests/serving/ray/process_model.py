@@ -1,4 +1,4 @@
-"""A model that tells which process of a pool answers."""
+"""A model that returns the process it runs in."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from serving.models.model_spec import ModelSpec, Progress
 
 
 @dataclass(frozen=True)
-class Whereabouts(ModelSpec[None]):
-    """At this place, as `ModelSpec.affinity` means it."""
+class ProcessModel(ModelSpec[None]):
+    """No model, with an affinity."""
 
     where: str
 
@@ -23,5 +23,5 @@ class Whereabouts(ModelSpec[None]):
 
 
 def process(_no_model: None) -> int:
-    """Which process answers."""
+    """Return the process id."""
     return os.getpid()
