@@ -9,7 +9,7 @@ ADDRESS ?= localhost
 export PYTHONDONTWRITEBYTECODE :=
 PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile
 
-.PHONY: run host test languages bench load attacks serve-test clean
+.PHONY: run host test test-library languages bench load attacks serve-test clean
 
 # For yourself: heard by this machine alone, unless ADDRESS says more. Strangers are for `make host`.
 run: $(VENV)/.app
@@ -26,6 +26,10 @@ test: $(VENV)/.peers
 	$(BIN)/oxlint --deny-warnings assets/components
 	$(BIN)/mypy
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n $$($(BIN)/python -c 'import os; print(min(3 * os.cpu_count() // 2, 12) or 1)') --dist loadfile --no-loadscope-reorder
+
+# The library's tests by themselves: importing streamlit, playwright, plotly or any part of the app is an error.
+test-library: $(VENV)/.dev
+	OMP_NUM_THREADS=1 $(BIN)/pytest -p tests.library_only tests/viz_core --ignore=tests/viz_core/figures
 
 # Every chapter in every language, wide and on a phone, with every tab and sheet open: nothing cut off, all within reach.
 languages: $(VENV)/.dev

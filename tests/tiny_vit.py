@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from recipes.files import ship_weights
+from tests.checkpoint_files import write_weights
 from viz_core.pretrained import build_classification_model
 
 GREY, COLOUR = "tiny-garments", "tiny-scenes"
@@ -31,7 +31,7 @@ def write_tiny_vit(folder: Path, name: str) -> None:
         "title": name,
         "task": "classification",
         "licence": "none",
-        "sha256": ship_weights(model, out / "model.safetensors"),
+        "sha256": write_weights(model, out / "model.safetensors"),
         "scores": {"accuracy": 33.25},
         "parameters": sum(p.numel() for p in model.parameters()),
         "model": config,

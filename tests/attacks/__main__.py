@@ -16,7 +16,8 @@ CASES = "40"  # of messages in any order; continuous integration tries few
 
 def main() -> int:
     """What pytest says of the tries. What takes long is tried in any case: each half of the document is written."""
-    command = [sys.executable, "-m", "pytest", "-q", "-m", "attack", f"--attacks-to={DOCUMENT}"]
+    command = [sys.executable, "-m", "pytest", "-q", "-m", "attack"]
+    command += ["-p", "tests.attacks.record", f"--attacks-to={DOCUMENT}"]
     command += ["-n", str(os.cpu_count() or 1), "--dist", "loadfile", "--no-loadscope-reorder", *sys.argv[1:]]
     ended = subprocess.run(command, env=os.environ | {"ATTACK_CASES": CASES}, check=False).returncode
     lines, whole = soak.main()

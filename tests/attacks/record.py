@@ -1,6 +1,7 @@
 """A pytest plugin: docs/security.md is written by the run itself, one row a try.
 
-`make attacks` runs every test that is marked `attack(target)` with `--attacks-to=docs/security.md`. What a try got is
+`make attacks` runs every test that is marked `attack(target)` with `-p tests.attacks.record` and
+`--attacks-to=docs/security.md`. What a try got is
 what its test told by `record_property("got", ...)`; a test that says nothing was "held": what it expects came true.
 """
 
@@ -107,7 +108,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(Record(document))
 
 
-def note_target(item: pytest.Item) -> None:
+def pytest_runtest_setup(item: pytest.Item) -> None:
     """Write down what a test attacks, for whichever process makes the document."""
     if mark := item.get_closest_marker("attack"):
         item.user_properties.append(("attack", mark.args[0]))

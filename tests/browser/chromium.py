@@ -61,6 +61,21 @@ def _forget(context: BrowserContext) -> None:
     context.clear_permissions()
 
 
+def close_after_its_tests(config: pytest.Config) -> None:
+    """Close the browser before the first test that does not drive it, and at the end."""
+    if not config.pluginmanager.has_plugin("close-browser"):
+        config.pluginmanager.register(_Closing(), "close-browser")
+
+
+class _Closing:
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        if "browser" not in getattr(item, "fixturenames", ()):
+            close_browser()
+
+    def pytest_sessionfinish(self) -> None:
+        close_browser()
+
+
 def close_browser() -> None:
     while _open:
         playwright, browser, _ = _open.pop()

@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from benchmarks.serving import serve
 from tests.browser.accessibility import found_in
-from tests.browser.chromium import open_browser, window
+from tests.browser.chromium import close_after_its_tests, open_browser, window
 from tests.shared_server import shared_server
 
 
@@ -54,7 +54,8 @@ def lab_url(folders: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 
 @pytest.fixture
-def browser() -> Browser:
+def browser(request: pytest.FixtureRequest) -> Browser:
+    close_after_its_tests(request.config)
     return open_browser()
 
 

@@ -12,6 +12,7 @@ from streamlit import config
 from streamlit.testing.v1 import AppTest
 
 from serving.compute.singleton import reset_singletons
+from tests import app_test  # noqa: F401
 from tests.pages.reading import follow_link
 from tests.tiny_vit import COLOUR, GREY, write_tiny_vit
 from viz_core import pretrained

@@ -1,10 +1,18 @@
-"""What tests of trainings share."""
+"""Fixtures for the tests of training programs."""
 
 from __future__ import annotations
 
 import pytest
 
 from recipes import classification
+from recipes.sentence_pairs import Pair
+from tests.tiny_translator import CORPUS
+
+
+@pytest.fixture(scope="session")
+def pairs() -> list[Pair]:
+    """32 short sentences with a French translation each."""
+    return [Pair(*pair) for pair in CORPUS]
 
 
 @pytest.fixture

@@ -15,7 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recipes import sentence_pairs
-from recipes.sentence_pairs import Pair, group_references, load_pairs, split_pairs
+from recipes.sentence_pairs import HELD_OUT_PERCENT, Pair, group_references, load_pairs, split_pairs
+from viz_core.pretrained.samples import held_out
 
 TEXT = (
     "Go.\tVa\u202f!\tCC-BY 2.0 (France) Attribution: tatoeba.org\n"
@@ -152,3 +153,9 @@ def test_about_two_percent_on_each_held_out_side() -> None:
 def test_references_in_the_order_they_come() -> None:
     pairs = [Pair("Run!", "Cours !"), Pair("Go.", "Va !"), Pair("Run!", "Courez !"), Pair("Run!", "Cours !")]
     assert group_references(pairs) == {"Run!": ["Cours !", "Courez !", "Cours !"], "Go.": ["Va !"]}
+
+
+def test_held_out_samples_are_of_the_test_split() -> None:
+    digests = [hashlib.sha256(sample.english.casefold().encode()).digest()[:8] for sample in held_out()]
+    percents = {int.from_bytes(digest, "big") % 100 for digest in digests}
+    assert all(HELD_OUT_PERCENT <= percent < 2 * HELD_OUT_PERCENT for percent in percents)

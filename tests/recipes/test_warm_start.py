@@ -9,7 +9,7 @@ import torch
 
 from recipes.sentence_pairs import Pair
 from recipes.warm_start import rows_for, warm_start
-from tests.conftest import TINY_MODEL
+from tests.tiny_translator import TINY_MODEL
 from viz_core.pretrained import Translator, build_translation_model
 from viz_core.pretrained.tokenization import train_tokenizer
 

@@ -11,7 +11,7 @@ import pandas as pd
 import plotly.graph_objects as go
 import pytest
 
-from tests.attacks.texts import FORMULAS, MARKUP
+from tests.viz_core.hostile_texts import FORMULAS, MARKUP
 from ui.text.words import stem_of
 from ui.widgets import downloads
 

@@ -10,7 +10,7 @@ import pytest
 
 from serving.compute.cache import MISSING, LRUCache
 from serving.compute.singleton import reset_singletons
-from tests.conftest import TINY
+from tests.tiny_translator import TINY
 from ui.compute.models import (
     evaluate,
     evaluate_model,

@@ -53,7 +53,8 @@ def test_a_link_with_heads_off_shows_both_translations_and_their_scores(
     assert badges(app)["the parts add up to the logit"]
     assert badges(app)["the last row is the model's own output"]
     bars = drawn(app, "split")[0]
-    assert len(bars["y"]) == 2 + 3 * 17
+    blocks, heads = 3, 8
+    assert len(bars["y"]) == 2 + blocks * (2 * heads + 1), "embedding, position; each block's heads and its net"
     assert drawn(app, "lens")[0]["text"][-1][:-1] == list(plain.target_tokens[:-1])
 
     app.button(key="t-held-out-go").click().run()

@@ -16,7 +16,7 @@ import torch
 from safetensors.torch import load_file
 from tokenizers import Regex, Tokenizer, models, pre_tokenizers
 
-from tests.attacks.measured import bounded
+from tests.viz_core.bounded import bounded
 from viz_core.hub import HubError, load_hub
 from viz_core.hub.config_limits import check_sizes
 from viz_core.hub.files import check_config, read_folder

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from serving.requests.hub import HubModelSpec, HubVisionSpec
-from viz_core.hub import HubError, HubModel, HubVision, Sampling, load_hub
+from viz_core.hub import HubError, HubModel, Sampling, load_hub
 from viz_core.hub.heads_off import switchable, without_heads
 from viz_core.hub.shipped import shipped_names
 from viz_core.images.synthetic import GARMENTS
@@ -91,11 +90,3 @@ def test_a_picture_is_the_classifiers() -> None:
     assert (run.grid, len(run.tokens), run.tokens[0].label) == (own.grid, 50, "[CLS]")
     assert run.output.softmax(dim=-1).max() == pytest.approx(own.probabilities[own.label], rel=1e-5)
     assert (model.card.picture_channels, model.positions[0].num_special) == (1, 1)
-
-
-def test_the_vision_chapter_gets_the_classifier_itself() -> None:
-    shown = HubVisionSpec(HubModelSpec("vit-fashion-mnist")).load(None)
-    assert not isinstance(shown, HubVision)
-    assert shown.labels[:1] == ("T-shirt/top",)
-    with pytest.raises(HubError, match="takes a text, not a picture"):
-        HubVisionSpec(HubModelSpec("transformer-en-fr")).load(None)

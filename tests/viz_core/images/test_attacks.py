@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from tests.attacks.measured import bounded
+from tests.viz_core.bounded import bounded
 from tests.viz_core.images.hostile_pictures import GOOD, encode, png_header, quarters
 from viz_core.images.open_image import FORMATS, PictureError, as_rgb, open_picture
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tests.attacks.measured import bounded
+from tests.viz_core.bounded import bounded
 from tests.viz_core.images.hostile_pictures import (
     BAD,
     BLUE,

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from hashlib import sha256
-
 import pytest
 
-from recipes.sentence_pairs import HELD_OUT_PERCENT
 from viz_core.pretrained import MAX_CHARACTERS
 from viz_core.pretrained.samples import held_out, sentence, sentences
 from viz_core.pretrained.tokenization import clean
@@ -43,5 +40,3 @@ def test_held_out_sentences_are_two_hundred_with_references() -> None:
     samples = held_out()
     assert len({sample.english for sample in samples}) == len(samples) == 200
     assert all(sample.references and all(sample.references) for sample in samples)
-    percents = [int.from_bytes(sha256(s.english.casefold().encode()).digest()[:8], "big") % 100 for s in samples]
-    assert {HELD_OUT_PERCENT <= percent < 2 * HELD_OUT_PERCENT for percent in percents} == {True}, "of the test split"

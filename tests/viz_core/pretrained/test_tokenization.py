@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 
-from recipes.sentence_pairs import Pair
+from tests.tiny_translator import CORPUS
 from viz_core.maps.word_maps import word_numbers
 from viz_core.pretrained.tokenization import (
     BOS,
@@ -28,8 +28,8 @@ from viz_core.pretrained.tokenization import (
 
 
 @pytest.fixture(scope="module")
-def tokenizer(pairs: list[Pair]) -> Tokenizer:
-    return train_tokenizer([text for pair in pairs for text in pair], vocab_size=300)
+def tokenizer() -> Tokenizer:
+    return train_tokenizer([text for pair in CORPUS for text in pair], vocab_size=300)
 
 
 # Cleaning
@@ -95,8 +95,8 @@ def test_pieces_are_words_as_people_see_them(tokenizer: Tokenizer, text: str, pi
     assert [piece for piece, _ in tokenizer.pre_tokenizer.pre_tokenize_str(text)] == pieces
 
 
-def test_no_token_crosses_a_piece(tokenizer: Tokenizer, pairs: list[Pair]) -> None:
-    for pair in pairs:
+def test_no_token_crosses_a_piece(tokenizer: Tokenizer) -> None:
+    for pair in CORPUS:
         for text in pair:
             pieces = [piece for piece, _ in tokenizer.pre_tokenizer.pre_tokenize_str(text)]
             tokens = tokenizer.encode(text).tokens
@@ -118,8 +118,8 @@ def test_frequent_pieces_are_one_token() -> None:
 # There and back
 
 
-def test_known_text_comes_back(tokenizer: Tokenizer, pairs: list[Pair]) -> None:
-    for pair in pairs:
+def test_known_text_comes_back(tokenizer: Tokenizer) -> None:
+    for pair in CORPUS:
         for text in pair:
             ids = tokenizer.encode(clean(text)).ids
             assert tokenizer.decode(ids) == text
@@ -143,8 +143,8 @@ def test_unknown_characters_are_unknown(tokenizer: Tokenizer) -> None:
 
 
 @pytest.fixture(scope="module")
-def spelling(pairs: list[Pair]) -> Tokenizer:
-    tokenizer = train_tokenizer([text for pair in pairs for text in pair], vocab_size=300, byte_fallback=True)
+def spelling() -> Tokenizer:
+    tokenizer = train_tokenizer([text for pair in CORPUS for text in pair], vocab_size=300, byte_fallback=True)
     tokenizer.encode_special_tokens = True
     return tokenizer
 
@@ -200,9 +200,9 @@ def test_vocabulary_size_is_a_bound_and_training_repeats() -> None:
     assert "▁cat" not in train_tokenizer(["the cat sat", "the dog ran"], 500).get_vocab()
 
 
-def test_a_saved_tokenizer_splits_alike(tokenizer: Tokenizer, pairs: list[Pair]) -> None:
+def test_a_saved_tokenizer_splits_alike(tokenizer: Tokenizer) -> None:
     again = Tokenizer.from_str(tokenizer.to_str())
-    for pair in pairs:
+    for pair in CORPUS:
         assert again.encode(pair.french).ids == tokenizer.encode(pair.french).ids
 
 

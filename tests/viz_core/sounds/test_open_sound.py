@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.attacks.measured import bounded
+from tests.viz_core.bounded import bounded
 from tests.viz_core.sounds.hostile_sounds import BAD, GOOD, encode, tone, wav
 from viz_core.sounds.open_sound import SoundError, open_sound
 from viz_core.sounds.sound import RATE, Sound

@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tests.attacks.texts import FORMULAS, MARKUP
+from tests.viz_core.hostile_texts import FORMULAS, MARKUP
 from tests.viz_core.view.attention_groups import make_group
 from viz_core.view.components import COMPONENTS
 from viz_core.view.map_group import MapGroup

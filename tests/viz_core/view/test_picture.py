@@ -1,4 +1,4 @@
-"""Attention over a picture: what crosses the wire for it, and the figures that lay maps over the picture."""
+"""Attention over a picture: what crosses the wire for it."""
 
 from __future__ import annotations
 
@@ -8,12 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from PIL import Image
 
-from pages.vision_transformer.map_figures import depth_figure, grid_figure, shuffled_picture
-from pages.vision_transformer.patch_figures import filters_image, similarity_image
 from tests.viz_core.view.attention_groups import ask, make_group
-from viz_core.figures.over_picture import over_picture_figure
 from viz_core.view.link import ViewLink, read_link
 from viz_core.view.map_group import MapGroup, MapPicture
 from viz_core.view.payload import View, decode_view, encode_view, every_part
@@ -22,7 +18,6 @@ from viz_core.view.pins import Pin
 from viz_core.view.state import Look, ViewState, read_message
 from viz_core.view.words import view_words
 
-LABELS = {name: name for name in ("row", "column", "weight", "layer", "play", "pause")}
 START = ViewState("self", 1, 2, look=Look(mode="picture"))
 
 
@@ -95,68 +90,3 @@ def test_only_groups_with_a_picture_are_shown_over_one(view: View) -> None:
     message = {"group": "cross", "layer": 0, "head": 0, "look": {"mode": "picture"}}
     assert read_message(message, view.groups, START) is None
     assert read_link(ViewLink(look="patches-blurred"), view.groups, plain)[1] is False
-
-
-def test_maps_lie_over_the_picture_where_its_patches_are() -> None:
-    picture = Image.new("L", (12, 8))
-    maps = {"one": np.arange(6, dtype=np.float32).reshape(2, 3), "two": np.zeros((2, 3), dtype=np.float32)}
-    figure = over_picture_figure(picture, maps, None, LABELS)
-    for i, trace in enumerate(figure.data):
-        np.testing.assert_array_equal(trace.z, list(maps.values())[i])
-        image = figure.layout.images[i]
-        assert (image.x, image.y, image.sizex, image.sizey) == (0.5, 0.5, 3, 2)
-        assert (list(trace.x), list(trace.y)) == ([1, 2, 3], [1, 2])
-    assert figure.data[0].zmax == 5
-    assert figure.layout.yaxis.autorange == figure.layout.yaxis2.autorange == "reversed"
-
-
-def test_the_patch_itself_does_not_drown_the_others() -> None:
-    values = np.array([[0.9, 0.01], [0.02, 0.03]], dtype=np.float32)
-    figure = over_picture_figure(Image.new("L", (4, 4)), {"a": values}, (0, 0), LABELS)
-    assert figure.data[0].zmax == pytest.approx(0.03)
-    box = next(s for s in figure.layout.shapes if s.type == "rect")
-    assert (box.x0, box.x1, box.y0, box.y1) == (0.5, 1.5, 0.5, 1.5)
-    one = over_picture_figure(Image.new("L", (4, 4)), {"a": values[:1, :1]}, (0, 0), LABELS)
-    assert one.data[0].zmax == pytest.approx(0.9)
-
-
-def test_the_play_through_has_a_frame_for_every_layer() -> None:
-    layers = {"a": np.random.rand(3, 2, 2).astype(np.float32), "b": np.random.rand(3, 2, 2).astype(np.float32)}
-    figure = depth_figure(Image.new("RGB", (8, 8)), layers, None, LABELS)
-    assert [frame.name for frame in figure.frames] == ["1", "2", "3"]
-    for i, frame in enumerate(figure.frames):
-        np.testing.assert_array_equal(frame.data[0].z, layers["a"][i])
-        np.testing.assert_array_equal(frame.data[1].z, layers["b"][i])
-    assert [list(step.args[0]) for step in figure.layout.sliders[0].steps] == [["1"], ["2"], ["3"]]
-
-
-def test_every_patch_of_the_grid_can_be_clicked() -> None:
-    figure = grid_figure(Image.new("L", (12, 8)), (2, 3), (1, 2), LABELS)
-    points = list(zip(figure.data[0].y.tolist(), figure.data[0].x.tolist(), strict=True))
-    assert points == [(1, 1), (1, 2), (1, 3), (2, 1), (2, 2), (2, 3)]
-
-
-def test_a_shuffled_picture_by_hand() -> None:
-    pixels = np.array([[10, 20], [30, 40]], dtype=np.uint8)
-    shuffled = shuffled_picture(Image.fromarray(pixels), (1, 1), torch.tensor([2, 0, 3, 1]))
-    assert np.asarray(shuffled)[..., 0].tolist() == [[30, 10], [40, 20]]
-
-
-def test_filters_and_likeness_as_pictures_by_hand() -> None:
-    """Red is positive, blue negative, and every tile stands at its own place."""
-    filters = torch.zeros(2, 1, 1, 2)
-    filters[0, 0, 0] = torch.tensor([2.0, -2.0])
-    filters[1, 0, 0] = torch.tensor([-1.0, 0.0])
-    sheet = np.asarray(filters_image(filters, columns=2)).astype(int)
-    large = 24  # 48 pixels for a filter's longer side of 2
-    left, right, second = sheet[2, 2], sheet[2, large + 2], sheet[2, 2 * large + 4 + 2]
-    assert left[0] > left[2]
-    assert right[2] > right[0]
-    assert second[2] > second[0]
-    assert sheet[2, 2 * large + 1, 3] == 0, "between two filters there is nothing"
-    similarity = torch.eye(4).reshape(2, 2, 2, 2)
-    tiles = np.asarray(similarity_image(similarity, side=60)).astype(int)
-    cell = 60 // 6
-    assert tiles[1, 1, 0] > tiles[1, 1, 2], "the first tile is red at its own place, top left"
-    corner = tiles[2 * cell + cell + cell + 1, 2 * cell + cell + cell + 1]
-    assert corner[0] > corner[2], "and the last one bottom right"
