@@ -9,7 +9,7 @@ from viz_core.attention import MultiHeadAttention
 from viz_core.lessons.architectures import LayerSizes, path_length
 
 
-def the_book(chapter: Chapter) -> None:
+def book_cards(chapter: Chapter) -> None:
     """Shapes of a layer that asks itself; and how many layers of kernel 3 join the first of five tokens to the last."""
     chapter.source_card("own-shape", _own_shape)
     chapter.source_card("five-tokens", lambda: path_length("convolution", 0, 4, LayerSizes(5, 8, 3, 3)))

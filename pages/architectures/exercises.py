@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pages.architectures.sizes import Asked
+from pages.architectures.sizes import SizeInputs
 from ui.chapter.chapter import Chapter
 from viz_core.lessons.architectures.cheaper import savings
 from viz_core.lessons.architectures.growth import held
@@ -11,14 +11,14 @@ SHORT, LONG, HEADS = 1_000, 100_000, 8
 TEXT, HEAD_WIDTH, TILE = 512, 32, 64
 
 
-def long_inputs(chapter: Chapter, asked: Asked) -> None:
+def long_inputs(chapter: Chapter, inputs: SizeInputs) -> None:
     """What a layer of the reader's width holds for a text, and for one a hundred times as long."""
-    short, long = (held(n, asked.sizes.d, HEADS) for n in (SHORT, LONG))
+    short, long = (held(n, inputs.sizes.d, HEADS) for n in (SHORT, LONG))
     values: dict[str, object] = {}
     for name, count in short.items():
         times = long[name] // count
         values |= {f"{name}_short": f"{count:,}", f"{name}_long": f"{long[name]:,}", f"{name}_times": f"{times:,}"}
-    chapter.text("measured.long", d=f"{asked.sizes.d:,}", bytes=f"{4 * long['weights'] / 1e9:,.0f} GB", **values)
+    chapter.text("measured.long", d=f"{inputs.sizes.d:,}", bytes=f"{4 * long['weights'] / 1e9:,.0f} GB", **values)
 
 
 def cheaper(chapter: Chapter) -> None:

@@ -5,12 +5,12 @@ from functools import partial
 import streamlit as st
 
 from pages.architectures import exercises
-from pages.architectures.book import the_book
+from pages.architectures.book import book_cards
 from pages.architectures.network_figure import connection_figure
 from pages.architectures.networks import WINDOWED, networks, reach_claims
 from pages.architectures.predictions import sketch_the_climb
 from pages.architectures.shuffle import shuffle
-from pages.architectures.sizes import ask
+from pages.architectures.sizes import size_inputs
 from pages.architectures.stopwatch import timing
 from pages.architectures.table import curves, pairs, table
 from ui.chapter.chapter import Chapter
@@ -25,29 +25,29 @@ chapter = Chapter("architectures")
 chapter.question()
 with chapter.card("networks"):
     pictures = st.container()  # above what moves them
-    asked = ask(chapter)
+    inputs = size_inputs(chapter)
     with pictures:
-        networks(chapter, asked)
+        networks(chapter, inputs)
 chapter.exercise("cheapest")
 
 chapter.heading("self")
 chapter.text("self")
-the_book(chapter)
+book_cards(chapter)
 
 chapter.heading("table")
-table(chapter, asked)
-reach_claims(chapter, asked)
+table(chapter, inputs)
+reach_claims(chapter, inputs)
 sketch_the_climb(chapter)
 
 chapter.tabs(
-    curves=lambda: curves(chapter, asked),
-    pairs=lambda: pairs(chapter, asked),
-    stopwatch=lambda: timing(chapter, asked),
+    curves=lambda: curves(chapter, inputs),
+    pairs=lambda: pairs(chapter, inputs),
+    stopwatch=lambda: timing(chapter, inputs),
     shuffle=lambda: shuffle(chapter),
 )
 
 chapter.exercise("twice")
-chapter.exercise("long", reveal=partial(exercises.long_inputs, chapter, asked))
+chapter.exercise("long", reveal=partial(exercises.long_inputs, chapter, inputs))
 chapter.exercise("cheaper", reveal=partial(exercises.cheaper, chapter))
 chapter.sources({"table": None, "paths": None})
 chapter.code(
@@ -65,7 +65,7 @@ chapter.code(
 )
 names = chapter.words.group("figure")
 chapter.downloads(
-    lambda: connection_figure("dilated", asked.first, asked.last, asked.drawn, names),
-    **{f"path_{name}": partial(path_matrix, name, asked.drawn) for name in WINDOWED},
+    lambda: connection_figure("dilated", inputs.first, inputs.last, inputs.drawn, names),
+    **{f"path_{name}": partial(path_matrix, name, inputs.drawn) for name in WINDOWED},
 )
 chapter.next()

@@ -15,7 +15,7 @@ _LENGTHS = (*range(2, 17), 24, 32, 48, 64, 128, 256, 512, 1024, 2048, 4096, 8192
 
 
 @dataclass(frozen=True)
-class Asked:
+class SizeInputs:
     """The sizes the reader chose, and two of the tokens drawn, counted from 0."""
 
     sizes: LayerSizes
@@ -28,7 +28,7 @@ class Asked:
         return LayerSizes(min(self.sizes.n, MOST_DRAWN), self.sizes.d, self.sizes.k, self.sizes.r)
 
 
-def ask(chapter: Chapter) -> Asked:
+def size_inputs(chapter: Chapter) -> SizeInputs:
     """Two tokens and the kernel; the other sizes for who wants them."""
     controls = chapter.controls
     for_one, for_other, for_k = st.columns(3, gap="large")
@@ -45,7 +45,7 @@ def ask(chapter: Chapter) -> Asked:
         other = int(controls.slider("to", 1, most, most)) - 1
     if n > MOST_DRAWN:
         st.caption(chapter.words("drawn", drawn=MOST_DRAWN, n=f"{n:,}"))
-    return Asked(LayerSizes(n, d, k, r), one, other)
+    return SizeInputs(LayerSizes(n, d, k, r), one, other)
 
 
 def number(value: float) -> str:

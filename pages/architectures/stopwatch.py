@@ -9,7 +9,7 @@ import streamlit as st
 import torch
 
 from pages.architectures.cost_figures import measured_figure, theory_figure
-from pages.architectures.sizes import Asked
+from pages.architectures.sizes import SizeInputs
 from ui.blocks.stopwatch import Run, stopwatch
 from ui.chapter.chapter import Chapter
 from ui.text.errors import explain
@@ -21,7 +21,7 @@ from viz_core.runtime.stopwatch import Measurement, growth, measure
 _TIMED_HEADS = 4
 
 
-def timing(chapter: Chapter, asked: Asked) -> None:
+def timing(chapter: Chapter, inputs: SizeInputs) -> None:
     """Real layers timed on this machine, beside what the formulas say."""
     chapter.text("stopwatch")
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
@@ -33,7 +33,7 @@ def timing(chapter: Chapter, asked: Asked) -> None:
         st.error(explain(error), icon=":material/memory:")
         return
     lengths = [2**power for power in range(4, most.bit_length())]
-    sizes = LayerSizes(most, width, asked.sizes.k, asked.sizes.r)
+    sizes = LayerSizes(most, width, inputs.sizes.k, inputs.sizes.r)
     chapter.text("stopwatch-where", device=describe_device(device))
     stopwatch(
         chapter,

@@ -7,7 +7,7 @@ from functools import partial
 import plotly.graph_objects as go
 
 from pages.architectures.cost_figures import curves_figure, pairs_figure
-from pages.architectures.sizes import Asked, number
+from pages.architectures.sizes import SizeInputs, number
 from ui.chapter.chapter import Chapter
 from viz_core.lessons.architectures import ARCHITECTURES, LayerSizes, layer_cost, longest_path
 from viz_core.lessons.architectures.costs import crossover
@@ -17,25 +17,25 @@ MOST_PAIRED = 48
 _CURVE = tuple(2**power for power in range(1, 17))
 
 
-def table(chapter: Chapter, asked: Asked) -> None:
+def table(chapter: Chapter, inputs: SizeInputs) -> None:
     """Table 1 with the reader's numbers, and what it leaves out."""
     values: dict[str, object] = {}
     for name in ARCHITECTURES:
-        cost = layer_cost(name, asked.sizes)
+        cost = layer_cost(name, inputs.sizes)
         values |= {
             f"{name}_order": f"{cost.order:,}",
             f"{name}_counted": f"{cost.counted:,}",
             f"{name}_sequential": f"{cost.sequential:,}",
             f"{name}_path": number(cost.path),
-            f"{name}_exact": number(longest_path(name, asked.sizes)),
+            f"{name}_exact": number(longest_path(name, inputs.sizes)),
         }
-    s = asked.sizes
+    s = inputs.sizes
     chapter.text("table", n=f"{s.n:,}", d=f"{s.d:,}", k=s.k, r=f"{s.r:,}", **values)
 
 
-def curves(chapter: Chapter, asked: Asked) -> None:
+def curves(chapter: Chapter, inputs: SizeInputs) -> None:
     """One column of the table over n, and where self-attention stops being the cheap one."""
-    names, s = chapter.words.group("figure"), asked.sizes
+    names, s = chapter.words.group("figure"), inputs.sizes
     chapter.text("curves")
     shown = chapter.controls.choice("show", ("order", "counted", "sequential", "path"), "order")
     meets = {name: crossover(name, s) for name in ("recurrent", "convolution", "restricted")}
@@ -47,10 +47,10 @@ def curves(chapter: Chapter, asked: Asked) -> None:
     chapter.text(f"curves-{shown}", d=f"{s.d:,}", k=s.k, r=f"{s.r:,}", n=f"{s.n:,}", **crossings)
 
 
-def pairs(chapter: Chapter, asked: Asked) -> None:
+def pairs(chapter: Chapter, inputs: SizeInputs) -> None:
     """The path between every pair of tokens."""
-    n = min(asked.sizes.n, MOST_PAIRED)
-    sizes = LayerSizes(n, asked.sizes.d, asked.sizes.k, asked.sizes.r)
+    n = min(inputs.sizes.n, MOST_PAIRED)
+    sizes = LayerSizes(n, inputs.sizes.d, inputs.sizes.k, inputs.sizes.r)
     names = chapter.words.group("figure")
     chapter.text("pairs", n=n)
     summary = [f"{names[name]} {number(longest_path(name, sizes))}" for name in ARCHITECTURES]

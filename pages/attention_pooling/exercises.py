@@ -30,22 +30,22 @@ def sphere(chapter: Chapter) -> None:
 def descent(chapter: Chapter, pooling: Pooling) -> None:
     """Both widths learned on the reader's points, and how far either fit is from the truth."""
     x, y = pooling.points()
-    told: dict[str, object] = {"n": pooling.n}
+    values: dict[str, object] = {"n": pooling.n}
     for name, found in _descents(pooling.n, pooling.noise, pooling.seed).items():
         fit = nadaraya_watson(x, y, CURVE_QUERIES, gaussian(found.width))[0]
-        told[f"{name}_width"] = f"{found.width:.3g}"
-        told[f"{name}_error"] = f"{found.error:.3f}"
-        told[f"{name}_truth"] = f"{mean_squared_distance(fit, CURVE_QUERIES):.3f}"
-    chapter.text("measured.descent", **told)
+        values[f"{name}_width"] = f"{found.width:.3g}"
+        values[f"{name}_error"] = f"{found.error:.3f}"
+        values[f"{name}_truth"] = f"{mean_squared_distance(fit, CURVE_QUERIES):.3f}"
+    chapter.text("measured.descent", **values)
 
 
 def shrink(chapter: Chapter, noise: float) -> None:
     """What three rates come to at many points."""
-    told: dict[str, object] = {"first": _FIRST, "last": f"{_LAST:,}", "noise": f"{noise:g}"}
+    values: dict[str, object] = {"first": _FIRST, "last": f"{_LAST:,}", "noise": f"{noise:g}"}
     for name, rate in zip(_POWERS, _rates(noise).values(), strict=True):
-        told |= {f"{name}_width": f"{rate.width:.3g}", f"{name}_error": f"{rate.error:.4f}"}
-        told[f"{name}_within"] = f"{rate.within:.0f}"
-    chapter.text("measured.shrink", **told)
+        values |= {f"{name}_width": f"{rate.width:.3g}", f"{name}_error": f"{rate.error:.4f}"}
+        values[f"{name}_within"] = f"{rate.within:.0f}"
+    chapter.text("measured.shrink", **values)
 
 
 def parzen(chapter: Chapter) -> None:

@@ -13,7 +13,12 @@ import torch
 from pages.attention_pooling.fit_figures import Fit, fit_figure, map_figure
 from pages.attention_pooling.pooling import CURVE_QUERIES, MAP_QUERIES, Pooling, kernel_name, labels
 from ui.chapter.chapter import Chapter
-from viz_core.lessons.attention_pooling.broken import kept_error, signed_fit, unguarded_weights, without_key_term
+from viz_core.lessons.attention_pooling.broken import (
+    including_own_error,
+    signed_fit,
+    unguarded_weights,
+    without_key_term,
+)
 from viz_core.lessons.attention_pooling.kernel_width import shortcut_error
 from viz_core.lessons.attention_pooling.noisy_points import SPAN
 from viz_core.lessons.attention_pooling.pooling_as_attention import gaussian_pooling_as_attention
@@ -97,7 +102,7 @@ def claims(chapter: Chapter, pooling: Pooling, fit: Fit) -> None:
         inside = signed_fit(x, y, fit.x_val, pooling.width) if broken == "signed" else fit.y_hat[reached]
         outside = torch.cat([inside - y.max(), y.min() - inside]).clamp_min(0)
         chapter.claim("between", float(outside.max()) if len(inside) else 0.0, 1e-12 * scale)
-        measure = kept_error if broken == "kept" else shortcut_error
+        measure = including_own_error if broken == "kept" else shortcut_error
         chapter.claim("shortcut", lambda: measure(x, y, pooling.stretched()), 1e-10 * scale)
         if pooling.kernel == "gaussian":
             # q k / sigma^2 grows as the width shrinks, and its rounding with it.

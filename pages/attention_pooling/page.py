@@ -10,7 +10,7 @@ from pages.attention_pooling.fit import claims, data, picture, readout, weights_
 from pages.attention_pooling.kernels import every_kernel, kernels, widths
 from pages.attention_pooling.learn_width import learning
 from pages.attention_pooling.plane import in_the_plane, more_data
-from pages.attention_pooling.pooling import ask, ask_kernel
+from pages.attention_pooling.pooling import choose_kernel, choose_pooling
 from pages.attention_pooling.predictions import THE_FIT, draw_the_fit
 from ui.chapter.chapter import Chapter
 from viz_core.attention import boxcar, constant, epanechnikov, gaussian, nadaraya_watson, triangular
@@ -25,10 +25,10 @@ chapter = Chapter("attention-pooling")
 chapter.question()
 asks = chapter.hides_answer("wide", THE_FIT)
 with chapter.card("fit"):
-    kernel = ask_kernel(chapter)
+    kernel = choose_kernel(chapter)
     left, side = st.columns([3, 2], gap="large")
     with side:
-        pooling = ask(chapter, kernel)
+        pooling = choose_pooling(chapter, kernel)
         if pooling is not None and not asks:
             readout(chapter, pooling)
     if pooling is None:

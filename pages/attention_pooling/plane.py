@@ -13,7 +13,7 @@ from pages.attention_pooling.pooling import labels
 from ui.chapter.chapter import Chapter
 from ui.compute.slots import cached
 from viz_core.lessons.attention_pooling.consistency import FIXED, errors_by_size
-from viz_core.lessons.attention_pooling.in_the_plane import labelled_points, left_out_right, moved_error, shares
+from viz_core.lessons.attention_pooling.in_the_plane import labelled_points, left_out_right, shares, transformed_error
 
 SIZES = (20, 50, 100, 200, 500, 1000, 2000)
 _SHIFT = (3.0, -1.0)
@@ -45,8 +45,8 @@ def in_the_plane(chapter: Chapter) -> None:
     )
     with chapter.claim_row("claims-plane"):
         chapter.claim("shares", float((found.sum(dim=-1) - 1).abs().max()), 1e-12)
-        chapter.claim("shifted", moved_error(points, (across, up), 0, _SHIFT), 1e-9)
-        chapter.claim("turned", moved_error(points, (across, up), degrees, (0, 0)), 1e-9, degrees=degrees)
+        chapter.claim("shifted", transformed_error(points, (across, up), 0, _SHIFT), 1e-9)
+        chapter.claim("turned", transformed_error(points, (across, up), degrees, (0, 0)), 1e-9, degrees=degrees)
     if across != up and degrees:
         chapter.text("plane.turned", **widths)
 
@@ -56,10 +56,10 @@ def more_data(chapter: Chapter, noise: float) -> None:
     shrinking, fixed = (each.numpy() for each in _errors(noise))
     chapter.text("consistent", fixed=f"{FIXED:g}")
     names = labels(chapter)
-    told: dict[str, Any] = {"first": SIZES[0], "last": f"{SIZES[-1]:,}", "fixed": f"{FIXED:g}", "noise": f"{noise:g}"}
-    told |= {"start": f"{shrinking[0]:.4f}", "end": f"{shrinking[-1]:.4f}", "stays": f"{fixed[-1]:.4f}"}
-    chapter.figure("consistent", partial(consistency_figure, SIZES, shrinking, fixed, names), height=340, **told)
-    chapter.finding("consistent", shrinking[-1] < min(shrinking[0], fixed[-1]), **told)
+    values: dict[str, Any] = {"first": SIZES[0], "last": f"{SIZES[-1]:,}", "fixed": f"{FIXED:g}", "noise": f"{noise:g}"}
+    values |= {"start": f"{shrinking[0]:.4f}", "end": f"{shrinking[-1]:.4f}", "stays": f"{fixed[-1]:.4f}"}
+    chapter.figure("consistent", partial(consistency_figure, SIZES, shrinking, fixed, names), height=340, **values)
+    chapter.finding("consistent", shrinking[-1] < min(shrinking[0], fixed[-1]), **values)
 
 
 @cached(message="measuring")

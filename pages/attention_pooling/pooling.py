@@ -43,11 +43,11 @@ class Pooling:
         return Fit(name, x, y, queries, book_curve(queries), y_hat, weights)
 
 
-def ask_kernel(chapter: Chapter) -> str:
+def choose_kernel(chapter: Chapter) -> str:
     return chapter.controls.choice("kernel", tuple(KERNELS), "gaussian")
 
 
-def ask(chapter: Chapter, kernel: str) -> Pooling | None:
+def choose_pooling(chapter: Chapter, kernel: str) -> Pooling | None:
     """The width, a query and the data; None for a width of zero, with a sentence."""
     controls = chapter.controls
     width = controls.slider("width", 0.0, LARGEST_WIDTH, 0.5, STEP)

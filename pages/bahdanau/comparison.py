@@ -94,8 +94,8 @@ def by_length(chapter: Chapter) -> None:
         better, plain = (cards_there()[name].training["bleu_by_length"] for name in (ATTENTION, PLAIN))
         gaps = bleu_gaps(better, plain)
         ratios = [mine["bleu"] / theirs["bleu"] for mine, theirs in zip(better, plain, strict=True)]
-        told = {"gaps": [f"{g:.1f}" for g in gaps], "ratios": [f"{r:.1f}" for r in ratios]}
-        chapter.finding("gap", keeps_rising(gaps), **told)
+        values = {"gaps": [f"{g:.1f}" for g in gaps], "ratios": [f"{r:.1f}" for r in ratios]}
+        chapter.finding("gap", keeps_rising(gaps), **values)
 
 
 def as_many_of_each(chapter: Chapter) -> None:
@@ -113,9 +113,9 @@ def as_many_of_each(chapter: Chapter) -> None:
         for name, (value, low, high) in over_all["bleu"].items()
         if name in there
     }
-    told = {"each": measured["bins"][0]["sentences"], "all": over_all["sentences"], "summary": summary}
-    chapter.text("balanced", **told)
-    chapter.figure("balanced", lambda: figures.balanced_figure(models, names), height=380, **told)
+    values = {"each": measured["bins"][0]["sentences"], "all": over_all["sentences"], "summary": summary}
+    chapter.text("balanced", **values)
+    chapter.figure("balanced", lambda: figures.balanced_figure(models, names), height=380, **values)
     value, low, high = over_all["difference"]
     sure = all(each["difference"][1] > 0 for each in measured["bins"])
     chapter.finding("balanced", sure, value=f"{value:.1f}", low=f"{low:.1f}", high=f"{high:.1f}")

@@ -31,8 +31,8 @@ def all_else_alike(chapter: Chapter) -> None:
     models = {
         title: [(*ends, *each.spread(name)) for ends, each in found.bins.items()] for name, title in titles.items()
     }
-    told: dict[str, Any] = {"value": f"{found.balanced.difference.value:.1f}", "all": found.balanced.sentences}
-    chapter.figure("alike", lambda: balanced_figure(models, names), height=380, **told)
+    values: dict[str, Any] = {"value": f"{found.balanced.difference.value:.1f}", "all": found.balanced.sentences}
+    chapter.figure("alike", lambda: balanced_figure(models, names), height=380, **values)
     rows = [chapter.words("alike.head", **titles)]
     rows += [_row(chapter, f"{low}–{high}", each) for (low, high), each in found.bins.items()]
     rows.append(_row(chapter, chapter.words("alike.all", count=found.balanced.sentences), found.balanced))
@@ -48,8 +48,8 @@ def all_else_alike(chapter: Chapter) -> None:
 
 
 def _row(chapter: Chapter, length: str, scores: Scores) -> str:
-    told = {name: f"{scores.spread(name)[0]:.1f}" for name in ("plain", "attention")}
-    return chapter.words("alike.row", length=length, **told, **_added(scores))
+    values = {name: f"{scores.spread(name)[0]:.1f}" for name in ("plain", "attention")}
+    return chapter.words("alike.row", length=length, **values, **_added(scores))
 
 
 def _added(scores: Scores) -> dict[str, str]:

@@ -27,17 +27,17 @@ def _compare(chapter: Chapter, other: str) -> None:
     both = {name: variants()[name] for name in ("printed", other)}
     names = chapter.words.group("figure")
     curves = {chapter.words(f"variant.{name}"): each.curve() for name, each in both.items()}
-    told: dict[str, Any] = {"loss": f"{LEARNED:g}", "count": len(both[other].curve())}
+    values: dict[str, Any] = {"loss": f"{LEARNED:g}", "count": len(both[other].curve())}
     for side, each in zip(("printed", "other"), both.values(), strict=True):
-        told |= {f"{side}_{what}": value for what, value in _told(each).items()}
+        values |= {f"{side}_{what}": value for what, value in _training_values(each).items()}
     chapter.figure(
         f"measured-{other}",
         partial(curves_figure, curves, names["epoch"], names["train-loss"], "train_loss"),
-        **told,
+        **values,
     )
 
 
-def _told(variant: Variant) -> dict[str, Any]:
+def _training_values(variant: Variant) -> dict[str, Any]:
     return {
         "epochs": variant.epochs_until(LEARNED),
         "validation": [f"{each:.2f}" for each in variant.best_validation()],

@@ -40,8 +40,8 @@ def _seed(chapter: Chapter) -> None:
         figure = figures.curve_figure({NAME: film}, step, None, names)
         chapter.figure("circle-curve", figure, right=f"{film.held_out[-1]:.0%}", last=f"{film.shots[-1]:,}")
         if first is not None and then is not None:
-            told = {"first": f"{film.shots[first]:,}", "then": f"{film.shots[then]:,}"}
-            chapter.finding("later", then > first, right=f"{film.held_out[first]:.0%}", **told)
+            values = {"first": f"{film.shots[first]:,}", "then": f"{film.shots[then]:,}"}
+            chapter.finding("later", then > first, right=f"{film.held_out[first]:.0%}", **values)
     with right:
         waves = list(map(str, main_frequencies(film.spectra[shot])))
         worth, at_first = (f"{waves_in_use(film, each):.1f}" for each in (shot, 0))

@@ -34,13 +34,13 @@ def curve_figure(films: Mapping[str, Film], step: int, jump: Jump | None, labels
     for place, (name, film) in enumerate(films.items()):
         colour = CATEGORIES[place]
         shown = _thinned(len(film.loss))
-        said = {"mode": "lines", "x": shown + 1, "legendgroup": name}
+        style = {"mode": "lines", "x": shown + 1, "legendgroup": name}
         line = {"color": colour, "width": 1.5}
-        figure.add_scatter(y=film.loss[shown], name=name, line=line, showlegend=several, row=1, col=1, **said)
+        figure.add_scatter(y=film.loss[shown], name=name, line=line, showlegend=several, row=1, col=1, **style)
         line = {"color": colour, "width": 1, "dash": "dot"}
         trained = f"{name}, {labels['on-batch']}" if several else labels["on-batch"]
         figure.add_scatter(
-            y=film.accuracy[shown], name=trained, opacity=0.5, line=line, showlegend=not several, row=2, col=1, **said
+            y=film.accuracy[shown], name=trained, opacity=0.5, line=line, showlegend=not several, row=2, col=1, **style
         )
         figure.add_scatter(
             x=np.array(film.shots),

@@ -46,9 +46,9 @@ class OwnRun(Run[float]):
     def reels(self) -> dict[str, Reel]:
         """What there is to see; the same maps as before where no more were taken."""
         for name, run in self.runs.items():
-            kept = self._reels.get(name)
-            if kept is None or len(kept.film.loss) != run.step:
-                self._reels[name] = Reel(Film.of(run), kept)
+            stored = self._reels.get(name)
+            if stored is None or len(stored.film.loss) != run.step:
+                self._reels[name] = Reel(Film.of(run), stored)
         return dict(self._reels)
 
     def _end(self, state: str) -> None:
@@ -57,7 +57,7 @@ class OwnRun(Run[float]):
 
 def own_run(chapter: Chapter) -> Reel | None:
     """Settings, a button, and the run: what there is of it."""
-    plans = _asked(chapter)
+    plans = _plans(chapter)
 
     def begin() -> OwnRun:
         st.session_state.pop(chapter.controls.key("step"), None)
@@ -67,11 +67,11 @@ def own_run(chapter: Chapter) -> Reel | None:
         return OwnRun(Training(tuple(runs.values()), most), {}, steps, kind="learning", runs=runs)
 
     stopwatch(chapter, NAME, begin, lambda run: _draw(chapter, run), ":material/model_training:", resumable=True)
-    run = kept_run(chapter)
+    run = stored_run(chapter)
     return None if run is None else next(iter(run.reels().values()))
 
 
-def kept_run(chapter: Chapter) -> OwnRun | None:
+def stored_run(chapter: Chapter) -> OwnRun | None:
     """The reader's own run of this session, whether it goes or is over."""
     return st.session_state.get(chapter.controls.key(NAME))
 
@@ -79,13 +79,16 @@ def kept_run(chapter: Chapter) -> OwnRun | None:
 def _draw(chapter: Chapter, run: OwnRun) -> None:
     """What was trained, for the controls may have moved since, and what there is of it."""
     plan = run.first.plan
-    told = {"task": chapter.words(f"option.{plan.task}"), "positions": chapter.words(f"option.{plan.shape.positions}")}
+    values = {
+        "task": chapter.words(f"option.{plan.task}"),
+        "positions": chapter.words(f"option.{plan.shape.positions}"),
+    }
     sizes = {"layers": plan.shape.num_layers, "heads": plan.shape.num_heads, "width": plan.shape.num_hiddens}
-    chapter.text("own-run", **told, **sizes, seconds=f"{run.measurements[-1]:.0f}" if run.measurements else "0")
+    chapter.text("own-run", **values, **sizes, seconds=f"{run.measurements[-1]:.0f}" if run.measurements else "0")
     stage(chapter, run.reels(), follow=run.state == "running")
 
 
-def _asked(chapter: Chapter) -> dict[str, Plan]:
+def _plans(chapter: Chapter) -> dict[str, Plan]:
     """One plan, or two that differ in one thing, by their names."""
     controls, small = chapter.controls, is_hosted()
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):

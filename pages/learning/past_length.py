@@ -10,7 +10,7 @@ from typing import Any
 import streamlit as st
 
 from pages.learning import figures
-from pages.learning.own_run import OwnRun, kept_run
+from pages.learning.own_run import OwnRun, stored_run
 from pages.learning.run_views import RECORDED
 from ui.chapter.chapter import Chapter
 from ui.compute.slots import run_in_slot
@@ -36,23 +36,23 @@ def past_length(chapter: Chapter) -> None:
     reaches = read_reaches(recorded)
     plan, lengths = recorded["plan"], recorded["lengths"]
     sizes = {"layers": plan["shape"]["num_layers"], "heads": plan["shape"]["num_heads"]}
-    told = {"steps": f"{plan['steps']:,}", "longest": plan["longest"], "last": lengths[-1]}
-    chapter.text("past", width=plan["shape"]["num_hiddens"], **sizes, **told)
+    values = {"steps": f"{plan['steps']:,}", "longest": plan["longest"], "last": lengths[-1]}
+    chapter.text("past", width=plan["shape"]["num_hiddens"], **sizes, **values)
     chapter.fragment(partial(_figure, chapter, reaches))
     _table(chapter, reaches)
     for paper in PUBLISHED:
         pairs = turned_round(reaches, paper)
         names = chapter.words.group("figure")
-        said = [
+        exceptions = [
             chapter.words("ahead-of", ahead=names[f"scheme-{ahead}"], behind=names[f"scheme-{behind}"])
             for ahead, behind in pairs
         ]
-        chapter.finding(f"agrees-{paper}", not pairs, pairs=said)
+        chapter.finding(f"agrees-{paper}", not pairs, pairs=exceptions)
 
 
 def _figure(chapter: Chapter, reaches: Mapping[str, Reach]) -> None:
     """The curves, and the reader's own once it is tested."""
-    run, names = kept_run(chapter), chapter.words.group("figure")
+    run, names = stored_run(chapter), chapter.words.group("figure")
     yours = _own(chapter, run) if run is not None else []
     summary = {names[f"scheme-{name}"]: f"{reach.past.mean():.0%}" for name, reach in reaches.items()}
     chapter.figure("reach", figures.reach_figure(reaches, yours, names), summary=summary)
@@ -67,13 +67,13 @@ def _own(chapter: Chapter, run: OwnRun) -> list[tuple[int, float]]:
         chapter.text("no-lengths")
         return []
     step = first.step
-    asked = st.button(
+    clicked = st.button(
         chapter.words("test-own"),
         key=chapter.controls.key("test-own"),
         icon=":material/straighten:",
         disabled=run.state == "running",
     )
-    if asked and run.state != "running" and step not in run.tested:
+    if clicked and run.state != "running" and step not in run.tested:
         run.tested = {step: run_in_slot(lambda: right_by_length(first, OWN_LENGTHS), "learning")}
     if step in run.tested:
         scheme = chapter.words(f"figure.scheme-{first.plan.shape.positions}")

@@ -88,16 +88,22 @@ def _charts(chapter: Chapter, reels: Mapping[str, Reel], step: int) -> None:
         if jump is None:
             chapter.figure("first-curve", figure)
         else:
-            told: dict[str, Any] = {"before": jump.before, "after": jump.after, "change": f"{jump.change:+.0%}"}
-            chapter.figure("curve", figure, right=f"{film.held_out[-1]:.0%}", last=film.shots[-1], **told)
+            values: dict[str, Any] = {"before": jump.before, "after": jump.after, "change": f"{jump.change:+.0%}"}
+            chapter.figure("curve", figure, right=f"{film.held_out[-1]:.0%}", last=film.shots[-1], **values)
     with heads:
         measured = reel.measures[measure]
         layer, head = strongest_head(measured)
-        moved = largest_jump(film.shots, measured[:, layer, head])
-        said: dict[str, Any] = {"measure": chapter.words(f"option.{measure}"), "layer": layer + 1, "head": head + 1}
-        said |= {"last": f"{measured[-1, layer, head]:.2f}", "first": f"{measured[0, layer, head]:.2f}"}
-        figure = figures.heads_figure(film.shots, measured, step, moved, said["measure"], names)
-        chapter.figure("heads", figure, steps=film.shots[-1], **said)
-    if moved is not None and jump is not None:
-        spans = {"before": moved.before, "after": moved.after, "begin": jump.before, "end": jump.after}
-        chapter.finding("together", moved.before <= jump.after and jump.before <= moved.after, **said, **spans)
+        head_jump = largest_jump(film.shots, measured[:, layer, head])
+        head_values: dict[str, Any] = {
+            "measure": chapter.words(f"option.{measure}"),
+            "layer": layer + 1,
+            "head": head + 1,
+        }
+        head_values |= {"last": f"{measured[-1, layer, head]:.2f}", "first": f"{measured[0, layer, head]:.2f}"}
+        figure = figures.heads_figure(film.shots, measured, step, head_jump, head_values["measure"], names)
+        chapter.figure("heads", figure, steps=film.shots[-1], **head_values)
+    if head_jump is not None and jump is not None:
+        spans = {"before": head_jump.before, "after": head_jump.after, "begin": jump.before, "end": jump.after}
+        chapter.finding(
+            "together", head_jump.before <= jump.after and jump.before <= head_jump.after, **head_values, **spans
+        )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pages.multi_head import figures
-from pages.multi_head.inputs import Asked
+from pages.multi_head.inputs import LayerInputs
 from ui.blocks.stopwatch import Run, stopwatch
 from ui.chapter.chapter import Chapter
 from viz_core.lessons.multi_head.inputs import fresh_layer, random_tokens
@@ -16,18 +16,20 @@ _TIMED_TOKENS = 128
 _MORE_HEADS = (1, 2, 4, 8, 16, 32, 64)
 
 
-def batch(chapter: Chapter, asked: Asked) -> None:
+def batch(chapter: Chapter, layer_inputs: LayerInputs) -> None:
     """All heads at once against one after the other: the same numbers, and not the same time."""
-    chapter.text("batch", heads=asked.num_heads, products=2 * asked.num_heads)
+    chapter.text("batch", heads=layer_inputs.num_heads, products=2 * layer_inputs.num_heads)
     with chapter.claim_row("claims-batch"):
-        chapter.claim("batch", lambda: _loop_error(asked), rounding_bound(asked.steps), heads=asked.num_heads)
-    width = asked.num_hiddens
+        chapter.claim(
+            "batch", lambda: _loop_error(layer_inputs), rounding_bound(layer_inputs.steps), heads=layer_inputs.num_heads
+        )
+    width = layer_inputs.num_hiddens
     stopwatch(chapter, "race", lambda: _race(width), lambda run: _draw_race(chapter, run))
 
 
-def _loop_error(asked: Asked) -> float:
+def _loop_error(layer_inputs: LayerInputs) -> float:
     """max |one head at a time - all at once|."""
-    return float((one_head_at_a_time(asked.layer, asked.inputs) - asked.steps.output).abs().max())
+    return float((one_head_at_a_time(layer_inputs.layer, layer_inputs.inputs) - layer_inputs.steps.output).abs().max())
 
 
 def _race(width: int) -> Run[Measurement]:

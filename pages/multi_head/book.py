@@ -7,16 +7,16 @@ from functools import partial
 import streamlit as st
 
 from pages.multi_head.book_figures import ranges_figure, toy_figure
-from pages.multi_head.inputs import Asked
+from pages.multi_head.inputs import LayerInputs
 from ui.chapter.chapter import Chapter
 from viz_core.lessons.multi_head.book_examples import LENGTHS, book_toy, mean_ranges, uniform_range
 
 _WIDEST = 400
 
 
-def ranges(chapter: Chapter, asked: Asked, head: int) -> None:
+def ranges(chapter: Chapter, layer_inputs: LayerInputs, head: int) -> None:
     """How far each head looks along the sentence: some near, some far."""
-    weights = asked.steps.weights[0]
+    weights = layer_inputs.steps.weights[0]
     found = mean_ranges(weights)
     even = uniform_range(weights.shape[-1])
     nearest, farthest = int(found.argmin()), int(found.argmax())
@@ -39,8 +39,8 @@ def ones(chapter: Chapter) -> None:
         name: float((made[0].amax(dim=0) - made[0].amin(dim=0)).max())
         for name, made in (("ones", book_toy().weights), ("drawn", book_toy(ones=False).weights))
     }
-    told = {name: f"{each:.3g}" for name, each in differ.items()}
-    chapter.text("measured.ones", share=f"{float(book_toy().weights[0, 0, 0, 0]):.4f}", **told)
+    values = {name: f"{each:.3g}" for name, each in differ.items()}
+    chapter.text("measured.ones", share=f"{float(book_toy().weights[0, 0, 0, 0]):.4f}", **values)
 
 
 def toy(chapter: Chapter) -> None:

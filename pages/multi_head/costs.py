@@ -8,23 +8,23 @@ import pandas as pd
 import streamlit as st
 
 from pages.multi_head import figures
-from pages.multi_head.inputs import MOST_HEADS, Asked
+from pages.multi_head.inputs import MOST_HEADS, LayerInputs
 from ui.chapter.chapter import Chapter
 from viz_core.lessons.multi_head.costs import PUBLISHED_BLEU, MultiHeadCost, divisors, multi_head_cost
 
 _ROW = 35  # pixels of a row of Streamlit's tables
 
 
-def cost(chapter: Chapter, asked: Asked) -> None:
+def cost(chapter: Chapter, layer_inputs: LayerInputs) -> None:
     """Parameters, multiplications and weights as heads grow: at fixed width, and where each head has all of it."""
     names = chapter.words.group("figure")
-    n, d = asked.inputs.shape[1:]
-    own = multi_head_cost(n, d, asked.num_heads)
+    n, d = layer_inputs.inputs.shape[1:]
+    own = multi_head_cost(n, d, layer_inputs.num_heads)
     chapter.text(
         "cost",
         d=d,
         n=n,
-        heads=asked.num_heads,
+        heads=layer_inputs.num_heads,
         parameters=f"{own.parameters:,}",
         multiplications=f"{own.multiplications:,}",
         weights=f"{own.weights:,}",
@@ -37,11 +37,11 @@ def cost(chapter: Chapter, asked: Asked) -> None:
         "whole": [getattr(multi_head_cost(n, d, h, d), count) for h in heads],
     }
     first, last = f"{lines['shared'][0]:,}", f"{lines['shared'][-1]:,}"
-    figure = partial(figures.cost_figure, lines, heads, asked.num_heads, names[count], names)
+    figure = partial(figures.cost_figure, lines, heads, layer_inputs.num_heads, names[count], names)
     chapter.figure("cost", figure, what=names[count], first=first, last=last, most=heads[-1])
     chapter.lazy("cost-table", lambda: _draw_table(_cost_table(chapter, d, heads, costs)), _ROW * (1 + len(heads)))
     chapter.text("published")
-    bleu = partial(figures.published_figure, PUBLISHED_BLEU, asked.num_heads, names)
+    bleu = partial(figures.published_figure, PUBLISHED_BLEU, layer_inputs.num_heads, names)
     summary = [f"{h}: {value}" for h, value in PUBLISHED_BLEU.items()]
     chapter.figure("published", bleu, summary=summary)
     chapter.source_card("heads", list(PUBLISHED_BLEU.values()))

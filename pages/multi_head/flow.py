@@ -7,7 +7,7 @@ from functools import partial
 import streamlit as st
 
 from pages.multi_head import figures
-from pages.multi_head.inputs import Asked
+from pages.multi_head.inputs import LayerInputs
 from ui.chapter.chapter import Chapter
 from viz_core.figures.heatmap import signed_heatmap
 from viz_core.maps.contribution_shares import shares_of_call
@@ -15,12 +15,16 @@ from viz_core.view.map_group import MapGroup
 from viz_core.view.notebook_file import recording_recipe
 
 
-def maps(chapter: Chapter, asked: Asked) -> int:
+def maps(chapter: Chapter, layer_inputs: LayerInputs) -> int:
     """Every head's map, one of them open; the number of the one that is."""
     labels = chapter.words.group("view")
-    names = asked.tokens.labels
+    names = layer_inputs.tokens.labels
     show_contributions = chapter.contributions_choice()
-    call = shares_of_call(asked.steps.call, asked.layer.W_o) if show_contributions else asked.steps.call
+    call = (
+        shares_of_call(layer_inputs.steps.call, layer_inputs.layer.W_o)
+        if show_contributions
+        else layer_inputs.steps.call
+    )
     group = MapGroup("heads", labels["heads"], labels["tokens"], labels["tokens"], names, names, (call,))
     view = chapter.attention_view(
         (group,),
@@ -32,27 +36,27 @@ def maps(chapter: Chapter, asked: Asked) -> int:
     return view.head
 
 
-def flow(chapter: Chapter, asked: Asked, head: int) -> None:
+def flow(chapter: Chapter, layer_inputs: LayerInputs, head: int) -> None:
     """The shapes from input to output, and the numbers in the chosen tensor."""
     names = chapter.words.group("figure")
-    tensors = asked.steps.tensors()
+    tensors = layer_inputs.steps.tensors()
     picture, numbers = st.columns([5, 6], gap="large")
     with numbers:
         chosen = chapter.controls.select("stage", tuple(tensors), "split_queries")
         values = tensors[chosen][0]
-        n, d = asked.inputs.shape[1:]
-        sizes = {"n": n, "d": d, "h": asked.num_heads, "w": d // asked.num_heads, "head": head + 1}
+        n, d = layer_inputs.inputs.shape[1:]
+        sizes = {"n": n, "d": d, "h": layer_inputs.num_heads, "w": d // layer_inputs.num_heads, "head": head + 1}
         chapter.text(f"stage-{chosen}", **sizes)
         in_heads = values.dim() == 3
         shown = values[head] if in_heads else values
         across = names["key"] if chosen in {"scores", "masked", "exponentials", "weights"} else names["dimension"]
-        labels = asked.tokens.labels
+        labels = layer_inputs.tokens.labels
         heatmap = partial(signed_heatmap, shown, names["token"], across, labels)
         chapter.heatmap("stage", heatmap, rows=shown.shape[0], columns=shown.shape[1], stage=names[chosen])
         if in_heads:
-            st.caption(chapter.words("stage-head", head=head + 1, heads=asked.num_heads))
+            st.caption(chapter.words("stage-head", head=head + 1, heads=layer_inputs.num_heads))
     with picture:
         shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
-        figure = partial(figures.flow_figure, shapes, asked.num_heads, chosen, names)
+        figure = partial(figures.flow_figure, shapes, layer_inputs.num_heads, chosen, names)
         summary = [f"{names[name]} {shape}" for name, shape in shapes.items()]
         chapter.figure("flow", figure, height=800, summary=summary)

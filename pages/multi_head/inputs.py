@@ -24,7 +24,7 @@ MOST_TOKENS, WIDEST, MOST_HEADS = 64, 512, 64
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class LayerInputs:
     """The tokens, the layer they go through, and every tensor on the way."""
 
     tokens: Tokens
@@ -44,14 +44,14 @@ class Asked:
         return self.layer.W_q.out_features
 
 
-def ask(chapter: Chapter) -> Asked | None:
+def choose_layer(chapter: Chapter) -> LayerInputs | None:
     """What the reader asks to see; None after a sentence that says why there is nothing to see."""
     controls = chapter.controls
     with chapter.card("ask"):
         first, second = st.columns([4, 5], gap="medium", vertical_alignment="bottom")
         with first:
-            first_look = "sentence" if translator_or_none(MODEL) is None else "trained"
-            source = controls.choice("source", ("trained", "sentence", "random"), first_look)
+            default = "sentence" if translator_or_none(MODEL) is None else "trained"
+            source = controls.choice("source", ("trained", "sentence", "random"), default)
         with second:
             if source == "random":
                 count = int(controls.slider("tokens", 1, MOST_TOKENS, 12))
@@ -101,7 +101,7 @@ def ask(chapter: Chapter) -> Asked | None:
         st.caption(chapter.words("trained", block=block + 1, width=width, own=trained_heads, heads=heads))
     else:
         layer = fresh_layer(width, heads, sharpness, seed)
-    return Asked(tokens, layer, multi_head_steps(layer, tokens.X[None]))
+    return LayerInputs(tokens, layer, multi_head_steps(layer, tokens.X[None]))
 
 
 def _can_be_cut(chapter: Chapter, width: int, heads: int) -> bool:
@@ -116,13 +116,13 @@ def _can_be_cut(chapter: Chapter, width: int, heads: int) -> bool:
     possible = [h for h in divides if h <= MOST_HEADS]
     if heads in possible:
         return True
-    told = {"heads": heads, "width": width, "possible": list(map(str, divides)), "most": MOST_HEADS}
+    values = {"heads": heads, "width": width, "possible": list(map(str, divides)), "most": MOST_HEADS}
     name = "not-divisible" if len(possible) == len(divides) else "not-divisible-here"
-    st.warning(chapter.words(name, **told), icon=":material/edit:")
+    st.warning(chapter.words(name, **values), icon=":material/edit:")
     key = chapter.controls.key("heads")
-    near = {max(h for h in possible if h < heads), *[h for h in possible if h > heads][:1]}
+    nearest = {max(h for h in possible if h < heads), *[h for h in possible if h > heads][:1]}
     with st.container(horizontal=True):
-        for h in sorted(near):
+        for h in sorted(nearest):
             label = chapter.words("use-heads", heads=h)
             change = {key: h}
             st.button(label, key=f"{key}-{h}", on_click=st.session_state.update, args=(change,))

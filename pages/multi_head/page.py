@@ -8,7 +8,7 @@ from pages.multi_head.batching import batch
 from pages.multi_head.book import ones, ranges, toy
 from pages.multi_head.costs import cost
 from pages.multi_head.flow import flow, maps
-from pages.multi_head.inputs import ask
+from pages.multi_head.inputs import choose_layer
 from ui.chapter.chapter import Chapter
 from viz_core.attention import DotProductAttention, MultiHeadAttention
 from viz_core.lessons.multi_head.book_examples import book_toy
@@ -29,37 +29,48 @@ ROUNDING = 1e-5  # what float32 may lose in sums of a few hundred terms
 
 chapter = Chapter("multi-head")
 chapter.question()
-asked = ask(chapter)
-if asked is None:
+layer_inputs = choose_layer(chapter)
+if layer_inputs is None:
     st.stop()
 
-head = maps(chapter, asked)
-ranges(chapter, asked, head)
+head = maps(chapter, layer_inputs)
+ranges(chapter, layer_inputs, head)
 chapter.exercise("exchange")
 
 chapter.heading("flow")
-chapter.text("mathematics", d=asked.num_hiddens, h=asked.num_heads, w=asked.num_hiddens // asked.num_heads)
-flow(chapter, asked, head)
+chapter.text(
+    "mathematics",
+    d=layer_inputs.num_hiddens,
+    h=layer_inputs.num_heads,
+    w=layer_inputs.num_hiddens // layer_inputs.num_heads,
+)
+flow(chapter, layer_inputs, head)
 
-rounding = rounding_bound(asked.steps)
+rounding = rounding_bound(layer_inputs.steps)
 with chapter.claims():
     broken = chapter.break_it("wrong-root", "dealt-out", "undivided")
     theirs = cache(
         lambda: (
-            wrong_root(asked.layer, asked.steps)
+            wrong_root(layer_inputs.layer, layer_inputs.steps)
             if broken == "wrong-root"
-            else torch_residuals(asked.layer, asked.inputs)
+            else torch_residuals(layer_inputs.layer, layer_inputs.inputs)
         )
     )
     walk = dealt_out if broken == "dealt-out" else walk_residual
-    rows = (lambda: undivided(asked.steps)) if broken == "undivided" else lambda: row_sum_error(asked.steps.trace)
+    rows = (
+        (lambda: undivided(layer_inputs.steps))
+        if broken == "undivided"
+        else lambda: row_sum_error(layer_inputs.steps.trace)
+    )
     chapter.claim("torch", lambda: theirs()[0], rounding)
-    chapter.claim("torch-weights", lambda: theirs()[1], rounding, heads=asked.num_heads)
-    chapter.claim("walk", lambda: walk(asked.layer, asked.steps), rounding)
+    chapter.claim("torch-weights", lambda: theirs()[1], rounding, heads=layer_inputs.num_heads)
+    chapter.claim("walk", lambda: walk(layer_inputs.layer, layer_inputs.steps), rounding)
     chapter.claim("rows", rows, ROUNDING)
 
 chapter.exercise("ones", reveal=partial(ones, chapter))
-chapter.tabs(cost=lambda: cost(chapter, asked), batch=lambda: batch(chapter, asked), toy=lambda: toy(chapter))
+chapter.tabs(
+    cost=lambda: cost(chapter, layer_inputs), batch=lambda: batch(chapter, layer_inputs), toy=lambda: toy(chapter)
+)
 
 chapter.exercise("double")
 chapter.code(
@@ -75,10 +86,10 @@ chapter.code(
     attend,
 )
 chapter.downloads(
-    rows=asked.tokens.labels,
-    columns=asked.tokens.labels,
-    weights=asked.steps.weights[0, head].numpy(),
-    all_weights=asked.steps.weights[0].numpy(),
-    output=asked.steps.output[0].numpy(),
+    rows=layer_inputs.tokens.labels,
+    columns=layer_inputs.tokens.labels,
+    weights=layer_inputs.steps.weights[0, head].numpy(),
+    all_weights=layer_inputs.steps.weights[0].numpy(),
+    output=layer_inputs.steps.output[0].numpy(),
 )
 chapter.next()

@@ -8,7 +8,7 @@ import streamlit as st
 import torch
 
 from pages.queries_keys_values import book_figures as figures
-from pages.queries_keys_values.names import Database, Question
+from pages.queries_keys_values.names import Database, QueryInputs
 from ui.chapter.chapter import Chapter
 from ui.text.markdown import escape
 from ui.text.numbers import separators
@@ -44,7 +44,7 @@ def lookups(chapter: Chapter) -> None:
         chapter.source_card("approximate", answers["approximate"])
 
 
-def diagram(chapter: Chapter, database: Database, question: Question) -> None:
+def diagram(chapter: Chapter, database: Database, question: QueryInputs) -> None:
     """The book's figure of attention, with the reader's query and the keys that it weighs most."""
     weights = soft_lookup([question.query], database.keys, question.temperature)[0]
     first = sorted(weights.argsort(descending=True)[:_SHOWN].tolist())
@@ -85,7 +85,7 @@ def identities(chapter: Chapter) -> None:
     chapter.source_card("identity", [float(ten.diagonal().min()), float((ten - torch.eye(10).numpy()).max())])
 
 
-def gradient(chapter: Chapter, database: Database, question: Question) -> None:
+def gradient(chapter: Chapter, database: Database, question: QueryInputs) -> None:
     """A hard lookup and a soft one: only of the second does a gradient pass."""
     chapter.text("hard")
     soft, hard, slope = two_keys(_GAPS, question.temperature)

@@ -6,7 +6,7 @@ from collections import Counter
 
 import torch
 
-from pages.queries_keys_values.names import DISTANCES, Database, Question
+from pages.queries_keys_values.names import DISTANCES, Database, QueryInputs
 from ui.chapter.chapter import Chapter
 from ui.text.markdown import escape
 from viz_core.lessons.queries_keys_values.approximate_weights import edit_kernels, edit_weights
@@ -24,7 +24,7 @@ _SEEN = 0.01  # of a weight that counts as an answer
 _REACHES = range(7)  # edits
 
 
-def approximate(chapter: Chapter, database: Database, question: Question) -> None:
+def approximate(chapter: Chapter, database: Database, question: QueryInputs) -> None:
     """At how many reaches each kernel lets those of the reader's keys answer that the lookup finds, and no other."""
     distance, same = DISTANCES[question.compare], Counter[str]()
     for most in _REACHES:
@@ -32,26 +32,26 @@ def approximate(chapter: Chapter, database: Database, question: Question) -> Non
         for name, kernel in edit_kernels(most).items():
             weights = edit_weights(question.query, database.keys, kernel, distance).tolist()
             same[name] += {place for place, weight in enumerate(weights) if weight >= _SEEN} == found
-    told = {name: same[name] for name in edit_kernels(0)}
+    values = {name: same[name] for name in edit_kernels(0)}
     query = escape(question.query)
-    chapter.text("measured.approximate", query=query, last=_REACHES[-1], count=len(_REACHES), **told)
+    chapter.text("measured.approximate", query=query, last=_REACHES[-1], count=len(_REACHES), **values)
 
 
-def covariance(chapter: Chapter, database: Database, question: Question) -> None:
+def covariance(chapter: Chapter, database: Database, question: QueryInputs) -> None:
     """The slope of the reader's own lookup by automatic differentiation, beside the covariance and the mean."""
-    asked = *_vectors(database, question), question.temperature
-    slope = query_jacobian(*asked)
+    arguments = *_vectors(database, question), question.temperature
+    slope = query_jacobian(*arguments)
     chapter.text(
         "measured.covariance",
         query=escape(question.query),
         temperature=f"{question.temperature:g}",
         slope=f"{float(slope.norm()):.4f}",
-        off=f"{float((slope - weighted_covariance(*asked) / question.temperature).norm()):.1e}",
-        mean=f"{float((slope - pooled(*asked)).norm()):.4f}",
+        off=f"{float((slope - weighted_covariance(*arguments) / question.temperature).norm()):.1e}",
+        mean=f"{float((slope - pooled(*arguments)).norm()):.4f}",
     )
 
 
-def search(chapter: Chapter, database: Database, question: Question) -> None:
+def search(chapter: Chapter, database: Database, question: QueryInputs) -> None:
     """The key that fits the reader's query least is clicked, and climbs."""
     query, keys = _vectors(database, question)
     clicked = int((keys @ query).argmin())
@@ -79,6 +79,6 @@ def gates(chapter: Chapter) -> None:
     )
 
 
-def _vectors(database: Database, question: Question) -> tuple[torch.Tensor, torch.Tensor]:
+def _vectors(database: Database, question: QueryInputs) -> tuple[torch.Tensor, torch.Tensor]:
     query, *keys = embed_words([question.query, *database.keys])
     return query, torch.stack(keys)

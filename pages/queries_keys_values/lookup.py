@@ -9,7 +9,7 @@ import streamlit as st
 import torch
 
 from pages.queries_keys_values import lookup_figures as figures
-from pages.queries_keys_values.names import DISTANCES, MOST_LETTERS, TEMPERATURES, Database, Question
+from pages.queries_keys_values.names import DISTANCES, MOST_LETTERS, TEMPERATURES, Database, QueryInputs
 from ui.chapter.chapter import Chapter
 from ui.text.markdown import escape
 from viz_core.lessons.queries_keys_values.edit_distance import edit_table
@@ -27,7 +27,7 @@ from viz_core.lessons.queries_keys_values.lookup import (
 MISSPELLED = {"Lipten": "Lipton", "li": "Li"}  # queries to try, and the keys that should still be found
 
 
-def answers(chapter: Chapter, database: Database, question: Question, hide_answer: bool) -> None:
+def answers(chapter: Chapter, database: Database, question: QueryInputs, hide_answer: bool) -> None:
     """The three answers, the soft one, which is a picture, on top; without its weights where they are kept back."""
     _soft(chapter, database, question, hide_answer)
     exact, approximate = st.columns(2, gap="large")
@@ -37,7 +37,7 @@ def answers(chapter: Chapter, database: Database, question: Question, hide_answe
         _approximate(chapter, database, question)
 
 
-def _exact(chapter: Chapter, database: Database, question: Question) -> None:
+def _exact(chapter: Chapter, database: Database, question: QueryInputs) -> None:
     chapter.text("exact")
     places = exact_lookup(question.query, database.keys)
     if not places:
@@ -48,7 +48,7 @@ def _exact(chapter: Chapter, database: Database, question: Question) -> None:
         chapter.text("exact.several", count=len(places))
 
 
-def _approximate(chapter: Chapter, database: Database, question: Question) -> None:
+def _approximate(chapter: Chapter, database: Database, question: QueryInputs) -> None:
     chapter.text("approximate", most=question.most_edits)
     found = approximate_lookup(question.query, database.keys, question.most_edits, DISTANCES[question.compare])
     if not found:
@@ -65,7 +65,7 @@ def _answer(chapter: Chapter, name: str, database: Database, place: int, **value
     chapter.text(name, key=key, value=value, **values)
 
 
-def _soft(chapter: Chapter, database: Database, question: Question, hide_answer: bool) -> None:
+def _soft(chapter: Chapter, database: Database, question: QueryInputs, hide_answer: bool) -> None:
     chapter.text("soft")
     given = weights(database, question)
     best = int(given.argmax())
@@ -93,11 +93,11 @@ def _shown(chapter: Chapter, value: str) -> str:
     return escape(value[:MOST_LETTERS]) if value else chapter.words("no-value")
 
 
-def edits(chapter: Chapter, database: Database, question: Question) -> None:
+def edits(chapter: Chapter, database: Database, question: QueryInputs) -> None:
     """The table of edits between the query and one key, the nearest that is not the query itself unless chosen."""
     keys = list(dict.fromkeys(database.keys))
-    near = approximate_lookup(question.query, keys, 2 * MOST_LETTERS, DISTANCES[question.compare])
-    other = [found.place for found in near if keys[found.place] != question.query]
+    nearest = approximate_lookup(question.query, keys, 2 * MOST_LETTERS, DISTANCES[question.compare])
+    other = [found.place for found in nearest if keys[found.place] != question.query]
     key = chapter.controls.select("against", keys, keys[other[0] if other else 0])
     table = edit_table(question.query, key)
     last = table[-1]
@@ -113,7 +113,7 @@ def edits(chapter: Chapter, database: Database, question: Question) -> None:
     )
 
 
-def identity(chapter: Chapter, database: Database, question: Question) -> None:
+def identity(chapter: Chapter, database: Database, question: QueryInputs) -> None:
     """Every key asked of all keys: the identity where each finds itself alone."""
     weights = soft_lookup(database.keys, database.keys, question.temperature)
     chapter.figure(
@@ -125,7 +125,7 @@ def identity(chapter: Chapter, database: Database, question: Question) -> None:
     )
 
 
-def lookup_claims(chapter: Chapter, database: Database, question: Question, broken: str) -> None:
+def lookup_claims(chapter: Chapter, database: Database, question: QueryInputs, broken: str) -> None:
     """What must be true of any lookup in this table, or fails where the reader broke it."""
     coldest, hottest = TEMPERATURES[0], TEMPERATURES[-1]
     given = (undivided if broken == "undivided" else _weights)(question.query, database.keys, question.temperature)
@@ -136,7 +136,7 @@ def lookup_claims(chapter: Chapter, database: Database, question: Question, brok
     chapter.claim("average", uniform_error(question.query, database.keys, warm), 0.01, temperature=f"{warm:g}")
 
 
-def weights(database: Database, question: Question) -> torch.Tensor:
+def weights(database: Database, question: QueryInputs) -> torch.Tensor:
     """Of the reader's query on every key."""
     return _weights(question.query, database.keys, question.temperature)
 

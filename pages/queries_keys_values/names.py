@@ -34,7 +34,7 @@ class Database:
 
 
 @dataclass(frozen=True)
-class Question:
+class QueryInputs:
     """What the reader asks of the table, and how."""
 
     query: str
@@ -44,7 +44,7 @@ class Question:
     top: int
 
 
-def ask_table(chapter: Chapter) -> Database:
+def table_input(chapter: Chapter) -> Database:
     """The editable table, and a sentence for every row that cannot be asked."""
     label = chapter.words.label("names")
     columns = {name: chapter.words.label(name) for name in ("key", "value")}
@@ -62,11 +62,11 @@ def ask_table(chapter: Chapter) -> Database:
         _note(chapter, "problem.duplicate", key=escape(key), count=counts[key])
     if len(usable) > MOST_ROWS:
         _note(chapter, "problem.rows", most=MOST_ROWS, count=len(usable))
-    kept = usable[:MOST_ROWS]
-    return Database(tuple(key for key, _ in kept), tuple(value for _, value in kept))
+    used = usable[:MOST_ROWS]
+    return Database(tuple(key for key, _ in used), tuple(value for _, value in used))
 
 
-def ask_question(chapter: Chapter) -> Question:
+def query_input(chapter: Chapter) -> QueryInputs:
     """The query and how near is near enough."""
     controls = chapter.controls
     query = controls.text("query", "Li", placeholder=chapter.words("placeholder")).strip()
@@ -78,10 +78,10 @@ def ask_question(chapter: Chapter) -> Question:
         most_edits = int(controls.slider("edits", 0, 6, 1))
     with right:
         top = int(controls.slider("top", 1, 6, 2))
-    return Question(query, most_edits, compare, float(temperature), top)
+    return QueryInputs(query, most_edits, compare, float(temperature), top)
 
 
-def is_answerable(chapter: Chapter, database: Database, question: Question) -> bool:
+def is_answerable(chapter: Chapter, database: Database, question: QueryInputs) -> bool:
     """Whether there is something to ask and someone to answer; a sentence says what is missing."""
     if not database.keys:
         st.info(chapter.words("problem.empty"), icon=":material/edit:")

@@ -5,7 +5,7 @@ from functools import partial
 import streamlit as st
 
 from pages.queries_keys_values import book, exercises, lookup, weights_plane
-from pages.queries_keys_values.names import ask_question, ask_table, is_answerable, is_the_books
+from pages.queries_keys_values.names import is_answerable, is_the_books, query_input, table_input
 from pages.queries_keys_values.predictions import THE_MIXTURE, THE_ROW, THE_STAR, place_the_star, shade_the_row
 from pages.queries_keys_values.weights_plane import Mixture
 from ui.chapter.chapter import Chapter
@@ -26,11 +26,11 @@ chapter = Chapter("queries-keys-values")
 chapter.question()
 asks = chapter.hides_answer("warm", THE_ROW)
 with chapter.card("lookup"):
-    asked, answered = st.columns([2, 3], gap="large")
-    with asked:
-        question = ask_question(chapter)
-        database = ask_table(chapter)
-    with answered:
+    query_column, answer_column = st.columns([2, 3], gap="large")
+    with query_column:
+        question = query_input(chapter)
+        database = table_input(chapter)
+    with answer_column:
         answerable, the_books = is_answerable(chapter, database, question), is_the_books(database)
         if the_books and answerable:
             shade_the_row(chapter)
@@ -63,14 +63,14 @@ chapter.heading("plane")
 place_the_star(chapter)
 with chapter.card("plane"):
     without_star = chapter.hides_answer("star", THE_STAR)
-    case = weights_plane.ask_case(chapter)
+    case = weights_plane.choose_case(chapter)
     rows, picture = st.columns([5, 6], gap="large")
     with rows:
         if chapter.is_drawn_on("star"):
             mixture: Mixture | None = THE_MIXTURE
             chapter.text("star-held")
         else:
-            mixture = weights_plane.ask_mixture(chapter, case)
+            mixture = weights_plane.choose_mixture(chapter, case)
         if mixture is not None and not without_star:
             weights_plane.readout(chapter, mixture)
     with picture:

@@ -35,7 +35,7 @@ def edited_table(key: str, label: str, columns: Mapping[str, str], default: Sequ
 
     is_new = f"{key}-{held['turn']}" not in st.session_state
     edited = held.pop("edited", False)
-    if is_new or (not edited and _address_moved(key, held)):
+    if is_new or (not edited and _address_changed(key, held)):
         held["start"] = _rows_to_start_from(key, label, first, most, held["rows"] if is_new else None)
         held["turn"] += 1  # a new widget: the old one would keep its edits
     table = st.data_editor(
@@ -74,7 +74,7 @@ def typed_rows(
     if message is not None and message["turn"] > held["turn"]:  # the reader's move, which the address does not show yet
         held["turn"] = message["turn"]
         rows = [[str(cell) for cell in row] for row in message["rows"]]
-    elif held["rows"] is None or _address_moved(key, held):
+    elif held["rows"] is None or _address_changed(key, held):
         rows = _rows_to_start_from(key, label, first, most, held["rows"] if message is None else None)
     else:
         rows = held["rows"]
@@ -107,20 +107,20 @@ def _held(key: str) -> dict[str, Any]:
     return st.session_state.setdefault(f"{key}-held", empty)
 
 
-def _address_moved(key: str, held: Mapping[str, Any]) -> bool:
+def _address_changed(key: str, held: Mapping[str, Any]) -> bool:
     """Whether the address says other rows than were last written there: a link, or the way back in the history."""
     return st.query_params.get(key) != held["written"]
 
 
-def _rows_to_start_from(key: str, label: str, first: Rows, most: int, kept: Rows | None) -> Rows:
+def _rows_to_start_from(key: str, label: str, first: Rows, most: int, stored: Rows | None) -> Rows:
     """What the address asks for, else what was kept from an earlier visit, else the first rows."""
-    asked = st.query_params.get(key)
-    if asked is None:
-        return first if kept is None else kept
-    rows = read_rows(asked, len(first[0]), most)
+    requested = st.query_params.get(key)
+    if requested is None:
+        return first if stored is None else stored
+    rows = read_rows(requested, len(first[0]), most)
     if rows is None:
         common = load_words("common")
-        st.caption(common("fallback", label=label, asked=escape(asked[:40]), shown=common("first-rows")))
+        st.caption(common("fallback", label=label, asked=escape(requested[:40]), shown=common("first-rows")))
         return first
     return rows
 

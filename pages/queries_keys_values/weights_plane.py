@@ -37,14 +37,14 @@ class Mixture:
         return self.weights @ self.points
 
 
-def ask_case(chapter: Chapter) -> str:
+def choose_case(chapter: Chapter) -> str:
     """What the weights must be."""
     case = chapter.controls.choice("case", CASES, "convex")
     chapter.text(f"case.{case}")
     return case
 
 
-def ask_mixture(chapter: Chapter, case: str) -> Mixture | None:
+def choose_mixture(chapter: Chapter, case: str) -> Mixture | None:
     """Values and weights; None where a cell is no number, with a sentence for each."""
     words = chapter.words
     around: dict[str, object] = {

@@ -45,7 +45,7 @@ class Move:
         return rows.double().unflatten(1, (-1, 2)).numpy()
 
 
-def ask_move(chapter: Chapter) -> Move:
+def choose_move(chapter: Chapter) -> Move:
     controls = chapter.controls
     offset = controls.slider("offset", -100, 100, 5)
     position = controls.slider("position", 0, 200, 3)

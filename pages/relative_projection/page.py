@@ -6,7 +6,7 @@ import streamlit as st
 import torch
 
 from pages.relative_projection.learning import learning
-from pages.relative_projection.move import ask_move, readout
+from pages.relative_projection.move import choose_move, readout
 from pages.relative_projection.number_types import number_types
 from pages.relative_projection.predictions import THE_HAND, place_the_hand
 from pages.relative_projection.proof import STEPS, composed, proof, residuals
@@ -33,7 +33,7 @@ asks = chapter.hides_answer("hand", THE_HAND)
 with chapter.card("rotation"):
     picture, side = st.columns([3, 2], gap="large")
     with side:
-        move = ask_move(chapter)
+        move = choose_move(chapter)
         if not asks:
             readout(chapter, move)
     with picture:

@@ -20,12 +20,12 @@ def rotation(chapter: Chapter, move: Move, hide_answer: bool) -> go.Figure:
     step = 1 if move.offset >= 0 else -1
     path = move.pairs(*range(move.position, move.position + move.offset + step, step))[:, move.pair]
     start = sinusoidal_rows(torch.tensor([move.position]), move.num_hiddens, move.base, move.dtype)[0]
-    moved = (move.matrix() @ start).double().unflatten(0, (-1, 2))[move.pair].numpy()
+    rotated = (move.matrix() @ start).double().unflatten(0, (-1, 2))[move.pair].numpy()
     turn = float(move.offset * move.omega()[move.pair])
-    told = about_pair(move)
-    names = chapter.words.group("figure") | {"turn": chapter.words("figure.turn", **told)}
-    figure = rotation_figure(path, moved, turn, move.position, move.pair, names, not hide_answer)
-    chapter.figure("rotation", figure, hide_answer=hide_answer, **told)
+    values = about_pair(move)
+    names = chapter.words.group("figure") | {"turn": chapter.words("figure.turn", **values)}
+    figure = rotation_figure(path, rotated, turn, move.position, move.pair, names, not hide_answer)
+    chapter.figure("rotation", figure, hide_answer=hide_answer, **values)
     return figure
 
 

@@ -22,7 +22,7 @@ _CIRCLE = np.stack([f(np.linspace(0, 2 * math.pi, 97)) for f in (np.sin, np.cos)
 
 def rotation_figure(
     path: Rows,
-    moved: Float[np.ndarray, "2"],
+    rotated: Float[np.ndarray, "2"],
     turn: float,
     position: int,
     pair: int,
@@ -35,7 +35,7 @@ def rotation_figure(
 
     Args:
         path: the pair (sine, cosine) at position i, at i + offset, and at every whole position between.
-        moved: the pair of M p_i.
+        rotated: the pair of M p_i.
         turn: offset times omega_j, radians.
         labels: "turn" says how far that is.
     """
@@ -50,8 +50,8 @@ def rotation_figure(
         _line(figure, np.stack([np.zeros(2), hand]), colour, 4, arrow=True)
     if with_move:
         figure.add_scatter(
-            x=moved[:1].astype(np.float32),
-            y=moved[1:].astype(np.float32),
+            x=rotated[:1].astype(np.float32),
+            y=rotated[1:].astype(np.float32),
             mode="markers",
             marker={"symbol": "circle-open", "size": 18, "color": ACCENT, "line": {"width": 2.5}},
             name=labels["moved"].format(position=_minus(position)),

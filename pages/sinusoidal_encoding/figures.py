@@ -100,7 +100,7 @@ def binary_figure(table: Table, base: float, labels: Labels) -> go.Figure:
         if column is not None:
             encoding[:, bit] = table[:positions, column].numpy()
     figure = make_subplots(cols=2, shared_yaxes=True, horizontal_spacing=0.04)
-    look = {"colorscale": SIGNED_SCALE, "showscale": False, "xgap": 2, "ygap": 1, "hoverongaps": False}
+    style = {"colorscale": SIGNED_SCALE, "showscale": False, "xgap": 2, "ygap": 1, "hoverongaps": False}
     figure.add_heatmap(
         z=code.numpy(),
         zmin=-0.35,
@@ -108,7 +108,7 @@ def binary_figure(table: Table, base: float, labels: Labels) -> go.Figure:
         text=code.numpy(),
         texttemplate="%{text}",
         hovertemplate=f"{labels['position']} %{{y}} · {labels['bit']} %{{x}}: %{{z}}<extra></extra>",
-        **look,
+        **style,
         row=1,
         col=1,
     )
@@ -117,7 +117,7 @@ def binary_figure(table: Table, base: float, labels: Labels) -> go.Figure:
         zmin=-1,
         zmax=1,
         hovertemplate=f"{labels['position']} %{{y}}: %{{z:.6f}}<extra></extra>",
-        **look,
+        **style,
         row=1,
         col=2,
     )

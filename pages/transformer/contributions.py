@@ -30,8 +30,8 @@ def contributions(
         as_long: whether the claim about the mark is broken: as if the vectors of all keys were of one length.
     """
     labels, here = chapter.words.group("figure"), head_name(site, head)
-    asked = sentence_request(name, request.text, request.beam)
-    found = evaluate(asked, contributions_of, site, head)
+    translation_request = sentence_request(name, request.text, request.beam)
+    found = evaluate(translation_request, contributions_of, site, head)
     rows = result.source_tokens if site.startswith("encoder") else result.target_tokens
     columns = result.decoder_tokens if site.startswith("decoder") and site.endswith("self") else result.source_tokens
     mark = 0 if columns is result.decoder_tokens else len(columns) - 1
@@ -44,12 +44,12 @@ def contributions(
             chapter.figure(f"contribution-{kind}", figure, head=here)
     weight, norm = found.shares(mark)
     chapter.finding("mark", norm < weight, mark=f"`{columns[mark]}`", weight=f"{weight:.0%}", norm=f"{norm:.0%}")
-    layers = evaluate(asked, mark_by_layer, site, mark, as_long=as_long)
-    told = [
+    layers = evaluate(translation_request, mark_by_layer, site, mark, as_long=as_long)
+    lines = [
         chapter.words("mark-layer", layer=layer, weight=f"{weight:.0%}", norm=f"{norm:.0%}")
         for layer, (weight, norm) in enumerate(zip(*layers, strict=True), start=1)
     ]
-    chapter.text("mark-layers", mark=f"`{columns[mark]}`", layers=" ".join(told))
+    chapter.text("mark-layers", mark=f"`{columns[mark]}`", layers=" ".join(lines))
     with st.container(horizontal=True, key="claims-contributions"):
         chapter.claim_at_least("mark", layers.rest, _RESTS, mark=f"`{columns[mark]}`")
         chapter.claim("contributions", found.residual, _ROUNDING)

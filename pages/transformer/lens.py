@@ -23,8 +23,8 @@ _ROUNDING = 1e-4
 def lens(chapter: Chapter, name: str, request: TranslationInputs, result: Translation) -> None:
     """What each layer would have said, and who moved the logit of the word that was said."""
     labels = chapter.words.group("figure")
-    asked = sentence_request(name, request.text, request.beam)
-    seen, split = evaluate(asked, through_the_layers), evaluate(asked, split_of_the_logits)
+    translation_request = sentence_request(name, request.text, request.beam)
+    seen, split = evaluate(translation_request, through_the_layers), evaluate(translation_request, split_of_the_logits)
     chapter.text("lens")
     first = [next(i for i, row in enumerate(seen.tokens) if row[j] == t) for j, t in enumerate(result.target_tokens)]
     early = sum(layer < len(seen.tokens) - 1 for layer in first)

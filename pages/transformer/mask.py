@@ -7,7 +7,7 @@ import streamlit as st
 
 from pages.transformer import figures
 from ui.chapter.chapter import Chapter
-from viz_core.lessons.transformer.broken import kept_tensors
+from viz_core.lessons.transformer.broken import saved_tensors
 from viz_core.maps.residuals import future_weight
 from viz_core.pretrained import Translation, Translator
 from viz_core.view.state import ViewState
@@ -29,4 +29,4 @@ def causal_mask(chapter: Chapter, model: Translator, result: Translation, view: 
     with left:
         chapter.source_card("causal", lambda: max(future_weight(call) for call in selfs))
     with right:
-        chapter.source_card("kept", kept_tensors(model.model))
+        chapter.source_card("kept", saved_tensors(model.model))

@@ -48,7 +48,7 @@ result = translate(chapter, MODEL, request)
 if result is None:
     st.stop()
 # Named: where a wait stood over it before, a place without a name is built anew, and the view with it.
-said, maps, under = st.container(gap="xsmall", key="result"), st.container(key="stage"), st.container(key="under")
+written, maps, under = st.container(gap="xsmall", key="result"), st.container(key="stage"), st.container(key="under")
 
 model = translator(MODEL)
 heads = HeadNames.of(result.trace)
@@ -65,8 +65,8 @@ shown = (
     if show_contributions
     else groups
 )
-asked = sentence_request(MODEL, request.text, request.beam)
-with said:
+translation_request = sentence_request(MODEL, request.text, request.beam)
+with written:
     if off:
         show_both(chapter, MODEL, request, result, off, without)
     else:
@@ -81,7 +81,7 @@ with maps:
         aligning_head(groups),
         second=second,
         inputs=inputs,
-        recipe=asked.recipe,
+        recipe=translation_request.recipe,
         off=without,
         on_switch=partial(toggle_head, chapter, heads),
         on_cell=partial(open_pair, groups),
@@ -93,7 +93,7 @@ which_head_aligns(chapter, model)
 with chapter.claims():
     broken = chapter.break_it("no-mask", "as-long")
     measured = unmasked_residuals if broken == "no-mask" else translation_residuals
-    residuals = cache(lambda: evaluate(asked, measured))
+    residuals = cache(lambda: evaluate(translation_request, measured))
     chapter.claim("rows", lambda: row_error(groups), ROUNDING, heads=sum(call.num_heads for call in result.trace))
     chapter.claim("future", lambda: residuals()["future"], 0.0)
     chapter.claim("leak", lambda: residuals()["leak"], ROUNDING)
@@ -106,7 +106,7 @@ chapter.tabs(
         chapter, MODEL, request, result, *open_head(groups, view), as_long=broken == "as-long"
     ),
     lens=lambda: lens(chapter, MODEL, request, result),
-    products=lambda: score_products(chapter, asked, groups, view),
+    products=lambda: score_products(chapter, translation_request, groups, view),
     terms=lambda: terms_of_scores(chapter, MODEL, request, result),
     mask=lambda: causal_mask(chapter, model, result, view),
     training=lambda: training(chapter, model),

@@ -28,11 +28,11 @@ def training(chapter: Chapter, model: Translator) -> None:
     )
     rows = "\n".join(f"| {english} | {french} |" for english, french in record["book_strings"].items())
     chapter.text("lower", lower=f"{scores['bleu_lower_case']:.1f}", rows=rows)
-    told = [
+    lines = [
         f"{french} {book_sentence_bleu(french, sample.references):.3f}"
         for french, sample in zip(record["book_strings"].values(), sentences(), strict=False)
     ]
-    chapter.source_card("translations", "; ".join(told))
+    chapter.source_card("translations", "; ".join(lines))
     last = curve[-1]
     chapter.figure(
         "curve",

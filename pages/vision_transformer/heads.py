@@ -7,7 +7,7 @@ import math
 import streamlit as st
 
 from pages.vision_transformer import head_figures
-from pages.vision_transformer.inputs import Asked
+from pages.vision_transformer.inputs import PictureInputs
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate
 from ui.text.numbers import series
@@ -16,17 +16,17 @@ from viz_core.maps.distance import uniform_attention_distance
 from viz_core.view.state import ViewState
 
 
-def heads(chapter: Chapter, asked: Asked, view: ViewState) -> None:
+def heads(chapter: Chapter, picture_inputs: PictureInputs, view: ViewState) -> None:
     """Mean attention distance and entropy of every head, against one that looks at everything alike."""
     chapter.text("heads")
-    chapter.lazy("heads", lambda: _heads(chapter, asked, view), 440)
+    chapter.lazy("heads", lambda: _heads(chapter, picture_inputs, view), 440)
 
 
-def _heads(chapter: Chapter, asked: Asked, view: ViewState) -> None:
-    found, names = asked.found, chapter.words.group("figure")
-    measured = evaluate(asked.request, heads_measured)
+def _heads(chapter: Chapter, picture_inputs: PictureInputs, view: ViewState) -> None:
+    found, names = picture_inputs.found, chapter.words.group("figure")
+    measured = evaluate(picture_inputs.request, heads_measured)
     even = {
-        "distance": uniform_attention_distance(found.grid, asked.facts.patch_size),
+        "distance": uniform_attention_distance(found.grid, picture_inputs.facts.patch_size),
         "entropy": math.log2(next(iter(found.trace)).num_keys),
     }
     opened = (view.layer, view.head)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from pages.vision_transformer.inputs import Asked
+from pages.vision_transformer.inputs import PictureInputs
 from pages.vision_transformer.patch_figures import probabilities_figure
 from serving.models.model_spec import ShippedClassifier
 from ui.blocks.heads_off import name_heads, score_examples
@@ -25,21 +25,21 @@ _AT_ONCE = 100  # pictures between two steps of the progress
 _SHOWN_LABELS = 6
 
 
-def show_without(chapter: Chapter, asked: Asked, off: tuple[str, ...], heads: HeadsOff) -> None:
+def show_without(chapter: Chapter, picture_inputs: PictureInputs, off: tuple[str, ...], heads: HeadsOff) -> None:
     """The picture's probabilities with and without, and how often the model is right on demand."""
     with chapter.card("off"):
-        if not asked.found.probabilities:
-            chapter.text("off-no-labels", model=escape(asked.facts.title))
+        if not picture_inputs.found.probabilities:
+            chapter.text("off-no-labels", model=escape(picture_inputs.facts.title))
             return
-        _both_answers(chapter, asked.found, classification(replace(asked.request, off=heads)), off)
-        _over_samples(chapter, asked, heads)
+        _both_answers(chapter, picture_inputs.found, classification(replace(picture_inputs.request, off=heads)), off)
+        _over_samples(chapter, picture_inputs, heads)
 
 
 def maps_without(
-    chapter: Chapter, asked: Asked, off: tuple[str, ...], heads: HeadsOff, show_contributions: bool
+    chapter: Chapter, picture_inputs: PictureInputs, off: tuple[str, ...], heads: HeadsOff, show_contributions: bool
 ) -> tuple[tuple[MapGroup, ...], tuple[str, str]]:
     """The maps of the run without these heads, to compare with, and what both runs are."""
-    maps = picture_maps(replace(asked.request, off=heads), current_language(), show_contributions)
+    maps = picture_maps(replace(picture_inputs.request, off=heads), current_language(), show_contributions)
     return maps, (chapter.common("with-all"), f"− {name_heads(off)}")
 
 
@@ -68,12 +68,14 @@ def _both_answers(chapter: Chapter, found: Classification, without: Classificati
     chapter.finding("same-answer", found.label == without.label, label=escape(found.label), said=escape(without.label))
 
 
-def _over_samples(chapter: Chapter, asked: Asked, heads: HeadsOff) -> None:
+def _over_samples(chapter: Chapter, picture_inputs: PictureInputs, heads: HeadsOff) -> None:
     """How often it is right with and without, on pictures that may ship or on drawn ones, and which these are."""
-    model = asked.request.model
-    kind, count = count_samples(model.name, asked.facts.labels) if isinstance(model, ShippedClassifier) else ("", 0)
+    model = picture_inputs.request.model
+    kind, count = (
+        count_samples(model.name, picture_inputs.facts.labels) if isinstance(model, ShippedClassifier) else ("", 0)
+    )
     if not isinstance(model, ShippedClassifier) or not count:
-        chapter.text("held-out-none", model=escape(asked.facts.title))
+        chapter.text("held-out-none", model=escape(picture_inputs.facts.title))
         return
     chapter.text(f"held-out-{kind}", count=f"{count:,}")
 

@@ -27,7 +27,7 @@ _FIRST = "vit-fashion-mnist"
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class PictureInputs:
     """A model and a picture, what can be read off the model, and what it makes of the picture."""
 
     request: ClassificationRequest
@@ -36,16 +36,16 @@ class Asked:
     found: Classification
 
 
-def shipped_card(asked: Asked) -> ModelCard | None:
+def shipped_card(picture_inputs: PictureInputs) -> ModelCard | None:
     """The card of the model, where it ships and is none of the lab's."""
-    return next((card for card in available() if asked.request.model == ShippedClassifier(card.name)), None)
+    return next((card for card in available() if picture_inputs.request.model == ShippedClassifier(card.name)), None)
 
 
-def ask_picture(chapter: Chapter) -> Asked | None:
+def choose_picture(chapter: Chapter) -> PictureInputs | None:
     """What the reader wants looked at, and by which model; None after a sentence that says what is missing."""
     with chapter.card("ask"):
         with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-            name = _ask_model(chapter)
+            name = _choose_model(chapter)
             loaded = _load(chapter, name) if name else None
             if loaded is None:
                 return None
@@ -58,17 +58,17 @@ def ask_picture(chapter: Chapter) -> Asked | None:
         return None
     try:
         request = ClassificationRequest(model, picture)
-        return Asked(request, facts, picture.open(), classification(request))
+        return PictureInputs(request, facts, picture.open(), classification(request))
     except ValueError as error:  # the model cannot take this picture, and says why
         st.warning(explain(error), icon=":material/image:")
     return None
 
 
-def _ask_model(chapter: Chapter) -> str | None:
+def _choose_model(chapter: Chapter) -> str | None:
     """A shipped model, or the lab's that a link names."""
     names = sorted((card.name for card in available(task="classification")), key=lambda name: name != _FIRST)
-    asked = st.query_params.get(chapter.controls.key("lab"))
-    lab = f"{LAB}{asked}" if asked else None
+    requested = st.query_params.get(chapter.controls.key("lab"))
+    lab = f"{LAB}{requested}" if requested else None
     if lab is not None:
         names.append(lab)
     if not names:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from pages.vision_transformer import patch_figures
-from pages.vision_transformer.inputs import Asked
+from pages.vision_transformer.inputs import PictureInputs
 from pages.vision_transformer.map_figures import shuffled_picture
 from pages.vision_transformer.places import ROUNDING, enlarged, place_of
 from ui.chapter.chapter import Chapter
@@ -22,10 +22,10 @@ from viz_core.lessons.vision_transformer.questions import patch_positions, patch
 from viz_core.pretrained import Classification
 
 
-def positions(chapter: Chapter, asked: Asked, token: int) -> None:
+def positions(chapter: Chapter, picture_inputs: PictureInputs, token: int) -> None:
     """How alike the learned positions are, each patch's with all others."""
-    found = asked.found
-    table = evaluate_model(asked.request.model, patch_positions, found.grid)
+    found = picture_inputs.found
+    table = evaluate_model(picture_inputs.request.model, patch_positions, found.grid)
     if table is None:
         chapter.text("no-positions")
         return
@@ -60,41 +60,41 @@ def _likenesses(chapter: Chapter, found: Classification, table: Tensor, token: i
         )
 
 
-def permutation(chapter: Chapter, asked: Asked, broken: str) -> None:
+def permutation(chapter: Chapter, picture_inputs: PictureInputs, broken: str) -> None:
     """The patches in another order: what the model says with its positions and without."""
-    found = asked.found
+    found = picture_inputs.found
     if not found.probabilities:
-        chapter.text("no-permutation", model=escape(asked.facts.title))
+        chapter.text("no-permutation", model=escape(picture_inputs.facts.title))
         return
     seed = int(chapter.controls.number("order", 0, 999, 0))
     chapter.text("permutation")
-    chapter.lazy("permutation", lambda: _answers(chapter, asked, seed), 480)
+    chapter.lazy("permutation", lambda: _answers(chapter, picture_inputs, seed), 480)
     with chapter.claim_row("claims-permutation"):
-        chapter.claim("bag", lambda: _changed(asked, seed, broken), ROUNDING)
+        chapter.claim("bag", lambda: _changed(picture_inputs, seed, broken), ROUNDING)
 
 
-def _changed(asked: Asked, seed: int, broken: str) -> float:
+def _changed(picture_inputs: PictureInputs, seed: int, broken: str) -> float:
     """By how much shuffling changes a probability: without positions, or with them where the reader broke it."""
-    test = evaluate(asked.request, patches_shuffled, seed)
+    test = evaluate(picture_inputs.request, patches_shuffled, seed)
     return test.change if broken == "with-positions" else test.residual
 
 
-def _answers(chapter: Chapter, asked: Asked, seed: int) -> None:
+def _answers(chapter: Chapter, picture_inputs: PictureInputs, seed: int) -> None:
     """The picture in another order, and what the model says of both."""
-    found, names = asked.found, chapter.words.group("figure")
-    test = evaluate(asked.request, patches_shuffled, seed)
+    found, names = picture_inputs.found, chapter.words.group("figure")
+    test = evaluate(picture_inputs.request, patches_shuffled, seed)
     rows = {
         names["with"]: test.positions,
         names["with-shuffled"]: test.positions_shuffled,
         names["no-positions"]: test.no_positions,
         names["no-positions-shuffled"]: test.no_positions_shuffled,
     }
-    labels = asked.facts.labels
+    labels = picture_inputs.facts.labels
     order = (test.positions + test.positions_shuffled + test.no_positions).argsort(descending=True)[:6].tolist()
     left, right = st.columns([1, 2])
     with left:
         shuffled = shuffled_picture(
-            found.prepared.seen, asked.facts.patch_size, random_order(math.prod(found.grid), seed)
+            found.prepared.seen, picture_inputs.facts.patch_size, random_order(math.prod(found.grid), seed)
         )
         st.image(enlarged(shuffled), width="stretch", caption=chapter.words("shuffled"), alt=chapter.words("shuffled"))
     with right:

@@ -7,11 +7,11 @@ import streamlit as st
 from pages.vision_transformer import exercises
 from pages.vision_transformer.heads import heads
 from pages.vision_transformer.heads_off import maps_without, show_without
-from pages.vision_transformer.inputs import ask_picture, shipped_card
+from pages.vision_transformer.inputs import choose_picture, shipped_card
 from pages.vision_transformer.order import permutation, positions
 from pages.vision_transformer.patches import patches
 from pages.vision_transformer.places import ROUNDING, token_read
-from pages.vision_transformer.prediction import seen_and_said
+from pages.vision_transformer.prediction import input_and_prediction
 from pages.vision_transformer.token_maps import depth, patch_lab
 from pages.vision_transformer.training import training
 from ui.blocks.head_importance import head_importance_grid
@@ -34,27 +34,29 @@ from viz_core.view.translation import open_map, open_tokens
 
 chapter = Chapter("vision-transformer")
 chapter.question()
-asked = ask_picture(chapter)
-if asked is None:
+picture_inputs = choose_picture(chapter)
+if picture_inputs is None:
     st.stop()
-seen_and_said(chapter, asked)
+input_and_prediction(chapter, picture_inputs)
 chapter.exercise("tokens")
 
-names = HeadNames.of(asked.found.trace)
+names = HeadNames.of(picture_inputs.found.trace)
 off = head_switches(chapter, names)
 without = names.read(off)
 if off:
-    show_without(chapter, asked, off, without)
+    show_without(chapter, picture_inputs, off, without)
 show_contributions = chapter.contributions_choice()
-second, inputs = maps_without(chapter, asked, off, without, show_contributions) if off else ((), ("", ""))
-groups = picture_maps(asked.request, current_language())
-shown = picture_maps(asked.request, current_language(), show_contributions=True) if show_contributions else groups
+second, inputs = maps_without(chapter, picture_inputs, off, without, show_contributions) if off else ((), ("", ""))
+groups = picture_maps(picture_inputs.request, current_language())
+shown = (
+    picture_maps(picture_inputs.request, current_language(), show_contributions=True) if show_contributions else groups
+)
 view = chapter.attention_view(
     shown,
     first_look(groups),
     second=second,
     inputs=inputs,
-    recipe=asked.request.recipe,
+    recipe=picture_inputs.request.recipe,
     off=without,
     on_switch=partial(toggle_head, chapter, names),
     on_cell=partial(open_pair, groups),
@@ -65,23 +67,23 @@ token = token_read(view)
 
 with chapter.claims():
     broken = chapter.break_it("columns", "with-positions")
-    count = sum(call.num_heads for call in asked.found.trace)
+    count = sum(call.num_heads for call in picture_inputs.found.trace)
     chapter.claim("rows", lambda: row_error(groups), ROUNDING, heads=count)
 
-card = shipped_card(asked)
+card = shipped_card(picture_inputs)
 measured = head_importance(card.name, pretrained.CHECKPOINTS) if card else None
 
 chapter.heading("further")
 chapter.tabs(
-    lab=lambda: patch_lab(chapter, asked, view, token, broken),
-    depth=lambda: depth(chapter, asked, token),
-    patches=lambda: patches(chapter, asked, token),
-    products=lambda: score_products(chapter, asked.request, groups, view),
-    heads=lambda: heads(chapter, asked, view),
-    worth=lambda: head_importance_grid(chapter, asked.facts.title, measured, names, off),
-    positions=lambda: positions(chapter, asked, token),
-    order=lambda: permutation(chapter, asked, broken),
-    training=lambda: training(chapter, asked),
+    lab=lambda: patch_lab(chapter, picture_inputs, view, token, broken),
+    depth=lambda: depth(chapter, picture_inputs, token),
+    patches=lambda: patches(chapter, picture_inputs, token),
+    products=lambda: score_products(chapter, picture_inputs.request, groups, view),
+    heads=lambda: heads(chapter, picture_inputs, view),
+    worth=lambda: head_importance_grid(chapter, picture_inputs.facts.title, measured, names, off),
+    positions=lambda: positions(chapter, picture_inputs, token),
+    order=lambda: permutation(chapter, picture_inputs, broken),
+    training=lambda: training(chapter, picture_inputs),
 )
 
 chapter.exercise("bag")
@@ -94,6 +96,6 @@ chapter.code(PatchEmbedding, ViTMLP, ViTBlock, ViT, attention_rollout, gradient_
 chapter.downloads(
     **open_tokens(groups, view),
     weights=lambda: open_map(groups, view).numpy(),
-    token_attention=lambda: evaluate(asked.request, token_over_patches, token).numpy(),
+    token_attention=lambda: evaluate(picture_inputs.request, token_over_patches, token).numpy(),
 )
 chapter.next()

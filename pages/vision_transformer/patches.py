@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 
 from pages.vision_transformer import map_figures, patch_figures
-from pages.vision_transformer.inputs import Asked
+from pages.vision_transformer.inputs import PictureInputs
 from pages.vision_transformer.places import ROUNDING, pin_of, place_of
 from ui.chapter.chapter import Chapter
 from ui.widgets.chart import Point
@@ -21,9 +21,9 @@ from viz_core.pretrained import Classification
 _FILTERS = 28  # as in the paper's figure 7
 
 
-def patches(chapter: Chapter, asked: Asked, token: int) -> None:
+def patches(chapter: Chapter, picture_inputs: PictureInputs, token: int) -> None:
     """The grid, one patch as the vector it is and the token it becomes, and the filters."""
-    found, facts, names = asked.found, asked.facts, chapter.words.group("figure")
+    found, facts, names = picture_inputs.found, picture_inputs.facts, chapter.words.group("figure")
     rows, columns = found.grid
     row, column = place_of(found, token) or (rows // 2, columns // 2)
     vectors = patchify(found.prepared.pixels, facts.patch_size)[0]

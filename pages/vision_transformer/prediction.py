@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.vision_transformer.inputs import Asked, shipped_card
+from pages.vision_transformer.inputs import PictureInputs, shipped_card
 from pages.vision_transformer.places import enlarged
 from ui.chapter.chapter import Chapter
 from ui.text.markdown import escape
@@ -17,42 +17,42 @@ _SHOWN_LABELS = 10
 _THUMB = 156  # pixels; three side by side, two on a phone
 
 
-def seen_and_said(chapter: Chapter, asked: Asked) -> None:
+def input_and_prediction(chapter: Chapter, picture_inputs: PictureInputs) -> None:
     """What the model sees, and what it says."""
     left, right = st.columns([3, 2], gap="large")
     with left:
-        preprocessing(chapter, asked)
+        preprocessing(chapter, picture_inputs)
     with right:
-        prediction(chapter, asked)
+        prediction(chapter, picture_inputs)
 
 
-def preprocessing(chapter: Chapter, asked: Asked) -> None:
+def preprocessing(chapter: Chapter, picture_inputs: PictureInputs) -> None:
     """The picture as it was brought, as the model sees it, and as the numbers it gets."""
-    prepared, words = asked.found.prepared, chapter.words
-    image = asked.image
+    prepared, words = picture_inputs.found.prepared, chapter.words
+    image = picture_inputs.image
     steps = [words(f"step.{step}") for step in prepared.steps] or words("step.none")
     pixels = prepared.pixels[0]
     low, high = float(pixels.min()), float(pixels.max())
     numbers = signed_image(pixels.mean(dim=0).numpy(), max(abs(low), abs(high), 1e-6))
     size, seen_size = f"{image.width:,} × {image.height:,}", f"{prepared.seen.width} × {prepared.seen.height}"
     with st.container(horizontal=True, gap="small"):
-        for picture, said in (
+        for picture, caption in (
             (preview(image), words("brought", size=size)),
             (enlarged(prepared.seen), words("seen", size=seen_size, steps=steps)),
             (numbers, words("numbers", low=f"{low:.2f}", high=f"{high:.2f}")),
         ):
-            st.image(picture, width=_THUMB, caption=said, alt=said)
+            st.image(picture, width=_THUMB, caption=caption, alt=caption)
 
 
-def prediction(chapter: Chapter, asked: Asked) -> None:
+def prediction(chapter: Chapter, picture_inputs: PictureInputs) -> None:
     """The likeliest labels, each with its probability."""
-    found, names = asked.found, chapter.words.group("figure")
+    found, names = picture_inputs.found, chapter.words.group("figure")
     if not found.probabilities:
-        chapter.text("no-labels", model=escape(asked.facts.title))
+        chapter.text("no-labels", model=escape(picture_inputs.facts.title))
         return
     percent = f"{100 * found.probabilities[found.label]:.1f}"
     st.markdown(f"## {chapter.words('answer', label=escape(found.label), percent=percent)}")
-    caution(chapter, asked)
+    caution(chapter, picture_inputs)
     top = list(found.probabilities.items())[:_SHOWN_LABELS]
     chapter.figure(
         "labels",
@@ -62,9 +62,9 @@ def prediction(chapter: Chapter, asked: Asked) -> None:
     )
 
 
-def caution(chapter: Chapter, asked: Asked) -> None:
+def caution(chapter: Chapter, picture_inputs: PictureInputs) -> None:
     """What the percentage is worth: how often it is right, and whether it was measured on pictures like this one."""
-    found, card = asked.found, shipped_card(asked)
+    found, card = picture_inputs.found, shipped_card(picture_inputs)
     record = card.training if card else {}
     if "calibration" not in record or "familiarity" not in record or found.distance is None:
         st.caption(chapter.words("unmeasured"))
@@ -76,8 +76,8 @@ def caution(chapter: Chapter, asked: Asked) -> None:
     }
     if found.distance.strange:
         st.warning(chapter.words("strange", **values), icon=":material/help:")
-    if said := bin_of(record["calibration"]["bins"], found.probabilities[found.label]):
-        shares = {"start": f"{said['start']:.0%}", "stop": f"{said['stop']:.0%}", "right": f"{said['right']:.1%}"}
-        st.caption(chapter.words("reliable", pictures=f"{said['pictures']:,}", **shares))
+    if entry := bin_of(record["calibration"]["bins"], found.probabilities[found.label]):
+        shares = {"start": f"{entry['start']:.0%}", "stop": f"{entry['stop']:.0%}", "right": f"{entry['right']:.1%}"}
+        st.caption(chapter.words("reliable", pictures=f"{entry['pictures']:,}", **shares))
     if not found.distance.strange:
         st.caption(chapter.words("known", **values))

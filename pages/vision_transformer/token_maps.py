@@ -7,7 +7,7 @@ import streamlit as st
 from jaxtyping import Float
 
 from pages.vision_transformer import map_figures
-from pages.vision_transformer.inputs import Asked
+from pages.vision_transformer.inputs import PictureInputs
 from pages.vision_transformer.places import ROUNDING, name_of, over_grid, place_of
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate
@@ -20,9 +20,9 @@ from viz_core.maps.rollout import HeadFusion
 from viz_core.view.state import ViewState
 
 
-def patch_lab(chapter: Chapter, asked: Asked, view: ViewState, token: int, broken: str) -> None:
+def patch_lab(chapter: Chapter, picture_inputs: PictureInputs, view: ViewState, token: int, broken: str) -> None:
     """Raw attention, rollout and gradient-weighted relevance of the token that is read, side by side."""
-    found, controls = asked.found, chapter.controls
+    found, controls = picture_inputs.found, chapter.controls
     with st.container(horizontal=True, vertical_alignment="bottom"):
         fusion: HeadFusion = controls.choice("fusion", ("mean", "max", "min"), "mean")
         discard = controls.slider("discard", 0.0, 0.95, 0.0, 0.05)
@@ -30,12 +30,12 @@ def patch_lab(chapter: Chapter, asked: Asked, view: ViewState, token: int, broke
         if found.probabilities:
             label = str(controls.select("label", tuple(found.probabilities), found.label))
     chapter.text("lab", who=name_of(chapter, place_of(found, token)))
-    chapter.lazy("lab", lambda: _lab(chapter, asked, view, token, fusion, discard, label, broken), 410)
+    chapter.lazy("lab", lambda: _lab(chapter, picture_inputs, view, token, fusion, discard, label, broken), 410)
 
 
 def _lab(
     chapter: Chapter,
-    asked: Asked,
+    picture_inputs: PictureInputs,
     view: ViewState,
     token: int,
     fusion: HeadFusion,
@@ -43,14 +43,14 @@ def _lab(
     label: str,
     broken: str,
 ) -> None:
-    found, names = asked.found, chapter.words.group("figure")
-    read = evaluate(asked.request, token_in_layer, token, view.layer, fusion, discard)
+    found, names = picture_inputs.found, chapter.words.group("figure")
+    read = evaluate(picture_inputs.request, token_in_layer, token, view.layer, fusion, discard)
     rows = {
         chapter.words("title.raw", layer=view.layer + 1, fusion=chapter.words(f"option.{fusion}")): read.raw,
         chapter.words("title.rollout"): read.rollout,
     }
     if label:
-        relevance = evaluate(asked.request, label_relevance, label)
+        relevance = evaluate(picture_inputs.request, label_relevance, label)
         rows[chapter.words("title.relevance", label=escape_labels([label])[0])] = relevance[token]
     maps = {title: over_grid(found, row) for title, row in rows.items()}
     patch = place_of(found, token)
@@ -65,21 +65,21 @@ def _lab(
         chapter.text("no-relevance")
     with chapter.claim_row("claims-lab"):
         wrong = broken == "columns"
-        error = evaluate(asked.request, columns_divided, "max", discard) if wrong else read.row_error
+        error = evaluate(picture_inputs.request, columns_divided, "max", discard) if wrong else read.row_error
         chapter.claim("rollout", error, ROUNDING)
     chapter.source_card("rollout", 1 + read.row_error)
 
 
-def depth(chapter: Chapter, asked: Asked, token: int) -> None:
+def depth(chapter: Chapter, picture_inputs: PictureInputs, token: int) -> None:
     """What the token looks at, and what has reached it, layer after layer."""
-    layers = len({call.layer for call in asked.found.trace})
-    chapter.text("depth", who=name_of(chapter, place_of(asked.found, token)), layers=layers)
-    chapter.lazy("depth", lambda: _depth(chapter, asked, token), 700)
+    layers = len({call.layer for call in picture_inputs.found.trace})
+    chapter.text("depth", who=name_of(chapter, place_of(picture_inputs.found, token)), layers=layers)
+    chapter.lazy("depth", lambda: _depth(chapter, picture_inputs, token), 700)
 
 
-def _depth(chapter: Chapter, asked: Asked, token: int) -> None:
-    found, names = asked.found, chapter.words.group("figure")
-    attended, reached = evaluate(asked.request, token_through_layers, token)
+def _depth(chapter: Chapter, picture_inputs: PictureInputs, token: int) -> None:
+    found, names = picture_inputs.found, chapter.words.group("figure")
+    attended, reached = evaluate(picture_inputs.request, token_through_layers, token)
     patch = place_of(found, token)
     sides = {chapter.words("title.attention"): attended, chapter.words("title.reached"): reached}
     stacks = {title: np.stack([over_grid(found, row) for row in rows]) for title, rows in sides.items()}

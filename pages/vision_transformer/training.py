@@ -8,16 +8,16 @@ import numpy as np
 import streamlit as st
 
 from pages.vision_transformer import training_figures
-from pages.vision_transformer.inputs import Asked, shipped_card
+from pages.vision_transformer.inputs import PictureInputs, shipped_card
 from ui.chapter.chapter import Chapter
 from ui.text.markdown import escape
 
 
-def training(chapter: Chapter, asked: Asked) -> None:
+def training(chapter: Chapter, picture_inputs: PictureInputs) -> None:
     """Curves, scores and the card, all as the training script wrote them."""
-    card = shipped_card(asked)
+    card = shipped_card(picture_inputs)
     if card is None:
-        chapter.text("not-trained-here", model=escape(asked.facts.title))
+        chapter.text("not-trained-here", model=escape(picture_inputs.facts.title))
         return
     record, names = card.training, chapter.words.group("figure")
     curve, right = record["curve"], card.scores["accuracy"]
@@ -41,13 +41,13 @@ def training(chapter: Chapter, asked: Asked) -> None:
     with other:
         counts = np.array(record["confusion"])
         mistakes = counts - np.diag(np.diag(counts))
-        is_, said = divmod(int(mistakes.argmax()), len(counts))
+        is_, predicted = divmod(int(mistakes.argmax()), len(counts))
         chapter.figure(
             "confusion",
-            partial(training_figures.confusion_figure, counts, asked.facts.labels, names),
+            partial(training_figures.confusion_figure, counts, picture_inputs.facts.labels, names),
             accuracy=f"{right:.2f}",
-            real=asked.facts.labels[is_],
-            said=asked.facts.labels[said],
+            real=picture_inputs.facts.labels[is_],
+            said=picture_inputs.facts.labels[predicted],
             times=int(mistakes.max()),
         )
     if calibration := record.get("calibration"):

@@ -86,8 +86,8 @@ def window_attention(Q: Tokens, K: Tokens, V: Tokens, width: int) -> Tokens:
     """Each token looks at the `width` tokens around it alone (Vaswani 2017, section 4; Beltagy 2020, section 3.1)."""
     places = torch.arange(len(Q))
     offsets = places[None] - places[:, None]
-    near = (offsets >= -(width // 2)) & (offsets < width - width // 2)
-    return attention_weights(Q[None, None], K[None, None], near[None, None])[0, 0] @ V
+    in_window = (offsets >= -(width // 2)) & (offsets < width - width // 2)
+    return attention_weights(Q[None, None], K[None, None], in_window[None, None])[0, 0] @ V
 
 
 def linear_attention(Q: Tokens, K: Tokens, V: Tokens) -> Tokens:

@@ -93,9 +93,9 @@ def window_mask(num_blocks: int, r: int, device: torch.device | None = None) -> 
     """Which of its two blocks of keys a query may see: the last r keys up to itself, none before the first token."""
     query = torch.arange(r, device=device)[:, None] + r  # its place among the 2 r keys
     key = torch.arange(2 * r, device=device)
-    near = (key <= query) & (key > query - r)
+    in_window = (key <= query) & (key > query - r)
     real = torch.arange(num_blocks, device=device)[:, None, None] + key // r > 0  # block -1 is not there
-    return near & real
+    return in_window & real
 
 
 def build_layer(name: str, sizes: LayerSizes, depth: int = 0, num_heads: int = 1) -> nn.Module:

@@ -29,7 +29,7 @@ def signed_fit(x_train: Train, y_train: Train, x_val: Val, width: float) -> Val:
     return (nearness / nearness.sum(dim=1, keepdim=True)) @ y_train
 
 
-def kept_error(x_train: Train, y_train: Train, kernel: Kernel) -> float:
+def including_own_error(x_train: Train, y_train: Train, kernel: Kernel) -> float:
     """max |(1 - a_ii) r_i - r_i| of the residuals r_i of a fit that has seen each point: nothing was left out."""
     weights = kernel_weights((x_train[:, None] - x_train).abs(), kernel)
     return float((weights.diagonal() * (y_train - weights @ y_train)).abs().max())

@@ -55,14 +55,14 @@ def left_out_right(points: Points, labels: Int[Tensor, "n"], widths: tuple[float
     return float(((weights @ one_hot).argmax(dim=1) == labels).double().mean())
 
 
-def moved_error(points: Points, widths: tuple[float, float], degrees: float, shift: tuple[float, float]) -> float:
+def transformed_error(points: Points, widths: tuple[float, float], degrees: float, shift: tuple[float, float]) -> float:
     """max |weights - weights after keys and queries were turned and moved together|, every point asked of all.
 
     0 for any shift; for a turn, 0 where both widths are the same: then the kernel sees the distance alone.
     """
     turn = math.radians(degrees)
     rotation = torch.tensor([[math.cos(turn), math.sin(turn)], [-math.sin(turn), math.cos(turn)]], dtype=points.dtype)
-    moved = points @ rotation + torch.tensor(shift, dtype=points.dtype)
+    transformed = points @ rotation + torch.tensor(shift, dtype=points.dtype)
     stretch = torch.tensor(widths, dtype=points.dtype)
-    before, after = (kernel_weights(torch.cdist(p, p), gaussian()) for p in (points / stretch, moved / stretch))
+    before, after = (kernel_weights(torch.cdist(p, p), gaussian()) for p in (points / stretch, transformed / stretch))
     return float((before - after).abs().max())

@@ -24,6 +24,6 @@ def sphere_errors(num_keys: int = 7, d: int = 3, seed: int = 0) -> tuple[float, 
     generator = torch.Generator().manual_seed(seed)
     query, keys = (torch.randn(n, d, generator=generator, dtype=torch.float64) for n in (1, num_keys))
     keys = normalize(keys, dim=1)
-    near = kernel_weights(torch.cdist(query, keys), gaussian())
+    by_distance = kernel_weights(torch.cdist(query, keys), gaussian())
     product = attention_weights(query[None, None], keys[None, None], scale=1.0)[0, 0]
-    return float((near - product).abs().max()), float((near - 1 / num_keys).abs().max())
+    return float((by_distance - product).abs().max()), float((by_distance - 1 / num_keys).abs().max())

@@ -28,11 +28,11 @@ def erased_error(translator: Translator, translation: Translation) -> float:
     source, target, valid_lens = translator.teacher_forced(translation.source_ids, translation.target_ids)
     model = translator.model
     outputs, hidden_state = model.encoder(source, valid_lens)
-    kept = torch.zeros_like(outputs)
-    kept[:, -1] = outputs[:, -1]
+    last_only = torch.zeros_like(outputs)
+    last_only[:, -1] = outputs[:, -1]
     whole, left = (
         model.decoder(target, model.decoder.init_state(Encoded(each, hidden_state), valid_lens))[0]
-        for each in (outputs, kept)
+        for each in (outputs, last_only)
     )
     return float((whole - left).abs().max())
 

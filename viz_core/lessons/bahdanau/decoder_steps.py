@@ -107,5 +107,5 @@ def bottleneck_error(translator: Translator, translation: Translation) -> float:
     outputs, hidden_state = model.encoder(source, valid_lens)
     whole, _ = model.decoder(target, model.decoder.init_state(Encoded(outputs, hidden_state), valid_lens))
     nothing = Encoded(torch.zeros_like(outputs), hidden_state)
-    kept, _ = model.decoder(target, model.decoder.init_state(nothing, valid_lens))
-    return float((whole - kept).abs().max())
+    without_context, _ = model.decoder(target, model.decoder.init_state(nothing, valid_lens))
+    return float((whole - without_context).abs().max())

@@ -75,11 +75,11 @@ def trained_input(translator: Translator, text: str, block: int, max_tokens: int
     if not 0 <= block < len(encoder.blocks):
         raise ValueError(f"block: expected 0 to {len(encoder.blocks) - 1}, got {block}")
     ids = translator.encode(text)
-    kept = ids[:max_tokens]
-    steps = encoder_steps(encoder, torch.tensor([kept], device=translator.device))
+    used = ids[:max_tokens]
+    steps = encoder_steps(encoder, torch.tensor([used], device=translator.device))
     before = "positioned" if block == 0 else "addnorm2"
     X = next(step.output for step in steps if step.name == before and (step.block or 0) == max(0, block - 1))
-    return Tokens(translator.readable_tokens(kept), X[0].float().cpu(), 1, len(kept), len(ids))
+    return Tokens(translator.readable_tokens(used), X[0].float().cpu(), 1, len(used), len(ids))
 
 
 def trained_layer(translator: Translator, block: int, num_heads: int) -> MultiHeadAttention:

@@ -51,8 +51,8 @@ def approximate_lookup(
     if most_edits < 0:
         raise ValueError(f"most_edits: expected at least 0, got {most_edits}")
     found = [Found(place, distance(query, key)) for place, key in enumerate(keys)]
-    near = [f for f in found if f.edits <= most_edits]
-    return sorted(near, key=lambda f: (f.edits, edit_distance(query, keys[f.place]), f.place))
+    within = [f for f in found if f.edits <= most_edits]
+    return sorted(within, key=lambda f: (f.edits, edit_distance(query, keys[f.place]), f.place))
 
 
 def letter_features(word: str) -> Counter[str]:

@@ -43,8 +43,8 @@ def naive_residual(
     arrived = naive_rows(positions + offset, num_hiddens, base, dtype).double()
     sin_a, cos_a, sin_i, cos_i = step[0::2], step[1::2], start[:, 0::2], start[:, 1::2]
     sines, cosines = cos_a * sin_i + sin_a * cos_i, cos_a * cos_i - sin_a * sin_i
-    moved = torch.stack([sines, cosines], dim=-1).flatten(1).double()
-    return (moved - arrived).abs().amax(dim=1)
+    rotated = torch.stack([sines, cosines], dim=-1).flatten(1).double()
+    return (rotated - arrived).abs().amax(dim=1)
 
 
 def log_windows(limit: int, per_decade: int = 8, samples: int = 16) -> Int[Tensor, "windows samples"]:

@@ -102,9 +102,9 @@ def arrival_residual(
     dtype: torch.dtype = torch.float64,
 ) -> Float[Tensor, "positions"]:
     """max over dimensions of |M p_i - p_(i + offset)| for any matrix M: how far from its aim it takes each position."""
-    moved = sinusoidal_rows(positions, len(M), base, dtype) @ M.to(dtype).T
+    rotated = sinusoidal_rows(positions, len(M), base, dtype) @ M.to(dtype).T
     arrived = sinusoidal_rows(positions + offset, len(M), base, dtype)
-    return (moved.double() - arrived.double()).abs().amax(dim=1)
+    return (rotated.double() - arrived.double()).abs().amax(dim=1)
 
 
 def rotation_spread(

@@ -50,6 +50,6 @@ def unmasked_logits(
     return decoder.dense(decoder.norm(H))
 
 
-def kept_tensors(model: nn.Module) -> int:
+def saved_tensors(model: nn.Module) -> int:
     """How many tensors its modules hold beside parameters and buffers: maps that a second thread would overwrite."""
     return sum(isinstance(value, Tensor) for module in model.modules() for value in vars(module).values())

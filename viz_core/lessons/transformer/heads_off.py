@@ -18,8 +18,8 @@ def words_changed(one: Translation, other: Translation) -> tuple[frozenset[int],
     first, second = ([word.text for word in each.words] for each in (one, other))
     matcher = SequenceMatcher(None, first, second, autojunk=False)
     same = [(block.a + i, block.b + i) for block in matcher.get_matching_blocks() for i in range(block.size)]
-    kept = [{pair[side] for pair in same} for side in (0, 1)]
-    return frozenset(range(len(first))) - kept[0], frozenset(range(len(second))) - kept[1]
+    unchanged = [{pair[side] for pair in same} for side in (0, 1)]
+    return frozenset(range(len(first))) - unchanged[0], frozenset(range(len(second))) - unchanged[1]
 
 
 def held_out_statistics(

@@ -9,9 +9,14 @@ import torch
 
 from viz_core.attention import boxcar, gaussian, nadaraya_watson
 from viz_core.attention.kernels import with_width
-from viz_core.lessons.attention_pooling.broken import kept_error, signed_fit, unguarded_weights, without_key_term
+from viz_core.lessons.attention_pooling.broken import (
+    including_own_error,
+    signed_fit,
+    unguarded_weights,
+    without_key_term,
+)
 from viz_core.lessons.attention_pooling.consistency import errors_by_size, shrinking_width
-from viz_core.lessons.attention_pooling.in_the_plane import labelled_points, left_out_right, moved_error, shares
+from viz_core.lessons.attention_pooling.in_the_plane import labelled_points, left_out_right, shares, transformed_error
 from viz_core.lessons.attention_pooling.kernel_width import leave_one_out
 from viz_core.lessons.attention_pooling.noisy_points import noisy_points
 
@@ -27,9 +32,9 @@ def test_shares_of_two_points_by_hand() -> None:
 
 def test_what_moves_change() -> None:
     points, _ = labelled_points()
-    assert moved_error(points, (0.5, 0.5), 30, (3, -1)) < 1e-9
-    assert moved_error(points, (0.5, 0.2), 0, (3, -1)) < 1e-9
-    assert moved_error(points, (0.5, 0.2), 30, (0, 0)) > 0.1
+    assert transformed_error(points, (0.5, 0.5), 30, (3, -1)) < 1e-9
+    assert transformed_error(points, (0.5, 0.2), 0, (3, -1)) < 1e-9
+    assert transformed_error(points, (0.5, 0.2), 30, (0, 0)) > 0.1
 
 
 def test_points_left_out() -> None:
@@ -65,7 +70,7 @@ def test_pooling_done_wrong_is_wrong() -> None:
     kernel = gaussian(0.2)
     residuals = y - nadaraya_watson(x, y, x, kernel)[0]
     own = nadaraya_watson(x, y, x, kernel)[1].diagonal()
-    assert kept_error(x, y, kernel) == pytest.approx(float(((1 - own) * residuals - residuals).abs().max()))
+    assert including_own_error(x, y, kernel) == pytest.approx(float(((1 - own) * residuals - residuals).abs().max()))
     torch.testing.assert_close((1 - own) * leave_one_out(x, y, kernel), residuals)
     biased = without_key_term(x, y, queries, 0.5)
     assert float((biased - nadaraya_watson(x, y, queries, gaussian(0.5))[0]).abs().max()) > 0.1

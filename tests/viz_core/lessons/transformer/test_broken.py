@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from viz_core.lessons.transformer.book_examples import encoder_shapes
-from viz_core.lessons.transformer.broken import kept_tensors, unmasked_logits
+from viz_core.lessons.transformer.broken import saved_tensors, unmasked_logits
 from viz_core.models.block_options import BlockOptions
 from viz_core.models.transformer import TransformerEncoder
 from viz_core.models.transformer_decoder import TransformerDecoder
@@ -28,6 +28,6 @@ def test_without_its_mask_a_decoder_reads_ahead(norm_first: bool) -> None:
         torch.testing.assert_close(unmasked_logits(decoder, one, memory, None), causal)
         first, second = (unmasked_logits(decoder, torch.tensor([[4, word]]), memory, None) for word in (5, 6))
         assert float((first - second)[:, 0].abs().max()) > 1e-3
-    assert kept_tensors(encoder) == kept_tensors(decoder) == 0
+    assert saved_tensors(encoder) == saved_tensors(decoder) == 0
     decoder.map = torch.zeros(1)
-    assert kept_tensors(decoder) == 1
+    assert saved_tensors(decoder) == 1
