@@ -22,7 +22,7 @@ from recipes.book_translators import DESIGNS, fit_pairs
 from recipes.files import write_json
 from recipes.sentence_pairs import read_text
 from viz_core.attention.masking import masked_softmax
-from viz_core.attention.scoring import scaled_dot_scores
+from viz_core.attention.scores import scaled_dot_scores
 from viz_core.models.encoder_decoder import EncoderDecoder
 from viz_core.models.seq2seq import Seq2SeqAttentionDecoder, Seq2SeqEncoder
 from viz_core.runtime.assets import ASSETS

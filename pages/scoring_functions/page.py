@@ -1,4 +1,4 @@
-"""Scoring functions: masked softmax, mask debugger, why 1/sqrt(d), the Gaussian taken apart, four scores, shapes."""
+"""Scoring functions: masked softmax, mask debugger, why 1/sqrt(d), the Gaussian kernel, functions compared, shapes."""
 
 from functools import partial
 
@@ -7,13 +7,14 @@ from pages.scoring_functions.book import output_diagram, sentences, toy
 from pages.scoring_functions.debugger import debugger
 from pages.scoring_functions.gaussian import gaussian
 from pages.scoring_functions.scaling import scaling
-from pages.scoring_functions.scores import four_scores
+from pages.scoring_functions.scores import scoring_functions
 from pages.scoring_functions.shapes import shapes
 from pages.scoring_functions.softmax import claims, masked_softmax_card, weights_picture
 from pages.scoring_functions.words import from_words
 from ui.chapter.chapter import Chapter
-from viz_core.attention import AdditiveAttention, DotProductAttention, masked_softmax
-from viz_core.attention.scoring import batch_product, dot_scores, general_scores, scaled_dot_scores
+from viz_core.attention import DotProductAttention, masked_softmax
+from viz_core.attention.scores import batch_product
+from viz_core.attention.scores.register import FUNCTIONS
 from viz_core.lessons.scoring_functions.book_examples import drop
 from viz_core.lessons.scoring_functions.gaussian_terms import gaussian_terms
 from viz_core.lessons.scoring_functions.mask_recipes import in_place, run_recipe
@@ -48,7 +49,7 @@ chapter.exercise("cost", reveal=partial(exercises.cost, chapter))
 chapter.tabs(
     scaling=lambda: scaling(chapter, broken),
     gaussian=lambda: gaussian(chapter),
-    scores=lambda: four_scores(chapter),
+    scores=lambda: scoring_functions(chapter),
     toy=lambda: toy(chapter),
     shapes=lambda: shapes(chapter),
 )
@@ -57,10 +58,7 @@ chapter.code(
     attention_weights,
     masked_softmax,
     DotProductAttention,
-    dot_scores,
-    scaled_dot_scores,
-    general_scores,
-    AdditiveAttention,
+    *(part for function in FUNCTIONS for part in function.code),
     word_scores,
     weight_gradient,
     weight_gradient_by_formula,

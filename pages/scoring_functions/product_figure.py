@@ -17,7 +17,7 @@ LEFT, RIGHT = CATEGORIES[5], CATEGORIES[4]
 _STEP = 0.32  # how far a sheet stands behind the one before it
 
 
-class Entry(NamedTuple):
+class MatrixEntry(NamedTuple):
     """One entry of the result: Z[batch, row, column]."""
 
     batch: int
@@ -26,7 +26,7 @@ class Entry(NamedTuple):
 
 
 def product_figure(
-    X: Float[np.ndarray, "batch n m"], Y: Float[np.ndarray, "batch m p"], entry: Entry, labels: Labels
+    X: Float[np.ndarray, "batch n m"], Y: Float[np.ndarray, "batch m p"], entry: MatrixEntry, labels: Labels
 ) -> go.Figure:
     """X left of Z, Y above it: entry (i, j) stands where row i of X and column j of Y meet.
 

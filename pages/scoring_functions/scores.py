@@ -11,10 +11,10 @@ import streamlit as st
 from pages.scoring_functions.book import costs
 from ui.chapter.chapter import Chapter
 from ui.compute.slots import cached
+from viz_core.attention.scores.register import FUNCTIONS
 from viz_core.figures.number_grid import number_grid
-from viz_core.lessons.scoring_functions.functions import FUNCTIONS
 from viz_core.lessons.scoring_functions.score_contest import (
-    Entry,
+    ScoreResult,
     additive_loop_error,
     contest,
     general_identity_error,
@@ -27,10 +27,14 @@ HIDDEN = (1, 2, 4, 8, 16, 32)
 ROUNDING = 1e-5  # sums of up to 1,024 terms in float32
 
 
-def four_scores(chapter: Chapter) -> None:
+def scoring_functions(chapter: Chapter) -> None:
     """Every scoring function on the same queries and keys: its scores or weights, what it finds, what it costs."""
     controls = chapter.controls
-    chapter.text("scores")
+    fixed, learning = (
+        [chapter.words(f"option.{function.name}") for function in FUNCTIONS if function.learns == learns]
+        for learns in (False, True)
+    )
+    chapter.text("scores", count=len(FUNCTIONS), fixed=fixed, learning=learning)
     name = controls.choice("scene", tuple(SCENES), "alike")
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         shown = controls.choice("show", ("weights", "raw-scores"), "weights")
@@ -68,7 +72,7 @@ def _contestants(chapter: Chapter, name: str, shown: str, hidden: int, steps: in
     costs(chapter, batch * scene.queries.shape[1], scene.keys.shape[1], d_k, hidden)
 
 
-def _say_found(chapter: Chapter, scene: str, entries: dict[str, Entry], steps: int) -> None:
+def _say_found(chapter: Chapter, scene: str, entries: dict[str, ScoreResult], steps: int) -> None:
     """What the scores of a scene show: which of them find the pairs, untaught and taught."""
     largest = {f"{e.name}_largest": f"{e.largest:.3f}" for e in entries.values() if e.weights is not None}
     chapter.guidance(f"scene-{scene}", **largest)
@@ -84,7 +88,7 @@ def _say_found(chapter: Chapter, scene: str, entries: dict[str, Entry], steps: i
     chapter.finding("learned", learned, steps=steps, guess=f"{1 / NUM_PAIRS:.0%}", **shares)
 
 
-def _score_map(chapter: Chapter, entry: Entry, shown: str, batch: int) -> None:
+def _score_map(chapter: Chapter, entry: ScoreResult, shown: str, batch: int) -> None:
     values = entry.weights if shown == "weights" else entry.scores
     if values is None:
         return
@@ -100,7 +104,7 @@ def _score_map(chapter: Chapter, entry: Entry, shown: str, batch: int) -> None:
         st.caption(chapter.words("found", share=f"{entry.found:.0%}"))
 
 
-def _costs(chapter: Chapter, entries: dict[str, Entry]) -> None:
+def _costs(chapter: Chapter, entries: dict[str, ScoreResult]) -> None:
     """Parameters and multiplications of each, as a table."""
     columns = {name: chapter.words(f"column.{name}") for name in ("score", "parameters", "multiplications")}
     table = pd.DataFrame(
@@ -118,5 +122,5 @@ def _costs(chapter: Chapter, entries: dict[str, Entry]) -> None:
 
 
 @cached()
-def _contest(scene: str, num_hiddens: int, steps: int, seed: int) -> dict[str, Entry]:
+def _contest(scene: str, num_hiddens: int, steps: int, seed: int) -> dict[str, ScoreResult]:
     return contest(SCENES[scene](seed), num_hiddens, steps, seed, FUNCTIONS)

@@ -8,9 +8,9 @@ from typing import Any
 import streamlit as st
 import torch
 
-from pages.scoring_functions.product_figure import Entry, product_figure
+from pages.scoring_functions.product_figure import MatrixEntry, product_figure
 from ui.chapter.chapter import Chapter
-from viz_core.attention.scoring import batch_product
+from viz_core.attention.scores import batch_product
 
 
 def shapes(chapter: Chapter) -> None:
@@ -32,7 +32,7 @@ def shapes(chapter: Chapter) -> None:
             for name, most, start in (("sheet", b, 1), ("i", n, 2), ("j", p, 3))
         )
     names = chapter.words.group("figure")
-    entry = Entry(sheet, row, column)
+    entry = MatrixEntry(sheet, row, column)
     parts = zip(X[sheet, row].tolist(), Y[sheet, :, column].tolist(), strict=True)
     told: dict[str, Any] = {
         "terms": " + ".join(f"{_factor(x)} \\cdot {_factor(y)}" for x, y in parts),

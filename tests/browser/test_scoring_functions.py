@@ -45,7 +45,7 @@ def test_an_example_masks_one_query_and_the_debugger_tells(page: Page, app_url: 
     expect(page.locator(".st-key-card-book-float32")).to_contain_text("Writes into its input")
     expect(page.locator(".st-key-card-bare-float32")).to_contain_text("NaN at length 0")
     expect(still).to_be_attached()
-    page.get_by_role("tab", name="Four scores").click()
+    page.get_by_role("tab", name="Functions compared").click()
     expect(page.locator(".st-key-card-additive")).to_contain_text("Queries whose largest weight")
     expect(still).to_be_attached()
     page.get_by_role("radio", name="20 against 2").click()

@@ -177,10 +177,12 @@ class Controls:
         )
 
     def _known(self, options: Sequence[Option]) -> dict[str, Option]:
-        """Options by their names, and by what they are called in any language."""
+        """Options by their names and by their labels, former ones too, in any language."""
         known: dict[str, Option] = {}
         for language in languages():
             words = load_words(self.words.chapter, language)
+            former = words.group("former-option")
+            known |= {former[str(option)].casefold(): option for option in options if str(option) in former}
             known |= {_label(words, option).casefold(): option for option in options}
         return known | {str(option).casefold(): option for option in options}
 

@@ -13,16 +13,17 @@ import torch
 from safetensors.torch import save_file
 from streamlit.testing.v1 import AppTest
 
+from pages.position_embeddings.one_scheme import OWN_FIGURES
 from pages.position_embeddings.skew_figures import STAGES, offsets_of, skew_stages
-from tests.pages.reading import claims, figures, texts
-from ui.text.words import load_words
+from tests.pages.reading import claim_names, claims, figure_names, figures, texts
+from ui.text.words import TEXT, languages, load_words
 from viz_core.lessons.position_embeddings.order import order_residual
 from viz_core.lessons.position_embeddings.picture_tokens import picture_tokens, shipped_position_table
 from viz_core.lessons.position_embeddings.rotary_decay import rotary_products
 from viz_core.lessons.position_embeddings.shared_layer import SharedLayer
 from viz_core.positional import alibi_slopes
 from viz_core.positional.entry import SchemeSizes
-from viz_core.positional.register import BY_NAME, SCHEMES
+from viz_core.positional.register import BY_NAME, BY_TASK_NAME, SCHEMES
 from viz_core.pretrained import Translator, load_translator
 from viz_core.pretrained.samples import sentences
 from viz_core.pretrained.token_vectors import sentence_tokens, shuffled_order
@@ -112,14 +113,15 @@ def test_a_card_opens_its_scheme(open_page: OpenPage) -> None:
     assert "Press 2022" in texts(app)
 
 
-@pytest.mark.parametrize(
-    "scheme",
-    ["No positions", "Sinusoidal", "Learned", "In attention", "Relative, 1-D", "Clipped (Shaw)", "Relative, 2-D",
-     "Rotary", "ALiBi", "T5 buckets"],
-)  # fmt: skip
+LINKED = ["No positions", "Sinusoidal", "Learned", "In attention", "Relative, 1-D", "Clipped (Shaw)", "Relative, 2-D",
+          "Rotary", "ALiBi", "T5 buckets"]  # fmt: skip
+
+
+@pytest.mark.parametrize("scheme", [*BY_NAME, *LINKED])
 def test_every_scheme_opens_from_a_link_and_its_claims_hold(open_page: OpenPage, scheme: str) -> None:
     app = open_at(open_page, section=CLOSER, scheme=scheme)
     name = app.selectbox(key="pe-scheme").value
+    assert name == scheme or scheme in LINKED
     assert all("material/check" in claim for claim in claims(app))
     assert (":orange-badge[:material/close: longer sequences]" in texts(app)) is not BY_NAME[name].extrapolates
     map_drawn = array(figures(app)[-1]["data"][0]["z"])
@@ -233,7 +235,7 @@ def test_a_table_is_trained_when_asked_and_kept(open_page: OpenPage) -> None:
     app.button(key="pe-train").click().run()
     assert not app.exception
     assert "After 500 of 500 steps" in texts(app)
-    assert len(figures(app)) == 3
+    assert figure_names(app) == ["loss", "similarity", "wanted"]
     assert all("material/check" in claim for claim in claims(app))
     before = claims(app)
     app.run()
@@ -247,7 +249,7 @@ def test_a_table_is_trained_when_asked_and_kept(open_page: OpenPage) -> None:
 
 def test_one_score_for_each_offset(open_page: OpenPage) -> None:
     app = open_at(open_page, section=EXPERIMENTS, exercise="3 · a vector for each offset")
-    assert len(claims(app)) == 3
+    assert claim_names(app) == ["one-score", "told-apart", "many-scores"]
     assert all("material/check" in claim for claim in claims(app))
 
 
@@ -300,3 +302,18 @@ def test_what_the_exercise_says_is_so() -> None:
     outputs = {name: s.one_word().output(BY_NAME[name]) for name in ("relative", "sinusoidal")}
     spread = {name: (f.amax(dim=0) - f.amin(dim=0)).max().item() for name, f in outputs.items()}
     assert spread["relative"] < 1e-5 < 1e-2 < spread["sinusoidal"]
+
+
+@pytest.mark.parametrize("language", languages())
+def test_every_scheme_has_its_words_in_every_language(language: str) -> None:
+    text = (TEXT / language / f"{CHAPTER}.md").read_text(encoding="utf-8")
+    for scheme in SCHEMES:
+        for kind in ("option", "about", "formula", "extends"):
+            assert f"## {kind}.{scheme.name}\n" in text
+    text = (TEXT / language / "learning.md").read_text(encoding="utf-8")
+    for name in BY_TASK_NAME:
+        assert f"## option.{name}\n" in text
+
+
+def test_schemes_with_figures_of_their_own_are_in_the_register() -> None:
+    assert set(BY_NAME) >= OWN_FIGURES.keys() >= {"relative", "shaw", "rotary", "alibi", "t5"}

@@ -12,18 +12,22 @@ import pytest
 import torch
 from streamlit.testing.v1 import AppTest
 
-from tests.pages.reading import figures, figures_alt, marks
+from tests.pages.reading import charts, claim_names, figure_names, figures_alt, marks
 from ui.text import words
+from ui.text.words import languages, load_words
 from viz_core.attention import masked_softmax
-from viz_core.lessons.scoring_functions.functions import FUNCTIONS, Cost, ScoringFunction
+from viz_core.attention.scores.function import ScoreCost, ScoringFunction
+from viz_core.attention.scores.register import BY_NAME, FUNCTIONS
+from viz_core.lessons.scoring_functions.mask_recipes import RECIPES
 from viz_core.lessons.scoring_functions.scaling import measure_width
 from viz_core.lessons.scoring_functions.score_contest import contest
 from viz_core.lessons.scoring_functions.score_scenes import SCENES
 
 OpenPage = Callable[..., AppTest]
 CHAPTER = "scoring-functions"
-TABS = ("Why 1/√d", "The Gaussian, taken apart", "Four scores", "Shapes")
-FIGURES = 12  # two words, their row, weights, gradient, three sentences, six recipes, the way to the output
+TABS = ("Why 1/√d", "The Gaussian, taken apart", "Functions compared", "Shapes")
+UNREAD = {"words", "row", "sentences"}  # drawn whether or not the typed scores can be read
+READ = {"weights", "gradient", "mask", "output"}
 BOOK = torch.tensor([[[0.0, 1, 7, -3], [-2, 0.5, 1, 0]], [[1, 1, 1, 1], [0, 3, 0.5, -2]]])
 
 
@@ -47,9 +51,10 @@ def test_opens_with_the_published_row(open_page: OpenPage) -> None:
     assert rows(weights) in figures_alt(app)
     assert "6 of 16 cells are masked" in figures_alt(app)
     assert "(batch rows, queries, keys) = (2, 2, 4)" in texts(app)
-    assert len(figures(app)) == FIGURES + 4
+    assert set(figure_names(app)) == UNREAD | READ | {"spread", "histogram", "sharpness", "one-query"}
+    assert figure_names(app).count("mask") == len(RECIPES)
     assert all(holds for holds, _ in marks(app).values())
-    assert len(marks(app)) == 8
+    assert {"sums", "hidden", "formula", "zero-sum", "unwritten", "guarded", "variance"} <= set(claim_names(app))
     assert not any("The address asks for" in caption.value for caption in app.caption)
 
 
@@ -126,7 +131,7 @@ def test_what_cannot_be_read_is_a_sentence_and_nothing_typed_is_lost(open_page: 
         assert app.text_area(key="sf-scores").value == scores
         assert app.text_input(key="sf-lengths").value == lengths
         assert "as soon as they can be read" in texts(app)  # the debugger waits, the tabs work
-        assert len(figures(app)) == 4
+        assert set(figure_names(app)) == UNREAD | {"product"}
 
 
 @pytest.mark.parametrize("key", [1, 4])
@@ -213,15 +218,15 @@ def test_the_gaussian_with_keys_of_one_length_is_the_dot_product(open_page: Open
 
 
 @pytest.mark.parametrize("scene", list(SCENES))
-def test_four_scores_of_every_scene(open_page: OpenPage, scene: str) -> None:
+def test_every_score_of_every_scene(open_page: OpenPage, scene: str) -> None:
     app = open_page(CHAPTER, **{"sf-section": TABS[2]})
     app.segmented_control(key="sf-scene").set_value(scene).run()
     assert not app.exception
-    entries = contest(SCENES[scene](0), 8, 0)
+    entries, labels = contest(SCENES[scene](0), 8, 0), load_words(CHAPTER, "en").group("option")
     defined = [entry for entry in entries.values() if entry.scores is not None]
-    assert len(figures(app)) == FIGURES + len(defined)
+    assert [alt.split(":")[0] for alt, _ in charts(app, "scores")] == [labels[entry.name] for entry in defined]
     undefined = [info.value for info in app.info if "There is no product" in info.value]
-    assert len(undefined) == 4 - len(defined)
+    assert len(undefined) == len(FUNCTIONS) - len(defined)
     if scene == "widths":
         assert "a query of width 20 and a key of width 2" in undefined[0]
     found = [f"own key: {entry.found:.0%}" for entry in defined if not math.isnan(entry.found)]
@@ -230,15 +235,16 @@ def test_four_scores_of_every_scene(open_page: OpenPage, scene: str) -> None:
     assert all(holds for holds, _ in marks(app).values())
 
 
-def test_a_fifth_score_is_one_entry_and_its_words(
+def test_one_more_score_is_one_entry_and_its_words(
     open_page: OpenPage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """-||q - k||^2, entered in the register alone: its map, its formula, its line in the table."""
     distance = ScoringFunction(
         "distance",
+        99,
         r"-\lVert q - k \rVert^2",
         lambda _, q, k: -torch.cdist(q, k).square(),
-        lambda sizes: Cost(0, sizes.batch * sizes.queries * sizes.keys * sizes.widths.key_size),
+        lambda sizes: ScoreCost(0, sizes.batch * sizes.queries * sizes.keys * sizes.widths.key_size),
         one_width=True,
     )
     monkeypatch.setattr("pages.scoring_functions.scores.FUNCTIONS", (*FUNCTIONS, distance))
@@ -246,24 +252,37 @@ def test_a_fifth_score_is_one_entry_and_its_words(
     with (words.TEXT / "en" / f"{CHAPTER}.md").open("a", encoding="utf-8") as file:
         file.write("\n## option.distance\nDistance\n\n## formula.distance\n**Distance** ${formula}$\n")
     app = open_page(CHAPTER, **{"sf-section": TABS[2], "sf-draw": "987"})  # results are kept: a draw of its own
-    assert len(figures(app)) == FIGURES + 5
-    assert "Distance: a map with queries in rows" in figures_alt(app)
+    assert figure_names(app).count("scores") == len(FUNCTIONS) + 1
+    assert charts(app, "scores")[-1][0].startswith("Distance: a map with queries in rows")
     assert any(element.value == r"**Distance** $-\lVert q - k \rVert^2$" for element in app.markdown)
-    assert re.findall(r"own key: (\d+)%", texts(app))[4] == "100"
+    assert re.findall(r"own key: (\d+)%", texts(app))[-1] == "100"
     table = app.dataframe[0].value
-    assert list(table["Score"])[4] == "Distance"
-    assert (table["Parameters"][4], table["Multiplications for all pairs"][4]) == (0, 36 * 8)
+    last = table.iloc[-1]
+    assert last["Score"] == "Distance"
+    assert (last["Parameters"], last["Multiplications for all pairs"]) == (0, 36 * 8)
 
 
 def test_the_formulas_are_those_of_the_register(open_page: OpenPage) -> None:
-    said = texts(open_page(CHAPTER, **{"sf-section": TABS[2]}))
-    for line in (
-        "**Dot product** $;q^top k$",
-        "**Scaled dot product** $;q^top k / sqrt d$",
-        "**General** $;q^top M k$, with $M$ of 8 × 8 numbers",
-        "**Additive** $;w_v^top tanh(W_q q + W_k k)$, with 8 hidden units",
-    ):
-        assert line in said
+    text = texts(open_page(CHAPTER, **{"sf-section": TABS[2]}))
+    for function in FUNCTIONS:
+        assert f"$;{function.formula}$".replace("\\", "") in text
+    assert "with $M$ of 8 × 8 numbers" in text
+    assert "with 8 hidden units" in text
+
+
+@pytest.mark.parametrize("label", ["scores", "Four scores", "Quatro pontuações", "四種評分", "Functions compared"])
+def test_links_to_the_functions_compared_open_them(open_page: OpenPage, label: str) -> None:
+    app = open_page(CHAPTER, **{"sf-section": label})
+    assert "scores" in figure_names(app)
+    assert not any("The address asks for" in caption.value for caption in app.caption)
+
+
+@pytest.mark.parametrize("language", languages())
+def test_every_function_has_its_words_in_every_language(language: str) -> None:
+    text = (words.TEXT / language / f"{CHAPTER}.md").read_text(encoding="utf-8")
+    for function in FUNCTIONS:
+        assert f"## option.{function.name}\n" in text
+        assert f"## formula.{function.name}\n" in text
 
 
 def test_learning_finds_the_pairs_that_dot_products_lose(open_page: OpenPage) -> None:
@@ -271,9 +290,9 @@ def test_learning_finds_the_pairs_that_dot_products_lose(open_page: OpenPage) ->
     app.select_slider(key="sf-steps").set_value(300).run()
     app.segmented_control(key="sf-show").set_value("raw-scores").run()
     assert not app.exception
-    shares = re.findall(r"own key: (\d+)%", texts(app))
-    assert shares[2:] == ["100", "100"]
-    assert int(shares[0]) < 100
+    shares = dict(zip(BY_NAME, re.findall(r"own key: (\d+)%", texts(app)), strict=True))
+    assert (shares["general"], shares["additive"]) == ("100", "100")
+    assert int(shares["dot"]) < 100
 
 
 @pytest.mark.usefixtures("shapes_unchecked")  # the library's own refusal is what the page shows

@@ -57,10 +57,10 @@ def test_of_the_gaussian(open_page: OpenPage, lengths: str, x: int, count: int) 
     ("scene", "steps", "seed"),
     [*product(("alike", "keys turned"), (0, 300), (0, 5)), ("20 against 2", 0, 0), ("20 against 2", 300, 0)],
 )
-def test_of_four_scores(open_page: OpenPage, scene: str, steps: int, seed: int) -> None:
+def test_of_the_functions_compared(open_page: OpenPage, scene: str, steps: int, seed: int) -> None:
     """A query has found its key where the largest weight of its row is on the diagonal."""
     asked = {"sf-scene": scene, "sf-steps": str(steps), "sf-draw": str(seed)}
-    app = open_page(CHAPTER, **{"sf-section": "Four scores"}, **asked)
+    app = open_page(CHAPTER, **{"sf-section": "Functions compared"}, **asked)
     stands(app)
     found = {}
     for alt, traces in charts(app, "scores"):

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from viz_core.attention.scoring import batch_product, dot_scores, general_scores, scaled_dot_scores
+from viz_core.attention.scores import batch_product, dot_scores, general_scores, scaled_dot_scores
 
 
 def test_the_books_shapes() -> None:

@@ -11,7 +11,8 @@ from torch import Tensor, nn
 
 from viz_core.attention.dot_product import DotProductAttention
 from viz_core.attention.masking import masked_softmax
-from viz_core.lessons.scoring_functions.functions import Widths, make_additive
+from viz_core.attention.scores.additive import make_additive
+from viz_core.attention.scores.function import ScoreWidths
 from viz_core.trace import record
 
 SENTENCES = (("Dive", "into", "Deep", "Learning"), ("Learn", "to", "code"), ("Hello", "world"))
@@ -86,7 +87,7 @@ def concatenation_error(query_size: int = 20, key_size: int = 2, num_hiddens: in
     W_q q + W_k k is [W_q W_k] times q and k one above the other: additive attention is a small network on the
     concatenation of query and key (Dive into Deep Learning, section 11.3.5).
     """
-    layer = make_additive(Widths(query_size, key_size, num_hiddens), seed)
+    layer = make_additive(ScoreWidths(query_size, key_size, num_hiddens), seed)
     hidden = nn.Linear(query_size + key_size, num_hiddens, bias=False)
     hidden.weight.copy_(torch.cat([layer.W_q.weight, layer.W_k.weight], dim=1))
     network = nn.Sequential(hidden, nn.Tanh(), layer.w_v)

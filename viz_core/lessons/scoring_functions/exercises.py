@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from viz_core.attention.scoring import batch_product, dot_scores, general_scores
+from viz_core.attention.scores import batch_product, dot_scores, general_scores
 from viz_core.lessons.scoring_functions.gaussian_terms import gaussian_scores, gaussian_terms
 from viz_core.trace.weights import row_softmax
 

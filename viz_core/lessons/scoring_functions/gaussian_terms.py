@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from viz_core.attention.scoring import check_same_width
+from viz_core.attention.scores.products import check_same_width
 
 
 class GaussianTerms(NamedTuple):

@@ -11,20 +11,15 @@ import torch
 import torch.nn.functional as F
 
 from viz_core.attention.masking import masked_softmax
-from viz_core.attention.scoring import dot_scores, general_scores
-from viz_core.lessons.scoring_functions.functions import (
-    FUNCTIONS,
-    Cost,
-    Scores,
-    ScoringFunction,
-    Sizes,
-    make_additive,
-)
+from viz_core.attention.scores import dot_scores, general_scores
+from viz_core.attention.scores.additive import make_additive
+from viz_core.attention.scores.function import ScoreCost, Scores, ScoreSizes, ScoringFunction
+from viz_core.attention.scores.register import FUNCTIONS
 from viz_core.lessons.scoring_functions.score_scenes import Scene
 
 
 @dataclass(frozen=True, eq=False)
-class Entry:
+class ScoreResult:
     """What one scoring function makes of a scene.
 
     Attributes:
@@ -53,7 +48,7 @@ def contest(
     steps: int,
     seed: int = 0,
     functions: Sequence[ScoringFunction[Any]] = FUNCTIONS,
-) -> dict[str, Entry]:
+) -> dict[str, ScoreResult]:
     """Score the scene by every function; those with parameters learn first, `steps` steps of Adam.
 
     They lower the cross-entropy of each query's own key.
@@ -68,8 +63,8 @@ def contest(
     return {f.name: _entry(f.name, scored.get(f.name), scene, f.cost(sizes)) for f in functions}
 
 
-def _learn(function: ScoringFunction[Any], scene: Scene, sizes: Sizes, steps: int, seed: int) -> Scores:
-    learned = function.fresh(sizes.widths, seed)
+def _learn(function: ScoringFunction[Any], scene: Scene, sizes: ScoreSizes, steps: int, seed: int) -> Scores:
+    learned = function.make(sizes.widths, seed)
     parameters = list(learned.parameters())
     if parameters and steps:
         optimizer = torch.optim.Adam(parameters, lr=0.05)
@@ -84,12 +79,12 @@ def _learn(function: ScoringFunction[Any], scene: Scene, sizes: Sizes, steps: in
         return function.scores(learned, scene.queries, scene.keys)
 
 
-def _entry(name: str, scores: Scores | None, scene: Scene, cost: Cost) -> Entry:
+def _entry(name: str, scores: Scores | None, scene: Scene, cost: ScoreCost) -> ScoreResult:
     weights = None if scores is None else masked_softmax(scores, scene.valid_lens)
     found = math.nan
     if weights is not None and scene.paired:
         found = float((weights.argmax(dim=-1) == torch.arange(weights.shape[1])).float().mean())
-    return Entry(name, scores, weights, found, *cost)
+    return ScoreResult(name, scores, weights, found, *cost)
 
 
 @torch.no_grad()

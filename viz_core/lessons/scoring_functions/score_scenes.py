@@ -9,7 +9,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from viz_core.lessons.scoring_functions.functions import Sizes, Widths, make_additive
+from viz_core.attention.scores.additive import make_additive
+from viz_core.attention.scores.function import ScoreSizes, ScoreWidths
 
 NUM_PAIRS = 6
 NOISE = 0.15
@@ -34,10 +35,10 @@ class Scene:
         """Width of a query and width of a key."""
         return self.queries.shape[-1], self.keys.shape[-1]
 
-    def sizes(self, num_hiddens: int) -> Sizes:
+    def sizes(self, num_hiddens: int) -> ScoreSizes:
         """What a scoring function is made for, and what its cost depends on."""
         batch, n = self.queries.shape[:2]
-        return Sizes(batch, n, self.keys.shape[1], Widths(*self.widths, num_hiddens))
+        return ScoreSizes(batch, n, self.keys.shape[1], ScoreWidths(*self.widths, num_hiddens))
 
 
 def alike(seed: int = 0, d: int = 8) -> Scene:

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from viz_core.attention import AdditiveAttention, DotProductAttention
-from viz_core.attention.scoring import dot_scores
+from viz_core.attention.scores import dot_scores
 from viz_core.torch_internals.function_modes import TorchDispatchMode
 
 

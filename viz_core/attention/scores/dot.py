@@ -1,0 +1,33 @@
+"""The dot product of query and key."""
+
+from __future__ import annotations
+
+from torch import nn
+
+from viz_core.attention.scores.function import Keys, Queries, ScoreCost, Scores, ScoreSizes, ScoringFunction
+from viz_core.attention.scores.products import batch_product, check_same_width
+
+
+def dot_scores(queries: Queries, keys: Keys) -> Scores:
+    """a(q, k) = q^T k: no parameters, and one width for both (Luong 2015, equation 8, "dot").
+
+    Raises:
+        ValueError: if queries and keys differ in width or batch size.
+    """
+    check_same_width(queries, keys)
+    return batch_product(queries, keys.transpose(1, 2))
+
+
+def _cost(sizes: ScoreSizes) -> ScoreCost:
+    return ScoreCost(0, sizes.batch * sizes.queries * sizes.keys * sizes.widths.key_size)
+
+
+DOT: ScoringFunction[nn.Module] = ScoringFunction(
+    "dot",
+    order=0,
+    formula=r"q^\top k",
+    scores=lambda _, q, k: dot_scores(q, k),
+    cost=_cost,
+    one_width=True,
+    code=(dot_scores,),
+)

@@ -1,0 +1,36 @@
+"""The dot product of query and key, divided by the root of their width."""
+
+from __future__ import annotations
+
+import math
+
+from torch import nn
+
+from viz_core.attention.scores.dot import dot_scores
+from viz_core.attention.scores.function import Keys, Queries, ScoreCost, Scores, ScoreSizes, ScoringFunction
+
+
+def scaled_dot_scores(queries: Queries, keys: Keys) -> Scores:
+    """a(q, k) = q^T k / sqrt(d): of variance 1 where q and k have entries of mean 0 and variance 1.
+
+    (Vaswani 2017, section 3.2.1.)
+
+    Raises:
+        ValueError: if queries and keys differ in width or batch size.
+    """
+    return dot_scores(queries, keys) / math.sqrt(queries.shape[-1])
+
+
+def _cost(sizes: ScoreSizes) -> ScoreCost:
+    return ScoreCost(0, sizes.batch * sizes.queries * sizes.keys * (sizes.widths.key_size + 1))
+
+
+SCALED: ScoringFunction[nn.Module] = ScoringFunction(
+    "scaled",
+    order=1,
+    formula=r"q^\top k / \sqrt d",
+    scores=lambda _, q, k: scaled_dot_scores(q, k),
+    cost=_cost,
+    one_width=True,
+    code=(scaled_dot_scores,),
+)
