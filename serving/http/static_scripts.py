@@ -46,7 +46,7 @@ def script(name: str) -> Script:
 
     Raises:
         ValueError: if there is no script of this name.
-        AssetError: if a file is missing, or the component's scripts cannot be combined.
+        AssetError: if a file is missing.
     """
     known = {PLOTLY, *(path.parent.name for path in COMPONENTS.glob("*/main.js"))}
     if name not in known:

@@ -45,8 +45,9 @@ _READ_LATER = """<script>
       // A page that has asked the server for its chapter has nothing to do until the answer comes.
       (function wait() {
         if (document.querySelector(".stApp")?.dataset.testConnectionState !== "CONNECTED") return setTimeout(wait, 10);
-        for (const { href } of document.querySelectorAll("link[data-read]")) {
-          const script = Object.assign(document.createElement("script"), { src: href, onerror: () => script.remove() });
+        for (const { href: src, rel } of document.querySelectorAll("link[data-read]")) {
+          const type = rel === "modulepreload" ? "module" : "text/javascript";
+          const script = Object.assign(document.createElement("script"), { src, type, onerror: () => script.remove() });
           document.head.append(script);
         }
       })();
@@ -78,10 +79,12 @@ def first_page(name: str) -> str:
         ours = _addresses([*_COMPONENTS, *entry.components])
     else:
         chunks, ours = _chunks([*_EVERYWHERE, *_AT_HOME]), _addresses(_COMPONENTS_AT_HOME)
-    names = [f"./static/js/{chunk}" for chunk in chunks] + [f"./{address}" for address in ours]
-    lines = [_CONNECT_AT_ONCE, *(f'<link rel="modulepreload" crossorigin href="{name}">' for name in names)]
+    lines = [_CONNECT_AT_ONCE]
+    lines += [f'<link rel="modulepreload" crossorigin href="./static/js/{chunk}">' for chunk in chunks]
+    lines += [f'<link rel="modulepreload" crossorigin href="./{address}" data-read>' for address in ours]
     for address in _addresses([PLOTLY] if entry and "chart" in entry.components else []):
-        lines += [f'<link rel="preload" as="script" href="./{address}" data-read>', _READ_LATER]
+        lines += [f'<link rel="preload" as="script" href="./{address}" data-read>']
+    lines += [_READ_LATER]
     return streamlits_page().replace("</head>", "".join(f"  {line}\n  " for line in lines) + "</head>")
 
 

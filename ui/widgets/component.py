@@ -42,7 +42,7 @@ def component(name: str, *, in_page: bool = False) -> Callable[..., Any]:
         in_page: it stands in the page itself, and not in a shadow that keeps styles of the page out and its own in.
 
     Raises:
-        AssetError: if a file of it is missing, or its scripts do not fit together.
+        AssetError: if a file of it is missing.
     """
     said = {language: load_words("common", language)("no-script") for language in languages()}
     js = _STUB.format(
