@@ -44,8 +44,12 @@ def shown(chapter: str) -> list[Any]:
     (call,) = (
         node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == "chapter.code"
     )
-    found = [homes[ast.unparse(argument)] for argument in call.args]
-    return [getattr(importlib.import_module(module), name) for module, name in found]
+    used = {node.id for argument in call.args for node in ast.walk(argument) if isinstance(node, ast.Name)}
+    names = {
+        name: getattr(importlib.import_module(module), thing) for name, (module, thing) in homes.items() if name in used
+    }
+    arguments = ast.Expression(ast.Tuple(call.args, ast.Load()))
+    return list(eval(compile(ast.fix_missing_locations(arguments), chapter, "eval"), names))
 
 
 def test_every_chapter_but_home_shows_code() -> None:
