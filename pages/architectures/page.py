@@ -65,7 +65,7 @@ chapter.code(
 )
 names = chapter.words.group("figure")
 chapter.downloads(
-    lambda: connection_figure("dilated", inputs.first, inputs.last, inputs.drawn, names),
-    **{f"path_{name}": partial(path_matrix, name, inputs.drawn) for name in WINDOWED},
+    {f"path_{name}": partial(path_matrix, name, inputs.drawn) for name in WINDOWED},
+    figure=lambda: connection_figure("dilated", inputs.first, inputs.last, inputs.drawn, names),
 )
 chapter.next()

@@ -28,11 +28,10 @@ with chapter.card("fit"):
     kernel = choose_kernel(chapter)
     left, side = st.columns([3, 2], gap="large")
     with side:
-        pooling = choose_pooling(chapter, kernel)
-        if pooling is not None and not asks:
-            readout(chapter, pooling)
-    if pooling is None:
-        st.stop()
+        inputs = choose_pooling(chapter, kernel)
+        if inputs is not None and not asks:
+            readout(chapter, inputs)
+    pooling = chapter.require(inputs)
     with left:
         figure, fit = picture(chapter, pooling, asks)
 draw_the_fit(chapter)
@@ -80,5 +79,5 @@ chapter.code(
     shares,
 )
 of_curve = [chapter.words(f"download.{name}") for name in ("query", "truth", "fit")]
-chapter.downloads(figure, columns=of_curve, **data(fit))
+chapter.downloads(data(fit), figure=figure, columns=of_curve)
 chapter.next()

@@ -2,8 +2,6 @@
 
 from functools import cache, partial
 
-import streamlit as st
-
 from pages.bahdanau.book import chosen_by_rule, diagrams, printed
 from pages.bahdanau.comparison import (
     as_many_of_each,
@@ -33,9 +31,7 @@ ROUNDING = 1e-5  # what float32 may lose in sums of a few hundred terms
 chapter = Chapter("bahdanau")
 chapter.question()
 request = translation_inputs(chapter, opening())
-result = translate(chapter, ATTENTION, request)
-if result is None:
-    st.stop()
+result = chapter.require(translate(chapter, ATTENTION, request))
 show_result(result)
 step_through(chapter, request, result)
 show_notes(request, result)
@@ -97,5 +93,5 @@ how_trained(chapter)
 chapter.exercise("order")
 chapter.sources({"chen": None})
 chapter.code(AdditiveAttention, Seq2SeqAttentionDecoder, Seq2SeqEncoder, Seq2SeqDecoder, TokenReader, Decoder)
-chapter.downloads(**open_tokens(groups, view), weights=lambda: open_map(groups, view).numpy())
+chapter.downloads({"weights": lambda: open_map(groups, view).numpy()}, **open_tokens(groups, view))
 chapter.next()

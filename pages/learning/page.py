@@ -41,13 +41,12 @@ chapter.code(
 if reel is not None:
     film, measured = reel.film, reel.measures["previous"]
     heads = [f"{layer + 1}.{head + 1}" for layer, head in np.ndindex(measured.shape[1:])]
-    chapter.downloads(
-        previous=measured.reshape(len(film.shots), -1),
-        rows=[str(step) for step in film.shots],
-        columns=heads,
-        loss=film.loss,
-        accuracy=film.accuracy,
-        held_out=film.held_out,
-        maps=film.maps,
-    )
+    arrays = {
+        "previous": measured.reshape(len(film.shots), -1),
+        "loss": film.loss,
+        "accuracy": film.accuracy,
+        "held_out": film.held_out,
+        "maps": film.maps,
+    }
+    chapter.downloads(arrays, rows=[str(step) for step in film.shots], columns=heads)
 chapter.next()

@@ -38,16 +38,14 @@ chapter = Chapter("model-lab")
 chapter.question()
 offer = hub_offer()
 with st.container(gap="xsmall", key="asked"):
-    model = ask_for_model(chapter, offer)
-    card = load(chapter, model) if model else None
-    if model is None or card is None:
-        st.stop()
+    model = chapter.require(ask_for_model(chapter, offer))
+    card = chapter.require(load(chapter, model))
     chapter.exercise("triangle", collapsed=True)
-    request = ask_input(chapter, model, card)
-    result = run(chapter, request) if request else None
-    if request is None or result is None:
+    inputs = ask_input(chapter, model, card)
+    found = run(chapter, inputs) if inputs else None
+    if found is None:
         model_card(chapter, card)
-        st.stop()
+    request, result = chapter.require(inputs), chapter.require(found)
     outcome(chapter, card, result)
     if card.kind == "vision":
         link_to_vision(chapter, card)
@@ -69,15 +67,15 @@ with maps:
         show_without(chapter, card, request, result, off, without)
     if other and run(chapter, other):
         second, beside = maps_of_other(request, other, groups, language, show_contributions)
-        inputs = input_names(chapter, request, other)
+        names = input_names(chapter, request, other)
     else:
         other = None
-        second, inputs = maps_without(chapter, request, off, without, show_contributions) if off else ((), ("", ""))
+        second, names = maps_without(chapter, request, off, without, show_contributions) if off else ((), ("", ""))
     view = chapter.attention_view(
         hub_maps(request, language, show_contributions),
         first_look(groups, result),
         second=second,
-        inputs=inputs,
+        inputs=names,
         beside=beside,
         recipe=request.recipe,
         off=without if heads.sites else None,
@@ -114,5 +112,5 @@ chapter.exercise("bytes")
 the_books_exercises(chapter)
 chapter.sources({"induction": None, "aligning": None, "sink-logit": None})
 chapter.code(attention_forward, attention_weights, measure_layer, attend)
-chapter.downloads(**open_tokens(groups, view), weights=lambda: open_map(groups, view).numpy())
+chapter.downloads({"weights": lambda: open_map(groups, view).numpy()}, **open_tokens(groups, view))
 chapter.next()

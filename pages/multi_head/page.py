@@ -2,8 +2,6 @@
 
 from functools import cache, partial
 
-import streamlit as st
-
 from pages.multi_head.batching import batch
 from pages.multi_head.book import ones, ranges, toy
 from pages.multi_head.costs import cost
@@ -29,9 +27,7 @@ ROUNDING = 1e-5  # what float32 may lose in sums of a few hundred terms
 
 chapter = Chapter("multi-head")
 chapter.question()
-layer_inputs = choose_layer(chapter)
-if layer_inputs is None:
-    st.stop()
+layer_inputs = chapter.require(choose_layer(chapter))
 
 head = maps(chapter, layer_inputs)
 ranges(chapter, layer_inputs, head)
@@ -86,10 +82,12 @@ chapter.code(
     attend,
 )
 chapter.downloads(
+    {
+        "weights": layer_inputs.steps.weights[0, head].numpy(),
+        "all_weights": layer_inputs.steps.weights[0].numpy(),
+        "output": layer_inputs.steps.output[0].numpy(),
+    },
     rows=layer_inputs.tokens.labels,
     columns=layer_inputs.tokens.labels,
-    weights=layer_inputs.steps.weights[0, head].numpy(),
-    all_weights=layer_inputs.steps.weights[0].numpy(),
-    output=layer_inputs.steps.output[0].numpy(),
 )
 chapter.next()

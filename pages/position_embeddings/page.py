@@ -2,8 +2,6 @@
 
 from functools import partial
 
-import streamlit as st
-
 from pages.position_embeddings.across import across_models
 from pages.position_embeddings.costs import costs
 from pages.position_embeddings.experiments import experiments
@@ -20,9 +18,7 @@ from viz_core.positional.register import SCHEMES
 
 chapter = Chapter("position-embeddings")
 chapter.question()
-inputs = ask_tokens(chapter)
-if inputs is None:
-    st.stop()
+inputs = chapter.require(ask_tokens(chapter))
 
 chapter.exercise("echo")
 chapter.tabs(
@@ -38,6 +34,6 @@ sketch_the_penalty(chapter)
 sources(chapter)
 chapter.code(*(part for scheme in SCHEMES for part in scheme.code), SharedLayer, order_residual)
 chapter.downloads(
-    **{scheme.name.replace("-", "_"): partial(inputs.layer.position_scores, scheme) for scheme in SCHEMES[1:]}
+    {scheme.name.replace("-", "_"): partial(inputs.layer.position_scores, scheme) for scheme in SCHEMES[1:]}
 )
 chapter.next()

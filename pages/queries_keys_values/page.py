@@ -109,7 +109,7 @@ if mixture is not None:
 if data:
     if answerable:
         weight = [chapter.words("figure.weight")]
-        chapter.downloads(figure, rows=database.keys, columns=weight, corner="lookup", **data)
+        chapter.downloads(data, figure=figure, rows=database.keys, columns=weight, corner="lookup")
     else:
-        chapter.downloads(figure, corner="values", **data)
+        chapter.downloads(data, figure=figure, corner="values")
 chapter.next()

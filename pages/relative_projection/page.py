@@ -77,5 +77,7 @@ chapter.code(
     naive_residual,
     rounding_bound,
 )
-chapter.downloads(figure, matrix=lambda: move.matrix().double().numpy(), residual=lambda: residual().numpy())
+chapter.downloads(
+    {"matrix": lambda: move.matrix().double().numpy(), "residual": lambda: residual().numpy()}, figure=figure
+)
 chapter.next()

@@ -72,10 +72,6 @@ chapter.code(
     attend,
 )
 if masked is not None:
-    chapter.downloads(
-        weights_picture(chapter, masked),
-        weights=masked.weights.numpy(),
-        scores=masked.scores.numpy(),
-        gradient=masked.gradient.numpy(),
-    )
+    arrays = {"weights": masked.weights, "scores": masked.scores, "gradient": masked.gradient}
+    chapter.downloads({name: array.numpy() for name, array in arrays.items()}, figure=weights_picture(chapter, masked))
 chapter.next()

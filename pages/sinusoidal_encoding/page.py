@@ -66,9 +66,11 @@ chapter.code(
     add_positions,
 )
 chapter.downloads(
-    lambda: table_figure(table, names),
-    table=table.numpy(),
-    wavelengths=lengths.numpy(),
-    similarity=lambda: similarity_by_offset(table).numpy(),
+    {
+        "table": table.numpy(),
+        "wavelengths": lengths.numpy(),
+        "similarity": lambda: similarity_by_offset(table).numpy(),
+    },
+    figure=lambda: table_figure(table, names),
 )
 chapter.next()

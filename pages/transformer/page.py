@@ -44,9 +44,7 @@ LOGIT_ROUNDING = 1e-4  # the same through all layers and the output layer
 chapter = Chapter("transformer")
 chapter.question()
 request = translation_inputs(chapter)
-result = translate(chapter, MODEL, request)
-if result is None:
-    st.stop()
+result = chapter.require(translate(chapter, MODEL, request))
 # Named: where a wait stood over it before, a place without a name is built anew, and the view with it.
 written, maps, under = st.container(gap="xsmall", key="result"), st.container(key="stage"), st.container(key="under")
 
@@ -131,8 +129,8 @@ chapter.code(
     attend,
 )
 chapter.downloads(
+    {"weights": lambda: open_map(groups, view).numpy()},
     **open_tokens(groups, view),
     tables={"words": lambda: table_of_words(result.words)},
-    weights=lambda: open_map(groups, view).numpy(),
 )
 chapter.next()

@@ -2,8 +2,6 @@
 
 from functools import partial
 
-import streamlit as st
-
 from pages.vision_transformer import exercises
 from pages.vision_transformer.heads import heads
 from pages.vision_transformer.heads_off import maps_without, show_without
@@ -34,9 +32,7 @@ from viz_core.view.translation import open_map, open_tokens
 
 chapter = Chapter("vision-transformer")
 chapter.question()
-picture_inputs = choose_picture(chapter)
-if picture_inputs is None:
-    st.stop()
+picture_inputs = chapter.require(choose_picture(chapter))
 input_and_prediction(chapter, picture_inputs)
 chapter.exercise("tokens")
 
@@ -94,8 +90,10 @@ chapter.exercise("settings", reveal=partial(exercises.settings, chapter))
 chapter.sources({"positions": None, "abnar": None, "darcet": None, "settings": None})
 chapter.code(PatchEmbedding, ViTMLP, ViTBlock, ViT, attention_rollout, gradient_relevance, mean_attention_distance)
 chapter.downloads(
+    {
+        "weights": lambda: open_map(groups, view).numpy(),
+        "token_attention": lambda: evaluate(picture_inputs.request, token_over_patches, token).numpy(),
+    },
     **open_tokens(groups, view),
-    weights=lambda: open_map(groups, view).numpy(),
-    token_attention=lambda: evaluate(picture_inputs.request, token_over_patches, token).numpy(),
 )
 chapter.next()

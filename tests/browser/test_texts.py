@@ -61,7 +61,7 @@ def test_no_comma_is_parted_from_a_formula_and_a_long_one_still_breaks(page: Pag
     texts = "".join(f"<p style='width:{width}px'>{text}</p>" for width in range(60, 260, 4) for text in said)
     page.set_content(f"<style>.base {{ display: inline-block; white-space: nowrap; }}</style>{texts}")
     assert len(broken(page)) > 3  # as a browser does it, which takes a formula for a box
-    page.add_style_tag(content=(COMPONENTS / "house.css").read_text(encoding="utf-8"))
+    page.add_style_tag(content=(COMPONENTS / "app.css").read_text(encoding="utf-8"))
     assert broken(page) == []
     parted = (
         "(all) => all.some(({ children: [a, b] }) => b?.getBoundingClientRect().top > a.getBoundingClientRect().top)"

@@ -1,4 +1,4 @@
-"""Badges: a number on the wrong side of its limit fails; what is not measured yet says neither."""
+"""Badges: a number on the wrong side of its limit fails; a pending claim neither holds nor fails."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from streamlit.testing.v1 import AppTest
 from tests.pages.reading import badges
 
 
-def row(kind: str, measured: float, waits: bool) -> None:
-    """A row with one claim, that says how often it was measured."""
+def row(kind: str, measured: float, deferred: bool) -> None:
+    """Draw one claim, and a caption each time it is measured."""
     import streamlit as st
 
     from ui.chapter.claims import Claim
@@ -19,9 +19,9 @@ def row(kind: str, measured: float, waits: bool) -> None:
         st.caption("measured")
         return measured
 
-    claim = Claim("claim-a", "The sum is 1", kind, measure if waits else measured, 1e-5)
-    assert claim.waits is waits
-    (claim.say if st.session_state.get("far") else claim.draw)(load_words("common"))
+    claim = Claim("claim-a", "The sum is 1", kind, measure if deferred else measured, 1e-5)
+    assert claim.is_deferred is deferred
+    (claim.draw_pending if st.session_state.get("pending") else claim.draw)(load_words("common"))
 
 
 @pytest.mark.parametrize(
@@ -38,15 +38,15 @@ def row(kind: str, measured: float, waits: bool) -> None:
         ("at-least", float("nan"), False),
     ],
 )
-@pytest.mark.parametrize("waits", [False, True])
-def test_a_badge_holds_on_the_right_side_of_its_limit(kind: str, measured: float, holds: bool, waits: bool) -> None:
-    app = AppTest.from_function(row, args=(kind, measured, waits)).run()
+@pytest.mark.parametrize("deferred", [False, True])
+def test_a_badge_holds_on_the_right_side_of_its_limit(kind: str, measured: float, holds: bool, deferred: bool) -> None:
+    app = AppTest.from_function(row, args=(kind, measured, deferred)).run()
     assert badges(app) == {"The sum is 1": holds}
 
 
-def test_what_is_far_is_said_and_not_measured() -> None:
+def test_a_pending_claim_is_drawn_and_not_measured() -> None:
     app = AppTest.from_function(row, args=("off-by", 0.0, True))
-    app.session_state["far"] = True
+    app.session_state["pending"] = True
     app.run()
     assert badges(app) == {}
     assert "The sum is 1" in app.markdown[0].value

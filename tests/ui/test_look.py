@@ -40,7 +40,7 @@ def test_text_links_and_blue_labels_are_readable(mode: str) -> None:
 
 
 def test_code_is_readable_by_day_and_by_night() -> None:
-    look = (ROOT / "assets/components/house.css").read_text("utf-8")
+    look = (ROOT / "assets/components/app.css").read_text("utf-8")
     pairs = re.findall(r"\.token.*? \{ color: light-dark\((#\w{6}), (#\w{6})\); \}", look)
     assert len(pairs) == 5
     for pair in pairs:

@@ -1,63 +1,142 @@
-"""Badges: what must be true, by how much it is missed, and whether that is little enough."""
+"""Claims: badges that compare a measured number with a limit, and findings on the data shown."""
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import streamlit as st
 
+from ui.chapter.parts import Deferred, Parts, resolve
 from ui.text.words import Words
+from ui.widgets.controls import Controls
 
-Number: TypeAlias = float | Callable[[], float]
-"""A number, or what measures it once someone looks."""
-
-_UNKNOWN = "…".ljust(7, "\u2007")  # as wide as "1.2e-07": the row must not break elsewhere once it is measured
+_UNKNOWN = "…".ljust(7, "\u2007")  # as wide as "1.2e-07": the row keeps its line breaks once the number is there
 _HOLDS = {"off-by": operator.le, "at-most": operator.le, "at-least": operator.ge}
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A sentence with a number that shows whether it is true.
+    """A statement with the number that shows whether it is true.
 
     Attributes:
         key: of its badge.
-        says: what must be true.
-        kind: "off-by" or "at-most", which hold up to the limit, or "at-least", which holds from it on.
+        statement: what must hold.
+        kind: "off-by" or "at-most", which hold up to the limit, or "at-least", which holds from the limit on.
         measured: the number.
-        limit: what it is held to.
-        unbroken: why no setting makes it fail, where none does.
+        limit: the largest or smallest number for which it holds.
+        unbroken: why no setting makes it fail, if none does.
     """
 
     key: str
-    says: str
+    statement: str
     kind: str
-    measured: Number
+    measured: Deferred[float]
     limit: float
     unbroken: str = ""
 
     @property
-    def waits(self) -> bool:
-        """Whether it is measured only once someone looks."""
+    def is_deferred(self) -> bool:
+        """Whether the number is computed only once the claim is visible."""
         return callable(self.measured)
 
     def draw(self, common: Words) -> None:
-        """The badge, measured now."""
-        number = self.measured() if callable(self.measured) else self.measured
+        """Draw the badge with its number."""
+        number = resolve(self.measured)
         holds = _HOLDS[self.kind](number, self.limit)
         mark = ":green[:material/check:]" if holds else ":orange[:material/close:]"
-        told = {"measured": f"{number:.2g}", "limit": f"{self.limit:.2g}"}
-        verdict = f"{common('holds' if holds else 'fails')} {common(f'measured.{self.kind}', **told)}"
-        self._badge(f"{mark} {self.says} {common(f'badge.{self.kind}', **told)}", verdict)
+        values = {"measured": f"{number:.2g}", "limit": f"{self.limit:.2g}"}
+        verdict = f"{common('holds' if holds else 'fails')} {common(f'measured.{self.kind}', **values)}"
+        self._badge(f"{mark} {self.statement} {common(f'badge.{self.kind}', **values)}", verdict)
 
-    def say(self, common: Words) -> None:
-        """The same before it is measured."""
-        told = {"measured": _UNKNOWN, "limit": f"{self.limit:.2g}"}
-        hint = common(f"measured.{self.kind}", measured="…", limit=told["limit"])
-        self._badge(f":gray[:material/more_horiz:] {self.says} {common(f'badge.{self.kind}', **told)}", hint)
+    def draw_pending(self, common: Words) -> None:
+        """Draw the badge without its number."""
+        values = {"measured": _UNKNOWN, "limit": f"{self.limit:.2g}"}
+        hint = common(f"measured.{self.kind}", measured="…", limit=values["limit"])
+        self._badge(f":gray[:material/more_horiz:] {self.statement} {common(f'badge.{self.kind}', **values)}", hint)
 
     def _badge(self, text: str, hint: str) -> None:
         with st.container(key=self.key, width="content"):
             st.markdown(text, help=f"{hint} {self.unbroken}".strip())
+
+
+class Claims:
+    """The claims and findings of one page."""
+
+    def __init__(self, words: Words, common: Words, controls: Controls, parts: Parts) -> None:
+        self.words, self.common, self.controls = words, common, controls
+        self._parts = parts
+        self._row: list[Claim] | None = None  # the claims of the row that is being filled
+
+    @contextmanager
+    def section(self) -> Iterator[None]:
+        """Draw the heading of the claims, and the claims made inside the block in a row."""
+        st.header(self.common("claims"), anchor="claims")
+        with self.row("claims"):
+            yield
+
+    @contextmanager
+    def row(self, name: str) -> Iterator[None]:
+        """Draw the claims made inside the block side by side; deferred numbers are computed once visible."""
+        row: list[Claim] = []
+        self._row = row
+        try:
+            yield
+        finally:
+            self._row = None
+
+        def draw(badges: Iterable[Callable[[Words], None]]) -> None:
+            with st.container(horizontal=True, key=name):
+                for badge in badges:
+                    badge(self.common)
+
+        measured = [claim.draw for claim in row]
+        if any(claim.is_deferred for claim in row):
+            pending = [claim.draw_pending if claim.is_deferred else claim.draw for claim in row]
+            self._parts.lazy(name, lambda: draw(measured), 0, lambda: draw(pending))
+        else:
+            draw(measured)
+
+    def break_it(self, *names: str) -> str:
+        """Offer settings that each make a claim fail (`option.NAME`, `break.NAME`); return the chosen one, or "".
+
+        The page obeys it when it measures the claims. A claim that no setting breaks says why in `unbroken.NAME`.
+        """
+        chosen = self.controls.choice("break", ("nothing", *names), "nothing")
+        if chosen == "nothing":
+            return ""
+        st.warning(self.words(f"break.{chosen}"), icon=":material/build_circle:")
+        return chosen
+
+    def finding(self, name: str, holds: bool, **values: object) -> None:
+        """Draw `finding.NAME` if it holds for the data shown, else `finding.NAME-not`.
+
+        For sentences that compare ("wider", "half as fast"): a function of a lesson decides them, so that they are
+        true at every setting of the controls.
+        """
+        st.caption(
+            f":material/fact_check: {self.words(f'finding.{name}' if holds else f'finding.{name}-not', **values)}"
+        )
+
+    def within(self, name: str, residual: Deferred[float], tolerance: float, **values: object) -> None:
+        """Claim `claim.NAME`: the residual is at most the tolerance."""
+        self._add(name, "off-by", residual, tolerance, values)
+
+    def at_most(self, name: str, measured: Deferred[float], most: float, **values: object) -> None:
+        """Claim `claim.NAME`: the number, a ratio for example, is at most `most`."""
+        self._add(name, "at-most", measured, most, values)
+
+    def at_least(self, name: str, measured: Deferred[float], least: float, **values: object) -> None:
+        """Claim `claim.NAME`: the number is at least `least`, for what must differ."""
+        self._add(name, "at-least", measured, least, values)
+
+    def _add(self, name: str, kind: str, measured: Deferred[float], limit: float, values: dict[str, object]) -> None:
+        statement = self.words(f"claim.{name}", **values)
+        unbroken = self.words(f"unbroken.{name}") if self.words.has(f"unbroken.{name}") else ""
+        claim = Claim(self._parts.unique_key(f"claim-{name}"), statement, kind, measured, limit, unbroken)
+        if self._row is None:
+            claim.draw(self.common)
+        else:
+            self._row.append(claim)

@@ -1,6 +1,6 @@
-"""What every page has around it, home too: its words, the window's edge, the device. It imports nothing heavy.
+"""The frame of every page, home included: its words, title, sidebar and the device.
 
-Home is what a fresh server is asked for first: whoever opens it does not wait for torch and pandas.
+It imports nothing heavy: home is the first page a new server is asked for, and must not wait for torch and pandas.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from ui.widgets.language import language_select
 from ui.widgets.sharing import Sharing
 from viz_core.runtime.assets import ASSETS
 
-_PARTS = ASSETS / "components"
-_LOOK = 0.5  # seconds
-_LOOKS = 20  # after which a page imports torch itself: nobody else does
-_keep_history = component("history")  # the Back button goes through what was typed
-_let_present = component("present", in_page=True)
+_COMPONENTS = ASSETS / "components"
+_POLL_SECONDS = 0.5
+_MAX_POLLS = 20  # after which the page imports torch itself
+_mount_history = component("history")  # the Back button goes through what was typed
+_mount_presenter = component("present", in_page=True)
 
 
 class Frame:
@@ -38,34 +38,35 @@ class Frame:
         self.name = name
         self.words: Words = load_words(name)
         self.common: Words = load_words("common")
-        st.html(_PARTS / "house.css")
-        self.unseen = st.container(key="unseen")  # for scripts that show nothing
-        with self.unseen:
+        st.html(_COMPONENTS / "app.css")
+        self.scripts = st.container(key="scripts")  # for components that show nothing
+        with self.scripts:
             seen = "" if name == "home" else name
-            _keep_history(key="history-mount", data={"seen": seen, "language": self.words.language})
+            _mount_history(key="history-mount", data={"seen": seen, "language": self.words.language})
         self._sidebar()
         st.title(self.words.title, anchor=False)
         report_unknown_step(name)
 
     def question(self) -> None:
-        """The question the page answers, under its title."""
+        """Draw the question that the page answers."""
         with st.container(key="question"):
             st.markdown(self.words("question"))
 
     def heading(self, name: str) -> None:
+        """Draw the heading `heading.NAME`, with a link of its own."""
         st.header(self.words(f"heading.{name}"), anchor=name)
 
     def text(self, name: str, **values: object) -> None:
-        """A section of prose or mathematics."""
+        """Draw a section of prose or mathematics."""
         st.markdown(self.words(name, **values))
 
     def document(self, text: str) -> None:
-        """A model's card: a text with headings of its own, which go below the page's."""
+        """Draw a text with headings, a model's card for example; its headings become smaller than the page's."""
         st.caption(self.common("card-language"))
         st.markdown(re.sub(r"^#", "###", text, flags=re.MULTILINE))
 
     def next(self) -> None:
-        """The chapter that follows, and why it does; after the last one, home."""
+        """Draw the link to the next chapter, or home after the last one, and why it follows."""
         order = all_chapters()
         after = order[(order.index(self.name) + 1) % len(order)]
         with st.container(border=True, key="next"):
@@ -74,15 +75,15 @@ class Frame:
             st.page_link(link, label=self.common("next", title=link.title), icon=":material/arrow_forward:")
 
     def device(self) -> None:
-        """What the models run on. Only torch can say: on a fresh server the page comes first, and then the device."""
+        """Draw the device that models run on. Only torch knows it, which a new server may not have imported yet."""
         if _knows_device():
-            self._tell_device()
+            self._device_badge()
             return
-        looks = count()
+        polls = count()
 
-        @st.fragment(run_every=_LOOK)
+        @st.fragment(run_every=_POLL_SECONDS)
         def wait() -> None:
-            if next(looks) >= _LOOKS:
+            if next(polls) >= _MAX_POLLS:
                 import viz_core.runtime.device  # noqa: F401
             if _knows_device():
                 st.rerun()
@@ -90,29 +91,29 @@ class Frame:
 
         wait()
 
-    def _tell_device(self) -> None:
+    def _device_badge(self) -> None:
         from viz_core.runtime.device import best_device, describe_device
 
         try:
             device = best_device()
             cores = self.common("device-cpu", count=os.cpu_count())
-            named = cores if device.type == "cpu" else describe_device(device)
-            st.badge(named, icon=":material/memory:", color="gray")
-        except ValueError as error:  # ATLAS_DEVICE names one that is not here
+            label = cores if device.type == "cpu" else describe_device(device)
+            st.badge(label, icon=":material/memory:", color="gray")
+        except ValueError as error:  # ATLAS_DEVICE names one that this machine lacks
             st.error(explain(error), icon=":material/memory:")
 
     def _sidebar(self) -> None:
-        """The name above the table of contents; the device and how to share below it."""
-        st.logo(_PARTS / "wordmark.svg", icon_image=_PARTS / "logo.svg", size="large")
+        """Draw the logo above the table of contents, and device, language, sharing and tour below it."""
+        st.logo(_COMPONENTS / "wordmark.svg", icon_image=_COMPONENTS / "logo.svg", size="large")
         with st.sidebar, st.container(key="sidebar-foot"):
             self.device()
             language_select(self.common)
             self.sharing = Sharing(self.words)
             mount_tour(self.name)
             if self.name != "home":
-                _let_present(key="present", data=json.dumps(self.common.group("present")).encode())
+                _mount_presenter(key="present", data=json.dumps(self.common.group("present")).encode())
 
 
 def _knows_device() -> bool:
-    """Whether the module is here: from its first line on, but what it defines only once it has imported torch."""
+    """Whether the device module has finished importing torch: it defines its functions only after that."""
     return hasattr(sys.modules.get("viz_core.runtime.device"), "describe_device")

@@ -1,57 +1,79 @@
-"""A page in parts: some wait until they are near the window, some run alone; each thing in them has its own key."""
+"""Parts of a page: drawn when visible, run by themselves as fragments, or drawn once opened; each with unique keys."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from typing import TypeAlias, TypeVar
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from ui.chapter.damaged_assets import report_damaged_assets
-from ui.chapter.frame import Frame
 from ui.chapter.lazy_parts import NearParts
 from ui.widgets.controls import Controls
 
+Value = TypeVar("Value")
+Deferred: TypeAlias = Value | Callable[[], Value]
+"""A value, or a function that computes it once it is needed."""
 
-class PartedFrame(Frame):
-    """A frame with controls, and with parts that need not run whenever the page does."""
 
-    def __init__(self, name: str) -> None:
-        super().__init__(name)
-        with self.unseen:
-            self._parts = NearParts(name)
-            self._parts.watch()
-        self.controls = Controls(self.words, self.sharing)
+def resolve(value: Deferred[Value]) -> Value:
+    """Return the value, computing it if it is deferred."""
+    return value() if callable(value) else value
+
+
+class Parts:
+    """The parts of one page that need not run whenever the page runs."""
+
+    def __init__(self, page: str, controls: Controls, scripts: DeltaGenerator) -> None:
+        """
+        Args:
+            page: name of the page.
+            controls: give expanders their keys.
+            scripts: invisible container for the component that reports which parts are visible.
+        """
+        self._page, self._controls = page, controls
+        self._lazy = NearParts(page)
+        with scripts:
+            self._lazy.watch()
         self._keys: Counter[str] = Counter()
 
-    def lazy(self, name: str, draw: Callable[[], None], height: int) -> None:
-        """A part of the page that is computed and sent once its place, of `height` pixels, comes near the window.
+    def lazy(
+        self, name: str, draw: Callable[[], None], height: int, placeholder: Callable[[], None] = lambda: None
+    ) -> None:
+        """Draw a part once its place comes near the window.
 
-        No control stands in it, and no figure to click: see `ui.chapter.lazy_parts`.
+        It holds no controls and no clickable figures: see `ui.chapter.lazy_parts`.
+
+        Args:
+            height: pixels reserved until it is drawn.
+            placeholder: draws what is shown until then.
         """
-        self._parts.add(f"{self.name}-{name}", self._again(draw), lambda: None, height)
+        self._lazy.add(f"{self._page}-{name}", self._repeatable(draw), placeholder, height)
+
+    def fragment(self, draw: Callable[[], None], every: float | None = None) -> None:
+        """Draw a part that reruns by itself when its own controls change, and every so many seconds if given."""
+        st.fragment(self._repeatable(draw), run_every=every)()
 
     def expander(self, name: str, label: str, icon: str, draw: Callable[[], None]) -> None:
-        """A part behind a button; drawn once a reader opens it, and in the URL."""
+        """Draw an expander whose content is drawn once it is open; the URL holds whether it is."""
 
         def show() -> None:
-            key = self.controls.key(name)
-            with st.expander(label, icon=icon, key=key, on_change="rerun", bind="query-params") as sheet:
-                if sheet.open:
+            key = self._controls.key(name)
+            with st.expander(label, icon=icon, key=key, on_change="rerun", bind="query-params") as content:
+                if content.open:
                     draw()
 
         self.fragment(show)
 
-    def model_card(self, name: str, label: str, text: str) -> None:
-        """What a model's card says, behind a button: it is long."""
-        self.expander(name, label, ":material/description:", lambda: self.document(text))
+    def unique_key(self, key: str) -> str:
+        """Return the key, numbered if this page used it before: several badges or figures may share a name."""
+        self._keys[key] += 1
+        return key if self._keys[key] == 1 else f"{key}-{self._keys[key]}"
 
-    def fragment(self, draw: Callable[[], None], every: float | None = None) -> None:
-        """A part of the page that runs alone when only its own controls move, and every so many seconds if asked."""
-        st.fragment(self._again(draw), run_every=every)()
-
-    def _again(self, draw: Callable[[], None]) -> Callable[[], None]:
-        """The same, for it runs more than once: its figures and badges keep their keys."""
+    def _repeatable(self, draw: Callable[[], None]) -> Callable[[], None]:
+        """Return `draw` such that each run gives its figures and badges the same keys."""
         used = self._keys.copy()
 
         def run() -> None:
@@ -60,8 +82,3 @@ class PartedFrame(Frame):
                 draw()
 
         return run
-
-    def _unique(self, key: str) -> str:
-        """The key, with a number where this page has used it before: several badges or figures may share words."""
-        self._keys[key] += 1
-        return key if self._keys[key] == 1 else f"{key}-{self._keys[key]}"

@@ -1,22 +1,23 @@
-"""The book says: what a source printed, what comes out here, and whether the two agree to the digits printed."""
+"""Source cards: what a source printed, the same computed here, and whether both agree to the digits printed."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TypeAlias
 
 import streamlit as st
 
+from ui.chapter.parts import Deferred, Parts
 from ui.text.markdown import escape
 from ui.text.words import Words
 from viz_core.runtime.assets import ASSETS, reading
 
 Ours: TypeAlias = str | float | Sequence[float] | None
-"""What comes out here: text, or the numbers in the order in which they were printed; None where nothing is ours."""
+"""The same computed here: text, or numbers in the order in which they were printed; None where nothing is computed."""
 
 PRINTED = ASSETS / "book" / "printed.json"
 _MARKS = {
@@ -32,11 +33,11 @@ class Printed:
     """A figure, an output or an exercise of a source.
 
     Attributes:
-        name: `book.NAME` of the chapter's words says what it is, `erratum.NAME`, where there is one, what is wrong.
-        chapter: on whose page it stands.
+        name: `book.NAME` of the chapter's words describes it, and `erratum.NAME`, if any, what is wrong with it.
+        chapter: whose page shows it.
         source: where it was printed.
         printed: what was printed, number by number.
-        run: whether it came out of one run of theirs, so that another need not agree.
+        run: whether it is the result of one random run, so that another need not agree.
     """
 
     name: str
@@ -48,16 +49,16 @@ class Printed:
 
 @cache
 def everything_printed() -> tuple[Printed, ...]:
-    """The list: assets/book/printed.json."""
+    """Return every row of assets/book/printed.json."""
     with reading(PRINTED):
         return tuple(Printed(**row) for row in json.loads(PRINTED.read_text(encoding="utf-8")))
 
 
 def find_printed(chapter: str, name: str) -> Printed:
-    """The row of this name.
+    """Return the row of a chapter by its name.
 
     Raises:
-        KeyError: if the list has no such row.
+        KeyError: if there is no such row.
     """
     for row in everything_printed():
         if (row.chapter, row.name) == (chapter, name):
@@ -66,9 +67,9 @@ def find_printed(chapter: str, name: str) -> Printed:
 
 
 def as_printed(printed: str, ours: Ours) -> str:
-    """What was printed, each number replaced by ours, written with as many digits; text stays as it is.
+    """Return what was printed with each number replaced by ours, rounded to as many digits; text is unchanged.
 
-    So 0.26894 is "0.2689" where "0.2689" was printed, and agreeing is being the same text.
+    0.26894 becomes "0.2689" where "0.2689" was printed, so both agree if the texts are equal.
 
     Raises:
         ValueError: if there are more or fewer numbers than were printed.
@@ -79,12 +80,43 @@ def as_printed(printed: str, ours: Ours) -> str:
     found = _NUMBER.findall(printed)
     if len(numbers) != len(found):
         raise ValueError(f"ours: expected {len(found)} numbers, as in {printed!r}, got {len(numbers)}")
-    left = iter(numbers)
-    return _NUMBER.sub(lambda match: _write(float(next(left)), match[0]), printed)
+    remaining = iter(numbers)
+    return _NUMBER.sub(lambda match: _write(float(next(remaining)), match[0]), printed)
+
+
+class SourceCards:
+    """The source cards of one page."""
+
+    def __init__(self, chapter: str, words: Words, common: Words, parts: Parts) -> None:
+        self.words, self.common = words, common
+        self._chapter, self._parts = chapter, parts
+
+    def card(self, name: str, ours: Deferred[Ours] = None, **values: object) -> None:
+        """Draw a card: `book.NAME`, what was printed, the same computed here, and `erratum.NAME`.
+
+        A deferred value is computed once the card comes near the window.
+
+        Raises:
+            KeyError: if the chapter has no such row in assets/book/printed.json.
+        """
+        row = find_printed(self._chapter, name)
+        if callable(ours):
+            self._parts.lazy(f"book-{name}", lambda: draw_card(row, ours(), self.words, self.common, **values), 96)
+        else:
+            draw_card(row, ours, self.words, self.common, **values)
+
+    def expander(self, cards: Mapping[str, Deferred[Ours]]) -> None:
+        """Draw the page's other source cards in an expander; None for one without a value computed here."""
+
+        def show() -> None:
+            for name, ours in cards.items():
+                self.card(name, ours)
+
+        self._parts.expander("sources", self.common("sources"), ":material/menu_book:", show)
 
 
 def draw_card(row: Printed, ours: Ours, words: Words, common: Words, **values: object) -> None:
-    """A small card: what it is and where, the two beside each other, the erratum."""
+    """Draw a card: what it is and where it was printed, both values, and the erratum."""
     written = as_printed(row.printed, ours)
     verdict = "run" if row.run else "agrees" if written == row.printed else "differs"
     mark = _MARKS[verdict]
@@ -100,7 +132,7 @@ def draw_card(row: Printed, ours: Ours, words: Words, common: Words, **values: o
 
 
 def _write(number: float, like: str) -> str:
-    """A number with the decimals, the commas and the sign of another: 60611.2 is "60,611" like "62,832"."""
+    """Format a number with the decimals, commas and minus sign of another: 60611.2 like "62,832" is "60,611"."""
     decimals = len(like.partition(".")[2])
     shown = f"{number:,.{decimals}f}" if "," in like else f"{number:.{decimals}f}"
     if not float(shown.replace(",", "")):

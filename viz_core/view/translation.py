@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TypedDict
 
 from jaxtyping import Float
 from torch import Tensor
@@ -85,10 +86,17 @@ def open_run(translation: Translation, language: str) -> tuple[tuple[MapGroup, .
     return groups, aligning_head(groups)
 
 
-def open_tokens(groups: tuple[MapGroup, ...], view: ViewState) -> dict[str, tuple[str, ...]]:
-    """What the rows and columns of the opened map are: "rows" and "columns"."""
+class OpenTokens(TypedDict):
+    """The tokens of the rows and columns of a map."""
+
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+
+
+def open_tokens(groups: tuple[MapGroup, ...], view: ViewState) -> OpenTokens:
+    """Return the tokens of the opened map's rows and columns."""
     group = next(group for group in groups if group.id == view.group)
-    return {"rows": group.query_tokens, "columns": group.key_tokens}
+    return OpenTokens(rows=group.query_tokens, columns=group.key_tokens)
 
 
 def open_map(groups: tuple[MapGroup, ...], view: ViewState) -> Float[Tensor, "queries keys"]:

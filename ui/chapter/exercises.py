@@ -1,0 +1,85 @@
+"""The exercises of a page: the reader predicts, by choosing or by drawing, and then the answer is revealed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import streamlit as st
+
+from ui.chapter.parts import Parts
+from ui.text.words import Words
+from ui.widgets import draw_on_figure, predictions
+from ui.widgets.controls import Controls
+from ui.widgets.draw_on_figure import OnFigure
+from ui.widgets.predictions import Prediction, Truth, read_prediction
+from ui.widgets.sketch import Board
+
+
+class Exercises:
+    """The exercises of one page; the URL holds each answer."""
+
+    def __init__(self, words: Words, common: Words, controls: Controls, parts: Parts) -> None:
+        self.words, self.common, self.controls = words, common, controls
+        self._parts = parts
+
+    def exercise(self, name: str, collapsed: bool = False, reveal: Callable[[], None] | None = None) -> None:
+        """Draw a multiple-choice question: `exercise.NAME` has the question, the answers with replies, and the reason.
+
+        An answer is a line `- [ ]`, the right one `- [x]`; the reply to a wrong one is below it, indented, after `>`;
+        the reason, shown with every answer, is at the end, after `>`.
+
+        Args:
+            collapsed: draw it as a closed expander, above a figure that must stay in view.
+            reveal: draws the experiment that decides the question, below the reply, once the reader has chosen.
+        """
+        with self._prediction(name, collapsed) as prediction:
+            if predictions.choose(self.common, prediction, self._key(name)) and reveal is not None:
+                reveal()
+
+    def sketch(self, name: str, board: Board, truth: Callable[[], Truth]) -> None:
+        """Draw a question that is answered by drawing: a curve, a row of weights, a star.
+
+        In `exercise.NAME`, `- [x]` is the reply to a drawing close to the truth, `- [MISTAKE]` to one closer to a known
+        mistake, and `- [ ]` to all others.
+
+        Args:
+            truth: computes the answer and the known mistakes, once the reader has drawn.
+        """
+
+        def draw() -> None:
+            with self._prediction(name) as prediction:
+                predictions.draw(self.common, prediction, self._key(name), board, truth)
+
+        self._parts.fragment(draw)
+
+    def draw_on_figure(self, name: str, on: OnFigure, truth: Callable[[], Truth]) -> None:
+        """Draw the same as `sketch` with a figure of the page as the board, which obeys `hides_answer`."""
+        key = self._key(name)
+        with self._prediction(name) as prediction:
+            if draw_on_figure.drawing_toggle(self.common, key):
+                predictions.draw(self.common, prediction, key, on.board, truth, on)
+
+    def hides_answer(self, name: str, on: OnFigure) -> bool:
+        """Whether a figure must not show its answer yet, as the reader is drawing it; call it before the controls."""
+        return draw_on_figure.hides_answer(self.controls, self._key(name), on)
+
+    def is_drawn_on(self, name: str) -> bool:
+        """Whether a figure shows what a question is about: the reader draws on it or has drawn."""
+        return draw_on_figure.is_drawn_on(self._key(name))
+
+    def _key(self, name: str) -> str:
+        return self.controls.key(f"guess-{name}")
+
+    @contextmanager
+    def _prediction(self, name: str, collapsed: bool = False) -> Iterator[Prediction]:
+        """Draw the question and yield it, inside its container; an expander is open if the URL holds an answer."""
+        prediction = read_prediction(self.words(f"exercise.{name}"))
+        question, key = f"**{self.common('exercise')}** {prediction.question}", f"exercise-{name}"
+        if collapsed:
+            with st.expander(question, expanded=self._key(name) in st.query_params, key=key):
+                yield prediction
+            return
+        with st.container(border=True, key=key):
+            st.markdown(question)
+            yield prediction

@@ -1,0 +1,132 @@
+"""The figures of a page: charts, heatmaps and the attention view, each with text alternative and guidance."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import plotly.graph_objects as go
+import streamlit as st
+
+from ui.chapter.parts import Deferred, Parts, resolve
+from ui.text.markdown import unescape
+from ui.text.words import Words, current_language
+from ui.widgets.attention_view import Along, MapGroup, ViewState, attention_view
+from ui.widgets.chart import Point, draw_chart
+from ui.widgets.controls import Controls
+from ui.widgets.heatmap import draw_heatmap
+from viz_core.figures.heatmap import Heatmap, encode_heatmap
+from viz_core.trace import HeadsOff
+from viz_core.view.notebook_file import Recipe
+from viz_core.view.state import Cell
+
+
+class Figures:
+    """The figures of one page."""
+
+    def __init__(self, words: Words, common: Words, controls: Controls, parts: Parts) -> None:
+        self.words, self.common, self.controls = words, common, controls
+        self._parts = parts
+
+    def figure(
+        self,
+        name: str,
+        figure: Deferred[go.Figure],
+        *,
+        height: int = 360,
+        bar: bool = True,
+        on_click: Callable[[Point], None] | None = None,
+        hide_answer: bool = False,
+        **values: object,
+    ) -> None:
+        """Draw a figure with its text alternative (`alt.NAME`) and guidance (`look.NAME`).
+
+        A deferred figure is computed once its place comes near the window; its words are there at once.
+
+        Args:
+            height: pixels reserved for a deferred figure.
+            bar: whether buttons to enlarge and to save it are shown.
+            on_click: receives the clicked point before the page reruns; not with a deferred figure.
+            hide_answer: whether the figure does not show its answer yet; then neither do its words.
+        """
+        key, alt = self._parts.unique_key(f"figure-{name}"), unescape(self.words(f"alt.{name}", **values))
+        if hide_answer:
+            alt = self.common("sketch.kept-back")
+
+        def draw() -> None:
+            draw_chart(key, resolve(figure), alt, f"{self.words.stem}-{name}", bar=bar, on_click=on_click)
+
+        if callable(figure):
+            self._parts.lazy(key, draw, height)
+        else:
+            draw()
+        if not hide_answer:
+            self.guidance(name, **values)
+
+    def heatmap(self, name: str, heatmap: Deferred[Heatmap], *, height: int = 360, **values: object) -> None:
+        """Draw a heatmap of any size with its text alternative (`alt.NAME`) and the text of a cell (`cell.NAME`).
+
+        A deferred heatmap is computed once its place, of `height` pixels, comes near the window.
+        """
+        words = {
+            "alt": unescape(self.words(f"alt.{name}", **values)),
+            "cell": self.words(f"cell.{name}"),
+            **self.common.group("heatmap"),
+        }
+
+        def draw() -> None:
+            draw_heatmap(f"heatmap-{name}", encode_heatmap(resolve(heatmap), words, current_language()))
+
+        if callable(heatmap):
+            self._parts.lazy(f"heatmap-{name}", draw, height)
+        else:
+            draw()
+        self.guidance(name, **values)
+
+    def attention_view(
+        self,
+        groups: Sequence[MapGroup],
+        default: ViewState | None = None,
+        *,
+        second: Sequence[MapGroup] = (),
+        inputs: tuple[str, str] = ("", ""),
+        beside: tuple[str, ...] = (),
+        recipe: Callable[[], Recipe] | None = None,
+        off: HeadsOff | None = None,
+        on_switch: Callable[[str, int], None] | None = None,
+        on_cell: Callable[[Cell], None] | None = None,
+        show_contributions: bool = False,
+        along: Along | None = None,
+        **params: str,
+    ) -> ViewState:
+        """Draw every head's map with guidance (`look.maps`); return what is open.
+
+        The arguments are those of `ui.widgets.attention_view.attention_view`. Contributions have no notebook: `recipe`
+        makes weights.
+        """
+        view = attention_view(
+            groups,
+            default,
+            second=second,
+            inputs=inputs,
+            beside=beside,
+            recipe=None if show_contributions else recipe,
+            off=off,
+            on_switch=on_switch,
+            on_cell=on_cell,
+            show_contributions=show_contributions,
+            along=along,
+            **params,
+        )
+        if show_contributions:
+            st.caption((self.words if self.words.has("about-carried") else self.common)("about-carried"))
+        self.guidance("maps")
+        return view
+
+    def contributions_choice(self) -> bool:
+        """Whether the maps show contributions, the keys' shares of what a head adds, instead of weights."""
+        return self.controls.choice("quantity", ("weights", "carried"), "weights") == "carried"
+
+    def guidance(self, name: str, **values: object) -> None:
+        """Draw what to look for in a figure (`look.NAME`), if there is such a section."""
+        if self.words.has(f"look.{name}"):
+            st.caption(f"**{self.common('look-for')}** {self.words(f'look.{name}', **values)}")
