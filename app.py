@@ -1,19 +1,18 @@
-"""The entry point on your own machine: `streamlit run app.py`, or `make run`."""
+"""The entry point for yourself: `streamlit run app.py`, or `make run`."""
 
 import streamlit as st
-from starlette.middleware import Middleware
 
-from serving.http import static_scripts as scripts
+from serving.http import static_scripts
+from serving.logs import log
 from serving.process.background import background_lifespan
 from serving.process.home_folder import replace_unusable_home
-from ui.app import index_page as first_page
-from ui.streamlit_internals.run_end import hear_out
-from ui.streamlit_internals.stale_fragments import LeftPages
-from ui.streamlit_internals.widget_messages import take_what_moved
+from ui.app import index_page
+from ui.app.local_middleware import local_middleware
+from ui.streamlit_internals import self_test
 
 
 def prepare() -> None:
-    """Once the first page has gone out, import what the next needs, load the model most of them use; then the rest."""
+    """Once the first page is sent, import what the next needs, load the model most of them use; then the rest."""
     from ui.app.warm_up import load_first, load_later
 
     load_first()
@@ -21,11 +20,11 @@ def prepare() -> None:
 
 
 replace_unusable_home()
-hear_out()
-take_what_moved()
+for name in self_test.missing():
+    log.warning("this version of Streamlit lacks a private name", name=name.path, without_it=name.without)
 app = st.App(
     "ui/app/main.py",
-    routes=[*scripts.routes(), *first_page.routes()],
-    middleware=[Middleware(LeftPages)],
+    routes=[*static_scripts.routes(), *index_page.routes()],
+    middleware=local_middleware(),
     lifespan=background_lifespan(prepare),
 )

@@ -1,30 +1,31 @@
-"""The entry point of a public server, with the hosted profile: `python hosted.py`, or `make host`."""
+"""The entry point for a public server: the same app under the hosted profile. `python hosted.py`, or `make host`."""
 
 import os
 
 import streamlit as st
 from streamlit import config
 
-from serving.http import static_scripts as scripts
+from serving.http import static_scripts
 from serving.logs import configure_logging
 from serving.process.home_folder import replace_unusable_home
 from serving.process.lifecycle import ServerLifecycle
 from serving.process.streamlit_options import profile
 from serving.settings import validated_settings
-from serving.uvicorn_internals.connection_limits import be_impatient
-from ui.app import index_page as first_page
-from ui.app.error_page import tell
-from ui.app.middleware import guards, tidying
+from serving.uvicorn_internals.connection_limits import install_limits
+from serving.uvicorn_internals.self_test import missing as missing_in_uvicorn
+from ui.app import index_page
+from ui.app.error_page import show_error
+from ui.app.middleware import hosted_middleware, session_cleanup
 from ui.compute.slots import metrics, slots
-from ui.streamlit_internals.run_end import hear_out
-from ui.streamlit_internals.sessions import session_bytes, sessions
-from ui.streamlit_internals.widget_messages import take_what_moved
+from ui.streamlit_internals.self_test import missing as missing_in_streamlit
+from ui.streamlit_internals.sessions import session_bytes, session_count
+from viz_core.runtime.private_names import require_names
 
 os.environ.setdefault("ATLAS_HOSTED", "1")
 
 
 def warm_up() -> None:
-    """Imported once Streamlit runs: caches want to know of it, and a health check need not wait for libraries."""
+    """Load the models; imported here, once Streamlit runs, so that a health check need not wait for libraries."""
     from ui.app.warm_up import warm_up
 
     warm_up()
@@ -38,20 +39,25 @@ def end() -> None:
 
 configure_logging()
 replace_unusable_home()
-hear_out()
-take_what_moved()
+require_names([*missing_in_streamlit(), *missing_in_uvicorn()])
 allowed = validated_settings()
-be_impatient(allowed.max_message_kb * 2**10, allowed.slow_seconds, lambda why: metrics().count_rejection(why))
+install_limits(allowed.max_message_kb * 2**10, allowed.slow_seconds, lambda why: metrics().count_rejection(why))
 operations = ServerLifecycle(
-    warm_up, slots, metrics, allowed.stop_seconds, metrics_address=allowed.metrics, clean_up=tidying(allowed), end=end
+    warm_up,
+    slots,
+    metrics,
+    allowed.stop_seconds,
+    metrics_address=allowed.metrics,
+    clean_up=session_cleanup(allowed),
+    end=end,
 )
-metrics().watch_sessions(sessions, session_bytes)
+metrics().watch_sessions(session_count, session_bytes)
 app = st.App(
     "ui/app/main.py",
-    routes=[*operations.routes(), *scripts.routes(), *first_page.routes()],
-    middleware=guards(allowed),
+    routes=[*operations.routes(), *static_scripts.routes(), *index_page.routes()],
+    middleware=hosted_middleware(allowed),
     lifespan=operations.lifespan,
-    on_script_error=tell,
+    on_script_error=show_error,
 )
 
 if __name__ == "__main__":

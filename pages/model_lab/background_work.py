@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import TypeVar
 
 import streamlit as st
-from streamlit.runtime.scriptrunner import add_script_run_ctx, get_script_run_ctx
+
+from ui.streamlit_internals.script_run import joining_run
 
 Result = TypeVar("Result")
 _BLINK = 0.4  # seconds; shorter work shows nothing
@@ -34,8 +34,7 @@ class Progress:
 def with_progress(label: str, work: Callable[[], Result], progress: Progress) -> Result:
     """What `work` returns or raises; it runs in a thread of its own, and goes on if the reader moves on meanwhile."""
     place = st.empty()
-    context = get_script_run_ctx()
-    runner = ThreadPoolExecutor(1, initializer=lambda: add_script_run_ctx(threading.current_thread(), context))
+    runner = ThreadPoolExecutor(1, initializer=joining_run())
     future = runner.submit(work)
     runner.shutdown(wait=False)
     wait([future], timeout=_BLINK)

@@ -18,6 +18,7 @@ from serving.http.refusals import App, Message, Receive, Refusals, Send
 
 POLICY, PROTOCOL, TEXT, LARGE, AGAIN = 1008, 1002, 1003, 1009, 1013  # why a socket is closed (RFC 6455, section 7.4.1)
 _REASON = 123  # maximum bytes of a close reason (section 5.5)
+_RETRY = 1.0  # seconds after which a message that had to wait is tried again
 _READ_AHEAD = 20  # messages are read this many times faster than they are forwarded, so that a close is noticed
 _BLOCK = 4096  # bytes that cost as much to read as one small message
 _BURST = 2.0  # seconds' worth of messages that may come at once
@@ -47,6 +48,10 @@ class MessageQueue(Protocol):
     @property
     def page_requested(self) -> bool:
         """Whether the visitor has requested a page yet."""
+
+    @property
+    def waits(self) -> bool:
+        """Whether messages wait, some of which may be taken later though nothing else happens."""
 
 
 @dataclass(frozen=True)
@@ -168,7 +173,7 @@ class Connection:
             if not self._sending and now >= self._next and (message := self._queue.take()) is not None:
                 self._next, self._slowed = now + _spend(self._forward_buckets), False
                 return {"type": "websocket.receive", "bytes": message}
-            await self._wait(self._next - now if now < self._next else None)
+            await self._wait(self._next - now if now < self._next else _RETRY if self._queue.waits else None)
         return self._last
 
     async def send(self, message: Message) -> None:

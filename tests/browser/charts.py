@@ -5,7 +5,7 @@ from __future__ import annotations
 from playwright.sync_api import Locator, Page, expect
 from playwright.sync_api import TimeoutError as TooLate
 
-# It is there, or no part of the page in the window still keeps its place (assets/components/near).
+# It is there, or no part of the page in the window still keeps its place (assets/components/lazy_parts).
 _NOTHING_WAITS = """(name) => document.querySelector(`[class*="${name}"]`)
   || ![...document.querySelectorAll('[class*="st-key-part-"]')].some((part) => {
     const { top, bottom } = part.getBoundingClientRect();

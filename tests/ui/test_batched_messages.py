@@ -1,4 +1,4 @@
-"""Messages go out in bursts: in their order, none late, none lost."""
+"""Messages go out in batches: in their order, none late, none lost."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.testing.v1 import AppTest
 
-from ui.streamlit_internals.batched_messages import Bursts
+from ui.streamlit_internals.batched_messages import MessageBatch
 
 
 class Line:
@@ -18,39 +18,39 @@ class Line:
     def send(self, message: ForwardMsg) -> None:
         self.sent.append(message.hash)
 
-    def may_end(self) -> None:
+    def check(self) -> None:
         if self.ends:
             raise InterruptedError
 
-    def bursts(self) -> Bursts:
-        return Bursts(self.send, self.may_end, lambda: self.now)
+    def batch(self) -> MessageBatch:
+        return MessageBatch(self.send, self.check, lambda: self.now)
 
 
 def test_what_comes_within_a_moment_goes_out_together_and_in_order() -> None:
     line = Line()
-    bursts = line.bursts()
+    batch = line.batch()
     for line.now, name in ((0.01, "a"), (0.02, "b"), (0.049, "c")):
-        bursts(ForwardMsg(hash=name))
+        batch(ForwardMsg(hash=name))
     assert line.sent == []
     line.now = 0.05
-    bursts(ForwardMsg(hash="d"))
+    batch(ForwardMsg(hash="d"))
     assert line.sent == list("abcd")
     line.now = 0.09
-    bursts(ForwardMsg(hash="e"))
+    batch(ForwardMsg(hash="e"))
     assert line.sent == list("abcd")
-    bursts.send()
-    bursts.send()
+    batch.flush()
+    batch.flush()
     assert line.sent == list("abcde")
 
 
 def test_a_run_that_shall_end_ends_at_its_next_message_though_nothing_is_sent() -> None:
     line = Line()
-    bursts = line.bursts()
-    bursts(ForwardMsg(hash="a"))
+    batch = line.batch()
+    batch(ForwardMsg(hash="a"))
     line.ends = True
     with pytest.raises(InterruptedError):
-        bursts(ForwardMsg(hash="b"))
-    bursts.send()
+        batch(ForwardMsg(hash="b"))
+    batch.flush()
     assert line.sent == ["a"]  # what came before it is not lost
 
 
@@ -59,25 +59,25 @@ def page() -> None:
     import streamlit as st
     from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-    from ui.streamlit_internals.batched_messages import Bursts, in_bursts, send_now
+    from ui.streamlit_internals.batched_messages import MessageBatch, batched_messages, flush_messages
 
     run = get_script_run_ctx()
     assert run is not None
-    held = []
+    sizes = []
     try:
-        with in_bursts():
-            assert isinstance(run._enqueue, Bursts)
+        with batched_messages():
+            assert isinstance(run._enqueue, MessageBatch)
             run._enqueue._clock = lambda: 0.0
             st.write("first")
-            held.append(len(run._enqueue._held))
-            send_now()
-            held.append(len(run._enqueue._held))
+            sizes.append(len(run._enqueue))
+            flush_messages()
+            sizes.append(len(run._enqueue))
             st.write("second")
-            st.session_state.held = held
+            st.session_state.sizes = sizes
             if st.session_state.get("stops"):
                 st.stop()
     finally:
-        assert not isinstance(run._enqueue, Bursts)
+        assert not isinstance(run._enqueue, MessageBatch)
     st.write("third")
 
 
@@ -88,4 +88,4 @@ def test_a_page_sends_all_of_it_by_its_end_whichever_way_it_ends(stops: bool) ->
     app.run()
     assert not app.exception
     assert [said.value for said in app.markdown] == ["first", "second", *(() if stops else ("third",))]
-    assert app.session_state.held == [1, 0]
+    assert app.session_state.sizes == [1, 0]

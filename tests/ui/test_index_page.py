@@ -12,13 +12,13 @@ from starlette.testclient import TestClient
 
 from serving.http import static_scripts as scripts
 from serving.http.security_headers import policy
-from ui.app import index_page as first_page
+from ui.app import index_page
 from ui.chapter.contents import all_chapters, chapter_entries
 from viz_core.runtime.assets import AssetError
 
 STATIC = Path(streamlit.__file__).parent / "static"
 CHAPTERS = all_chapters()[1:]
-OF_CHAPTERS = ("history", "near", "present", "tour")
+OF_CHAPTERS = ("history", "lazy_parts", "present", "tour")
 PICTURES = {
     "transformer": ("attention_view",),
     "bahdanau": ("attention_view", "chart"),
@@ -29,7 +29,7 @@ PICTURES = {
 
 @pytest.fixture
 def client() -> TestClient:
-    return TestClient(Starlette(routes=[*scripts.routes(), *first_page.routes()]))
+    return TestClient(Starlette(routes=[*scripts.routes(), *index_page.routes()]))
 
 
 def named_in(page: str) -> list[str]:
@@ -54,7 +54,7 @@ def test_a_chapter_names_what_it_will_need(client: TestClient, base: str, chapte
 
 @pytest.mark.parametrize(("chapter", "pictures"), PICTURES.items())
 def test_the_script_of_its_picture_is_among_them(chapter: str, pictures: tuple[str, ...]) -> None:
-    ours = [name for name in named_in(first_page.first_page(chapter)) if name.startswith("atlas/")]
+    ours = [name for name in named_in(index_page.index_page(chapter)) if name.startswith("atlas/")]
     plotly = [scripts.PLOTLY] if "chart" in pictures else []
     assert ours == [scripts.script(name).address for name in (*OF_CHAPTERS, *pictures, *plotly)]
 
@@ -67,8 +67,8 @@ def test_home_names_its_own(client: TestClient) -> None:
 
 
 def test_home_is_where_the_app_is_served(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(first_page.st, "get_option", {"server.baseUrlPath": "/class/2/"}.__getitem__)
-    client = TestClient(Starlette(routes=first_page.routes()))
+    monkeypatch.setattr(index_page.st, "get_option", {"server.baseUrlPath": "/class/2/"}.__getitem__)
+    client = TestClient(Starlette(routes=index_page.routes()))
     assert client.get("/class/2/").status_code == 200
     assert client.get("/").status_code == 404
 
@@ -79,7 +79,7 @@ def test_all_else_is_streamlits_to_answer(client: TestClient, path: str) -> None
 
 
 def test_the_scripts_that_stand_in_them_may_run_where_strangers_visit() -> None:
-    pages = [first_page.first_page(name) for name in all_chapters()]
+    pages = [index_page.index_page(name) for name in all_chapters()]
     inline = {script for page in pages for script in re.findall(r"<script>(.*?)</script>", page, flags=re.DOTALL)}
     assert policy(pages="".join(pages)).count("'sha256-") == len(inline) == 3
     assert all("window.__streamlit" in page for page in pages)
@@ -91,9 +91,9 @@ def test_a_damaged_script_is_told_where_it_is_needed_and_the_page_comes(
     def damaged(name: str) -> None:
         raise AssetError(name)
 
-    first_page.first_page.cache_clear()
-    monkeypatch.setattr(first_page, "script", damaged)
+    index_page.index_page.cache_clear()
+    monkeypatch.setattr(index_page, "script", damaged)
     answer = client.get("/scoring-functions")
-    first_page.first_page.cache_clear()
+    index_page.index_page.cache_clear()
     assert answer.status_code == 200
     assert "atlas/" not in answer.text

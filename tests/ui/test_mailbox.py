@@ -12,8 +12,9 @@ from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.proto.RootContainer_pb2 import RootContainer
 
+from tests.ui.streamlit_messages import run_begins, run_ends
 from ui.app.middleware import refusals
-from ui.streamlit_internals.mailbox import Mailbox
+from ui.streamlit_internals.mailbox import Mailbox, MessageLimits
 from ui.text.words import languages, load_words
 
 pytestmark = pytest.mark.attack("messages")
@@ -22,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def mailbox() -> Mailbox:
-    return Mailbox(downloads=2, most_bytes=MOST)
+    return Mailbox(MessageLimits(downloads=2, message_bytes=MOST))
 
 
 def run(fragment: str = "", page: str = "transformer", /, **values: str) -> BackMsg:
@@ -62,6 +63,8 @@ def taken(box: Mailbox) -> list[BackMsg]:
     found = []
     while (message := box.take()) is not None:
         found.append(BackMsg.FromString(message))
+        box.sent(run_begins())
+        box.sent(run_ends())
     return found
 
 

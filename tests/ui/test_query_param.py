@@ -129,7 +129,7 @@ def test_who_goes_back_means_the_address_whatever_the_browser_still_says(monkeyp
     app = opened()
     app.multiselect(key="tw-some").set_value(["boxcar"]).run()
     del app.query_params["tw-some"]  # as before the address was written
-    monkeypatch.setattr(ui.widgets.query_param, "_goes_back", lambda: True)
+    monkeypatch.setattr(ui.widgets.query_param, "is_history_navigation", lambda: True)
     app.multiselect(key="tw-some").set_value(["gaussian"])
     assert said(app.run())["some"] == ["constant"]
     assert not app.query_params

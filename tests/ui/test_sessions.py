@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from types import SimpleNamespace
 
 import pytest
@@ -13,8 +14,8 @@ from streamlit.runtime.state.common import WidgetMetadata
 from streamlit.runtime.state.session_state import SCRIPT_RUN_WITHOUT_ERRORS_KEY, SessionState
 
 from tests.attacks.forged import wrong_values
-from ui.app import error_page as failure
-from ui.streamlit_internals import sessions
+from ui.app import error_page
+from ui.streamlit_internals import script_run, sessions
 from ui.streamlit_internals.mailbox import Mailbox
 from ui.text.words import LANGUAGE
 
@@ -40,14 +41,13 @@ def there(monkeypatch: pytest.MonkeyPatch) -> dict[str, SimpleNamespace]:
     for name in ("small", "large"):
         sent: list[ForwardMsg] = []
         client = ClientState(context_info=ContextInfo(locale="pt"))
-        session = SimpleNamespace(
+        windows[name] = SimpleNamespace(
             session_state=window(), sent=sent, _enqueue_forward_msg=sent.append, _client_state=client
         )
-        windows[name] = SimpleNamespace(session=session)
-    manager = SimpleNamespace(list_active_sessions=lambda: list(windows.values()))
-    runtime = SimpleNamespace(_session_mgr=manager, uploaded_file_mgr=MemoryUploadedFileManager("/upload"))
+    runtime = SimpleNamespace(uploaded_file_mgr=MemoryUploadedFileManager("/upload"))
     monkeypatch.setattr(sessions, "get_instance", lambda: runtime)
-    return {name: one.session for name, one in windows.items()}
+    monkeypatch.setattr(sessions, "open_sessions", windows.values)
+    return windows
 
 
 @pytest.mark.parametrize("what", ["the text ''", "the component value `{`", "the choices ''", "bytes", "a chat"])
@@ -60,13 +60,12 @@ def test_what_cannot_be_read_fails_once(
     for _ in range(2):
         with pytest.raises((TypeError, ValueError, AttributeError)) as failed:
             state._compact_state()
-    context = SimpleNamespace(session_state=SimpleNamespace(_state=state))
-    monkeypatch.setattr(failure, "get_script_run_ctx", lambda: context)
-    assert failure.tell(failed.value)
+    monkeypatch.setattr(script_run, "session_state", lambda: state)
+    assert error_page.show_error(failed.value)
     state._compact_state()
     assert (state["kept"], WIDTH in state) == ("by the page", False)
     state[SCRIPT_RUN_WITHOUT_ERRORS_KEY] = False
-    assert failure.tell(failed.value)
+    assert error_page.show_error(failed.value)
     assert "kept" not in state, "where the next run fails too, it was not the controls"
     record_property("got", "the failure's sentence, and a run like any other after it")
 
@@ -77,7 +76,7 @@ def test_a_value_that_can_be_read_and_breaks_the_page_is_not_kept_either() -> No
     state._compact_state()
     assert state["width"] == 1e308
     state["width"] = 1e309  # by the page, in the run that failed
-    sessions.forget_controls(state)
+    sessions.forget_widgets(state)
     assert "width" not in state
     assert state["kept"] == "by the page"
 
@@ -86,9 +85,14 @@ def test_a_page_may_write_the_address_of_a_control_that_is_forgotten() -> None:
     """As it does where a sentence goes along: Streamlit refuses it for a control that is bound to the address."""
     state = window()
     state.query_params.bind_widget("width", WIDTH, "double_value", "")
-    sessions.forget_controls(state)
+    state._new_widget_state.set_widget_from_proto(WidgetState(id=WIDTH, double_value=2))
+    sessions.forget_widgets(state)
     state.query_params["width"] = "3"
     assert state.query_params["width"] == "3"
+
+
+def _notice(wanted: Iterable[str]) -> bytes:
+    return Mailbox.notice(" ".join(wanted))
 
 
 def test_who_holds_too_much_begins_anew_and_reads_why(there: dict[str, SimpleNamespace]) -> None:
@@ -96,7 +100,7 @@ def test_who_holds_too_much_begins_anew_and_reads_why(there: dict[str, SimpleNam
         large = WidgetState(id=f"$$ID-{number}-text", string_value="x" * MB)
         there["large"].session_state._new_widget_state.set_widget_from_proto(large)
     assert 40 * MB < sessions.session_bytes() < 41 * MB
-    assert sessions.hold_within(32 * MB, 512 * MB, lambda wanted: Mailbox.notice(" ".join(wanted))) == 1
+    assert sessions.limit_session_bytes(32 * MB, 512 * MB, _notice, LANGUAGE) == 1
     assert sessions.session_bytes() < MB
     assert [one.delta.new_element.toast.body for one in there["large"].sent] == ["pt"]
     assert "kept" not in there["large"].session_state
@@ -110,10 +114,10 @@ def test_where_all_hold_too_much_the_largest_begins_anew(there: dict[str, Simple
         for number in range(count):
             there[name].session_state[f"text-{number}"] = "x" * MB
         there[name].session_state._compact_state()
-    assert sessions.hold_within(32 * MB, 6 * MB, lambda wanted: Mailbox.notice(" ".join(wanted))) == 1
+    assert sessions.limit_session_bytes(32 * MB, 6 * MB, _notice, LANGUAGE) == 1
     assert [one.delta.new_element.toast.body for one in there["large"].sent] == ["zh-TW pt"]
     assert there["small"].sent == []
-    assert sessions.hold_within(32 * MB, 6 * MB, lambda _wanted: b"") == 0
+    assert sessions.limit_session_bytes(32 * MB, 6 * MB, _notice, LANGUAGE) == 0
 
 
 def test_what_was_read_counts_as_what_came(there: dict[str, SimpleNamespace]) -> None:

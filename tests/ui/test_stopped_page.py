@@ -9,12 +9,12 @@ def _page() -> None:
     import streamlit as st
     from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-    from ui.streamlit_internals.stopped_page import may_stop
+    from ui.streamlit_internals.stopped_page import clearing_fragments
 
     run = get_script_run_ctx()
     assert run is not None
     st.session_state.parts = len(run.fragment_storage._fragments)  # type: ignore[attr-defined]  # from the run before
-    with may_stop():
+    with clearing_fragments():
         if st.session_state.get("stops"):
             st.stop()
         st.fragment(lambda: st.write("a part"))()

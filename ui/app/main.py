@@ -1,4 +1,4 @@
-"""What every visit runs: the window, the table of contents, and the chapter that the address asks for.
+"""The script of every visit: page configuration, table of contents, and the chapter that the address names.
 
 It lies in here and not beside pages/: a folder of that name beside the script that Streamlit runs turns on its older
 page discovery, and the first visitor of a fresh server who follows a link is told that there is no such page.
@@ -9,16 +9,16 @@ import sys
 from serving.process.background import start_background_work
 from serving.process.garbage_collection import collect_periodically
 from ui.chapter.damaged_assets import report_damaged_assets
-from ui.streamlit_internals.batched_messages import in_bursts, send_now
-from ui.streamlit_internals.stopped_page import may_stop
+from ui.streamlit_internals.batched_messages import batched_messages, flush_messages
+from ui.streamlit_internals.stopped_page import clearing_fragments
 
 try:
-    with in_bursts(), may_stop(), report_damaged_assets():
+    with batched_messages(), clearing_fragments(), report_damaged_assets():
         from ui.chapter.contents import enter  # in here: with it come the components, whose files may be damaged
 
         page = enter()
         if "ui.chapter.chapter" not in sys.modules:
-            send_now()  # the first chapter that somebody opens imports the libraries before it says a word
+            flush_messages()  # the first chapter that is opened imports the libraries before it draws anything
         page.run()
 finally:
     start_background_work(after=1.5)

@@ -1,4 +1,4 @@
-"""What stands between strangers and the app: bounds for each window and each address, and headers on every answer."""
+"""ASGI middleware of a public server: limits for each session and each address, and security headers."""
 
 from __future__ import annotations
 
@@ -12,26 +12,30 @@ from serving.http.security_headers import SecurityHeaders
 from serving.http.upload_limits import StoredFiles, UploadLimits
 from serving.http.websocket_gate import GateLimits, WebSocketGate
 from serving.settings import Settings
-from ui.app.index_page import first_page
+from ui.app.index_page import index_page
 from ui.chapter.contents import all_chapters
 from ui.compute.slots import metrics
-from ui.streamlit_internals.mailbox import Mailbox
-from ui.streamlit_internals.sessions import forget_those_who_left, hold_within, tidy_uploads, upload_bytes
+from ui.streamlit_internals.mailbox import Mailbox, MessageLimits
+from ui.streamlit_internals.sessions import (
+    end_disconnected_sessions,
+    limit_session_bytes,
+    trim_uploads,
+    upload_bytes,
+)
 from ui.text.words import LANGUAGE, load_words, match_language
 
 _UPLOADS_ON_THE_WAY = 32  # files of 10 MB
 _READ = 1000  # characters of an address and of a header, in which a language may be named
 
 
-def guards(allowed: Settings) -> list[Middleware]:
-    """ASGI middleware, the outermost first."""
-
+def hosted_middleware(allowed: Settings) -> list[Middleware]:
+    """ASGI middleware for a public server, the outermost first."""
     refused = refusals()
 
     def mail() -> Mailbox:
-        return Mailbox(allowed.max_downloads, allowed.max_message_kb * 2**10)
+        return Mailbox(MessageLimits(allowed.max_downloads, allowed.max_message_kb * 2**10))
 
-    pages = "".join(map(first_page, all_chapters()))
+    pages = "".join(map(index_page, all_chapters()))
     bounds = GateLimits(
         allowed.max_visitors,
         allowed.max_windows,
@@ -48,29 +52,29 @@ def guards(allowed: Settings) -> list[Middleware]:
             allowed.session_mb * 2**20,
             allowed.address_uploads_mb * 2**20,
             allowed.uploads_mb * 2**20,
-            StoredFiles(upload_bytes, tidy_uploads),
+            StoredFiles(upload_bytes, trim_uploads),
             refused,
         ),
     ]
 
 
-def tidying(allowed: Settings) -> Callable[[], None]:
-    """What a server does from time to time: those who left are forgotten, who holds too much begins anew."""
+def session_cleanup(allowed: Settings) -> Callable[[], None]:
+    """Return a function that ends disconnected sessions, and resets those that hold too much."""
     why = "too-much-memory"
 
     def notice(wanted: Iterable[str]) -> bytes:
         return Mailbox.notice(_sentence(why, wanted))
 
-    def tidy() -> None:
-        forget_those_who_left()
-        for _ in range(hold_within(allowed.session_mb * 2**20, allowed.controls_mb * 2**20, notice)):
+    def clean_up() -> None:
+        end_disconnected_sessions()
+        for _ in range(limit_session_bytes(allowed.session_mb * 2**20, allowed.controls_mb * 2**20, notice, LANGUAGE)):
             metrics().count_rejection(why)
 
-    return tidy
+    return clean_up
 
 
 def refusals() -> Refusals:
-    """Sentences of common.md. Who is turned away has no session, but a browser tells its languages in each request."""
+    """Sentences of common.md. A visitor who is turned away has no session, but each request names languages."""
     return Refusals(lambda why, scope: _sentence(why, _wanted(scope)), lambda why: metrics().count_rejection(why))
 
 

@@ -18,7 +18,7 @@ from ui.chapter.figures import Figures
 from ui.chapter.frame import Frame
 from ui.chapter.parts import Parts
 from ui.chapter.source_cards import SourceCards
-from ui.streamlit_internals.batched_messages import send_now
+from ui.streamlit_internals.batched_messages import flush_messages
 from ui.widgets.controls import Controls
 
 Value = TypeVar("Value")
@@ -102,5 +102,5 @@ class Chapter:
         While a reader drags a slider the figure above follows each step, and the rest follows when they pause.
         """
         if runtime.exists():
-            send_now()
+            flush_messages()
             time.sleep(_PAINT)

@@ -12,8 +12,8 @@ from functools import cache
 from pathlib import Path
 
 import streamlit as st
-from streamlit.navigation.page import StreamlitPage
 
+from ui.streamlit_internals.types import StreamlitPage
 from ui.text.words import load_words
 from viz_core.runtime.assets import ASSETS
 

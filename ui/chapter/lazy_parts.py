@@ -1,7 +1,7 @@
-"""Parts of a page that are computed and sent once they come near the window, and only then.
+"""Parts of a page that are computed and sent once they are nearly visible, and only then.
 
-A mark in each part asks for it as soon as it is near; another, in the page, says now and then which parts are. So when
-the page runs again, for another sentence say, what is being read is drawn at once and what is far waits again.
+A marker in each part requests it; another, in the page, reports now and then which parts are visible. So when the page
+runs again, for another sentence say, what is being read is drawn at once and the other parts wait again.
 """
 
 from __future__ import annotations
@@ -10,102 +10,83 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import streamlit as st
-from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from ui.chapter.damaged_assets import report_damaged_assets
 from ui.widgets.component import component
 
-_mount = component("near", in_page=True)
+_mount = component("lazy_parts", in_page=True)
 
-_MARK = "near-"  # the keys of marks begin so
-_KEPT = "near"  # what was near last, by page
-_MOST = 64  # parts of a page that are near at once
+_PAGE_KEY = "lazy-page"
+_VISIBLE = "visible-parts"  # which parts were visible last, by page
+_MOST = 64  # parts of a page that are visible at once
 
 
-class NearParts:
+class LazyParts:
     """The parts of one page.
 
     Args:
-        page: its name. Who goes back to it gets at once what was near when they left.
+        page: its name. Someone who returns to it gets at once what was visible when they left.
     """
 
     def __init__(self, page: str) -> None:
         self._page = page
 
     def watch(self) -> None:
-        """Let the browser say which parts are near; once a page."""
-        if not _is_seen():
+        """Let the browser report which parts are visible; once a page."""
+        if not _in_browser():
             return
 
-        def told() -> None:
-            self._heard("near-page", "near")
+        def report() -> None:
+            self._store(_message(_PAGE_KEY).get("visible"))
 
-        st.fragment(lambda: _mount(key="near-page", data={"name": "page"}, on_near_change=told))()
+        st.fragment(lambda: _mount(key=_PAGE_KEY, data={"name": "page"}, on_visible_change=report))()
 
-    def add(self, name: str, draw: Callable[[], None], meanwhile: Callable[[], None], room: int) -> None:
-        """A part of the page, drawn once it comes near the window; at once where nobody has a window, in a test say.
+    def add(self, name: str, draw: Callable[[], None], placeholder: Callable[[], None], height: int) -> None:
+        """Add a part of the page, drawn once it is nearly visible; at once where there is no browser, as in a test.
 
-        A link into it, printing, and a browser that cannot tell what is near ask for it at once. It holds no control:
-        one that is not drawn is not in the address. `draw` may be called again by itself, as `st.fragment` does.
+        A link into it, printing, and a browser that cannot tell what is visible request it at once. It holds no
+        widget: one that is not drawn is not in the URL. `draw` may be called again by itself, as `st.fragment` does.
 
         Args:
             name: unique among all parts of all chapters.
             draw: draws it.
-            meanwhile: draws what can be said until then.
-            room: what is kept free for it, in pixels; the next time, as much as it took.
+            placeholder: draws what can be shown until then.
+            height: what is reserved for it, in pixels; the next time, as much as it took.
         """
-        if not _is_seen():
+        if not _in_browser():
             draw()
             return
-        key = f"{_MARK}{name}"
+        key = f"lazy-{name}"
 
-        def asked() -> None:
-            self._heard(key, "come")
+        def request() -> None:
+            self._store(_message(key).get("request"))
 
         def run() -> None:
             place = st.container()
-            near = name in self._kept().get(self._page, ())
+            visible = name in self._visible().get(self._page, ())
             with place, report_damaged_assets():
-                (draw if near else meanwhile)()
-            _mount(key=key, data={"name": name, "waits": not near, "room": room}, on_come_change=asked)
+                (draw if visible else placeholder)()
+            data = {"name": name, "pending": not visible, "height": height}
+            _mount(key=key, data=data, on_request_change=request)
 
         with st.container(key=f"part-{name}"):
             st.fragment(run)()
 
-    def _heard(self, key: str, event: str) -> None:
-        """What a mark said."""
-        self._keep(_said(key).get(event))
-        if _somebody_else_spoke():
-            st.rerun()  # the whole page: one part alone would leave the other unheard
-
-    def _keep(self, names: Any) -> None:
-        """What is near now, of what the browser said, which may be anything."""
+    def _store(self, names: Any) -> None:
+        """Store which parts are visible, of what the browser sent, which may be anything."""
         if isinstance(names, list):
-            near = frozenset(name for name in names[:_MOST] if isinstance(name, str))
-            st.session_state[_KEPT] = self._kept() | {self._page: near}
+            visible = frozenset(name for name in names[:_MOST] if isinstance(name, str))
+            st.session_state[_VISIBLE] = self._visible() | {self._page: visible}
 
-    def _kept(self) -> dict[str, frozenset[str]]:
-        return st.session_state.get(_KEPT, {})
+    def _visible(self) -> dict[str, frozenset[str]]:
+        return st.session_state.get(_VISIBLE, {})
 
 
-def _is_seen() -> bool:
-    """Whether a browser shows the page: each says where in the world it is."""
+def _in_browser() -> bool:
+    """Whether a browser shows the page: each sends its time zone."""
     return st.context.timezone is not None
 
 
-def _somebody_else_spoke() -> bool:
-    """Whether the message that asks for a part also brings what a control says.
-
-    Of what is said within a few milliseconds Streamlit's page makes one message, and has it answered by a part that
-    spoke: what a reader types or clicks while a part asks for itself would be known, and nowhere shown.
-    """
-    run = get_script_run_ctx()
-    if run is None:
-        return False
-    state = run.session_state._state  # which widget spoke is told nowhere else
-    return any(state._widget_changed(each) for each in list(state._new_widget_state) if f"-{_MARK}" not in each)
-
-
-def _said(key: str) -> Mapping[str, Any]:
-    """What the browser said by this mark; nothing where the reader has left its chapter meanwhile."""
+def _message(key: str) -> Mapping[str, Any]:
+    """The message of a marker; empty where the reader has left its chapter since."""
     return st.session_state.get(key) or {}

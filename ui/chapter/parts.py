@@ -10,7 +10,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from ui.chapter.damaged_assets import report_damaged_assets
-from ui.chapter.lazy_parts import NearParts
+from ui.chapter.lazy_parts import LazyParts
 from ui.widgets.controls import Controls
 
 Value = TypeVar("Value")
@@ -34,7 +34,7 @@ class Parts:
             scripts: invisible container for the component that reports which parts are visible.
         """
         self._page, self._controls = page, controls
-        self._lazy = NearParts(page)
+        self._lazy = LazyParts(page)
         with scripts:
             self._lazy.watch()
         self._keys: Counter[str] = Counter()

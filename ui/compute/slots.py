@@ -11,14 +11,14 @@ from typing import Any, NoReturn, ParamSpec, TypeVar
 import streamlit as st
 import torch
 from streamlit.delta_generator import DeltaGenerator
-from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from serving.compute.cache import MISSING, LRUCache
 from serving.compute.singleton import singleton
 from serving.compute.slots import AbandonedError, BusyError, Job, OutOfTimeError, Slots, in_slot
 from serving.metrics import Metrics
 from serving.settings import settings
-from ui.streamlit_internals.batched_messages import send_now
+from ui.streamlit_internals.batched_messages import flush_messages
+from ui.streamlit_internals.script_run import in_script_run
 from ui.text.words import load_words
 
 Arguments = ParamSpec("Arguments")
@@ -134,7 +134,7 @@ def run_in_slot(
     """
     if in_slot():
         return work()
-    if get_script_run_ctx(suppress_warning=True) is None:  # nobody looks on: a server warms up, or makes a file
+    if not in_script_run():  # nobody looks on: a server warms up, or makes a file
         job = slots().submit(kind, work, key)
         while not job.wait(_STEP):
             _may_go_on(job)
@@ -144,7 +144,7 @@ def run_in_slot(
         try:
             job = slots().submit(kind, work, key)
             if not job.wait(_SOON):
-                send_now()
+                flush_messages()
             if not job.wait(_BLINK):
                 _wait(job, place, load_words("common")(message))
                 place.empty()
@@ -159,7 +159,7 @@ def run_in_slot(
 
 def load_or_stop(work: Callable[[], Result]) -> Result:
     """What `work` returns: loading, which takes no slot. The page ends here where a pool of machines has no room."""
-    send_now()
+    flush_messages()
     try:
         return work()
     except BusyError:

@@ -1,4 +1,4 @@
-"""What a page sends, in bursts.
+"""Messages of a run, sent to the browser in batches.
 
 Each message that reaches a browser by itself makes it lay out all that is there so far, and wakes the server's other
 thread: two hundred of them, one by one, cost both several times what they cost together.
@@ -14,62 +14,68 @@ from functools import partial
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.runtime.scriptrunner import ScriptRunnerEvent, get_script_run_ctx
 
-_APART = 0.05  # seconds between two bursts of a run
+from ui.streamlit_internals.self_test import works
+
+_INTERVAL = 0.05  # seconds between two batches of a run
 
 
-class Bursts:
-    """The messages of one run, kept for a moment.
+class MessageBatch:
+    """A buffer for the messages of one run.
 
     Args:
-        send: takes one on.
-        may_end: ends the run where it is to stop, or another is asked for: as soon as it would have without bursts.
+        send: sends one message.
+        check: ends the run where it is to stop, or another is requested: as soon as it would have without a buffer.
     """
 
     def __init__(
         self,
         send: Callable[[ForwardMsg], None],
-        may_end: Callable[[], None],
+        check: Callable[[], None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._send, self._may_end, self._clock = send, may_end, clock
-        self._held: list[ForwardMsg] = []
+        self._send, self._check, self._clock = send, check, clock
+        self._messages: list[ForwardMsg] = []
         self._sent = clock()
 
-    def __call__(self, message: ForwardMsg) -> None:
-        self._may_end()
-        self._held.append(message)
-        if self._clock() - self._sent >= _APART:
-            self.send()
+    def __len__(self) -> int:
+        return len(self._messages)
 
-    def send(self) -> None:
-        """All that is held, in its order."""
-        held, self._held = self._held, []
-        for message in held:
+    def __call__(self, message: ForwardMsg) -> None:
+        self._check()
+        self._messages.append(message)
+        if self._clock() - self._sent >= _INTERVAL:
+            self.flush()
+
+    def flush(self) -> None:
+        """Send all messages, in their order."""
+        messages, self._messages = self._messages, []
+        for message in messages:
             self._send(message)
         self._sent = self._clock()
 
 
 @contextmanager
-def in_bursts() -> Iterator[None]:
-    """What a run of the page sends in here goes out in bursts; all of it by the end."""
+def batched_messages() -> Iterator[None]:
+    """Send what a run of the page draws in here in batches; all of it by the end."""
     run = get_script_run_ctx(suppress_warning=True)
-    runner = None if run is None else getattr(run._enqueue, "__self__", None)
+    runner = None if run is None or not works("batched_messages") else getattr(run._enqueue, "__self__", None)
     if run is None or runner is None:
         yield
         return
     send = run._enqueue
     take = partial(runner.on_event.send, runner, event=ScriptRunnerEvent.ENQUEUE_FORWARD_MSG)
-    may_end = runner._maybe_handle_execution_control_request
-    run._enqueue = bursts = Bursts(lambda message: take(forward_msg=message), may_end)
+    check = runner._maybe_handle_execution_control_request
+    run._enqueue = batch = MessageBatch(lambda message: take(forward_msg=message), check)
     try:
         yield
     finally:
         run._enqueue = send
-        bursts.send()
+        batch.flush()
 
 
-def send_now() -> None:
-    """Send what is held: the page is about to wait, or to be looked at."""
+def flush_messages() -> None:
+    """Send what is in the batch: the page is about to wait, or to be looked at."""
     run = get_script_run_ctx(suppress_warning=True)
-    if run is not None and isinstance(run._enqueue, Bursts):
-        run._enqueue.send()
+    batch = getattr(run, "_enqueue", None)
+    if isinstance(batch, MessageBatch):
+        batch.flush()

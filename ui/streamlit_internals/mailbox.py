@@ -1,13 +1,16 @@
-"""What a browser may tell the server: Streamlit's messages, as far as the pages of the Atlas send them.
+"""Messages of one browser on their way to Streamlit: which may pass, in which order, and which replace each other.
 
-What a page asks while its last question still waits takes that one's place, as it does in Streamlit once a script
-runs: only the last state of a slider is ever seen, and each click on a button is kept.
+A request that comes while an earlier one waits replaces it, as in Streamlit once a script runs: only the last state of
+a slider counts, and no click is lost.
 """
 
 from __future__ import annotations
 
+import time
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import count
 
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from streamlit.proto.BackMsg_pb2 import BackMsg
@@ -15,99 +18,134 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.proto.RootContainer_pb2 import RootContainer
 from streamlit.proto.WidgetStates_pb2 import WidgetStates
 
-from ui.streamlit_internals.stale_fragments import Asked
+from ui.streamlit_internals.message_filter import TRIGGERS, MessageFilter
 
 _OFFERED = ("rerun_script", "stop_script", "app_heartbeat", "file_urls_request")
 """Not clear_cache, which is for all visitors; not what tells of the repository or writes to the app's folder."""
 
-TRIGGERS = ("trigger_value", "string_trigger_value", "json_trigger_value", "chat_input_value")
 _MOST_WAITING = 32  # messages of one visitor
 _MOST_WIDGETS = 1000  # of a page, or files at once: ten times what any page has
 _MOST_FILES = 20
+_LONGEST_WAIT = 5.0  # seconds for which a fragment's request waits for the end of a run
 
 _Key = tuple[str, str]
 
 
+@dataclass(frozen=True)
+class MessageLimits:
+    """What a visitor of a public server may send.
+
+    Attributes:
+        downloads: files in preparation at once.
+        message_bytes: of one message.
+    """
+
+    downloads: int
+    message_bytes: int
+
+
 @dataclass
 class _Waiting:
-    """A message; `data` as it came, until another is added to it."""
+    """A message; `data` as it came, unless it was changed since."""
 
     message: BackMsg
-    data: bytes | None = None
+    data: bytes | None
+    since: float
 
     def bytes(self) -> bytes:
         return self.message.SerializeToString() if self.data is None else self.data
 
 
 class Mailbox:
-    """What one visitor has sent, and its session has not got yet. A `serving.http.websocket_gate.MessageQueue`.
+    """The messages of one visitor that its session has not got yet. A `serving.http.websocket_gate.MessageQueue`.
 
     Args:
-        downloads: files that may be in the making for it at once.
-        most_bytes: of a message.
+        limits: of a visitor; everything may pass without.
     """
 
-    def __init__(self, downloads: int, most_bytes: int) -> None:
-        self._downloads, self._most_bytes = downloads, most_bytes
+    def __init__(self, limits: MessageLimits | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+        self._limits, self._clock = limits, clock
         self._waiting: OrderedDict[_Key, _Waiting] = OrderedDict()
-        self._making: set[str] = set()
-        self._asked = Asked()
+        self._downloading: set[str] = set()
+        self._filter = MessageFilter()
+        self._numbers = count()
         self.page_requested = False
 
+    @property
+    def waits(self) -> bool:
+        """Whether messages wait here."""
+        return bool(self._waiting)
+
     def put(self, message: bytes) -> str | None:
-        """Take a message in; where it goes no further, why.
+        """Take a message in; where it goes no further, the reason.
 
         Raises:
             ValueError: if it is no message.
         """
-        if len(message) > self._most_bytes:
+        if self._limits and len(message) > self._limits.message_bytes:
             return "too-large"
         try:
             new = BackMsg.FromString(message)
         except DecodeError:
             raise ValueError("message: expected a BackMsg") from None
         kind = _kind(new)
-        if kind is None:
+        if self._limits and kind not in (*_OFFERED, "download"):
             return "not-offered"
-        if not _fits(new):
+        if self._limits and not _fits(new):
             return "too-large"
         if kind == "rerun_script":
             self.page_requested = True
-            if not self._asked.too_late(new):
+            if self._filter.accepts(new.rerun_script):
                 self._put_run(new, message)
-        elif len(self._waiting) >= _MOST_WAITING:
+        elif self._limits and len(self._waiting) >= _MOST_WAITING:
             return "too-many-messages"
         else:
             if kind == "stop_script":
                 self._take_runs()
-            self._waiting[kind, _number(new)] = _Waiting(new, message)
+            name = _request_id(new) if self._limits else str(next(self._numbers))
+            self._waiting[kind, name] = _Waiting(new, message, self._clock())
         return None
 
     def take(self) -> bytes | None:
-        """The next message; None while there is none. A file is made only when few are in the making."""
-        for key, waiting in self._waiting.items():
-            if key[0] != "download" or len(self._making) < self._downloads:
-                del self._waiting[key]
-                if key[0] == "download":
-                    self._making.add(key[1])
-                return waiting.bytes()
+        """The next message that may go on; None while there is none."""
+        while (key := next(filter(self._may_go, self._waiting), None)) is not None:
+            waiting = self._waiting.pop(key)
+            if key[0] == "download" and self._limits:
+                self._downloading.add(key[1])
+            elif key[0] == "stop_script":
+                self._filter.stop()
+            elif key[0] == "rerun_script":
+                before = waiting.message.SerializeToString()
+                if not self._filter.pass_on(waiting.message):
+                    continue
+                if waiting.message.SerializeToString() != before:
+                    waiting.data = None
+            return waiting.bytes()
         return None
 
     def sent(self, message: bytes) -> None:
-        """Notice a file that is made, or could not be."""
-        if self._making:
+        """Take note of what goes out: a run that begins or ends, a file that is ready."""
+        self._filter.sent(message)
+        if self._downloading:
             answer = ForwardMsg.FromString(message)
             if answer.WhichOneof("type") == "backend_operation_response":
-                self._making.discard(answer.backend_operation_response.request_id)
+                self._downloading.discard(answer.backend_operation_response.request_id)
 
     @staticmethod
     def notice(sentence: str) -> bytes:
-        """A message that shows a sentence for a few seconds, beside whatever the page shows."""
+        """Return a message that shows a sentence for a few seconds, beside the page."""
         message = ForwardMsg()
         message.metadata.delta_path.extend([RootContainer.EVENT, 0])  # where st.toast puts its words
         toast = message.delta.new_element.toast
         toast.body, toast.icon = sentence, ":material/block:"
         return message.SerializeToString()
+
+    def _may_go(self, key: _Key) -> bool:
+        kind, name = key
+        if kind == "download":
+            return self._limits is None or len(self._downloading) < self._limits.downloads
+        waits_for_run = kind == "rerun_script" and name and self._filter.busy
+        return not waits_for_run or self._clock() - self._waiting[key].since >= _LONGEST_WAIT
 
     def _put_run(self, new: BackMsg, message: bytes) -> None:
         """A run of the whole page takes the place of all that wait, and one of a fragment that of the same fragment."""
@@ -117,27 +155,27 @@ class Mailbox:
             run.fragment_id = ""
         before = self._take_runs(run.fragment_id or None)
         for old in before:
-            _keep_clicks(old.message.rerun_script.widget_states, run.widget_states)
-        self._waiting["rerun_script", run.fragment_id] = _Waiting(
-            new, message if not before and run.fragment_id == fragment else None
-        )
+            _add_clicks(old.message.rerun_script.widget_states, run.widget_states)
+        since = min((old.since for old in before), default=self._clock())
+        changed = bool(before) or run.fragment_id != fragment
+        self._waiting["rerun_script", run.fragment_id] = _Waiting(new, None if changed else message, since)
 
     def _take_runs(self, fragment: str | None = None) -> list[_Waiting]:
-        """The runs that wait, of one fragment or all, the last first; they wait no more."""
+        """Remove and return the requests that wait, of one fragment or all, the last first."""
         keys = [key for key in self._waiting if key[0] == "rerun_script" and fragment in (None, key[1])]
         return [self._waiting.pop(key) for key in reversed(keys)]
 
 
-def _kind(message: BackMsg) -> str | None:
-    kind = message.WhichOneof("type")
+def _kind(message: BackMsg) -> str:
+    kind = message.WhichOneof("type") or ""
     if kind == "backend_operation_request":
         payload = message.backend_operation_request.WhichOneof("payload")
-        return "download" if payload in ("deferred_file", "dataframe_chunk") else None
-    return kind if kind in _OFFERED else None
+        return "download" if payload in ("deferred_file", "dataframe_chunk") else kind
+    return kind
 
 
-def _number(message: BackMsg) -> str:
-    """What tells requests of a kind apart; a heartbeat is as good as another."""
+def _request_id(message: BackMsg) -> str:
+    """The id that tells requests of a kind apart; empty for a heartbeat, of which one is enough."""
     return message.backend_operation_request.request_id or message.file_urls_request.request_id
 
 
@@ -150,8 +188,8 @@ def _fits(message: BackMsg) -> bool:
     )
 
 
-def _keep_clicks(old: WidgetStates, new: WidgetStates) -> None:
-    """A click that waits is not lost because something else changed after it."""
+def _add_clicks(old: WidgetStates, new: WidgetStates) -> None:
+    """Add the clicks of an older request, which are not lost because something else changed after them."""
     known = {state.id for state in new.widgets}
     new.widgets.extend(
         state for state in old.widgets if state.id not in known and state.WhichOneof("value") in TRIGGERS

@@ -1,4 +1,4 @@
-"""What Streamlit keeps for its visitors, and how much of it."""
+"""What Streamlit holds for its visitors, and how much of it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from streamlit.runtime.state.common import is_element_id
 from streamlit.runtime.state.session_state import Serialized
 
 from serving.compute.cache import footprint
-from ui.text.words import LANGUAGE
+from ui.streamlit_internals import script_run
+from ui.streamlit_internals.message_filter import open_sessions
 
 if TYPE_CHECKING:
     from streamlit.runtime.app_session import AppSession
@@ -21,21 +22,21 @@ if TYPE_CHECKING:
 _LEAST = 2**16  # bytes that a file counts for, however small: it has a name and a record too
 
 
-def sessions() -> int:
-    """How many visitors are connected."""
+def session_count() -> int:
+    """Number of visitors that are connected."""
     found: Any = get_instance().stats_mgr.get_stats(["active_sessions"])
     return sum(int(stat.value) for stats in found.values() for stat in stats)
 
 
 def upload_bytes(session: str | None = None) -> int:
-    """Of all that is uploaded and kept, or of what one session has."""
+    """Size of all uploads that are held, or of those of one session."""
     storage = _uploads().file_storage
-    kept = list(storage.values()) if session is None else [storage.get(session, {})]
-    return sum(max(_LEAST, len(file.data)) for files in kept for file in list(files.values()))
+    stored = list(storage.values()) if session is None else [storage.get(session, {})]
+    return sum(max(_LEAST, len(file.data)) for files in stored for file in list(files.values()))
 
 
-def tidy_uploads(session: str, most: int) -> int:
-    """Let go of a session's oldest files until those that stay have at most so many bytes; how many went."""
+def trim_uploads(session: str, most: int) -> int:
+    """Delete a session's oldest files until the others have at most `most` bytes; return how many were deleted."""
     files = list(_uploads().file_storage.get(session, {}).values())
     gone = 0
     while files and sum(max(_LEAST, len(file.data)) for file in files) > most:
@@ -45,66 +46,75 @@ def tidy_uploads(session: str, most: int) -> int:
 
 
 def session_bytes() -> int:
-    """Of all that is kept for windows: uploads, what their controls are set to, and what pages keep beside them."""
-    return upload_bytes() + sum(_held(session.session_state) for session in _open_sessions())
+    """Size of all that is held for open sessions: uploads, widget values, and what pages store beside them."""
+    return upload_bytes() + sum(_state_bytes(session.session_state) for session in open_sessions())
 
 
-def hold_within(most: int, of_all: int, notice: Callable[[Iterable[str]], bytes]) -> int:
-    """Windows that hold more than so many bytes begin anew, and the largest while all hold too much; how many.
+def limit_session_bytes(most: int, of_all: int, notice: Callable[[Iterable[str]], bytes], language: str) -> int:
+    """Reset the sessions that hold more than `most` bytes, and the largest while all hold too much; return how many.
 
     Args:
-        most: bytes that one window may hold.
-        of_all: bytes that all windows may hold.
-        notice: what is shown in a window that begins anew, by the languages it may be in, the best first.
+        most: bytes that one session may hold.
+        of_all: bytes that all sessions may hold.
+        notice: the message that is shown in a session that is reset, by the languages it may be in, the best first.
+        language: the key under which a session stores the language that was chosen in it.
     """
-    held = [(_held(session.session_state), session) for session in _open_sessions()]
-    together, begun = sum(nbytes for nbytes, _ in held), 0
-    for nbytes, session in sorted(held, key=lambda one: -one[0]):
+    sizes = [(_state_bytes(session.session_state), session) for session in open_sessions()]
+    together, reset = sum(nbytes for nbytes, _ in sizes), 0
+    for nbytes, session in sorted(sizes, key=lambda one: -one[0]):
         if nbytes <= most and together <= of_all:
             break
-        wanted = _languages(session)
-        forget_controls(session.session_state)  # of what no page has, Streamlit's own clearing would let nothing go
+        wanted = _languages(session, language)
+        forget_widgets(session.session_state)  # clear() alone would leave what cannot be read, or is bound to the URL
         session.session_state.clear()
         session._enqueue_forward_msg(ForwardMsg.FromString(notice(wanted)))
-        together, begun = together - nbytes, begun + 1
-    return begun
+        together, reset = together - nbytes, reset + 1
+    return reset
 
 
-def forget_controls(state: SessionState) -> None:
-    """Let go of what a window's controls are set to: its next run begins with what browser and address say.
+def recover_from_error() -> None:
+    """Forget the widget values of this run's visitor; where the run before failed too, what pages store as well.
 
-    Streamlit reads what came for a control at the start of each run, until one goes through: what no page sends, and
-    nobody can read, would make all of them fail. It also refuses to let a page write what the address says of a
-    control that is bound to it, and would do so for one that is set to nothing any more.
+    A value that no page sends may have been the cause: none is kept, so that the next run is a run like any other.
     """
-    names = set(state._key_id_mapper.id_key_mapping.values())
-    state._new_widget_state.states = {}
-    state._new_session_state = {k: v for k, v in list(state._new_session_state.items()) if k not in names}
-    state._old_state = {k: v for k, v in list(state._old_state.items()) if not is_element_id(k) and k not in names}
-    for control in list(state.query_params._bindings_by_widget):
-        state.query_params.unbind_widget(control)
+    state = script_run.session_state()
+    if state is not None:
+        forget_widgets(state)
+        if script_run.last_run_failed(state):
+            state.clear()
 
 
-def _languages(session: AppSession) -> list[str]:
-    """What was chosen in a window, and what its browser speaks."""
+def forget_widgets(state: SessionState) -> None:
+    """Forget all widget values: the next run begins with what browser and address say.
+
+    Streamlit reads what came for a widget at the start of each run, until one succeeds: what cannot be read would make
+    all of them fail. It also refuses to let a page write a query parameter that a widget is bound to, and would do so
+    for one that has no value any more.
+    """
+    for widget in [each for each in state if is_element_id(each)]:
+        state.query_params.unbind_widget(widget)
+    stored = {name: state[name] for name in state if not is_element_id(name)}
+    state._new_widget_state.states.clear()  # clear() would read each value, which may fail
+    state.clear()
+    for name, value in stored.items():
+        state[name] = value
+
+
+def _languages(session: AppSession, key: str) -> list[str]:
+    """The language chosen in a session, and its browser's."""
     state = session.session_state
-    chosen = [str(state[LANGUAGE])] if LANGUAGE in state else []
+    chosen = [str(state[key])] if key in state else []
     return [*chosen, session._client_state.context_info.locale]
 
 
-def _held(state: SessionState) -> int:
-    came = list(state._new_widget_state.states.values())
+def _state_bytes(state: SessionState) -> int:
+    sent = list(state._new_widget_state.states.values())
     return footprint(dict(state._old_state)) + sum(
-        one.value.ByteSize() if isinstance(one, Serialized) else footprint(one.value) for one in came
+        one.value.ByteSize() if isinstance(one, Serialized) else footprint(one.value) for one in sent
     )
 
 
-def _open_sessions() -> list[AppSession]:
-    manager: Any = get_instance()._session_mgr
-    return [one.session for one in manager.list_active_sessions()]
-
-
-def forget_those_who_left() -> None:
+def end_disconnected_sessions() -> None:
     """End the sessions that nobody came back to. Streamlit does so when the next visitor leaves; none may."""
     manager: Any = get_instance()._session_mgr
     manager._session_storage._cache.expire()

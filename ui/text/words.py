@@ -13,8 +13,8 @@ from typing import Any
 
 import frontmatter
 import streamlit as st
-from streamlit.runtime.scriptrunner import get_script_run_ctx
 
+from ui.streamlit_internals.script_run import in_script_run
 from ui.text.numbers import plural, series
 from viz_core.runtime.assets import ASSETS, AssetError, reading
 
@@ -151,7 +151,7 @@ def languages() -> tuple[str, ...]:
 
 def current_language() -> str:
     """What the address asks for (?lang=), else what was chosen in this window, else what the browser speaks."""
-    if get_script_run_ctx() is None:
+    if not in_script_run():
         return ENGLISH
     if (asked := st.query_params.get(LANGUAGE)) in languages():
         st.session_state[LANGUAGE] = asked

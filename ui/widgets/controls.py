@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
-from streamlit.elements.lib.mutable_tab_container import TabContainer
 
+from ui.streamlit_internals.types import TabContainer
 from ui.text.markdown import escape
 from ui.text.numbers import localised, series
 from ui.text.words import Words, languages, load_words

@@ -2,7 +2,7 @@
 
 import { mountView, partsOf, stopWatching, watchWidth } from "../shared/mount.js";
 import { fetchEarly, loadPlotly } from "./bundle.js";
-import { CLOSE, stopWatchingNear, watchNear } from "../shared/near.js";
+import { DRAW_MARGIN, stopWatchingVisibility, watchVisibility } from "../shared/visibility.js";
 import { readChart } from "./payload.js";
 import { saveButton } from "./picture.js";
 import { inTheme, templateOf, themeOf } from "./theme.js";
@@ -22,13 +22,13 @@ function createView(parent) {
   view.render = () => render(view);
   listenWhole(view);
   watchWidth(view, render);
-  watchNear(view, render, CLOSE);
+  watchVisibility(view, render, DRAW_MARGIN);
   return view;
 }
 
 function closeView(view) {
   stopWatching(view);
-  stopWatchingNear(view);
+  stopWatchingVisibility(view);
   view.bytes = null;
   globalThis.Plotly?.purge(view.parts.plot);
 }
@@ -64,7 +64,7 @@ async function render(view) {
   root.dataset.drawn = true; // for whoever waits for it
 }
 
-const wanted = (view) => view.near && view.bytes && view.width;
+const wanted = (view) => view.visible && view.bytes && view.width;
 
 const same = (a, b) => a.length === b.length && a.every((byte, i) => byte === b[i]);
 

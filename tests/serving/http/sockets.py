@@ -24,6 +24,10 @@ class PlainQueue:
         self.out: list[bytes] = []
         self.page_requested = False
 
+    @property
+    def waits(self) -> bool:
+        return bool(self.waiting)
+
     def put(self, message: bytes) -> str | None:
         if message == b"bad":
             raise ValueError("no message")

@@ -34,7 +34,7 @@ class Host:
         self.away: Counter[str] = Counter()
         self.files = files
         self.go = asyncio.Event()
-        stored = StoredFiles(sessions.upload_bytes, sessions.tidy_uploads)
+        stored = StoredFiles(sessions.upload_bytes, sessions.trim_uploads)
         refusals = Refusals("<{}>".format, lambda why: self.away.update([why]))
         self.app = UploadLimits(self._take, max_transfers, session_bytes, 6 * MB, 8 * MB, stored, refusals)
 

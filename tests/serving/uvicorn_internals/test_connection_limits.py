@@ -15,7 +15,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
 from serving.uvicorn_internals import connection_limits as connections
-from serving.uvicorn_internals.connection_limits import Limits, PatientHttp, PatientSocket
+from serving.uvicorn_internals.connection_limits import HttpWithTimeouts, Limits, SocketWithLimits
 
 pytestmark = pytest.mark.attack("connections")
 TIMEOUT = 60.0
@@ -42,7 +42,13 @@ async def app(scope: Any, receive: Any, send: Any) -> None:
 @asynccontextmanager
 async def serving() -> AsyncIterator[tuple[uvicorn.Server, int]]:
     config = uvicorn.Config(
-        app, port=0, http=PatientHttp, ws=PatientSocket, lifespan="off", log_level="critical", timeout_keep_alive=60
+        app,
+        port=0,
+        http=HttpWithTimeouts,
+        ws=SocketWithLimits,
+        lifespan="off",
+        log_level="critical",
+        timeout_keep_alive=60,
     )
     server = uvicorn.Server(config)
     task = asyncio.create_task(server.serve())
@@ -57,7 +63,7 @@ async def serving() -> AsyncIterator[tuple[uvicorn.Server, int]]:
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "_LOOK", 0.05)
+    monkeypatch.setattr(connections, "_INTERVAL", 0.05)
     monkeypatch.setattr(Limits, "head_seconds", 0.2)
     monkeypatch.setattr(Limits, "body_seconds", 0.3)
     monkeypatch.setattr(Limits, "slow_seconds", 0.2)
@@ -141,14 +147,14 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def test_who_goes_on_asking_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     async def test() -> None:
-        protocol, wire = on_a_wire(PatientHttp)
+        protocol, wire = on_a_wire(HttpWithTimeouts)
         for _ in range(100):
             protocol.cycle = SimpleNamespace(response_complete=True, more_body=False)
-            protocol._look_what_comes()
+            protocol._check_request()
         assert not wire.given_up
         told = counted(monkeypatch)
         for _ in range(5):
-            protocol._look_what_comes()
+            protocol._check_request()
         assert wire.given_up
         assert told == ["unfinished"]
 
@@ -157,16 +163,16 @@ def test_who_goes_on_asking_stays(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_long_answer_is_no_half_request() -> None:
     async def test() -> None:
-        protocol, wire = on_a_wire(PatientHttp)
+        protocol, wire = on_a_wire(HttpWithTimeouts)
         protocol.cycle = SimpleNamespace(response_complete=False, more_body=False)
         for _ in range(100):
-            protocol._look_what_comes()
+            protocol._check_request()
         assert not wire.given_up
 
     asyncio.run(test())
 
 
-@pytest.mark.parametrize("kind", [PatientHttp, PatientSocket])
+@pytest.mark.parametrize("kind", [HttpWithTimeouts, SocketWithLimits])
 def test_who_reads_slowly_but_steadily_is_waited_for(kind: type, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Limits, "slow_seconds", 1000.0)
     told = counted(monkeypatch)
@@ -176,10 +182,10 @@ def test_who_reads_slowly_but_steadily_is_waited_for(kind: type, monkeypatch: py
         protocol._left = wire.left = 10 * 2**20
         for _ in range(5):
             wire.left -= 1024 * 1000
-            protocol._look_who_reads()
+            protocol._check_reader()
         assert (wire.given_up, told) == (False, [])
         wire.left -= 1024 * 1000 - 1
-        protocol._look_who_reads()
+        protocol._check_reader()
         assert (wire.given_up, told) == (True, ["unread"])
 
     asyncio.run(test())

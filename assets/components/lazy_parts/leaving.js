@@ -1,4 +1,4 @@
-// On the way to another chapter nothing of this one is asked for: it would be drawn where it no longer stands.
+// On the way to another chapter no part of this one is requested: it would be drawn over the next one.
 
 const WAY_OUT = '[data-testid="stPageLink"] a, [data-testid="stSidebarNavLink"]';
 const LONGEST = 10000; // ms that a click may take to lead away

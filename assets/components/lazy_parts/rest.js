@@ -18,5 +18,5 @@ export function atRest() {
   return performance.now() - changed >= STILL;
 }
 
-/** Whether the server is still at what it was asked. */
+/** Whether the server is still running the page. */
 export const atWork = () => document.querySelector(".stApp")?.dataset.testScriptState === "running";

@@ -1,0 +1,31 @@
+"""A test at start: which private names of uvicorn the installed version lacks, and what does not work then."""
+
+from __future__ import annotations
+
+from viz_core.runtime import private_names
+from viz_core.runtime.private_names import PrivateName
+
+_HTTP = "uvicorn.protocols.http.auto:AutoHTTPProtocol"
+_SOCKET = "uvicorn.protocols.websockets.websockets_sansio_impl:WebSocketsSansIOProtocol"
+_CYCLE = "uvicorn.protocols.http.h11_impl:RequestResponseCycle"
+_UNBOUNDED = "connections that send half a request, or read no answer, stay open"
+_LARGE = "a web socket's message of any size is read"
+
+PRIVATE_NAMES = (
+    PrivateName("uvicorn.config:HTTP_PROTOCOLS.get", "connection_limits", _UNBOUNDED),
+    PrivateName("uvicorn.config:WS_PROTOCOLS.get", "connection_limits", _LARGE),
+    PrivateName(f"{_HTTP}.pause_writing", "connection_limits", _UNBOUNDED),
+    PrivateName(f"{_HTTP}.resume_writing", "connection_limits", _UNBOUNDED),
+    PrivateName(f"{_HTTP}.cycle", "connection_limits", _UNBOUNDED),
+    PrivateName(f"{_CYCLE}.response_complete", "connection_limits", _UNBOUNDED),
+    PrivateName(f"{_CYCLE}.more_body", "connection_limits", _UNBOUNDED),
+    PrivateName(f"{_SOCKET}.conn", "connection_limits", _LARGE),
+    PrivateName(f"{_SOCKET}.pause_writing", "connection_limits", _UNBOUNDED),
+    PrivateName("websockets.protocol:Protocol.max_message_size", "connection_limits", _LARGE),
+)
+"""Every name that `serving.uvicorn_internals` uses and that uvicorn does not document."""
+
+
+def missing() -> list[PrivateName]:
+    """The names that the installed uvicorn lacks."""
+    return private_names.missing(PRIVATE_NAMES)

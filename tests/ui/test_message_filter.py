@@ -1,0 +1,285 @@
+"""Requests that are older than the page: browsers as they are, one message after the other."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from unittest.mock import MagicMock
+
+import pytest
+from starlette.types import Message, Receive, Scope, Send
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from streamlit.proto.WidgetStates_pb2 import WidgetState
+from streamlit.runtime.app_session import AppSession
+from streamlit.runtime.script_data import ScriptData
+from streamlit.runtime.scriptrunner import script_runner
+from streamlit.runtime.scriptrunner.script_cache import ScriptCache
+from streamlit.runtime.state.common import WidgetMetadata
+from streamlit.runtime.state.session_state import SessionState
+
+from tests.ui.streamlit_messages import request, run_begins, run_ends
+from ui.app.local_middleware import local_middleware
+from ui.streamlit_internals import mailbox as mailboxes
+from ui.streamlit_internals.mailbox import Mailbox
+from ui.streamlit_internals.message_filter import MessageFilter
+
+FIELDS = {"choice": "string_value", "text": "string_value", "click": "trigger_value", "mark": "json_trigger_value"}
+FRAGMENTS = {"mark": "a part"}
+
+
+class Browser:
+    """A browser whose page has two controls, a button, and a part with a mark; it has sent what the controls hold."""
+
+    def __init__(self) -> None:
+        self.state = SessionState()
+        for key, kind in FIELDS.items():
+            name = f"$$ID-0123-{key}"
+            metadata = WidgetMetadata(name, lambda it: it, lambda it: it, kind, fragment_id=FRAGMENTS.get(key))  # type: ignore[arg-type]
+            self.state._new_widget_state.set_widget_metadata(metadata)
+            self.state._set_key_widget_mapping(name, key)
+        session = SimpleNamespace(session_state=self.state, has_fragment=lambda name: name == "a part")
+        self.filter = MessageFilter(lambda name: session if name == "session" else None)  # type: ignore[arg-type,return-value]
+        self.filter.sent(run_begins("page"))
+        self.sends(choice="all", text="")
+
+    def passes(self, page: str = "page", fragment: str = "", **values: str | bool) -> BackMsg:
+        """What becomes of a request."""
+        widgets = [WidgetState(id=f"$$ID-0123-{key}", **{FIELDS[key]: it}) for key, it in values.items()]  # type: ignore[arg-type]
+        message = request(page, fragment, *widgets)
+        assert self.filter.pass_on(message)
+        return message
+
+    def sends(self, during: Callable[[], None] = lambda: None, *, ends: bool = True, **values: str | bool) -> object:
+        """What the controls hold in the run that answers a request, and whether the button was pressed."""
+        self.state.on_script_will_rerun(self.passes(**values).rerun_script.widget_states)  # type: ignore[arg-type]
+        self.filter.sent(run_begins("page"))
+        during()
+        if ends:
+            self.filter.sent(run_ends())
+        return {key: self.state[key] for key in ("choice", "text", "click") if key in self.state}
+
+
+@pytest.fixture
+def browser() -> Browser:
+    return Browser()
+
+
+@pytest.mark.parametrize("ends", [True, False], ids=["the answer is on its way", "the run is in progress"])
+def test_what_a_click_has_set_stays_though_the_next_request_is_older(browser: Browser, ends: bool) -> None:
+    def button() -> None:
+        browser.state["choice"] = "none"
+
+    expected = {"choice": "none", "text": "", "click": True}
+    assert browser.sends(button, ends=ends, choice="all", text="", click=True) == expected
+    expected = {"choice": "none", "text": "typed", "click": False}
+    assert browser.sends(ends=ends, choice="all", text="typed") == expected
+    expected = {"choice": "none", "text": "typed", "click": True}
+    assert browser.sends(ends=ends, choice="all", text="typed", click=True) == expected
+    # The answer has come; and the same button once more is another press.
+    assert browser.sends(choice="none", text="typed", click=True) == expected
+    assert browser.sends(choice="some", text="typed") == {"choice": "some", "text": "typed", "click": False}
+
+
+def test_a_request_that_is_older_than_the_callback_does_not_undo_it(browser: Browser) -> None:
+    """Its widget states are left out although the callback of the click before it has not run yet."""
+    browser.passes(choice="all", text="", click=True)
+    (widget,) = browser.passes(choice="all", text="typed").rerun_script.widget_states.widgets
+    assert widget.string_value == "typed"
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_what_was_set_is_moved_back_by_the_reader(browser: Browser, ends: bool) -> None:
+    """A browser sends the same as before the click: nothing else is new in its request, so this is."""
+
+    def button() -> None:
+        browser.state["choice"], browser.state["text"] = "none", "set"
+
+    browser.sends(button, ends=ends, choice="all", text="", click=True)
+    assert browser.sends(choice="all", text="set") == {"choice": "all", "text": "set", "click": False}
+
+
+def test_a_control_that_the_page_lacked_for_a_while_comes_back_as_the_browser_shows_it(browser: Browser) -> None:
+    browser.state._compact_state()
+    del browser.state._old_state["$$ID-0123-choice"]
+    assert browser.sends(choice="all", text="typed") == {"choice": "all", "text": "typed"}
+
+
+def test_a_value_whose_run_was_replaced_before_it_read_it_is_not_lost(browser: Browser) -> None:
+    browser.passes(choice="some", text="")
+    assert browser.sends(choice="some", text="typed") == {"choice": "some", "text": "typed"}
+
+
+def test_the_first_request_for_a_page_passes_whole(browser: Browser) -> None:
+    """A session forgets, with the page that was left, every widget that it does not name."""
+    assert len(browser.passes("another page", choice="all", text="typed").rerun_script.widget_states.widgets) == 2
+
+
+@pytest.mark.parametrize(
+    ("values", "fragment"),
+    [
+        ({}, "a part"),
+        ({"mark": "1"}, "a part"),
+        ({"mark": "1", "text": ""}, "a part"),
+        ({"mark": "1", "text": "typed"}, ""),
+        ({"text": "typed"}, ""),
+        ({"mark": "1", "click": True}, ""),
+    ],
+)
+def test_what_a_control_says_in_the_request_of_a_part_runs_the_whole_page(
+    browser: Browser, values: dict[str, str | bool], fragment: str
+) -> None:
+    assert browser.passes("page", "a part", **values).rerun_script.fragment_id == fragment
+
+
+def test_a_part_that_the_page_no_longer_has_is_not_requested(browser: Browser) -> None:
+    assert not browser.filter.pass_on(request("page", "a part that was"))
+
+
+def test_a_forged_value_is_left_for_its_run_to_refuse(browser: Browser) -> None:
+    forged = WidgetState(id="$$ID-0123-choice", json_value="{")
+    message = request("page", "", forged)
+    assert browser.filter.pass_on(message)
+    assert list(message.rerun_script.widget_states.widgets) == [forged]
+
+
+def test_a_run_is_in_progress_from_its_request_until_its_own_end() -> None:
+    of_browser = MessageFilter(lambda _name: None)
+    assert not of_browser.busy
+    of_browser.pass_on(request())
+    busy = []
+    for data in (run_ends("before"), run_begins(run="1"), run_ends("1", early=True), run_begins(run="2"), b""):
+        of_browser.sent(data)
+        busy.append(of_browser.busy)
+    assert busy == [True] * 5
+    of_browser.sent(run_ends("1"))
+    assert of_browser.busy
+    of_browser.sent(run_ends("2"))
+    assert not of_browser.busy
+
+
+def heartbeat() -> BackMsg:
+    return BackMsg(app_heartbeat=True)
+
+
+FOLLOWED_A_LINK = [request(""), request("one", "part"), request("two"), request("one", "part"), request("two", "other")]
+CAME_BACK = [request("one"), request("two"), request("one"), request("one", "part"), heartbeat(), request("two", "x")]
+VISITS = [
+    pytest.param(FOLLOWED_A_LINK, [3], id="a link is followed while a part asks"),
+    pytest.param(CAME_BACK, [5], id="back again"),
+    pytest.param([request("one", "part"), request("two", "other")], [], id="nobody has requested a page"),
+]
+
+
+@pytest.mark.parametrize(("sent", "late"), VISITS)
+def test_only_a_part_of_a_page_that_was_left_is_too_late(sent: list[BackMsg], late: list[int]) -> None:
+    box, passed = Mailbox(), []
+    for message in sent:
+        assert box.put(message.SerializeToString()) is None
+        passed.append(box.take())
+        box.sent(run_begins())
+        box.sent(run_ends())
+    assert passed == [None if n in late else message.SerializeToString() for n, message in enumerate(sent)]
+
+
+def test_a_link_that_waits_to_be_followed_there_still_is() -> None:
+    """Of requests that wait the last counts: not the one of the page that was left."""
+    box = Mailbox()
+    for message in (request("one", "part"), request("two"), request("one", "part")):
+        assert box.put(message.SerializeToString()) is None
+    link, nothing = box.take(), box.take()
+    assert nothing is None
+    assert link == request("two").SerializeToString()
+
+
+def test_on_ones_own_machine_requests_pass_through_the_same_filter() -> None:
+    """And all else passes as it came."""
+    (gate,) = local_middleware()
+    came = [request("one"), request("two"), request("one", "part"), BackMsg(clear_cache=True), heartbeat()]
+    passed: list[bytes] = []
+
+    async def app(_scope: Scope, receive: Receive, _send: Send) -> None:
+        while (message := await receive())["type"] != "websocket.disconnect":
+            passed.append(message.get("bytes", b""))
+
+    frames: list[Message] = [{"type": "websocket.connect"}]
+    frames += [{"type": "websocket.receive", "bytes": message.SerializeToString()} for message in came]
+
+    async def receive() -> Message:
+        await asyncio.sleep(0.01)
+        return frames.pop(0) if frames else {"type": "websocket.disconnect", "code": 1000}
+
+    async def send(_message: Message) -> None: ...
+
+    scope = {"type": "websocket", "client": ("127.0.0.1", 1)}
+    asyncio.run(gate.cls(app, *gate.args, **gate.kwargs)(scope, receive, send))  # type: ignore[arg-type]
+    assert passed[1:] == [message.SerializeToString() for number, message in enumerate(came) if number != 2]
+
+
+def test_a_part_waits_no_longer_than_a_few_seconds() -> None:
+    now = 0.0
+    box = Mailbox(clock=lambda: now)
+    box.put(request("one").SerializeToString())
+    assert box.take() is not None
+    box.put(request("one", "part").SerializeToString())
+    for _ in range(3):
+        assert box.take() is None
+        now += 1
+        box.put(request("one", "part").SerializeToString())
+    now = mailboxes._LONGEST_WAIT
+    assert box.take() is not None
+    assert not box.waits
+
+
+_PAGE = """
+import streamlit as st
+st.fragment(lambda: st.write("a part"))()
+st.write("the foot of the page")
+"""
+
+
+async def _request_part_as_page_ends(page: Path, monkeypatch: pytest.MonkeyPatch) -> list[ForwardMsg]:
+    """What a browser is sent whose part is requested once the page has run, and before anything it drew was sent."""
+    session = AppSession(ScriptData(str(page)), MagicMock(), ScriptCache(), None, {})
+    monkeypatch.setattr("ui.streamlit_internals.message_filter.exists", lambda: True)
+    runtime = SimpleNamespace(get_app_session=lambda name: session if name == session.id else None)
+    monkeypatch.setattr("ui.streamlit_internals.message_filter.get_instance", lambda: runtime)
+    box, sent = Mailbox(), list[ForwardMsg]()
+
+    def exchange() -> None:
+        for message in session.flush_browser_queue():
+            sent.append(message)
+            box.sent(message.SerializeToString())
+        while (data := box.take()) is not None:
+            session.handle_backmsg(BackMsg.FromString(data))
+
+    box.put(request().SerializeToString())
+    exchange()
+    thread = session._scriptrunner._script_thread  # type: ignore[union-attr]
+    assert thread is not None
+    while thread.is_alive():
+        time.sleep(0.001)  # nothing is handled meanwhile: this is the thread that would
+    (part,) = session._fragment_storage._fragments  # type: ignore[attr-defined]
+    box.put(request(fragment=part).SerializeToString())
+    while box.waits or session._scriptrunner is not None:
+        exchange()
+        await asyncio.sleep(0)
+    exchange()
+    return sent
+
+
+def test_all_that_the_page_drew_is_sent_and_then_the_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = tmp_path / "page.py"
+    page.write_text(_PAGE)
+    server = SimpleNamespace(media_file_mgr=MagicMock(), dataframe_source_mgr=MagicMock())
+    monkeypatch.setattr(script_runner.runtime, "get_instance", lambda: server)
+    sent = asyncio.run(_request_part_as_page_ends(page, monkeypatch))
+    assert [one.script_finished for one in sent if one.HasField("script_finished")] == [
+        ForwardMsg.FINISHED_SUCCESSFULLY,
+        ForwardMsg.FINISHED_FRAGMENT_RUN_SUCCESSFULLY,
+    ]
+    texts = [one.delta.new_element.markdown.body for one in sent if one.delta.HasField("new_element")]
+    assert texts == ["a part", "the foot of the page", "a part"]

@@ -1,0 +1,55 @@
+"""Streamlit's own front end: the page it starts from, and the names of its scripts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from pathlib import Path
+
+import streamlit as st
+
+_STATIC = Path(st.__file__).parent / "static"
+_IMPORTED = re.compile(r"""(?:from|import)["'`]\./([\w.-]+\.js)["'`]""")
+_HEAD = 4096  # characters of a script, in which its imports stand
+CONNECT_AT_ONCE = """<script>
+      // Streamlit asks for its server's health first, at a chapter's address in vain, and opens its socket after that;
+      // so it does both at once. Nobody but this very site may steer the page.
+      window.__streamlit = {
+        BACKEND_BASE_URL: new URL("./", location.href).href,
+        HOST_CONFIG: { allowedOrigins: [location.origin], useExternalAuthToken: false },
+      };
+    </script>"""
+READ_LATER = """<script>
+      // A page that has asked the server for its chapter has nothing to do until the answer comes.
+      (function wait() {
+        if (document.querySelector(".stApp")?.dataset.testConnectionState !== "CONNECTED") return setTimeout(wait, 10);
+        for (const { href: src, rel } of document.querySelectorAll("link[data-read]")) {
+          const type = rel === "modulepreload" ? "module" : "text/javascript";
+          const script = Object.assign(document.createElement("script"), { src, type, onerror: () => script.remove() });
+          document.head.append(script);
+        }
+      })();
+    </script>"""
+
+
+def index_html() -> str:
+    """The page that Streamlit's server would send."""
+    return (_STATIC / "index.html").read_text(encoding="utf-8")
+
+
+def has_chunk(name: str) -> bool:
+    """Whether the front end has a script of this name, which is followed by a digest in that of its file."""
+    return any((_STATIC / "static" / "js").glob(f"{name}.*.js"))
+
+
+def chunks(names: Collection[str]) -> list[str]:
+    """The files of these scripts and all that they import, without those that `index_html` names itself."""
+    page, found = index_html(), dict[str, None]()
+    ahead = [path.name for name in names for path in (_STATIC / "static" / "js").glob(f"{name}.*.js")]
+    while ahead:
+        name = ahead.pop(0)
+        if name not in found and name not in page:
+            found[name] = None
+            with (_STATIC / "static" / "js" / name).open(encoding="utf-8") as file:
+                ahead += _IMPORTED.findall(file.read(_HEAD))
+    return list(found)

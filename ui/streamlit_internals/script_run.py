@@ -1,0 +1,43 @@
+"""The run of a page that this thread is in."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from streamlit.runtime.scriptrunner import add_script_run_ctx, get_script_run_ctx
+from streamlit.runtime.state.session_state import SCRIPT_RUN_WITHOUT_ERRORS_KEY
+
+from ui.streamlit_internals.message_filter import find_session
+
+if TYPE_CHECKING:
+    from streamlit.runtime.state.session_state import SessionState
+
+
+def in_script_run() -> bool:
+    """Whether this thread runs a page: a server that warms up, or makes a file, runs none."""
+    return get_script_run_ctx(suppress_warning=True) is not None
+
+
+def is_history_navigation() -> bool:
+    """Whether this run answers the browser's Back or Forward button."""
+    run = get_script_run_ctx(suppress_warning=True)
+    return run is not None and run.is_history_navigation
+
+
+def joining_run() -> Callable[[], object]:
+    """A function for another thread that makes it part of this run."""
+    run = get_script_run_ctx()
+    return lambda: add_script_run_ctx(threading.current_thread(), run)
+
+
+def session_state() -> SessionState | None:
+    """All that is held for the visitor of this run: widgets, and what pages store beside them."""
+    run = get_script_run_ctx(suppress_warning=True)
+    session = None if run is None else find_session(run.session_id)
+    return None if session is None else session.session_state
+
+
+def last_run_failed(state: SessionState) -> bool:
+    return SCRIPT_RUN_WITHOUT_ERRORS_KEY in state and not state[SCRIPT_RUN_WITHOUT_ERRORS_KEY]
