@@ -21,12 +21,12 @@ from pathlib import Path
 
 from recipes import (
     alignments,
-    alike,
     book,
     book_variants,
     by_length,
     calibration,
     classifiers,
+    controlled_comparison,
     copying,
     exercises,
     head_importance,
@@ -47,12 +47,12 @@ MEASURES = {
     "word-counts": word_counts.main,
     "book-variants": book_variants.main,
     "exercises": exercises.main,
-    "alike": alike.main,
+    "alike": controlled_comparison.main,
 }
-RECIPES = {
-    **{name: partial(translators.train, name) for name in translators.DESIGNS},
-    **{name: partial(classifiers.train, name) for name in classifiers.DESIGNS},
-    **{name: partial(text_models.train, name) for name in text_models.DESIGNS},
+TRAINERS = {
+    **{name: partial(translators.train, name) for name in translators.TRANSLATORS},
+    **{name: partial(classifiers.train, name) for name in classifiers.CLASSIFIERS},
+    **{name: partial(text_models.train, name) for name in text_models.TEXT_MODELS},
 }
 
 
@@ -73,7 +73,7 @@ def main(arguments: list[str] | None = None) -> int:
     if given and given[0] in MEASURES:
         return MEASURES[given[0]](given[1:])
     parser = argparse.ArgumentParser(prog="python -m recipes", description=__doc__)
-    parser.add_argument("name", choices=sorted({*RECIPES, *book.RUNS}), help="the model to train")
+    parser.add_argument("name", choices=sorted({*TRAINERS, *book.RUNS}), help="the model to train")
     parser.add_argument("--data", type=Path, required=True, help="folder with the data; fetched into it where lacking")
     parser.add_argument("--out", type=Path, required=True, help="folder for checkpoint, curves, scores and card")
     parser.add_argument("--epochs", type=count, help="passes over the data, instead of the recipe's")
@@ -88,20 +88,20 @@ def main(arguments: list[str] | None = None) -> int:
     for option, folder in (("--data", chosen.data), ("--out", chosen.out)):
         if folder.exists() and not folder.is_dir():
             parser.error(f"{option}: expected a folder, got the file {folder}")
-    of_the_book = chosen.name in book.RUNS
-    for option in ("minutes", "resume") if of_the_book else ("seed", "limit"):
+    is_book_run = chosen.name in book.RUNS
+    for option in ("minutes", "resume") if is_book_run else ("seed", "limit"):
         if getattr(chosen, option) is not parser.get_default(option):
             parser.error(f"--{option} is not for {chosen.name}")
-    if chosen.start_from and chosen.name not in translators.DESIGNS:
+    if chosen.start_from and chosen.name not in translators.TRANSLATORS:
         parser.error(f"--start-from is not for {chosen.name}")
     more = {"start_from": chosen.start_from} if chosen.start_from else {}
     try:
         device = best_device()
         print(f"training {chosen.name} on {describe_device(device)}", flush=True)
-        if of_the_book:
+        if is_book_run:
             book.RUNS[chosen.name](chosen.data, chosen.out, device, chosen.epochs, chosen.seed or (0,), chosen.limit)
         else:
-            RECIPES[chosen.name](chosen.data, chosen.out, device, chosen.minutes, chosen.epochs, chosen.resume, **more)
+            TRAINERS[chosen.name](chosen.data, chosen.out, device, chosen.minutes, chosen.epochs, chosen.resume, **more)
     except (ValueError, OSError) as error:
         print(f"cannot train {chosen.name}: {error}", file=sys.stderr)
         return 1

@@ -19,7 +19,7 @@ class Views:
     zoom: float = 0.15  # of the scale, both ways
     turn: float = 10.0  # degrees, both ways
     mirror: bool = True  # left and right, every other time
-    light: float = 0.0  # brightness, contrast and colour, both ways
+    brightness: float = 0.0  # also contrast and colour; up and down
     cover: float = 0.25  # side of a square set to the mean, of the picture's
 
 
@@ -42,8 +42,8 @@ def random_views(
     theta = torch.stack((flip * cos, -sin, shift[0], flip * sin, cos, shift[1]), dim=-1).reshape(n, 2, 3)
     grid = F.affine_grid(theta.to(X.dtype), [n, X.shape[1], side, side], align_corners=False)
     seen = F.grid_sample(X, grid, mode="bilinear", padding_mode="border", align_corners=False)
-    if views.light:
-        seen = _relight(seen, 1 + views.light * draw[5:8, :, None, None, None], views.light * draw[5])
+    if views.brightness:
+        seen = _adjust(seen, 1 + views.brightness * draw[5:8, :, None, None, None], views.brightness * draw[5])
     return _cover(seen, views.cover, generator) if views.cover else seen
 
 
@@ -59,15 +59,15 @@ def mix(
     blend, share, row, column = torch.rand(4, generator=generator).tolist()
     other, other_targets = X.roll(1, dims=0), targets.roll(1, dims=0)
     if blend < 0.5:
-        mixed, kept = torch.lerp(other, X, share), share
+        mixed, own_share = torch.lerp(other, X, share), share
     else:
         height, width = X.shape[-2:]
         tall, wide = round(height * math.sqrt(1 - share)), round(width * math.sqrt(1 - share))
         top, left = int(row * (height - tall + 1)), int(column * (width - wide + 1))
         mixed = X.clone()
         mixed[..., top : top + tall, left : left + wide] = other[..., top : top + tall, left : left + wide]
-        kept = 1 - tall * wide / (height * width)
-    return mixed, torch.lerp(other_targets, targets, kept)
+        own_share = 1 - tall * wide / (height * width)
+    return mixed, torch.lerp(other_targets, targets, own_share)
 
 
 def soft_targets(labels: Int[Tensor, "batch"], num_classes: int, smoothing: float) -> Float[Tensor, "batch classes"]:
@@ -75,7 +75,7 @@ def soft_targets(labels: Int[Tensor, "batch"], num_classes: int, smoothing: floa
     return F.one_hot(labels, num_classes).float() * (1 - smoothing) + smoothing / num_classes
 
 
-def _relight(seen: Tensor, factors: Tensor, brighter: Tensor) -> Tensor:
+def _adjust(seen: Tensor, factors: Tensor, brighter: Tensor) -> Tensor:
     """Brightness added, then contrast around the picture's mean, then colour around each pixel's grey."""
     seen = seen + brighter[:, None, None, None]
     mean = seen.mean(dim=(1, 2, 3), keepdim=True)

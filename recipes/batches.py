@@ -23,16 +23,16 @@ class Example(NamedTuple):
     target: list[int]  # bos ... eos
 
 
-class Batch(NamedTuple):
+class PairBatch(NamedTuple):
     """Examples padded to one length a side."""
 
     source: Int[Tensor, "batch keys"]
     valid_lens: Int[Tensor, "batch"]
     target: Int[Tensor, "batch steps"]  # bos y_1 ... y_m eos, padded
 
-    def to(self, device: torch.device) -> Batch:
+    def to(self, device: torch.device) -> PairBatch:
         """The same on another device."""
-        return Batch(*(t.to(device, non_blocking=True) for t in self))
+        return PairBatch(*(t.to(device, non_blocking=True) for t in self))
 
 
 def encode_pairs(tokenizer: Tokenizer, pairs: Sequence[Pair], max_tokens: int) -> list[Example]:
@@ -47,7 +47,7 @@ def encode_pairs(tokenizer: Tokenizer, pairs: Sequence[Pair], max_tokens: int) -
     return [e for e in examples if max(len(e.source), len(e.target)) <= max_tokens]
 
 
-def token_batches(examples: Sequence[Example], tokens: int, pad: int, seed: int | None = None) -> Iterator[Batch]:
+def token_batches(examples: Sequence[Example], tokens: int, pad: int, seed: int | None = None) -> Iterator[PairBatch]:
     """Batches whose padded sources and targets together hold at most `tokens` tokens.
 
     With a seed, pairs of equal length are mixed anew and batches come in random order; without, shortest first.
@@ -76,11 +76,11 @@ def plan_batches(examples: Sequence[Example], tokens: int, seed: int | None = No
     return [plan for plan in plans if plan]
 
 
-def collate(examples: Sequence[Example], pad: int) -> Batch:
+def collate(examples: Sequence[Example], pad: int) -> PairBatch:
     """Pad a few examples into one batch."""
     sources = [torch.tensor(e.source) for e in examples]
     targets = [torch.tensor(e.target) for e in examples]
-    return Batch(
+    return PairBatch(
         pad_sequence(sources, batch_first=True, padding_value=pad),
         torch.tensor([len(s) for s in sources]),
         pad_sequence(targets, batch_first=True, padding_value=pad),

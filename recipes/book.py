@@ -8,6 +8,6 @@ from functools import partial
 from recipes import book_pictures, book_translators
 
 RUNS: dict[str, Callable[..., None]] = {
-    **{name: partial(book_translators.train, name) for name in book_translators.DESIGNS},
+    **{name: partial(book_translators.train, name) for name in book_translators.BOOK_TRANSLATORS},
     "book-vit": book_pictures.train,
 }

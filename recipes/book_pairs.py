@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import torch
 
-from recipes.batches import Batch
+from recipes.batches import PairBatch
 from viz_core.pretrained.tokenization import BOS, EOS, PAD, UNK, SpecialTokens, book_tokens
 
 NUM_TRAIN, NUM_VALIDATION = 512, 129  # the book counts from 0 up to 512 + 128, so it reads one line more
@@ -56,8 +56,8 @@ class BookPairs(NamedTuple):
 
     source_words: Vocabulary
     target_words: Vocabulary
-    train: Batch
-    validation: Batch
+    train: PairBatch
+    validation: PairBatch
 
 
 def prepare(text: str, num_train: int = NUM_TRAIN) -> BookPairs:
@@ -83,8 +83,10 @@ def prepare(text: str, num_train: int = NUM_TRAIN) -> BookPairs:
     source_words, target_words = build_vocabulary(sources), build_vocabulary(targets)
     source = torch.tensor([source_words.encode(tokens) for tokens in sources])
     target = torch.tensor([target_words.encode(tokens) for tokens in targets])
-    pairs = Batch(source, (source != source_words.numbers[PAD]).sum(dim=1), target)
-    train, validation = (Batch(*(part[rows] for part in pairs)) for rows in (slice(num_train), slice(num_train, None)))
+    pairs = PairBatch(source, (source != source_words.numbers[PAD]).sum(dim=1), target)
+    train, validation = (
+        PairBatch(*(part[rows] for part in pairs)) for rows in (slice(num_train), slice(num_train, None))
+    )
     return BookPairs(source_words, target_words, train, validation)
 
 

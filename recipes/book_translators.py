@@ -13,7 +13,7 @@ from jaxtyping import Float
 from safetensors.torch import save_file
 from torch import Tensor
 
-from recipes.batches import Batch, Example, collate
+from recipes.batches import Example, PairBatch, collate
 from recipes.book_card import translation_card
 from recipes.book_fit import BATCH_SIZE, fit
 from recipes.book_pairs import NUM_STEPS, NUM_TRAIN, BookPairs, prepare, tokenize
@@ -33,7 +33,7 @@ SENTENCES = {  # with the translation that the book counts as right
 
 
 @dataclass(frozen=True)
-class Design:
+class BookTranslatorSpec:
     """One of the book's runs: what it trains, how, and what its PyTorch edition printed."""
 
     title: str
@@ -47,8 +47,8 @@ class Design:
     clip_norm: float = 1.0
 
 
-DESIGNS = {
-    "book-transformer": Design(
+BOOK_TRANSLATORS = {
+    "book-transformer": BookTranslatorSpec(
         "The book's Transformer, English to French",
         "11.7",
         "transformer",
@@ -57,7 +57,7 @@ DESIGNS = {
         ("va !", "j'ai perdu .", "il est mouillé .", "je suis chez moi ."),
         "The decoder is causal in evaluation too, where the book's sees all words of the validation pairs at once.",
     ),
-    "book-bahdanau": Design(
+    "book-bahdanau": BookTranslatorSpec(
         "The book's GRU with attention, English to French",
         "11.4",
         "seq2seq-attention",
@@ -78,7 +78,7 @@ def train(
     seeds: Sequence[int] = (0,),
     limit: int | None = None,
 ) -> None:
-    """Train one of DESIGNS once with each seed; weights, vocabularies, curves, translations and card go into `out`.
+    """Train one of BOOK_TRANSLATORS with each seed; write weights, vocabularies, curves, translations and card into `out`.
 
     Args:
         epochs: instead of the book's 30.
@@ -87,67 +87,67 @@ def train(
     Raises:
         ValueError: if the data has too few pairs, or epochs or limit is below 1.
     """
-    design = DESIGNS[name]
-    epochs = design.epochs if epochs is None else epochs
+    spec = BOOK_TRANSLATORS[name]
+    epochs = spec.epochs if epochs is None else epochs
     pairs = prepare(read_text(data), NUM_TRAIN if limit is None else limit)
     out.mkdir(parents=True, exist_ok=True)
     vocabularies = {"source": pairs.source_words.words, "target": pairs.target_words.words}
     write_json(out / "vocabularies.json", vocabularies)
     runs = []
     for seed in seeds:
-        model, curve = train_once(design, pairs, seed, epochs, device)
+        model, curve = train_once(spec, pairs, seed, epochs, device)
         save_file(model.state_dict(), out / f"seed-{seed}.safetensors")
         runs.append({"seed": seed, "curve": curve, "translations": translate(model, pairs, list(SENTENCES), device)})
     record = {
         "settings": {
-            **design.sizes,
-            "lr": design.learning_rate,
-            "clip_norm": design.clip_norm,
+            **spec.sizes,
+            "lr": spec.learning_rate,
+            "clip_norm": spec.clip_norm,
             "batch_size": BATCH_SIZE,
             "num_steps": NUM_STEPS,
             "epochs": epochs,
         },
         "pairs": len(pairs.train.source),
         "vocabularies": [len(words) for words in vocabularies.values()],
-        "printed": dict(zip(SENTENCES, design.printed, strict=True)),
+        "printed": dict(zip(SENTENCES, spec.printed, strict=True)),
         "references": SENTENCES,
         "runs": runs,
     }
     write_json(out / "training.json", record)
-    card = translation_card(name, design.title, design.section, design.differs, record)
+    card = translation_card(name, spec.title, spec.section, spec.differs, record)
     (out / "card.md").write_text(card, encoding="utf-8")
 
 
 def train_once(
-    design: Design, pairs: BookPairs, seed: int, epochs: int, device: torch.device
+    spec: BookTranslatorSpec, pairs: BookPairs, seed: int, epochs: int, device: torch.device
 ) -> tuple[EncoderDecoder, list[dict[str, float]]]:
     """A model trained from this seed, and its learning curve."""
     torch.manual_seed(seed)
-    encoder, decoder = TRANSLATION_ARCHITECTURES[design.architecture]
+    encoder, decoder = TRANSLATION_ARCHITECTURES[spec.architecture]
     model = EncoderDecoder(
-        encoder(len(pairs.source_words), **design.sizes), decoder(len(pairs.target_words), **design.sizes)
+        encoder(len(pairs.source_words), **spec.sizes), decoder(len(pairs.target_words), **spec.sizes)
     ).to(device)
-    return model, fit_pairs(model, design, pairs, epochs, device)
+    return model, fit_pairs(model, spec, pairs, epochs, device)
 
 
 def fit_pairs(
-    model: EncoderDecoder, design: Design, pairs: BookPairs, epochs: int, device: torch.device
+    model: EncoderDecoder, spec: BookTranslatorSpec, pairs: BookPairs, epochs: int, device: torch.device
 ) -> list[dict[str, float]]:
     """Train a model on the pairs with the settings of a design; its learning curve."""
     training, validation = pairs.train.to(device), pairs.validation.to(device)
     pad = pairs.target_words.special.pad
     return fit(
         model,
-        torch.optim.Adam(model.parameters(), lr=design.learning_rate),
+        torch.optim.Adam(model.parameters(), lr=spec.learning_rate),
         len(training.source),
-        lambda rows: masked_loss(model, Batch(*(part[rows.to(device)] for part in training)), pad),
+        lambda rows: masked_loss(model, PairBatch(*(part[rows.to(device)] for part in training)), pad),
         lambda: {"validation_loss": float(masked_loss(model, validation, pad))},
         epochs,
-        design.clip_norm,
+        spec.clip_norm,
     )
 
 
-def masked_loss(model: EncoderDecoder, batch: Batch, pad: int) -> Float[Tensor, ""]:
+def masked_loss(model: EncoderDecoder, batch: PairBatch, pad: int) -> Float[Tensor, ""]:
     """Mean cross-entropy of the target tokens that are no padding, in nats."""
     logits = model(batch.source, batch.target[:, :-1], batch.valid_lens)
     return F.cross_entropy(logits.flatten(0, 1), batch.target[:, 1:].flatten(), ignore_index=pad)

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
 from recipes.book_pairs import BookPairs, prepare
-from recipes.book_translators import DESIGNS, fit_pairs
+from recipes.book_translators import BOOK_TRANSLATORS, fit_pairs
 from recipes.files import write_json
 from recipes.sentence_pairs import read_text
 from viz_core.attention.masking import masked_softmax
@@ -92,7 +92,7 @@ class OneStateLSTM(nn.Module):
 def build(variant: str, pairs: BookPairs) -> EncoderDecoder:
     """The book's model of section 11.4 with the parts of this variant."""
     dot_product, lstm = VARIANTS[variant]
-    sizes = DESIGNS["book-bahdanau"].sizes
+    sizes = BOOK_TRANSLATORS["book-bahdanau"].sizes
     encoder = Seq2SeqEncoder(len(pairs.source_words), **sizes)
     decoder = Seq2SeqAttentionDecoder(len(pairs.target_words), **sizes)
     embed_size, num_hiddens, num_layers, dropout = sizes.values()
@@ -107,13 +107,13 @@ def build(variant: str, pairs: BookPairs) -> EncoderDecoder:
 
 def measure(pairs: BookPairs, seeds: Sequence[int], epochs: int, device: torch.device) -> dict[str, Any]:
     """Every variant trained from every seed: parameters, and the curves of both losses, a row for each seed."""
-    design, found = DESIGNS["book-bahdanau"], {}
+    spec, found = BOOK_TRANSLATORS["book-bahdanau"], {}
     for variant in VARIANTS:
         curves = []
         for seed in seeds:
             torch.manual_seed(seed)
             model = build(variant, pairs).to(device)
-            curves.append(fit_pairs(model, design, pairs, epochs, device))
+            curves.append(fit_pairs(model, spec, pairs, epochs, device))
         found[variant] = {
             "parameters": sum(parameter.numel() for parameter in model.parameters()),
             **{
@@ -129,7 +129,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m recipes book-variants", description=__doc__)
     parser.add_argument("--data", type=Path, required=True, help="folder with the data; fetched into it where lacking")
     parser.add_argument("--out", type=Path, default=FILE, help="the file to write")
-    parser.add_argument("--epochs", type=int, default=DESIGNS["book-bahdanau"].epochs, help="passes over the pairs")
+    parser.add_argument(
+        "--epochs", type=int, default=BOOK_TRANSLATORS["book-bahdanau"].epochs, help="passes over the pairs"
+    )
     chosen = parser.parse_args(arguments)
     try:
         pairs = prepare(read_text(chosen.data))

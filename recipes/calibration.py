@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from recipes.classifiers import DESIGNS
+from recipes.classifiers import CLASSIFIERS
 from recipes.reliability import record_reliability
 from viz_core.pretrained import CHECKPOINTS, load_classifier
 
@@ -19,13 +19,13 @@ from viz_core.pretrained import CHECKPOINTS, load_classifier
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure what the command line names; 0 if that went well, 1 if it could not be done, and stderr says why."""
     parser = argparse.ArgumentParser(prog="python -m recipes calibration", description=__doc__)
-    parser.add_argument("name", choices=sorted(DESIGNS), help="the model, a classifier of pictures")
+    parser.add_argument("name", choices=sorted(CLASSIFIERS), help="the model, a classifier of pictures")
     parser.add_argument("--data", type=Path, required=True, help="folder with the data; fetched into it where lacking")
     parser.add_argument("--checkpoints", type=Path, default=CHECKPOINTS, help="folder in which the model's folder lies")
     chosen = parser.parse_args(arguments)
     try:
         model = load_classifier(chosen.name, folder=chosen.checkpoints)
-        record_reliability(model, DESIGNS[chosen.name].data.load(chosen.data), chosen.checkpoints / chosen.name)
+        record_reliability(model, CLASSIFIERS[chosen.name].data.load(chosen.data), chosen.checkpoints / chosen.name)
     except (ValueError, OSError) as error:
         print(f"cannot measure the calibration of {chosen.name}: {error}", file=sys.stderr)
         return 1

@@ -16,7 +16,7 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from recipes import loop
 from recipes.augmentation import Views, mix, random_views, soft_targets
 from recipes.fast_pass import fast_pass
-from recipes.loop import Progress, State, run_epochs
+from recipes.loop import TrainingCheckpoint, TrainingState, run_epochs
 from recipes.mimetic import start_like_trained
 from recipes.optimizer import Optimizers
 from recipes.picture_sets import Pictures
@@ -26,7 +26,7 @@ from viz_core.runtime.memory import keep_freed_memory
 
 
 @dataclass(frozen=True)
-class Recipe(loop.Recipe):
+class ClassifierConfig(loop.TrainingConfig):
     """How a classifier is trained."""
 
     epochs: int = 100
@@ -52,11 +52,11 @@ def train_classifier(
     pictures: Pictures,
     preparation: Preparation,
     out: Path,
-    recipe: Recipe,
+    config: ClassifierConfig,
     device: torch.device,
     minutes: float | None = None,
     resume: bool = False,
-) -> tuple[ViT, State]:
+) -> tuple[ViT, TrainingState]:
     """Train the model that `build()` makes, until its epochs or its minutes are spent; writes last.pt into `out`.
 
     Returns:
@@ -66,31 +66,31 @@ def train_classifier(
     Raises:
         ValueError: if there is nothing to resume from, or too few pictures to train on.
     """
-    train, held_out = hold_out(pictures, recipe)
+    train, held_out = hold_out(pictures, config)
     keep_freed_memory()
-    torch.manual_seed(recipe.seed)
+    torch.manual_seed(config.seed)
     out.mkdir(parents=True, exist_ok=True)
     model = build()
-    if recipe.mimetic:
+    if config.mimetic:
         start_like_trained(model)
     model.to(device)
-    optimizers = Optimizers(model, recipe.muon_lr, recipe.adam_lr, recipe.weight_decay, outputs=[model.head])
-    averaged = AveragedModel(model, multi_avg_fn=running_average(recipe.average))
-    kept = Progress(out / "last.pt", {"model": model, "averaged": averaged, "optimizers": optimizers})
-    state = State(**kept.load(device)) if resume else State()
+    optimizers = Optimizers(model, config.muon_lr, config.adam_lr, config.weight_decay, outputs=[model.head])
+    averaged = AveragedModel(model, multi_avg_fn=running_average(config.average))
+    kept = TrainingCheckpoint(out / "last.pt", {"model": model, "averaged": averaged, "optimizers": optimizers})
+    state = TrainingState(**kept.load(device)) if resume else TrainingState()
     train, held_out = train.to(device), held_out.to(device)
     num_classes = int(pictures.labels.max()) + 1
-    batches = max(1, len(train.labels) // recipe.batch_size)
+    batches = max(1, len(train.labels) // config.batch_size)
 
     def plan(epoch: int) -> Sequence[Tensor]:
-        return torch.randperm(len(train.labels), generator=_generator(recipe.seed, epoch)).tensor_split(batches)
+        return torch.randperm(len(train.labels), generator=_generator(config.seed, epoch)).tensor_split(batches)
 
     def loss_of(rows: Int[Tensor, "batch"], progress: float) -> tuple[Tensor, int]:
-        random = _generator(recipe.seed, state.epoch, state.batch)
+        random = _generator(config.seed, state.epoch, state.batch)
         X, targets = train.part(rows.to(device))
-        views = random_views(preparation.normalise(X), recipe.side(progress), recipe.views, random)
-        wanted = soft_targets(targets, num_classes, recipe.label_smoothing)
-        if float(torch.rand((), generator=random)) < recipe.mixed:
+        views = random_views(preparation.normalise(X), config.side(progress), config.views, random)
+        wanted = soft_targets(targets, num_classes, config.label_smoothing)
+        if float(torch.rand((), generator=random)) < config.mixed:
             views, wanted = mix(views, wanted, random)
         return F.cross_entropy(logits(model, views), wanted), len(rows)
 
@@ -99,7 +99,7 @@ def train_classifier(
         model,
         optimizers,
         state,
-        recipe,
+        config,
         kept,
         minutes=minutes,
         plan=plan,
@@ -142,17 +142,17 @@ def accuracy(log_p: Float[Tensor, "n classes"], labels: Int[Tensor, "n"]) -> flo
     return 100 * float((log_p.argmax(dim=-1) == labels.cpu()).float().mean())
 
 
-def hold_out(pictures: Pictures, recipe: Recipe) -> tuple[Pictures, Pictures]:
+def hold_out(pictures: Pictures, config: ClassifierConfig) -> tuple[Pictures, Pictures]:
     """Pictures to train on, and `held_out` others, the same ones every time.
 
     Raises:
         ValueError: if none would be left to train on.
     """
     n = len(pictures.labels)
-    if not 0 < recipe.held_out < n:
-        raise ValueError(f"expected more than {recipe.held_out:,} pictures to train on and to hold out, got {n:,}")
-    order = torch.randperm(n, generator=_generator(recipe.seed, -1))
-    return pictures.part(order[recipe.held_out :]), pictures.part(order[: recipe.held_out])
+    if not 0 < config.held_out < n:
+        raise ValueError(f"expected more than {config.held_out:,} pictures to train on and to hold out, got {n:,}")
+    order = torch.randperm(n, generator=_generator(config.seed, -1))
+    return pictures.part(order[config.held_out :]), pictures.part(order[: config.held_out])
 
 
 def _validate(model: ViT, held_out: Pictures, preparation: Preparation) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""The classifiers that ship: small vision transformers, one loop, a recipe for two cores and one for a GPU."""
+"""The classifiers that ship: small vision transformers, one loop, a configuration for two cores and one for a GPU."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from recipes.augmentation import Views
-from recipes.classification import Recipe, train_classifier
+from recipes.classification import ClassifierConfig, train_classifier
 from recipes.export_classifier import export_classifier
 from recipes.picture_sets import CIFAR10, FASHION_MNIST, Pictures, PictureSet
 from viz_core.images.preprocessing import Preparation
@@ -17,15 +17,15 @@ from viz_core.pretrained.classifier import build_classification_model
 
 
 @dataclass(frozen=True)
-class Design:
+class ClassifierSpec:
     """What one classifier is, and how it is trained."""
 
     title: str
     description: str  # first words of its card
     data: PictureSet
     architecture: dict[str, Any]
-    recipe: Recipe  # for a GPU: many passes, strong augmentation
-    cpu_recipe: Recipe  # for a few cores: few passes, the first at low resolution
+    config: ClassifierConfig  # for a GPU: many passes, strong augmentation
+    cpu_config: ClassifierConfig  # for a few cores: few passes, the first at low resolution
 
 
 # Without dropout: augmentation and the average of weights do its work in models this small.
@@ -40,8 +40,8 @@ _FEW_PASSES: dict[str, Any] = {
     "cosine": False,  # a run that --minutes lengthens stays nearer to a line
 }
 
-DESIGNS = {
-    "vit-fashion-mnist": Design(
+CLASSIFIERS = {
+    "vit-fashion-mnist": ClassifierSpec(
         "Vision Transformer, Fashion-MNIST",
         "a small Vision Transformer after Dosovitskiy et al. (2021), pre-norm, 49 patches of 4 x 4 pixels",
         FASHION_MNIST,
@@ -54,14 +54,14 @@ DESIGNS = {
             "num_classes": 10,
             "num_channels": 1,
         },
-        Recipe(
+        ClassifierConfig(
             epochs=100,
             batch_size=512,
             sides=((0.0, 20), (0.4, 28)),
             views=Views(shift=0.08, zoom=0.12, turn=6.0, cover=0.3),
             mixed=0.3,
         ),
-        Recipe(
+        ClassifierConfig(
             epochs=40,
             batch_size=256,
             sides=((0.0, 16), (0.45, 20), (0.7, 28)),
@@ -69,7 +69,7 @@ DESIGNS = {
             **_FEW_PASSES,
         ),
     ),
-    "vit-cifar10": Design(
+    "vit-cifar10": ClassifierSpec(
         "Vision Transformer, CIFAR-10",
         "a small Vision Transformer after Dosovitskiy et al. (2021), pre-norm, 64 patches of 4 x 4 pixels",
         CIFAR10,
@@ -82,18 +82,18 @@ DESIGNS = {
             "num_classes": 10,
             "num_channels": 3,
         },
-        Recipe(
+        ClassifierConfig(
             epochs=200,
             batch_size=512,
             sides=((0.0, 24), (0.4, 32)),
-            views=Views(shift=0.12, zoom=0.2, turn=12.0, light=0.3, cover=0.35),
+            views=Views(shift=0.12, zoom=0.2, turn=12.0, brightness=0.3, cover=0.35),
             mixed=0.5,
         ),
-        Recipe(
+        ClassifierConfig(
             epochs=40,
             batch_size=256,
             sides=((0.0, 16), (0.45, 24), (0.75, 32)),
-            views=Views(shift=0.1, zoom=0.12, turn=4.0, light=0.1, cover=0.0),
+            views=Views(shift=0.1, zoom=0.12, turn=4.0, brightness=0.1, cover=0.0),
             **_FEW_PASSES,
         ),
     ),
@@ -109,33 +109,33 @@ def train(
     epochs: int | None,
     resume: bool,
 ) -> None:
-    """Train one of DESIGNS, evaluate it on the test pictures and write the checkpoint with its card into `out`."""
-    design = DESIGNS[name]
-    recipe = design.cpu_recipe if device.type == "cpu" else design.recipe
-    recipe = recipe if epochs is None else replace(recipe, epochs=epochs)
-    split = design.data.load(data)
-    preparation = measure(split.train, design.data.form)
+    """Train one of CLASSIFIERS, evaluate it on the test pictures and write the checkpoint with its card into `out`."""
+    spec = CLASSIFIERS[name]
+    config = spec.cpu_config if device.type == "cpu" else spec.config
+    config = config if epochs is None else replace(config, epochs=epochs)
+    split = spec.data.load(data)
+    preparation = measure(split.train, spec.data.form)
     model, state = train_classifier(
-        lambda: build_classification_model(design.architecture),
+        lambda: build_classification_model(spec.architecture),
         split.train,
         preparation,
         out,
-        recipe,
+        config,
         device,
         minutes,
         resume,
     )
     export_classifier(
         name,
-        design.title,
-        design.description,
-        design.architecture,
+        spec.title,
+        spec.description,
+        spec.architecture,
         model,
-        design.data,
+        spec.data,
         split,
         preparation,
         state,
-        recipe,
+        config,
         out,
         device,
     )

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from recipes.book_fit import fit
 from recipes.book_pairs import prepare
-from recipes.book_translators import DESIGNS, train_once
+from recipes.book_translators import BOOK_TRANSLATORS, train_once
 from recipes.files import write_json
 from recipes.sentence_pairs import read_text
 from viz_core.models.vit import ViT
@@ -88,10 +88,10 @@ def measure(text: str, epochs: int | None = None, seeds: Sequence[int] = SEEDS) 
 
 def _translator(text: str, depth: int, seed: int, epochs: int | None) -> dict[str, float]:
     """Losses at the end in nats a token, and seconds for an epoch, with so many blocks on each side."""
-    design = replace(DESIGNS["book-transformer"], sizes={**TRANSLATOR, "num_blks": depth})
-    epochs = epochs or design.epochs
+    spec = replace(BOOK_TRANSLATORS["book-transformer"], sizes={**TRANSLATOR, "num_blks": depth})
+    epochs = epochs or spec.epochs
     begun = time.process_time()
-    curve = train_once(design, prepare(text), seed, epochs, torch.device("cpu"))[1]
+    curve = train_once(spec, prepare(text), seed, epochs, torch.device("cpu"))[1]
     seconds = (time.process_time() - begun) / epochs
     return {**{name: curve[-1][name] for name in ("train_loss", "validation_loss")}, "seconds": round(seconds, 3)}
 

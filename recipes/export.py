@@ -17,7 +17,7 @@ from recipes.evaluation import bleu_by_length, translate_all
 from recipes.files import settings_table, ship_weights, write_json
 from recipes.progress import format_seconds
 from recipes.sentence_pairs import ARCHIVE_URL, LICENCE, SOURCE, Split, group_references
-from recipes.translation import Recipe, State
+from recipes.translation import TranslationConfig, TranslationState
 from recipes.word_counts import record_word_counts
 from viz_core.models.encoder_decoder import EncoderDecoder
 from viz_core.pretrained.bleu import corpus_bleu
@@ -39,12 +39,12 @@ def export_translator(
     name: str,
     title: str,
     description: str,
-    config: dict[str, Any],
+    architecture: dict[str, Any],
     model: EncoderDecoder,
     tokenizer: Tokenizer,
     split: Split,
-    state: State,
-    recipe: Recipe,
+    state: TranslationState,
+    config: TranslationConfig,
     out: Path,
     device: torch.device,
 ) -> dict[str, Any]:
@@ -76,7 +76,7 @@ def export_translator(
         "updates": state.updates,
         "seconds": round(state.elapsed),
         "device": describe_device(device),
-        "recipe": asdict(recipe),
+        "recipe": asdict(config),
     }
     published = {
         "title": title,
@@ -85,7 +85,7 @@ def export_translator(
         "sha256": digest,
         "scores": scores,
         "parameters": sum(p.numel() for p in model.parameters()),
-        "model": config,
+        "model": architecture,
     }
     write_json(out / "training.json", training)
     write_json(out / "config.json", published)
@@ -108,11 +108,11 @@ def translation_card(
     split: Split,
 ) -> str:
     """The card of a translator, from what its export wrote into config.json (`published`) and training.json."""
-    curve, recipe = training["curve"], training["recipe"]
-    optimiser = "AdamW" if recipe["muon_lr"] is None else "Muon for matrices and AdamW for the rest"
+    curve, config = training["curve"], training["recipe"]
+    optimiser = "AdamW" if config["muon_lr"] is None else "Muon for matrices and AdamW for the rest"
     best = min(point["validation_loss"] for point in curve)
-    settings = settings_table(published["model"], recipe)
-    varied = _VARIED if recipe.get("vary_pairs") else ""
+    settings = settings_table(published["model"], config)
+    varied = _VARIED if config.get("vary_pairs") else ""
     return f"""# {title}
 
 `{name}`: {description},
@@ -129,8 +129,8 @@ training pairs alone.
 
 ## Training
 
-{curve[-1]["epoch"]:.2f} epochs of the {recipe["epochs"]} planned, {training["updates"]:,} updates by {optimiser} with
-batches of at most {recipe["batch_tokens"]:,} tokens, in {format_seconds(training["seconds"])} on {training["device"]}.
+{curve[-1]["epoch"]:.2f} epochs of the {config["epochs"]} planned, {training["updates"]:,} updates by {optimiser} with
+batches of at most {config["batch_tokens"]:,} tokens, in {format_seconds(training["seconds"])} on {training["device"]}.
 Validated after each epoch; the weights are those with the lowest validation loss ({best:.3f} nats a token).
 {varied}
 Translators that had other numbers of epochs, other batches or another optimiser differ in more than architecture:

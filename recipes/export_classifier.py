@@ -9,9 +9,9 @@ from typing import Any
 
 import torch
 
-from recipes.classification import Recipe, accuracy, predict
+from recipes.classification import ClassifierConfig, accuracy, predict
 from recipes.files import settings_table, ship_weights, write_json
-from recipes.loop import State
+from recipes.loop import TrainingState
 from recipes.picture_sets import PictureSet, PictureSplit
 from recipes.progress import format_seconds
 from recipes.reliability import record_reliability
@@ -26,13 +26,13 @@ def export_classifier(
     name: str,
     title: str,
     description: str,
-    config: dict[str, Any],
+    architecture: dict[str, Any],
     model: ViT,
     data: PictureSet,
     split: PictureSplit,
     preparation: Preparation,
-    state: State,
-    recipe: Recipe,
+    state: TrainingState,
+    config: ClassifierConfig,
     out: Path,
     device: torch.device,
 ) -> dict[str, float]:
@@ -53,7 +53,7 @@ def export_classifier(
         "confusion": counts.tolist(),  # rows: what it is; columns: what the model said
         "seconds": round(state.elapsed),
         "device": describe_device(device),
-        "recipe": asdict(recipe),
+        "recipe": asdict(config),
     }
     published = {
         "title": title,
@@ -62,7 +62,7 @@ def export_classifier(
         "sha256": digest,
         "scores": scores,
         "parameters": sum(p.numel() for p in model.parameters()),
-        "model": config,
+        "model": architecture,
         "labels": list(data.labels),
         "pixels": preparation.config(),
     }
@@ -98,7 +98,7 @@ def _card(
     data: PictureSet,
     split: PictureSplit,
 ) -> str:
-    counts, recipe, last = training["confusion"], training["recipe"], training["curve"][-1]
+    counts, config, last = training["confusion"], training["recipe"], training["curve"][-1]
     by_label = "\n".join(
         f"| {label} | {sum(row):,} | {100 * row[i] / max(1, sum(row)):.1f}% |"
         for i, (label, row) in enumerate(zip(data.labels, counts, strict=True))
@@ -122,7 +122,7 @@ the float16 weights. {when_it_ended(training["lengths"])}
 ## Data
 
 {data.source}: {channels} pictures of {side} x {side} pixels. Licence: {data.licence}.
-{len(split.train.labels):,} training pictures, {recipe["held_out"]:,} of them held out for the curve alone.
+{len(split.train.labels):,} training pictures, {config["held_out"]:,} of them held out for the curve alone.
 
 ## Training
 
@@ -131,7 +131,7 @@ average of those of all steps; at the end {last["validation_accuracy"]:.1f}% of 
 
 | setting | value |
 | --- | --- |
-{settings_table(published["model"], recipe)}
+{settings_table(published["model"], config)}
 
 ## Limits
 

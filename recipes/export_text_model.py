@@ -6,33 +6,31 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from tokenizers import Tokenizer
 
 from recipes import text_measures
 from recipes.files import settings_table, write_json
-from recipes.loop import State
+from recipes.loop import TrainingState
 from recipes.progress import format_seconds
 from recipes.sentence_pairs import ARCHIVE_URL, LICENCE, SOURCE
-from recipes.text_loop import Recipe
+from recipes.text_loop import TextConfig
+from recipes.text_model_spec import TextModelSpec
 from recipes.text_rows import Sentence, encode
 from recipes.text_tokenizer import packaged
 from viz_core.runtime.device import describe_device
 
-if TYPE_CHECKING:
-    from recipes.text_models import Design
-
 
 def export_text_model(
     name: str,
-    design: Design,
+    spec: TextModelSpec,
     model: Any,
     tokenizer: Tokenizer,
     parts: Sequence[Sequence[str]],
-    state: State,
-    recipe: Recipe,
+    state: TrainingState,
+    config: TextConfig,
     out: Path,
     device: torch.device,
 ) -> dict[str, float]:
@@ -46,40 +44,40 @@ def export_text_model(
     """
     model.half().save_pretrained(out)
     model.float()
-    packaged(tokenizer, design.ends, model.config.max_position_embeddings).save_pretrained(out)
+    packaged(tokenizer, spec.ends, model.config.max_position_embeddings).save_pretrained(out)
     train, test = encode(tokenizer, parts[0]), encode(tokenizer, parts[2])
-    scores = (_words_filled if design.ends else _perplexities)(model, tokenizer, train, test, device)
+    scores = (_words_filled if spec.ends else _perplexities)(model, tokenizer, train, test, device)
     training = {
         "scores": scores,
         "curve": state.curve,
         "updates": state.updates,
         "seconds": round(state.elapsed),
         "device": describe_device(device),
-        "recipe": asdict(recipe),
+        "recipe": asdict(config),
     }
     write_json(out / "training.json", training)
-    card = text_model_card(name, design, sum(p.numel() for p in model.parameters()), training, [*map(len, parts)])
+    card = text_model_card(name, spec, sum(p.numel() for p in model.parameters()), training, [*map(len, parts)])
     (out / "README.md").write_text(card, encoding="utf-8")
     print(json.dumps(scores), flush=True)
     return scores
 
 
 def text_model_card(
-    name: str, design: Design, num_parameters: int, training: dict[str, Any], counts: Sequence[int]
+    name: str, spec: TextModelSpec, num_parameters: int, training: dict[str, Any], counts: Sequence[int]
 ) -> str:
     """The README.md of a model of English, from what its export wrote into training.json."""
-    curve, recipe = training["curve"], training["recipe"]
+    curve, config = training["curve"], training["recipe"]
     train, validation, test = counts
     return f"""---
 license: cc-by-2.0
 language: en
 ---
 
-# {design.title}
+# {spec.title}
 
-`{name}`: {design.description},
+`{name}`: {spec.description},
 {num_parameters:,} parameters, one matrix shared by the embedding and the output layer. Weights in float16.
-Its vocabulary is of {recipe["vocabulary_size"]:,} byte-level pieces, so that no text holds anything unknown.
+Its vocabulary is of {config["vocabulary_size"]:,} byte-level pieces, so that no text holds anything unknown.
 
 ## Scores
 
@@ -93,19 +91,19 @@ The vocabulary was learned from the training sentences alone.
 
 ## Training
 
-{curve[-1]["epoch"]:.2f} epochs of the {recipe["epochs"]} planned, {training["updates"]:,} updates by Muon for
+{curve[-1]["epoch"]:.2f} epochs of the {config["epochs"]} planned, {training["updates"]:,} updates by Muon for
 matrices and AdamW for the rest, in {format_seconds(training["seconds"])} on {training["device"]};
 last validation loss {curve[-1]["validation_loss"]:.3f} nats a token.
-{100 * recipe["in_pairs"]:.0f} of 100 rows hold two sentences.
+{100 * config["in_pairs"]:.0f} of 100 rows hold two sentences.
 
 | setting | value |
 | --- | --- |
-{settings_table(design.architecture, recipe)}
+{settings_table(spec.architecture, config)}
 
 ## Limits
 
 Short everyday sentences, as learners collect them: most have fewer than a dozen words, and longer texts than
-{design.architecture["max_position_embeddings"]} tokens are refused. It knows English a little and the world not at all.
+{spec.architecture["max_position_embeddings"]} tokens are refused. It knows English a little and the world not at all.
 """
 
 

@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from recipes import classifiers
-from recipes.batches import Batch, Example, collate, encode_pairs
+from recipes.batches import Example, PairBatch, collate, encode_pairs
 from recipes.classification import predict
 from recipes.evaluation import translate_all
 from recipes.picture_sets import Pictures
@@ -109,7 +109,7 @@ class TranslatorSubject:
             total.add(_outputs(trace, {"encoder": read, "decoder": written}))
         return total.found
 
-    def _batches(self, pairs: Sequence[Pair]) -> list[Batch]:
+    def _batches(self, pairs: Sequence[Pair]) -> list[PairBatch]:
         translator = self._translator
         examples: list[Example] = encode_pairs(translator.tokenizer, pairs, MAX_SOURCE_TOKENS)
         order = sorted(examples, key=lambda e: (len(e.target), len(e.source)))
@@ -124,7 +124,7 @@ class ClassifierSubject:
 
     def __init__(self, classifier: ImageClassifier, data: Path) -> None:
         self._classifier = classifier
-        split = classifiers.DESIGNS[classifier.card.name].data.load(data)
+        split = classifiers.CLASSIFIERS[classifier.card.name].data.load(data)
         self._test, self._others = split.test, split.train.part(torch.arange(_REFERENCE))
 
     def trace(self) -> Trace:

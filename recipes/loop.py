@@ -19,7 +19,7 @@ B = TypeVar("B")
 
 
 @dataclass(frozen=True)
-class Recipe:
+class TrainingConfig:
     """How a model is trained, whatever it is."""
 
     epochs: int = 30  # passes over the training data, if the time allows
@@ -36,7 +36,7 @@ class Recipe:
 
 
 @dataclass
-class State:
+class TrainingState:
     """Where training stands: all that a resumed run needs beside weights and optimisers."""
 
     epoch: int = 0
@@ -54,7 +54,7 @@ class State:
 
 
 @dataclass(frozen=True)
-class Progress:
+class TrainingCheckpoint:
     """What a resumed run goes on from: `path`, with the state and the state dict of each part, by its name."""
 
     path: Path
@@ -71,7 +71,7 @@ class Progress:
             part.load_state_dict(content[name])
         return content["state"]
 
-    def save(self, state: State) -> None:
+    def save(self, state: TrainingState) -> None:
         """Write the state and the state dict of each part, for `load` to read."""
         save_progress(
             self.path, {name: part.state_dict() for name, part in self.parts.items()} | {"state": asdict(state)}
@@ -81,9 +81,9 @@ class Progress:
 def run_epochs(
     model: nn.Module,
     optimizers: Optimizers,
-    state: State,
-    recipe: Recipe,
-    kept: Progress,
+    state: TrainingState,
+    config: TrainingConfig,
+    kept: TrainingCheckpoint,
     *,
     minutes: float | None,
     plan: Callable[[int], Sequence[B]],
@@ -102,8 +102,8 @@ def run_epochs(
         after_step: what follows each step of the optimisers.
         enough: whether to stop before the next epoch.
     """
-    state.set_length(recipe.epochs, minutes)
-    clock = Clock(recipe.epochs, minutes, state.elapsed)
+    state.set_length(config.epochs, minutes)
+    clock = Clock(config.epochs, minutes, state.elapsed)
     saved_at = clock.elapsed
 
     def save() -> None:
@@ -121,8 +121,8 @@ def run_epochs(
                 break
             loss, count = loss_of(batch, progress)
             loss.backward()
-            torch.nn.utils.clip_grad_norm_(model.parameters(), recipe.clip_norm)
-            optimizers.step(learning_rate(progress, recipe.warm_up, recipe.decay_from, recipe.cosine))
+            torch.nn.utils.clip_grad_norm_(model.parameters(), config.clip_norm)
+            optimizers.step(learning_rate(progress, config.warm_up, config.decay_from, config.cosine))
             after_step()
             state.batch += 1
             state.updates += 1
@@ -130,7 +130,7 @@ def run_epochs(
             seen += count
             if clock.due:  # a loss is asked for when it is printed, not before: a GPU would wait for each
                 clock.line(done, float(losses[-1]), seen / (clock.elapsed - started), unit)
-            if state.batch < len(batches) and clock.elapsed - saved_at > 60 * recipe.save_minutes:
+            if state.batch < len(batches) and clock.elapsed - saved_at > 60 * config.save_minutes:
                 saved_at = clock.elapsed
                 save()
         if not losses:  # the time was up between two epochs

@@ -1,4 +1,4 @@
-"""How often a classifier is right when it is sure, and how far from its training pictures others are."""
+"""Calibration of a classifier, and distance of unfamiliar pictures from its training pictures."""
 
 from __future__ import annotations
 
@@ -24,18 +24,21 @@ STRANGE = 64  # pictures of each kind that no data set holds
 
 
 def record_reliability(model: ImageClassifier, split: PictureSplit, folder: Path) -> None:
-    """Measure, and write what was found beside the checkpoint."""
+    """Measure both, and write them beside the checkpoint."""
     order = torch.randperm(len(split.train.labels), generator=torch.Generator().manual_seed(0))[:TRAINING_PICTURES]
-    known = Familiarity.fit(_look(model, split.train.pixels[order])[0])
-    features, probabilities = _look(model, split.test.pixels)
-    likeliest = probabilities.max(dim=-1)
-    bins = calibration_bins(likeliest.values, likeliest.indices == split.test.labels.cpu())
+    known = Familiarity.fit(_predictions(model, split.train.pixels[order])[0])
+    features, probabilities = _predictions(model, split.test.pixels)
+    top = probabilities.max(dim=-1)
+    bins = calibration_bins(top.values, top.indices == split.test.labels.cpu())
     threshold = float(known.distances(features).quantile(KNOWN))
     measured = {
         "calibration": {
             "pictures": len(features),
             "error": round(expected_calibration_error(bins), 4),
-            "bins": [each | {"said": round(each["said"], 4), "right": round(each["right"], 4)} for each in bins],
+            "bins": [
+                each | {"confidence": round(each["confidence"], 4), "accuracy": round(each["accuracy"], 4)}
+                for each in bins
+            ],
         },
         "familiarity": {
             "pictures": len(features),
@@ -51,8 +54,8 @@ def record_reliability(model: ImageClassifier, split: PictureSplit, folder: Path
     record(folder, measured, _section(measured))
 
 
-def _look(model: ImageClassifier, pixels: UInt8[Tensor, "n c h w"], rows: int = 250) -> tuple[Tensor, Tensor]:
-    """Features and probabilities of pictures that have the model's form."""
+def _predictions(model: ImageClassifier, pixels: UInt8[Tensor, "n c h w"], rows: int = 250) -> tuple[Tensor, Tensor]:
+    """Features and probabilities of pictures of the model's size."""
     prepared = (model.preparation.normalise(part.to(model.device)) for part in pixels.split(rows))
     found = [model.features_and_probabilities(part) for part in prepared]
     features, probabilities = zip(*found, strict=True)
@@ -60,13 +63,13 @@ def _look(model: ImageClassifier, pixels: UInt8[Tensor, "n c h w"], rows: int = 
 
 
 def _features(model: ImageClassifier, pictures: Sequence[Image.Image]) -> Float[Tensor, "n d"]:
-    """Those of pictures that are brought into the model's form first."""
+    """Features of pictures of any size."""
     pixels = torch.cat([model.prepare(picture).pixels for picture in pictures])
     return model.features_and_probabilities(pixels.to(model.device))[0]
 
 
 def _strange(model: ImageClassifier) -> dict[str, list[Image.Image]]:
-    """Pictures such as no data set holds: noise, one colour, and a red pixel on black or white."""
+    """Pictures unlike any data set: noise, one colour, and a red pixel on black or white."""
     random = np.random.default_rng(0)
     height, width = model.preparation.size
     noise = random.integers(0, 256, (STRANGE, height, width, 3), dtype=np.uint8)
@@ -79,10 +82,10 @@ def _strange(model: ImageClassifier) -> dict[str, list[Image.Image]]:
 
 
 def _section(measured: dict[str, Any]) -> str:
-    """What the card says of it."""
+    """The section of the card."""
     calibration, familiarity = measured["calibration"], measured["familiarity"]
     bins = "\n".join(
-        f"| {b['start']:.0%} to {b['stop']:.0%} | {b['pictures']:,} | {b['said']:.1%} | {b['right']:.1%} |"
+        f"| {b['start']:.0%} to {b['stop']:.0%} | {b['pictures']:,} | {b['confidence']:.1%} | {b['accuracy']:.1%} |"
         for b in calibration["bins"]
     )
     strange = ", ".join(f"{name} {share:.0%}" for name, share in familiarity["strange"].items())

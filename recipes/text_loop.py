@@ -15,20 +15,20 @@ from torch import Tensor, nn
 
 from recipes import loop
 from recipes.fast_pass import fast_pass
-from recipes.loop import Progress, State, run_epochs
+from recipes.loop import TrainingCheckpoint, TrainingState, run_epochs
 from recipes.loss import smoothed_cross_entropy
 from recipes.optimizer import Optimizers
-from recipes.text_rows import SPECIAL, Batch, Sentence, collate, encode, hide_words, plan_rows
+from recipes.text_rows import SPECIAL, Sentence, TextBatch, collate, encode, hide_words, plan_rows
 from recipes.text_tokenizer import train_tokenizer
 from viz_core.runtime.device import fast_precision
 from viz_core.runtime.memory import keep_freed_memory
 
-Loss = Callable[[Any, Batch, torch.Generator], tuple[Tensor, int]]
+Loss = Callable[[Any, TextBatch, torch.Generator], tuple[Tensor, int]]
 """Summed loss of a batch, in nats, and its number of tokens to name."""
 
 
 @dataclass(frozen=True)
-class Recipe(loop.Recipe):
+class TextConfig(loop.TrainingConfig):
     """How a model of text is trained."""
 
     epochs: int = 8
@@ -55,13 +55,13 @@ def train_text_model(
     added: Callable[[Any], Sequence[nn.Module]],
     texts: Texts,
     out: Path,
-    recipe: Recipe,
+    config: TextConfig,
     device: torch.device,
     minutes: float | None = None,
     resume: bool = False,
     *,
     stop_between: bool,
-) -> tuple[nn.Module, Tokenizer, State]:
+) -> tuple[nn.Module, Tokenizer, TrainingState]:
     """Train the model that `build(vocabulary size)` makes, until its epochs or its minutes are spent.
 
     Writes last.pt, to resume from, and vocabulary.json into `out`.
@@ -78,41 +78,41 @@ def train_text_model(
         counts = f"{len(texts.train)} and {len(texts.validation)}"
         raise ValueError(f"expected sentences to train on and to validate with, got {counts}")
     keep_freed_memory()
-    torch.manual_seed(recipe.seed)
+    torch.manual_seed(config.seed)
     out.mkdir(parents=True, exist_ok=True)
-    tokenizer = _tokenizer(texts.train, out / "vocabulary.json", recipe, resume)
+    tokenizer = _tokenizer(texts.train, out / "vocabulary.json", config, resume)
     train, held_out = encode(tokenizer, texts.train), encode(tokenizer, texts.validation)
     model = build(tokenizer.get_vocab_size()).to(device)
     for module in added(model):
-        module.register_forward_hook(lambda own, _, output: F.dropout(output, recipe.dropout, own.training))
-    optimizers = Optimizers(model, recipe.muon_lr, recipe.adam_lr, recipe.weight_decay)
-    kept = Progress(out / "last.pt", {"model": model, "optimizers": optimizers})
-    state = State(**kept.load(device)) if resume else State()
+        module.register_forward_hook(lambda own, _, output: F.dropout(output, config.dropout, own.training))
+    optimizers = Optimizers(model, config.muon_lr, config.adam_lr, config.weight_decay)
+    kept = TrainingCheckpoint(out / "last.pt", {"model": model, "optimizers": optimizers})
+    state = TrainingState(**kept.load(device)) if resume else TrainingState()
 
     def plan(epoch: int) -> list[list[tuple[int, ...]]]:
-        return plan_rows(train, recipe.batch_tokens, recipe.seed + epoch, recipe.in_pairs)
+        return plan_rows(train, config.batch_tokens, config.seed + epoch, config.in_pairs)
 
     def loss_of(rows: list[tuple[int, ...]], _: float) -> tuple[Tensor, int]:
         batch = collate(train, rows, stop_between)
-        total, count = loss(model, batch.to(device), _generator(recipe.seed, state.epoch, state.batch))
+        total, count = loss(model, batch.to(device), _generator(config.seed, state.epoch, state.batch))
         return total / count, int((batch.ids != SPECIAL["<pad>"]).sum())
 
     run_epochs(
         model,
         optimizers,
         state,
-        recipe,
+        config,
         kept,
         minutes=minutes,
         plan=plan,
         loss_of=loss_of,
-        validate=lambda: {"validation_loss": mean_loss(model, loss, held_out, recipe, device, stop_between)},
+        validate=lambda: {"validation_loss": mean_loss(model, loss, held_out, config, device, stop_between)},
         unit="tokens",
     )
     return model.eval(), tokenizer, state
 
 
-def writing_loss(model: Any, batch: Batch, _: torch.Generator) -> tuple[Tensor, int]:
+def writing_loss(model: Any, batch: TextBatch, _: torch.Generator) -> tuple[Tensor, int]:
     """-sum log p(w_t | w_<t) over the tokens of a batch, of a model in Llama's format."""
     wanted = batch.ids[:, 1:]
     real = wanted != SPECIAL["<pad>"]
@@ -122,7 +122,7 @@ def writing_loss(model: Any, batch: Batch, _: torch.Generator) -> tuple[Tensor, 
     return _nats(hidden[real], weight, weight.new_zeros(len(weight)), wanted[real])
 
 
-def filling_loss(model: Any, batch: Batch, generator: torch.Generator) -> tuple[Tensor, int]:
+def filling_loss(model: Any, batch: TextBatch, generator: torch.Generator) -> tuple[Tensor, int]:
     """-sum log p(w_t | what is left) over the hidden tokens of a batch, of a model in BERT's format."""
     head = model.cls.predictions
     given, hidden_at = hide_words(batch.to(torch.device("cpu")), len(head.bias), generator)
@@ -140,15 +140,15 @@ def mean_loss(
     model: nn.Module,
     loss: Loss,
     sentences: Sequence[Sentence],
-    recipe: Recipe,
+    config: TextConfig,
     device: torch.device,
     stop_between: bool,
 ) -> float:
     """Nats a token that must be named, over held-out sentences; the same words are hidden every time."""
     model.eval()
     total, count = 0.0, 0
-    generator = _generator(recipe.seed)
-    for rows in plan_rows(sentences, recipe.batch_tokens):
+    generator = _generator(config.seed)
+    for rows in plan_rows(sentences, config.batch_tokens):
         nats, n = loss(model, collate(sentences, rows, stop_between).to(device), generator)
         total, count = total + float(nats), count + n
     return total / max(1, count)
@@ -169,9 +169,9 @@ def _generator(*seeds: int) -> torch.Generator:
     return torch.Generator().manual_seed(mixed)
 
 
-def _tokenizer(texts: Sequence[str], path: Path, recipe: Recipe, resume: bool) -> Tokenizer:
+def _tokenizer(texts: Sequence[str], path: Path, config: TextConfig, resume: bool) -> Tokenizer:
     if resume and path.exists():
         return Tokenizer.from_file(str(path))
-    tokenizer = train_tokenizer(texts, recipe.vocabulary_size)
+    tokenizer = train_tokenizer(texts, config.vocabulary_size)
     tokenizer.save(str(path))
     return tokenizer

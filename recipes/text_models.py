@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,34 +12,13 @@ from torch import nn
 
 from recipes.export_text_model import export_text_model
 from recipes.sentence_pairs import Pair, load_pairs, split_pairs
-from recipes.text_loop import Loss, Recipe, Texts, filling_loss, train_text_model, writing_loss
+from recipes.text_loop import Texts, filling_loss, train_text_model, writing_loss
+from recipes.text_model_spec import TextModelSpec
 from recipes.text_rows import SPECIAL
 
 LIMIT = 128  # tokens that a text may have
 _PLAIN = "eager"  # rows of ten tokens: fused attention takes twice as long on a CPU
 _IDS = {"pad_token_id": SPECIAL["<pad>"], "bos_token_id": SPECIAL["<s>"], "eos_token_id": SPECIAL["</s>"]}
-
-
-@dataclass(frozen=True)
-class Design:
-    """What one model of English is, and how it is trained.
-
-    Attributes:
-        title: of its card.
-        description: first words of its card.
-        architecture: its config without the size of the vocabulary.
-        added: the modules whose output joins the residual stream.
-        ends: whether a text is closed by an end token, so that two texts are told apart.
-    """
-
-    title: str
-    description: str
-    build: Callable[[dict[str, Any]], nn.Module]
-    architecture: dict[str, Any]
-    loss: Loss
-    added: Callable[[Any], Sequence[nn.Module]]
-    ends: bool
-    recipe: Recipe = field(default_factory=Recipe)
 
 
 def writer(architecture: dict[str, Any]) -> nn.Module:
@@ -56,8 +35,8 @@ def reader(architecture: dict[str, Any]) -> nn.Module:
     return BertForMaskedLM(BertConfig(**architecture, **_IDS, attn_implementation=_PLAIN))
 
 
-DESIGNS = {
-    "writer-en": Design(
+TEXT_MODELS = {
+    "writer-en": TextModelSpec(
         "Writer, English",
         "a decoder with rotary positions and grouped queries in the format of Llama (Touvron et al. 2023)",
         writer,
@@ -77,7 +56,7 @@ DESIGNS = {
         ],
         ends=False,
     ),
-    "reader-en": Design(
+    "reader-en": TextModelSpec(
         "Reader, English",
         "a masked encoder with learned positions in the format of BERT (Devlin et al. 2019), whole words hidden",
         reader,
@@ -114,23 +93,23 @@ def train(
     epochs: int | None,
     resume: bool,
 ) -> None:
-    """Train one of DESIGNS on the English of the sentence pairs, measure it and write its folder into `out`."""
-    design = DESIGNS[name]
-    recipe = design.recipe if epochs is None else replace(design.recipe, epochs=epochs)
+    """Train one of TEXT_MODELS on the English of the sentence pairs, measure it and write its folder into `out`."""
+    spec = TEXT_MODELS[name]
+    config = spec.config if epochs is None else replace(spec.config, epochs=epochs)
     parts = [english(part) for part in split_pairs(load_pairs(data))]
     model, tokenizer, state = train_text_model(
-        lambda size: design.build({"vocab_size": size, **design.architecture}),
-        design.loss,
-        design.added,
+        lambda size: spec.build({"vocab_size": size, **spec.architecture}),
+        spec.loss,
+        spec.added,
         Texts(*parts[:2]),
         out,
-        recipe,
+        config,
         device,
         minutes,
         resume,
-        stop_between=design.ends,
+        stop_between=spec.ends,
     )
-    export_text_model(name, design, model, tokenizer, parts, state, recipe, out, device)
+    export_text_model(name, spec, model, tokenizer, parts, state, config, out, device)
 
 
 def english(pairs: Sequence[Pair]) -> list[str]:

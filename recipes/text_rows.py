@@ -24,16 +24,16 @@ class Sentence(NamedTuple):
     words: list[int]
 
 
-class Batch(NamedTuple):
+class TextBatch(NamedTuple):
     """Texts padded to one length."""
 
     ids: Int[Tensor, "batch tokens"]
     words: Int[Tensor, "batch tokens"]  # -1 for special tokens
     segments: Int[Tensor, "batch tokens"]  # 1 for the second of two sentences, and its end
 
-    def to(self, device: torch.device) -> Batch:
+    def to(self, device: torch.device) -> TextBatch:
         """The same on another device."""
-        return Batch(*(t.to(device, non_blocking=True) for t in self))
+        return TextBatch(*(t.to(device, non_blocking=True) for t in self))
 
 
 def encode(tokenizer: Tokenizer, sentences: Sequence[str]) -> list[Sentence]:
@@ -73,7 +73,7 @@ def plan_rows(
     return [batch for batch in batches if batch]
 
 
-def collate(sentences: Sequence[Sentence], rows: Sequence[tuple[int, ...]], stop_between: bool) -> Batch:
+def collate(sentences: Sequence[Sentence], rows: Sequence[tuple[int, ...]], stop_between: bool) -> TextBatch:
     """Rows as a batch: <s> A </s>, or <s> A </s> B </s>; without `stop_between` <s> A B </s>, one text that goes on."""
     ids, words, segments = [], [], []
     for row in rows:
@@ -87,7 +87,7 @@ def collate(sentences: Sequence[Sentence], rows: Sequence[tuple[int, ...]], stop
         ids.append(torch.tensor(own))
         words.append(torch.tensor(pieces))
         segments.append(torch.tensor(part))
-    return Batch(
+    return TextBatch(
         pad_sequence(ids, batch_first=True, padding_value=SPECIAL[PAD]),
         pad_sequence(words, batch_first=True, padding_value=-1),
         pad_sequence(segments, batch_first=True),
@@ -95,7 +95,7 @@ def collate(sentences: Sequence[Sentence], rows: Sequence[tuple[int, ...]], stop
 
 
 def hide_words(
-    batch: Batch, vocabulary_size: int, generator: torch.Generator
+    batch: TextBatch, vocabulary_size: int, generator: torch.Generator
 ) -> tuple[Int[Tensor, "batch tokens"], Bool[Tensor, "batch tokens"]]:
     """Whole words hidden, as in BERT (Devlin 2019, section 3.1): each with a chance drawn per row, between 0.1 and 0.4.
 

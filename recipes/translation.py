@@ -11,15 +11,15 @@ from tokenizers import Tokenizer
 from torch import Tensor
 
 from recipes import loop
-from recipes.batches import Batch, Example, collate, encode_pairs, plan_batches, token_batches
+from recipes.batches import Example, PairBatch, collate, encode_pairs, plan_batches, token_batches
 from recipes.copying import copying_cases, reserved
 from recipes.evaluation import translate_all
 from recipes.fast_pass import fast_pass
-from recipes.loop import Progress, run_epochs
+from recipes.loop import TrainingCheckpoint, run_epochs
 from recipes.loss import smoothed_cross_entropy
 from recipes.optimizer import Optimizers
+from recipes.pair_augmentation import Variations
 from recipes.sentence_pairs import Pair, Split, group_references
-from recipes.varied_pairs import Variations
 from recipes.warm_start import warm_start
 from viz_core.models.encoder_decoder import EncoderDecoder
 from viz_core.pretrained.bleu import corpus_bleu
@@ -31,7 +31,7 @@ from viz_core.runtime.memory import keep_freed_memory
 
 
 @dataclass(frozen=True)
-class Recipe(loop.Recipe):
+class TranslationConfig(loop.TrainingConfig):
     """How a translation model is trained."""
 
     vocab_size: int = 8000  # one BPE vocabulary for both languages
@@ -44,7 +44,7 @@ class Recipe(loop.Recipe):
 
 
 @dataclass
-class State(loop.State):
+class TranslationState(loop.TrainingState):
     """The same, and which weights were the best so far."""
 
     best_loss: float = float("inf")
@@ -55,12 +55,12 @@ def train_translation(
     build: Callable[[int], EncoderDecoder],
     split: Split,
     out: Path,
-    recipe: Recipe,
+    config: TranslationConfig,
     device: torch.device,
     minutes: float | None = None,
     resume: bool = False,
     start_from: Translator | None = None,
-) -> tuple[EncoderDecoder, Tokenizer, State]:
+) -> tuple[EncoderDecoder, Tokenizer, TranslationState]:
     """Train the model that `build(vocab_size)` makes, until its epochs, its minutes or its patience are spent.
 
     Writes last.pt (to resume from), best.pt (lowest validation loss) and tokenizer.json into `out`.
@@ -79,59 +79,59 @@ def train_translation(
         counts = f"{len(split.train)} and {len(split.validation)}"
         raise ValueError(f"expected sentence pairs to train on and to validate with, got {counts}")
     keep_freed_memory()
-    torch.manual_seed(recipe.seed)
+    torch.manual_seed(config.seed)
     out.mkdir(parents=True, exist_ok=True)
-    tokenizer = _tokenizer(split.train, out, recipe, resume)
+    tokenizer = _tokenizer(split.train, out, config, resume)
     pad = special_tokens(tokenizer).pad
-    examples = encode_pairs(tokenizer, split.train, recipe.max_tokens)
-    held_out = encode_pairs(tokenizer, split.validation, recipe.max_tokens)
+    examples = encode_pairs(tokenizer, split.train, config.max_tokens)
+    held_out = encode_pairs(tokenizer, split.validation, config.max_tokens)
     model = build(tokenizer.get_vocab_size())
     if start_from is not None:
         warm_start(model, tokenizer, start_from)
     model = model.to(device)
-    variations = Variations.of(split.train, reserved(copying_cases(split))) if recipe.vary_pairs else None
-    optimizers = Optimizers(model, recipe.muon_lr, recipe.adam_lr, recipe.weight_decay)
-    kept = Progress(out / "last.pt", {"model": model, "optimizers": optimizers})
-    state = State(**kept.load(device)) if resume else State()
+    variations = Variations.of(split.train, reserved(copying_cases(split))) if config.vary_pairs else None
+    optimizers = Optimizers(model, config.muon_lr, config.adam_lr, config.weight_decay)
+    kept = TrainingCheckpoint(out / "last.pt", {"model": model, "optimizers": optimizers})
+    state = TranslationState(**kept.load(device)) if resume else TranslationState()
 
     def plan(epoch: int) -> list[list[Example]]:
-        seed = recipe.seed + epoch
-        more = encode_pairs(tokenizer, variations.epoch(seed), recipe.max_tokens) if variations else []
+        seed = config.seed + epoch
+        more = encode_pairs(tokenizer, variations.epoch(seed), config.max_tokens) if variations else []
         every = [*examples, *more]
-        return [[every[i] for i in rows] for rows in plan_batches(every, recipe.batch_tokens, seed=seed)]
+        return [[every[i] for i in rows] for rows in plan_batches(every, config.batch_tokens, seed=seed)]
 
     def loss_of(chosen: list[Example], _: float) -> tuple[Tensor, int]:
-        loss, count = batch_loss(model, collate(chosen, pad).to(device), pad, recipe.label_smoothing)
+        loss, count = batch_loss(model, collate(chosen, pad).to(device), pad, config.label_smoothing)
         return loss / count, sum(len(each.source) + len(each.target) - 1 for each in chosen)
 
     def validate() -> dict[str, float]:
-        loss = mean_loss(model, held_out, recipe.batch_tokens, pad, device)
+        loss = mean_loss(model, held_out, config.batch_tokens, pad, device)
         state.epochs_since_best = 0 if loss < state.best_loss else state.epochs_since_best + 1
         if state.epochs_since_best == 0:
             state.best_loss = loss
             torch.save(model.state_dict(), out / "best.pt")
-        bleu = _bleu(model, tokenizer, split.validation, recipe.curve_sentences, device)
+        bleu = _bleu(model, tokenizer, split.validation, config.curve_sentences, device)
         return {"validation_loss": loss, "validation_bleu": bleu}
 
     run_epochs(
         model,
         optimizers,
         state,
-        recipe,
+        config,
         kept,
         minutes=minutes,
         plan=plan,
         loss_of=loss_of,
         validate=validate,
         unit="tokens",
-        enough=lambda: state.epochs_since_best >= recipe.patience,
+        enough=lambda: state.epochs_since_best >= config.patience,
     )
     model.load_state_dict(torch.load(out / "best.pt", map_location=device, weights_only=True))
     model.eval()
     return model, tokenizer, state
 
 
-def batch_loss(model: EncoderDecoder, batch: Batch, pad: int, smoothing: float) -> tuple[Tensor, int]:
+def batch_loss(model: EncoderDecoder, batch: PairBatch, pad: int, smoothing: float) -> tuple[Tensor, int]:
     """Summed label-smoothed loss of a batch and its number of target tokens, in the device's fast precision."""
     with fast_pass(batch.source.device):
         hidden = model.hidden(batch.source, batch.target[:, :-1], batch.valid_lens)
@@ -165,12 +165,12 @@ def _bleu(
     return corpus_bleu(texts, [references[s] for s in sentences])
 
 
-def _tokenizer(pairs: Sequence[Pair], out: Path, recipe: Recipe, resume: bool) -> Tokenizer:
+def _tokenizer(pairs: Sequence[Pair], out: Path, config: TranslationConfig, resume: bool) -> Tokenizer:
     path = out / "tokenizer.json"
     if resume and path.exists():
         return Tokenizer.from_file(str(path))
     # An English sentence that comes with ten translations counts once.
     texts = [*dict.fromkeys(pair.english for pair in pairs), *dict.fromkeys(pair.french for pair in pairs)]
-    tokenizer = train_tokenizer(texts, recipe.vocab_size, recipe.byte_fallback)
+    tokenizer = train_tokenizer(texts, config.vocab_size, config.byte_fallback)
     tokenizer.save(str(path))
     return tokenizer

@@ -10,27 +10,27 @@ import torch
 
 from recipes.export import export_translator
 from recipes.sentence_pairs import load_pairs, split_pairs
-from recipes.translation import Recipe, train_translation
+from recipes.translation import TranslationConfig, train_translation
 from viz_core.pretrained import build_translation_model, load_translator
 
 
 @dataclass(frozen=True)
-class Design:
+class TranslatorSpec:
     """What one translator is, and how it is trained."""
 
     title: str
     description: str  # first words of its card
     architecture: dict[str, Any]  # its config without the size of the vocabulary
-    recipe: Recipe
+    config: TranslationConfig
 
 
 # 16 is the root of 256: the embedding is shared with the output layer and drawn that much smaller.
 _GRU = {"embed_size": 256, "num_hiddens": 256, "num_layers": 2, "dropout": 0.1, "embed_scale": 16.0}
 # Orthogonal steps are worth their price where products run in bfloat16; a GRU's do not on a CPU.
-_GRU_RECIPE = Recipe(batch_tokens=2048, muon_lr=None, adam_lr=2e-3, curve_sentences=300)
+_GRU_CONFIG = TranslationConfig(batch_tokens=2048, muon_lr=None, adam_lr=2e-3, curve_sentences=300)
 
-DESIGNS = {
-    "transformer-en-fr": Design(
+TRANSLATORS = {
+    "transformer-en-fr": TranslatorSpec(
         "Transformer, English to French",
         "the Transformer of Vaswani et al. (2017), post-norm with sinusoidal positions",
         {
@@ -41,19 +41,19 @@ DESIGNS = {
             "num_blks": 3,
             "dropout": 0.15,
         },
-        Recipe(byte_fallback=True, vary_pairs=True),
+        TranslationConfig(byte_fallback=True, vary_pairs=True),
     ),
-    "bahdanau-en-fr": Design(
+    "bahdanau-en-fr": TranslatorSpec(
         "GRU with attention, English to French",
         "a GRU encoder and decoder with the additive attention of Bahdanau, Cho and Bengio (2015)",
         {"architecture": "seq2seq-attention", **_GRU},
-        _GRU_RECIPE,
+        _GRU_CONFIG,
     ),
-    "seq2seq-en-fr": Design(
+    "seq2seq-en-fr": TranslatorSpec(
         "GRU without attention, English to French",
         "a GRU encoder and decoder joined by one fixed vector, after Cho et al. (2014)",
         {"architecture": "seq2seq", **_GRU},
-        _GRU_RECIPE,
+        _GRU_CONFIG,
     ),
 }
 
@@ -68,40 +68,40 @@ def train(
     resume: bool,
     start_from: str | None = None,
 ) -> None:
-    """Train one of DESIGNS, evaluate it on the test split and write the checkpoint with its card into `out`.
+    """Train one of TRANSLATORS, evaluate it on the test split and write the checkpoint with its card into `out`.
 
     Args:
         start_from: a translator that ships, to begin with its weights; the rates are half as high then.
     """
-    design = DESIGNS[name]
-    recipe = design.recipe if epochs is None else replace(design.recipe, epochs=epochs)
+    spec = TRANSLATORS[name]
+    config = spec.config if epochs is None else replace(spec.config, epochs=epochs)
     start = load_translator(start_from, "cpu") if start_from else None
     if start is not None:
-        halved = None if recipe.muon_lr is None else recipe.muon_lr / 2
-        recipe = replace(recipe, muon_lr=halved, adam_lr=recipe.adam_lr / 2)
+        halved = None if config.muon_lr is None else config.muon_lr / 2
+        config = replace(config, muon_lr=halved, adam_lr=config.adam_lr / 2)
     split = split_pairs(load_pairs(data))
     model, tokenizer, state = train_translation(
-        lambda vocab_size: build_translation_model({"vocab_size": vocab_size, **design.architecture}),
+        lambda vocab_size: build_translation_model({"vocab_size": vocab_size, **spec.architecture}),
         split,
         out,
-        recipe,
+        config,
         device,
         minutes,
         resume,
         start,
     )
-    config = {"vocab_size": tokenizer.get_vocab_size(), **design.architecture}
-    begun = f"; training began with the weights of `{start_from}`" if start_from else ""
+    architecture = {"vocab_size": tokenizer.get_vocab_size(), **spec.architecture}
+    origin = f"; training began with the weights of `{start_from}`" if start_from else ""
     export_translator(
         name,
-        design.title,
-        f"{design.description}{begun}",
-        config,
+        spec.title,
+        f"{spec.description}{origin}",
+        architecture,
         model,
         tokenizer,
         split,
         state,
-        recipe,
+        config,
         out,
         device,
     )

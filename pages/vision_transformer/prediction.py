@@ -77,7 +77,7 @@ def caution(chapter: Chapter, picture_inputs: PictureInputs) -> None:
     if found.distance.strange:
         st.warning(chapter.words("strange", **values), icon=":material/help:")
     if entry := bin_of(record["calibration"]["bins"], found.probabilities[found.label]):
-        shares = {"start": f"{entry['start']:.0%}", "stop": f"{entry['stop']:.0%}", "right": f"{entry['right']:.1%}"}
+        shares = {"start": f"{entry['start']:.0%}", "stop": f"{entry['stop']:.0%}", "right": f"{entry['accuracy']:.1%}"}
         st.caption(chapter.words("reliable", pictures=f"{entry['pictures']:,}", **shares))
     if not found.distance.strange:
         st.caption(chapter.words("known", **values))

@@ -57,8 +57,8 @@ def training(chapter: Chapter, picture_inputs: PictureInputs) -> None:
             training_figures.calibration_figure(bins, names),
             pictures=f"{calibration['pictures']:,}",
             error=f"{100 * calibration['error']:.1f}",
-            summary=[f"{each['said']:.0%}: {each['right']:.0%}" for each in bins],
+            summary=[f"{each['confidence']:.0%}: {each['accuracy']:.0%}" for each in bins],
         )
-        sure = sum(each["pictures"] * (each["said"] - each["right"]) for each in bins) > 0
+        sure = sum(each["pictures"] * (each["confidence"] - each["accuracy"]) for each in bins) > 0
         chapter.finding("too-sure", sure)
     chapter.model_card("card", chapter.words("card"), card.text)

@@ -54,13 +54,14 @@ def calibration_figure(bins: Sequence[Mapping[str, float]], labels: Labels) -> g
     Args:
         labels: names "sure", "right", "as-often", "measured" and "pictures".
     """
-    stated, right = (np.array([each[name] for each in bins], dtype=np.float32) for name in ("said", "right"))
+    names = ("confidence", "accuracy")
+    confidence, accuracy = (np.array([each[name] for each in bins], dtype=np.float32) for name in names)
     figure = go.Figure()
     line = {"color": "#9aa0a6", "dash": "dash"}
     figure.add_scatter(x=[0, 1], y=[0, 1], mode="lines", line=line, name=labels["as-often"], hoverinfo="skip")
     figure.add_scatter(
-        x=stated,
-        y=right,
+        x=confidence,
+        y=accuracy,
         customdata=[each["pictures"] for each in bins],
         name=labels["measured"],
         mode="lines+markers",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from recipes.augmentation import Views
-from recipes.classification import Recipe
+from recipes.classification import ClassifierConfig
 from recipes.picture_sets import Pictures
 
 CPU = torch.device("cpu")
@@ -23,7 +23,7 @@ SMALL = {
     "num_classes": 10,
     "num_channels": 1,
 }
-RECIPE = Recipe(
+CONFIG = ClassifierConfig(
     epochs=8,
     batch_size=40,
     sides=((0.0, 6), (0.5, 8)),

@@ -13,12 +13,12 @@ from tokenizers import Tokenizer
 
 from recipes import translation as loop
 from recipes.sentence_pairs import Pair, Split
-from recipes.translation import Recipe, State, train_translation
+from recipes.translation import TranslationConfig, TranslationState, train_translation
 from viz_core.models import EncoderDecoder
 from viz_core.pretrained import build_translation_model
 
 CPU = torch.device("cpu")
-RECIPE = Recipe(
+CONFIG = TranslationConfig(
     vocab_size=300,
     epochs=45,
     batch_tokens=256,
@@ -30,7 +30,7 @@ RECIPE = Recipe(
     curve_sentences=2,
     patience=1000,
 )
-SHORT = replace(RECIPE, epochs=3)
+SHORT = replace(CONFIG, epochs=3)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -56,10 +56,12 @@ def build(vocab_size: int) -> EncoderDecoder:
 class Trained(NamedTuple):
     model: EncoderDecoder
     tokenizer: Tokenizer
-    state: State
+    state: TranslationState
     out: Path
 
 
-def train(pairs: list[Pair], out: Path, recipe: Recipe, minutes: float | None = None, resume: bool = False) -> Trained:
+def train(
+    pairs: list[Pair], out: Path, config: TranslationConfig, minutes: float | None = None, resume: bool = False
+) -> Trained:
     split = Split(pairs, pairs, [])
-    return Trained(*train_translation(build, split, out, recipe, CPU, minutes, resume), out)
+    return Trained(*train_translation(build, split, out, config, CPU, minutes, resume), out)

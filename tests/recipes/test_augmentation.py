@@ -7,7 +7,7 @@ import torch
 
 from recipes.augmentation import Views, mix, random_views, soft_targets
 
-STILL = Views(shift=0, zoom=0, turn=0, mirror=False, light=0, cover=0)
+STILL = Views(shift=0, zoom=0, turn=0, mirror=False, brightness=0, cover=0)
 
 
 def seeded(seed: int = 0) -> torch.Generator:
@@ -33,8 +33,8 @@ def test_mirrored_or_not_and_both_happen() -> None:
     X = torch.randn(1, 1, 6, 6).expand(40, -1, -1, -1)
     found = view(X, mirror=True)
     flipped = [torch.allclose(f, X[0].flip(-1), atol=1e-5) for f in found]
-    kept = [torch.allclose(f, X[0], atol=1e-5) for f in found]
-    assert all(a != b for a, b in zip(flipped, kept, strict=True))
+    own_share = [torch.allclose(f, X[0], atol=1e-5) for f in found]
+    assert all(a != b for a, b in zip(flipped, own_share, strict=True))
     assert 10 < sum(flipped) < 30
 
 
@@ -57,7 +57,7 @@ def test_a_turn_keeps_the_middle_and_a_zoom_the_level() -> None:
 
 def test_light_changes_pictures_apart_and_leaves_grey_grey() -> None:
     X = torch.randn(1, 1, 8, 8).expand(6, 3, -1, -1)
-    found = view(X, light=0.3)
+    found = view(X, brightness=0.3)
     torch.testing.assert_close(found[:, 0], found[:, 2], atol=1e-5, rtol=0)
     assert (found[0] - found[1]).abs().max() > 0.01
 
@@ -73,7 +73,9 @@ def test_a_cover_is_one_square_of_zeros() -> None:
 
 def test_a_view_is_the_same_for_a_seed() -> None:
     X = torch.randn(4, 3, 8, 8)
-    assert torch.equal(random_views(X, 8, Views(light=0.2), seeded(3)), random_views(X, 8, Views(light=0.2), seeded(3)))
+    assert torch.equal(
+        random_views(X, 8, Views(brightness=0.2), seeded(3)), random_views(X, 8, Views(brightness=0.2), seeded(3))
+    )
     assert not torch.equal(random_views(X, 8, Views(), seeded(3)), random_views(X, 8, Views(), seeded(4)))
 
 

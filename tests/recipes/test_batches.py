@@ -9,7 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recipes.batches import Batch, Example, collate, encode_pairs, plan_batches, token_batches
+from recipes.batches import Example, PairBatch, collate, encode_pairs, plan_batches, token_batches
 from recipes.sentence_pairs import Pair
 from viz_core.pretrained.tokenization import train_tokenizer
 
@@ -75,7 +75,7 @@ def test_collate_literally() -> None:
     assert batch.valid_lens.tolist() == [3, 2]
     assert batch.target.tolist() == [[1, 5, 2, 0, 0], [1, 5, 6, 4, 2]]
     moved = batch.to(torch.device("cpu"))
-    assert isinstance(moved, Batch)
+    assert isinstance(moved, PairBatch)
     assert all(torch.equal(a, b) for a, b in zip(moved, batch, strict=True))
 
 

@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import load_file
 
 from recipes.book_pairs import prepare
-from recipes.book_translators import DESIGNS, SENTENCES, masked_loss, train, train_once, translate
+from recipes.book_translators import BOOK_TRANSLATORS, SENTENCES, masked_loss, train, train_once, translate
 from recipes.sentence_pairs import Pair
 from viz_core.models import EncoderDecoder
 from viz_core.pretrained.bleu import book_bleu
@@ -25,30 +25,35 @@ def text(pairs: list[Pair]) -> str:
 
 
 def test_the_settings_the_book_prints() -> None:
-    assert DESIGNS["book-transformer"].sizes == {
+    assert BOOK_TRANSLATORS["book-transformer"].sizes == {
         "num_hiddens": 256,
         "ffn_num_hiddens": 64,
         "num_heads": 4,
         "num_blks": 2,
         "dropout": 0.2,
     }
-    assert DESIGNS["book-bahdanau"].sizes == {"embed_size": 256, "num_hiddens": 256, "num_layers": 2, "dropout": 0.2}
-    assert [design.learning_rate for design in DESIGNS.values()] == [0.001, 0.005]
-    assert {(design.epochs, design.clip_norm) for design in DESIGNS.values()} == {(30, 1.0)}
+    assert BOOK_TRANSLATORS["book-bahdanau"].sizes == {
+        "embed_size": 256,
+        "num_hiddens": 256,
+        "num_layers": 2,
+        "dropout": 0.2,
+    }
+    assert [spec.learning_rate for spec in BOOK_TRANSLATORS.values()] == [0.001, 0.005]
+    assert {(spec.epochs, spec.clip_norm) for spec in BOOK_TRANSLATORS.values()} == {(30, 1.0)}
 
 
 @pytest.mark.parametrize(
     ("name", "scores"), [("book-transformer", [1.0, 1.0, 0.658, 1.0]), ("book-bahdanau", [1.0, 1.0, 0.0, 1.0])]
 )
 def test_the_scores_the_book_prints(name: str, scores: list[float]) -> None:
-    printed = zip(DESIGNS[name].printed, SENTENCES.values(), strict=True)
+    printed = zip(BOOK_TRANSLATORS[name].printed, SENTENCES.values(), strict=True)
     assert [round(book_bleu(text.split(), right.split()), 3) for text, right in printed] == scores
 
 
-@pytest.mark.parametrize("name", DESIGNS)
+@pytest.mark.parametrize("name", BOOK_TRANSLATORS)
 def test_a_few_pairs_are_learned_by_heart(name: str, text: str) -> None:
     pairs = prepare(text, num_train=16)
-    model, curve = train_once(DESIGNS[name], pairs, seed=0, epochs=40, device=CPU)
+    model, curve = train_once(BOOK_TRANSLATORS[name], pairs, seed=0, epochs=40, device=CPU)
     assert curve[0]["train_loss"] > 1.0
     assert curve[-1]["validation_loss"] < 0.02  # the same pairs, without dropout
     assert translate(model, pairs, list(SENTENCES), CPU) == list(SENTENCES.values())
@@ -56,17 +61,17 @@ def test_a_few_pairs_are_learned_by_heart(name: str, text: str) -> None:
 
 def test_one_seed_gives_one_model(text: str) -> None:
     pairs = prepare(text, num_train=16)
-    runs = [train_once(DESIGNS["book-transformer"], pairs, seed, 1, CPU) for seed in (3, 3, 4)]
+    runs = [train_once(BOOK_TRANSLATORS["book-transformer"], pairs, seed, 1, CPU) for seed in (3, 3, 4)]
     first, again, other = (model.state_dict() for model, _ in runs)
     assert runs[0][1] == runs[1][1] != runs[2][1]
     assert all(torch.equal(first[name], again[name]) for name in first)
     assert not torch.equal(first["encoder.embedding.weight"], other["encoder.embedding.weight"])
 
 
-@pytest.mark.parametrize("name", DESIGNS)
+@pytest.mark.parametrize("name", BOOK_TRANSLATORS)
 def test_padding_costs_nothing(name: str, text: str) -> None:
     pairs = prepare(text, num_train=16)
-    model: EncoderDecoder = train_once(DESIGNS[name], pairs, 0, 1, CPU)[0]
+    model: EncoderDecoder = train_once(BOOK_TRANSLATORS[name], pairs, 0, 1, CPU)[0]
     batch, pad = pairs.validation, pairs.target_words.special.pad
     with torch.no_grad():
         log_p = model(batch.source, batch.target[:, :-1], batch.valid_lens).log_softmax(dim=-1)
@@ -91,7 +96,7 @@ def test_a_run_leaves_its_files(text: str, tmp_path: Path) -> None:
     assert record["vocabularies"] == [len(words["source"]), len(words["target"])]
 
     pairs = prepare(text, num_train=16)
-    model, curve = train_once(DESIGNS["book-bahdanau"], pairs, 7, 2, CPU)
+    model, curve = train_once(BOOK_TRANSLATORS["book-bahdanau"], pairs, 7, 2, CPU)
     assert record["runs"][1]["curve"] == curve
     assert record["runs"][1]["translations"] == translate(model, pairs, list(SENTENCES), CPU)
     stored = load_file(out / "seed-7.safetensors")

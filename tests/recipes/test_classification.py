@@ -14,9 +14,9 @@ from safetensors.torch import load as load_tensors
 
 from recipes import classification as loop
 from recipes.__main__ import main
-from recipes.classifiers import DESIGNS
+from recipes.classifiers import CLASSIFIERS
 from recipes.picture_sets import FASHION_MNIST, PictureSplit
-from tests.recipes.bars import NAME, RECIPE, SMALL, bars
+from tests.recipes.bars import CONFIG, NAME, SMALL, bars
 from viz_core.maps.over_patches import token_attention
 from viz_core.maps.relevance import gradient_relevance
 from viz_core.maps.rollout import attention_rollout
@@ -41,8 +41,8 @@ def shipped(tmp_path_factory: pytest.TempPathFactory) -> Shipped:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ATLAS_DEVICE", "cpu")
         patch.setattr(loop, "keep_freed_memory", lambda: None)
-        design = replace(DESIGNS[NAME], data=data, architecture=SMALL, cpu_recipe=RECIPE)
-        patch.setitem(DESIGNS, NAME, design)
+        spec = replace(CLASSIFIERS[NAME], data=data, architecture=SMALL, cpu_config=CONFIG)
+        patch.setitem(CLASSIFIERS, NAME, spec)
         assert main([NAME, "--data", "unused", "--out", str(out)]) == 0
     return Shipped(out, split)
 

@@ -11,29 +11,29 @@ import torch
 
 from recipes import classification as loop
 from recipes.__main__ import main
-from recipes.classification import Recipe, accuracy, hold_out, predict, train_classifier
-from recipes.classifiers import DESIGNS, measure
+from recipes.classification import ClassifierConfig, accuracy, hold_out, predict, train_classifier
+from recipes.classifiers import CLASSIFIERS, measure
 from recipes.export_classifier import when_it_ended
-from recipes.loop import State
+from recipes.loop import TrainingState
 from recipes.picture_sets import Pictures
-from tests.recipes.bars import CPU, RECIPE, SMALL, bars
+from tests.recipes.bars import CONFIG, CPU, SMALL, bars
 from viz_core.models import ViT
 from viz_core.pretrained import build_classification_model
 
 pytestmark = pytest.mark.usefixtures("on_the_cpu")
 
 
-def train(out: Path, recipe: Recipe, resume: bool = False) -> tuple[ViT, State]:
+def train(out: Path, config: ClassifierConfig, resume: bool = False) -> tuple[ViT, TrainingState]:
     pictures = bars(160, 2)
     preparation = measure(pictures, "garment")
     return train_classifier(
-        lambda: build_classification_model(SMALL), pictures, preparation, out, recipe, CPU, resume=resume
+        lambda: build_classification_model(SMALL), pictures, preparation, out, config, CPU, resume=resume
     )
 
 
 def test_a_resumed_run_ends_where_an_unbroken_one_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    recipe = replace(RECIPE, epochs=3, batch_size=25, save_minutes=0.0)
-    whole, state = train(tmp_path / "whole", recipe)
+    config = replace(CONFIG, epochs=3, batch_size=25, save_minutes=0.0)
+    whole, state = train(tmp_path / "whole", config)
 
     class KilledError(Exception):
         pass
@@ -48,9 +48,9 @@ def test_a_resumed_run_ends_where_an_unbroken_one_does(tmp_path: Path, monkeypat
     real = loop.logits
     monkeypatch.setattr(loop, "logits", killed)
     with pytest.raises(KilledError):
-        train(tmp_path / "broken", recipe)
+        train(tmp_path / "broken", config)
     monkeypatch.setattr(loop, "logits", real)
-    again, resumed = train(tmp_path / "broken", recipe, resume=True)
+    again, resumed = train(tmp_path / "broken", config, resume=True)
     # The loss of the broken epoch is the mean of the batches that were left.
     kept = ("epoch", "validation_loss", "validation_accuracy")
     assert [[p[k] for k in kept] for p in resumed.curve] == [[p[k] for k in kept] for p in state.curve]
@@ -60,7 +60,7 @@ def test_a_resumed_run_ends_where_an_unbroken_one_does(tmp_path: Path, monkeypat
 
 
 def test_the_card_says_whether_the_length_was_fixed_beforehand() -> None:
-    state, older = State(), State(updates=100)  # a run that began before lengths were kept
+    state, older = TrainingState(), TrainingState(updates=100)  # a run that began before lengths were kept
     for _ in range(2):  # begun, and resumed as it was
         state.set_length(40, None)
         state.updates += 100
@@ -88,7 +88,7 @@ def test_minutes_end_it_early_with_a_whole_curve(tmp_path: Path, monkeypatch: py
         pictures,
         measure(pictures, "garment"),
         tmp_path,
-        replace(RECIPE, epochs=1000, batch_size=25),
+        replace(CONFIG, epochs=1000, batch_size=25),
         CPU,
         minutes=0.1,
     )
@@ -98,27 +98,27 @@ def test_minutes_end_it_early_with_a_whole_curve(tmp_path: Path, monkeypatch: py
 
 
 def test_the_weights_are_an_average_that_lags_behind(tmp_path: Path) -> None:
-    model, _ = train(tmp_path, replace(RECIPE, epochs=1))
+    model, _ = train(tmp_path, replace(CONFIG, epochs=1))
     last = torch.load(tmp_path / "last.pt", weights_only=True)["model"]
     assert any(not torch.equal(last[name], p) for name, p in model.named_parameters())
     assert not model.training
 
 
 def test_resolution_grows_with_progress() -> None:
-    assert [RECIPE.side(p) for p in (0.0, 0.49, 0.5, 1.0)] == [6, 6, 8, 8]
+    assert [CONFIG.side(p) for p in (0.0, 0.49, 0.5, 1.0)] == [6, 6, 8, 8]
 
 
 def test_what_is_held_out_is_not_trained_on() -> None:
     n = 100
     pictures = Pictures(torch.arange(n, dtype=torch.uint8).reshape(n, 1, 1, 1), torch.arange(n))
-    train_part, held_out = hold_out(pictures, replace(RECIPE, held_out=30))
+    train_part, held_out = hold_out(pictures, replace(CONFIG, held_out=30))
     assert len(held_out.labels) == 30
     assert sorted([*train_part.labels.tolist(), *held_out.labels.tolist()]) == list(range(n))
     assert torch.equal(train_part.pixels.flatten().long(), train_part.labels)
-    again = hold_out(pictures, replace(RECIPE, held_out=30, epochs=99))[1]
+    again = hold_out(pictures, replace(CONFIG, held_out=30, epochs=99))[1]
     assert torch.equal(again.labels, held_out.labels)
     with pytest.raises(ValueError, match="expected more than 100 pictures to train on and to hold out, got 100"):
-        hold_out(pictures, replace(RECIPE, held_out=100))
+        hold_out(pictures, replace(CONFIG, held_out=100))
 
 
 def test_accuracy_by_hand() -> None:
@@ -137,24 +137,24 @@ def test_predictions_do_not_depend_on_the_batch() -> None:
 # The designs
 
 
-@pytest.mark.parametrize("name", DESIGNS)
+@pytest.mark.parametrize("name", CLASSIFIERS)
 def test_each_design_is_small_and_worth_looking_at(name: str) -> None:
-    design = DESIGNS[name]
+    spec = CLASSIFIERS[name]
     with torch.device("meta"):
-        model = build_classification_model(design.architecture)
+        model = build_classification_model(spec.architecture)
     count = sum(p.numel() for p in model.parameters())
     assert 1.2e6 < count < 2.7e6
     assert 2 * count < 8 * 2**20
     assert model.patch_embedding.num_patches >= 49
     assert len(model.blocks) == 6
-    assert model.head[1].out_features == len(design.data.labels) == 10
-    for recipe in (design.recipe, design.cpu_recipe):
-        assert recipe.sides[0][0] == 0
-        assert recipe.sides[-1][1] == design.architecture["img_size"]  # ends at the size it is tested at
-        assert all(side % design.architecture["patch_size"] == 0 for _, side in recipe.sides)
+    assert model.head[1].out_features == len(spec.data.labels) == 10
+    for config in (spec.config, spec.cpu_config):
+        assert config.sides[0][0] == 0
+        assert config.sides[-1][1] == spec.architecture["img_size"]  # ends at the size it is tested at
+        assert all(side % spec.architecture["patch_size"] == 0 for _, side in config.sides)
 
 
-@pytest.mark.parametrize("name", DESIGNS)
+@pytest.mark.parametrize("name", CLASSIFIERS)
 def test_no_data_and_no_network(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

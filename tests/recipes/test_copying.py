@@ -12,8 +12,8 @@ import pytest
 from recipes import copying
 from recipes.__main__ import main
 from recipes.copying import Case, copying_cases, copying_section, measure_copying, reserved
+from recipes.pair_augmentation import Variations
 from recipes.sentence_pairs import Pair, Split
-from recipes.varied_pairs import Variations
 from viz_core.pretrained import Translator
 from viz_core.pretrained.decoding import beam_search
 

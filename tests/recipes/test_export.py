@@ -17,7 +17,7 @@ from tokenizers import Tokenizer
 from recipes.evaluation import translate_all
 from recipes.export import BOOK_SENTENCES, BOOK_STRINGS, LENGTH_EDGES, export_translator
 from recipes.sentence_pairs import Pair, Split
-from recipes.translation import Recipe, State
+from recipes.translation import TranslationConfig, TranslationState
 from viz_core.models import EncoderDecoder
 from viz_core.pretrained import build_translation_model, load
 from viz_core.pretrained.bleu import corpus_bleu
@@ -65,10 +65,10 @@ def exported(pairs: list[Pair], tmp_path_factory: pytest.TempPathFactory) -> Exp
     with torch.no_grad():
         model.decoder.dense.bias[2] += 1.5  # some sentences end early, so that lengths and scores differ
     before = copy.deepcopy(dict(model.named_parameters()))
-    state = State(epoch=2, updates=1234, elapsed=3723.4, curve=CURVE)
+    state = TranslationState(epoch=2, updates=1234, elapsed=3723.4, curve=CURVE)
     cpu = torch.device("cpu")
     scores = export_translator(
-        NAME, "A test", "a model", config, model, tokenizer, split, state, Recipe(epochs=7), out, cpu
+        NAME, "A test", "a model", config, model, tokenizer, split, state, TranslationConfig(epochs=7), out, cpu
     )
     return Exported(out, scores, before, model, split)
 

@@ -151,7 +151,7 @@ def test_a_classifier_s_heads(monkeypatch: pytest.MonkeyPatch) -> None:
         torch.randint(0, 256, (70, 1, 28, 28), dtype=torch.uint8, generator=draw), torch.arange(70) % 10
     )
     monkeypatch.setattr(
-        "recipes.head_subjects.classifiers.DESIGNS",
+        "recipes.head_subjects.classifiers.CLASSIFIERS",
         {
             "vit-fashion-mnist": type(
                 "D", (), {"data": type("S", (), {"load": lambda _: PictureSplit(pictures, pictures)})}

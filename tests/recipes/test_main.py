@@ -16,7 +16,7 @@ from recipes import __main__ as command
 from recipes import book, translators
 from recipes import translation as loop
 from recipes.__main__ import main
-from recipes.translators import DESIGNS
+from recipes.translators import TRANSLATORS
 from viz_core.pretrained import build_translation_model, load
 
 NAME = "transformer-en-fr"
@@ -51,8 +51,10 @@ def data(tmp_path: Path) -> Path:
 def test_from_sentence_pairs_to_a_model_that_loads(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    recipe = replace(DESIGNS[NAME].recipe, vary_pairs=False)  # each of these pairs has a number: there would be many
-    monkeypatch.setitem(DESIGNS, NAME, replace(DESIGNS[NAME], architecture=SMALL, recipe=recipe))
+    config = replace(
+        TRANSLATORS[NAME].config, vary_pairs=False
+    )  # each of these pairs has a number: there would be many
+    monkeypatch.setitem(TRANSLATORS, NAME, replace(TRANSLATORS[NAME], architecture=SMALL, config=config))
     out = tmp_path / "checkpoints" / NAME
     arguments = [NAME, "--data", str(data), "--out", str(out), "--epochs", "2"]
     assert main(arguments) == 0
@@ -75,25 +77,25 @@ def test_from_sentence_pairs_to_a_model_that_loads(
     ("name", "megabytes"), [("transformer-en-fr", 16), ("bahdanau-en-fr", 8), ("seq2seq-en-fr", 8)]
 )
 def test_each_design_fits_its_size_and_shares_the_split_and_tokenizer(name: str, megabytes: int) -> None:
-    design = DESIGNS[name]
+    spec = TRANSLATORS[name]
     with torch.device("meta"):
-        model = build_translation_model({"vocab_size": design.recipe.vocab_size, **design.architecture})
+        model = build_translation_model({"vocab_size": spec.config.vocab_size, **spec.architecture})
     assert 2 * sum(p.numel() for p in model.parameters()) < megabytes * 2**20  # float16
-    reference = DESIGNS[NAME].recipe
-    assert (design.recipe.vocab_size, design.recipe.max_tokens) == (reference.vocab_size, reference.max_tokens)
+    reference = TRANSLATORS[NAME].config
+    assert (spec.config.vocab_size, spec.config.max_tokens) == (reference.vocab_size, reference.max_tokens)
 
 
 @pytest.mark.parametrize("name", ["bahdanau-en-fr", "seq2seq-en-fr"])
 def test_a_recurrent_translator_from_pairs_to_a_model_that_loads(
     name: str, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    small = {"architecture": DESIGNS[name].architecture["architecture"], **SMALL_GRU}
-    monkeypatch.setitem(DESIGNS, name, replace(DESIGNS[name], architecture=small))
+    small = {"architecture": TRANSLATORS[name].architecture["architecture"], **SMALL_GRU}
+    monkeypatch.setitem(TRANSLATORS, name, replace(TRANSLATORS[name], architecture=small))
     out = tmp_path / "checkpoints" / name
     assert main([name, "--data", str(data), "--out", str(out), "--epochs", "1"]) == 0
     translator = load(name, device="cpu", folder=out.parent)
-    assert translator.card.title == DESIGNS[name].title
-    assert f"`{name}`: {DESIGNS[name].description},\n" in translator.card.text
+    assert translator.card.title == TRANSLATORS[name].title
+    assert f"`{name}`: {TRANSLATORS[name].description},\n" in translator.card.text
     translation = translator.translate("I have 3 cats.", max_new_tokens=5)
     sites = ("decoder.0.cross",) if name == "bahdanau-en-fr" else ()
     assert translation.trace.sites == sites
@@ -101,7 +103,7 @@ def test_a_recurrent_translator_from_pairs_to_a_model_that_loads(
 
 def test_arguments_reach_the_recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[tuple[Any, ...]] = []
-    monkeypatch.setitem(command.RECIPES, NAME, lambda *arguments: seen.append(arguments))
+    monkeypatch.setitem(command.TRAINERS, NAME, lambda *arguments: seen.append(arguments))
     cpu = torch.device("cpu")
     assert main([NAME, "--data", "d", "--out", "o"]) == 0
     assert main([NAME, "--data", "d", "--out", "o", "--minutes", "2.5", "--epochs", "4", "--resume"]) == 0
@@ -121,11 +123,11 @@ def test_a_warm_start_reaches_the_recipe_with_lower_rates(tmp_path: Path, monkey
     monkeypatch.setattr(translators, "train_translation", watched)
     monkeypatch.setattr(translators, "load_pairs", lambda _: [])
     assert main([NAME, "--data", "d", "--out", str(tmp_path), "--start-from", NAME]) == 1
-    recipe, start = seen
+    config, start = seen
     assert start.card.name == NAME
-    assert (recipe.muon_lr, recipe.adam_lr) == (2e-3, 1e-3)
-    assert recipe.byte_fallback
-    assert recipe.vary_pairs
+    assert (config.muon_lr, config.adam_lr) == (2e-3, 1e-3)
+    assert config.byte_fallback
+    assert config.vary_pairs
 
 
 def test_arguments_reach_a_run_of_the_book(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from torch import Tensor
 from recipes import translation as loop
 from recipes.sentence_pairs import Pair, Split
 from recipes.translation import train_translation
-from tests.recipes.small_translator import CPU, RECIPE, SHORT, Trained, build, memory_left_alone, train
+from tests.recipes.small_translator import CONFIG, CPU, SHORT, Trained, build, memory_left_alone, train
 
 __all__ = ["memory_left_alone"]
 
@@ -32,7 +32,7 @@ def test_a_killed_run_ends_where_an_uninterrupted_one_does(
     after: int, uninterrupted: Trained, pairs: list[Pair], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Saved after each batch, killed in the middle or between epochs: bit for bit the same weights."""
-    recipe = replace(SHORT, save_minutes=0.0)
+    config = replace(SHORT, save_minutes=0.0)
     done, real = 0, loop.batch_loss
 
     def dying(*arguments: Any, **options: Any) -> tuple[Tensor, int]:
@@ -46,9 +46,9 @@ def test_a_killed_run_ends_where_an_uninterrupted_one_does(
     with monkeypatch.context() as patch:
         patch.setattr(loop, "batch_loss", dying)
         with pytest.raises(Killed):
-            train(pairs, tmp_path, recipe)
+            train(pairs, tmp_path, config)
     torch.manual_seed(99)  # another process has other random numbers
-    resumed = train(pairs, tmp_path, recipe, resume=True)
+    resumed = train(pairs, tmp_path, config, resume=True)
     for name, tensor in uninterrupted.model.state_dict().items():
         assert torch.equal(resumed.model.state_dict()[name], tensor), name
     assert [point["validation_loss"] for point in resumed.state.curve] == [
@@ -86,7 +86,7 @@ def test_each_epoch_is_mixed_anew(pairs: list[Pair], tmp_path: Path, monkeypatch
 def test_a_kill_while_saving_leaves_the_old_file_whole(
     pairs: list[Pair], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    train(pairs, tmp_path, replace(RECIPE, epochs=1))
+    train(pairs, tmp_path, replace(CONFIG, epochs=1))
     before = (tmp_path / "last.pt").read_bytes()
 
     def half(content: object, path: Path) -> None:
@@ -97,7 +97,7 @@ def test_a_kill_while_saving_leaves_the_old_file_whole(
     with monkeypatch.context() as patch:
         patch.setattr(torch, "save", half)
         with pytest.raises(Killed):
-            train(pairs, tmp_path, replace(RECIPE, epochs=2, save_minutes=0.0), resume=True)
+            train(pairs, tmp_path, replace(CONFIG, epochs=2, save_minutes=0.0), resume=True)
     assert (tmp_path / "last.pt").read_bytes() == before
 
 
@@ -109,8 +109,8 @@ def test_a_finished_run_resumed_trains_no_more(uninterrupted: Trained, pairs: li
 
 
 def test_a_resumed_run_may_go_further(pairs: list[Pair], tmp_path: Path) -> None:
-    first = train(pairs, tmp_path, replace(RECIPE, epochs=1))
-    further = train(pairs, tmp_path, replace(RECIPE, epochs=2), resume=True)
+    first = train(pairs, tmp_path, replace(CONFIG, epochs=1))
+    further = train(pairs, tmp_path, replace(CONFIG, epochs=2), resume=True)
     assert [point["epoch"] for point in further.state.curve] == [1, 2]
     assert further.state.curve[0] == first.state.curve[0]
     assert further.state.elapsed > first.state.elapsed

@@ -14,7 +14,7 @@ from recipes import translation as loop
 from recipes.batches import Example, encode_pairs
 from recipes.sentence_pairs import Pair, Split
 from recipes.translation import train_translation
-from tests.recipes.small_translator import CPU, RECIPE, build, memory_left_alone, train
+from tests.recipes.small_translator import CONFIG, CPU, build, memory_left_alone, train
 from viz_core.pretrained import ModelCard, TextError, Translator
 
 __all__ = ["memory_left_alone"]
@@ -31,7 +31,7 @@ def test_a_vocabulary_of_bytes_and_varied_pairs_from_the_same_loop(
         return encode_pairs(tokenizer, chosen, most)
 
     monkeypatch.setattr(loop, "encode_pairs", watched)
-    run = train(pairs, tmp_path, replace(RECIPE, epochs=2, byte_fallback=True, vary_pairs=True, vocab_size=200))
+    run = train(pairs, tmp_path, replace(CONFIG, epochs=2, byte_fallback=True, vary_pairs=True, vocab_size=200))
     _, _, first, second = seen  # to train on, to validate with, and more in each of two epochs
     assert first != second
     for more in (first, second):
@@ -49,10 +49,10 @@ def test_a_vocabulary_of_bytes_and_varied_pairs_from_the_same_loop(
 
 
 def test_a_warm_start_begins_where_the_other_ended(pairs: list[Pair], tmp_path: Path) -> None:
-    other = train(pairs, tmp_path / "other", replace(RECIPE, epochs=20))
+    other = train(pairs, tmp_path / "other", replace(CONFIG, epochs=20))
     known = Translator(ModelCard("known", "", "translation", {}, {}, "", "", {}), other.model, other.tokenizer, CPU)
     split = Split(pairs, pairs, [])
-    recipe = replace(RECIPE, epochs=1, byte_fallback=True, muon_lr=1e-4, adam_lr=1e-4)
-    warm = train_translation(build, split, tmp_path / "warm", recipe, CPU, start_from=known)[2]
-    cold = train_translation(build, split, tmp_path / "cold", recipe, CPU)[2]
+    config = replace(CONFIG, epochs=1, byte_fallback=True, muon_lr=1e-4, adam_lr=1e-4)
+    warm = train_translation(build, split, tmp_path / "warm", config, CPU, start_from=known)[2]
+    cold = train_translation(build, split, tmp_path / "cold", config, CPU)[2]
     assert warm.best_loss < 0.7 * cold.best_loss

@@ -26,10 +26,10 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """200 sentences, 7 of which fall to validation and 5 to test."""
     monkeypatch.setenv("ATLAS_DEVICE", "cpu")
     monkeypatch.setattr(text_loop, "keep_freed_memory", lambda: None)
-    for name, design in text_models.DESIGNS.items():
+    for name, design in text_models.TEXT_MODELS.items():
         small = {key: SMALL.get(key, value) for key, value in design.architecture.items()}
-        recipe = replace(design.recipe, vocabulary_size=280, batch_tokens=512, adam_lr=0.02)
-        monkeypatch.setitem(text_models.DESIGNS, name, replace(design, architecture=small, recipe=recipe))
+        config = replace(design.config, vocabulary_size=280, batch_tokens=512, adam_lr=0.02)
+        monkeypatch.setitem(text_models.TEXT_MODELS, name, replace(design, architecture=small, config=config))
     lines = [f"I have {n} cats.\tJ'ai {n} chats.\tCC-BY" for n in range(200)]
     (tmp_path / "fra.txt").write_text("\n".join(lines), encoding="utf-8")
     return tmp_path
@@ -68,16 +68,16 @@ def test_the_reader_ships_with_the_layer_that_names_words(data: Path, tmp_path: 
 
 @pytest.mark.parametrize("name", ["writer-en", "reader-en"])
 def test_each_design_fits_its_size(name: str) -> None:
-    design = text_models.DESIGNS[name]
+    design = text_models.TEXT_MODELS[name]
     with torch.device("meta"):
-        model = design.build({"vocab_size": design.recipe.vocabulary_size, **design.architecture})
+        model = design.build({"vocab_size": design.config.vocabulary_size, **design.architecture})
     assert 2 * sum(p.numel() for p in model.parameters()) < 5.5 * 2**20  # float16; the tokenizer takes some more
 
 
 def test_a_model_that_knows_nothing_is_as_perplexed_as_its_vocabulary_is_large() -> None:
     tokenizer = train_tokenizer(["a b c d", "b a"], 270)
     sentences = encode(tokenizer, ["a b c d", "b a"])
-    model = text_models.writer({"vocab_size": 270, **text_models.DESIGNS["writer-en"].architecture, **SMALL}).eval()
+    model = text_models.writer({"vocab_size": 270, **text_models.TEXT_MODELS["writer-en"].architecture, **SMALL}).eval()
     torch.nn.init.zeros_(model.lm_head.weight)
     assert perplexity(model, sentences, torch.device("cpu")) == pytest.approx(270, rel=1e-4)
 

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recipes.text_rows import SPECIAL, Batch, Sentence, collate, encode, hide_words, plan_rows
+from recipes.text_rows import SPECIAL, Sentence, TextBatch, collate, encode, hide_words, plan_rows
 from recipes.text_tokenizer import packaged, train_tokenizer
 
 TEXTS = ["I have 1998 cats.", "She doesn't care.", "He has a cat, too."]
@@ -61,7 +61,9 @@ def test_every_sentence_once_in_batches_that_fit(lengths: list[int], seed: int, 
 
 def test_words_are_hidden_whole_and_special_tokens_never() -> None:
     words = torch.tensor([[-1, 0, 0, 1, 2, 2, 2, -1]] * 4000)
-    batch = Batch(torch.full_like(words, 20).masked_fill(words < 0, SPECIAL["</s>"]), words, torch.zeros_like(words))
+    batch = TextBatch(
+        torch.full_like(words, 20).masked_fill(words < 0, SPECIAL["</s>"]), words, torch.zeros_like(words)
+    )
     given, hidden = hide_words(batch, 50, torch.Generator().manual_seed(0))
     assert not hidden[:, [0, 7]].any()
     assert torch.equal(hidden[:, 1], hidden[:, 2])

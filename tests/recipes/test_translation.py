@@ -19,7 +19,7 @@ from recipes.batches import collate, encode_pairs
 from recipes.evaluation import translate_all
 from recipes.sentence_pairs import Pair
 from recipes.translation import batch_loss, mean_loss
-from tests.recipes.small_translator import CPU, RECIPE, Trained, build, memory_left_alone, train
+from tests.recipes.small_translator import CONFIG, CPU, Trained, build, memory_left_alone, train
 from viz_core.models import EncoderDecoder
 from viz_core.pretrained.bleu import corpus_bleu
 from viz_core.pretrained.decoding import beam_search, greedy_search
@@ -32,7 +32,7 @@ __all__ = ["memory_left_alone"]
 
 @pytest.fixture(scope="module")
 def overfitted(pairs: list[Pair], tmp_path_factory: pytest.TempPathFactory, memory_left_alone: None) -> Trained:
-    return train(pairs, tmp_path_factory.mktemp("overfitted"), RECIPE)
+    return train(pairs, tmp_path_factory.mktemp("overfitted"), CONFIG)
 
 
 @pytest.mark.parametrize("search", [greedy_search, beam_search])
@@ -76,7 +76,7 @@ def test_patience_ends_training_and_the_best_weights_are_kept(
         return next(losses)
 
     monkeypatch.setattr(loop, "mean_loss", scripted)
-    run = train(pairs, tmp_path, replace(RECIPE, epochs=50, patience=2))
+    run = train(pairs, tmp_path, replace(CONFIG, epochs=50, patience=2))
     assert [point["validation_loss"] for point in run.state.curve] == [3.0, 1.0, 2.0, 1.5]
     assert run.state.best_loss == 1.0
     assert torch.equal(run.model.encoder.embedding.weight, snapshots[1])
@@ -99,7 +99,7 @@ def test_minutes_end_training_in_the_middle_of_an_epoch(
 
     monkeypatch.setattr(time, "monotonic", lambda: now)
     monkeypatch.setattr(loop.Optimizers, "step", timed)
-    run = train(pairs, tmp_path, replace(RECIPE, epochs=1000), minutes=1)
+    run = train(pairs, tmp_path, replace(CONFIG, epochs=1000), minutes=1)
     assert [point["epoch"] for point in run.state.curve] == [1.0, 1.5]
     assert run.state.elapsed == torch.load(tmp_path / "last.pt", weights_only=True)["state"]["elapsed"] == 60
     # up over the first tenth of the minute, down from its middle, however many epochs that makes
@@ -128,17 +128,17 @@ def test_each_step_follows_the_clipped_gradient_of_the_mean_loss(
             super().step(rate)
 
     monkeypatch.setattr(loop, "Optimizers", Watching)
-    run = train(pairs, tmp_path / "free", replace(RECIPE, epochs=1, clip_norm=1e9))
+    run = train(pairs, tmp_path / "free", replace(CONFIG, epochs=1, clip_norm=1e9))
     examples = encode_pairs(run.tokenizer, pairs, 100)
-    torch.manual_seed(RECIPE.seed)
+    torch.manual_seed(CONFIG.seed)
     model = build(run.tokenizer.get_vocab_size())  # as it was before its first step
-    plan = loop.plan_batches(examples, RECIPE.batch_tokens, seed=RECIPE.seed)[0]
-    loss, count = batch_loss(model, collate([examples[i] for i in plan], 0), 0, RECIPE.label_smoothing)
+    plan = loop.plan_batches(examples, CONFIG.batch_tokens, seed=CONFIG.seed)[0]
+    loss, count = batch_loss(model, collate([examples[i] for i in plan], 0), 0, CONFIG.label_smoothing)
     (loss / count).backward()
     assert norms[0] == pytest.approx(gradient_norm(model), rel=1e-3)
 
     norms.clear()
-    train(pairs, tmp_path / "clipped", replace(RECIPE, epochs=1, clip_norm=0.01))
+    train(pairs, tmp_path / "clipped", replace(CONFIG, epochs=1, clip_norm=0.01))
     assert norms == pytest.approx([0.01] * len(norms), rel=1e-3)
 
 
@@ -168,7 +168,7 @@ def test_mean_loss_does_not_depend_on_how_examples_are_batched(overfitted: Train
 def test_the_curve_is_printed_as_it_grows(
     pairs: list[Pair], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run = train(pairs, tmp_path, replace(RECIPE, epochs=1))
+    run = train(pairs, tmp_path, replace(CONFIG, epochs=1))
     printed = [json.loads(line) for line in capsys.readouterr().out.splitlines() if line.startswith("{")]
     assert printed == run.state.curve
     assert printed[0].keys() == {"epoch", "train_loss", "validation_loss", "validation_bleu"}

@@ -40,7 +40,7 @@ def caution(app: AppTest, model: ImageClassifier) -> None:
     assert found.distance is not None
     assert ("**Unlike what it was trained on**" in one_line(app)) == found.distance.strange
     assert f"{found.distance.value:.1f} from the mean of" in one_line(app)
-    said = found.probabilities[found.label]
+    confidence = found.probabilities[found.label]
     bins = model.card.training["calibration"]["bins"]
-    own = next(each for each in bins if each["start"] <= said <= each["stop"])
-    assert f"it is right in {own['right']:.1%} of {own['pictures']:,} held-out pictures" in one_line(app)
+    own = next(each for each in bins if each["start"] <= confidence <= each["stop"])
+    assert f"it is right in {own['accuracy']:.1%} of {own['pictures']:,} held-out pictures" in one_line(app)

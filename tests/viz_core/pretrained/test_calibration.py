@@ -1,4 +1,4 @@
-"""How sure and how often right, by hand and against a plain loop."""
+"""How sure and how often correct, by hand and against a plain loop."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from viz_core.pretrained.calibration import bin_of, calibration_bins, expected_c
 
 
 def test_bins_by_hand() -> None:
-    said = torch.tensor([0.95, 0.91, 1.0, 0.55, 0.5])
-    right = torch.tensor([True, False, True, True, False])
-    half, sure = calibration_bins(said, right)
+    confidence = torch.tensor([0.95, 0.91, 1.0, 0.55, 0.5])
+    correct = torch.tensor([True, False, True, True, False])
+    half, sure = calibration_bins(confidence, correct)
     assert (half["start"], half["stop"], half["pictures"]) == (0.5, 0.6, 2)
-    assert half["said"] == pytest.approx(0.525)
-    assert half["right"] == 0.5
+    assert half["confidence"] == pytest.approx(0.525)
+    assert half["accuracy"] == 0.5
     assert (sure["start"], sure["stop"], sure["pictures"]) == (0.9, 1.0, 3)  # 1 is in the last bin, not past it
-    assert (sure["said"], sure["right"]) == pytest.approx((2.86 / 3, 2 / 3))
+    assert (sure["confidence"], sure["accuracy"]) == pytest.approx((2.86 / 3, 2 / 3))
     # 2/5 * 0.025 + 3/5 * |2/3 - 2.86/3|
     assert expected_calibration_error([half, sure]) == pytest.approx(0.4 * 0.025 + 0.6 * 0.86 / 3)
     assert bin_of([half, sure], 0.5) == bin_of([half, sure], 0.59) == half
@@ -28,22 +28,22 @@ def test_bins_by_hand() -> None:
 
 @given(st.lists(st.tuples(st.floats(0, 1, width=32), st.booleans()), min_size=1, max_size=30), st.integers(1, 20))
 def test_every_picture_is_in_one_bin_that_it_fits(pictures: list[tuple[float, bool]], num_bins: int) -> None:
-    said, right = torch.tensor([p for p, _ in pictures]), torch.tensor([r for _, r in pictures])
-    bins = calibration_bins(said, right, num_bins)
+    confidence, correct = torch.tensor([p for p, _ in pictures]), torch.tensor([r for _, r in pictures])
+    bins = calibration_bins(confidence, correct, num_bins)
     assert sum(each["pictures"] for each in bins) == len(pictures)
-    assert all(each["start"] - 1e-6 <= each["said"] <= each["stop"] + 1e-6 for each in bins)
-    assert sum(each["pictures"] * each["right"] for each in bins) == pytest.approx(int(right.sum()))
+    assert all(each["start"] - 1e-6 <= each["confidence"] <= each["stop"] + 1e-6 for each in bins)
+    assert sum(each["pictures"] * each["accuracy"] for each in bins) == pytest.approx(int(correct.sum()))
     assert 0 <= expected_calibration_error(bins) <= 1
-    # with one bin it is how far the mean probability is from the share that is right
-    (all_of_them,) = calibration_bins(said, right, 1)
-    off = abs(float(said.double().mean()) - float(right.double().mean()))
+    # with one bin it is how far the mean probability is from the share that is correct
+    (all_of_them,) = calibration_bins(confidence, correct, 1)
+    off = abs(float(confidence.double().mean()) - float(correct.double().mean()))
     assert expected_calibration_error([all_of_them]) == pytest.approx(off, abs=1e-6)
 
 
 def test_what_is_no_probability_is_refused() -> None:
-    for said in ([], [1.5], [-0.1]):
+    for confidence in ([], [1.5], [-0.1]):
         with pytest.raises(ValueError, match="probabilities from 0 to 1"):
-            calibration_bins(torch.tensor(said), torch.ones(len(said), dtype=torch.bool))
+            calibration_bins(torch.tensor(confidence), torch.ones(len(confidence), dtype=torch.bool))
     with pytest.raises(ValueError, match="at least 1 bin, got 0"):
         calibration_bins(torch.tensor([0.5]), torch.tensor([True]), 0)
     with pytest.raises(ValueError, match="at least one, got none"):

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 import torch
 
-from recipes.alike import FILE, MODELS, RECIPE, SEEDS, measure, scores
 from recipes.by_length import EDGES, PER_BIN
+from recipes.controlled_comparison import CONFIG, FILE, MODELS, SEEDS, measure, scores
 from recipes.sentence_pairs import Pair, Split
 from viz_core.lessons.bahdanau.controlled_comparison import MEASURED, Alike, Scores, alike
 from viz_core.pretrained.bleu import corpus_bleu
 from viz_core.pretrained.bootstrap import Difference
 
-SMALL = replace(RECIPE, epochs=1, vocab_size=300, batch_tokens=400, curve_sentences=2)
+SMALL = replace(CONFIG, epochs=1, vocab_size=300, batch_tokens=400, curve_sentences=2)
 
 
 def test_both_get_as_many_updates_and_what_is_done_is_not_done_again(
@@ -63,10 +63,10 @@ def test_what_is_told_of_it_by_hand() -> None:
 def test_what_is_recorded_is_whole() -> None:
     assert FILE == MEASURED
     found = alike()
-    assert found.recipe.items() >= {"epochs": RECIPE.epochs, "batch_tokens": RECIPE.batch_tokens}.items()
+    assert found.recipe.items() >= {"epochs": CONFIG.epochs, "batch_tokens": CONFIG.batch_tokens}.items()
     assert [low for low, _ in found.bins] == list(EDGES)
     assert {each.sentences for each in found.bins.values()} == {PER_BIN}
     for each in (*found.bins.values(), found.balanced):
         assert len(each.plain) == len(each.attention) == len(SEEDS)
         assert each.difference.low <= each.difference.value <= each.difference.high
-    assert {len(row) for rows in found.validation_loss.values() for row in rows} == {RECIPE.epochs}
+    assert {len(row) for rows in found.validation_loss.values() for row in rows} == {CONFIG.epochs}

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recipes.sentence_pairs import Pair
-from recipes.varied_pairs import (
+from recipes.pair_augmentation import (
     Variations,
     invented_name,
     lower_case_words,
@@ -20,6 +19,7 @@ from recipes.varied_pairs import (
     numbers_of,
     vary,
 )
+from recipes.sentence_pairs import Pair
 
 ORDINARY = frozenset({"excuse", "mars", "the", "new"})
 

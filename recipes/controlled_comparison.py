@@ -24,7 +24,7 @@ from recipes.by_length import EDGES, PER_BIN, balanced
 from recipes.evaluation import translate_all
 from recipes.files import write_json
 from recipes.sentence_pairs import LICENCE, SOURCE, Split, group_references, load_pairs, split_pairs
-from recipes.translation import Recipe, train_translation
+from recipes.translation import TranslationConfig, train_translation
 from viz_core.models.encoder_decoder import EncoderDecoder
 from viz_core.pretrained import build_translation_model
 from viz_core.pretrained.bleu import bleu_of, bleu_statistics
@@ -35,7 +35,7 @@ from viz_core.runtime.device import best_device, describe_device
 
 MODELS = {"plain": "seq2seq", "attention": "seq2seq-attention"}  # what we call them, their architecture
 SIZES = {"embed_size": 128, "num_hiddens": 128, "num_layers": 1, "dropout": 0.1, "embed_scale": 128**0.5}
-RECIPE = Recipe(
+CONFIG = TranslationConfig(
     epochs=8, vocab_size=4000, batch_tokens=2048, muon_lr=None, adam_lr=2e-3, curve_sentences=100, patience=8
 )
 SEEDS = (0, 1, 2)
@@ -52,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--file", type=Path, default=FILE, help="the file to write")
     chosen = parser.parse_args(arguments)
     try:
-        write_json(chosen.file, measure(split_pairs(load_pairs(chosen.data)), chosen.out, RECIPE, SEEDS, best_device()))
+        write_json(chosen.file, measure(split_pairs(load_pairs(chosen.data)), chosen.out, CONFIG, SEEDS, best_device()))
     except (ValueError, OSError) as error:
         print(f"cannot compare the translators: {error}", file=sys.stderr)
         return 1
@@ -62,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def measure(
     split: Split,
     out: Path,
-    recipe: Recipe,
+    config: TranslationConfig,
     seeds: Sequence[int],
     device: torch.device,
     edges: Sequence[int] = EDGES,
@@ -84,7 +84,7 @@ def measure(
             folder = out / f"{name}-{seed}"
             build = partial(_build, architecture)
             resume = (folder / "last.pt").exists()
-            own = replace(recipe, seed=seed)
+            own = replace(config, seed=seed)
             model, tokenizer, state = train_translation(build, split, folder, own, device, resume=resume)
             found = translate_all(model, tokenizer, english, greedy_search, device)
             texts[name].append(dict(zip(english, found, strict=True)))
@@ -104,7 +104,7 @@ def measure(
         "seeds": list(seeds),
         "updates": updates.pop(),
         "parameters": parameters,
-        "recipe": asdict(recipe) | SIZES,
+        "recipe": asdict(config) | SIZES,
         "validation_loss": curves,
         "bins": [
             {
