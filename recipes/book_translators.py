@@ -78,7 +78,7 @@ def train(
     seeds: Sequence[int] = (0,),
     limit: int | None = None,
 ) -> None:
-    """Train one of BOOK_TRANSLATORS with each seed; write weights, vocabularies, curves, translations and card into `out`.
+    """Train one of BOOK_TRANSLATORS with each seed; write weights, vocabularies, curves, translations and a card.
 
     Args:
         epochs: instead of the book's 30.

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from viz_core.runtime.lazy_imports import names_on_use
+from viz_core.runtime.viewer import set_viewer
 
 if TYPE_CHECKING:
     from viz_core.hub import load_hub
@@ -43,3 +44,4 @@ _PLACES = {
 }
 
 __getattr__, __dir__ = names_on_use(__name__, _PLACES)
+set_viewer(lambda run: __getattr__("view")(run))

@@ -30,7 +30,7 @@ class ClassificationRequest(Request[PictureModel, Classification]):
     def run(self, model: PictureModel) -> Classification:
         prepared = model.prepare(self.picture.open())
         with intervene(switched_off(self.off)):
-            return model.look(prepared)
+            return model.classify_prepared(prepared)
 
     def groups(self, run: Classification, labels: Mapping[str, str]) -> tuple[MapGroup, ...]:
         return picture_groups(run, labels)
@@ -38,5 +38,5 @@ class ClassificationRequest(Request[PictureModel, Classification]):
     def recipe(self) -> Recipe:
         """How a notebook looks at it."""
         picture = self.picture.recipe()
-        call = with_heads_off(self.off, "run = model.look(model.prepare(image))")
+        call = with_heads_off(self.off, "run = model.classify_prepared(model.prepare(image))")
         return self.model.recipe().then(f"{picture.code}\n{call}", picture.needs)

@@ -118,7 +118,7 @@ def test_a_picture_in_the_lab_and_the_way_to_the_vision_chapter(page: Page, lab_
         {"name": "quarters.png", "mimeType": "image/png", "buffer": PICTURE}
     )
     model = HubVision(load_hub(folders / "vit", device="cpu"))
-    found = model.look(model.prepare(open_picture(PICTURE)))
+    found = model.classify_prepared(model.prepare(open_picture(PICTURE)))
     percent = f"{100 * found.probabilities[found.label]:.1f}%"
     expect(page.get_by_role("heading", name=f"It says: {found.label}, {percent}")).to_be_visible()
 

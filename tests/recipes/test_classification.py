@@ -95,7 +95,7 @@ def test_relevance_of_a_label(shipped: Shipped) -> None:
     prepared = classifier.prepare(Image.fromarray(shipped.split.test.pixels[0, 0].numpy()))
     found = classifier.relevance(prepared, "bag")
     X = prepared.pixels
-    weights = [call.weights()[0] for call in classifier.look(prepared).trace]
+    weights = [call.weights()[0] for call in classifier.classify_prepared(prepared).trace]
     with record(differentiable=True) as trace:
         logit = classifier.model(X)[0, classifier.labels.index("bag")]
     gradients = torch.autograd.grad(logit, [call.graph_weights for call in trace])
@@ -107,9 +107,9 @@ def test_relevance_of_a_label(shipped: Shipped) -> None:
 def test_without_positions_the_answer_differs_and_nothing_is_kept(shipped: Shipped) -> None:
     classifier = load_classifier(NAME, device="cpu", folder=shipped.out.parent)
     prepared = classifier.prepare(Image.fromarray(shipped.split.test.pixels[3, 0].numpy()))
-    before = classifier.look(prepared).probabilities
-    assert classifier.look(prepared, positions=False).probabilities != before
-    assert classifier.look(prepared).probabilities == before
+    before = classifier.classify_prepared(prepared).probabilities
+    assert classifier.classify_prepared(prepared, positions=False).probabilities != before
+    assert classifier.classify_prepared(prepared).probabilities == before
 
 
 def test_files_and_card(shipped: Shipped) -> None:

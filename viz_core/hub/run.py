@@ -10,11 +10,11 @@ from jaxtyping import Float
 from PIL import Image
 from torch import Tensor
 
-import viz_core
 from viz_core.hub.patch_grid import PatchGrid
 from viz_core.hub.sound_input import SoundFeatures
 from viz_core.hub.token_text import Token
 from viz_core.runtime.provenance import UNKNOWN, Provenance
+from viz_core.runtime.viewer import show
 from viz_core.trace import AttentionCall, Trace
 
 SINK = Token(-1, "sink", "sink", special=True)
@@ -135,8 +135,8 @@ class HubRun:
         return f"HubRun({', '.join(parts)})"
 
     def view(self) -> Any:
-        """All its maps, as `viz_core.view` shows them in a notebook; they open as in the app."""
-        return viz_core.view(self)
+        """Return the attention view of all maps, as `viz_core.view` does."""
+        return show(self)
 
     @property
     def maps(self) -> tuple[Maps, ...]:

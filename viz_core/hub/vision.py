@@ -84,7 +84,7 @@ class HubVision:
         return Prepared(pixels, self.hub.engine.processor.picture(pixels), ("processor",))
 
     @torch.inference_mode()
-    def look(self, prepared: Prepared) -> Classification:
+    def classify_prepared(self, prepared: Prepared) -> Classification:
         """What is on the picture, with all attention recorded.
 
         Raises:

@@ -1,1 +1,1 @@
-"""Pictures in: opening what a person brings, preprocessing, and samples that this project drew."""
+"""Pictures: opening uploaded files, preprocessing, and drawn samples."""

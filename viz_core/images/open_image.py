@@ -1,4 +1,4 @@
-"""From the bytes a person brings to a picture: opened within bounds, turned upright, made red, green and blue."""
+"""Open an uploaded picture within limits, apply its EXIF rotation, convert it to RGB."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _STRANGERS = (
 
 
 class PictureError(RefusalError, ValueError):
-    """A file that cannot be shown; the message is a sentence for the person who brought it."""
+    """A file that cannot be opened as a picture; the message is for the person who uploaded it."""
 
 
 def open_picture(content: bytes, max_bytes: int = MAX_BYTES, max_pixels: int = MAX_PIXELS) -> Image.Image:
@@ -71,12 +71,12 @@ def open_picture(content: bytes, max_bytes: int = MAX_BYTES, max_pixels: int = M
         raise PictureError(_CUT_SHORT) from None
     try:
         return ImageOps.exif_transpose(image)
-    except Exception:  # a broken note about its rotation: better as it lies than not at all
+    except Exception:  # broken EXIF: leave it unrotated
         return image
 
 
 def as_rgb(image: Image.Image) -> Image.Image:
-    """Any picture as 8-bit red, green and blue: turned as its camera says, transparency on white, 16 bits scaled."""
+    """Return any picture as 8-bit RGB: rotated by its EXIF note, transparency on white, 16 bits scaled."""
     image = ImageOps.exif_transpose(image)
     if image.mode.startswith("I") or image.mode == "F":
         values = np.asarray(image, dtype=np.float32)

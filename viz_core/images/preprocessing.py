@@ -1,4 +1,4 @@
-"""What a model really sees: a picture of any shape brought to the form of its training pictures, step by step."""
+"""Preprocessing: a picture of any shape is brought to the form of a model's training pictures, step by step."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Preparation:
         return (pixels.float() / 255 - mean) / std
 
     def config(self) -> dict[str, Any]:
-        """What config.json keeps of it."""
+        """Return the entry of config.json."""
         return {"form": self.form, "mean": list(self.mean), "std": list(self.std)}
 
 

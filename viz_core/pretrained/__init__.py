@@ -1,4 +1,4 @@
-"""The models that ship with the project: list them, load them, translate and classify with them.
+"""The shipped models: list them, load them, translate and classify with them.
 
 What needs torch is imported when it is first used: a list of what there is needs none.
 """

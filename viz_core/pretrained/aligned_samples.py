@@ -1,4 +1,4 @@
-"""Sentence pairs whose words were aligned by hand: what a translator's attention is held against."""
+"""Sentence pairs with words aligned by hand, the reference for a translator's attention."""
 
 from __future__ import annotations
 

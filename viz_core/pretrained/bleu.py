@@ -1,4 +1,4 @@
-"""How near a translation comes to its references."""
+"""BLEU scores."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ Statistics: TypeAlias = Float[np.ndarray, "sentences 10"]
 
 
 def bleu_statistics(predictions: Sequence[str], references: Sequence[Sequence[str]]) -> Statistics:
-    """What BLEU needs of each sentence: n-grams matched and n-grams there, n = 1 to 4, and the two lengths.
+    """Return the statistics of each sentence: n-grams matched and in total, n = 1 to 4, and both lengths.
 
     Their sum over sentences, any of them and as often as one likes, gives those sentences' `bleu_of`.
 

@@ -1,4 +1,4 @@
-"""What small runs gave that answer exercises of the book, as the recording command wrote it."""
+"""Recorded results of small runs that answer exercises of the book."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Depth:
 
 @dataclass(frozen=True)
 class Recorded:
-    """What was recorded.
+    """The results.
 
     Attributes:
         depths: by the number of blocks.
@@ -37,13 +37,13 @@ class Recorded:
     right: Mapping[str, tuple[float, ...]]
 
     def gains(self, change: str) -> tuple[float, ...]:
-        """By how much a change raises the share of each seed, on the same pictures."""
+        """Return the increase of each seed's share by a change, on the same pictures."""
         return tuple(new - old for new, old in zip(self.right[change], self.right["as-it-is"], strict=True))
 
 
 @cache
 def recorded() -> Recorded:
-    """All of it.
+    """Return the results.
 
     Raises:
         AssetError: if the file is missing or damaged.

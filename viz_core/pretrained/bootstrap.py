@@ -1,4 +1,4 @@
-"""How far a score may differ by the luck of which examples were drawn: the paired bootstrap."""
+"""Confidence intervals of differences between scores, by the paired bootstrap."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from jaxtyping import Float
 
 
 class Difference(NamedTuple):
-    """How much another score is above the base, and the interval that 95% of resampled test sets fall in."""
+    """The difference of a score from the base score, with its 95% interval."""
 
     value: float
     low: float

@@ -1,4 +1,4 @@
-"""What is known of a model that ships, from the files beside its weights."""
+"""Model cards, from the files beside the weights."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class CheckpointError(RefusalError, ValueError):
 
 @dataclass(frozen=True)
 class ModelCard:
-    """What is known of a shipped model, from its config.json, card.md and training.json."""
+    """A shipped model's config.json, card.md and training.json."""
 
     name: str
     title: str
@@ -32,7 +32,7 @@ class ModelCard:
 
     @property
     def revision(self) -> str:
-        """How the checksum of the weights begins; "" where none was published."""
+        """First characters of the weights' checksum; "" where none was published."""
         return str(self.config.get("sha256", ""))[:12]
 
 
@@ -78,7 +78,7 @@ def _parsed(path: Path, parse: Callable[[str], Any]) -> Any:
 
 
 def read_bytes(path: Path) -> bytes:
-    """A file of a model, whole.
+    """Return the content of a model's file.
 
     Raises:
         CheckpointError: if it is not there or cannot be read.

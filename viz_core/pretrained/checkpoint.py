@@ -1,4 +1,4 @@
-"""The weights of a model that ships, checked before anything is made of them."""
+"""Loading of checked weights."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The vision transformers that ship: say what is on a picture, and show the attention that did it."""
+"""The shipped vision transformers, which classify pictures and record their attention."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from jaxtyping import Float
 from PIL import Image
 from torch import Tensor
 
-import viz_core
 from viz_core.images.preprocessing import Preparation, Prepared
 from viz_core.maps.relevance import relevance_maps
 from viz_core.models.patch_grid import interpolate_positions
@@ -20,12 +19,13 @@ from viz_core.pretrained.card import CheckpointError, ModelCard
 from viz_core.pretrained.checkpoint import load_weights
 from viz_core.pretrained.familiarity import Distance, Familiarity, read_familiarity
 from viz_core.runtime.provenance import UNKNOWN, Provenance
+from viz_core.runtime.viewer import show
 from viz_core.trace import Trace, record
 
 
 @dataclass(frozen=True)
 class Classification:
-    """What a model makes of a picture, and the attention that made it.
+    """A picture's classification with its attention.
 
     Token 0 of every map is the class token, token 1 + r C + c the patch in row r and column c of `grid`
     (rows, columns C).
@@ -35,18 +35,18 @@ class Classification:
     probabilities: dict[str, float]  # of every label, the most likely first; they sum to 1
     grid: tuple[int, int]
     trace: Trace
-    prepared: Prepared  # what the model really saw, and what was done to the picture for it
+    prepared: Prepared  # the model's input, and how it was made
     made: Provenance = UNKNOWN  # by which model
     distance: Distance | None = None  # from the pictures the model was trained on, where that was measured
 
     def __repr__(self) -> str:
-        """What is on the picture, and how much there is to look at, in a line."""
-        said = f"{self.label!r} {self.probabilities.get(self.label, 0):.0%}"
-        return f"Classification({said}, {self.grid[0]} x {self.grid[1]} patches, {self.trace!r})"
+        """The label with its probability, the grid and the trace, in one line."""
+        label = f"{self.label!r} {self.probabilities.get(self.label, 0):.0%}"
+        return f"Classification({label}, {self.grid[0]} x {self.grid[1]} patches, {self.trace!r})"
 
     def view(self) -> Any:
-        """All its maps, as `viz_core.view` shows them in a notebook; they open as in the app."""
-        return viz_core.view(self)
+        """Return the attention view of all maps, as `viz_core.view` does."""
+        return show(self)
 
     @property
     def num_special(self) -> int:
@@ -56,22 +56,22 @@ class Classification:
 
 @dataclass(frozen=True)
 class ImageClassifier:
-    """A shipped vision transformer with its labels. Safe to share between threads: nothing of a call is kept."""
+    """A shipped vision transformer with its labels. Safe to share between threads: calls store nothing."""
 
     card: ModelCard
     model: ViT
     labels: tuple[str, ...]
     preparation: Preparation
     device: torch.device
-    familiarity: tuple[Familiarity, float] | None = None  # and the distance 95% of held-out pictures keep within
+    familiarity: tuple[Familiarity, float] | None = None  # and the 95th percentile of held-out pictures' distances
 
     def __repr__(self) -> str:
-        """Which model, and where it runs, in a line."""
+        """The model's name, its device and its number of labels."""
         return f"ImageClassifier({self.card.name!r} on {self.device}: {len(self.labels)} labels)"
 
     @property
     def title(self) -> str:
-        """What it is called, for people."""
+        """Name for display."""
         return self.card.title
 
     @property
@@ -81,12 +81,12 @@ class ImageClassifier:
 
     @property
     def filters(self) -> Float[Tensor, "num_hiddens channels height width"]:
-        """The patch embedding's matrix, a filter a row."""
+        """The patch embedding's matrix, one filter per row."""
         return self.model.patch_embedding.conv.weight.cpu()
 
     @property
     def filter_bias(self) -> Float[Tensor, "num_hiddens"]:
-        """What the patch embedding adds."""
+        """The patch embedding's bias."""
         bias = self.model.patch_embedding.conv.bias
         return torch.zeros(len(self.filters)) if bias is None else bias.cpu()
 
@@ -95,12 +95,12 @@ class ImageClassifier:
         return interpolate_positions(self.model.pos_embedding, self.model.grid, grid)[:, 1:].cpu()
 
     def prepare(self, image: Image.Image) -> Prepared:
-        """The picture as the model takes it: any mode and size in, one normalised size out."""
+        """Return a picture of any mode and size, resized and normalised for the model."""
         return self.preparation(image)
 
     def classify(self, image: Image.Image) -> Classification:
-        """Say what is on a picture of any mode and size, and record all attention."""
-        return self.look(self.prepare(image))
+        """Classify a picture of any mode and size, and record all attention."""
+        return self.classify_prepared(self.prepare(image))
 
     @torch.inference_mode()
     def predict(
@@ -110,8 +110,8 @@ class ImageClassifier:
         return self.model(pixels.to(self.device), positions).float().softmax(dim=-1).cpu()
 
     @torch.inference_mode()
-    def look(self, prepared: Prepared, positions: bool = True) -> Classification:
-        """Classify a picture that is prepared already; without positions it is a bag of patches.
+    def classify_prepared(self, prepared: Prepared, positions: bool = True) -> Classification:
+        """Classify a prepared picture; without positions it is a bag of patches.
 
         Raises:
             ValueError: if patches do not divide the picture, or it has other channels than the model.

@@ -1,4 +1,4 @@
-"""From a trained encoder-decoder to a sentence: greedy and beam search over cached steps."""
+"""Greedy and beam search with a key-value cache."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ def greedy_search(
         if not going:
             break
         if logits_of is None and len(going) < len(rows):
-            kept = torch.tensor(going, device=source.device)
-            token, state, rows = token[kept], state.select(kept), [rows[place] for place in going]
+            active = torch.tensor(going, device=source.device)
+            token, state, rows = token[active], state.select(active), [rows[place] for place in going]
     if logits_of is not None and seen:
         logits_of.extend(row[: len(ids)] for row, ids in zip(torch.stack(seen, dim=1), found, strict=True))
     return found
@@ -143,6 +143,6 @@ def _length_penalty(length: int, alpha: float) -> float:
 
 
 def _without_specials(logits: Tensor, special: SpecialTokens) -> Tensor:
-    """A sentence holds neither padding nor a second beginning."""
+    """Exclude padding and the beginning token."""
     ids = torch.tensor([special.pad, special.bos], device=logits.device)
     return logits.index_fill(-1, ids, -torch.inf)

@@ -1,4 +1,4 @@
-"""What the vision chapter asks of a model: the shipped classifiers and Hugging Face's vision models answer alike."""
+"""The interface of vision models: shipped classifiers and Hugging Face's vision models."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from viz_core.pretrained import Classification
 
 @runtime_checkable
 class PictureModel(Protocol):
-    """A vision transformer with its labels and its way to prepare pictures. Nothing of a call is kept on it."""
+    """A vision transformer with its labels and its way to prepare pictures. Calls store nothing."""
 
     @property
     def title(self) -> str:
-        """What it is called, for people."""
+        """Name for display."""
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """What it can say is on a picture, each once; () where it only looks."""
+        """Labels, each once; () for a model without a classifier."""
 
     @property
     def patch_size(self) -> tuple[int, int]:
@@ -31,17 +31,17 @@ class PictureModel(Protocol):
 
     @property
     def filters(self) -> Float[Tensor, "num_hiddens channels height width"]:
-        """The patch embedding's matrix, a filter a row: row i of W patch + b is filter i laid on the patch."""
+        """The patch embedding's matrix, one filter per row; row i of W patch + b is filter i applied to the patch."""
 
     @property
     def filter_bias(self) -> Float[Tensor, "num_hiddens"]:
-        """What is added: b."""
+        """The patch embedding's bias b."""
 
     def prepare(self, image: Image.Image) -> Prepared:
-        """The picture as the model takes it: any mode and size in, its own size out."""
+        """Return a picture of any mode and size, resized and normalised for the model."""
 
-    def look(self, prepared: Prepared) -> Classification:
-        """What is on the picture, with all attention recorded."""
+    def classify_prepared(self, prepared: Prepared) -> Classification:
+        """Classify a prepared picture, and record all attention."""
 
     def predict(
         self, pixels: Float[Tensor, "batch channels height width"], positions: bool = True
@@ -57,7 +57,7 @@ class PictureModel(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class PictureFacts:
-    """What can be read off a picture model without running it: see `PictureModel`, whose names these are."""
+    """The properties of a `PictureModel` that need no run."""
 
     title: str
     labels: tuple[str, ...]
@@ -67,5 +67,5 @@ class PictureFacts:
 
 
 def picture_facts(model: PictureModel) -> PictureFacts:
-    """All of these at once."""
+    """Return the facts of a model."""
     return PictureFacts(model.title, model.labels, model.patch_size, model.filters, model.filter_bias)

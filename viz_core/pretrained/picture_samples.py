@@ -1,4 +1,4 @@
-"""Labelled pictures to try a classifier on: test pictures whose licence lets them ship, else those drawn here."""
+"""Labelled pictures for a classifier: test pictures where the licence allows it, else drawn ones."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ class PictureSamples:
 
 
 def count_samples(name: str, labels: tuple[str, ...]) -> tuple[Literal["test", "drawn"], int]:
-    """Which pictures there are to try a shipped model on, and how many; 0 where none has one of its labels."""
+    """Return the kind and number of sample pictures of a shipped model; 0 where none has one of its labels."""
     return ("test", len(shipped_pictures()[1])) if name == _MODEL else ("drawn", len(_drawn(labels)))
 
 
 def sample_pictures(classifier: ImageClassifier, start: int, stop: int) -> PictureSamples:
-    """Those from one number to another that this model can be tried on.
+    """Return a range of the sample pictures of this model.
 
     1,000 pictures of Fashion-MNIST's test split ship, under its licence (MIT). CIFAR-10's may not: there are the
     drawn ones that have one of its labels.
@@ -58,7 +58,7 @@ def sample_pictures(classifier: ImageClassifier, start: int, stop: int) -> Pictu
 def right_statistics(
     classifier: ImageClassifier, off: HeadsOff, start: int, stop: int
 ) -> Float[np.ndarray, "pictures 2"]:
-    """Whether each of these pictures is named rightly with heads off, 1 or 0, and 1: what `percentage_right` adds up.
+    """Return for each picture whether it is classified correctly with heads off, 1 or 0, and 1, for `percentage_right`.
 
     Raises:
         ValueError: if there is no such head.
@@ -81,9 +81,9 @@ def shipped_pictures() -> tuple[UInt8[Tensor, "n 1 side side"], tuple[int, ...]]
     Raises:
         AssetError: if their file is missing or damaged.
     """
-    told, drawn = _SHEET.with_suffix(".json"), _SHEET.with_suffix(".png")
-    with reading(told):
-        about = json.loads(told.read_text(encoding="utf-8"))
+    labels_file, drawn = _SHEET.with_suffix(".json"), _SHEET.with_suffix(".png")
+    with reading(labels_file):
+        about = json.loads(labels_file.read_text(encoding="utf-8"))
         side, labels = int(about["side"]), tuple(map(int, about["labels"]))
     with reading(drawn):
         sheet = torch.from_numpy(np.array(Image.open(drawn)))

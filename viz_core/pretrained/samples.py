@@ -1,4 +1,4 @@
-"""Sentences to start from, with references."""
+"""Sample sentences with reference translations."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BY_LENGTH = ASSETS / "samples" / "by-length.json"
 
 @dataclass(frozen=True)
 class Sample:
-    """An English sentence and French translations people would give it."""
+    """An English sentence with French reference translations."""
 
     id: str
     english: str
@@ -50,7 +50,7 @@ def by_length() -> dict[str, Any]:
 
 
 def opening() -> Sample:
-    """The longest test sentence that the GRU with attention gets right and the plain one loses."""
+    """Return the longest test sentence that only the GRU with attention translates correctly."""
     found = by_length()["opening"]
     return Sample("opening", found["english"], tuple(found["references"]))
 
@@ -62,7 +62,7 @@ def _read(path: Path) -> tuple[Sample, ...]:
 
 
 def sentence(sample_id: str) -> str:
-    """The English of one of them.
+    """Return the English of a sample.
 
     Raises:
         ValueError: if there is no such sample.

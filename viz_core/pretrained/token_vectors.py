@@ -1,4 +1,4 @@
-"""Tokens to try layers on: a typed sentence as vectors of unit variance, and its words in another order."""
+"""Inputs of a single layer: a sentence as vectors of unit variance, and its words in another order."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Tokens:
     total: int
 
     def one_word(self) -> Tokens:
-        """The first token at every place."""
+        """Return tokens that all equal the first one."""
         return replace(self, labels=self.labels[:1] * len(self.labels), X=self.X[:1].expand_as(self.X))
 
 
@@ -58,11 +58,11 @@ def sentence_tokens(
         X = torch.stack([_word_vector(word, num_hiddens) for word in labels]) if labels else torch.zeros(0, num_hiddens)
         return Tokens(labels, X, 1, len(labels), len(words))
     ids = translator.tokenizer.encode(cleaned).ids if cleaned else []
-    kept = ids[:max_tokens]
-    if ended and kept:
-        kept.append(translator.special.eos)
-    X = _embed(translator, kept)
-    return Tokens(translator.readable_tokens(kept), X, 1, len(kept), len(ids))
+    selected = ids[:max_tokens]
+    if ended and selected:
+        selected.append(translator.special.eos)
+    X = _embed(translator, selected)
+    return Tokens(translator.readable_tokens(selected), X, 1, len(selected), len(ids))
 
 
 def shuffled_order(tokens: Sequence[str], seed: int) -> Int[Tensor, "n"]:

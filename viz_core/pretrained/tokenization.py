@@ -1,4 +1,4 @@
-"""Text to tokens and back: cleaning, one BPE vocabulary for both languages, tokens as people read them."""
+"""Tokenization: cleaning, one BPE vocabulary for both languages, readable tokens."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_toke
 PAD, BOS, EOS, UNK = "<pad>", "<bos>", "<eos>", "<unk>"
 WORD_START = "\u2581"  # what a metaspace tokenizer puts where a word begins
 
-# Unicode's names for what nobody sees: zero-width characters, soft hyphens, marks of direction; halves of a pair.
+# Unicode categories of invisible characters: zero-width, soft hyphens, direction marks; unpaired surrogates.
 _INVISIBLE = {"Cf", "Cs"}
 # A run of bytes that stand for letters the vocabulary lacks, as byte fallback names them.
 _BYTES = re.compile(r"(?:<0x[0-9A-F]{2}>)+")
@@ -28,7 +28,7 @@ _PIECES = (
 
 @dataclass(frozen=True)
 class SpecialTokens:
-    """Ids that mean something to decoding."""
+    """Ids of padding, beginning and end."""
 
     pad: int
     bos: int
@@ -116,12 +116,12 @@ def book_tokens(text: str) -> list[str]:
 
 
 def readable(token: str) -> str:
-    """A token as people read it: without the mark of a word's start."""
+    """Return a token without the mark of a word's start."""
     return token.removeprefix(WORD_START) or "\u00b7"
 
 
 def join_pieces(pieces: Sequence[str]) -> str:
-    """Pieces as people read them together: blanks where words start, bytes as the letters they make up."""
+    """Join tokens to readable text: blanks where words start, bytes as the letters they encode."""
     text = _BYTES.sub(_letters, "".join(pieces)).replace(WORD_START, " ").strip()
     return text or "\u00b7"
 

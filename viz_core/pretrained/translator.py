@@ -1,4 +1,4 @@
-"""The encoder-decoders that ship: translate a sentence, and show the attention that did it."""
+"""The shipped encoder-decoders, which translate sentences and record their attention."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from jaxtyping import Float, Int
 from tokenizers import Tokenizer
 from torch import Tensor
 
-import viz_core
 from viz_core.maps.alignments import HeadErrors
 from viz_core.maps.word_maps import word_numbers
 from viz_core.models.encoder_decoder import EncoderDecoder, share_embeddings
@@ -26,6 +25,7 @@ from viz_core.pretrained.tokenization import UNK, SpecialTokens, clean, is_spell
 from viz_core.pretrained.word_probabilities import WordProbability, likeliest_others, word_probabilities
 from viz_core.runtime.provenance import UNKNOWN, Provenance
 from viz_core.runtime.refusal import RefusalError
+from viz_core.runtime.viewer import show
 from viz_core.trace import Trace, record
 
 TRANSLATION_ARCHITECTURES = {
@@ -44,7 +44,7 @@ class TextError(RefusalError, ValueError):
 
 @dataclass(frozen=True)
 class Translation:
-    """A translation and the attention that made it.
+    """A translation with its attention.
 
     Row i of a decoder map is the step that writes `target_tokens[i]`; its own keys are
     `decoder_tokens`: the beginning and the words written before.
@@ -58,7 +58,7 @@ class Translation:
     target_ids: tuple[int, ...]
     log_probability: float  # natural logarithm of p(target | source)
     log_probabilities: tuple[float, ...]  # of each target token, given those before it: the terms of that sum
-    words: tuple[WordProbability, ...]  # those written, each with its rivals
+    words: tuple[WordProbability, ...]  # written words with their alternatives
     cache_error: float  # max |logits of the recorded pass - logits of the cached steps that wrote it|
     num_unknown: int  # source tokens the vocabulary does not have
     complete: bool  # False where max_new_tokens cut it short
@@ -70,19 +70,19 @@ class Translation:
     made: Provenance = UNKNOWN  # by which model, of which text
 
     def __repr__(self) -> str:
-        """The text, and how much there is to look at, in a line."""
+        """The text, the numbers of tokens and the trace, in one line."""
         sizes = f"{len(self.source_tokens)} tokens into {len(self.target_tokens)}"
         attention = repr(self.trace) if len(self.trace) else "no attention"
         return f"Translation({self.text!r}: {sizes}, {attention})"
 
     def view(self) -> Any:
-        """All its maps, as `viz_core.view` shows them in a notebook; they open as in the app."""
-        return viz_core.view(self)
+        """Return the attention view of all maps, as `viz_core.view` does."""
+        return show(self)
 
 
 @dataclass(frozen=True)
 class Translator:
-    """A shipped encoder-decoder with its tokenizer. Safe to share between threads: nothing of a call is kept."""
+    """A shipped encoder-decoder with its tokenizer. Safe to share between threads: calls store nothing."""
 
     card: ModelCard
     model: EncoderDecoder
@@ -90,7 +90,7 @@ class Translator:
     device: torch.device
 
     def __repr__(self) -> str:
-        """Which model, and where it runs, in a line."""
+        """The model's name and device."""
         return f"Translator({self.card.name!r} on {self.device})"
 
     @property
@@ -125,7 +125,9 @@ class Translator:
         encoding = self.tokenizer.encode(cleaned)
         ids = encoding.ids
         known = [number for number, token in zip(ids, encoding.tokens, strict=True) if not is_spelled(token)]
-        if not any(character.isalnum() for character in self.tokenizer.decode(known)):  # bytes alone say nothing to it
+        if not any(
+            character.isalnum() for character in self.tokenizer.decode(known)
+        ):  # bytes alone are not known words
             raise TextError("The model knows no word or sign in this text. It was trained on English in Latin letters.")
         if len(ids) >= MAX_SOURCE_TOKENS:
             raise TextError(
@@ -208,13 +210,13 @@ class Translator:
     def teacher_forced(
         self, source_ids: Sequence[int], target_ids: Sequence[int]
     ) -> tuple[Int[Tensor, "1 keys"], Int[Tensor, "1 steps"], Int[Tensor, "1"]]:
-        """A finished translation as the model takes it: source, what the decoder reads, and the source's length."""
+        """Return the model's inputs for a finished translation: source, decoder input, and the source's length."""
         source = torch.tensor([source_ids], device=self.device)
         target = torch.tensor([[self.special.bos, *target_ids[:-1]]], device=self.device)
         return source, target, torch.tensor([len(source_ids)], device=self.device)
 
     def _recorded(self, source_ids: list[int], target_ids: list[int], cached: Logits) -> Translation:
-        """One teacher-forced pass over a finished translation, recorded, and held against the steps that wrote it."""
+        """Record one teacher-forced pass over a finished translation, and compare it with the decoding steps."""
         source, target, valid_lens = self.teacher_forced(source_ids, target_ids)
         decoder_ids = target[0].tolist()
         with record() as trace:
@@ -246,7 +248,7 @@ class Translator:
     def _words(
         self, target_ids: Sequence[int], target_words: Sequence[int], log_p: Float[Tensor, "steps vocab"]
     ) -> tuple[WordProbability, ...]:
-        """The words that were written, with what the recorded pass says of each, and of others in its place."""
+        """The written words with their probabilities, and alternatives for each."""
         others = likeliest_others(log_p, target_ids, never=(self.special.pad, self.special.bos))
         return word_probabilities(
             self._pieces(target_ids),
@@ -260,16 +262,16 @@ class Translator:
         return word_numbers(self._pieces(ids))
 
     def readable_tokens(self, ids: Sequence[int]) -> tuple[str, ...]:
-        """Each token as people read it."""
+        """Return the tokens in readable form."""
         return tuple(readable(piece) for piece in self._pieces(ids))
 
     def _pieces(self, ids: Sequence[int]) -> list[str]:
-        """Each token as the vocabulary has it."""
+        """Tokens as they are in the vocabulary."""
         return [self.tokenizer.id_to_token(i) or UNK for i in ids]
 
 
 def _limits(sources: Sequence[list[int]], most: int) -> list[int]:
-    """How many tokens each translation may have."""
+    """Maximum number of tokens of each translation."""
     return [min(most, 2 * len(ids) + 20) for ids in sources]
 
 

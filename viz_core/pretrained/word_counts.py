@@ -1,4 +1,4 @@
-"""What a translator hardly saw in training: in how many of its sentences each word and number stood."""
+"""Rare words of a translator: in how many training sentences each word and number occurs."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from viz_core.pretrained.tokenization import clean
 from viz_core.runtime.assets import ASSETS
 
 COUNTS = "words.json"
-FEW = 5  # sentences: a word that stood in fewer is hardly seen
+FEW = 5  # sentences: a word in fewer is rare
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
 
 
 @dataclass(frozen=True)
 class WordCounts:
-    """In how many training sentences each word stood; from `FEW` on no count is kept.
+    """Number of training sentences with each word; counts of `FEW` and more are not distinguished.
 
     Words are counted as they are written, for that is how the model reads them: "cat" and "Cat" are two.
     """
@@ -39,7 +39,7 @@ class WordCounts:
         return cls(number, {word: min(FEW, count) for word, count in counts.items()})
 
     def hardly_seen(self, text: str) -> tuple[tuple[str, int], ...]:
-        """The words of a text that stood in fewer than `FEW` sentences, each once, in reading order, with how many."""
+        """Return the words of a text that occur in fewer than `FEW` sentences, each once, in order, with counts."""
         found = {word: self.counts.get(word, 0) for word in words_of(text)}
         return tuple((word, count) for word, count in found.items() if count < FEW)
 
@@ -53,7 +53,7 @@ class WordCounts:
 
     @classmethod
     def from_json(cls, text: str) -> WordCounts:
-        """What `to_json` wrote.
+        """Read the output of `to_json`.
 
         Raises:
             ValueError: if it is no such text.
@@ -72,7 +72,7 @@ def words_of(text: str) -> list[str]:
 
 
 def word_counts(name: str, folder: Path | None = None) -> WordCounts | None:
-    """What stood in the training sentences of a shipped translator; None where nobody counted.
+    """Return the word counts of a shipped translator; None where there are none.
 
     Raises:
         CheckpointError: if the counts cannot be read.

@@ -1,4 +1,4 @@
-"""The words of a translation: how likely each was after those before it, and what else might have stood there."""
+"""Probabilities of the words of a translation given the words before, and of alternatives."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NUM_RIVALS = 5
 
 
 class Rival(NamedTuple):
-    """What might have stood in the place of a word, as far as the first token that is another."""
+    """An alternative to a word, up to the first token that differs."""
 
     text: str
     probability: float
@@ -25,7 +25,7 @@ class Rival(NamedTuple):
 
 @dataclass(frozen=True)
 class WordProbability:
-    """A word that was written, and its likeliest rivals.
+    """A written word and its most likely alternatives.
 
     p(w) = prod_k p(t_k | what was written before) over its tokens t_k. A rival agrees with the word in its tokens
     before some place k and differs there: p = p(t_1) ... p(t_(k-1)) p(r). No two of these can happen together, so a
@@ -39,7 +39,7 @@ class WordProbability:
 
     @property
     def hesitates(self) -> bool:
-        """Whether all else together is likelier than the word: whether its probability is below one half."""
+        """Return whether the word's probability is below one half."""
         return self.probability < 0.5
 
 

@@ -1,1 +1,1 @@
-"""Sounds in: opening what people bring, and a drawn sample."""
+"""Sounds: opening uploaded files, and a synthetic sample."""

@@ -1,4 +1,4 @@
-"""From the bytes a person brings to a sound: opened within bounds, made one channel of 16,000 samples a second."""
+"""Open an uploaded sound within limits, convert it to one channel of 16,000 samples a second."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _STRANGERS = (
 
 
 class SoundError(RefusalError, ValueError):
-    """A file that cannot be heard; the message is a sentence for the person who brought it."""
+    """A file that cannot be opened as a sound; the message is for the person who uploaded it."""
 
 
 def open_sound(content: bytes, max_bytes: int = MAX_BYTES, max_seconds: float = MAX_SECONDS) -> Sound:
@@ -102,13 +102,13 @@ def _check_header(file: soundfile.SoundFile, max_seconds: float) -> None:
 
 
 def _mixed(file: soundfile.SoundFile, max_seconds: float) -> np.ndarray:
-    """The mean of its channels, decoded block by block, and no further than it may go."""
+    """The mean of the channels, decoded in blocks up to the limit."""
     blocks, frames = [np.zeros(0, dtype=np.float32)], 0
     while len(block := file.read(_BLOCK, dtype="float32", always_2d=True)):
         frames += len(block)
         if frames > max_seconds * file.samplerate:
             raise _too_long(None, max_seconds)
-        with np.errstate(invalid="ignore"):  # what is no number is told of once all is there
+        with np.errstate(invalid="ignore"):  # NaN and infinity are reported after decoding
             blocks.append(block.mean(axis=1))
     return np.concatenate(blocks)
 

@@ -31,21 +31,21 @@ class Sound:
             raise ValueError("samples: expected finite numbers, got some that are none")
 
     def __repr__(self) -> str:
-        """How long it is."""
+        """The duration."""
         return f"Sound({self.seconds:.2f} s)"
 
     @property
     def seconds(self) -> float:
-        """How long it lasts."""
+        """Duration in seconds."""
         return len(self.samples) / RATE
 
     def part(self, start: float, end: float) -> Sound:
-        """What sounds between two times in seconds; at least one sample of it."""
+        """Return the sound between two times in seconds; at least one sample."""
         first = min(max(0, round(start * RATE)), len(self.samples) - 1)
         return Sound(self.samples[first : max(first + 1, round(end * RATE))])
 
     def wav(self) -> bytes:
-        """A WAV file of it, 16 bits a sample, as loud as it is."""
+        """Return a 16-bit WAV file, without normalising the volume."""
         file = io.BytesIO()
         with wave.open(file, "wb") as writer:
             writer.setnchannels(1)

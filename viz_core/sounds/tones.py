@@ -1,4 +1,4 @@
-"""A sound to begin with, made here, so that nobody's voice has to ship."""
+"""A synthetic sample sound."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TONE_SECONDS, PAUSE_SECONDS = 0.3, 0.2
 
 
 def tone_sequence() -> Sound:
-    """Five rising tones, 0.3 s each, with 0.2 s of silence before, between and after them.
+    """Return five rising tones, 0.3 s each, with 0.2 s of silence before, between and after them.
 
     Each is a sine with two weaker overtones, faded in and out over 20 ms so that nothing clicks.
     """

@@ -84,7 +84,7 @@ def test_every_look_of_the_vision_chapter(open_page: OpenPage, family: str, sect
 def test_the_answer_is_the_models(open_page: OpenPage, folders: Path) -> None:
     app = open_page("vision-transformer", **{"vt-lab": "vit"})
     model = HubVision(load_hub(folders / "vit", device="cpu"))
-    found = model.look(model.prepare(SCENES["airplane"]()))
+    found = model.classify_prepared(model.prepare(SCENES["airplane"]()))
     assert f"It says: {found.label}, {100 * found.probabilities[found.label]:.1f}%" in texts(app)
 
 
@@ -100,7 +100,7 @@ def test_uploads_reach_a_lab_model(open_page: OpenPage, folders: Path) -> None:
     app = open_page("vision-transformer", **{"vt-lab": "vit", "vt-source": "Upload"})
     upload(app, "vt-upload", PICTURE)
     model = HubVision(load_hub(folders / "vit", device="cpu"))
-    found = model.look(model.prepare(open_picture(PICTURE)))
+    found = model.classify_prepared(model.prepare(open_picture(PICTURE)))
     assert f"It says: {found.label}" in texts(app)
 
 

@@ -28,7 +28,7 @@ def picture() -> Image.Image:
 @pytest.mark.parametrize(("family", "special"), FAMILIES.items())
 def test_what_it_sees_is_what_the_lab_sees(tiny_model: Models, family: str, special: int, picture: Image.Image) -> None:
     model = HubVision(tiny_model(family))
-    found = model.look(model.prepare(picture))
+    found = model.classify_prepared(model.prepare(picture))
     run = tiny_model(family).run(image=picture)
     assert (found.grid, found.num_special) == ((4, 4), special)
     for call, other in zip(found.trace, run.trace, strict=True):
@@ -54,7 +54,7 @@ def test_probabilities_are_the_models_own(tiny_model: Models, picture: Image.Ima
     with torch.no_grad():
         expected = tiny_model("vit").engine.model(pixel_values=prepared.pixels).logits.softmax(dim=-1)
     torch.testing.assert_close(model.predict(prepared.pixels), expected, atol=1e-6, rtol=0)
-    found = model.look(prepared)
+    found = model.classify_prepared(prepared)
     assert found.label == model.labels[int(expected.argmax())]
     assert [found.probabilities[label] for label in model.labels] == pytest.approx(expected[0].tolist(), abs=1e-6)
 
@@ -105,7 +105,7 @@ def test_what_is_refused(tiny_model: Models, picture: Image.Image) -> None:
         HubVision(tiny_model("bert"))
     model = HubVision(tiny_model("dinov2"))
     assert model.labels == ()
-    assert model.look(model.prepare(picture)).probabilities == {}
+    assert model.classify_prepared(model.prepare(picture)).probabilities == {}
     with pytest.raises(HubError, match="names no classes"):
         model.predict(model.prepare(picture).pixels)
     with pytest.raises(HubError, match="no label 'cat'"):

@@ -1,4 +1,4 @@
-"""What all drawn pictures share: shapes on the unit square, shaded, and drawn large so that edges come out smooth."""
+"""Drawing of shaded shapes on the unit square, enlarged and averaged for smooth edges."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Canvas:
     """A square picture whose corners are (0, 0), top left, and (1, 1), bottom right."""
 
     def __init__(self, top: Colour, bottom: Colour | None = None) -> None:
-        """A ground that goes from one colour to another downwards."""
+        """Fill the background with a vertical gradient."""
         ramp = np.linspace(0, 1, SIDE * _LARGER)[:, None, None]
         colours = (1 - ramp) * np.array(top) + ramp * np.array(bottom or top)
         self.image = Image.fromarray(np.repeat(colours, SIDE * _LARGER, axis=1).round().astype(np.uint8))
