@@ -1,4 +1,4 @@
-"""Rules of the house that no single module can keep: who imports whom, and that modules stay as they were built."""
+"""Rules that hold across modules: who imports whom, and that modules do not change after they are built."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import functools
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from pathlib import Path
 
 import pytest
@@ -51,8 +51,8 @@ def offenders(folder: str, *forbidden: str) -> list[str]:
     ]
 
 
-# Who may import whom: each floor stands on those below it. Rule 1 of the house.
-FLOORS = {
+# What each package may import (DESIGN.md, section 2, rule 1).
+PACKAGES = {
     "viz_core": set[str](),
     "attention_atlas": {"viz_core"},
     "recipes": {"viz_core"},
@@ -60,13 +60,35 @@ FLOORS = {
     "ui": {"serving", "viz_core"},
     "pages": {"serving", "ui", "viz_core"},
 }
-HOUSE = {*FLOORS, "app", "hosted"}
+MODULES = {*PACKAGES, "app", "hosted"}
 
 
-@pytest.mark.parametrize("floor", FLOORS)
-def test_a_floor_stands_on_those_below_it(floor: str) -> None:
-    assert sources(floor)
-    assert offenders(floor, *(HOUSE - FLOORS[floor] - {floor})) == []
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_package_imports_only_those_below_it(package: str) -> None:
+    assert sources(package)
+    assert offenders(package, *(MODULES - PACKAGES[package] - {package})) == []
+
+
+# The packages of ui from bottom to top: each may import those before it.
+UI_ORDER = ("text", "streamlit_internals", "compute", "widgets", "chapter", "blocks", "app")
+
+
+def test_no_import_in_ui_goes_up() -> None:
+    assert {path.name for path in (ROOT / "ui").iterdir() if (path / "__init__.py").is_file()} == set(UI_ORDER)
+    for place, package in enumerate(UI_ORDER):
+        assert offenders(f"ui/{package}", *(f"ui.{above}" for above in UI_ORDER[place + 1 :])) == []
+
+
+def test_classes_of_a_chapter_have_no_base_of_ours() -> None:
+    """A chapter is composed: what it is made of are attributes, not base classes."""
+    bases = [
+        f"{path.name}: {node.name}({ast.unparse(base)})"
+        for path in sources("ui/chapter")
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.ClassDef)
+        for base in node.bases
+    ]
+    assert bases == []
 
 
 def test_streamlit_is_known_to_pages_and_what_they_share() -> None:
@@ -85,7 +107,7 @@ def test_training_draws_nothing() -> None:
     assert offenders("recipes", "plotly", "viz_core.figures", "viz_core.view") == []
 
 
-def test_the_trace_stands_on_the_ground_floor() -> None:
+def test_the_trace_imports_nothing_above_it() -> None:
     assert sources("viz_core/trace")
     used = {name for path in sources("viz_core/trace") for name in imports(path) if name.startswith("viz_core")}
     assert {name for name in used if not name.startswith(("viz_core.trace", "viz_core.torch_internals"))} == set()
@@ -94,7 +116,7 @@ def test_the_trace_stands_on_the_ground_floor() -> None:
 def test_private_names_of_torch_are_touched_in_one_folder() -> None:
     users = [
         f"{path.relative_to(ROOT)}: {match}"
-        for folder in FLOORS
+        for folder in PACKAGES
         for path in sources(folder)
         if "torch_internals" not in path.parts
         for match in re.findall(
@@ -109,50 +131,92 @@ LESSONS = {path.name for path in (ROOT / "viz_core" / "lessons").iterdir() if (p
 
 def test_nothing_but_its_chapter_imports_a_lesson() -> None:
     assert {path.name for path in (ROOT / "pages").iterdir()} >= LESSONS
-    strangers = [
+    users = [
         f"{path.relative_to(ROOT)} imports {name}"
-        for floor in FLOORS
-        for path in sources(floor)
+        for package in PACKAGES
+        for path in sources(package)
         for name in imports(path)
         for lesson in LESSONS
         if f"{name}.".startswith(f"viz_core.lessons.{lesson}.")
         and not path.is_relative_to(ROOT / "pages" / lesson)
         and not path.is_relative_to(ROOT / "viz_core" / "lessons" / lesson)
     ]
-    assert strangers == []
+    assert users == []
 
 
 def test_nothing_but_itself_imports_a_chapter() -> None:
-    strangers = [
+    users = [
         f"{path.relative_to(ROOT)} imports {name}"
         for path in sources("pages")
         for name in imports(path)
         if name.startswith("pages.") and name.split(".")[1] != path.parent.name
     ]
-    assert strangers == []
+    assert users == []
 
 
-def room(module: str) -> str:
-    """The folder a module lies in, as the house is drawn: a chapter and a lesson are rooms of their own."""
+def folder_of(module: str) -> str:
+    """The folder a module lies in; a chapter and a lesson are folders of their own."""
     parts = module.split(".")
     while parts and not (ROOT / Path(*parts)).is_dir():
         parts.pop()
     return ".".join(parts)
 
 
-def test_no_circle_of_folders() -> None:
-    """No folder needs, by whatever way, one that needs it: the house can be drawn with all arrows going down."""
-    needs: dict[str, set[str]] = {}
-    for floor in FLOORS:
-        for path in sources(floor):
-            here = room(".".join(path.relative_to(ROOT).parent.parts))
-            found = {room(name) for name in imports(path) if name.split(".")[0] in FLOORS}
-            if path.name != "__init__.py" or path.parent.name != "viz_core":  # the library's door opens every room
-                needs.setdefault(here, set()).update(found - {here, "viz_core", ""})
-    while free := [each for each in needs if not needs[each] & needs.keys()]:
+def circles(needs: dict[str, set[str]]) -> set[str]:
+    """What is on a circle of a graph, or between two of them."""
+    needs = dict(needs)
+    while True:
+        used = {name for found in needs.values() for name in found}
+        free = [each for each in needs if each not in used or not needs[each] & needs.keys()]
+        if not free:
+            return set(needs)
         for each in free:
             del needs[each]
-    assert needs == {}, "these stand in a circle, or on one"
+
+
+def test_a_circle_is_found() -> None:
+    assert circles({"a": {"b"}, "b": {"c"}, "c": {"b", "d"}, "d": set()}) == {"b", "c"}
+
+
+def test_no_circle_of_folders() -> None:
+    """Including imports inside functions and of types; viz_core/__init__.py alone opens every package."""
+    needs: dict[str, set[str]] = {}
+    for package in PACKAGES:
+        for path in sources(package):
+            here = folder_of(".".join(path.relative_to(ROOT).parent.parts))
+            found = {folder_of(name) for name in imports(path) if name.split(".")[0] in PACKAGES}
+            if path != ROOT / "viz_core" / "__init__.py":
+                needs.setdefault(here, set()).update(found - {here, "viz_core", ""})
+    assert circles(needs) == set()
+
+
+# Circles that are still to be removed: the types of the one are fields of the other.
+KNOWN_CIRCLE = {"recipes.export_text_model", "recipes.text_models"}
+
+
+def test_no_circle_of_files() -> None:
+    """Including imports inside functions and of types."""
+    files = {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
+        for package in PACKAGES
+        for path in sources(package)
+    }
+    needs = {module: files_needed(path, files.keys()) - {module, "viz_core"} for module, path in files.items()}
+    needs["viz_core"] = set()
+    assert circles(needs) <= KNOWN_CIRCLE
+
+
+def files_needed(path: Path, files: Set[str]) -> set[str]:
+    """The modules of these that a file imports; of a package it takes submodules from, the submodules."""
+    found = set()
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.module, "imports are absolute"
+            whole = (f"{node.module}.{alias.name}" for alias in node.names)
+            found |= {name if name in files else node.module for name in whole}
+    return found & files
 
 
 def test_the_hub_is_for_the_model_lab() -> None:
@@ -160,9 +224,9 @@ def test_the_hub_is_for_the_model_lab() -> None:
     users = [path for folder in ("viz_core", "ui", "pages") for path in sources(folder) if "hub" not in path.parts]
     found = {path for path in users if any(name.startswith("viz_core.hub") for name in imports(path))}
     allowed = {"pages/model_lab", "viz_core/lessons/model_lab", "viz_core/view/hub.py"}
-    allowed.add("viz_core/__init__.py")  # the door: when a name is used
-    strangers = {str(path.relative_to(ROOT)) for path in found}
-    assert {name for name in strangers if not name.startswith(tuple(allowed))} == set()
+    allowed.add("viz_core/__init__.py")  # imported when a name is used
+    names = {str(path.relative_to(ROOT)) for path in found}
+    assert {name for name in names if not name.startswith(tuple(allowed))} == set()
 
 
 def test_importing_brings_nothing_unwanted_along() -> None:
@@ -189,7 +253,7 @@ def calls_the_kernel(node: ast.AST) -> bool:
     return isinstance(called, ast.Attribute) and called.attr == "scaled_dot_product_attention"
 
 
-def test_one_door_for_all_attention() -> None:
+def test_attention_is_computed_in_one_place() -> None:
     users = [
         str(path.relative_to(ROOT))
         for path in sources("viz_core")

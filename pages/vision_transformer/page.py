@@ -19,12 +19,12 @@ from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate, row_error
 from ui.compute.pictures import picture_maps
 from ui.text.words import current_language
-from viz_core import pretrained
 from viz_core.lessons.vision_transformer.questions import token_over_patches
 from viz_core.maps.distance import mean_attention_distance
 from viz_core.maps.relevance import gradient_relevance
 from viz_core.maps.rollout import attention_rollout
 from viz_core.models.vit import PatchEmbedding, ViT, ViTBlock, ViTMLP
+from viz_core.pretrained import shipped
 from viz_core.pretrained.head_importance import head_importance
 from viz_core.view.head_names import HeadNames
 from viz_core.view.picture import first_look
@@ -67,7 +67,7 @@ with chapter.claims():
     chapter.claim("rows", lambda: row_error(groups), ROUNDING, heads=count)
 
 card = shipped_card(picture_inputs)
-measured = head_importance(card.name, pretrained.CHECKPOINTS) if card else None
+measured = head_importance(card.name, shipped.CHECKPOINTS) if card else None
 
 chapter.heading("further")
 chapter.tabs(

@@ -15,7 +15,7 @@ from serving.compute.singleton import reset_singletons
 from tests import app_test  # noqa: F401
 from tests.pages.reading import follow_link
 from tests.tiny_vit import COLOUR, GREY, write_tiny_vit
-from viz_core import pretrained
+from viz_core.pretrained import shipped
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -29,7 +29,7 @@ def forget_models() -> None:
 @pytest.fixture
 def no_checkpoints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """An empty folder where the shipped models should be; no cached model gets in its way."""
-    monkeypatch.setattr(pretrained, "CHECKPOINTS", tmp_path)
+    monkeypatch.setattr(shipped, "CHECKPOINTS", tmp_path)
     forget_models()
     yield tmp_path
     forget_models()
@@ -59,7 +59,7 @@ def vision_checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def small_vision_models(vision_checkpoints: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The two small models in place of those that ship."""
-    monkeypatch.setattr(pretrained, "CHECKPOINTS", vision_checkpoints)
+    monkeypatch.setattr(shipped, "CHECKPOINTS", vision_checkpoints)
     forget_models()
     yield
     forget_models()

@@ -21,7 +21,7 @@ from tests.serving.runners.wire import Wire
 from tests.tiny_vit import COLOUR, GREY, write_tiny_vit
 from tests.viz_core.hub.tiny_models import build_all
 from tests.viz_core.images.hostile_pictures import encode, quarters
-from viz_core import pretrained
+from viz_core.pretrained import shipped
 
 OpenPage = Callable[..., AppTest]
 PICTURE = encode(quarters(), "PNG")
@@ -80,7 +80,7 @@ def test_the_vision_chapter(
 ) -> None:
     for name in (GREY, COLOUR):
         write_tiny_vit(tmp_path / "shipped", name)
-    monkeypatch.setattr(pretrained, "CHECKPOINTS", tmp_path / "shipped")
+    monkeypatch.setattr(shipped, "CHECKPOINTS", tmp_path / "shipped")
     asks = {**model, "vt-section": section, "pin": "q7", "head": "encoder-self.0.1"}
     near = shown(open_page("vision-transformer", **asks))
     wire = elsewhere()

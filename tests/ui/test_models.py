@@ -22,16 +22,15 @@ from ui.compute.models import (
     translator,
 )
 from ui.compute.slots import metrics, results
-from viz_core import pretrained
 from viz_core.lessons.transformer.residuals import future_leak, translation_residuals
-from viz_core.pretrained import Translation, Translator
+from viz_core.pretrained import Translation, Translator, shipped
 
 TEXT = "The dog is in the house."
 
 
 @pytest.fixture(autouse=True)
 def fresh(checkpoints: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(pretrained, "CHECKPOINTS", checkpoints)
+    monkeypatch.setattr(shipped, "CHECKPOINTS", checkpoints)
     reset_singletons()
     yield
     reset_singletons()

@@ -5,11 +5,10 @@ What needs torch is imported when it is first used: a list of what there is need
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from viz_core.pretrained.card import CheckpointError, ModelCard, read_card
-from viz_core.runtime.assets import ASSETS
+from viz_core.pretrained.shipped import CHECKPOINTS, available
 from viz_core.runtime.lazy_imports import names_on_use
 
 if TYPE_CHECKING:
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
         Translator,
         build_translation_model,
     )
-
-CHECKPOINTS = ASSETS / "checkpoints"
 
 __all__ = [
     "CHECKPOINTS",
@@ -59,19 +56,3 @@ _PLACES = {
 }
 
 __getattr__, __dir__ = names_on_use(__name__, _PLACES)
-
-
-def available(folder: Path | None = None, task: str | None = None) -> tuple[ModelCard, ...]:
-    """Cards of the models that ship, by name; a folder without a readable config.json is left out.
-
-    Args:
-        folder: where checkpoints lie, unless with the project.
-        task: "translation" or "classification", to list the models of one alone.
-    """
-    cards = []
-    for path in sorted((folder or CHECKPOINTS).glob("*/config.json")):
-        try:
-            cards.append(read_card(path.parent))
-        except CheckpointError:
-            continue
-    return tuple(card for card in cards if task in (None, card.task))

@@ -8,7 +8,7 @@ from typing import Literal, overload
 
 import torch
 
-from viz_core import pretrained
+from viz_core.pretrained import shipped
 from viz_core.pretrained.card import CheckpointError, ModelCard, read_card
 from viz_core.pretrained.classifier import ImageClassifier, read_classifier
 from viz_core.pretrained.translator import Translator, read_translator
@@ -44,10 +44,10 @@ def load(
         CheckpointError: if there is no such model, or its files are missing, truncated, altered or of the wrong shape.
         ValueError: if the device is not on this machine.
     """
-    folder = folder or pretrained.CHECKPOINTS
+    folder = folder or shipped.CHECKPOINTS
     folders = {path.parent.name: path.parent for path in folder.glob("*/config.json")}
     if name not in folders:
-        there = tuple(card.name for card in pretrained.available(folder))
+        there = tuple(card.name for card in shipped.available(folder))
         if not there:
             raise CheckpointError("There is no model {name!r}; none ships.", name=name)
         raise CheckpointError("There is no model {name!r}; those that ship: {names}.", name=name, names=there)

@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 from serving.compute.singleton import reset_singletons
 from tests.pages.reading import claim_names, texts
 from viz_core import pretrained
-from viz_core.pretrained import CHECKPOINTS, load
+from viz_core.pretrained import CHECKPOINTS, load, shipped
 from viz_core.pretrained.bleu import book_bleu, sentence_bleu
 
 NAME = "transformer-en-fr"
@@ -29,7 +29,7 @@ def broken_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
     """A copy of the shipped model to break; no cached model gets in its way."""
     folder = tmp_path / NAME
     shutil.copytree(CHECKPOINTS / NAME, folder)
-    monkeypatch.setattr(pretrained, "CHECKPOINTS", tmp_path)
+    monkeypatch.setattr(shipped, "CHECKPOINTS", tmp_path)
     reset_singletons()
     yield folder
     reset_singletons()

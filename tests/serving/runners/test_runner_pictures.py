@@ -26,7 +26,6 @@ from tests.serving.runners.wire import Wire
 from tests.tiny_vit import COLOUR, write_tiny_vit
 from tests.viz_core.hub.tiny_models import build_all
 from tests.viz_core.view.attention_groups import ask
-from viz_core import pretrained
 from viz_core.hub import HubError
 from viz_core.images.synthetic import SCENES
 from viz_core.lessons.vision_transformer.questions import (
@@ -39,6 +38,7 @@ from viz_core.lessons.vision_transformer.questions import (
     token_through_layers,
 )
 from viz_core.maps.rollout import attention_rollout
+from viz_core.pretrained import shipped
 from viz_core.pretrained.picture_model import PictureModel, picture_facts
 from viz_core.view.payload import View, decode_view, encode_view
 from viz_core.view.picture import first_look
@@ -55,7 +55,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def models_here(folders: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_tiny_vit(tmp_path, COLOUR)
-    monkeypatch.setattr(pretrained, "CHECKPOINTS", tmp_path)
+    monkeypatch.setattr(shipped, "CHECKPOINTS", tmp_path)
     monkeypatch.setenv("ATLAS_MODEL_FOLDERS", str(folders))
 
 

@@ -12,7 +12,7 @@ from jaxtyping import Float
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from viz_core import pretrained
+from viz_core.pretrained import shipped
 from viz_core.pretrained.token_vectors import Tokens
 
 _PATCH = 8  # pixels on a side
@@ -64,8 +64,8 @@ def shipped_position_tables(folder: Path | None = None) -> list[LearnedTable]:
 
     A checkpoint that cannot be read counts as none: whoever opens that model is told so there.
     """
-    root, found = folder or pretrained.CHECKPOINTS, []
-    for card in pretrained.available(root):
+    root, found = folder or shipped.CHECKPOINTS, []
+    for card in shipped.available(root):
         try:
             with safe_open(root / card.name / "model.safetensors", framework="pt") as tensors:
                 if "pos_embedding" in tensors.keys():  # noqa: SIM118  not a dict
