@@ -70,7 +70,7 @@ def test_a_package_imports_only_those_below_it(package: str) -> None:
 
 
 # The packages of ui from bottom to top: each may import those before it.
-UI_ORDER = ("text", "streamlit_internals", "compute", "widgets", "chapter", "blocks", "app")
+UI_ORDER = ("streamlit_internals", "text", "compute", "widgets", "chapter", "blocks", "app")
 
 
 def test_no_import_in_ui_goes_up() -> None:
