@@ -11,7 +11,7 @@ from torch import nn
 from serving.models.model_spec import ModelSpec
 from serving.requests.request import Request
 from viz_core.maps.contribution_shares import contribution_shares
-from viz_core.trace import keeping_values
+from viz_core.trace import recording_values
 from viz_core.view.map_group import MapGroup
 
 
@@ -36,7 +36,7 @@ class ContributionRequest(Request[Any, Any]):
         Raises:
             ValueError: also if a layer's output projection is not found.
         """
-        with keeping_values():
+        with recording_values():
             run = self.base.run(model)
         return replace(run, trace=contribution_shares(run.trace, _network(model)))
 

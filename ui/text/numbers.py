@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from functools import lru_cache
 
-from viz_core.runtime.numbers import ENGLISH, is_number, with_separators
+from viz_core.runtime.numbers import ENGLISH, is_formatted_number, with_separators
 
 
 class Name(str):
@@ -76,7 +76,7 @@ def plural(number: str, forms: Sequence[str], language: str) -> str:
     'token'
     """
     plain = number.replace(",", "").replace("−", "-")
-    if not is_number(number) or not plain.lstrip("-").replace(".", "").isdigit():
+    if not is_formatted_number(number) or not plain.lstrip("-").replace(".", "").isdigit():
         return forms[-1]
     if language == "en":
         return forms[0] if plain == "1" else forms[-1]

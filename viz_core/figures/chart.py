@@ -19,7 +19,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from viz_core.figures.framing import Sections, frame, unframe
-from viz_core.runtime.numbers import ENGLISH, is_number, with_separators
+from viz_core.runtime.numbers import ENGLISH, is_formatted_number, with_separators
 
 DEFAULT_HEIGHT = 450
 """Pixels of a figure that asks for no height, as plotly has it."""
@@ -87,16 +87,16 @@ def _with_separators(value: Any, separators: str, name: str = "") -> Any:
         return {key: _with_separators(each, separators, key) for key, each in value.items()}
     if name in _TEXTS and isinstance(value, np.ndarray):
         value = value.tolist()
-    if isinstance(value, list | tuple) and (name not in _TEXTS or all(map(_is_number, value))):
+    if isinstance(value, list | tuple) and (name not in _TEXTS or all(map(_is_numeric, value))):
         return [_with_separators(each, separators, name) for each in value]
     return with_separators(value, separators) if name in _TEXTS and isinstance(value, str) else value
 
 
-def _is_number(value: Any) -> bool:
+def _is_numeric(value: Any) -> bool:
     """Whether it is a number as text or none, or all in it are."""
     if isinstance(value, list | tuple):
-        return all(map(_is_number, value))
-    return not isinstance(value, str) or not value or is_number(value)
+        return all(map(_is_numeric, value))
+    return not isinstance(value, str) or not value or is_formatted_number(value)
 
 
 def _written(value: Any, sections: Sections, name: str = "") -> Any:

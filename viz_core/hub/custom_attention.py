@@ -11,7 +11,7 @@ from torch import nn
 
 from viz_core.hub.attention import ATTENTION_IMPLEMENTATION, WITH_EAGER_MASKS
 from viz_core.trace import find_sites
-from viz_core.trace.softmax_calls import weighs_all_keys
+from viz_core.trace.softmax_calls import spans_all_keys
 
 _PASSES = re.compile("ALL_ATTENTION_FUNCTIONS")
 _ATTENDS = re.compile(r"oftmax\(|\bscaled_dot_product_attention\(|\bmulti_head_attention_forward\(")
@@ -42,7 +42,7 @@ def hidden_sites(sites: Mapping[nn.Module, str]) -> tuple[str, ...]:
 def _can_be_recorded(layer: nn.Module) -> bool:
     kinds = {type(module) for module in layer.modules()}
     attends = any(issubclass(kind, nn.MultiheadAttention) or _code(kind, _ATTENDS) for kind in kinds)  # type: ignore[arg-type]
-    return attends and weighs_all_keys(layer)
+    return attends and spans_all_keys(layer)
 
 
 @lru_cache(maxsize=256)

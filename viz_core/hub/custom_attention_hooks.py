@@ -18,8 +18,8 @@ from viz_core.trace.intervene import refuse_edits
 from viz_core.trace.record import Trace, current_trace
 from viz_core.trace.references import detached
 from viz_core.trace.source import Direct, Source
-from viz_core.trace.torch_layers import OneLayer
-from viz_core.trace.torch_mode import TorchCalls
+from viz_core.trace.torch_layers import TrackedLayer
+from viz_core.trace.torch_mode import RecordingMode
 
 Handles = tuple[RemovableHandle, RemovableHandle]
 
@@ -40,7 +40,7 @@ def remove_hooks(layer: nn.Module, handles: Handles) -> None:
             after.remove()
 
 
-class _RecordedCall(TorchCalls):
+class _RecordedCall(RecordingMode):
     """What one call of a layer attends by, torch's own kernel or a softmax: the recorder is told when it is over."""
 
     def __init__(self, layer: nn.Module, trace: Trace) -> None:
@@ -49,7 +49,7 @@ class _RecordedCall(TorchCalls):
         super().__init__(
             lambda: current_trace() is trace,
             lambda source, _: self._found.append(source),
-            OneLayer(self._site, layer),
+            TrackedLayer(self._site, layer),
         )
 
     def held(self, weights: Tensor) -> Tensor:

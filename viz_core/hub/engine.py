@@ -21,7 +21,7 @@ from viz_core.hub.positions import Positions, room_for_tokens
 from viz_core.hub.sound_input import SoundInput
 from viz_core.hub.text import TextInput
 from viz_core.hub.vision_frames import PartialRecording
-from viz_core.trace import Trace, record, record_weights, unrecorded
+from viz_core.trace import Trace, no_recording, record, record_weights
 
 _TEXT_FITS = "This text has {count:,} tokens; the model takes at most {most:,}. Shorten it."
 _TEXT_ALLOWED = "This text has {count:,} tokens; at most {most:,} are allowed here. Shorten it."
@@ -164,7 +164,7 @@ class Engine:
             HubError: if the memory does not suffice.
         """
         try:
-            with unrecorded():
+            with no_recording():
                 return self.model(**inputs)
         except torch.OutOfMemoryError:
             raise HubError(_TOO_LITTLE_MEMORY) from None

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from viz_core.trace import unrecorded
+from viz_core.trace import no_recording
 
 
 @dataclass(frozen=True)
@@ -123,6 +123,6 @@ def write(
         processors += [TopKLogitsWarper(sampling.top_k)] if sampling.top_k else []
         processors += [TopPLogitsWarper(sampling.top_p)] if sampling.top_p < 1 else []
         processors.append(GumbelNoise(sampling.seed))
-    with unrecorded(), torch.inference_mode():
+    with no_recording(), torch.inference_mode():
         found = model.generate(**inputs, generation_config=config, logits_processor=processors, **options)
     return [int(i) for i in getattr(found, "sequences", found)[0]]

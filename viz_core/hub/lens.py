@@ -14,7 +14,7 @@ from viz_core.hub.errors import HubError
 from viz_core.hub.model import HubModel
 from viz_core.hub.module_overrides import replaced, with_output_hook
 from viz_core.hub.run import HubRun
-from viz_core.trace import site_of, unrecorded
+from viz_core.trace import no_recording, site_of
 
 MOST_PLACES = 24
 """So many of the last tokens are read."""
@@ -57,7 +57,7 @@ def through_the_layers(model: HubModel, run: HubRun) -> LayerWords:
     whole, inputs = engine.model, {k: v for k, v in run.inputs.items() if k != "logits_to_keep"}
     base = whole.base_model_prefix
     states: list[Tensor] = []
-    with engine.serial, unrecorded():
+    with engine.serial, no_recording():
         listening = _listening(getattr(whole, base), states)
         last = listening(**inputs)
         norm = _last_norm(getattr(whole, base))

@@ -22,7 +22,7 @@ from viz_core.hub.speech import transcribe
 from viz_core.hub.token_text import Token
 from viz_core.runtime.provenance import Provenance
 from viz_core.sounds.sound import Sound
-from viz_core.trace import Trace, keeping_values
+from viz_core.trace import Trace, recording_values
 
 DEFAULT_NEW_TOKENS = {"decoder": 20, "vision-language": 20, "encoder-decoder": 64, "speech": 200}
 
@@ -126,7 +126,7 @@ class HubModel:
     @torch.inference_mode()
     def recorded_again(self, run: HubRun) -> Trace:
         """The trace of the pass that a run recorded, done again with its values kept."""
-        with self.engine.serial, keeping_values():
+        with self.engine.serial, recording_values():
             return self.engine.recorded(dict(run.inputs), len(run.tokens))[1]
 
     def read(self, ids: Sequence[int]) -> tuple[Token, ...]:

@@ -34,7 +34,7 @@ from viz_core.pretrained import (
 from viz_core.pretrained.decoding import greedy_search
 from viz_core.pretrained.tokenization import UNK, WORD_START, clean, token_id
 from viz_core.runtime.device import describe_device
-from viz_core.trace import Trace, record, unrecorded
+from viz_core.trace import Trace, no_recording, record
 
 
 def shipped_names() -> tuple[str, ...]:
@@ -105,7 +105,7 @@ class ShippedModel(HubModel):
     @torch.inference_mode()
     def again(self, run: HubRun) -> Float[Tensor, "..."]:
         """Logits (log-probabilities of a classifier) of the run's inputs, with whatever edits are in force."""
-        with unrecorded():
+        with no_recording():
             logits = self.shipped.model(*run.inputs.values())[0].float().cpu()
         return logits if self.card.head == "words" else logits.log_softmax(dim=-1)
 

@@ -45,7 +45,7 @@ def contribution_shares(trace: Trace, model: nn.Module) -> Trace:
     Each row sums to 1 as one of weights does, so that the two can be compared cell by cell (Kobayashi 2020).
 
     Args:
-        trace: recorded with values, by `record(values=True)` or within `keeping_values()`.
+        trace: recorded with values, by `record(values=True)` or within `recording_values()`.
         model: whose output projections are found by the sites of its layers.
 
     Raises:

@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from viz_core.trace import AttentionCall
-from viz_core.trace.indexing import picked
+from viz_core.trace.indexing import index_range
 
 
 @torch.no_grad()
@@ -68,9 +68,9 @@ def contribution_vectors(
         ValueError: as `contribution_norms`.
         IndexError: if there is no such query or head.
     """
-    row = picked(query, call.num_queries, "query")[0]
+    row = index_range(query, call.num_queries, "query")[0]
     vectors, weights = _added(call, W_o), call.weights(queries=row)
-    heads = picked(head, call.num_heads, "head")
+    heads = index_range(head, call.num_heads, "head")
     return torch.stack([weights[:, h, :, None] * vectors[h] for h in heads]).sum(dim=0)
 
 

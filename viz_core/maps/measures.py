@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from viz_core.trace.arguments import check_axes, check_device, check_tensors, check_whole, described
-from viz_core.trace.edits import numbers_of
+from viz_core.trace.edits import indices_of
 
 
 def attention_entropy(weights: Float[Tensor, "*batch queries keys"]) -> Float[Tensor, "*batch queries"]:
@@ -84,7 +84,7 @@ def key_mass(weights: Float[Tensor, "*batch queries keys"], keys: Sequence[int])
     check_tensors(weights=weights)
     if weights.dim() < 2 or not weights.shape[-2]:
         raise ValueError(f"weights: expected at least one query, got shape {tuple(weights.shape)}")
-    places = numbers_of("keys", keys)
+    places = indices_of("keys", keys)
     if any(place >= weights.shape[-1] for place in places):
         raise ValueError(f"keys: expected 0 to {weights.shape[-1] - 1}, got {list(places)}")
     return weights[..., list(places)].sum(dim=-1).mean(dim=-1)

@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from viz_core.trace import AttentionCall
-from viz_core.trace.indexing import picked
+from viz_core.trace.indexing import index_range
 from viz_core.trace.source import Projected
 
 _HIDDEN = -6e4  # additive masks hide by the least number of a type: half precision's is -65,504
@@ -83,7 +83,7 @@ def score_products(call: AttentionCall, head: int, query: int, key: int, row: in
     if not isinstance(source, Projected):
         raise ValueError(f"site {call.site!r}: expected queries and keys, got {type(source).__name__}")
     places = zip((row, head, query, key), source.shape, ("row", "head", "query", "key"), strict=True)
-    row, head, query, key = (picked(place, size, name)[0] for place, size, name in places)
+    row, head, query, key = (index_range(place, size, name)[0] for place, size, name in places)
     if source.edits is not None and source.edits.of(head):
         raise ValueError(f"site {call.site!r}: expected a head without interventions, got one that is edited")
     group = source.queries.shape[1] // source.keys.shape[1]

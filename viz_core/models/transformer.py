@@ -20,7 +20,7 @@ from viz_core.models.encoder_decoder import TokenReader
 from viz_core.positional.sinusoidal import PositionalEncoding
 from viz_core.trace import name_sites
 from viz_core.trace.arguments import check_device, check_number, check_tensors, check_whole
-from viz_core.trace.autocast import casts_on
+from viz_core.trace.autocast import is_autocast_on
 from viz_core.trace.weights import Bias, Mask
 
 
@@ -83,7 +83,7 @@ class AddNorm(nn.Module):
             if weight is None or (X.dtype == weight.dtype and X.device == weight.device):
                 continue
             wide = torch.promote_types(X.dtype, weight.dtype) != weight.dtype
-            if wide and not casts_on(X.device.type):
+            if wide and not is_autocast_on(X.device.type):
                 raise ValueError(f"{name}: expected {weight.dtype} as the norm's weights are, got {X.dtype}")
             check_device(**{name: X}, weights=weight)
 

@@ -13,7 +13,7 @@ _ONE = r"(?:< )?[-−+≈~]?(?:[1-9]\d{0,2}(?:,\d{3})+|\d+)(?:\.\d+)?(?:e[-−+]
 _NUMBER = re.compile(rf"{_ONE}(?:–{_ONE})?(?: \({_ONE}(?:–| … ){_ONE}\))?")
 
 
-def is_number(text: str) -> bool:
+def is_formatted_number(text: str) -> bool:
     """Whether a text is one number, as Python's format writes it, or an interval, with or without a unit."""
     return _NUMBER.fullmatch(text) is not None
 
@@ -24,4 +24,4 @@ def with_separators(text: str, separators: str) -> str:
     >>> with_separators("1,234.5 s", ",."), with_separators("2.5 (1.0–4.0)", ",.")
     ('1.234,5 s', '2,5 (1,0–4,0)')
     """
-    return text.translate(str.maketrans(ENGLISH, separators)) if is_number(text) else text
+    return text.translate(str.maketrans(ENGLISH, separators)) if is_formatted_number(text) else text

@@ -7,7 +7,7 @@ from viz_core.trace.files import load_trace, save_trace
 from viz_core.trace.intervene import intervene
 from viz_core.trace.output_edits import HeadsOff, gate, mean, off, switched_off
 from viz_core.trace.patching import head_outputs, mean_outputs, patch
-from viz_core.trace.record import Trace, keeping_values, record, record_weights, unrecorded
+from viz_core.trace.record import Trace, no_recording, record, record_weights, recording_values
 from viz_core.trace.sites import find_sites, name_site, name_sites, site_of, stack_of
 from viz_core.trace.source import Source
 from viz_core.trace.weight_edits import knock_out, pattern, sharpen, uniform, window
@@ -25,24 +25,24 @@ __all__ = [
     "gate",
     "head_outputs",
     "intervene",
-    "keeping_values",
     "knock_out",
     "load_trace",
     "mean",
     "mean_outputs",
     "name_site",
     "name_sites",
+    "no_recording",
     "off",
     "patch",
     "pattern",
     "record",
     "record_weights",
+    "recording_values",
     "save_trace",
     "sharpen",
     "site_of",
     "stack_of",
     "switched_off",
     "uniform",
-    "unrecorded",
     "window",
 ]

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from viz_core.torch_internals.tensors import is_transformed
-from viz_core.trace.autocast import casts_on
+from viz_core.trace.autocast import is_autocast_on
 
 _WHOLE = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 
@@ -64,7 +64,7 @@ def check_like(name: str, X: Tensor, weight: object) -> None:
         raise ValueError(f"{name}: expected a floating-point tensor, got {described(X)}")
     if not isinstance(weight, Tensor) or not weight.is_floating_point() or weight.is_meta:
         return
-    if X.dtype != weight.dtype and not casts_on(X.device.type):
+    if X.dtype != weight.dtype and not is_autocast_on(X.device.type):
         raise ValueError(f"{name}: expected {weight.dtype} as the layer's weights are, got {X.dtype}")
     if X.device != weight.device:
         raise ValueError(f"{name}: expected a tensor on {weight.device} as the layer's weights are, got {X.device}")

@@ -14,10 +14,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from viz_core.trace.arguments import check_number
-from viz_core.trace.autocast import as_autocast
-from viz_core.trace.intervene import edits_at, intervening, unheard
+from viz_core.trace.autocast import cast_inputs
+from viz_core.trace.intervene import edits_at, is_editing, no_editing
 from viz_core.trace.pooling import edited_output, pooled, pooled_in_blocks
-from viz_core.trace.record import Trace, current_trace, unrecorded
+from viz_core.trace.record import Trace, current_trace, no_recording
 from viz_core.trace.references import detached, refuse_transformed, snapshot
 from viz_core.trace.shapes import check_scores, check_values
 from viz_core.trace.source import Direct, Projected
@@ -64,7 +64,7 @@ def attend(
             dropout not from 0 to 1; while somebody records, also within `torch.func.vmap`; if an intervention names a
             head that there is not.
     """
-    queries, keys, values = as_autocast(queries, keys, values)
+    queries, keys, values = cast_inputs(queries, keys, values)
     check_scores(queries, keys, mask, bias, softcap, scale)
     check_values(keys, values)
     check_number(0, 1, dropout=dropout)
@@ -107,7 +107,7 @@ def _attend_fused(
     square = queries.shape[2] == keys.shape[2]
     fused_causal = causal and square and mask is None and bias is None
     # Who hears torch as well would hear this call twice.
-    with unrecorded() if recorded else nullcontext(), unheard() if intervening() else nullcontext():
+    with no_recording() if recorded else nullcontext(), no_editing() if is_editing() else nullcontext():
         return F.scaled_dot_product_attention(
             queries,
             keys,

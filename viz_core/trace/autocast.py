@@ -8,26 +8,26 @@ import torch
 from torch import Tensor
 
 
-def casts_on(device: str) -> bool:
+def is_autocast_on(device: str) -> bool:
     """Whether autocast is on for a type of device; it never is where torch has none, as on "meta"."""
     return torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device)
 
 
-def as_autocast(*tensors: Tensor) -> tuple[Tensor, ...]:
+def cast_inputs(*tensors: Tensor) -> tuple[Tensor, ...]:
     """The tensors as `F.scaled_dot_product_attention` takes them: cast where autocast is on, else as they are.
 
     Rotary positions leave queries and keys in float32 beside values in bfloat16, which nothing but autocast allows.
     What is recorded are the numbers that were attended by. What is no tensor is refused by whoever checks them.
     """
     device = next((tensor.device.type for tensor in tensors if isinstance(tensor, Tensor)), "cpu")
-    if not casts_on(device):
+    if not is_autocast_on(device):
         return tensors
     dtype = torch.get_autocast_dtype(device)
     casts = (torch.float32, torch.float16, torch.bfloat16)  # float64 is left alone
     return tuple(tensor.to(dtype) if getattr(tensor, "dtype", None) in casts else tensor for tensor in tensors)
 
 
-def uncast(tensors: Iterable[Tensor]) -> torch.autocast:
+def without_autocast(tensors: Iterable[Tensor]) -> torch.autocast:
     """A block in which nothing is cast: maps are worked out in float32, wherever they are asked for.
 
     Raises:

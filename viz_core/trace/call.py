@@ -9,8 +9,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from viz_core.trace.arguments import check_whole
-from viz_core.trace.autocast import uncast
-from viz_core.trace.indexing import Index, is_number, picked
+from viz_core.trace.autocast import without_autocast
+from viz_core.trace.indexing import Index, index_range, is_index
 from viz_core.trace.source import Direct, Projected, Source, row_blocks
 from viz_core.trace.thumbnail import max_pooled
 
@@ -106,20 +106,20 @@ class AttentionCall:
             ValueError: if what was recorded has been changed in place since.
         """
         heads, rows, columns = (
-            picked(index, size, name)
+            index_range(index, size, name)
             for index, size, name in zip(
                 (head, queries, keys), self.source.shape[1:], ("head", "queries", "keys"), strict=True
             )
         )
         across = slice(columns.start, columns.stop, columns.step)
-        with uncast(self.source.tensors()):
+        with without_autocast(self.source.tensors()):
             parts = [
                 self.source.rows(slice(heads.start, heads.stop), block)[:, :: heads.step, :, across].float().cpu()
                 for block in row_blocks(self.source, rows, heads.stop - heads.start)
             ]
         tile = parts[0] if len(parts) == 1 else torch.cat(parts, dim=2)
         for axis, index in ((3, keys), (2, queries), (1, head)):
-            if is_number(index):
+            if is_index(index):
                 tile = tile.squeeze(axis)
         return tile
 
@@ -136,6 +136,6 @@ class AttentionCall:
         check_whole(size=size)
         every = slice(0, self.num_heads)
         blocks = row_blocks(self.source, range(self.num_queries), self.num_heads)
-        with uncast(self.source.tensors()):
+        with without_autocast(self.source.tensors()):
             rows = (self.source.rows(every, block) for block in blocks)
             return max_pooled(rows, self.num_queries, self.num_keys, size).float().cpu()

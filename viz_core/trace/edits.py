@@ -44,7 +44,7 @@ class Edit:
         return output
 
     def __post_init__(self) -> None:
-        if self.heads is not None and (not self.heads or any(not is_place(head) for head in self.heads)):
+        if self.heads is not None and (not self.heads or any(not is_nonnegative(head) for head in self.heads)):
             raise ValueError(f"heads: expected numbers from 0 on, got {self.heads}")
 
 
@@ -107,16 +107,16 @@ class Replacement(Edit):
         return torch.full_like(scores, -torch.inf)
 
 
-def named_heads(heads: Heads) -> tuple[int, ...] | None:
+def heads_tuple(heads: Heads) -> tuple[int, ...] | None:
     """The heads that are meant; None for all.
 
     Raises:
         ValueError: if that is neither a number, nor numbers, from 0 on.
     """
-    return None if heads is None else numbers_of("heads", heads)
+    return None if heads is None else indices_of("heads", heads)
 
 
-def numbers_of(name: str, given: object) -> tuple[int, ...]:
+def indices_of(name: str, given: object) -> tuple[int, ...]:
     """Numbers from 0 on, of one or of several: Python's, numpy's, or whole tensors'.
 
     Raises:
@@ -126,11 +126,11 @@ def numbers_of(name: str, given: object) -> tuple[int, ...]:
         raise ValueError(f"{name}: expected numbers from 0 on, got a tensor on the meta device, which has none")
     listed: object = given.tolist() if isinstance(given, Tensor | np.ndarray) else given
     several = tuple(listed) if isinstance(listed, Iterable) else (listed,)
-    if not all(is_place(number) for number in several):
+    if not all(is_nonnegative(number) for number in several):
         raise ValueError(f"{name}: expected numbers from 0 on, got {given!r}")
     return tuple(operator.index(number) for number in several)
 
 
-def is_place(number: object) -> TypeGuard[SupportsIndex]:
+def is_nonnegative(number: object) -> TypeGuard[SupportsIndex]:
     """Whether it is a number from 0 on."""
     return is_whole(number) and number >= 0  # type: ignore[operator]

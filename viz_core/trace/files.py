@@ -18,7 +18,7 @@ from viz_core.trace.arguments import check_tensors
 from viz_core.trace.call import AttentionCall
 from viz_core.trace.record import Trace
 from viz_core.trace.shapes import check_scores, check_values
-from viz_core.trace.source import Direct, Projected, Source, same_numbers
+from viz_core.trace.source import Direct, Projected, Source, view_key
 
 _FORMAT = "attention-atlas trace"
 _VERSION = 2  # 1 wrote a tensor that several calls share with each of them, and no check sums
@@ -44,11 +44,11 @@ def save_trace(trace: Trace, path: str | Path) -> None:
     tensors: dict[str, Tensor] = {}
     calls = []
     for number, call in enumerate(trace):
-        kind, held, settings = _parts(as_saved(call), call.site)
+        kind, held, settings = _parts(saved_source(call), call.site)
         for name, tensor in held.items():
-            if names.setdefault(same_numbers(tensor), f"{number}.{name}") == f"{number}.{name}":
+            if names.setdefault(view_key(tensor), f"{number}.{name}") == f"{number}.{name}":
                 tensors[f"{number}.{name}"] = tensor
-        where = {name: names[same_numbers(tensor)] for name, tensor in held.items()}
+        where = {name: names[view_key(tensor)] for name, tensor in held.items()}
         calls.append({"site": call.site, "kind": kind, "settings": settings, "tensors": where})
     whole = {n: tensor.detach().cpu().clone(memory_format=torch.contiguous_format) for n, tensor in tensors.items()}
     header = {"calls": json.dumps(calls), "sums": _check_sums(whole)}
@@ -98,7 +98,7 @@ class _Call:
     tensors: dict[str, str]  # their names in the file; none in version 1, where the call's number says it
 
 
-def as_saved(call: AttentionCall) -> Direct | Projected:
+def saved_source(call: AttentionCall) -> Direct | Projected:
     """What `save_trace` writes of a call: weights, or queries and keys; its map where that comes of more than these."""
     source = call.source
     if isinstance(source, Direct) or (isinstance(source, Projected) and source.edits is None):

@@ -11,7 +11,7 @@ import torch
 Index: TypeAlias = SupportsIndex | slice | range | None
 
 
-def is_number(index: Any) -> TypeGuard[SupportsIndex]:
+def is_index(index: Any) -> TypeGuard[SupportsIndex]:
     """Whether it is one place: an int, numpy's or a tensor's; no truth value."""
     if isinstance(index, bool | np.bool) or getattr(index, "dtype", None) == torch.bool:
         return False
@@ -22,7 +22,7 @@ def is_number(index: Any) -> TypeGuard[SupportsIndex]:
     return True
 
 
-def picked(index: Index, size: int, name: str) -> range:
+def index_range(index: Index, size: int, name: str) -> range:
     """The places, from 0 to size - 1 and in order, that an index asks for; a number is a range of one.
 
     Raises:
@@ -30,13 +30,13 @@ def picked(index: Index, size: int, name: str) -> range:
     """
     if index is None:
         return range(size)
-    if is_number(index):
+    if is_index(index):
         place = operator.index(index)
         if not -size <= place < size:
             raise IndexError(f"{name}: expected 0 to {size - 1}, got {place}")
         return range(place % size, place % size + 1)
     if isinstance(index, slice):
-        if not all(part is None or is_number(part) for part in (index.start, index.stop, index.step)):
+        if not all(part is None or is_index(part) for part in (index.start, index.stop, index.step)):
             raise IndexError(f"{name}: expected a slice of whole numbers, got {index}")
         if index.step is not None and operator.index(index.step) < 1:
             raise IndexError(f"{name}: expected places in order, got step {index.step}")

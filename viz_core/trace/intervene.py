@@ -14,8 +14,8 @@ from torch import nn
 from viz_core.torch_internals.compiler import break_graph, must_break_graph, run_eagerly
 from viz_core.trace.arguments import described
 from viz_core.trace.edits import Edit, Edits
-from viz_core.trace.torch_edits import EditedCalls
-from viz_core.trace.torch_layers import torch_edits
+from viz_core.trace.torch_edits import EditingMode
+from viz_core.trace.torch_layers import edits_of_call
 
 
 @contextmanager
@@ -45,12 +45,12 @@ def intervene(edits: Mapping[str, Edit | Sequence[Edit]], torch_calls: bool | nn
     """
     block, hearing = _Block(edits), _hearing(torch_calls)
     outer = _blocks.get()
-    blocks, place, heard = _blocks.set((*outer, block)), _first_query.set(0), torch_edits.set(None)
+    blocks, place, heard = _blocks.set((*outer, block)), _first_query.set(0), edits_of_call.set(None)
     try:
         with run_eagerly(), hearing:
             yield
     finally:
-        torch_edits.reset(heard)
+        edits_of_call.reset(heard)
         _first_query.reset(place)
         _blocks.reset(blocks)
     block.check_met()
@@ -88,13 +88,13 @@ def refuse_edits(site: str | None) -> None:
         raise ValueError(f"site {site!r}: expected scaled dot-product attention, whose heads alone can be edited")
 
 
-def intervening() -> bool:
+def is_editing() -> bool:
     """Whether anything is edited around this call, whatever and wherever."""
     return bool(_current())
 
 
 @contextmanager
-def unheard() -> Iterator[None]:
+def no_editing() -> Iterator[None]:
     """What torch's kernel is asked for here is edited by who asks, and by nobody else."""
     token = _asked_by_us.set(True)
     try:
@@ -109,7 +109,7 @@ def _hearing(torch_calls: bool | nn.Module) -> AbstractContextManager[Any]:
         return nullcontext()
     if torch_calls is not True and not isinstance(torch_calls, nn.Module):
         raise ValueError(f"torch_calls: expected True, False or a model, got {type(torch_calls).__name__}")
-    return EditedCalls(
+    return EditingMode(
         lambda source, site: edits_at(site, *source.shape[1:], source.causal),
         lambda: not _asked_by_us.get(),
         None if torch_calls is True else torch_calls,

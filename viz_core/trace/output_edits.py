@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from viz_core.trace.arguments import check_axes, check_number, check_tensors
-from viz_core.trace.edits import Edit, Heads, Replacement, Written, named_heads, numbers_of
+from viz_core.trace.edits import Edit, Heads, Replacement, Written, heads_tuple, indices_of
 
 HeadsOff: TypeAlias = tuple[tuple[str, int], ...]  # of each head its site and its number
 
@@ -24,7 +24,7 @@ def off(*heads: int) -> Edit:
     Raises:
         ValueError: if no head is named, or one is no number from 0 on.
     """
-    return _Off(numbers_of("heads", heads))
+    return _Off(indices_of("heads", heads))
 
 
 def switched_off(heads: Iterable[tuple[str, int]]) -> dict[str, Edit]:
@@ -53,7 +53,7 @@ def gate(heads: Heads, factor: float | Tensor) -> Edit:
         check_tensors(factor=factor)
     else:
         check_number(factor=factor)
-    return _Gate(named_heads(heads), torch.as_tensor(factor))
+    return _Gate(heads_tuple(heads), torch.as_tensor(factor))
 
 
 def mean(heads: Heads, of: Float[Tensor, "all_heads v"]) -> Edit:
@@ -65,7 +65,7 @@ def mean(heads: Heads, of: Float[Tensor, "all_heads v"]) -> Edit:
     Raises:
         ValueError: if `of` has not a row for each head that is named.
     """
-    chosen = named_heads(heads)
+    chosen = heads_tuple(heads)
     check_tensors(of=of)
     check_axes("heads v", of=of)
     if chosen is not None and max(chosen, default=0) >= len(of):

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from viz_core.trace.arguments import described
 from viz_core.trace.call import AttentionCall
-from viz_core.trace.edits import Edit, Heads, Replacement, Written, named_heads
+from viz_core.trace.edits import Edit, Heads, Replacement, Written, heads_tuple
 from viz_core.trace.weight_edits import GivenWeights
 
 
@@ -31,7 +31,7 @@ def patch(heads: Heads, call: AttentionCall, what: str = "weights") -> Edit:
         ValueError: if it is neither, the call has no such head, or kept no values.
     """
     _check_call(call)
-    chosen = named_heads(heads)
+    chosen = heads_tuple(heads)
     if chosen is not None and max(chosen, default=0) >= call.num_heads:
         raise ValueError(f"heads: expected 0 to {call.num_heads - 1}, as {call.site!r} has, got {chosen}")
     if what == "weights":

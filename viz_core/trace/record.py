@@ -22,9 +22,9 @@ from viz_core.trace.arguments import check_axes, check_device, check_tensors
 from viz_core.trace.call import AttentionCall
 from viz_core.trace.intervene import refuse_edits
 from viz_core.trace.references import detached, refuse_transformed
-from viz_core.trace.source import Direct, Held, Source
-from viz_core.trace.torch_layers import LayerFollower
-from viz_core.trace.torch_mode import TorchCalls
+from viz_core.trace.source import Direct, Source, StoredTensors
+from viz_core.trace.torch_layers import LayerTracker
+from viz_core.trace.torch_mode import RecordingMode
 
 
 def record_weights(
@@ -97,7 +97,7 @@ def record(
         trace._hearing = None
 
 
-def _hearing(trace: Trace, torch_calls: bool | nn.Module) -> TorchCalls | None:
+def _hearing(trace: Trace, torch_calls: bool | nn.Module) -> RecordingMode | None:
     """What hears plain PyTorch for a trace, where that is wanted."""
     if torch_calls is False:
         return None
@@ -111,12 +111,12 @@ def _hearing(trace: Trace, torch_calls: bool | nn.Module) -> TorchCalls | None:
             refuse_edits(site)
         trace.add(source, site)
 
-    layers = LayerFollower(None if torch_calls is True else torch_calls)
-    return TorchCalls(lambda: current_trace() is trace, keep, layers)
+    layers = LayerTracker(None if torch_calls is True else torch_calls)
+    return RecordingMode(lambda: current_trace() is trace, keep, layers)
 
 
 @contextmanager
-def unrecorded() -> Iterator[None]:
+def no_recording() -> Iterator[None]:
     """Record nothing in this block: a text is written step by step, and recorded once when it stands."""
     token = _recorder.set(None)
     try:
@@ -126,7 +126,7 @@ def unrecorded() -> Iterator[None]:
 
 
 @contextmanager
-def keeping_values() -> Iterator[None]:
+def recording_values() -> Iterator[None]:
     """Have every `record()` in this block keep values too, but those that keep weights in the graph."""
     token = _keeps_values.set(True)
     try:
@@ -135,7 +135,7 @@ def keeping_values() -> Iterator[None]:
         _keeps_values.reset(token)
 
 
-NOTHING_SEEN = (
+EMPTY_TRACE_HINT = (
     "record() sees a model of transformers after instrument(model), and plain PyTorch with record(torch_calls=model)"
 )
 """What whoever finds a recording empty is told."""
@@ -157,7 +157,7 @@ class Trace:
             raise ValueError("values: expected False with differentiable, which keeps weights alone")
         self.differentiable = differentiable
         self.values = values
-        self._hearing: TorchCalls | None = None  # while its `record()` block lasts
+        self._hearing: RecordingMode | None = None  # while its `record()` block lasts
         self._began_in = current_backward()  # -1, or the backward pass in whose hook it was made
         self._calls: dict[str, AttentionCall] = {}
         self._unnamed = 0
@@ -215,7 +215,9 @@ class Trace:
         moved: dict[Hashable, Tensor] = {}
         for call in self:
             source = call.source
-            there._keep(source.to(torch.device(device), moved) if isinstance(source, Held) else source, call.site)
+            there._keep(
+                source.to(torch.device(device), moved) if isinstance(source, StoredTensors) else source, call.site
+            )
         return there
 
     @classmethod
@@ -240,7 +242,7 @@ class Trace:
 
     def __repr__(self) -> str:
         if not self._calls:
-            return f"Trace(0 attention calls: {NOTHING_SEEN})"
+            return f"Trace(0 attention calls: {EMPTY_TRACE_HINT})"
         return f"Trace({len(self)} attention calls, {self.nbytes / 2**20:.1f} MB)"
 
     def summary(self) -> str:
@@ -266,7 +268,7 @@ class Trace:
         try:
             return self._calls[site]
         except KeyError:
-            there = ", ".join(self.sites) or f"none: {NOTHING_SEEN}"
+            there = ", ".join(self.sites) or f"none: {EMPTY_TRACE_HINT}"
             raise KeyError(f"no site {site!r} in this trace; it has {there}") from None
 
     def __iter__(self) -> Iterator[AttentionCall]:

@@ -22,18 +22,18 @@ _PARTS = re.compile(
 """Classes whose softmax weighs parts of the keys, or no keys: windows, blocks, landmarks, sampled points, groups."""
 
 
-def weighs_all_keys(layer: nn.Module) -> bool:
+def spans_all_keys(layer: nn.Module) -> bool:
     """Whether the softmax of a layer, of whatever lies within it, is over all keys at once, as far as names tell."""
     return not any(_PARTS.search(type(module).__name__) for module in layer.modules())
 
 
-def numbers_of_heads(layer: nn.Module) -> frozenset[int]:
+def possible_head_counts(layer: nn.Module) -> frozenset[int]:
     """How many heads a layer or what lies within it says that it has; none where it does not say."""
     said = (getattr(module, name, None) for module in layer.modules() for name in _HEADS)
     return frozenset(number for number in said if type(number) is int and number > 0)
 
 
-def weights_over_keys(
+def softmax_weights(
     result: Tensor, heads: Set[int], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Float[Tensor, "batch heads queries keys"] | None:
     """The weights (batch, heads, queries, keys) that a softmax in an attention layer gave; None where it gave others.

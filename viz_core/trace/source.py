@@ -40,7 +40,7 @@ class Source(Protocol):
         ...
 
 
-class Held:
+class StoredTensors:
     """What is held here: references, not copies, which therefore count how often each tensor is changed in place.
 
     Whoever changes one afterwards (an optimizer's step on a bias, a cache used again) is told so when the weights are
@@ -77,7 +77,7 @@ class Held:
         """The same on another device.
 
         Args:
-            moved: what is there already, by `same_numbers`, to be shared there as it is here; what is new is added.
+            moved: what is there already, by `view_key`, to be shared there as it is here; what is new is added.
 
         Raises:
             ValueError: if a tensor has been changed in place since it was recorded.
@@ -86,13 +86,13 @@ class Held:
         named = {item.name: getattr(self, item.name) for item in fields(self)}  # type: ignore[arg-type]
         tensors = {name: tensor for name, tensor in named.items() if isinstance(tensor, Tensor)}
         for tensor in tensors.values():
-            if same_numbers(tensor) not in moved:
-                moved[same_numbers(tensor)] = tensor.to(device)
-        there: Source = replace(self, **{n: moved[same_numbers(t)] for n, t in tensors.items()})  # type: ignore
+            if view_key(tensor) not in moved:
+                moved[view_key(tensor)] = tensor.to(device)
+        there: Source = replace(self, **{n: moved[view_key(t)] for n, t in tensors.items()})  # type: ignore
         return there
 
 
-def same_numbers(tensor: Tensor) -> Hashable:
+def view_key(tensor: Tensor) -> Hashable:
     """What two tensors have in common, while both are there, that are one view of one storage."""
     place = tensor.untyped_storage().data_ptr() or id(tensor)  # nothing has a place: none at all, and "meta"
     return place, tensor.storage_offset(), tensor.shape, tensor.stride(), tensor.dtype, tensor.device
@@ -107,7 +107,7 @@ def _versions(tensors: Sequence[Tensor]) -> list[int | None]:
 
 
 @dataclass(frozen=True, eq=False)
-class Projected(Held):
+class Projected(StoredTensors):
     """Queries and keys after projection, and all else that decides their weights."""
 
     queries: Float[Tensor, "batch heads queries d"]
@@ -190,7 +190,7 @@ class Projected(Held):
 
 
 @dataclass(frozen=True, eq=False)
-class Direct(Held):
+class Direct(StoredTensors):
     """Weights as the layer computed them."""
 
     weights: Float[Tensor, "batch heads queries keys"]

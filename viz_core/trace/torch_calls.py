@@ -19,7 +19,7 @@ from torch import Tensor
 
 from viz_core.torch_internals.kernels import native_multi_head_attention, transformer_encoder_layer
 from viz_core.torch_internals.tensors import materialized
-from viz_core.trace.autocast import as_autocast
+from viz_core.trace.autocast import cast_inputs
 from viz_core.trace.references import detached, snapshot
 from viz_core.trace.source import Projected
 from viz_core.trace.weights import Bias, Mask
@@ -224,7 +224,7 @@ def _projected(
     shape = queries.shape[2], keys.shape[2]
     if causal and shape[0] != shape[1]:
         mask, causal = _both(mask, queries.new_ones(shape, dtype=torch.bool).tril()[None, None]), False
-    queries, keys = as_autocast(queries, keys)
+    queries, keys = cast_inputs(queries, keys)
     scale = queries.shape[-1] ** -0.5 if scale is None else scale
     mask, bias = (None if tensor is None else detached(tensor) for tensor in (mask, bias))
     return Projected(detached(queries), snapshot(keys, queries), mask, bias, causal, scale)

@@ -16,12 +16,12 @@ from viz_core.trace.edits import Edits
 from viz_core.trace.pooling import edited_output, pooled_in_blocks
 from viz_core.trace.source import Projected
 from viz_core.trace.torch_calls import READERS, projected_values, read_call
-from viz_core.trace.torch_layers import LayerFollower, torch_edits
+from viz_core.trace.torch_layers import LayerTracker, edits_of_call
 
 _KERNEL, _MULTI_HEAD = F.scaled_dot_product_attention, F.multi_head_attention_forward
 
 
-class EditedCalls(TorchFunctionMode):
+class EditingMode(TorchFunctionMode):
     """Torch's fast paths, which give no head by itself, are left meanwhile: torch does that where any mode is.
 
     Args:
@@ -37,7 +37,7 @@ class EditedCalls(TorchFunctionMode):
         model: nn.Module | None,
     ) -> None:
         super().__init__()
-        self._edits_of, self._listening, self._layers = edits_of, listening, LayerFollower(model)
+        self._edits_of, self._listening, self._layers = edits_of, listening, LayerTracker(model)
 
     def __torch_function__(
         self,
@@ -54,7 +54,7 @@ class EditedCalls(TorchFunctionMode):
         with without_modes():
             source = read_call(func, args, kwargs)
             edits = self._edits_of(source, self._layers.layer.site)
-        torch_edits.set(edits)
+        edits_of_call.set(edits)
         result = func(*args, **kwargs)
         if edits is None:
             return result

@@ -11,22 +11,22 @@ from torch import Tensor, nn
 
 from viz_core.trace.edits import Edits
 from viz_core.trace.sites import find_sites
-from viz_core.trace.softmax_calls import numbers_of_heads, weighs_all_keys
+from viz_core.trace.softmax_calls import possible_head_counts, spans_all_keys
 
-torch_edits: ContextVar[Edits | None] = ContextVar("torch_edits", default=None)
+edits_of_call: ContextVar[Edits | None] = ContextVar("edits_of_call", default=None)
 """What is done to the call of torch's attention that is under way; a recorder keeps it with the call."""
 
 
-class OneLayer:
+class TrackedLayer:
     """A layer at work: its site, how many heads it may have, and whether its softmax weighs all keys at once."""
 
     def __init__(self, site: str | None = None, layer: nn.Module | None = None) -> None:
         self.site = site
-        self.heads = frozenset[int]() if layer is None else numbers_of_heads(layer)
-        self.whole = layer is not None and weighs_all_keys(layer)
+        self.heads = frozenset[int]() if layer is None else possible_head_counts(layer)
+        self.whole = layer is not None and spans_all_keys(layer)
 
     @property
-    def layer(self) -> OneLayer:
+    def layer(self) -> TrackedLayer:
         """Itself: who listens to one layer alone knows where it is."""
         return self
 
@@ -34,7 +34,7 @@ class OneLayer:
         """Nobody else's weights count."""
 
 
-class LayerFollower:
+class LayerTracker:
     """The layer whose weights a thread has just used; one without a site where that is none of the model's."""
 
     def __init__(self, model: nn.Module | None) -> None:
@@ -42,9 +42,9 @@ class LayerFollower:
         self._here = threading.local()
 
     @property
-    def layer(self) -> OneLayer:
+    def layer(self) -> TrackedLayer:
         """Where this thread is."""
-        found: OneLayer = getattr(self._here, "layer", _NOWHERE)
+        found: TrackedLayer = getattr(self._here, "layer", _NOWHERE)
         return found
 
     def follow(self, given: Iterable[Any]) -> None:
@@ -55,13 +55,13 @@ class LayerFollower:
                 self._here.layer = next((layer for layer in known if layer is not _NOWHERE), _NOWHERE)
 
 
-_NOWHERE = OneLayer()
+_NOWHERE = TrackedLayer()
 
 
-def _weights_of_layers(model: nn.Module) -> dict[int, tuple[Tensor, OneLayer]]:
+def _weights_of_layers(model: nn.Module) -> dict[int, tuple[Tensor, TrackedLayer]]:
     """Every parameter of a model by its id, which is its own while it is kept here, and the layer it belongs to."""
-    found: dict[int, tuple[Tensor, OneLayer]] = {id(weight): (weight, _NOWHERE) for weight in model.parameters()}
+    found: dict[int, tuple[Tensor, TrackedLayer]] = {id(weight): (weight, _NOWHERE) for weight in model.parameters()}
     for module, site in find_sites(model).items():
-        layer = OneLayer(site, module)
+        layer = TrackedLayer(site, module)
         found |= {id(weight): (weight, layer) for weight in module.parameters()}
     return found

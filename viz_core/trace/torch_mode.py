@@ -11,13 +11,13 @@ from torch import Tensor
 
 from viz_core.torch_internals.function_modes import FastPathMode, without_modes
 from viz_core.trace.references import detached
-from viz_core.trace.softmax_calls import SOFTMAXES, weights_over_keys
+from viz_core.trace.softmax_calls import SOFTMAXES, softmax_weights
 from viz_core.trace.source import Direct, Source
 from viz_core.trace.torch_calls import READERS, read_call
-from viz_core.trace.torch_layers import LayerFollower, OneLayer, torch_edits
+from viz_core.trace.torch_layers import LayerTracker, TrackedLayer, edits_of_call
 
 
-class TorchCalls(FastPathMode):
+class RecordingMode(FastPathMode):
     """Hands what torch's attention attends by to a recorder, after the call, in the threads that enter.
 
     Args:
@@ -32,7 +32,7 @@ class TorchCalls(FastPathMode):
         self,
         listening: Callable[[], bool],
         keep: Callable[[Source, str | None], None],
-        layers: LayerFollower | OneLayer,
+        layers: LayerTracker | TrackedLayer,
     ) -> None:
         super().__init__()
         self._listening, self._keep, self._layers = listening, keep, layers
@@ -59,8 +59,8 @@ class TorchCalls(FastPathMode):
             _here.busy = False
         with without_modes():  # no mode hears what is computed for the recorder alone
             if func in READERS:
-                self._keep(replace(read_call(func, args, kwargs), edits=torch_edits.get()), layer.site)
-            elif (weights := weights_over_keys(result, layer.heads, args, kwargs)) is not None:
+                self._keep(replace(read_call(func, args, kwargs), edits=edits_of_call.get()), layer.site)
+            elif (weights := softmax_weights(result, layer.heads, args, kwargs)) is not None:
                 self._keep(Direct(self.held(weights)), layer.site)
         return result
 

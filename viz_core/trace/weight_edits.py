@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from viz_core.trace.arguments import check_axes, check_positive_number, check_tensors, check_whole
-from viz_core.trace.edits import Edit, Heads, Scores, is_place, named_heads, numbers_of
+from viz_core.trace.edits import Edit, Heads, Scores, heads_tuple, indices_of, is_nonnegative
 
 Places: TypeAlias = int | slice | Iterable[int] | None
 
@@ -24,7 +24,7 @@ def uniform(heads: Heads = None) -> Edit:
     Raises:
         ValueError: if a head is no number from 0 on.
     """
-    return _Uniform(named_heads(heads))
+    return _Uniform(heads_tuple(heads))
 
 
 def sharpen(heads: Heads, temperature: float) -> Edit:
@@ -34,7 +34,7 @@ def sharpen(heads: Heads, temperature: float) -> Edit:
         ValueError: if the temperature is not positive.
     """
     check_positive_number(temperature=temperature)
-    return _Sharpen(named_heads(heads), float(temperature))
+    return _Sharpen(heads_tuple(heads), float(temperature))
 
 
 def pattern(heads: Heads, what: str | Float[Tensor, "queries keys"]) -> Edit:
@@ -53,10 +53,10 @@ def pattern(heads: Heads, what: str | Float[Tensor, "queries keys"]) -> Edit:
     if isinstance(what, str):
         if what not in _STEPS_BACK:
             raise ValueError(f"what: expected one of {', '.join(_STEPS_BACK)}, or a matrix, got {what!r}")
-        return _Look(named_heads(heads), what)
+        return _Look(heads_tuple(heads), what)
     weights = checked_weights(what)
     check_axes("queries keys", what=weights)
-    return GivenWeights(named_heads(heads), weights[None, None])
+    return GivenWeights(heads_tuple(heads), weights[None, None])
 
 
 def knock_out(heads: Heads, *, query: Places = None, key: Places = None) -> Edit:
@@ -69,7 +69,7 @@ def knock_out(heads: Heads, *, query: Places = None, key: Places = None) -> Edit
     Raises:
         ValueError: if a number is below 0.
     """
-    return _KnockOut(named_heads(heads), *(_places(name, each) for name, each in (("query", query), ("key", key))))
+    return _KnockOut(heads_tuple(heads), *(_places(name, each) for name, each in (("query", query), ("key", key))))
 
 
 def window(heads: Heads, size: int, *, first: int = 0) -> Edit:
@@ -85,7 +85,7 @@ def window(heads: Heads, size: int, *, first: int = 0) -> Edit:
     """
     check_whole(size=size)
     check_whole(0, first=first)
-    return _Window(named_heads(heads), size, first)
+    return _Window(heads_tuple(heads), size, first)
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,10 +185,10 @@ def _places(name: str, places: Places) -> slice | tuple[int, ...]:
         return slice(0, None)
     if isinstance(places, slice):
         numbers = [number for number in (places.start, places.stop) if number is not None]
-        if all(is_place(number) for number in numbers) and places.step != 0 and is_place(places.step or 1):
+        if all(is_nonnegative(number) for number in numbers) and places.step != 0 and is_nonnegative(places.step or 1):
             return slice(places.start or 0, places.stop, places.step or 1)
         raise ValueError(f"{name}: expected numbers from 0 on, or a slice of them, got {places}")
-    return numbers_of(name, places)
+    return indices_of(name, places)
 
 
 def _among(numbers: Int[Tensor, "n"], places: slice | tuple[int, ...]) -> Tensor:

@@ -7,8 +7,8 @@ from importlib import import_module
 from importlib.util import find_spec
 
 from viz_core.trace import AttentionCall, Trace
-from viz_core.trace.indexing import is_number
-from viz_core.trace.record import NOTHING_SEEN
+from viz_core.trace.indexing import is_index
+from viz_core.trace.record import EMPTY_TRACE_HINT
 from viz_core.view.grouping import Tokens, check_tokens, group_calls, read_tokens, weight_calls
 from viz_core.view.map_group import MapGroup
 from viz_core.view.notebook import AttentionView, Shown
@@ -51,8 +51,8 @@ def _open(what: object, tokens: Tokens | None, keys: Tokens | None, row: int, la
     else:
         calls = tuple(what) if isinstance(what, Trace) else weight_calls(what, cross=keys is not None)
     if not calls:
-        raise ValueError(f"what: expected attention, got a trace without any: {NOTHING_SEEN}")
-    if not is_number(row):
+        raise ValueError(f"what: expected attention, got a trace without any: {EMPTY_TRACE_HINT}")
+    if not is_index(row):
         raise ValueError(f"row: expected a number, got {row!r}")
     row = int(row)
     names, of_keys = read_tokens("tokens", tokens, row), read_tokens("keys", keys, row)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from viz_core.trace import Trace, save_trace
-from viz_core.trace.files import as_saved
+from viz_core.trace.files import saved_source
 from viz_core.view.grouping import other_stack
 from viz_core.view.map_group import MapGroup
 from viz_core.view.open_state import site_of_state
@@ -69,7 +69,7 @@ def recording_recipe(groups: Sequence[MapGroup]) -> Recipe:
     """
     trace = Trace()
     for call in dict.fromkeys(call for group in groups for call in group.calls):
-        trace.add(as_saved(call), call.site)
+        trace.add(saved_source(call), call.site)
     if trace.nbytes > MOST_BYTES:
         raise ValueError(
             f"notebook: expected a recording of at most {MOST_BYTES // 2**20} MB, got {trace.nbytes / 2**20:.0f} MB; "

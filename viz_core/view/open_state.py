@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 
-from viz_core.trace.indexing import is_number
+from viz_core.trace.indexing import is_index
 from viz_core.view.map_group import MapGroup
 from viz_core.view.pins import Pin, read_pins
 from viz_core.view.state import Look, ViewState
@@ -46,7 +46,7 @@ def reopened(
     if group.id != state.group:
         state = ViewState(group.id, layer, state.head, look=_carried(state.look, group))
     num_heads = group.calls[layer].num_heads
-    if head is not None and not is_number(head):
+    if head is not None and not is_index(head):
         raise ValueError(f"head: expected 0 to {num_heads - 1} of {wanted}, got {head!r}")
     found = replace(
         state,

@@ -17,7 +17,7 @@ from viz_core.maps.contribution_shares import contribution_shares
 from viz_core.maps.contributions import contribution_norms
 from viz_core.models import BlockOptions, Seq2SeqAttentionDecoder, TransformerEncoder
 from viz_core.models.projections import output_projection
-from viz_core.trace import AttentionCall, Trace, intervene, keeping_values, off, record
+from viz_core.trace import AttentionCall, Trace, intervene, off, record, recording_values
 
 
 def shares_of(call: AttentionCall, W_o: nn.Linear) -> torch.Tensor:
@@ -51,7 +51,7 @@ def test_every_map_tile_and_thumbnail_is_one_of_shares() -> None:
 def test_projections_of_other_models_are_found_by_their_sites(family: str) -> None:
     model = in_memory(family)
     sites, inputs = instrument(model), inputs_of(model)
-    with keeping_values(), record() as trace, torch.no_grad():
+    with recording_values(), record() as trace, torch.no_grad():
         output_of(model(**inputs))
     found = contribution_shares(trace, model)
     for site in sites:
@@ -78,7 +78,7 @@ def test_a_translator_with_additive_attention_shows_the_length_of_each_state_it_
     """Bahdanau's c_t = sum_j a_tj h_j: a word's share is that of a_tj |h_j|."""
     model = Seq2SeqAttentionDecoder(11, 6, 8, 2)
     states, last = torch.randn(1, 5, 8), torch.randn(2, 1, 8)
-    with keeping_values(), record() as trace, torch.no_grad():
+    with recording_values(), record() as trace, torch.no_grad():
         model(torch.tensor([[1, 4, 2]]), model.init_state((states, last), torch.tensor([4])))
     added = trace["decoder.0.cross"].weights()[0, 0] * states[0].norm(dim=-1)
     found = contribution_shares(trace, model)["decoder.0.cross"].weights()[0, 0]

@@ -23,7 +23,7 @@ from viz_core.hub.attention import attention_forward
 from viz_core.hub.custom_attention_hooks import add_hooks
 from viz_core.models import TransformerDecoder, TransformerEncoder, ViT
 from viz_core.torch_internals import compiler
-from viz_core.trace import Trace, attend, record, unrecorded
+from viz_core.trace import Trace, attend, no_recording, record
 from viz_core.trace.sites import name_site
 
 WIDTH = HEADS * HEAD_DIM
@@ -305,7 +305,7 @@ def test_compiled_for_the_first_time_while_somebody_records() -> None:
     for _ in range(2):
         with record() as trace:
             torch.testing.assert_close(compiled(*inputs), expected)
-            with unrecorded():
+            with no_recording():
                 torch.testing.assert_close(compiled(*inputs), expected)
         assert trace.sites == plain.sites
         torch.testing.assert_close(trace["encoder.0.self"].weights(), plain["encoder.0.self"].weights())

@@ -18,7 +18,7 @@ from torch import Tensor
 from tests.viz_core.trace.attention_cases import B, H, K, Q, brute_force, random_bias, random_mask, tensors
 from viz_core.attention import DotProductAttention, MultiHeadAttention
 from viz_core.models import EncoderDecoder, TransformerDecoder, TransformerEncoder
-from viz_core.trace import Trace, attend, name_site, record, record_weights, unrecorded
+from viz_core.trace import Trace, attend, name_site, no_recording, record, record_weights
 
 
 @pytest.mark.parametrize("softcap", [0.0, -1.0])
@@ -29,7 +29,7 @@ def test_a_soft_cap_must_be_positive(softcap: float) -> None:
 
 def test_an_unrecorded_block_leaves_no_trace_and_ends_where_it_ends() -> None:
     with record() as trace:
-        with contextlib.suppress(RuntimeError), unrecorded():
+        with contextlib.suppress(RuntimeError), no_recording():
             attend(*tensors())
             raise RuntimeError
         attend(*tensors(), site="after")

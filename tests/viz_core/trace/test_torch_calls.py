@@ -115,7 +115,7 @@ def own_weights(layer: nn.MultiheadAttention, *inputs: Tensor, **options: Any) -
 
 
 def assert_seen(layer: nn.MultiheadAttention, *inputs: Tensor, **options: Any) -> None:
-    """The same output as unrecorded, to the last bit, and torch's own weights."""
+    """The same output as no_recording, to the last bit, and torch's own weights."""
     torch.manual_seed(1)
     plain = layer(*inputs, **options)
     with record(torch_calls=True) as trace:

@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode, _get_current_function_mode
 
 from tests.viz_core.trace.test_torch_models import encoder
-from viz_core.trace import record, unrecorded
+from viz_core.trace import no_recording, record
 
 D, HEADS = 16, 4
 
@@ -44,7 +44,7 @@ def test_blocks_within_blocks() -> None:
             call()
             with record() as deaf:
                 call()
-        with unrecorded():
+        with no_recording():
             call()
         with outer.adopt():
             call()
@@ -75,7 +75,7 @@ def test_other_threads_neither_hear_nor_are_heard() -> None:
 
     def run(number: int) -> tuple[bool, int]:
         with torch.no_grad(), record(torch_calls=number == 0) as trace:
-            with unrecorded():
+            with no_recording():
                 model(inputs[number])  # torch rounds the first call of a new thread otherwise: it has more threads
             start.wait()
             same = all(torch.equal(model(inputs[number]), expected[number]) for _ in range(30))
