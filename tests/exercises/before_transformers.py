@@ -30,7 +30,7 @@ from viz_core.lessons.queries_keys_values.channel_gates import (
 )
 from viz_core.lessons.queries_keys_values.lookup import BOOK_DATABASE, approximate_lookup, embed_words
 from viz_core.lessons.queries_keys_values.query_gradient import pooled, query_jacobian, weighted_covariance
-from viz_core.lessons.queries_keys_values.search_engine import click_gradient, click_loss, ranks_while_learning
+from viz_core.lessons.queries_keys_values.search_engine import click_loss, ranks_while_learning
 from viz_core.lessons.scoring_functions.exercises import KEY_SIZE, count_costs, distance_errors, keys_heard
 from viz_core.positional import sinusoidal_table
 from viz_core.positional.entry import SchemeSizes
@@ -58,7 +58,8 @@ def _search() -> tuple[bool, ...]:
     query, clicked, temperature = documents[2], 4, 0.2
     downhill = -torch.func.grad(lambda moved: click_loss(moved, documents, clicked, temperature))(query)
     straight = documents[clicked] / temperature
-    by_hand = -click_gradient(query, documents, clicked, temperature)
+    weights = torch.softmax(documents @ query / temperature, dim=0)
+    by_hand = (documents[clicked] - weights @ documents) / temperature
     ranks = ranks_while_learning(query, documents, clicked, temperature)
     return (
         torch.allclose(downhill, torch.zeros_like(downhill)) or ranks[-1] == ranks[0],

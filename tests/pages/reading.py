@@ -9,7 +9,7 @@ import numpy as np
 from streamlit.testing.v1 import AppTest
 from streamlit.util import calc_hash
 
-from viz_core.figures.chart import decode_chart
+from tests.charts import decode_chart
 from viz_core.figures.framing import unframe
 
 # A badge: a mark, what must be true, a dot, and the number measured with words around it.

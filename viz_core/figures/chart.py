@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from viz_core.figures.framing import Sections, frame, unframe
+from viz_core.figures.framing import Sections, frame
 from viz_core.runtime.numbers import ENGLISH, is_formatted_number, with_separators
 
 DEFAULT_HEIGHT = 450
@@ -53,27 +53,6 @@ def encode_chart(figure: go.Figure, separators: str = ENGLISH, **about: Any) -> 
         header["layout"]["separators"] = separators
     shape = {"square": True} if figure.layout.meta == SQUARE else {}
     return frame({"about": {"height": height_of(figure), **shape, **about}, **_written(header, sections)}, sections)
-
-
-def decode_chart(data: bytes) -> dict[str, Any]:
-    """What `encode_chart` was told, every array as numpy's.
-
-    Raises:
-        ValueError: if the bytes are cut short.
-    """
-    header, start = unframe(data)
-
-    def read(value: Any) -> Any:
-        if isinstance(value, list):
-            return [read(each) for each in value]
-        if not isinstance(value, dict):
-            return value
-        if value.keys() == {"dtype", "at", "shape"}:
-            count = math.prod(value["shape"])
-            return np.frombuffer(data, value["dtype"], count, start + value["at"]).reshape(value["shape"])
-        return {name: read(each) for name, each in value.items()}
-
-    return {name: read(value) for name, value in header.items()}
 
 
 def height_of(figure: go.Figure) -> int:

@@ -52,7 +52,7 @@ class _RecordedCall(RecordingMode):
             TrackedLayer(self._site, layer),
         )
 
-    def held(self, weights: Tensor) -> Tensor:
+    def stored(self, weights: Tensor) -> Tensor:
         """As they are in the graph, where that is wanted."""
         if not self._trace.differentiable:
             return detached(weights)

@@ -13,8 +13,7 @@ from torch import Tensor
 from viz_core.trace import AttentionCall
 from viz_core.trace.indexing import index_range
 from viz_core.trace.source import Projected
-
-_HIDDEN = -6e4  # additive masks hide by the least number of a type: half precision's is -65,504
+from viz_core.trace.weights import MASKED_SCORE
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +47,7 @@ class ScoreProducts:
     @property
     def hidden(self) -> bool:
         """Whether a mask keeps the key from the query, so that there is no score."""
-        return self.score <= _HIDDEN
+        return self.score <= MASKED_SCORE
 
     @property
     def half(self) -> int:

@@ -55,15 +55,6 @@ def head_importance(name: str, folder: Path | None = None) -> HeadImportance | N
     return read_importance(path, read_card(path))
 
 
-def head_means(name: str, folder: Path | None = None) -> dict[str, Float[Tensor, "heads v"]]:
-    """What each head of each site of a shipped model writes on average: for `viz_core.trace.mean`.
-
-    Raises:
-        CheckpointError: if they were not measured.
-    """
-    return read_means((folder or ASSETS / "checkpoints") / name)
-
-
 def gradient_agreement(measured: HeadImportance) -> float:
     """Spearman's rank correlation of what the score loses without a head and what its gradient says, -1 to 1."""
     both = [(-head.without.value, head.gradient) for head in measured.heads if head.without is not None]

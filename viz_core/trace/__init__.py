@@ -1,4 +1,4 @@
-"""The heart: one door for all attention, a recorder, and the exact way back from queries and keys to weights."""
+"""One entry point for all attention, a recorder, interventions, and exact weights from queries and keys."""
 
 from viz_core.trace.attend import attend
 from viz_core.trace.call import AttentionCall

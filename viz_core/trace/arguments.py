@@ -1,4 +1,4 @@
-"""What public functions may be given, each argument judged by its name: else a sentence, in place of torch's own."""
+"""Checks of public arguments: each error names the argument, what was expected and what came."""
 
 from __future__ import annotations
 
@@ -15,18 +15,14 @@ _WHOLE = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 
 
 def described(thing: object) -> str:
-    """What came, for an error: a tensor by its type and shape, a number as it is, anything else by its class."""
+    """Return an argument for an error: a tensor by type and shape, a number as it is, anything else by its class."""
     if isinstance(thing, Tensor):
         return f"{str(thing.dtype).removeprefix('torch.')} of shape {tuple(thing.shape)}"
     return f"{type(thing).__name__} {thing}" if isinstance(thing, Real) else type(thing).__name__
 
 
 def check_tensors(**named: object) -> None:
-    """Refuse what is no floating-point tensor, and tensors of several types or on several devices.
-
-    Raises:
-        ValueError: naming what was expected and what came.
-    """
+    """Raise ValueError unless all are floating-point tensors of one type and device."""
     first: Tensor | None = None
     alike = True
     for name, thing in named.items():
@@ -35,30 +31,22 @@ def check_tensors(**named: object) -> None:
             raise ValueError(f"{name}: expected a floating-point tensor, got {came}")
         first = thing if first is None else first
         alike = alike and thing.dtype == first.dtype and thing.device == first.device
-    if not alike:  # asked a thousand times a sentence while one is decoded
+    if not alike:  # the fast way first: this runs a thousand times for each decoded sentence
         _check_alike(named, "dtype")
         _check_alike(named, "device")
 
 
 def check_device(**named: object) -> None:
-    """Refuse tensors on several devices; what is no tensor is not judged.
-
-    Raises:
-        ValueError: naming where each is.
-    """
+    """Raise ValueError if tensors are on several devices; other arguments are ignored."""
     devices = [thing.device for thing in named.values() if isinstance(thing, Tensor)]
     if len(devices) > 1 and devices.count(devices[0]) < len(devices):
         _check_alike(named, "device")
 
 
 def check_like(name: str, X: Tensor, weight: object) -> None:
-    """Refuse what cannot be multiplied by a layer's weights: another type than theirs, or on another device.
+    """Raise ValueError unless X has the type and device of a layer's weights.
 
-    Under autocast types may differ, and so they may where the weights are quantised. Weights on no device come when
-    they are needed.
-
-    Raises:
-        ValueError: naming what was expected and what came.
+    Types may differ under autocast and where the weights are quantised. Weights on the meta device are ignored.
     """
     if not isinstance(X, Tensor) or not X.is_floating_point():
         raise ValueError(f"{name}: expected a floating-point tensor, got {described(X)}")
@@ -71,11 +59,7 @@ def check_like(name: str, X: Tensor, weight: object) -> None:
 
 
 def check_axes(form: str, **named: Tensor) -> None:
-    """Refuse tensors that have not the axes of a form such as "batch n width"; "..." stands for any number of them.
-
-    Raises:
-        ValueError: naming both.
-    """
+    """Raise ValueError unless tensors have the axes of a form such as "batch n width"; "..." is any number of axes."""
     names = form.split()
     for name, tensor in named.items():
         fits = tensor.dim() >= len(names) - 1 if "..." in names else tensor.dim() == len(names)
@@ -84,22 +68,14 @@ def check_axes(form: str, **named: Tensor) -> None:
 
 
 def check_integers(**named: object) -> None:
-    """Refuse what is no tensor of whole numbers.
-
-    Raises:
-        ValueError: naming what came.
-    """
+    """Raise ValueError unless all are tensors of integers."""
     for name, thing in named.items():
         if not isinstance(thing, Tensor) or thing.dtype not in _WHOLE:
             raise ValueError(f"{name}: expected a tensor of integers, got {described(thing)}")
 
 
 def check_whole(least: int = 1, **named: object) -> None:
-    """Refuse what is no whole number from `least` on; numpy's are as good as Python's.
-
-    Raises:
-        ValueError: naming what came.
-    """
+    """Raise ValueError unless all are integers, Python's or numpy's, of at least `least`."""
     for name, number in named.items():
         if not is_whole(number):
             raise ValueError(f"{name}: expected a whole number, got {described(number)}")
@@ -108,11 +84,7 @@ def check_whole(least: int = 1, **named: object) -> None:
 
 
 def check_number(least: float = -math.inf, most: float = math.inf, **named: object) -> None:
-    """Refuse what is no finite number from `least` to `most`.
-
-    Raises:
-        ValueError: naming what came.
-    """
+    """Raise ValueError unless all are finite numbers from `least` to `most`."""
     bounds = {
         (False, False): "a finite number",
         (True, False): f"a finite number, at least {least:g}",
@@ -125,11 +97,7 @@ def check_number(least: float = -math.inf, most: float = math.inf, **named: obje
 
 
 def check_positive_number(**named: object) -> None:
-    """Refuse what is no finite number above 0.
-
-    Raises:
-        ValueError: naming what came.
-    """
+    """Raise ValueError unless all are finite numbers above 0."""
     for name, number in named.items():
         if not is_number(number) or not number > 0:  # type: ignore[operator]
             came = number if isinstance(number, Real) else described(number)
@@ -137,25 +105,27 @@ def check_positive_number(**named: object) -> None:
 
 
 def is_whole(number: object) -> bool:
-    """Whether it is a whole number, Python's or numpy's; no truth value and no tensor."""
-    return isinstance(number, int | torch.SymInt) or _is_numpys(number) if not isinstance(number, bool) else False
+    """Whether it is an integer, Python's or numpy's; no boolean and no tensor."""
+    return (
+        isinstance(number, int | torch.SymInt) or _is_numpy_integer(number) if not isinstance(number, bool) else False
+    )
 
 
 def is_number(number: object) -> bool:
-    """Whether it is a finite number, Python's or numpy's; no truth value and no tensor."""
+    """Whether it is a finite number, Python's or numpy's; no boolean and no tensor."""
     if isinstance(number, bool):
         return False
     return isinstance(number, torch.SymInt | torch.SymFloat) or (isinstance(number, Real) and math.isfinite(number))
 
 
 def can_be_read(tensor: Tensor) -> bool:
-    """Whether looking at a tensor's numbers is possible here: not where they are not there, nor while torch traces."""
+    """Whether a tensor's numbers can be read: there are some, and torch is not tracing."""
     if torch.compiler.is_compiling() or not tensor.numel() or tensor.is_meta:
         return False
     return not is_transformed(tensor)
 
 
-def _is_numpys(number: object) -> bool:
+def _is_numpy_integer(number: object) -> bool:
     return isinstance(number, Real) and hasattr(number, "__index__")
 
 

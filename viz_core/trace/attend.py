@@ -1,7 +1,7 @@
-"""The one door of all attention.
+"""The one entry point for all attention.
 
-Every model hands its queries, keys and values to `attend`. Inside a `record()` block the call is kept as
-references to queries and keys after projection, never as a map.
+Every model calls `attend` with its queries, keys and values. Inside a `record()` block the call is stored as references
+to queries and keys after projection, never as a map.
 """
 
 from __future__ import annotations
@@ -37,32 +37,32 @@ def attend(
     dropout: float = 0.0,
     site: str | None = None,
 ) -> Float[Tensor, "batch heads queries v"]:
-    """Scaled dot-product attention by torch's fused kernel, recorded where a recorder listens.
+    """Return scaled dot-product attention by torch's fused kernel; recorded within `record()`.
 
     attention_weights(Q, K) V = softmax(scale * Q K^T + bias, over the keys the mask allows) V
     (Vaswani 2017, equation 1)
 
     Args:
-        mask: True where a query may look; broadcast over batch, heads and queries.
+        mask: True where a query may attend; broadcast over batch, heads and queries.
         bias: added to the scaled scores (position biases, additive masks).
-        causal: query i of q sees key j of k only if j <= i + (k - q): the last query is
+        causal: query i of q attends to key j of k only if j <= i + (k - q): the last query is
             the newest step, as when decoding with a cache.
         scale: 1 / sqrt(d) unless given.
         softcap: scaled scores s become c tanh(s / c), so none exceeds c (Gemma 2, section 2). No fused
-            kernel does that; the weights are made for some queries at a time, and forgotten.
+            kernel does that; the weights are computed for a block of queries at a time.
         dropout: probability of dropping a weight; recorded weights are those before dropout.
-        site: the name under which a recorder keeps this call; "attention.N" unless given.
+        site: the name of this call in a trace; "attention.N" unless given.
 
     Fewer key heads than query heads are grouped queries (Ainslie 2023): each key head serves
     heads / key_heads neighbouring query heads. A query whose keys are all masked gets zeros.
-    Heads that an `intervene` block names are made again, as it says. Under `torch.autocast` queries, keys and values
-    are cast as by torch's kernel, and recorded so.
+    Heads with an edit of an `intervene` block are recomputed. Under `torch.autocast` queries, keys and values are cast
+    as by torch's kernel, and recorded so.
 
     Raises:
         ValueError: if queries, keys, values and bias are not floating-point tensors whose shapes fit together, of one
             device and (but the bias) of one type; the mask is not boolean; scale is no number, softcap not positive or
-            dropout not from 0 to 1; while somebody records, also within `torch.func.vmap`; if an intervention names a
-            head that there is not.
+            dropout not from 0 to 1; within `record()`, also in `torch.func.vmap`; if an intervention names a head that
+            the call does not have.
     """
     queries, keys, values = cast_inputs(queries, keys, values)
     check_scores(queries, keys, mask, bias, softcap, scale)
@@ -71,25 +71,32 @@ def attend(
     scale = queries.shape[-1] ** -0.5 if scale is None else scale
     _, num_heads, num_queries, _ = queries.shape
     edits = edits_at(site, num_heads, num_queries, keys.shape[2], causal)
-    causal = causal and queries.shape[2] > 1  # one new step sees everything before it
+    causal = causal and queries.shape[2] > 1  # one new step attends to everything before it
     trace = current_trace()
     if trace is not None and trace.differentiable:
         projected = Projected(queries, keys, mask, bias, causal, scale, softcap, edits=edits)
         return _attend_in_graph(projected, values, dropout, trace, site)
     if trace is not None:
-        own_mask, own_bias = (None if tensor is None else detached(tensor) for tensor in (mask, bias))
-        own_values = snapshot(values, queries) if trace.values else None
-        own = detached(queries), snapshot(keys, queries), own_mask, own_bias, causal, scale, softcap, own_values, edits
-        trace.add(Projected(*own), site)
+        source = Projected(
+            queries=detached(queries),
+            keys=snapshot(keys, queries),
+            mask=None if mask is None else detached(mask),
+            bias=None if bias is None else detached(bias),
+            causal=causal,
+            scale=scale,
+            softcap=softcap,
+            values=snapshot(values, queries) if trace.values else None,
+            edits=edits,
+        )
+        trace.add(source, site)
     if softcap is not None:
         output = pooled_in_blocks(Projected(queries, keys, mask, bias, causal, scale, softcap), values, dropout)
     else:
         output = _attend_fused(queries, keys, values, mask, bias, causal, scale, dropout, trace is not None)
     if edits is None:
         return output
-    return edited_output(
-        output, Projected(queries, keys, mask, bias, causal, scale, softcap, None, edits), values, dropout
-    )
+    edited = Projected(queries, keys, mask, bias, causal, scale, softcap, edits=edits)
+    return edited_output(output, edited, values, dropout)
 
 
 def _attend_fused(
@@ -103,10 +110,10 @@ def _attend_fused(
     dropout: float,
     recorded: bool,
 ) -> Float[Tensor, "batch heads queries v"]:
-    """By torch's kernel, with the one mask it takes."""
+    """Return attention by torch's kernel, with mask, bias and causality as its one mask."""
     square = queries.shape[2] == keys.shape[2]
     fused_causal = causal and square and mask is None and bias is None
-    # Who hears torch as well would hear this call twice.
+    # Modes that record or edit plain PyTorch must not see this call.
     with no_recording() if recorded else nullcontext(), no_editing() if is_editing() else nullcontext():
         return F.scaled_dot_product_attention(
             queries,
@@ -123,7 +130,7 @@ def _attend_fused(
 def _attend_in_graph(
     source: Projected, values: Tensor, dropout: float, trace: Trace, site: str | None
 ) -> Float[Tensor, "batch heads queries v"]:
-    """Weights times values, with the weights kept as they are in the graph, and a leaf where nothing leads to them."""
+    """Return weights times values, with the weights in the graph: a leaf if nothing in the graph leads to them."""
     refuse_transformed([*source.tensors(), values])
     _, num_heads, num_queries, _ = source.shape
     weights = source.rows(slice(0, num_heads), slice(0, num_queries))
@@ -133,11 +140,11 @@ def _attend_in_graph(
     output = pooled(weights, values, dropout)
     if source.edits is None:
         return output
-    return torch.stack([source.edits.written(part, head) for head, part in enumerate(output.unbind(dim=1))], dim=1)
+    return torch.stack([source.edits.edit_output(part, head) for head, part in enumerate(output.unbind(dim=1))], dim=1)
 
 
 def _combine(mask: Mask | None, bias: Bias | None, causal: bool, queries: Tensor, keys: Tensor) -> Tensor | None:
-    """One attn_mask for the kernel: boolean where it can be, additive where there is a bias."""
+    """Return one attn_mask for the kernel: additive with a bias, otherwise boolean."""
     if causal:
         past = causal_mask(queries.shape[2], keys.shape[2], queries.device)
         mask = past if mask is None else mask & past

@@ -1,4 +1,4 @@
-"""One recorded attention call: its maps, tiles and thumbnails, computed exactly when someone looks."""
+"""One recorded attention call: its maps, tiles and thumbnails, computed exactly on demand."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from viz_core.trace.source import Direct, Projected, Source, row_blocks
 from viz_core.trace.thumbnail import max_pooled
 
 
-@dataclass(frozen=True, eq=False)  # each call is itself: tensors have no one answer to ==
+@dataclass(frozen=True, eq=False)  # compared by identity: == of tensors is no boolean
 class AttentionCall:
     """One recorded attention call: its exact weights, whole or in tiles, on demand."""
 
@@ -23,7 +23,7 @@ class AttentionCall:
     source: Source
 
     def __repr__(self) -> str:
-        """Its site and size, in a line."""
+        """Return site and size in a line."""
         batch, heads, queries, keys = self.source.shape
         return f"AttentionCall({self.site!r}: {batch} x {heads} heads, {queries} queries, {keys} keys)"
 
@@ -61,7 +61,7 @@ class AttentionCall:
 
     @property
     def graph_weights(self) -> Float[Tensor, "batch heads queries keys"]:
-        """The very weights that made the output, in its graph: what `torch.autograd.grad` can differentiate by.
+        """The weights from which the output was computed, in its graph, for `torch.autograd.grad`.
 
         Raises:
             ValueError: unless the call was recorded by `record(differentiable=True)` with gradients on.
@@ -72,7 +72,7 @@ class AttentionCall:
 
     @property
     def values(self) -> Float[Tensor, "batch key_heads keys v"]:
-        """The values v_j of the call, split into heads: what its weights were to add up.
+        """The values v_j of the call, split into heads.
 
         Raises:
             ValueError: unless the call was recorded by `record(values=True)`, or if they have been changed in place.
@@ -92,10 +92,10 @@ class AttentionCall:
         queries: Index = None,
         keys: Index = None,
     ) -> Float[Tensor, "..."]:
-        """Exact attention weights, float32 on the CPU: (batch, heads, queries, keys), or one tile of them.
+        """Return exact attention weights, float32 on the CPU: (batch, heads, queries, keys), or one tile of them.
 
-        Every row sums to 1 over ALL keys, also where only some keys are asked for; a row whose keys are all masked
-        is zeros.
+        Every row sums to 1 over ALL keys, also when only some keys are returned; a row whose keys are all masked is
+        zeros.
 
         Args:
             head, queries, keys: a number (Python's or numpy's, counted from 0, or from the end where it is negative)
@@ -125,10 +125,10 @@ class AttentionCall:
 
     @torch.no_grad()
     def overview(self, size: int = 64) -> Float[Tensor, "batch heads rows columns"]:
-        """Max-pooled thumbnails, at most `size` on a side, computed block by block.
+        """Return max-pooled thumbnails, at most `size` on a side, computed block by block.
 
-        Thumbnail pixel (i, j) is the largest weight with query in bin i and key in bin j, as `max_pooled` has
-        them. Up to `size` tokens the thumbnail is the map itself.
+        Thumbnail pixel (i, j) is the largest weight with query in bin i and key in bin j, as in
+        `max_pooled`. Up to `size` tokens the thumbnail is the map itself.
 
         Raises:
             ValueError: if size is no whole number, at least 1, or what was recorded has been changed in place since.

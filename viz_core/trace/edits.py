@@ -1,6 +1,6 @@
-"""An edit of a head: what it does to the scores before the softmax, and to what the head writes; and all of one call's.
+"""Edits of heads: functions of a head's scores before the softmax, and of its output.
 
-Positions of queries and keys are those of the whole text, also where a decoder with a cache takes one step at a time.
+Positions of queries and keys are those of the whole text, also when a decoder with a cache takes one step at a time.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ from viz_core.trace.arguments import is_whole
 
 Heads: TypeAlias = int | Iterable[int] | None
 Scores: TypeAlias = Float[Tensor, "batch rows keys"]
-Written: TypeAlias = Float[Tensor, "batch rows v"]
+HeadOutput: TypeAlias = Float[Tensor, "batch rows v"]
 
 
 @dataclass(frozen=True, eq=False)
 class Edit:
-    """What is done to some heads of a call; as it stands here, nothing.
+    """An edit of some heads of a call; this base class changes nothing.
 
     Raises:
-        ValueError: if no head is named, or one is no number from 0 on.
+        ValueError: if heads are empty, or one is no integer from 0 on.
     """
 
     heads: tuple[int, ...] | None  # None: all of them
 
-    weighs: ClassVar[bool] = False  # whether weights change
-    replaces: ClassVar[bool] = False  # whether what is written no longer depends on them
+    changes_weights: ClassVar[bool] = False
+    replaces_output: ClassVar[bool] = False  # whether the output no longer depends on the weights
 
     def scores(self, scores: Scores, head: int, rows: Int[Tensor, "rows"]) -> Scores:  # noqa: ARG002
-        """A head's scores before the softmax, hidden keys at -inf; `rows` says where each query stands."""
+        """Return a head's scores before the softmax, -inf at masked keys; `rows` are the positions of the queries."""
         return scores
 
-    def output(self, output: Written, head: int, rows: Int[Tensor, "rows"]) -> Written:  # noqa: ARG002
-        """What the head writes before the output projection."""
+    def output(self, output: HeadOutput, head: int, rows: Int[Tensor, "rows"]) -> HeadOutput:  # noqa: ARG002
+        """Return the head's output, before the output projection."""
         return output
 
     def __post_init__(self) -> None:
@@ -50,78 +50,70 @@ class Edit:
 
 @dataclass(frozen=True, eq=False)
 class Edits:
-    """All edits of one call, in order, and where its first query stands."""
+    """All edits of one call, in order, and the position of its first query."""
 
     edits: tuple[Edit, ...]
     start: int
 
     def of(self, head: int) -> tuple[Edit, ...]:
-        """Those of one head."""
+        """Return the edits of one head."""
         return tuple(edit for edit in self.edits if edit.heads is None or head in edit.heads)
 
-    def named(self, num_heads: int) -> list[int]:
-        """The heads, of so many, that anything is done to."""
+    def edited_heads(self, num_heads: int) -> list[int]:
+        """Return the heads that have an edit."""
         return [head for head in range(num_heads) if self.of(head)]
 
-    def reweighed(
+    def edit_scores(
         self,
         scores: Float[Tensor, "batch some_heads rows keys"],
         heads: Sequence[int],
         queries: slice,
         num_queries: int,
     ) -> Float[Tensor, "batch some_heads rows keys"]:
-        """The scores of these heads and queries after all edits; those of other heads as they are."""
+        """Return the scores of these heads and queries after all edits."""
         rows = self.rows(queries, num_queries, scores.device)
-        found = list(scores.unbind(dim=1))
-        for place, head in enumerate(heads):
+        edited = list(scores.unbind(dim=1))
+        for i, head in enumerate(heads):
             for edit in self.of(head):
-                found[place] = edit.scores(found[place], head, rows)
-        return torch.stack(found, dim=1) if found else scores
+                edited[i] = edit.scores(edited[i], head, rows)
+        return torch.stack(edited, dim=1) if edited else scores
 
-    def reads_weights(self, head: int) -> bool:
-        """Whether what a head writes comes of weights that its edits change."""
+    def needs_weights(self, head: int) -> bool:
+        """Whether a head's output depends on weights that its edits change."""
         edits = self.of(head)
-        return any(edit.weighs for edit in edits) and not any(edit.replaces for edit in edits)
+        return any(edit.changes_weights for edit in edits) and not any(edit.replaces_output for edit in edits)
 
-    def written(self, output: Written, head: int) -> Written:
-        """What a head writes after all edits."""
+    def edit_output(self, output: HeadOutput, head: int) -> HeadOutput:
+        """Return a head's output after all edits."""
         rows = self.rows(slice(None), output.shape[1], output.device)
         for edit in self.of(head):
             output = edit.output(output, head, rows)
         return output
 
     def rows(self, queries: slice, num_queries: int, device: torch.device) -> Int[Tensor, "rows"]:
-        """Where these of so many queries stand."""
+        """Return the positions of these queries."""
         return torch.arange(num_queries, device=device)[queries] + self.start
 
 
 @dataclass(frozen=True, eq=False)
 class Replacement(Edit):
-    """A head whose output comes from elsewhere looks at nothing."""
+    """A head whose output is replaced: its map is zeros."""
 
-    weighs: ClassVar[bool] = True
-    replaces: ClassVar[bool] = True
+    changes_weights: ClassVar[bool] = True
+    replaces_output: ClassVar[bool] = True
 
     def scores(self, scores: Scores, head: int, rows: Int[Tensor, "rows"]) -> Scores:  # noqa: ARG002
-        """No key is seen."""
+        """Return scores that mask every key."""
         return torch.full_like(scores, -torch.inf)
 
 
 def heads_tuple(heads: Heads) -> tuple[int, ...] | None:
-    """The heads that are meant; None for all.
-
-    Raises:
-        ValueError: if that is neither a number, nor numbers, from 0 on.
-    """
+    """Return heads as a tuple; None for all. ValueError unless they are integers from 0 on."""
     return None if heads is None else indices_of("heads", heads)
 
 
 def indices_of(name: str, given: object) -> tuple[int, ...]:
-    """Numbers from 0 on, of one or of several: Python's, numpy's, or whole tensors'.
-
-    Raises:
-        ValueError: naming what came.
-    """
+    """Return one or several integers from 0 on, Python's, numpy's or a tensor's, as a tuple; else ValueError."""
     if isinstance(given, Tensor) and given.is_meta:
         raise ValueError(f"{name}: expected numbers from 0 on, got a tensor on the meta device, which has none")
     listed: object = given.tolist() if isinstance(given, Tensor | np.ndarray) else given
@@ -132,5 +124,5 @@ def indices_of(name: str, given: object) -> tuple[int, ...]:
 
 
 def is_nonnegative(number: object) -> TypeGuard[SupportsIndex]:
-    """Whether it is a number from 0 on."""
+    """Whether it is an integer from 0 on."""
     return is_whole(number) and number >= 0  # type: ignore[operator]

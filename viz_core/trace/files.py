@@ -1,4 +1,4 @@
-"""A recording as a file: safetensors with a JSON header, never a pickle."""
+"""Save and load a recording: safetensors with a JSON header, never a pickle."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from viz_core.trace.shapes import check_scores, check_values
 from viz_core.trace.source import Direct, Projected, Source, view_key
 
 _FORMAT = "attention-atlas trace"
-_VERSION = 2  # 1 wrote a tensor that several calls share with each of them, and no check sums
+_VERSION = "2"
 _TENSORS = ("queries", "keys", "mask", "bias", "values")
 
 
 def save_trace(trace: Trace, path: str | Path) -> None:
-    """Write the recorded queries, keys, masks, biases and values; never a map that can be worked out from them.
+    """Write the recorded queries, keys, masks, biases and values; no map that can be recomputed from them.
 
-    A tensor that several calls share, as one mask for all layers, is written once. What stood at `path` is replaced
-    when all is written, not before. A call whose heads an intervention edited is written as its map, whole.
+    A tensor that several calls share, as one mask for all layers, is written once. An existing file is replaced after
+    everything is written. A call with edited heads is written as its map, whole.
 
     Raises:
-        ValueError: if a tensor was changed after it was recorded, or has no numbers, being on the device meta.
+        ValueError: if a tensor was changed after it was recorded, or is on the device meta, without numbers.
         FileNotFoundError: if there is no such folder.
         IsADirectoryError: if the path is a folder.
     """
@@ -40,26 +40,26 @@ def save_trace(trace: Trace, path: str | Path) -> None:
         raise IsADirectoryError(f"expected a file to write, got the folder {path}")
     if not Path(path).parent.is_dir():
         raise FileNotFoundError(f"expected a folder to write to, got {Path(path).parent}")
-    names: dict[Hashable, str] = {}  # in the file, of what was met
+    names: dict[Hashable, str] = {}  # in the file, by view
     tensors: dict[str, Tensor] = {}
     calls = []
     for number, call in enumerate(trace):
-        kind, held, settings = _parts(saved_source(call), call.site)
-        for name, tensor in held.items():
+        kind, stored, settings = _parts(saved_source(call), call.site)
+        for name, tensor in stored.items():
             if names.setdefault(view_key(tensor), f"{number}.{name}") == f"{number}.{name}":
                 tensors[f"{number}.{name}"] = tensor
-        where = {name: names[view_key(tensor)] for name, tensor in held.items()}
+        where = {name: names[view_key(tensor)] for name, tensor in stored.items()}
         calls.append({"site": call.site, "kind": kind, "settings": settings, "tensors": where})
     whole = {n: tensor.detach().cpu().clone(memory_format=torch.contiguous_format) for n, tensor in tensors.items()}
     header = {"calls": json.dumps(calls), "sums": _check_sums(whole)}
-    save_file(whole, path, {"format": _FORMAT, "version": str(_VERSION), **header})
+    save_file(whole, path, {"format": _FORMAT, "version": _VERSION, **header})
 
 
 def load_trace(path: str | Path) -> Trace:
-    """The recording that `save_trace` wrote, on the CPU; its maps are the same to the last bit.
+    """Return the recording that `save_trace` wrote, on the CPU; its maps are the same, bit for bit.
 
     Raises:
-        ValueError: if the file is no such recording, is cut short or was changed, or a newer version wrote it.
+        ValueError: if the file is no such recording, is truncated or was changed, or has another version of the format.
         FileNotFoundError: if there is no such file.
     """
     trace = Trace()
@@ -72,22 +72,21 @@ def load_trace(path: str | Path) -> Trace:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except SafetensorError as error:
         raise ValueError(f"{path} is no recording that can be read: {error}") from None
-    if header["version"] != "1" and header.get("sums") != _check_sums(tensors):
+    if header.get("sums") != _check_sums(tensors):
         raise ValueError(f"{path} is no recording that can be read: its numbers are not those that were saved")
-    for number, call in enumerate(calls):
-        own = {name.split(".")[1]: name for name in tensors if name.startswith(f"{number}.")}
+    for call in calls:
         try:
-            held = {name: tensors[where] for name, where in (call.tensors or own).items()}
-            trace.add(_source(call, held), call.site)
+            stored = {name: tensors[where] for name, where in call.tensors.items()}
+            trace.add(_source(call, stored), call.site)
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"{path}: what site {call.site!r} holds makes no attention call: {error}") from None
     return trace
 
 
 def _check_sums(tensors: dict[str, Tensor]) -> str:
-    """CRC-32 of each tensor's bytes: what tells that a disk or a transfer changed one."""
-    numbers = {name: tensor.reshape(-1).view(torch.uint8).numpy() for name, tensor in tensors.items()}
-    return json.dumps({name: zlib.crc32(found.data) for name, found in numbers.items()}, sort_keys=True)
+    """Return the CRC-32 of each tensor's bytes, which detects changes by a disk or a transfer."""
+    arrays = {name: tensor.reshape(-1).view(torch.uint8).numpy() for name, tensor in tensors.items()}
+    return json.dumps({name: zlib.crc32(array.data) for name, array in arrays.items()}, sort_keys=True)
 
 
 @dataclass(frozen=True)
@@ -95,11 +94,11 @@ class _Call:
     site: str
     kind: str
     settings: dict[str, Any]
-    tensors: dict[str, str]  # their names in the file; none in version 1, where the call's number says it
+    tensors: dict[str, str]  # their names in the file
 
 
 def saved_source(call: AttentionCall) -> Direct | Projected:
-    """What `save_trace` writes of a call: weights, or queries and keys; its map where that comes of more than these."""
+    """Return what `save_trace` writes of a call: queries and keys, or its map if that depends on more than these."""
     source = call.source
     if isinstance(source, Direct) or (isinstance(source, Projected) and source.edits is None):
         return source
@@ -107,49 +106,53 @@ def saved_source(call: AttentionCall) -> Direct | Projected:
 
 
 def _parts(source: Direct | Projected, site: str) -> tuple[str, dict[str, Tensor], dict[str, Any]]:
-    """What a source is, its tensors and its settings."""
+    """Return the kind of a source, its tensors and its settings."""
     source.check_unchanged()
     if any(tensor.is_meta for tensor in source.tensors()):
         raise ValueError(f"site {site!r}: expected numbers to save, got tensors on the device meta, which have none")
     if isinstance(source, Direct):
-        added_up = {} if source.values is None else {"added_up": source.values}
-        return "direct", {"values": source.weights} | added_up, {}
-    held = {name: getattr(source, name) for name in _TENSORS if getattr(source, name) is not None}
-    softcap = None if source.softcap is None else float(source.softcap)  # numpy's numbers are none of JSON's
-    return "projected", held, {"causal": bool(source.causal), "scale": float(source.scale), "softcap": softcap}
+        own_values = {} if source.values is None else {"added_up": source.values}
+        return "direct", {"values": source.weights} | own_values, {}  # the names of version 2
+    stored = {name: getattr(source, name) for name in _TENSORS if getattr(source, name) is not None}
+    softcap = None if source.softcap is None else float(source.softcap)  # JSON takes no numpy numbers
+    return "projected", stored, {"causal": bool(source.causal), "scale": float(source.scale), "softcap": softcap}
 
 
 def _calls(header: dict[str, str], path: str | Path) -> list[_Call]:
     if header.get("format") != _FORMAT:
         raise ValueError(f"{path} is no recording of attention, but safetensors of something else")
-    if header.get("version") not in {"1", str(_VERSION)}:
-        raise ValueError(f"{path}: expected version 1 or {_VERSION} of the format, got {header.get('version')}")
+    if header.get("version") != _VERSION:
+        raise ValueError(f"{path}: expected version {_VERSION} of the format, got {header.get('version')}")
     try:
         return [
-            _Call(str(c["site"]), str(c["kind"]), dict(c["settings"]), dict(c.get("tensors", {})))
+            _Call(str(c["site"]), str(c["kind"]), dict(c["settings"]), dict(c["tensors"]))
             for c in json.loads(header["calls"])
         ]
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise ValueError(f"{path}: its list of calls cannot be read: {error}") from None
 
 
-def _source(call: _Call, held: dict[str, Tensor]) -> Source:
-    """The source that `_parts` took apart.
-
-    Raises:
-        KeyError, TypeError, ValueError: if these do not make one.
-    """
-    if call.kind == "direct" and {"values"} <= held.keys() <= {"values", "added_up"}:
-        check_tensors(weights=held["values"])
-        if held["values"].dim() != 4:
-            raise ValueError(f"weights of shape {tuple(held['values'].shape)}")
-        return Direct(held["values"], held.get("added_up"))
-    if call.kind != "projected" or not held.keys() <= {*_TENSORS}:
-        raise ValueError(f"a {call.kind} of {sorted(held)}")
-    queries, keys, mask, bias, values = held["queries"], held["keys"], *(held.get(name) for name in _TENSORS[2:])
-    scale, softcap = float(call.settings["scale"]), call.settings["softcap"]
-    softcap = None if softcap is None else float(softcap)
-    check_scores(queries, keys, mask, bias, softcap)
-    if values is not None:
-        check_values(keys, values)
-    return Projected(queries, keys, mask, bias, bool(call.settings["causal"]), scale, softcap, values)
+def _source(call: _Call, stored: dict[str, Tensor]) -> Source:
+    """Return the source of which `_parts` gave kind, tensors and settings."""
+    if call.kind == "direct" and {"values"} <= stored.keys() <= {"values", "added_up"}:
+        check_tensors(weights=stored["values"])
+        if stored["values"].dim() != 4:
+            raise ValueError(f"weights of shape {tuple(stored['values'].shape)}")
+        return Direct(stored["values"], stored.get("added_up"))
+    if call.kind != "projected" or not stored.keys() <= {*_TENSORS}:
+        raise ValueError(f"a {call.kind} of {sorted(stored)}")
+    settings = call.settings
+    source = Projected(
+        queries=stored["queries"],
+        keys=stored["keys"],
+        mask=stored.get("mask"),
+        bias=stored.get("bias"),
+        causal=bool(settings["causal"]),
+        scale=float(settings["scale"]),
+        softcap=None if settings["softcap"] is None else float(settings["softcap"]),
+        values=stored.get("values"),
+    )
+    check_scores(source.queries, source.keys, source.mask, source.bias, source.softcap)
+    if source.values is not None:
+        check_values(source.keys, source.values)
+    return source

@@ -1,4 +1,4 @@
-"""One rule for what may stand where a part of a map is asked for: numbers, slices, ranges."""
+"""Indices of a part of a map: numbers, slices, ranges."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ Index: TypeAlias = SupportsIndex | slice | range | None
 
 
 def is_index(index: Any) -> TypeGuard[SupportsIndex]:
-    """Whether it is one place: an int, numpy's or a tensor's; no truth value."""
+    """Whether it is one integer: Python's, numpy's or a tensor's; no boolean."""
     if isinstance(index, bool | np.bool) or getattr(index, "dtype", None) == torch.bool:
         return False
     try:
         operator.index(index)
-    except TypeError:  # what looks like one, as an array of several or of floats does
+    except TypeError:  # raised also by arrays of several numbers or of floats
         return False
     return True
 
 
 def index_range(index: Index, size: int, name: str) -> range:
-    """The places, from 0 to size - 1 and in order, that an index asks for; a number is a range of one.
+    """Return the range, from 0 to size - 1 and ascending, that an index selects; a number is a range of one.
 
     Raises:
-        IndexError: if there is no such place, it is no index, or the places go backwards.
+        IndexError: if the index is out of range, is no index, or descends.
     """
     if index is None:
         return range(size)

@@ -1,4 +1,4 @@
-"""Heads of a running model edited, for one block of code: who names them, and which call is theirs."""
+"""Edit heads of a running model for one block of code."""
 
 from __future__ import annotations
 
@@ -20,47 +20,46 @@ from viz_core.trace.torch_layers import edits_of_call
 
 @contextmanager
 def intervene(edits: Mapping[str, Edit | Sequence[Edit]], torch_calls: bool | nn.Module = False) -> Iterator[None]:
-    """Edit heads of every attention call in this block, by this thread or task and nobody else's.
+    """Edit heads of every attention call of this thread or task in this block.
 
     with intervene({"decoder.2.cross": off(3), "encoder.0.self": [sharpen(1, 0.5), knock_out(2, query=4, key=0)]}):
         translator.translate("He is calm.")
 
-    Heads that are not named come out bit for bit as without; what is recorded meanwhile are the maps of the edited
-    heads. Several edits of a head are applied in order, and those of a block within another after the outer one's.
-    A site is named as in a trace; layers without a name are "attention.0", "attention.1", ... in this block's order.
+    Heads that are not named are the same, bit for bit; recorded maps are those of the edited heads. Several edits of a
+    head are applied in order, and those of a nested block after those of the outer one. Sites are named as in a trace;
+    layers without a name are "attention.0", "attention.1", ... in the order of this block.
 
-    Queries count from the first of the text, also step by step with a cache that holds all of it; a cache that forgets
-    or is written over (a sliding window, a static one) shifts them. A query of cross-attention stands where those of
-    the self-attention before it stand.
+    Queries count from the start of the text, also step by step with a cache that holds all of it; a cache that drops
+    keys or overwrites them (a sliding window, a static cache) shifts them. Queries of cross-attention have the
+    positions of the self-attention before it.
 
     Args:
         torch_calls: edit plain PyTorch too (`F.scaled_dot_product_attention`, `nn.MultiheadAttention` and what is built
-            of it): the model, whose layers then have their names, or True. Torch's fast paths are left in this block,
-            so that what they round otherwise, or answer with zeros at padding, may differ. Gradients reach the values
-            of an edited head, not its queries and keys.
+            of it): the model, whose layers then have their names, or True. Torch's fast paths are not used in this
+            block; without them rounding differs, and outputs at padding. Gradients reach the values of an edited head,
+            not its queries and keys.
 
     Raises:
-        ValueError: if torch_calls is neither a truth value nor a model; if what is given is no edit, or a head is none
-            of the site's; at the end of the block, if a site was never met. It names those there are.
+        ValueError: if torch_calls is neither a boolean nor a model; if edits are not edits by site, or a site has no
+            such head; at the end of the block, if a site was never called. It names the sites that were.
     """
-    block, hearing = _Block(edits), _hearing(torch_calls)
-    outer = _blocks.get()
-    blocks, place, heard = _blocks.set((*outer, block)), _first_query.set(0), edits_of_call.set(None)
+    block, torch_mode = _Block(edits), _torch_mode(torch_calls)
+    tokens = _blocks.set((*_blocks.get(), block)), _first_query.set(0), edits_of_call.set(None)
     try:
-        with run_eagerly(), hearing:
+        with run_eagerly(), torch_mode:
             yield
     finally:
-        edits_of_call.reset(heard)
-        _first_query.reset(place)
-        _blocks.reset(blocks)
-    block.check_met()
+        _blocks.reset(tokens[0])
+        _first_query.reset(tokens[1])
+        edits_of_call.reset(tokens[2])
+    block.check_all_called()
 
 
 def edits_at(site: str | None, num_heads: int, num_queries: int, num_keys: int, causal: bool) -> Edits | None:
-    """What the blocks around this call do to it; None where that is nothing.
+    """Return the edits of this call by the blocks around it; None without any.
 
     Raises:
-        ValueError: if one names a head that there is not.
+        ValueError: if one names a head that the call does not have.
     """
     blocks = _current()
     if not blocks:
@@ -79,69 +78,65 @@ def edits_at(site: str | None, num_heads: int, num_queries: int, num_keys: int, 
 
 
 def refuse_edits(site: str | None) -> None:
-    """Refuse to go on where somebody edits a call whose weights come from elsewhere than scaled dot products.
-
-    Raises:
-        ValueError: naming the site.
-    """
+    """Raise ValueError if an edit names a call whose weights do not come from scaled dot products."""
     if any(block.at(site) for block in _current()):
         raise ValueError(f"site {site!r}: expected scaled dot-product attention, whose heads alone can be edited")
 
 
 def is_editing() -> bool:
-    """Whether anything is edited around this call, whatever and wherever."""
+    """Whether any `intervene` block is active around this call."""
     return bool(_current())
 
 
 @contextmanager
 def no_editing() -> Iterator[None]:
-    """What torch's kernel is asked for here is edited by who asks, and by nobody else."""
-    token = _asked_by_us.set(True)
+    """Leave torch's kernel alone in this block: its caller applies the edits."""
+    token = _edited_by_caller.set(True)
     try:
         yield
     finally:
-        _asked_by_us.reset(token)
+        _edited_by_caller.reset(token)
 
 
-def _hearing(torch_calls: bool | nn.Module) -> AbstractContextManager[Any]:
-    """What edits plain PyTorch, where that is wanted and nobody around does."""
+def _torch_mode(torch_calls: bool | nn.Module) -> AbstractContextManager[Any]:
+    """Return the mode that edits plain PyTorch; an empty context without `torch_calls`."""
     if torch_calls is False:
         return nullcontext()
     if torch_calls is not True and not isinstance(torch_calls, nn.Module):
         raise ValueError(f"torch_calls: expected True, False or a model, got {type(torch_calls).__name__}")
     return EditingMode(
         lambda source, site: edits_at(site, *source.shape[1:], source.causal),
-        lambda: not _asked_by_us.get(),
+        lambda: not _edited_by_caller.get(),
         None if torch_calls is True else torch_calls,
     )
 
 
 class _Block:
-    """What one `intervene` block does, and where it has been."""
+    """The edits of one `intervene` block, and the sites called in it."""
 
     def __init__(self, edits: Mapping[str, Edit | Sequence[Edit]]) -> None:
         if not isinstance(edits, Mapping):
             raise ValueError(
                 f"edits: expected edits by site, such as {{'encoder.0.self': off(3)}}, got {described(edits)}"
             )
-        self._edits = {site: _listed(site, given) for site, given in edits.items()}
-        self._met: set[str] = set()
+        self._edits = {site: _as_tuple(site, given) for site, given in edits.items()}
+        self._called: set[str] = set()
         self._unnamed = itertools.count()
 
     def at(self, site: str | None) -> tuple[Edit, ...]:
-        """The edits of a site, which is thereby met."""
+        """Return the edits of a site, and note that it was called."""
         name = f"attention.{next(self._unnamed)}" if site is None else site
-        self._met.add(name)
+        self._called.add(name)
         return self._edits.get(name, ())
 
-    def check_met(self) -> None:
-        unknown = sorted(self._edits.keys() - self._met)
+    def check_all_called(self) -> None:
+        unknown = sorted(self._edits.keys() - self._called)
         if unknown:
-            there = ", ".join(sorted(self._met)) or "none"
-            raise ValueError(f"no attention at {', '.join(unknown)} in this block; there was {there}")
+            called = ", ".join(sorted(self._called)) or "none"
+            raise ValueError(f"no attention at {', '.join(unknown)} in this block; there was {called}")
 
 
-def _listed(site: str, given: Edit | Sequence[Edit]) -> tuple[Edit, ...]:
+def _as_tuple(site: str, given: Edit | Sequence[Edit]) -> tuple[Edit, ...]:
     listed = (given,) if isinstance(given, Edit) else tuple(given) if isinstance(given, Sequence) else (given,)
     for edit in listed:
         if not isinstance(edit, Edit):
@@ -150,8 +145,8 @@ def _listed(site: str, given: Edit | Sequence[Edit]) -> tuple[Edit, ...]:
 
 
 _blocks: ContextVar[tuple[_Block, ...]] = ContextVar("interventions", default=())
-_asked_by_us: ContextVar[bool] = ContextVar("asked_by_us", default=False)
-_first_query: ContextVar[int] = ContextVar("first_query", default=0)  # of the self-attention last met
+_edited_by_caller: ContextVar[bool] = ContextVar("edited_by_caller", default=False)
+_first_query: ContextVar[int] = ContextVar("first_query", default=0)  # of the last self-attention
 
 
 def _current() -> tuple[_Block, ...]:

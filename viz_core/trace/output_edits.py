@@ -1,4 +1,4 @@
-"""Heads that write something else: nothing, a part of it, or what they write on average."""
+"""Edits of head outputs: nothing, scaled, or their mean."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from viz_core.trace.arguments import check_axes, check_number, check_tensors
-from viz_core.trace.edits import Edit, Heads, Replacement, Written, heads_tuple, indices_of
+from viz_core.trace.edits import Edit, HeadOutput, Heads, Replacement, heads_tuple, indices_of
 
-HeadsOff: TypeAlias = tuple[tuple[str, int], ...]  # of each head its site and its number
+HeadsOff: TypeAlias = tuple[tuple[str, int], ...]  # (site, head) pairs
 
 
 def off(*heads: int) -> Edit:
-    """Heads that write nothing: the gate of Michel 2019, equation 1, at 0. Their maps are zeros.
+    """Return an edit to an output of 0: the gate of Michel 2019, equation 1, at 0. The maps are zeros.
 
-    The same as zeroing their columns of the output projection.
+    The same as zeroing the heads' columns of the output projection.
 
     Raises:
-        ValueError: if no head is named, or one is no number from 0 on.
+        ValueError: if no head is named, or one is no integer from 0 on.
     """
     return _Off(indices_of("heads", heads))
 
 
 def switched_off(heads: Iterable[tuple[str, int]]) -> dict[str, Edit]:
-    """For `intervene`: these heads off, each a site and a number.
+    """Return the edits, for `intervene`, that switch off these heads, each a site and a number.
 
     Raises:
         ValueError: if a number is below 0.
@@ -40,13 +40,15 @@ def switched_off(heads: Iterable[tuple[str, int]]) -> dict[str, Edit]:
 
 
 def gate(heads: Heads, factor: float | Tensor) -> Edit:
-    """What heads write, times a factor: xi_h Att_h (Michel 2019, equation 1); maps stay what they are.
+    """Return an edit that multiplies head outputs by a factor: xi_h Att_h (Michel 2019, equation 1).
+
+    Maps are unchanged.
 
     Args:
         factor: a number, or a tensor (named heads,) or (batch, named heads); gradients reach it.
 
     Raises:
-        ValueError: if a head is no number from 0 on, or the factor neither a finite number nor a floating-point
+        ValueError: if a head is no integer from 0 on, or the factor neither a finite number nor a floating-point
             tensor.
     """
     if isinstance(factor, Tensor):
@@ -57,13 +59,13 @@ def gate(heads: Heads, factor: float | Tensor) -> Edit:
 
 
 def mean(heads: Heads, of: Float[Tensor, "all_heads v"]) -> Edit:
-    """Heads that write what they write on average, whatever they read. Their maps are zeros.
+    """Return an edit that replaces head outputs by their mean. The maps are zeros.
 
     Args:
-        of: the mean of each head's output over a reference set, a row a head: `mean_outputs` of a recording.
+        of: the mean of each head's output over a reference set, a row for each head: `mean_outputs` of a recording.
 
     Raises:
-        ValueError: if `of` has not a row for each head that is named.
+        ValueError: if `of` lacks a row for a head.
     """
     chosen = heads_tuple(heads)
     check_tensors(of=of)
@@ -74,7 +76,7 @@ def mean(heads: Heads, of: Float[Tensor, "all_heads v"]) -> Edit:
 
 
 class _Off(Replacement):
-    def output(self, output: Written, head: int, rows: Int[Tensor, "rows"]) -> Written:  # noqa: ARG002
+    def output(self, output: HeadOutput, head: int, rows: Int[Tensor, "rows"]) -> HeadOutput:  # noqa: ARG002
         return torch.zeros_like(output)
 
 
@@ -82,7 +84,7 @@ class _Off(Replacement):
 class _Mean(Replacement):
     means: Float[Tensor, "heads v"]
 
-    def output(self, output: Written, head: int, rows: Int[Tensor, "rows"]) -> Written:  # noqa: ARG002
+    def output(self, output: HeadOutput, head: int, rows: Int[Tensor, "rows"]) -> HeadOutput:  # noqa: ARG002
         return self.means[head].to(output).expand_as(output)
 
 
@@ -90,7 +92,7 @@ class _Mean(Replacement):
 class _Gate(Edit):
     factor: Tensor
 
-    def output(self, output: Written, head: int, rows: Int[Tensor, "rows"]) -> Written:  # noqa: ARG002
-        place = head if self.heads is None else self.heads.index(head)
-        factor = self.factor[..., min(place, self.factor.shape[-1] - 1)] if self.factor.dim() else self.factor
+    def output(self, output: HeadOutput, head: int, rows: Int[Tensor, "rows"]) -> HeadOutput:  # noqa: ARG002
+        i = head if self.heads is None else self.heads.index(head)
+        factor = self.factor[..., min(i, self.factor.shape[-1] - 1)] if self.factor.dim() else self.factor
         return output * factor.to(output)[..., None, None]

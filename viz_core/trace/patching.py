@@ -1,4 +1,4 @@
-"""A head that does what the same head did in another run: activation patching, one head at a time."""
+"""Activation patching of single heads: weights or outputs from a recorded call."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from torch import Tensor
 
 from viz_core.trace.arguments import described
 from viz_core.trace.call import AttentionCall
-from viz_core.trace.edits import Edit, Heads, Replacement, Written, heads_tuple
+from viz_core.trace.edits import Edit, HeadOutput, Heads, Replacement, heads_tuple
 from viz_core.trace.weight_edits import GivenWeights
 
 
 @torch.no_grad()
 def patch(heads: Heads, call: AttentionCall, what: str = "weights") -> Edit:
-    """Heads that look where they looked, or write what they wrote, in a recorded call.
+    """Return an edit to the weights or outputs that heads had in a recorded call.
 
-    Queries past its last one, such as the later steps of a longer translation, do as they would. Keys past its last
+    Queries past its last one, such as the later steps of a longer translation, are unchanged. Keys past its last one
     get no weight.
 
     Args:
-        call: of another run, of the same site or one with heads like it; its batch is one, or as large.
-        what: "weights", or "output", for which the call was recorded by `record(values=True)`. With "output" the
-            queries that are replaced look at nothing, and their maps are zeros.
+        call: of another run, of the same site or one with heads of the same size; its batch is 1 or the same.
+        what: "weights", or "output", which needs a call recorded by `record(values=True)`. With "output" the maps of
+            the replaced queries are zeros.
 
     Raises:
-        ValueError: if it is neither, the call has no such head, or kept no values.
+        ValueError: if what is neither, the call has no such head, or it has no values.
     """
     _check_call(call)
     chosen = heads_tuple(heads)
@@ -43,7 +43,7 @@ def patch(heads: Heads, call: AttentionCall, what: str = "weights") -> Edit:
 
 @torch.no_grad()
 def head_outputs(call: AttentionCall) -> Float[Tensor, "batch heads queries v"]:
-    """sum_j a_ij v_j of each head: what it hands to the output projection, float32 on the CPU.
+    """Return sum_j a_ij v_j of each head, the input of the output projection; float32 on the CPU.
 
     Raises:
         ValueError: unless the call was recorded by `record(values=True)`.
@@ -55,10 +55,10 @@ def head_outputs(call: AttentionCall) -> Float[Tensor, "batch heads queries v"]:
 
 
 def mean_outputs(call: AttentionCall, counted: Bool[Tensor, "batch queries"] | None = None) -> Float[Tensor, "heads v"]:
-    """What each head writes on average, over the queries that count: what `mean` puts in its place.
+    """Return the mean output of each head over the queries that are not padding, for `mean`.
 
     Args:
-        counted: False where a query is padding; all count unless given.
+        counted: False where a query is padding; by default no query is.
 
     Raises:
         ValueError: unless the call was recorded by `record(values=True)` and counted are booleans (batch, queries).
@@ -78,13 +78,13 @@ def _check_call(call: object) -> None:
 
 @dataclass(frozen=True, eq=False)
 class _Output(Replacement):
-    replaces: ClassVar[bool] = False  # queries past its last are the head's own
-    written: Float[Tensor, "batch heads queries v"]
+    replaces_output: ClassVar[bool] = False  # queries past its last one are unchanged
+    recorded: Float[Tensor, "batch heads queries v"]
 
     def scores(self, scores: Tensor, head: int, rows: Int[Tensor, "rows"]) -> Tensor:  # noqa: ARG002
-        return torch.where((rows < self.written.shape[2])[:, None], -torch.inf, scores)
+        return torch.where((rows < self.recorded.shape[2])[:, None], -torch.inf, scores)
 
-    def output(self, output: Written, head: int, rows: Int[Tensor, "rows"]) -> Written:
-        known = (rows < self.written.shape[2])[:, None]
-        given = self.written[:, head].to(output)[:, rows.clamp(max=self.written.shape[2] - 1)]
-        return torch.where(known, given, output)
+    def output(self, output: HeadOutput, head: int, rows: Int[Tensor, "rows"]) -> HeadOutput:
+        known = (rows < self.recorded.shape[2])[:, None]
+        recorded = self.recorded[:, head].to(output)[:, rows.clamp(max=self.recorded.shape[2] - 1)]
+        return torch.where(known, recorded, output)

@@ -1,4 +1,4 @@
-"""Weights times values where no fused kernel can do it, and heads that are made again."""
+"""Weights times values without a fused kernel, and edited heads recomputed."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from viz_core.trace.weights import attention_weights
 
 
 def pooled_in_blocks(source: Projected, values: Tensor, dropout: float) -> Float[Tensor, "batch heads queries v"]:
-    """Weights times values where no fused kernel can: never more weights at once than a block's.
+    """Return weights times values, computed for one block of queries at a time.
 
-    In a graph of `torch.compile` they are one block: a graph with so many blocks would fit these lengths alone.
+    In a graph of `torch.compile` there is one block: a graph of several would be for these lengths alone.
     """
     _, num_heads, num_queries, _ = source.shape
     if torch.compiler.is_compiling():
@@ -27,23 +27,23 @@ def pooled_in_blocks(source: Projected, values: Tensor, dropout: float) -> Float
 def edited_output(
     output: Float[Tensor, "batch heads queries v"], source: Projected, values: Tensor, dropout: float = 0.0
 ) -> Float[Tensor, "batch heads queries v"]:
-    """The output with the edited heads made again, at their cost alone; the others are as they came, bit for bit."""
+    """Return the output with its edited heads recomputed; the others are the same, bit for bit."""
     edits = source.edits
     if edits is None:
         return output
     _, num_heads, num_queries, _ = source.shape
     group = num_heads // values.shape[1]
-    found = list(output.unbind(dim=1))
-    for head in edits.named(num_heads):
-        if edits.reads_weights(head):
+    heads = list(output.unbind(dim=1))
+    for head in edits.edited_heads(num_heads):
+        if edits.needs_weights(head):
             blocks, own = row_blocks(source, range(num_queries), 1), values[:, head // group :][:, :1]
             parts = [pooled(source.rows(slice(head, head + 1), rows), own, dropout)[:, 0] for rows in blocks]
-            found[head] = torch.cat(parts, dim=1)
-        found[head] = edits.written(found[head], head)
-    return torch.stack(found, dim=1)
+            heads[head] = torch.cat(parts, dim=1)
+        heads[head] = edits.edit_output(heads[head], head)
+    return torch.stack(heads, dim=1)
 
 
 def pooled(weights: Tensor, values: Tensor, dropout: float) -> Float[Tensor, "batch heads rows v"]:
-    """sum_j w_ij v_j, each head with its group's values."""
+    """Return sum_j w_ij v_j, each head with its group's values."""
     values = values.repeat_interleave(weights.shape[1] // values.shape[1], dim=1)
     return F.dropout(weights, dropout).to(values.dtype) @ values

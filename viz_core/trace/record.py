@@ -1,7 +1,7 @@
-"""A recorder for one block of code: what attention it sees, and under which names.
+"""A recorder for one block of code: its attention calls, by site.
 
-Inside a `record()` block each call is kept as references to queries and keys after projection, never as a map; any
-map, tile or thumbnail is recomputed exactly when someone looks at it.
+Inside a `record()` block each call is stored as references to queries and keys after projection, never as a map; any
+map, tile or thumbnail is recomputed exactly when it is requested.
 """
 
 from __future__ import annotations
@@ -32,14 +32,15 @@ def record_weights(
     site: str | None = None,
     values: Float[Tensor, "batch key_heads keys v"] | None = None,
 ) -> None:
-    """Hand weights that do not come from scaled dot products (additive attention, kernels) to the recorder.
+    """Record weights that do not come from scaled dot products (additive attention, kernels).
 
     Args:
-        values: what they are to add up; kept where the recorder keeps values.
+        values: one for each key; stored if the recorder stores values.
 
     Raises:
-        ValueError: if they are no floating-point tensor of four axes, or there is not a value for each key; within
-            `torch.func.vmap` while somebody records; if an intervention names their site, as nobody can edit them.
+        ValueError: if weights are no floating-point tensor of four axes, or there is not a value for each key; within
+            `torch.func.vmap` while a recorder is active; if an intervention names the site: only scaled dot products
+            can be edited.
     """
     refuse_edits(site)
     check_tensors(weights=weights)
@@ -53,8 +54,8 @@ def record_weights(
             raise ValueError(f"expected a value for each key of the weights, got shapes {shapes}")
     trace = current_trace()
     if trace is not None:
-        added_up = None if values is None or not trace.values else detached(values)
-        trace.add(Direct(detached(weights), added_up), site)
+        own_values = detached(values) if trace.values and values is not None else None
+        trace.add(Direct(detached(weights), own_values), site)
 
 
 @contextmanager
@@ -65,40 +66,40 @@ def record(
     values: bool = False,
     kind: Callable[[bool, bool], Trace] | None = None,
 ) -> Iterator[Trace]:
-    """Record every attention call made in this block, by this thread or task and nobody else's.
+    """Record every attention call of this thread or task in this block.
 
-    What `torch.compile` made runs uncompiled meanwhile, for this thread alone. What activation checkpointing
-    runs a second time is recorded once; of layers that are compiled as well, and with `differentiable`, the backward
-    pass belongs in the block: torch refuses a second run that goes another way. `torch.func.grad` is recorded,
-    `torch.func.vmap` refused. Of what `torch.export` or `torch.jit` made nothing is heard: it holds no layers any more.
+    Compiled functions (`torch.compile`) run uncompiled in the block, for this thread alone. What activation
+    checkpointing runs a second time is recorded once; for layers that are compiled as well, and with `differentiable`,
+    include the backward pass in the block, as torch refuses a second run that takes another path. `torch.func.grad` is
+    recorded, `torch.func.vmap` refused. What `torch.export` or `torch.jit` made is not recorded: it has no layers.
 
     Args:
-        differentiable: weights are computed whole, outside the fused kernel, and stay in the graph, so that
-            an output can be differentiated by them: `call.graph_weights`. Dear in memory; for small inputs. Not for
-            checkpointed layers on a GPU: their second run is in a thread of autograd's, which knows of no recorder.
-        torch_calls: hear plain PyTorch too: `F.scaled_dot_product_attention`, `nn.MultiheadAttention`,
+        differentiable: compute weights whole, outside the fused kernel, and leave them in the graph, so that an output
+            can be differentiated with respect to them: `call.graph_weights`. Needs much memory; for small inputs. Not
+            for checkpointed layers on a GPU: their second run is in a thread of autograd, which has no recorder.
+        torch_calls: also record plain PyTorch: `F.scaled_dot_product_attention`, `nn.MultiheadAttention`,
             `nn.Transformer` and its parts with their fast path, timm. Given the model itself, its layers have their
-            names as sites ("encoder.0.self"); with True each call is "attention.N". What is computed stays bit for bit
-            as it is. A nested batch is recorded as long as its longest member. Weights that a named layer makes by
-            matrix products of its own are seen at its softmax, and kept as they are, whole.
-        values: keep references to values too, for `viz_core.maps.contributions`; not those of plain PyTorch's calls.
-        kind: makes the trace, of what a `Trace` is made of: one that keeps less than all that it hears.
+            names as sites ("encoder.0.self"); with True each call is "attention.N". Outputs are the same, bit for bit.
+            A nested batch is recorded at the length of its longest member. Where a named layer computes attention by
+            matrix products of its own, the result of its softmax is stored as the map.
+        values: also store references to values, for `viz_core.maps.contributions`; not those of plain PyTorch's calls.
+        kind: makes the trace from the arguments of `Trace`: a subclass may store fewer calls.
 
     Raises:
         ValueError: if torch_calls is neither a truth value nor a model, or comes with differentiable: torch's own
             kernels keep no weights in the graph; if values come with differentiable.
     """
-    trace = (kind or Trace)(differentiable, values or (_keeps_values.get() and not differentiable))
-    trace._hearing = _hearing(trace, torch_calls)
+    trace = (kind or Trace)(differentiable, values or (_stores_values.get() and not differentiable))
+    trace._torch_mode = _torch_mode(trace, torch_calls)
     try:
         with trace.adopt():
             yield trace
     finally:
-        trace._hearing = None
+        trace._torch_mode = None
 
 
-def _hearing(trace: Trace, torch_calls: bool | nn.Module) -> RecordingMode | None:
-    """What hears plain PyTorch for a trace, where that is wanted."""
+def _torch_mode(trace: Trace, torch_calls: bool | nn.Module) -> RecordingMode | None:
+    """Return the mode that records plain PyTorch into a trace; None without `torch_calls`."""
     if torch_calls is False:
         return None
     if torch_calls is not True and not isinstance(torch_calls, nn.Module):
@@ -106,18 +107,18 @@ def _hearing(trace: Trace, torch_calls: bool | nn.Module) -> RecordingMode | Non
     if trace.differentiable:
         raise ValueError("torch_calls: expected False with differentiable, as torch's own kernels keep no weights")
 
-    def keep(source: Source, site: str | None) -> None:
+    def add(source: Source, site: str | None) -> None:
         if isinstance(source, Direct):
             refuse_edits(site)
         trace.add(source, site)
 
     layers = LayerTracker(None if torch_calls is True else torch_calls)
-    return RecordingMode(lambda: current_trace() is trace, keep, layers)
+    return RecordingMode(lambda: current_trace() is trace, add, layers)
 
 
 @contextmanager
 def no_recording() -> Iterator[None]:
-    """Record nothing in this block: a text is written step by step, and recorded once when it stands."""
+    """Record nothing in this block: while a text is generated step by step, before one pass over it is recorded."""
     token = _recorder.set(None)
     try:
         yield
@@ -127,29 +128,29 @@ def no_recording() -> Iterator[None]:
 
 @contextmanager
 def recording_values() -> Iterator[None]:
-    """Have every `record()` in this block keep values too, but those that keep weights in the graph."""
-    token = _keeps_values.set(True)
+    """Have every `record()` in this block store values too, except with `differentiable`."""
+    token = _stores_values.set(True)
     try:
         yield
     finally:
-        _keeps_values.reset(token)
+        _stores_values.reset(token)
 
 
 EMPTY_TRACE_HINT = (
     "record() sees a model of transformers after instrument(model), and plain PyTorch with record(torch_calls=model)"
 )
-"""What whoever finds a recording empty is told."""
+"""Why a recording may be empty, for error messages."""
 
-_adding = threading.Lock()  # of all traces: it is held for a moment, and a trace must cross to other processes
+_adding = threading.Lock()  # one for all traces: a trace with a lock of its own could not be pickled
 
 
 class Trace:
     """The attention calls of one `record()` block, by site, in call order.
 
-    A site called again in the same block is kept as "SITE@2", "SITE@3", ...
+    A site called again in the same block is "SITE@2", "SITE@3", ...
 
     Raises:
-        ValueError: if it is to keep both weights in the graph and values.
+        ValueError: if both differentiable and values are True.
     """
 
     def __init__(self, differentiable: bool = False, values: bool = False) -> None:
@@ -157,25 +158,25 @@ class Trace:
             raise ValueError("values: expected False with differentiable, which keeps weights alone")
         self.differentiable = differentiable
         self.values = values
-        self._hearing: RecordingMode | None = None  # while its `record()` block lasts
-        self._began_in = current_backward()  # -1, or the backward pass in whose hook it was made
+        self._torch_mode: RecordingMode | None = None  # within its `record()` block
+        self._backward = current_backward()  # -1, or the backward pass in whose hook it was made
         self._calls: dict[str, AttentionCall] = {}
         self._unnamed = 0
 
     def add(self, source: Source, site: str | None) -> None:
-        """Keep a call under its site, or under "attention.N" where it has none.
+        """Add a call under its site, or under "attention.N" without one.
 
-        What activation checkpointing runs a second time, for the backward pass, has been kept the first time.
+        What activation checkpointing runs a second time, for the backward pass, was added the first time.
 
         Raises:
-            ValueError: within `torch.func.vmap`: its tensors are gone when it ends.
+            ValueError: within `torch.func.vmap`, whose tensors do not outlast it.
         """
-        if current_backward() not in (-1, self._began_in):  # autograd is at work around this call
+        if current_backward() not in (-1, self._backward):  # a second run, for the backward pass
             return
         refuse_transformed(source.tensors())
-        self._keep(source, site)
+        self._add(source, site)
 
-    def _keep(self, source: Source, site: str | None) -> None:
+    def _add(self, source: Source, site: str | None) -> None:
         with _adding:  # threads may have adopted this trace
             if site is None:
                 site = f"attention.{self._unnamed}"
@@ -188,7 +189,7 @@ class Trace:
 
     @contextmanager
     def adopt(self) -> Iterator[Trace]:
-        """Record into this trace also in the thread or task that enters: a new thread knows of no recorder.
+        """Record into this trace in another thread or task too: a new thread has no recorder.
 
         with record() as trace:
             def work():
@@ -196,36 +197,37 @@ class Trace:
                     model(...)
             Thread(target=work).start()
 
-        Or start it in a copy of the context, `contextvars.copy_context().run(model, ...)`; that hears no plain
-        PyTorch (`torch_calls`), as torch's modes are each thread's own.
+        Or start it in a copy of the context, `contextvars.copy_context().run(model, ...)`; that does not record plain
+        PyTorch (`torch_calls`), as each thread has its own modes of torch.
         """
         token = _recorder.set(self)
         try:
-            with run_eagerly(), self._hearing or nullcontext():
+            with run_eagerly(), self._torch_mode or nullcontext():
                 yield self
         finally:
             _recorder.reset(token)
 
     def to(self, device: torch.device | str) -> Trace:
-        """The same recording with its tensors on another device; what holds none is left as it is.
+        """Return the same recording with its tensors on another device.
 
-        What calls share, as one mask for all layers, they share there too.
+        Tensors that calls share, as one mask for all layers, are shared there too.
         """
-        there = Trace(self.differentiable, self.values)
-        moved: dict[Hashable, Tensor] = {}
+        copied = Trace(self.differentiable, self.values)
+        copies: dict[Hashable, Tensor] = {}
         for call in self:
             source = call.source
-            there._keep(
-                source.to(torch.device(device), moved) if isinstance(source, StoredTensors) else source, call.site
-            )
-        return there
+            if isinstance(source, StoredTensors):
+                source = source.to(torch.device(device), copies)
+            copied._add(source, call.site)
+        return copied
 
     @classmethod
     def merge(cls, runs: Mapping[str, Trace]) -> Trace:
-        """Several runs as one recording: "RUN/SITE" for each call of each run.
+        """Return several runs as one recording: "RUN/SITE" for each call of each run.
 
         Raises:
-            ValueError: if these are no traces by name, or a name is empty or holds "." or "/", which part a site.
+            ValueError: if runs are not traces by name, or a name is empty or contains "." or "/", the separators of a
+                site.
         """
         if not isinstance(runs, Mapping) or not all(isinstance(run, Trace) for run in runs.values()):
             raise ValueError(f"runs: expected traces by name, got {type(runs).__name__}: {runs!r:.80}")
@@ -234,7 +236,7 @@ class Trace:
             if not isinstance(name, str) or not name or "." in name or "/" in name:
                 raise ValueError(f"runs: expected names without '.' and '/', got {name!r}")
             for call in run:
-                merged._keep(call.source, f"{name}/{call.site}")
+                merged._add(call.source, f"{name}/{call.site}")
         return merged
 
     def __contains__(self, site: object) -> bool:
@@ -246,7 +248,7 @@ class Trace:
         return f"Trace({len(self)} attention calls, {self.nbytes / 2**20:.1f} MB)"
 
     def summary(self) -> str:
-        """A line for each call: its site, heads, queries and keys."""
+        """Return a line for each call: its site, heads, queries and keys."""
         width = max((len(site) for site in self.sites), default=0)
         lines = [
             f"{call.site:<{width}}  {call.num_heads:>3} heads {call.num_queries:>6} queries {call.num_keys:>6} keys"
@@ -260,7 +262,7 @@ class Trace:
         return tuple(self._calls)
 
     def __getitem__(self, site: str) -> AttentionCall:
-        """The call recorded under this site.
+        """Return the call recorded under this site.
 
         Raises:
             KeyError: naming the sites there are.
@@ -268,23 +270,23 @@ class Trace:
         try:
             return self._calls[site]
         except KeyError:
-            there = ", ".join(self.sites) or f"none: {EMPTY_TRACE_HINT}"
-            raise KeyError(f"no site {site!r} in this trace; it has {there}") from None
+            sites = ", ".join(self.sites) or f"none: {EMPTY_TRACE_HINT}"
+            raise KeyError(f"no site {site!r} in this trace; it has {sites}") from None
 
     def __iter__(self) -> Iterator[AttentionCall]:
-        """The calls kept so far, in order; a thread that adopted this trace may add more meanwhile."""
+        """Iterate over the calls so far, in order; a thread that adopted this trace may add more."""
         return iter(tuple(self._calls.values()))
 
     def __getstate__(self) -> dict[str, Any]:
-        """What a copy has: the calls, and nothing of the block that records."""
-        return {**self.__dict__, "_hearing": None, "_calls": dict(self._calls)}
+        """Return the state of a copy: the calls, without the mode of the block that records."""
+        return {**self.__dict__, "_torch_mode": None, "_calls": dict(self._calls)}
 
     def __len__(self) -> int:
         return len(self._calls)
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the storages this recording keeps alive, each counted once."""
+        """Bytes of the storages that this recording refers to, each counted once."""
         storages = {}
         for call in self:
             for tensor in call.source.tensors():
@@ -293,12 +295,12 @@ class Trace:
         return sum(storages.values())
 
 
-_keeps_values: ContextVar[bool] = ContextVar("keeps_values", default=False)
+_stores_values: ContextVar[bool] = ContextVar("stores_values", default=False)
 _recorder: ContextVar[Trace | None] = ContextVar("recorder", default=None)
 
 
 def current_trace() -> Trace | None:
-    """The trace of the `record()` block around this call, in this thread or task; None where nobody listens."""
+    """Return the trace of the `record()` block around this call, in this thread or task; None without one."""
     if torch.compiler.is_compiling():
         if not must_break_graph():
             return None

@@ -1,4 +1,4 @@
-"""What fits together in an attention call: shapes, kinds of numbers, ranges."""
+"""Checks of the arguments of an attention call: shapes, types, ranges."""
 
 from __future__ import annotations
 
@@ -23,11 +23,7 @@ def check_scores(
     softcap: float | None,
     scale: float | None = None,
 ) -> None:
-    """Refuse queries, keys and what is done to their scores where these do not fit together.
-
-    Raises:
-        ValueError: naming what was expected and what came.
-    """
+    """Raise ValueError unless queries, keys, mask, bias, softcap and scale fit together."""
     check_tensors(queries=queries, keys=keys)
     if queries.dim() != 4 or keys.dim() != 4:
         shapes = [tuple(queries.shape), tuple(keys.shape)]
@@ -56,11 +52,7 @@ def check_scores(
 
 
 def check_values(keys: Tensor, values: Tensor) -> None:
-    """Refuse values that are not one for each key.
-
-    Raises:
-        ValueError: naming both shapes.
-    """
+    """Raise ValueError unless there is one value for each key."""
     check_tensors(keys=keys, values=values)
     check_axes("batch heads n width", values=values)
     if keys.shape[:3] != values.shape[:3]:
@@ -69,4 +61,4 @@ def check_values(keys: Tensor, values: Tensor) -> None:
 
 def _broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
     pairs = zip(reversed(shape), reversed(to), strict=False)
-    return len(shape) <= len(to) and all(size in (1, wanted) for size, wanted in pairs)
+    return len(shape) <= len(to) and all(size in (1, target) for size, target in pairs)

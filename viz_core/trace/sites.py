@@ -1,7 +1,7 @@
-"""Where in a model an attention layer stands: named from outside, once, when the model is built or loaded.
+"""Names of attention layers, set once, when a model is built or loaded.
 
-A layer knows nothing of the model around it. Whoever puts a model together calls `name_sites`, for models of
-this library and of Hugging Face alike; a layer that nobody named is "attention.N" in a trace.
+A layer does not know its model. The code that builds a model calls `name_sites`, for models of this library and of
+Hugging Face alike; a layer without a name is "attention.N" in a trace.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ from torch import nn
 from viz_core.trace.arguments import described
 
 _LAYER = re.compile(r"(?:^|\.)(?:block|encoder_layer_)?(\d+)\.")  # "layer.2.", "blks.block2.", "encoder_layer_2."
-# DeepSeek's multi-head latent attention has its own word. Talking heads mix what their softmax gave.
+# MLA: DeepSeek's multi-head latent attention. Talking heads mix the result of their softmax.
 _ATTENTION = re.compile(r"attention|(?<!TalkingHead)attn(?!Adapter|Block)|(M[HS]+A|MLA)$", re.IGNORECASE)
 _CROSS = re.compile(r"cross|encoder_attn|encdec|attention2|multihead_attn", re.IGNORECASE)
 
 
 def name_sites(model: nn.Module, stack: str | None = None) -> tuple[str, ...]:
-    """Tell each attention layer of a model its site: "encoder.0.self", "decoder.2.cross".
+    """Set the site of each attention layer of a model: "encoder.0.self", "decoder.2.cross".
 
     Args:
-        stack: what a model's one stack is called; None for a model with an encoder and a decoder.
+        stack: the name of a model's only stack; None for a model with an encoder and a decoder.
 
     Returns:
         The sites in the order of the model's parts, each once; none for a model without attention in layers.
 
     Raises:
-        ValueError: if that is no model of torch.
+        ValueError: if model is no nn.Module.
     """
     sites = find_sites(model, stack)
     for layer, site in sites.items():
@@ -37,17 +37,17 @@ def name_sites(model: nn.Module, stack: str | None = None) -> tuple[str, ...]:
 
 
 def find_sites(model: nn.Module, stack: str | None = None) -> dict[nn.Module, str]:
-    """The site of each attention layer of a model, in the order of the model's parts; nobody is told.
+    """Return the site of each attention layer of a model, in the order of its modules, without setting it.
 
-    Layer and kind are read off the layer's place in the model ("decoder.block.2.layer.1.EncDecAttention"); an
-    attention layer within another has the name of the outer one, whichever of the two makes the call. torch's own
-    decoders are known as such, whatever their place is called.
+    Layer and kind follow from the module's path ("decoder.block.2.layer.1.EncDecAttention"); an attention layer within
+    another has the name of the outer one, whichever of the two makes the call. torch's own decoders are recognised by
+    their class.
 
     Args:
         stack: as in `name_sites`.
 
     Raises:
-        ValueError: if that is no model of torch.
+        ValueError: if model is no nn.Module.
     """
     if not isinstance(model, nn.Module):
         raise ValueError(f"model: expected an nn.Module, got {described(model)}")
@@ -59,30 +59,30 @@ def find_sites(model: nn.Module, stack: str | None = None) -> dict[nn.Module, st
         layer = _LAYER.search(path + ".")
         if layer is None or not _ATTENTION.search(type(module).__name__):
             continue
-        known = stack or ("decoder" if any(path.startswith(place) for place in decoders) else None)
+        known = stack or ("decoder" if any(path.startswith(prefix) for prefix in decoders) else None)
         sites[module] = f"{stack_of(path, known)}.{layer[1]}.{'cross' if _CROSS.search(path) else 'self'}"
     return sites
 
 
 def name_site(layer: nn.Module, site: str) -> None:
-    """Tell one layer its site: a name for good, no part of its state dict, and nothing of any call."""
+    """Set the site of one layer: an attribute outside its state dict."""
     layer.attention_site = site  # type: ignore[assignment]
 
 
 def site_of(layer: nn.Module) -> str | None:
-    """The site a layer was told; None where it stands by itself."""
+    """Return the site of a layer; None if it has none."""
     return getattr(layer, "attention_site", None)
 
 
 def stack_of(path: str, stack: str | None = None) -> str:
-    """The stack that a part of a model belongs to, by its place: "encoder", "decoder" or "vision".
+    """Return the stack of a module by its path: "encoder", "decoder" or "vision".
 
     Args:
-        stack: what a model's one stack is called, beside a vision tower; None for an encoder and a decoder.
+        stack: the name of a model's only stack beside a vision tower; None for an encoder and a decoder.
     """
     parts = path.split(".")
-    if "vision" in path or "visual" in parts:  # the eyes of a model that also reads pictures
+    if "vision" in path or "visual" in parts:  # the image encoder of a vision-language model
         return "vision"
-    # A language model within another writes, unless it has an encoder of its own.
-    writes = "decoder" in parts or ("language_model" in parts and "encoder" not in parts)
-    return stack or ("decoder" if writes else "encoder")
+    # A language model within another is a decoder, unless it has an encoder of its own.
+    is_decoder = "decoder" in parts or ("language_model" in parts and "encoder" not in parts)
+    return stack or ("decoder" if is_decoder else "encoder")

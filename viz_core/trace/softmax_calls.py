@@ -1,4 +1,4 @@
-"""Attention that a model makes by matrix products of its own: heard at its softmax, whose result is the weights."""
+"""Attention that a model computes by matrix products of its own, recorded at its softmax."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ _PARTS = re.compile(
 
 
 def spans_all_keys(layer: nn.Module) -> bool:
-    """Whether the softmax of a layer, of whatever lies within it, is over all keys at once, as far as names tell."""
+    """Whether the softmax in a layer is over all keys at once, judged by the class names of its modules."""
     return not any(_PARTS.search(type(module).__name__) for module in layer.modules())
 
 
 def possible_head_counts(layer: nn.Module) -> frozenset[int]:
-    """How many heads a layer or what lies within it says that it has; none where it does not say."""
-    said = (getattr(module, name, None) for module in layer.modules() for name in _HEADS)
-    return frozenset(number for number in said if type(number) is int and number > 0)
+    """Return the numbers of heads that a layer or its modules have as attributes; empty without any."""
+    numbers = (getattr(module, name, None) for module in layer.modules() for name in _HEADS)
+    return frozenset(number for number in numbers if type(number) is int and number > 0)
 
 
 def softmax_weights(
     result: Tensor, heads: Set[int], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Float[Tensor, "batch heads queries keys"] | None:
-    """The weights (batch, heads, queries, keys) that a softmax in an attention layer gave; None where it gave others.
+    """Return the result of a softmax as weights (batch, heads, queries, keys); None if it is not attention over keys.
+
+    It is not if the softmax is over another axis than the last, or the second of four axes is not heads: windows of
+    the text, sampled points.
 
     Args:
-        heads: how many there may be. With three axes they stand in the first, beside the batch.
-        args, kwargs: what the softmax was called with.
-
-    A softmax over another axis than the last is none over keys, nor is one whose second of four axes are no heads:
-    windows of the text, sampled points.
+        heads: possible numbers of heads. With three axes they share the first with the batch.
+        args, kwargs: the arguments of the softmax.
     """
     dim = kwargs.get("dim", args[1] if len(args) > 1 else None)
     if dim is None or dim % result.dim() != result.dim() - 1:

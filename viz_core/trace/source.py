@@ -1,7 +1,4 @@
-"""What a recording keeps of an attention call, and the way back from it to weights, block by block.
-
-`viz_core.trace` is the ground floor: it imports nothing else of the library.
-"""
+"""What a recording stores of an attention call, and its weights recomputed from it, block by block."""
 
 from __future__ import annotations
 
@@ -24,7 +21,7 @@ _BLOCK_SCORES = 2**23
 
 @runtime_checkable
 class Source(Protocol):
-    """Where the weights of a call come from: whatever can give rows of them."""
+    """Anything that gives rows of a call's weights."""
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
@@ -32,52 +29,48 @@ class Source(Protocol):
         ...
 
     def tensors(self) -> list[Tensor]:
-        """What is held here for it."""
+        """Return the tensors stored for it."""
         ...
 
     def rows(self, heads: slice, queries: slice) -> Float[Tensor, "batch some_heads rows keys"]:
-        """The weights of these heads and queries over all keys, in float32 or wider; a copy."""
+        """Return the weights of these heads and queries over all keys, in float32 or wider; a copy."""
         ...
 
 
 class StoredTensors:
-    """What is held here: references, not copies, which therefore count how often each tensor is changed in place.
+    """References to tensors, not copies, with the version of each: how often it was changed in place.
 
-    Whoever changes one afterwards (an optimizer's step on a bias, a cache used again) is told so when the weights are
-    asked for. Of tensors made in torch's inference mode nobody counts the changes.
+    After a change (an optimizer's step on a bias, a cache used again) the weights raise an error. Torch does not count
+    changes of tensors made in its inference mode.
     """
 
     def tensors(self) -> list[Tensor]:
-        """What is held."""
+        """Return the stored tensors."""
         raise NotImplementedError
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_versions", _versions(self.tensors()))
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """A copy counts anew."""
+        """Restore a copy, with the versions of its own tensors."""
         self.__dict__.update(state)
         object.__setattr__(self, "_versions", _versions(self.tensors()))
 
     def check_unchanged(self) -> None:
-        """Refuse to answer from numbers that are no longer those of the call.
-
-        Raises:
-            ValueError: if a tensor has been changed in place since it was recorded.
-        """
-        then: list[int | None] = self.__dict__["_versions"]
-        for tensor, now, before in zip(self.tensors(), _versions(self.tensors()), then, strict=True):
+        """Raise ValueError if a tensor has been changed in place since it was recorded."""
+        recorded: list[int | None] = self.__dict__["_versions"]
+        for tensor, now, before in zip(self.tensors(), _versions(self.tensors()), recorded, strict=True):
             if now is not None and before is not None and now != before:
                 raise ValueError(
                     f"a tensor of shape {tuple(tensor.shape)} was changed in place after it was recorded, and its "
                     "weights are gone: read the maps before the change, or record a copy of it"
                 )
 
-    def to(self, device: torch.device, moved: dict[Hashable, Tensor]) -> Source:
-        """The same on another device.
+    def to(self, device: torch.device, copies: dict[Hashable, Tensor]) -> Source:
+        """Return the same source on another device.
 
         Args:
-            moved: what is there already, by `view_key`, to be shared there as it is here; what is new is added.
+            copies: tensors already on that device, by `view_key` of the original; new copies are added.
 
         Raises:
             ValueError: if a tensor has been changed in place since it was recorded.
@@ -86,29 +79,25 @@ class StoredTensors:
         named = {item.name: getattr(self, item.name) for item in fields(self)}  # type: ignore[arg-type]
         tensors = {name: tensor for name, tensor in named.items() if isinstance(tensor, Tensor)}
         for tensor in tensors.values():
-            if view_key(tensor) not in moved:
-                moved[view_key(tensor)] = tensor.to(device)
-        there: Source = replace(self, **{n: moved[view_key(t)] for n, t in tensors.items()})  # type: ignore
-        return there
+            if view_key(tensor) not in copies:
+                copies[view_key(tensor)] = tensor.to(device)
+        copied: Source = replace(self, **{n: copies[view_key(t)] for n, t in tensors.items()})  # type: ignore
+        return copied
 
 
 def view_key(tensor: Tensor) -> Hashable:
-    """What two tensors have in common, while both are there, that are one view of one storage."""
-    place = tensor.untyped_storage().data_ptr() or id(tensor)  # nothing has a place: none at all, and "meta"
-    return place, tensor.storage_offset(), tensor.shape, tensor.stride(), tensor.dtype, tensor.device
+    """Return a key that is equal for two live tensors that are the same view of one storage."""
+    address = tensor.untyped_storage().data_ptr() or id(tensor)  # empty and "meta" tensors have no address
+    return address, tensor.storage_offset(), tensor.shape, tensor.stride(), tensor.dtype, tensor.device
 
 
 def _versions(tensors: Sequence[Tensor]) -> list[int | None]:
-    """How often each tensor has been changed in place, by way of views too; None where torch does not count.
-
-    What goes past torch's count is not noticed: `.data`, and numpy's view of the same memory.
-    """
     return [version(tensor) for tensor in tensors]
 
 
 @dataclass(frozen=True, eq=False)
 class Projected(StoredTensors):
-    """Queries and keys after projection, and all else that decides their weights."""
+    """Queries and keys after projection, and everything else that determines their weights."""
 
     queries: Float[Tensor, "batch heads queries d"]
     keys: Float[Tensor, "batch key_heads keys d"]
@@ -117,8 +106,8 @@ class Projected(StoredTensors):
     causal: bool
     scale: float
     softcap: float | None = None
-    values: Float[Tensor, "batch key_heads keys v"] | None = None  # decide no weight; kept for contributions
-    edits: Edits | None = None  # what an intervention does to some heads
+    values: Float[Tensor, "batch key_heads keys v"] | None = None  # for contributions; weights do not depend on them
+    edits: Edits | None = None  # of an intervention
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
@@ -127,7 +116,7 @@ class Projected(StoredTensors):
         return batch, heads, num_queries, self.keys.shape[2]
 
     def tensors(self) -> list[Tensor]:
-        """Queries and keys, and mask, bias and values where there are any."""
+        """Return queries and keys, and mask, bias and values if there are any."""
         return [t for t in (self.queries, self.keys, self.mask, self.bias, self.values) if t is not None]
 
     def rows(self, heads: slice, queries: slice) -> Float[Tensor, "batch some_heads rows keys"]:
@@ -136,54 +125,54 @@ class Projected(StoredTensors):
         Raises:
             ValueError: if one of the tensors has been changed in place since it was recorded.
         """
-        return self._weighed(heads, queries, self._edit(range(self.shape[1])[heads], queries))
+        return self._weights(heads, queries, self._edit(range(self.shape[1])[heads], queries))
 
     def scores(self, heads: slice, queries: slice) -> Float[Tensor, "batch some_heads rows keys"]:
-        """What `rows` is the softmax of: scale Q K^T, capped, with its bias and edits; -inf for a key that is hidden.
+        """Return the scores whose softmax is `rows`: scale Q K^T, capped, with bias and edits; -inf for masked keys.
 
         Raises:
             ValueError: if one of the tensors has been changed in place since it was recorded.
         """
-        found: list[Tensor] = []
+        captured: list[Tensor] = []
         edit = self._edit(range(self.shape[1])[heads], queries)
 
-        def hear(scores: Tensor) -> Tensor:
-            found.append(scores if edit is None else edit(scores))
-            return found[-1]
+        def capture(scores: Tensor) -> Tensor:
+            captured.append(scores if edit is None else edit(scores))
+            return captured[-1]
 
-        self._weighed(heads, queries, hear)
-        return F.pad(found[0], (0, self.shape[3] - found[0].shape[3]), value=-torch.inf)
+        self._weights(heads, queries, capture)
+        return F.pad(captured[0], (0, self.shape[3] - captured[0].shape[3]), value=-torch.inf)
 
-    def _weighed(self, heads: slice, queries: slice, edit: Callable[[Tensor], Tensor] | None) -> Tensor:
-        """`attention_weights` of these heads and queries, with what is done to their scores."""
+    def _weights(self, heads: slice, queries: slice, edit: Callable[[Tensor], Tensor] | None) -> Tensor:
+        """Return `attention_weights` of these heads and queries, with an edit of their scores."""
         self.check_unchanged()
         group = self.queries.shape[1] // self.keys.shape[1]
         key_heads = torch.arange(heads.start, heads.stop, device=self.keys.device) // group
-        seen = self._seen(queries)
-        mask = None if self.mask is None else _crop(self.mask, heads, queries)[..., :seen]
-        if self.causal:  # of these rows alone: the mask of a whole map can be larger than all else that is kept
-            past = causal_mask(self.shape[2], self.shape[3], self.queries.device, queries, slice(seen))[None, None]
+        visible = self._num_visible(queries)
+        mask = None if self.mask is None else _crop(self.mask, heads, queries)[..., :visible]
+        if self.causal:  # of these rows alone: the mask of a whole map can be larger than everything that is stored
+            past = causal_mask(self.shape[2], self.shape[3], self.queries.device, queries, slice(visible))[None, None]
             mask = past if mask is None else mask & past
         weights = attention_weights(
             self.queries[:, heads, queries],
-            (self.keys[:, key_heads] if group > 1 else self.keys[:, heads])[:, :, :seen],
+            (self.keys[:, key_heads] if group > 1 else self.keys[:, heads])[:, :, :visible],
             mask,
-            None if self.bias is None else _crop(self.bias, heads, queries)[..., :seen],
+            None if self.bias is None else _crop(self.bias, heads, queries)[..., :visible],
             scale=self.scale,
             softcap=self.softcap,
             edit=edit,
         )
-        return F.pad(weights, (0, self.shape[3] - seen)) if seen < self.shape[3] else weights
+        return F.pad(weights, (0, self.shape[3] - visible)) if visible < self.shape[3] else weights
 
     def _edit(self, heads: range, queries: slice) -> Callable[[Tensor], Tensor] | None:
-        """What is done to the scores of these heads; None where that is nothing."""
+        """Return the edit of the scores of these heads; None without any."""
         edits, num_queries = self.edits, self.shape[2]
         if edits is None or not any(edits.of(head) for head in heads):
             return None
-        return lambda scores: edits.reweighed(scores, heads, queries, num_queries)
+        return lambda scores: edits.edit_scores(scores, heads, queries, num_queries)
 
-    def _seen(self, queries: slice) -> int:
-        """How many keys the last of these queries sees: where it is causal, none of them sees one that comes later."""
+    def _num_visible(self, queries: slice) -> int:
+        """Return how many keys the last of these queries can attend to: with a causal mask, those up to itself."""
         _, _, num_queries, num_keys = self.shape
         rows = range(num_queries)[queries]
         return min(num_keys, max(1, rows[-1] + 1 + num_keys - num_queries)) if self.causal and rows else num_keys
@@ -191,10 +180,10 @@ class Projected(StoredTensors):
 
 @dataclass(frozen=True, eq=False)
 class Direct(StoredTensors):
-    """Weights as the layer computed them."""
+    """Weights as a layer computed them."""
 
     weights: Float[Tensor, "batch heads queries keys"]
-    values: Float[Tensor, "batch key_heads keys v"] | None = None  # kept for contributions
+    values: Float[Tensor, "batch key_heads keys v"] | None = None  # for contributions
 
     @property
     def shape(self) -> tuple[int, int, int, int]:
@@ -203,11 +192,11 @@ class Direct(StoredTensors):
         return batch, heads, queries, keys
 
     def tensors(self) -> list[Tensor]:
-        """The weights, and values where there are any."""
+        """Return the weights, and values if there are any."""
         return [t for t in (self.weights, self.values) if t is not None]
 
     def rows(self, heads: slice, queries: slice) -> Float[Tensor, "batch some_heads rows keys"]:
-        """These rows of the weights, as a copy: what a reader does to it must not reach the trace.
+        """Return a copy of these rows: changing it must not change the trace.
 
         Raises:
             ValueError: if the weights have been changed in place since they were recorded.
@@ -217,7 +206,7 @@ class Direct(StoredTensors):
 
 
 def row_blocks(source: Source, rows: range, num_heads: int) -> list[slice]:
-    """Cut the wanted rows into slices whose scores fit the block budget; no rows are one empty slice."""
+    """Cut rows into slices whose scores fit the block budget; no rows give one empty slice."""
     if not len(rows):
         return [slice(0, 0)]
     per_row = max(1, source.shape[0] * num_heads * source.shape[3])
@@ -227,7 +216,7 @@ def row_blocks(source: Source, rows: range, num_heads: int) -> list[slice]:
 
 
 def _crop(tensor: Tensor, heads: slice, queries: slice) -> Tensor:
-    """The part of a broadcastable (batch, heads, queries, keys) tensor that these heads and queries meet."""
+    """Return the part of a broadcastable (batch, heads, queries, keys) tensor for these heads and queries."""
     tensor = tensor.reshape((1,) * (4 - tensor.dim()) + tensor.shape)
     if tensor.shape[1] > 1:
         tensor = tensor[:, heads]

@@ -1,7 +1,7 @@
-"""What a call of torch's own attention says of its weights: from its arguments to queries, keys and masks.
+"""Queries, keys and masks from the arguments of torch's own attention functions.
 
-One function for each of torch's ways to attend; the arguments have torch's names, and torch's code is the source of
-each rule. Projections that torch makes out of sight are made again, without gradients.
+There is one reader for each function; its arguments have torch's names, and torch's code is the source of each rule.
+Projections within torch's function are computed again, without gradients.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ def from_kernel(
 ) -> Projected:
     """`F.scaled_dot_product_attention`: query (..., heads, queries, d), key (..., key_heads, keys, d).
 
-    A boolean mask is True where a query may look, any other is added. Causal: query i sees keys 0 to i.
-    With three axes these are heads of one batch; with more than four all before the heads are the batch.
+    A boolean mask is True where a query may attend; any other mask is added. Causal: query i attends to keys 0 to i.
+    Three axes are the heads of one batch; with more than four, all axes before the heads are the batch.
     """
     (query, real_queries), (key, real_keys) = _padded(query), _padded(key)
     query, key = (x[(None,) * (4 - x.dim())] for x in (query, key))
@@ -72,9 +72,9 @@ def from_multi_head(
 ) -> Projected:
     """`F.multi_head_attention_forward`, and with it `nn.MultiheadAttention`.
 
-    A boolean mask is True where a query may NOT look, any other is added. `bias_k` is one more key at the end, and
-    `add_zero_attn` one of zeros; no mask hides either. `is_causal` counts where no padding is given and no weights are
-    asked for; else `attn_mask` does.
+    A boolean mask is True where a query may NOT attend; any other mask is added. `bias_k` is one more key at the end,
+    and `add_zero_attn` one of zeros; neither is ever masked. `is_causal` holds without padding and without returned
+    weights; otherwise `attn_mask` does.
     """
     if query.dim() == 2:  # no batch
         query, key = query[:, None], key[:, None]
@@ -91,14 +91,14 @@ def from_multi_head(
         keys = F.pad(keys, (0, 0, 0, 1))
 
     causal = is_causal and key_padding_mask is None and not need_weights
-    given = []
+    masks = []
     if attn_mask is not None and not causal:
-        given.append(attn_mask[None, None] if attn_mask.dim() == 2 else attn_mask.unflatten(0, (-1, num_heads)))
+        masks.append(attn_mask[None, None] if attn_mask.dim() == 2 else attn_mask.unflatten(0, (-1, num_heads)))
     if key_padding_mask is not None:
-        given.append(key_padding_mask[:, None, None, :])
+        masks.append(key_padding_mask[:, None, None, :])
     more = (bias_k is not None) + add_zero_attn
-    given = [F.pad(mask, (0, more)) for mask in given] if more else given
-    hidden, added = ([m for m in given if (m.dtype == torch.bool) is wanted] for wanted in (True, False))
+    masks = [F.pad(mask, (0, more)) for mask in masks] if more else masks
+    hidden, added = ([m for m in masks if (m.dtype == torch.bool) is boolean] for boolean in (True, False))
     return _projected(
         queries, keys, ~reduce(or_, hidden) if hidden else None, sum(added[1:], added[0]) if added else None, causal
     )
@@ -116,7 +116,7 @@ def projected_values(
     static_v: Tensor | None = None,
     **_others: Any,
 ) -> Float[Tensor, "a_batch heads all_keys d"]:
-    """The values of `F.multi_head_attention_forward`: one for each key that `from_multi_head` finds."""
+    """Return the values of `F.multi_head_attention_forward`: one for each key that `from_multi_head` returns."""
     value = value[:, None] if value.dim() == 2 else value
     W_v = v_proj_weight if use_separate_proj_weight else _last_third(in_proj_weight)
     values = F.linear(value, W_v, _last_third(in_proj_bias))
@@ -140,8 +140,8 @@ def from_fast_path(
 ) -> Projected:
     """The kernel of the fast path of `nn.MultiheadAttention`; batch first, nested or not.
 
-    A mask hides every key where it is not zero: (queries, keys) by type 0, (batch, keys) by type 1, all four axes by
-    type 2. A nested batch is filled up to its longest member; what was filled up neither looks nor is looked at.
+    A key is masked where the mask is not zero: (queries, keys) for type 0, (batch, keys) for type 1, all four axes for
+    type 2. A nested batch is padded to its longest member, and the padding masked.
     """
     (query, real_queries), (key, real_keys) = _padded(query), _padded(key)
     (W_q, W_k), (b_q, b_k) = _thirds(qkv_weight), _thirds(qkv_bias)
@@ -202,12 +202,12 @@ READERS: dict[Callable[..., Any], tuple[Callable[..., Projected], tuple[str, ...
         ),
     ),
 }
-"""How to read each of torch's ways to attend, and the names of the arguments that come by their place."""
+"""The reader of each of torch's attention functions, and the names of its positional arguments."""
 
 
 @torch.no_grad()
 def read_call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Projected:
-    """What a call of one of torch's ways to attend attends by."""
+    """Return the source of a call of one of torch's attention functions."""
     read, names = READERS[function]
     return read(**dict(zip(names, args, strict=False)), **kwargs)
 
@@ -220,7 +220,7 @@ def _projected(
     causal: bool,
     scale: float | None = None,
 ) -> Projected:
-    """What a trace keeps; torch's causal query i sees keys 0 to i, however many keys there are."""
+    """Return the source; torch's causal query i attends to keys 0 to i, for any number of keys."""
     shape = queries.shape[2], keys.shape[2]
     if causal and shape[0] != shape[1]:
         mask, causal = _both(mask, queries.new_ones(shape, dtype=torch.bool).tril()[None, None]), False
@@ -231,18 +231,18 @@ def _projected(
 
 
 def _flat(x: Tensor, lead: torch.Size) -> Tensor:
-    """All axes before the last three as one."""
+    """Return a tensor with all axes before the last three merged."""
     return x.expand(*lead, *x.shape[-3:]).flatten(0, -4)
 
 
 def _thirds(packed: Tensor | None) -> tuple[Any, Any]:
-    """The queries' and the keys' part of what is packed for queries, keys and values; None and None of nothing."""
+    """Return the queries' and the keys' third of a packed tensor, or None and None."""
     queries, keys, _ = (None, None, None) if packed is None else packed.chunk(3)
     return queries, keys
 
 
 def _last_third(packed: Tensor | None) -> Any:
-    """The values' part of the same."""
+    """Return the values' third of a packed tensor, or None."""
     return None if packed is None else packed.chunk(3)[2]
 
 
@@ -251,7 +251,7 @@ def _both(mask: Mask | None, other: Mask | None) -> Mask | None:
 
 
 def _padded(x: Tensor) -> tuple[Tensor, Bool[Tensor, "batch n"] | None]:
-    """A nested batch filled up to its longest member with zeros, and which tokens are real; None for all of them."""
+    """Return a nested batch padded with zeros to its longest member, and the mask of its tokens; None for all."""
     if not x.is_nested:
         return x, None
     members = x.unbind()

@@ -1,4 +1,4 @@
-"""Listening to plain PyTorch: a mode of this thread that sees torch's own attention and changes nothing of it."""
+"""Record plain PyTorch: a mode of this thread that sees calls of torch's own attention and changes none."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from viz_core.trace.torch_layers import LayerTracker, TrackedLayer, edits_of_cal
 
 
 class RecordingMode(FastPathMode):
-    """Hands what torch's attention attends by to a recorder, after the call, in the threads that enter.
+    """Gives a recorder the source of each call of torch's attention, after the call, in the threads that enter.
 
     Args:
-        listening: whether the recorder of this thread is the one to keep calls for.
-        keep: what to do with a call, and the site of its layer; None where that is not known.
-        layers: tells which layer is at work: by the weights given to the attention itself (`nn.MultiheadAttention`),
-            else by those that were used just before (a projection to queries and keys). Within a layer that is known
-            a softmax over keys is heard too: its result is kept as it is, whole.
+        is_active: whether this thread's recorder is the one to add calls to.
+        add: adds a call, with the site of its layer or None.
+        layers: knows the current layer: by the weights given to the attention itself (`nn.MultiheadAttention`), else
+            by those used just before (a projection to queries and keys). Within a known layer a softmax over keys is
+            recorded too: its result, whole.
     """
 
     def __init__(
         self,
-        listening: Callable[[], bool],
-        keep: Callable[[Source, str | None], None],
+        is_active: Callable[[], bool],
+        add: Callable[[Source, str | None], None],
         layers: LayerTracker | TrackedLayer,
     ) -> None:
         super().__init__()
-        self._listening, self._keep, self._layers = listening, keep, layers
+        self._is_active, self._add, self._layers = is_active, add, layers
 
     def __torch_function__(
         self,
@@ -44,29 +44,29 @@ class RecordingMode(FastPathMode):
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
-        """The call as it is; then, if it was attention, a word to the recorder."""
+        """Return the result of the call, unchanged; if it was attention, add it to the recorder."""
         kwargs = kwargs or {}
-        if getattr(_here, "busy", False) or not self._listening():
+        if getattr(_thread, "in_call", False) or not self._is_active():
             return func(*args, **kwargs)
         self._layers.follow((*args, *kwargs.values()))
         layer = self._layers.layer
-        if func not in READERS and not (layer.whole and func in SOFTMAXES):
+        if func not in READERS and not (layer.spans_all_keys and func in SOFTMAXES):
             return func(*args, **kwargs)
-        _here.busy = True  # a call is heard once, however many modes there are
+        _thread.in_call = True  # a call is recorded once, however many modes there are
         try:
             result = func(*args, **kwargs)
         finally:
-            _here.busy = False
-        with without_modes():  # no mode hears what is computed for the recorder alone
+            _thread.in_call = False
+        with without_modes():  # no mode sees what is computed for the recorder alone
             if func in READERS:
-                self._keep(replace(read_call(func, args, kwargs), edits=edits_of_call.get()), layer.site)
+                self._add(replace(read_call(func, args, kwargs), edits=edits_of_call.get()), layer.site)
             elif (weights := softmax_weights(result, layer.heads, args, kwargs)) is not None:
-                self._keep(Direct(self.held(weights)), layer.site)
+                self._add(Direct(self.stored(weights)), layer.site)
         return result
 
-    def held(self, weights: Tensor) -> Tensor:
-        """What is kept of weights that a model made."""
+    def stored(self, weights: Tensor) -> Tensor:
+        """Return what is stored of weights that a model computed."""
         return detached(weights)
 
 
-_here = threading.local()  # whether this thread is within a call that is heard
+_thread = threading.local()  # whether this thread is within a recorded call

@@ -1,4 +1,4 @@
-"""Heads that look elsewhere: at all keys alike, more or less sharply, where they are told, or not at some."""
+"""Edits of attention weights: uniform, sharpened, a given pattern, pairs or distant keys cut."""
 
 from __future__ import annotations
 
@@ -12,23 +12,22 @@ from torch import Tensor
 
 from viz_core.trace.arguments import check_axes, check_positive_number, check_tensors, check_whole
 from viz_core.trace.edits import Edit, Heads, Scores, heads_tuple, indices_of, is_nonnegative
+from viz_core.trace.weights import is_masked
 
-Places: TypeAlias = int | slice | Iterable[int] | None
-
-_HIDDEN = -6e4  # additive masks hide by the least number of a type: half precision's is -65,504
+Positions: TypeAlias = int | slice | Iterable[int] | None
 
 
 def uniform(heads: Heads = None) -> Edit:
-    """Heads that look at all keys they may see alike.
+    """Return an edit that gives all allowed keys the same weight.
 
     Raises:
-        ValueError: if a head is no number from 0 on.
+        ValueError: if a head is no integer from 0 on.
     """
     return _Uniform(heads_tuple(heads))
 
 
 def sharpen(heads: Heads, temperature: float) -> Edit:
-    """softmax(scores / temperature): below 1 sharper, above 1 flatter.
+    """Return an edit to softmax(scores / temperature): below 1 sharper, above 1 flatter.
 
     Raises:
         ValueError: if the temperature is not positive.
@@ -38,14 +37,14 @@ def sharpen(heads: Heads, temperature: float) -> Edit:
 
 
 def pattern(heads: Heads, what: str | Float[Tensor, "queries keys"]) -> Edit:
-    """Heads that look where they are told: "diagonal" (key i), "previous" (key i - 1), "first" (key 0), or a matrix.
+    """Return an edit to a fixed pattern: "diagonal" (key i), "previous" (key i - 1), "first" (key 0), or a matrix.
 
-    What a mask hides stays hidden, and the rest of the row is scaled to sum to 1; a row of which nothing is left is
-    zeros, as one whose key is not there. The first query's previous key is itself.
+    Masked keys stay masked, and the rest of the row is scaled to sum to 1; a row without any weight left is zeros. The
+    first query's previous key is itself.
 
     Args:
-        what: a name, or weights, a row a query. Keys past its last column get none; queries past its last row look
-            where they did.
+        what: a name, or a matrix of weights, a row for each query. Keys past its last column get no weight; queries
+            past its last row are unchanged.
 
     Raises:
         ValueError: if there is no such pattern, or a row of the matrix is neither weights that sum to 1 nor zeros.
@@ -53,14 +52,14 @@ def pattern(heads: Heads, what: str | Float[Tensor, "queries keys"]) -> Edit:
     if isinstance(what, str):
         if what not in _STEPS_BACK:
             raise ValueError(f"what: expected one of {', '.join(_STEPS_BACK)}, or a matrix, got {what!r}")
-        return _Look(heads_tuple(heads), what)
+        return _Pattern(heads_tuple(heads), what)
     weights = checked_weights(what)
     check_axes("queries keys", what=weights)
     return GivenWeights(heads_tuple(heads), weights[None, None])
 
 
-def knock_out(heads: Heads, *, query: Places = None, key: Places = None) -> Edit:
-    """Pairs of query and key cut: their scores are -inf before the softmax (Geva 2023, section 5).
+def knock_out(heads: Heads, *, query: Positions = None, key: Positions = None) -> Edit:
+    """Return an edit that cuts pairs of query and key: their scores are -inf before the softmax (Geva 2023, section 5).
 
     Args:
         heads: None cuts them in all heads, as Geva does.
@@ -69,16 +68,16 @@ def knock_out(heads: Heads, *, query: Places = None, key: Places = None) -> Edit
     Raises:
         ValueError: if a number is below 0.
     """
-    return _KnockOut(heads_tuple(heads), *(_places(name, each) for name, each in (("query", query), ("key", key))))
+    return _KnockOut(heads_tuple(heads), *(_positions(name, each) for name, each in (("query", query), ("key", key))))
 
 
 def window(heads: Heads, size: int, *, first: int = 0) -> Edit:
-    """Heads that see no key `size` or more steps from the query, but for the first ones of all (Xiao 2023, figure 1).
+    """Return an edit that masks keys `size` or more steps from the query, except the first ones (Xiao 2023, figure 1).
 
     Args:
         heads: None is all of them.
-        size: keys that a query of a decoder sees, itself the last of them.
-        first: so many keys stay in sight of every query: the attention sinks.
+        size: keys that a query of a decoder attends to, itself the last of them.
+        first: number of first keys that no query loses: the attention sinks.
 
     Raises:
         ValueError: if size is below 1 or first below 0.
@@ -90,15 +89,15 @@ def window(heads: Heads, size: int, *, first: int = 0) -> Edit:
 
 @dataclass(frozen=True, eq=False)
 class _Uniform(Edit):
-    weighs: ClassVar[bool] = True
+    changes_weights: ClassVar[bool] = True
 
     def scores(self, scores: Scores, head: int, rows: Int[Tensor, "rows"]) -> Scores:  # noqa: ARG002
-        return torch.where(scores > _HIDDEN, 0.0, -torch.inf)
+        return torch.where(is_masked(scores), -torch.inf, 0.0)
 
 
 @dataclass(frozen=True, eq=False)
 class _Sharpen(Edit):
-    weighs: ClassVar[bool] = True
+    changes_weights: ClassVar[bool] = True
     temperature: float
 
     def scores(self, scores: Scores, head: int, rows: Int[Tensor, "rows"]) -> Scores:  # noqa: ARG002
@@ -109,40 +108,40 @@ _STEPS_BACK = {"diagonal": 0, "previous": 1, "first": None}
 
 
 @dataclass(frozen=True, eq=False)
-class _Look(Edit):
-    weighs: ClassVar[bool] = True
+class _Pattern(Edit):
+    changes_weights: ClassVar[bool] = True
     what: str
 
     def scores(self, scores: Scores, head: int, rows: Int[Tensor, "rows"]) -> Scores:  # noqa: ARG002
         back, keys = _STEPS_BACK[self.what], torch.arange(scores.shape[-1], device=scores.device)
-        there = torch.zeros_like(rows) if back is None else (rows - back).clamp(min=0)
-        return torch.where((scores > _HIDDEN) & (keys == there[:, None]), 0.0, -torch.inf)
+        target = torch.zeros_like(rows) if back is None else (rows - back).clamp(min=0)
+        return torch.where(~is_masked(scores) & (keys == target[:, None]), 0.0, -torch.inf)
 
 
 @dataclass(frozen=True, eq=False)
 class GivenWeights(Edit):
-    """Heads whose weights are given: their logarithms as scores, and -inf where a mask hides.
+    """Heads with given weights: their logarithms as scores, and -inf at masked keys.
 
     Attributes:
-        weights: a matrix for each head and batch row, or one for all. Queries past its last row look where they did.
+        weights: a matrix for each head and batch row, or one for all. Queries past its last row are unchanged.
     """
 
-    weighs: ClassVar[bool] = True
+    changes_weights: ClassVar[bool] = True
     weights: Float[Tensor, "#batch #heads queries keys"]
 
     def scores(self, scores: Scores, head: int, rows: Int[Tensor, "rows"]) -> Scores:
-        """Scores whose softmax is the weights given, scaled to sum to 1 over the keys that may be seen."""
+        """Return scores whose softmax is the given weights, scaled to sum to 1 over the allowed keys."""
         given = self.weights[:, head if self.weights.shape[1] > 1 else 0].to(scores)
         known = rows < given.shape[1]
-        told = torch.full_like(scores, -torch.inf)
+        logs = torch.full_like(scores, -torch.inf)
         width = min(given.shape[2], scores.shape[-1])
-        told[..., :width] = given[:, rows.clamp(max=given.shape[1] - 1), :width].log()
-        return torch.where(known[:, None], torch.where(scores > _HIDDEN, told, -torch.inf), scores)
+        logs[..., :width] = given[:, rows.clamp(max=given.shape[1] - 1), :width].log()
+        return torch.where(known[:, None], torch.where(is_masked(scores), -torch.inf, logs), scores)
 
 
 @dataclass(frozen=True, eq=False)
 class _KnockOut(Edit):
-    weighs: ClassVar[bool] = True
+    changes_weights: ClassVar[bool] = True
     query: slice | tuple[int, ...]
     key: slice | tuple[int, ...]
 
@@ -154,7 +153,7 @@ class _KnockOut(Edit):
 
 @dataclass(frozen=True, eq=False)
 class _Window(Edit):
-    weighs: ClassVar[bool] = True
+    changes_weights: ClassVar[bool] = True
     size: int
     first: int
 
@@ -165,10 +164,10 @@ class _Window(Edit):
 
 
 def checked_weights(weights: Float[Tensor, "*batch queries keys"]) -> Float[Tensor, "*batch queries keys"]:
-    """Weights as they came.
+    """Return the weights, checked.
 
     Raises:
-        ValueError: unless they are at least 0 and each row sums to 1 or 0, and there is one.
+        ValueError: unless there are some, each is at least 0, and each row sums to 1 or 0.
     """
     check_tensors(weights=weights)
     check_axes("... queries keys", weights=weights)
@@ -179,20 +178,24 @@ def checked_weights(weights: Float[Tensor, "*batch queries keys"]) -> Float[Tens
     return weights
 
 
-def _places(name: str, places: Places) -> slice | tuple[int, ...]:
-    """Numbers from 0 on, or a slice of them that needs no end to count from."""
-    if places is None:
+def _positions(name: str, positions: Positions) -> slice | tuple[int, ...]:
+    """Return integers from 0 on as a tuple, or a slice of them with start and step."""
+    if positions is None:
         return slice(0, None)
-    if isinstance(places, slice):
-        numbers = [number for number in (places.start, places.stop) if number is not None]
-        if all(is_nonnegative(number) for number in numbers) and places.step != 0 and is_nonnegative(places.step or 1):
-            return slice(places.start or 0, places.stop, places.step or 1)
-        raise ValueError(f"{name}: expected numbers from 0 on, or a slice of them, got {places}")
-    return indices_of(name, places)
+    if isinstance(positions, slice):
+        numbers = [number for number in (positions.start, positions.stop) if number is not None]
+        if (
+            all(is_nonnegative(number) for number in numbers)
+            and positions.step != 0
+            and is_nonnegative(positions.step or 1)
+        ):
+            return slice(positions.start or 0, positions.stop, positions.step or 1)
+        raise ValueError(f"{name}: expected numbers from 0 on, or a slice of them, got {positions}")
+    return indices_of(name, positions)
 
 
-def _among(numbers: Int[Tensor, "n"], places: slice | tuple[int, ...]) -> Tensor:
-    if isinstance(places, tuple):
-        return torch.isin(numbers, torch.tensor(places, device=numbers.device, dtype=numbers.dtype))
-    inside = (numbers >= places.start) & ((numbers - places.start) % (places.step or 1) == 0)
-    return inside if places.stop is None else inside & (numbers < places.stop)
+def _among(numbers: Int[Tensor, "n"], positions: slice | tuple[int, ...]) -> Tensor:
+    if isinstance(positions, tuple):
+        return torch.isin(numbers, torch.tensor(positions, device=numbers.device, dtype=numbers.dtype))
+    inside = (numbers >= positions.start) & ((numbers - positions.start) % (positions.step or 1) == 0)
+    return inside if positions.stop is None else inside & (numbers < positions.stop)

@@ -1,4 +1,4 @@
-"""From queries and keys to attention weights: the formula, in the one place of the library that computes it."""
+"""Attention weights from queries and keys: the formula, in the one place of the library that computes it."""
 
 from __future__ import annotations
 
@@ -15,6 +15,10 @@ Mask: TypeAlias = Bool[Tensor, "#batch #heads #queries #keys"]
 Bias: TypeAlias = Float[Tensor, "#batch #heads #queries #keys"]
 
 
+MASKED_SCORE = -6e4
+"""Scores up to this one are masked. Additive masks use the least number of a type: float16's is -65,504."""
+
+
 def attention_weights(
     queries: Float[Tensor, "batch heads queries d"],
     keys: Float[Tensor, "batch key_heads keys d"],
@@ -25,21 +29,21 @@ def attention_weights(
     softcap: float | None = None,
     edit: Callable[[Tensor], Tensor] | None = None,
 ) -> Float[Tensor, "batch heads queries keys"]:
-    """softmax(scale Q K^T + bias) over the keys that the mask allows (Vaswani 2017, equation 1).
+    """Return softmax(scale Q K^T + bias) over the keys that the mask allows (Vaswani 2017, equation 1).
 
     Args:
-        mask: True where a query may look; broadcast over batch, heads and queries.
+        mask: True where a query may attend; broadcast over batch, heads and queries.
         bias: added to the scaled scores (position biases, additive masks).
-        causal: query i of q sees key j of k only if j <= i + (k - q): the last query is the newest step.
+        causal: query i of q attends to key j of k only if j <= i + (k - q): the last query is the newest step.
         scale: 1 / sqrt(d) unless given.
         softcap: scaled scores s become c tanh(s / c), so none exceeds c (Gemma 2, section 2).
-        edit: what an intervention makes of the scores, the last thing before the softmax.
+        edit: applied to the scores last, before the softmax: an intervention.
 
     Fewer key heads than query heads are grouped queries: each key head serves heads / key_heads neighbouring
     query heads (Ainslie 2023, section 2.2).
 
     Returns:
-        Rows that sum to 1; zeros where no key may be seen. In float32, or in the type of wider queries.
+        Rows that sum to 1; zeros where every key is masked. In float32, or in the type of wider queries.
 
     Raises:
         ValueError: if queries, keys and bias are not floating-point tensors whose shapes fit together, on one device;
@@ -62,15 +66,15 @@ def attention_weights(
         scores = torch.where(mask, scores, -torch.inf)
     if edit is not None:
         scores = edit(scores)
-    # Without mask, bias and edit every query sees a key.
+    # Without mask, bias and edit no row is empty.
     return torch.softmax(scores, dim=-1) if mask is None and bias is None and edit is None else row_softmax(scores)
 
 
 def row_softmax(scores: Float[Tensor, "*batch keys"]) -> Float[Tensor, "*batch keys"]:
-    """exp(s_j) / sum_l exp(s_l) along each row; a row of -inf alone, a query that sees no key, becomes zeros.
+    """Return exp(s_j) / sum_l exp(s_l) along each row; a row of -inf alone, whose keys are all masked, becomes zeros.
 
-    Its gradients are finite there too: softmax of a row of -inf is 0 / 0, so where gradients are wanted such a row is
-    given harmless scores before, and zeros after.
+    Gradients are finite there too: softmax of a row of -inf is 0 / 0, so where gradients are needed the scores of such
+    a row are set to 0 before the softmax, and its weights to 0 after.
     """
     if not scores.shape[-1]:
         return scores
@@ -87,6 +91,11 @@ def causal_mask(
     rows: slice = slice(None),
     columns: slice = slice(None),
 ) -> Bool[Tensor, "rows columns"]:
-    """True where query i may see key j, j <= i + (keys - queries); of these rows and columns alone, never more."""
+    """Return True where query i may attend to key j, j <= i + (keys - queries), for these rows and columns alone."""
     newest = torch.arange(num_queries, device=device)[rows] + num_keys - num_queries
     return torch.arange(num_keys, device=device)[columns] <= newest[:, None]
+
+
+def is_masked(scores: Float[Tensor, "*scores"]) -> Bool[Tensor, "*scores"]:
+    """Return True where a score says that its key is masked, by -inf or by the least number of a type."""
+    return scores <= MASKED_SCORE

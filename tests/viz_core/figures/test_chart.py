@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from viz_core.figures.chart import decode_chart, encode_chart, height_of
+from tests.charts import decode_chart
+from viz_core.figures.chart import encode_chart, height_of
 
 PLOTLYS_KINDS = {"i1": "int8", "u1": "uint8", "i2": "int16", "u2": "uint16", "i4": "int32", "u4": "uint32"}
 

@@ -12,8 +12,8 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
-from viz_core.trace import attend, attention_weights, intervene, off, pattern, record, record_weights
-from viz_core.trace.files import load_trace, save_trace
+from viz_core.trace import attend, intervene, off, pattern, record, record_weights
+from viz_core.trace.files import _check_sums, load_trace, save_trace
 from viz_core.trace.record import Trace
 
 
@@ -114,15 +114,6 @@ def test_a_recording_may_replace_the_file_it_came_from(trace: Trace, tmp_path: P
             assert torch.equal(later.weights(), call.weights())
 
 
-def test_a_recording_of_version_1_is_read(tmp_path: Path) -> None:
-    q, k = torch.randn(1, 2, 3, 4), torch.randn(1, 2, 5, 4)
-    calls = [{"site": "x", "kind": "projected", "settings": {"causal": True, "scale": 0.5, "softcap": None}}]
-    header = {"format": "attention-atlas trace", "version": "1", "calls": json.dumps(calls)}
-    save_file({"0.queries": q, "0.keys": k}, tmp_path / "old.safetensors", header)
-    expected = attention_weights(q, k, causal=True, scale=0.5)
-    assert torch.equal(load_trace(tmp_path / "old.safetensors")["x"].weights(), expected)
-
-
 @pytest.mark.parametrize("place", [0.2, 0.5, 0.99])
 def test_one_changed_bit_is_noticed(trace: Trace, tmp_path: Path, place: float) -> None:
     path = tmp_path / "run.safetensors"
@@ -153,13 +144,17 @@ _NO_CALLS: list[tuple[dict[str, Any], dict[str, Tensor]]] = [  # what is changed
 
 
 @pytest.mark.parametrize(("call", "tensors"), _NO_CALLS)
-def test_what_makes_no_call_is_said_when_it_is_read(
-    tmp_path: Path, call: dict[str, Any], tensors: dict[str, Tensor]
-) -> None:
-    whole = {"site": "x", "kind": "projected", "settings": {"scale": 1, "causal": False, "softcap": None}} | call
-    header = {"format": "attention-atlas trace", "version": "1", "calls": json.dumps([whole])}
+def test_what_makes_no_call_is_refused(tmp_path: Path, call: dict[str, Any], tensors: dict[str, Tensor]) -> None:
+    stored = {"0.queries": _X.clone(), "0.keys": _X.clone()} | tensors
+    whole = {
+        "site": "x",
+        "kind": "projected",
+        "settings": {"scale": 1, "causal": False, "softcap": None},
+        "tensors": {name.split(".")[1]: name for name in stored},
+    } | call
+    header = {"format": "attention-atlas trace", "version": "2", "calls": json.dumps([whole])}
     path = tmp_path / "foreign.safetensors"
-    save_file({"0.queries": _X.clone(), "0.keys": _X.clone()} | tensors, path, header)
+    save_file(stored, path, header | {"sums": _check_sums(stored)})
     with pytest.raises(ValueError, match=f"{path}: what site 'x' holds makes no attention call: "):
         load_trace(path)
 
@@ -177,11 +172,20 @@ def test_what_is_no_recording_says_so(trace: Trace, tmp_path: Path) -> None:
     save_file({"a": torch.zeros(1)}, path)
     with pytest.raises(ValueError, match="but safetensors of something else"):
         load_trace(path)
-    header = {"format": "attention-atlas trace", "version": "1"}
-    save_file({"0.queries": torch.zeros(1)}, path, {**header, "calls": "[]", "version": "9"})
-    with pytest.raises(ValueError, match="expected version 1 or 2 of the format, got 9"):
-        load_trace(path)
-    for calls in ('[{"site": 1}]', "3", "[3]", '{"a": 1}', "[" * 100_000, "no JSON"):
+    header = {"format": "attention-atlas trace", "version": "2"}
+    for version in ("1", "9"):
+        save_file({"0.queries": torch.zeros(1)}, path, {**header, "calls": "[]", "version": version})
+        with pytest.raises(ValueError, match=f"expected version 2 of the format, got {version}"):
+            load_trace(path)
+    for calls in (
+        '[{"site": 1}]',
+        '[{"site": "x", "kind": "direct", "settings": {}}]',
+        "3",
+        "[3]",
+        '{"a": 1}',
+        "[" * 100_000,
+        "no JSON",
+    ):
         save_file({"0.queries": torch.zeros(1)}, path, {**header, "calls": calls})
         with pytest.raises(ValueError, match="its list of calls cannot be read"):
             load_trace(path)

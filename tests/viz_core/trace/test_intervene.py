@@ -15,7 +15,7 @@ from torch import Tensor
 from tests.viz_core.trace.attention_cases import CASES, B, D, H, K, Q, V, brute_force, tensors
 from viz_core.attention import AdditiveAttention, MultiHeadAttention
 from viz_core.maps.contributions import contribution_sum
-from viz_core.models import TransformerEncoder
+from viz_core.models import BlockOptions, TransformerEncoder
 from viz_core.pretrained import Translator
 from viz_core.trace import (
     Edit,
@@ -150,7 +150,7 @@ def test_several_edits_of_a_head_are_applied_in_order() -> None:
 @pytest.mark.parametrize("bias", [False, True])
 @pytest.mark.parametrize("key_heads", [1, 2, 4])
 def test_off_is_a_head_s_columns_of_the_output_projection_at_zero(bias: bool, key_heads: int) -> None:
-    encoder = TransformerEncoder(20, 16, 24, 4, 2, 0.0, bias, num_key_heads=key_heads).eval()
+    encoder = TransformerEncoder(20, 16, 24, 4, 2, 0.0, bias, options=BlockOptions(num_key_heads=key_heads)).eval()
     X, lengths = torch.randint(0, 20, (3, 6)), torch.tensor([6, 2, 4])
     with intervene({"encoder.1.self": off(2)}):
         found = encoder(X, lengths)

@@ -18,13 +18,6 @@ def click_loss(
     return -_weights(query, documents, temperature)[clicked].log()
 
 
-def click_gradient(
-    query: Float[Tensor, "d"], documents: Float[Tensor, "documents d"], clicked: int, temperature: float = 1.0
-) -> Float[Tensor, "d"]:
-    """(sum_i a_i k_i - k_c) / T, the gradient of `click_loss` by hand: what was shown, less what was wanted."""
-    return (_weights(query, documents, temperature) @ documents - documents[clicked]) / temperature
-
-
 def ranks_while_learning(
     query: Float[Tensor, "d"],
     documents: Float[Tensor, "documents d"],
