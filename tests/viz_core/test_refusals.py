@@ -77,7 +77,7 @@ TENSORS: dict[str, Case] = {
     "mean": (lambda of: mean(1, of), {"of": torch.randn(4, 3)}),
     "pattern": (lambda what: pattern(1, what), {"what": torch.eye(3)}),
     "apply_rotary": (positional.apply_rotary, {"x": Q, "positions": torch.arange(5.0)}),
-    "Rotary.turn": (positional.Rotary().turn, {"x": Q}),
+    "Rotary.rotate": (positional.Rotary().rotate, {"x": Q}),
     "sinusoidal_rows": (
         lambda positions: positional.sinusoidal_rows(positions, 8),
         {"positions": torch.arange(5.0)},
