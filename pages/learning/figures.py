@@ -110,7 +110,7 @@ def reach_figure(reaches: Mapping[str, Reach], yours: Sequence[tuple[int, float]
         figure.add_scatter(
             x=x,
             y=reach.mean.astype(np.float32),
-            name=labels[f"scheme-{scheme}"],
+            name=labels[scheme],
             legendgroup=scheme,
             mode="lines+markers",
             line={"color": colour},

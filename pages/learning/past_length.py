@@ -17,6 +17,7 @@ from ui.compute.slots import run_in_slot
 from viz_core.lessons.learning.own_run import right_by_length
 from viz_core.lessons.learning.past_length import PUBLISHED, Reach, published_order, read_reaches, turned_round
 from viz_core.runtime.assets import reading
+from viz_core.tasks import POSITIONS
 
 OWN_LENGTHS = (2, 4, 6, 8, 10, 12, 16, 20, 25, 30, 40, 50, 60)
 
@@ -42,19 +43,21 @@ def past_length(chapter: Chapter) -> None:
     _table(chapter, reaches)
     for paper in PUBLISHED:
         pairs = turned_round(reaches, paper)
-        names = chapter.words.group("figure")
-        exceptions = [
-            chapter.words("ahead-of", ahead=names[f"scheme-{ahead}"], behind=names[f"scheme-{behind}"])
-            for ahead, behind in pairs
-        ]
+        names = _labels(chapter)
+        exceptions = [chapter.words("ahead-of", ahead=names[ahead], behind=names[behind]) for ahead, behind in pairs]
         chapter.finding(f"agrees-{paper}", not pairs, pairs=exceptions)
+
+
+def _labels(chapter: Chapter) -> dict[str, str]:
+    """Labels of the figures, with those of all position schemes."""
+    return chapter.words.group("figure") | {name: chapter.words(f"option.{name}") for name in POSITIONS}
 
 
 def _figure(chapter: Chapter, reaches: Mapping[str, Reach]) -> None:
     """The curves, and the reader's own once it is tested."""
-    run, names = stored_run(chapter), chapter.words.group("figure")
+    run, names = stored_run(chapter), _labels(chapter)
     yours = _own(chapter, run) if run is not None else []
-    summary = {names[f"scheme-{name}"]: f"{reach.past.mean():.0%}" for name, reach in reaches.items()}
+    summary = {names[name]: f"{reach.past.mean():.0%}" for name, reach in reaches.items()}
     chapter.figure("reach", figures.reach_figure(reaches, yours, names), summary=summary)
     if run is None:
         chapter.text("no-own-run")
@@ -76,7 +79,7 @@ def _own(chapter: Chapter, run: OwnRun) -> list[tuple[int, float]]:
     if clicked and run.state != "running" and step not in run.tested:
         run.tested = {step: run_in_slot(lambda: right_by_length(first, OWN_LENGTHS), "learning")}
     if step in run.tested:
-        scheme = chapter.words(f"figure.scheme-{first.plan.shape.positions}")
+        scheme = chapter.words(f"option.{first.plan.shape.positions}")
         task = chapter.words(f"option.{first.plan.task}")
         chapter.text("own-tested", step=f"{step:,}", task=task, scheme=scheme, longest=first.plan.longest)
     return run.tested.get(step, [])
@@ -91,7 +94,7 @@ def _table(chapter: Chapter, reaches: Mapping[str, Reach]) -> None:
         rows.append(
             chapter.words(
                 "orders.row",
-                scheme=chapter.words(f"figure.scheme-{name}"),
+                scheme=chapter.words(f"option.{name}"),
                 place=place,
                 within=f"{reach.within.mean():.0%}",
                 past=f"{reach.past.mean():.0%}",
