@@ -1,0 +1,78 @@
+"""KERPLE: a learned penalty that grows with the logarithm of the distance."""
+
+from __future__ import annotations
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from viz_core.positional._checks import check_queries
+from viz_core.positional.entry import SchemeCost, SchemeEntry, SchemeSizes
+from viz_core.positional.offsets import relative_positions
+from viz_core.positional.scheme import PositionScheme
+from viz_core.trace.arguments import check_axes, check_tensors, check_whole
+from viz_core.trace.weights import Bias
+
+
+class KerpleLog(nn.Module, PositionScheme):
+    """-r1 log(1 + r2 |m - n|) added to the scores, with r1, r2 > 0 learned for each head (Chi 2022, "KERPLE").
+
+    The logarithmic variant: a conditionally positive definite kernel of the distance. The parameters are log r1 and
+    log r2, so that both stay positive; as in the authors' code r1 starts uniform in 0 .. 2 and r2 in 0 .. 1.
+
+    Args:
+        num_heads: number of heads.
+
+    Raises:
+        ValueError: if num_heads is no whole number, at least 1.
+    """
+
+    def __init__(self, num_heads: int) -> None:
+        super().__init__()
+        check_whole(num_heads=num_heads)
+        self.num_heads = num_heads
+        self.log_r1 = nn.Parameter((2 * torch.rand(num_heads)).clamp_min(0.01).log())
+        self.log_r2 = nn.Parameter(torch.rand(num_heads).clamp_min(0.01).log())
+
+    def forward(self, num_queries: int, num_keys: int) -> Float[Tensor, "1 heads queries keys"]:
+        """-r1 log(1 + r2 |j - i|) for each head; fewer queries than keys are the last positions, as with a cache.
+
+        Raises:
+            ValueError: if num_queries is no whole number, at least 1, or num_keys none of num_queries or more.
+        """
+        distances = relative_positions(num_queries, num_keys, self.log_r1.device).abs()
+        r1, r2 = (log.exp()[:, None, None] for log in (self.log_r1, self.log_r2))
+        return (-r1 * torch.log1p(r2 * distances))[None]
+
+    def bias(self, queries: Float[Tensor, "batch heads queries d"], num_keys: int) -> Bias:
+        """The penalty for these queries, the last of the keys.
+
+        Raises:
+            ValueError: if queries are no floating-point tensor of as many heads as there are parameters, or more
+                queries than keys.
+        """
+        check_tensors(queries=queries)
+        check_axes("batch heads queries d", queries=queries)
+        check_queries(queries, None, queries.shape[-1], self.num_heads)
+        return self(queries.shape[2], num_keys)
+
+
+def _cost(sizes: SchemeSizes) -> SchemeCost:
+    """2 h learned, r1 and r2 of each head; h n^2 penalties."""
+    return SchemeCost.learned(2 * sizes.num_heads, sizes.score_map)
+
+
+KERPLE = SchemeEntry(
+    "kerple",
+    order=10,
+    formula=r"\frac{q_i \cdot k_j}{\sqrt{d}} - r_1 \log(1 + r_2\,|i - j|)",
+    enters="scores",
+    depends_on="distance",
+    extrapolates=True,
+    cost=_cost,
+    make=lambda sizes: KerpleLog(sizes.num_heads),
+    std=0.5,  # of log r1 and log r2
+    seed=9,
+    task_name="kerple",
+    code=(KerpleLog,),
+)
