@@ -394,3 +394,31 @@ def forward(self, X):
         "setattr(self, 'i', X)",
         "self.register_buffer('j', X)",
     ]
+
+
+TORCH_TYPES = {"device", "dtype", "float16", "bfloat16", "float32", "float64", "float", "bool", "long", "nn"}
+CONVERSIONS = {"torch.tensor", "torch.from_numpy"}
+COMPUTING_PAGES = {
+    "pages/model_lab/position_figures.py",
+    "pages/model_lab/positions.py",
+    "pages/model_lab/queries.py",
+    "pages/position_embeddings/skew_figures.py",
+    "pages/scoring_functions/gaussian.py",
+    "pages/scoring_functions/scaling.py",
+    "pages/scoring_functions/shapes.py",
+    "pages/scoring_functions/softmax.py",
+}
+"""Pages that still call torch; the list only shrinks."""
+
+
+def test_a_page_asks_and_never_computes() -> None:
+    """Pages call no function of torch but conversions; a card is drawn beforehand, by `python -m pages.home.draw`."""
+    found = {
+        str(path.relative_to(ROOT))
+        for path in sources("pages")
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and path.name != "card.py"
+        if f"{node.value.id}.{node.attr}" not in CONVERSIONS
+        if node.value.id in {"torch", "F"} and node.attr[:1].islower() and node.attr not in TORCH_TYPES
+    }
+    assert found == COMPUTING_PAGES

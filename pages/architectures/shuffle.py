@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import streamlit as st
-import torch
 from torch import Tensor, nn
 
 from ui.blocks.sentence import sentence_input
@@ -12,15 +11,19 @@ from ui.compute.models import translator_or_none
 from ui.text.markdown import escape
 from viz_core.figures.residuals import residual_figure
 from viz_core.figures.token_map import token_map
-from viz_core.lessons.architectures import ARCHITECTURES, LayerSizes
-from viz_core.lessons.architectures.experiments import pooled_residual, shuffled_residual
-from viz_core.lessons.architectures.layers import build_layer
+from viz_core.lessons.architectures.experiments import (
+    first_head_weights,
+    fresh_layers,
+    pooled_residual,
+    shuffled_residual,
+)
 from viz_core.pretrained.token_vectors import Tokens, sentence_tokens, shuffled_order
-from viz_core.trace import record
 
 MODEL = "transformer-en-fr"
 ROUNDING = 1e-5  # what float32 may lose in sums of a few hundred terms
 ORDER_MATTERS = 1e-3  # far above rounding, far below what any layer here does
+
+_fresh_layers = st.cache_resource(max_entries=4, show_spinner=False)(fresh_layers)
 
 
 def shuffle(chapter: Chapter) -> None:
@@ -63,19 +66,8 @@ def _shuffled_maps(
     names = chapter.words.group("figure")
     inputs = {"map-before": (tokens.X, tokens.labels), "map-after": (tokens.X[order], shuffled)}
     for column, (name, (X, labels)) in zip(st.columns(2), inputs.items(), strict=True):
-        with record() as trace, torch.no_grad():
-            layer(X[None])
-        weights = next(iter(trace)).weights(head=0)[0].numpy()
+        weights = first_head_weights(layer, X).numpy()
         with column:
             chapter.text(name)
             chapter.figure(name, token_map(weights, labels, "weights", names), count=len(labels))
     chapter.guidance("maps")
-
-
-@st.cache_resource(max_entries=4, show_spinner=False)
-def _fresh_layers(num_hiddens: int) -> dict[str, nn.Module]:
-    """One untrained layer of each kind, the same in every session."""
-    sizes = LayerSizes(1, num_hiddens, 3, 4)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        return {name: build_layer(name, sizes, depth=1).eval().requires_grad_(False) for name in ARCHITECTURES}

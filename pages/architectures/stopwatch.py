@@ -14,7 +14,7 @@ from ui.blocks.stopwatch import Run, stopwatch
 from ui.chapter.chapter import Chapter
 from ui.text.errors import explain
 from viz_core.lessons.architectures import ARCHITECTURES, LayerSizes, layer_cost
-from viz_core.lessons.architectures.layers import build_layer
+from viz_core.lessons.architectures.experiments import timed_call
 from viz_core.runtime.device import best_device, describe_device
 from viz_core.runtime.stopwatch import Measurement, growth, measure
 
@@ -45,9 +45,7 @@ def timing(chapter: Chapter, inputs: SizeInputs) -> None:
 
 def _begin(sizes: LayerSizes, lengths: list[int], device: torch.device) -> Run[Measurement]:
     def prepare(name: str, n: int) -> Callable[[], object]:
-        layer = build_layer(name, sizes, num_heads=_TIMED_HEADS).eval().to(device)
-        X = torch.randn(1, n, sizes.d, device=device)
-        return lambda: layer(X)
+        return timed_call(name, n, sizes, _TIMED_HEADS, device)
 
     settings = {"most": sizes.n, "d": sizes.d, "k": sizes.k, "r": sizes.r}
     return Run(measure(ARCHITECTURES, lengths, prepare, device=device), settings, len(ARCHITECTURES) * len(lengths))

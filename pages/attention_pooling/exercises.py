@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import torch
-
 from pages.attention_pooling.pooling import CURVE_QUERIES, Pooling
 from ui.chapter.chapter import Chapter
 from ui.compute.slots import cached
@@ -72,5 +70,4 @@ def _descents(n: int, noise: float, seed: int) -> dict[str, Descent]:
 
 @cached(message="measuring")
 def _rates(noise: float) -> dict[float, Rate]:
-    with torch.no_grad():
-        return errors_by_rate(tuple(_POWERS.values()), _FIRST, _LAST, noise)
+    return errors_by_rate(tuple(_POWERS.values()), _FIRST, _LAST, noise)

@@ -3,34 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 import plotly.graph_objects as go
 import streamlit as st
-import torch
 
-from pages.attention_pooling.fit_figures import Fit, fit_figure, map_figure
+from pages.attention_pooling.fit_figures import fit_figure, map_figure
 from pages.attention_pooling.pooling import CURVE_QUERIES, MAP_QUERIES, Pooling, kernel_name, labels
 from ui.chapter.chapter import Chapter
-from viz_core.lessons.attention_pooling.broken import (
-    including_own_error,
-    signed_fit,
-    unguarded_weights,
-    without_key_term,
-)
+from viz_core.lessons.attention_pooling.broken import including_own_error, signed_fit, without_key_term
+from viz_core.lessons.attention_pooling.curve_fit import Fit, attention_error, range_excess, sum_error
 from viz_core.lessons.attention_pooling.kernel_width import shortcut_error
 from viz_core.lessons.attention_pooling.noisy_points import SPAN
 from viz_core.lessons.attention_pooling.pooling_as_attention import gaussian_pooling_as_attention
-
-_NARROW = 0.02  # of a boxcar that leaves gaps between most points
 
 
 def readout(chapter: Chapter, pooling: Pooling) -> None:
     """The reader's query in numbers."""
     if pooling.kernel == "constant":
         st.caption(chapter.words("constant"))
-    fit = pooling.fit(torch.tensor([pooling.query], dtype=torch.float64))
+    fit = pooling.at_query()
     weights, answer = fit.weights[0], float(fit.y_hat)
     values = {"query": f"{pooling.query:.2f}", "truth": f"{float(fit.truth):.4f}", "n": pooling.n}
     if np.isnan(answer):
@@ -53,7 +45,7 @@ def readout(chapter: Chapter, pooling: Pooling) -> None:
 def picture(chapter: Chapter, pooling: Pooling, hide_answer: bool) -> tuple[go.Figure, Fit]:
     """The fit beside the truth, or neither where it is kept back, and the weights of the query on every key."""
     fit = pooling.fit(CURVE_QUERIES)
-    at_query = pooling.fit(torch.tensor([pooling.query], dtype=torch.float64))
+    at_query = pooling.at_query()
     answer = float(at_query.y_hat)
     shown = (fit.without_curves(), math.nan) if hide_answer else (fit, answer)
     figure = fit_figure(shown[0], pooling.query, shown[1], at_query.weights[0], labels(chapter))
@@ -98,35 +90,18 @@ def claims(chapter: Chapter, pooling: Pooling, fit: Fit) -> None:
     x, y = pooling.points()
     with chapter.claims():
         broken = chapter.break_it("unguarded", "signed", "kept", "no-bias")
-        chapter.claim("sums", _sum_error(fit, reached, broken), 1e-12, reached=int(reached.sum()))
+        chapter.claim("sums", sum_error(fit, broken == "unguarded"), 1e-12, reached=int(reached.sum()))
         inside = signed_fit(x, y, fit.x_val, pooling.width) if broken == "signed" else fit.y_hat[reached]
-        outside = torch.cat([inside - y.max(), y.min() - inside]).clamp_min(0)
-        chapter.claim("between", float(outside.max()) if len(inside) else 0.0, 1e-12 * scale)
+        chapter.claim("between", range_excess(inside, y), 1e-12 * scale)
         measure = including_own_error if broken == "kept" else shortcut_error
         chapter.claim("shortcut", lambda: measure(x, y, pooling.stretched()), 1e-10 * scale)
         if pooling.kernel == "gaussian":
             # q k / sigma^2 grows as the width shrinks, and its rounding with it.
             tolerance = 1e-14 * scale * (1 + (SPAN / pooling.width) ** 2)
             attention = without_key_term if broken == "no-bias" else gaussian_pooling_as_attention
-            chapter.claim("attention", lambda: _attention_error(pooling, fit, attention), tolerance)
-
-
-def _sum_error(fit: Fit, reached: torch.Tensor, broken: str) -> float:
-    """max |sum of a query's weights - 1|, over the queries that reach a key; over all of them where nothing guards."""
-    weights = unguarded_weights(fit.x_train, fit.x_val, _NARROW) if broken == "unguarded" else fit.weights[reached]
-    return float((weights.sum(dim=1) - 1).abs().max()) if len(weights) else 0.0
-
-
-def _attention_error(
-    pooling: Pooling, fit: Fit, attention: Callable[[torch.Tensor, torch.Tensor, torch.Tensor, float], torch.Tensor]
-) -> float:
-    """max |attention with the same keys and values - the pooled curve|."""
-    x, y = pooling.points()
-    return float((attention(x, y, fit.x_val, pooling.width) - fit.y_hat).abs().max())
+            chapter.claim("attention", lambda: attention_error(fit, pooling.width, attention), tolerance)
 
 
 def data(fit: Fit) -> dict[str, np.ndarray]:
     """What the picture shows, the curve first: query, truth, fit."""
-    curve = torch.stack([fit.x_val, fit.truth, fit.y_hat], dim=1)
-    points = torch.stack([fit.x_train, fit.y_train], dim=1)
-    return {"curve": curve.numpy(), "points": points.numpy(), "weights": fit.weights.numpy()}
+    return {"curve": fit.table().numpy(), "points": fit.points().numpy(), "weights": fit.weights.numpy()}

@@ -3,57 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
 import plotly.graph_objects as go
-import torch
 from jaxtyping import Float
 from plotly.subplots import make_subplots
 from torch import Tensor
 
 from viz_core.figures.style import CATEGORIES, KEYS, QUERIES, VALUES, WEIGHTS_SCALE, Labels, lay_out
+from viz_core.lessons.attention_pooling.curve_fit import Fit
 
 TRUTH = CATEGORIES[7]
-
-
-@dataclass(frozen=True, eq=False)
-class Fit:
-    """Points, queries, and what pooling made of them.
-
-    Attributes:
-        name: what sets this fit apart from others beside it.
-        truth: the curve behind the points, at the queries.
-        y_hat: NaN where no key is reached.
-    """
-
-    name: str
-    x_train: Float[Tensor, "train"]
-    y_train: Float[Tensor, "train"]
-    x_val: Float[Tensor, "val"]
-    truth: Float[Tensor, "val"]
-    y_hat: Float[Tensor, "val"]
-    weights: Float[Tensor, "val train"]
-
-    @property
-    def error(self) -> float:
-        """Mean squared distance from the truth, over the queries that reach a key; NaN where none does."""
-        return float((self.y_hat - self.truth).square().nanmean())
-
-    def without_curves(self) -> Fit:
-        """The points alone: neither the truth nor what pooling made of them."""
-        gone = torch.full_like(self.y_hat, torch.nan)
-        return replace(self, truth=gone, y_hat=gone)
-
-    @property
-    def reaches_all(self) -> bool:
-        """Whether every query has a weight above 0, as float64 has it, on every key."""
-        return bool((self.weights > 0).all())
-
-    @property
-    def largest(self) -> float:
-        """The largest weight of a query, mean over those that reach a key."""
-        return float(self.weights[~self.y_hat.isnan()].amax(dim=1).mean())
 
 
 def fit_figure(fit: Fit, query: float, at_query: float, weights: Float[Tensor, "train"], labels: Labels) -> go.Figure:

@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 import plotly.graph_objects as go
-import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from pages.attention_pooling.fit_figures import TRUTH, to_array
-from viz_core.attention.kernels import Kernel, with_width
 from viz_core.figures.style import ACCENT, CATEGORIES, QUERIES, Labels, lay_out
+from viz_core.lessons.attention_pooling.curve_fit import kernel_curves
 from viz_core.lessons.attention_pooling.kernel_width import WidthSearch
 
 
-def kernels_figure(kernels: Mapping[str, Kernel], chosen: str, width: float, labels: Labels) -> go.Figure:
+def kernels_figure(chosen: str, width: float, labels: Labels) -> go.Figure:
     """Every kernel at this width against the distance, the chosen one thick."""
     span = float(max(3 * width, 0.5))
-    distances = torch.linspace(-span, span, 601, dtype=torch.float64)
+    distances, curves = kernel_curves(width, span)
     figure = go.Figure()
-    for (name, kernel), colour in zip(kernels.items(), CATEGORIES[2:], strict=False):
+    for (name, heights), colour in zip(curves.items(), CATEGORIES[2:], strict=False):
         figure.add_scatter(
             x=to_array(distances),
-            y=to_array(with_width(kernel, width)(distances)),
+            y=to_array(heights),
             mode="lines",
             line={"color": ACCENT if name == chosen else colour, "width": 4 if name == chosen else 1.5},
             opacity=1 if name == chosen else 0.75,

@@ -9,13 +9,13 @@ from functools import partial
 from itertools import pairwise
 
 import streamlit as st
-import torch
 
-from pages.attention_pooling.fit_figures import Fit, panels_figure
+from pages.attention_pooling.fit_figures import panels_figure
 from pages.attention_pooling.kernel_figures import kernels_figure
 from pages.attention_pooling.pooling import CURVE_QUERIES, MAP_QUERIES, Pooling, kernel_name, labels
 from ui.chapter.chapter import Chapter
-from viz_core.attention.kernels import KERNELS, epanechnikov, triangular
+from viz_core.attention.kernels import KERNELS
+from viz_core.lessons.attention_pooling.curve_fit import Fit, kernel_halfway
 
 BOOK_WIDTHS = (0.1, 0.2, 0.5, 1.0)
 
@@ -24,15 +24,14 @@ def kernels(chapter: Chapter, pooling: Pooling) -> None:
     """Every kernel at the reader's width."""
     chapter.figure(
         "kernels",
-        partial(kernels_figure, KERNELS, pooling.kernel, pooling.width, labels(chapter)),
+        partial(kernels_figure, pooling.kernel, pooling.width, labels(chapter)),
         width=f"{pooling.width:g}",
         chosen=kernel_name(chapter, pooling.kernel),
     )
     reaching = [kernel_name(chapter, name) for name in KERNELS if _with(pooling, name).fit(CURVE_QUERIES).reaches_all]
     chapter.finding("reach", bool(reaching), kernels=reaching, width=f"{pooling.width:g}")
-    chapter.source_card(
-        "kernel", float(triangular(torch.tensor(0.5))), own=f"{float(epanechnikov(torch.tensor(0.5))):.4f}"
-    )
+    triangular, epanechnikov = kernel_halfway()
+    chapter.source_card("kernel", triangular, own=f"{epanechnikov:.4f}")
 
 
 def widths(chapter: Chapter, pooling: Pooling) -> None:

@@ -3,7 +3,6 @@
 from functools import partial
 
 import streamlit as st
-import torch
 
 from pages.attention_pooling import exercises
 from pages.attention_pooling.fit import claims, data, picture, readout, weights_map
@@ -16,9 +15,9 @@ from ui.chapter.chapter import Chapter
 from viz_core.attention import boxcar, constant, epanechnikov, gaussian, nadaraya_watson, triangular
 from viz_core.attention.kernel_pooling import kernel_weights
 from viz_core.attention.kernels import Gaussian
+from viz_core.lessons.attention_pooling.curve_fit import book_curve_values
 from viz_core.lessons.attention_pooling.in_the_plane import shares
 from viz_core.lessons.attention_pooling.kernel_width import learn_width, leave_one_out, shortcut_error
-from viz_core.lessons.attention_pooling.noisy_points import book_curve
 from viz_core.lessons.attention_pooling.pooling_as_attention import gaussian_pooling_as_attention
 
 chapter = Chapter("attention-pooling")
@@ -48,7 +47,7 @@ chapter.exercise("sphere", reveal=partial(exercises.sphere, chapter))
 
 chapter.heading("mathematics")
 chapter.text("mathematics")
-chapter.source_card("curve", book_curve(torch.arange(6, dtype=torch.float64)).tolist())
+chapter.source_card("curve", book_curve_values())
 claims(chapter, pooling, fit)
 
 chapter.exercise("descent", reveal=partial(exercises.descent, chapter, pooling))

@@ -6,14 +6,19 @@ from functools import partial
 from typing import Any
 
 import streamlit as st
-import torch
+from torch import Tensor
 
 from pages.attention_pooling.plane_figures import consistency_figure, shares_figure
 from pages.attention_pooling.pooling import labels
 from ui.chapter.chapter import Chapter
 from ui.compute.slots import cached
 from viz_core.lessons.attention_pooling.consistency import FIXED, errors_by_size
-from viz_core.lessons.attention_pooling.in_the_plane import labelled_points, left_out_right, shares, transformed_error
+from viz_core.lessons.attention_pooling.in_the_plane import (
+    labelled_points,
+    left_out_right,
+    share_map,
+    transformed_error,
+)
 
 SIZES = (20, 50, 100, 200, 500, 1000, 2000)
 _SHIFT = (3.0, -1.0)
@@ -30,9 +35,7 @@ def in_the_plane(chapter: Chapter) -> None:
         up = controls.slider("width-y", 0.1, 2.0, 0.5, 0.1)
         degrees = int(controls.slider("turn", 0, 90, 30, 5))
     points, given = labelled_points()
-    axis = torch.linspace(-_REACH, _REACH, _SIDE, dtype=torch.float64)
-    queries = torch.cartesian_prod(axis, axis).flip(1)  # row by row from below
-    found = shares(points, given, queries, (across, up)).reshape(_SIDE, _SIDE, -1)
+    axis, found = share_map(points, given, (across, up), _REACH, _SIDE)
     right = left_out_right(points, given, (across, up))
     widths: dict[str, Any] = {"across": f"{across:g}", "up": f"{up:g}"}
     chapter.figure(
@@ -63,5 +66,5 @@ def more_data(chapter: Chapter, noise: float) -> None:
 
 
 @cached(message="measuring")
-def _errors(noise: float) -> tuple[torch.Tensor, torch.Tensor]:
+def _errors(noise: float) -> tuple[Tensor, Tensor]:
     return errors_by_size(SIZES, noise)

@@ -8,16 +8,16 @@ import streamlit as st
 import torch
 from torch import Tensor
 
-from pages.attention_pooling.fit_figures import Fit
 from ui.chapter.chapter import Chapter
 from viz_core.attention.kernel_pooling import nadaraya_watson
 from viz_core.attention.kernels import KERNELS, Kernel, with_width
+from viz_core.lessons.attention_pooling.curve_fit import Fit, even_queries
 from viz_core.lessons.attention_pooling.noisy_points import SPAN, book_curve, noisy_points
 
 LARGEST_WIDTH = 3.0
 STEP = 0.01
-CURVE_QUERIES = torch.linspace(0, SPAN, 251, dtype=torch.float64)  # of a curve
-MAP_QUERIES = torch.linspace(0, SPAN, 51, dtype=torch.float64)  # of a map, as in the book
+CURVE_QUERIES = even_queries(251)  # of a curve
+MAP_QUERIES = even_queries(51)  # of a map, as in the book
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,10 @@ class Pooling:
 
     def stretched(self) -> Kernel:
         return with_width(KERNELS[self.kernel], self.width)
+
+    def at_query(self) -> Fit:
+        """The fit at the reader's query alone."""
+        return self.fit(torch.tensor([self.query], dtype=torch.float64))
 
     def fit(self, queries: Tensor, name: str = "") -> Fit:
         x, y = self.points()

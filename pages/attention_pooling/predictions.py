@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import torch
-
 from pages.attention_pooling.pooling import Pooling
 from ui.chapter.chapter import Chapter
 from ui.widgets.draw_on_figure import OnFigure
 from ui.widgets.predictions import Truth
 from ui.widgets.sketch import Board
-from viz_core.lessons.attention_pooling.noisy_points import SPAN
+from viz_core.lessons.attention_pooling.curve_fit import even_queries
 
 # The points the page opens with, under a Gaussian twice as wide.
 _WIDE = Pooling("gaussian", 1.0, 2.5, 40, 1.0, 3)
-_PLACES = torch.linspace(0, SPAN, 21, dtype=torch.float64)
+_PLACES = even_queries(21)
 THE_FIT = OnFigure(
     Board("curve", tuple(_PLACES.tolist()), -1.0, 5.5),
     "fit",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import streamlit as st
 from torch import Tensor
@@ -11,6 +12,7 @@ from serving.models.model_spec import ShippedTranslator
 from ui.blocks.sentence import sentence_input
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate_model, translator, translator_or_none
+from ui.compute.slots import run_in_slot
 from ui.text.errors import explain
 from viz_core.attention import MultiHeadAttention
 from viz_core.lessons.multi_head.costs import divisors
@@ -82,12 +84,13 @@ def choose_layer(chapter: Chapter) -> LayerInputs | None:
         width = model.model.encoder.num_hiddens
     if not _can_be_cut(chapter, width, heads):
         return None
+    tokens: Tokens | None
     if source == "random":
-        tokens: Tokens | None = random_tokens(count, width, seed)
+        tokens = run_in_slot(lambda: random_tokens(count, width, seed), "multi-head")
     elif source == "trained" and model is not None:
         tokens = _through_the_model(chapter, text, block)
     else:
-        tokens = _embedded(text, width, model)
+        tokens = run_in_slot(lambda: _embedded(text, width, model), "multi-head")
     if tokens is None:
         return None
     if not tokens.labels:
@@ -96,11 +99,15 @@ def choose_layer(chapter: Chapter) -> LayerInputs | None:
     if tokens.total > len(tokens.labels):
         st.warning(chapter.words("cut", total=f"{tokens.total:,}", most=MOST_TOKENS), icon=":material/content_cut:")
     if source == "trained" and model is not None:
-        layer = trained_layer(model, block, heads)
         trained_heads = model.model.encoder.blocks[block].attention.num_heads
         st.caption(chapter.words("trained", block=block + 1, width=width, own=trained_heads, heads=heads))
+        make = partial(trained_layer, model, block, heads)
     else:
-        layer = fresh_layer(width, heads, sharpness, seed)
+        make = partial(fresh_layer, width, heads, sharpness, seed)
+    return run_in_slot(lambda: _walk(tokens, make()), "multi-head")
+
+
+def _walk(tokens: Tokens, layer: MultiHeadAttention) -> LayerInputs:
     return LayerInputs(tokens, layer, multi_head_steps(layer, tokens.X[None]))
 
 

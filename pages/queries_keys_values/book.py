@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
+import numpy as np
 import streamlit as st
-import torch
 
 from pages.queries_keys_values import book_figures as figures
 from pages.queries_keys_values.names import Database, QueryInputs
@@ -14,13 +14,12 @@ from ui.text.markdown import escape
 from ui.text.numbers import separators
 from viz_core.figures.diagram import attention_diagram, attention_height
 from viz_core.lessons.queries_keys_values.edit_distance import beginning_distance
-from viz_core.lessons.queries_keys_values.hard_and_soft import identity_lookup, smallest_gradient, two_keys
+from viz_core.lessons.queries_keys_values.hard_and_soft import GAPS, identity_lookup, smallest_gradient, two_keys
 from viz_core.lessons.queries_keys_values.lookup import BOOK_DATABASE, approximate_lookup, exact_lookup, soft_lookup
 
 SIZES = (10, 20)
 _SHOWN = 6  # keys in the diagram
 _COLD = 0.05  # where ten keys are told apart
-_GAPS = torch.linspace(-1, 1, 201, dtype=torch.float64)
 
 
 def cards() -> dict[str, str]:
@@ -82,18 +81,18 @@ def identities(chapter: Chapter) -> None:
         least=f"{least:.6f}",
     )
     ten = weights[0]
-    chapter.source_card("identity", [float(ten.diagonal().min()), float((ten - torch.eye(10).numpy()).max())])
+    chapter.source_card("identity", [float(ten.diagonal().min()), float((ten - np.eye(10)).max())])
 
 
 def gradient(chapter: Chapter, database: Database, question: QueryInputs) -> None:
     """A hard lookup and a soft one: only of the second does a gradient pass."""
     chapter.text("hard")
-    soft, hard, slope = two_keys(_GAPS, question.temperature)
+    soft, hard, slope = two_keys(GAPS, question.temperature)
     smallest = smallest_gradient(question.query, database.keys, question.temperature)
     names = chapter.words.group("figure")
     chapter.figure(
         "hard",
-        partial(figures.gradient_figure, _GAPS.numpy(), soft.numpy(), hard.numpy(), slope.numpy(), names),
+        partial(figures.gradient_figure, GAPS.numpy(), soft.numpy(), hard.numpy(), slope.numpy(), names),
         height=360,
         temperature=f"{question.temperature:g}",
         steepest=f"{float(slope.max()):.3g}",

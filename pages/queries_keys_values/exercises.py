@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 
-import torch
-
 from pages.queries_keys_values.names import DISTANCES, Database, QueryInputs
 from ui.chapter.chapter import Chapter
 from ui.text.markdown import escape
@@ -16,7 +14,7 @@ from viz_core.lessons.queries_keys_values.channel_gates import (
     taken_from_others,
     two_pictures,
 )
-from viz_core.lessons.queries_keys_values.lookup import approximate_lookup, embed_words
+from viz_core.lessons.queries_keys_values.lookup import approximate_lookup, embed_query_and_keys
 from viz_core.lessons.queries_keys_values.query_gradient import pooled, query_jacobian, weighted_covariance
 from viz_core.lessons.queries_keys_values.search_engine import ranks_while_learning
 
@@ -39,7 +37,7 @@ def approximate(chapter: Chapter, database: Database, question: QueryInputs) -> 
 
 def covariance(chapter: Chapter, database: Database, question: QueryInputs) -> None:
     """The slope of the reader's own lookup by automatic differentiation, beside the covariance and the mean."""
-    arguments = *_vectors(database, question), question.temperature
+    arguments = *embed_query_and_keys(question.query, database.keys), question.temperature
     slope = query_jacobian(*arguments)
     chapter.text(
         "measured.covariance",
@@ -53,7 +51,7 @@ def covariance(chapter: Chapter, database: Database, question: QueryInputs) -> N
 
 def search(chapter: Chapter, database: Database, question: QueryInputs) -> None:
     """The key that fits the reader's query least is clicked, and climbs."""
-    query, keys = _vectors(database, question)
+    query, keys = embed_query_and_keys(question.query, database.keys)
     clicked = int((keys @ query).argmin())
     ranks = ranks_while_learning(query, keys, clicked, question.temperature)
     chapter.text(
@@ -77,8 +75,3 @@ def gates(chapter: Chapter) -> None:
         gates=f"{taken_from_others(first, by_softmax=False):.2f}",
         softmax=f"{taken_from_others(first, by_softmax=True):.2f}",
     )
-
-
-def _vectors(database: Database, question: QueryInputs) -> tuple[torch.Tensor, torch.Tensor]:
-    query, *keys = embed_words([question.query, *database.keys])
-    return query, torch.stack(keys)

@@ -14,7 +14,7 @@ from pages.queries_keys_values.rows import Rows, typed_rows
 from ui.chapter.chapter import Chapter
 from ui.text.markdown import escape
 from viz_core.lessons.queries_keys_values.plane import distance_to_cone, distance_to_hull
-from viz_core.lessons.queries_keys_values.weight_cases import CASES, cases_met, read_number, weights_of_case
+from viz_core.lessons.queries_keys_values.weight_cases import CASES, cases_met, copy_error, read_number, weights_of_case
 
 MOST_VALUES = 8
 LARGEST = 1e6
@@ -119,8 +119,7 @@ def plane_claims(chapter: Chapter, mixture: Mixture, broken: str) -> None:
         chapter.claim("one-hot", float((mixture.points - mixture.output).norm(dim=1).min()), scale)
     if mixture.case == "uniform":
         chapter.claim("mean", float((mixture.points.mean(dim=0) - mixture.output).norm()), scale)
-    copied = mixture.weights @ torch.eye(len(mixture.weights), dtype=torch.float64)
-    chapter.claim("copies", float((copied - mixture.weights).abs().max()), 0.0)
+    chapter.claim("copies", copy_error(mixture.weights), 0.0)
 
 
 def _unreadable(rows: Rows) -> list[tuple[int, int]]:

@@ -3,7 +3,6 @@
 from functools import cache
 
 import streamlit as st
-import torch
 
 from pages.relative_projection.learning import learning
 from pages.relative_projection.move import choose_move, readout
@@ -17,6 +16,7 @@ from viz_core.lessons.relative_projection.broken import mirrored_residual
 from viz_core.lessons.relative_projection.fitted_projection import fitted_projection
 from viz_core.lessons.relative_projection.precision import naive_residual
 from viz_core.lessons.relative_projection.proof import (
+    POSITIONS,
     projection_residual,
     proof_lines,
     rotation_spread,
@@ -24,8 +24,6 @@ from viz_core.lessons.relative_projection.proof import (
     transpose_residual,
 )
 from viz_core.positional import relative_projection, sinusoidal_rows
-
-POSITIONS = torch.arange(1000)
 
 chapter = Chapter("relative-projection")
 chapter.question()

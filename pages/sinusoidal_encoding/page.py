@@ -1,7 +1,6 @@
 """Sinusoidal encoding: the table, its columns, its binary cousin, its similarity, and a sentence it is added to."""
 
 import streamlit as st
-import torch
 
 from pages.sinusoidal_encoding.columns import WIDEST, code, curves
 from pages.sinusoidal_encoding.figures import table_figure, table_heatmap
@@ -10,8 +9,10 @@ from pages.sinusoidal_encoding.properties import claims, similarity
 from pages.sinusoidal_encoding.sentence import sentence
 from pages.sinusoidal_encoding.sources import sources
 from ui.chapter.chapter import Chapter
+from ui.compute.slots import cached
 from viz_core.lessons.sinusoidal_encoding.added import add_positions
 from viz_core.lessons.sinusoidal_encoding.properties import (
+    float64_table,
     largest_change,
     measured_wavelengths,
     offset_error,
@@ -19,6 +20,8 @@ from viz_core.lessons.sinusoidal_encoding.properties import (
     wavelengths,
 )
 from viz_core.positional import PositionalEncoding, angular_frequencies, sinusoidal_table
+
+encoding_table = cached()(float64_table)
 
 chapter = Chapter("sinusoidal-encoding")
 names = chapter.words.group("figure")
@@ -32,7 +35,7 @@ with chapter.card("table"):
         n = int(chapter.controls.slider("n", 1, 2000, 60))
     with for_base:
         base = chapter.controls.number("base", 1, 1_000_000, 10_000, 1000)
-    table = sinusoidal_table(n, d, base, dtype=torch.float64)
+    table = encoding_table(n, d, base)
     lengths = wavelengths(d, base)
     first = [f"{value:.6f}" for value in table[min(1, n - 1), :4].tolist()]
     chapter.heatmap("table", table_heatmap(table, base, names), n=n, d=d, first=first, longest=f"{lengths[-1]:,.0f}")

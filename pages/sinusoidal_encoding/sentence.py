@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 
 import streamlit as st
-import torch
 
 from ui.blocks.sentence import or_explain
 from ui.chapter.chapter import Chapter
@@ -13,7 +12,7 @@ from ui.compute.models import translator
 from ui.text.markdown import escape
 from ui.widgets.shared_sentence import shared_text_input
 from viz_core.figures.heatmap import signed_heatmap
-from viz_core.lessons.sinusoidal_encoding.added import add_positions, find_twins
+from viz_core.lessons.sinusoidal_encoding.added import add_positions, embed_ids, find_twins
 from viz_core.pretrained import Translator
 
 MODEL = "transformer-en-fr"
@@ -38,8 +37,7 @@ def _read(text: str) -> tuple[Translator, list[int]]:
 
 
 def _show_sum(chapter: Chapter, model: Translator, ids: list[int]) -> None:
-    with torch.inference_mode():
-        added = add_positions(model.model.encoder.embed(torch.tensor(ids, device=model.device)[None])[0])
+    added = add_positions(embed_ids(model, ids))
     tokens = model.readable_tokens(ids)
     chapter.text("sentence", d=added.total.shape[1])
     twins = find_twins(ids, added)

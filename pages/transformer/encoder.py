@@ -42,7 +42,7 @@ def inside_the_encoder(chapter: Chapter, name: str, request: TranslationInputs, 
     layer, batch = _two_norms()
     rows = {"layer_1": layer[0], "layer_2": layer[1], "batch_1": batch[0], "batch_2": batch[1]}
     chapter.text("norms", **{name: [f"{v:+.2f}" for v in row.tolist()] for name, row in rows.items()})
-    chapter.source_card("norms", torch.cat([layer, batch]).flatten().tolist())
+    chapter.source_card("norms", [*layer.flatten().tolist(), *batch.flatten().tolist()])
     chapter.lazy("shapes", lambda: _shapes(chapter), 110)
 
 

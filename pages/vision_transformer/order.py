@@ -6,7 +6,6 @@ import math
 from typing import Any
 
 import streamlit as st
-import torch
 from torch import Tensor
 
 from pages.vision_transformer import patch_figures
@@ -16,7 +15,7 @@ from pages.vision_transformer.places import ROUNDING, enlarged, place_of
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate, evaluate_model
 from ui.text.markdown import escape
-from viz_core.lessons.vision_transformer.patches import position_similarity
+from viz_core.lessons.vision_transformer.patches import likeness_beside, position_similarity
 from viz_core.lessons.vision_transformer.permutation import random_order
 from viz_core.lessons.vision_transformer.questions import patch_positions, patches_shuffled
 from viz_core.pretrained import Classification
@@ -46,11 +45,7 @@ def _likenesses(chapter: Chapter, found: Classification, table: Tensor, token: i
         chapter.guidance("similarity")
     with right:
         one = similarity[row, column]
-        beside = float(
-            torch.stack(
-                [one[row, c] for c in (column - 1, column + 1) if 0 <= c < columns] or [one[row, column]]
-            ).mean()
-        )
+        beside = likeness_beside(one, row, column)
         chapter.figure(
             "likeness",
             patch_figures.likeness_figure(one.numpy(), names),

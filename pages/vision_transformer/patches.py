@@ -6,16 +6,13 @@ from functools import partial
 from typing import Any
 
 import streamlit as st
-import torch
-import torch.nn.functional as F
 
 from pages.vision_transformer import map_figures, patch_figures
 from pages.vision_transformer.inputs import PictureInputs
 from pages.vision_transformer.places import ROUNDING, pin_of, place_of
 from ui.chapter.chapter import Chapter
 from ui.widgets.chart import Point
-from viz_core.lessons.vision_transformer.patches import patchify, principal_filters
-from viz_core.models.vit import PatchEmbedding
+from viz_core.lessons.vision_transformer.patches import book_shape, embed_patches, principal_filters
 from viz_core.pretrained import Classification
 
 _FILTERS = 28  # as in the paper's figure 7
@@ -26,11 +23,8 @@ def patches(chapter: Chapter, picture_inputs: PictureInputs, token: int) -> None
     found, facts, names = picture_inputs.found, picture_inputs.facts, chapter.words.group("figure")
     rows, columns = found.grid
     row, column = place_of(found, token) or (rows // 2, columns // 2)
-    vectors = patchify(found.prepared.pixels, facts.patch_size)[0]
-    weight, bias = facts.filters, facts.filter_bias
-    matrix = weight.flatten(start_dim=1)
-    tokens = vectors @ matrix.T + bias
-    convolved = F.conv2d(found.prepared.pixels, weight, bias, stride=facts.patch_size)[0].flatten(start_dim=1).T
+    embedded = embed_patches(found.prepared.pixels, facts.filters, facts.filter_bias)
+    vectors, tokens, hiddens = embedded.vectors, embedded.tokens, len(facts.filters)
     height, width = facts.patch_size
     chapter.text(
         "patches",
@@ -39,9 +33,9 @@ def patches(chapter: Chapter, picture_inputs: PictureInputs, token: int) -> None
         count=rows * columns,
         height=height,
         width=width,
-        channels=weight.shape[1],
+        channels=facts.filters.shape[1],
         length=vectors.shape[1],
-        hiddens=len(weight),
+        hiddens=hiddens,
     )
     left, right = st.columns(2)
     place: dict[str, Any] = {"row": row + 1, "column": column + 1}
@@ -51,16 +45,15 @@ def patches(chapter: Chapter, picture_inputs: PictureInputs, token: int) -> None
     with right:
         at = row * columns + column
         figure = partial(patch_figures.vector_figure, vectors[at].numpy(), tokens[at].numpy(), names)
-        chapter.figure("vector", figure, length=vectors.shape[1], hiddens=len(weight), **place)
+        chapter.figure("vector", figure, length=vectors.shape[1], hiddens=hiddens, **place)
     with chapter.claim_row("claims-patches"):
-        scale = float(convolved.abs().max())
-        chapter.claim("convolution", float((tokens - convolved).abs().max()) / max(scale, 1e-12), ROUNDING)
-    chapter.source_card("patches", lambda: PatchEmbedding(96, 16, 512)(torch.ones(4, 3, 96, 96)).shape)
+        chapter.claim("convolution", embedded.error, ROUNDING)
+    chapter.source_card("patches", book_shape)
     kind = chapter.controls.choice("filters", ("principal", "first"), "principal")
-    count = min(_FILTERS, *matrix.shape)
-    shown = principal_filters(weight, count) if kind == "principal" else weight[:count].float()
+    count = min(_FILTERS, hiddens, vectors.shape[1])
+    shown = principal_filters(facts.filters, count) if kind == "principal" else facts.filters[:count].float()
     st.image(patch_figures.filters_image(shown), width="stretch", alt=chapter.words("alt.filters", count=count))
-    chapter.guidance(f"filters-{kind}", count=count, hiddens=len(weight))
+    chapter.guidance(f"filters-{kind}", count=count, hiddens=hiddens)
 
 
 def _pin(found: Classification, point: Point) -> None:

@@ -57,7 +57,7 @@ def test_a_query_without_an_answer_has_no_diamond() -> None:
 
 
 def test_kernels_at_their_width() -> None:
-    figure = kernels_figure(KERNELS, "boxcar", 0.5, LABELS)
+    figure = kernels_figure("boxcar", 0.5, LABELS)
     assert [trace.name for trace in figure.data] == ["Gaussian", "boxcar", "constant", "triangular", "Epanechnikov"]
     for trace, kernel in zip(figure.data, KERNELS.values(), strict=True):
         np.testing.assert_allclose(trace.y, with_width(kernel, 0.5)(torch.from_numpy(trace.x)), rtol=1e-4, atol=1e-5)

@@ -48,6 +48,7 @@ class Rate(NamedTuple):
     within: float
 
 
+@torch.no_grad()
 def errors_by_rate(
     powers: Sequence[float], first: int, last: int, noise: float = 1.0, draws: int = 10
 ) -> dict[float, Rate]:

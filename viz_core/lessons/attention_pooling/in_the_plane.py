@@ -47,6 +47,15 @@ def shares(
     return nadaraya_watson(points / stretch, one_hot, queries / stretch, gaussian())[0]
 
 
+def share_map(
+    points: Points, labels: Int[Tensor, "n"], widths: tuple[float, float], reach: float, side: int
+) -> tuple[Float[Tensor, "side"], Float[Tensor, "side side labels"]]:
+    """`side` places from -reach to reach, and the shares of each label on that grid, row by row from below."""
+    axis = torch.linspace(-reach, reach, side, dtype=torch.float64)
+    queries = torch.cartesian_prod(axis, axis).flip(1)
+    return axis, shares(points, labels, queries, widths).reshape(side, side, -1)
+
+
 def left_out_right(points: Points, labels: Int[Tensor, "n"], widths: tuple[float, float]) -> float:
     """The share of points whose label is the largest share when the point itself is left out."""
     stretched = points / torch.tensor(widths, dtype=points.dtype)

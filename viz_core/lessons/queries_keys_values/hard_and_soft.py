@@ -11,6 +11,9 @@ from torch import Tensor
 from viz_core.lessons.queries_keys_values.lookup import check_temperature, similarity
 from viz_core.trace import attend
 
+GAPS = torch.linspace(-1, 1, 201, dtype=torch.float64)
+"""Differences of two scores, for a curve."""
+
 
 def two_keys(
     gaps: Float[Tensor, "gaps"], temperature: float

@@ -163,3 +163,9 @@ def identity_error(keys: Sequence[str], temperature: float) -> float:
 def uniform_error(query: str, keys: Sequence[str], temperature: float) -> float:
     """max |a_j - 1/m|: how far one query's weights on m keys are from those of an average."""
     return float((soft_lookup([query], keys, temperature) - 1 / len(keys)).abs().max())
+
+
+def embed_query_and_keys(query: str, keys: Sequence[str]) -> tuple[Float[Tensor, "d"], Float[Tensor, "keys d"]]:
+    """The vector of the query and those of the keys, a row each, in the space that all their letters span."""
+    first, *others = embed_words([query, *keys])
+    return first, torch.stack(others)

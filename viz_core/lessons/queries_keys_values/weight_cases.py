@@ -63,3 +63,8 @@ def read_number(text: str, largest: float) -> float | None:
         return None
     value = numbers[0] / numbers[1] if len(numbers) == 2 else numbers[0]
     return value if abs(value) <= largest else None  # NaN is not at most anything
+
+
+def copy_error(weights: Float[Tensor, "values"]) -> float:
+    """max |w I - w|: with the identity matrix for values, the output is the weights themselves."""
+    return float((weights @ torch.eye(len(weights), dtype=weights.dtype) - weights).abs().max())

@@ -11,6 +11,9 @@ from torch import Tensor
 from viz_core.positional.relative_projection import relative_projection
 from viz_core.positional.sinusoidal import angular_frequencies, sinusoidal_rows
 
+POSITIONS = torch.arange(1000)
+"""The positions over which residuals are measured."""
+
 
 @dataclass(frozen=True)
 class ProofLine:

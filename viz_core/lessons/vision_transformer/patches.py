@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 import torch.nn.functional as F
 from einops import rearrange
@@ -9,6 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from viz_core.models.patch_grid import count_patches
+from viz_core.models.vit import PatchEmbedding
 
 
 def patchify(
@@ -95,3 +98,47 @@ def principal_filters(
     patterns = torch.linalg.svd(filters, full_matrices=False).Vh[:count]
     largest = patterns.gather(1, patterns.abs().argmax(dim=1, keepdim=True))
     return (patterns * largest.sign()).reshape(count, *weight.shape[1:])
+
+
+def likeness_beside(similarity: Float[Tensor, "rows columns"], row: int, column: int) -> float:
+    """The mean similarity of a position and its neighbours to the left and right; with itself where it has none."""
+    beside = [similarity[row, c] for c in (column - 1, column + 1) if 0 <= c < similarity.shape[1]]
+    return float(torch.stack(beside or [similarity[row, column]]).mean())
+
+
+@dataclass(frozen=True, eq=False)
+class EmbeddedPatches:
+    """A picture's patches as vectors and as tokens.
+
+    Attributes:
+        vectors: the pixels of each patch.
+        tokens: each vector times the filters, plus their bias.
+        convolved: the same by one convolution whose stride is the patch size.
+    """
+
+    vectors: Float[Tensor, "patches pixels"]
+    tokens: Float[Tensor, "patches num_hiddens"]
+    convolved: Float[Tensor, "patches num_hiddens"]
+
+    @property
+    def error(self) -> float:
+        """max |tokens - convolved|, relative to the largest of them."""
+        scale = max(float(self.convolved.abs().max()), 1e-12)
+        return float((self.tokens - self.convolved).abs().max()) / scale
+
+
+def embed_patches(
+    pixels: Float[Tensor, "1 channels height width"],
+    filters: Float[Tensor, "num_hiddens channels patch_height patch_width"],
+    bias: Float[Tensor, "num_hiddens"],
+) -> EmbeddedPatches:
+    """The patches of a picture embedded by a matrix product and by a convolution."""
+    patch_size = (filters.shape[-2], filters.shape[-1])
+    vectors = patchify(pixels, patch_size)[0]
+    convolved = F.conv2d(pixels, filters, bias, stride=patch_size)[0].flatten(start_dim=1).T
+    return EmbeddedPatches(vectors, vectors @ filters.flatten(start_dim=1).T + bias, convolved)
+
+
+def book_shape() -> tuple[int, ...]:
+    """The shape of four pictures of 96 x 96 pixels as patches of 16 x 16, 512 wide (Dive into Deep Learning, 11.8)."""
+    return tuple(PatchEmbedding(96, 16, 512)(torch.ones(4, 3, 96, 96)).shape)

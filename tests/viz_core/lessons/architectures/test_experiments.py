@@ -6,7 +6,14 @@ import pytest
 import torch
 
 from viz_core.lessons.architectures import ARCHITECTURES, LayerSizes, path_length
-from viz_core.lessons.architectures.experiments import pooled_residual, shuffled_residual, signal_strength
+from viz_core.lessons.architectures.experiments import (
+    first_head_weights,
+    fresh_layers,
+    pooled_residual,
+    shuffled_residual,
+    signal_strength,
+    timed_call,
+)
 from viz_core.lessons.architectures.layers import build_layer
 
 
@@ -50,3 +57,19 @@ def test_only_self_attention_is_blind_to_order(name: str) -> None:
     else:
         assert residual > 1e-3
     assert shuffled_residual(layer, X, torch.arange(9)) == 0
+
+
+def test_fresh_layers_are_the_same_each_time() -> None:
+    first, again = fresh_layers(8), fresh_layers(8)
+    assert set(first) == set(ARCHITECTURES)
+    X = torch.randn(1, 5, 8)
+    for name, layer in first.items():
+        assert torch.equal(layer(X), again[name](X))
+    weights = first_head_weights(first["attention"], X[0])
+    assert weights.shape == (5, 5)
+    torch.testing.assert_close(weights.sum(dim=1), torch.ones(5))
+
+
+def test_a_timed_call_runs_one_layer() -> None:
+    output = timed_call("attention", 6, LayerSizes(6, 8, 3, 4), 4, torch.device("cpu"))()
+    assert output.shape == (1, 6, 8)  # type: ignore[attr-defined]

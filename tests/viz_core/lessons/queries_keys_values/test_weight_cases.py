@@ -9,7 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from viz_core.lessons.queries_keys_values.weight_cases import CASES, cases_met, read_number, weights_of_case
+from viz_core.lessons.queries_keys_values.weight_cases import CASES, cases_met, copy_error, read_number, weights_of_case
 
 
 def f64(*values: float) -> torch.Tensor:
@@ -88,3 +88,7 @@ def test_refuses() -> None:
 )
 def test_numbers_as_they_are_typed(text: str, value: float | None) -> None:
     assert read_number(text, 1e6) == value
+
+
+def test_copying_by_the_identity_is_exact() -> None:
+    assert copy_error(torch.tensor([0.2, -3.0, 1e9], dtype=torch.float64)) == 0

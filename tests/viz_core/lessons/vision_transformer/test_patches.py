@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 import torch
 
 from viz_core.lessons.vision_transformer.patches import (
+    book_shape,
+    embed_patches,
+    likeness_beside,
     patchify,
     position_similarity,
     principal_filters,
@@ -120,3 +124,19 @@ def test_what_is_refused(model: ViT, picture: torch.Tensor) -> None:
     for count in (0, 10):
         with pytest.raises(ValueError, match="count: expected 1 to 8"):
             principal_filters(model.patch_embedding.conv.weight, count)
+
+
+def test_patches_embedded_by_a_product_and_by_a_convolution_agree() -> None:
+    pixels, filters, bias = torch.randn(1, 3, 8, 12), torch.randn(5, 3, 4, 4), torch.randn(5)
+    embedded = embed_patches(pixels, filters, bias)
+    assert embedded.vectors.shape == (6, 48)
+    assert embedded.tokens.shape == embedded.convolved.shape == (6, 5)
+    assert embedded.error < 1e-5
+    assert replace(embedded, tokens=embedded.tokens + 1).error > 1e-3
+    assert book_shape() == (4, 36, 512)
+
+
+def test_likeness_beside_a_position() -> None:
+    similarity = torch.tensor([[1.0, 2.0, 4.0]])
+    assert [likeness_beside(similarity, 0, column) for column in range(3)] == [2.0, 2.5, 2.0]
+    assert likeness_beside(torch.tensor([[3.0]]), 0, 0) == 3.0

@@ -1,0 +1,123 @@
+"""Kernel regression of the book's curve: the fit, what it must satisfy, and the width that fits best."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from viz_core.attention.kernel_pooling import nadaraya_watson
+from viz_core.attention.kernels import KERNELS, epanechnikov, triangular, with_width
+from viz_core.lessons.attention_pooling.broken import unguarded_weights
+from viz_core.lessons.attention_pooling.kernel_width import WidthSearch, learn_width
+from viz_core.lessons.attention_pooling.noisy_points import SPAN, book_curve, mean_squared_distance, noisy_points
+
+_NARROW = 0.02  # the width of a boxcar that reaches no point from most queries
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """Points, queries, and what pooling makes of them.
+
+    Attributes:
+        name: the title of this fit among several.
+        truth: the curve behind the points, at the queries.
+        y_hat: NaN where no key is reached.
+    """
+
+    name: str
+    x_train: Float[Tensor, "train"]
+    y_train: Float[Tensor, "train"]
+    x_val: Float[Tensor, "val"]
+    truth: Float[Tensor, "val"]
+    y_hat: Float[Tensor, "val"]
+    weights: Float[Tensor, "val train"]
+
+    @property
+    def error(self) -> float:
+        """Mean squared distance from the truth over the queries that reach a key; NaN where none does."""
+        return float((self.y_hat - self.truth).square().nanmean())
+
+    def without_curves(self) -> Fit:
+        """The points alone: neither the truth nor the fit."""
+        missing = torch.full_like(self.y_hat, torch.nan)
+        return replace(self, truth=missing, y_hat=missing)
+
+    @property
+    def reaches_all(self) -> bool:
+        """Whether every query has a weight above 0, in float64, on every key."""
+        return bool((self.weights > 0).all())
+
+    @property
+    def largest(self) -> float:
+        """The largest weight of a query, averaged over the queries that reach a key."""
+        return float(self.weights[~self.y_hat.isnan()].amax(dim=1).mean())
+
+    def table(self) -> Float[Tensor, "val 3"]:
+        """Query, truth and fit, a row each."""
+        return torch.stack([self.x_val, self.truth, self.y_hat], dim=1)
+
+    def points(self) -> Float[Tensor, "train 2"]:
+        """Key and value of each point, a row each."""
+        return torch.stack([self.x_train, self.y_train], dim=1)
+
+
+def even_queries(count: int) -> Float[Tensor, "val"]:
+    """`count` queries from 0 to `SPAN`, evenly spaced."""
+    return torch.linspace(0, SPAN, count, dtype=torch.float64)
+
+
+def book_curve_values() -> list[float]:
+    """The book's curve at 0, 1, ..., 5."""
+    return book_curve(torch.arange(6, dtype=torch.float64)).tolist()
+
+
+def kernel_halfway() -> tuple[float, float]:
+    """The triangular and the Epanechnikov kernel at a distance of 0.5."""
+    half = torch.tensor(0.5)
+    return float(triangular(half)), float(epanechnikov(half))
+
+
+def kernel_curves(width: float, reach: float) -> tuple[Float[Tensor, "offsets"], dict[str, Tensor]]:
+    """601 distances from -reach to reach, and every kernel of this width at them, by name."""
+    distances = torch.linspace(-reach, reach, 601, dtype=torch.float64)
+    return distances, {name: with_width(kernel, width)(distances) for name, kernel in KERNELS.items()}
+
+
+def sum_error(fit: Fit, unguarded: bool = False) -> float:
+    """max |sum of a query's weights - 1| over the queries that reach a key.
+
+    Args:
+        unguarded: whether a narrow boxcar weighs all queries instead, dividing by 0 where it reaches no key.
+    """
+    weights = unguarded_weights(fit.x_train, fit.x_val, _NARROW) if unguarded else fit.weights[~fit.y_hat.isnan()]
+    return float((weights.sum(dim=1) - 1).abs().max()) if len(weights) else 0.0
+
+
+def range_excess(answers: Float[Tensor, "val"], y: Float[Tensor, "train"]) -> float:
+    """By how much an answer lies above the largest value or below the smallest; 0 where none does."""
+    if not len(answers):
+        return 0.0
+    return float(torch.cat([answers - y.max(), y.min() - answers]).clamp_min(0).max())
+
+
+def attention_error(fit: Fit, width: float, attention: Callable[[Tensor, Tensor, Tensor, float], Tensor]) -> float:
+    """max |attention with the same keys and values - the fit|."""
+    return float((attention(fit.x_train, fit.y_train, fit.x_val, width) - fit.y_hat).abs().max())
+
+
+def search_width(kernel: str, n: int, noise: float, seed: int) -> tuple[WidthSearch, Float[Tensor, "widths"]]:
+    """The search for a width between 0.02 and 10, and the squared distance from the truth at each width tried."""
+    x, y = noisy_points(n, noise, seed)
+    queries, tried = even_queries(251), torch.logspace(-1.7, 1, 55, dtype=torch.float64)
+    search = learn_width(x, y, KERNELS[kernel], tried)
+    fits = [nadaraya_watson(x, y, queries, with_width(KERNELS[kernel], float(width)))[0] for width in tried]
+    return search, torch.tensor([mean_squared_distance(fit, queries) for fit in fits], dtype=torch.float64)
+
+
+def true_best_width(search: WidthSearch, true_errors: Float[Tensor, "widths"]) -> float:
+    """The width tried that comes closest to the truth."""
+    return float(search.widths[true_errors.nan_to_num(torch.inf).argmin()])
