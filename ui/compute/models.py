@@ -1,4 +1,4 @@
-"""Models and what they answered, cached within bounds and shared, read-only, by all sessions."""
+"""Models and their results, in bounded caches that all sessions share; results are read-only."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
 
 @singleton
 def registry() -> ModelRegistry:
-    """The models in this process."""
+    """Return the models loaded in this process."""
     return ModelRegistry()
 
 
 @singleton
 def runner() -> Runner:
-    """Where models run."""
+    """Return the runner of models: in this process, in worker processes, or on Ray Serve."""
     if settings().runner == "serve":
-        from serving.runners.ray_serve import on_serve  # Ray is there only where it is wanted
+        from serving.runners.ray_serve import on_serve  # Ray is an optional dependency
 
         return on_serve(settings().ray_address, results())
     if settings().workers:
@@ -47,84 +47,87 @@ def runner() -> Runner:
 
 @singleton
 def workers() -> WorkerPool:
-    """The processes that models run in, where they run in any."""
+    """Return the pool of worker processes that models run in, if they run in any."""
     from serving.runners.worker_pool import WorkerPool
 
     return WorkerPool(settings().workers)
 
 
 def end_workers() -> None:
-    """Leave no process behind."""
+    """End the worker processes, if there are any."""
     if (pool := existing(workers)) is not None:
         pool.close()
 
 
 def run(request: Request[Model, Run], kind: str, message: str = "computing") -> Run:
-    """What a model makes of a request, in a slot; nothing in it changes, so sessions that ask the same share it.
+    """Return the run of a model on a request, computed in a slot; sessions with the same request share it.
 
     Args:
-        request: what is asked.
-        kind: for the metrics.
-        message: what a visitor reads meanwhile, a name of common.md.
+        request: the model and its input.
+        kind: of work, for the metrics.
+        message: section of common.md that a visitor reads during the computation.
 
     Raises:
-        ValueError: if there is no such model, or it cannot take this; the message is for a person.
+        ValueError: if there is no such model, or it cannot take this input; the message is for the visitor.
     """
-    found = runner().find(request)
-    if found is not None:
-        return found
+    existing_run = runner().find(request)
+    if existing_run is not None:
+        return existing_run
     return run_in_slot(lambda: runner().run(request), kind, run_key(request), message)
 
 
 def evaluate(
     request: Request[Model, Run],
-    question: Callable[Concatenate[Model, Run, Arguments], Answer],
+    function: Callable[Concatenate[Model, Run, Arguments], Answer],
     /,
     *args: Arguments.args,
     **kwargs: Arguments.kwargs,
 ) -> Answer:
-    """question(model, run, *arguments), asked in a slot beside the model, and kept."""
-    asked = (request, *args, *sorted(kwargs.items()))
-    return compute_cached(lambda: runner().evaluate(request, question, *args, **kwargs), question, asked, "measuring")
+    """Return function(model, run, *args), computed in a slot where the model runs, and cached."""
+    arguments = (request, *args, *sorted(kwargs.items()))
+    return compute_cached(
+        lambda: runner().evaluate(request, function, *args, **kwargs), function, arguments, "measuring"
+    )
 
 
 def evaluate_model(
     model: ModelSpec[Model],
-    question: Callable[Concatenate[Model, Arguments], Answer],
+    function: Callable[Concatenate[Model, Arguments], Answer],
     /,
     *args: Arguments.args,
     **kwargs: Arguments.kwargs,
 ) -> Answer:
-    """question(model, *arguments), asked in a slot beside the model, and kept."""
-    asked = (model, *args, *sorted(kwargs.items()))
-    return compute_cached(lambda: runner().evaluate_model(model, question, *args, **kwargs), question, asked)
+    """Return function(model, *args), computed in a slot where the model is loaded, and cached."""
+    arguments = (model, *args, *sorted(kwargs.items()))
+    return compute_cached(lambda: runner().evaluate_model(model, function, *args, **kwargs), function, arguments)
 
 
 @cached()
 def map_groups(
     request: Request[Any, Any], words: str, language: str, show_contributions: bool = False
 ) -> tuple[MapGroup, ...]:
-    """The maps of a run as an attention view shows them, named by these words; they keep their thumbnails.
+    """Return the maps of a run for an attention view; they cache their thumbnails.
 
     Args:
-        show_contributions: of each key's share of what a head adds, in place of its weight.
+        words: chapter whose words name the maps.
+        show_contributions: maps of each key's share of what a head adds, instead of its weight.
     """
-    asked = ContributionRequest(request) if show_contributions else request
-    return runner().groups(asked, load_words(words, language).group("view"))
+    maps_request = ContributionRequest(request) if show_contributions else request
+    return runner().groups(maps_request, load_words(words, language).group("view"))
 
 
 def row_error(groups: Sequence[MapGroup]) -> float:
-    """By how much any row of these maps misses a sum of 1: what their thumbnails needed anyway, asked for in a slot."""
+    """Return the largest difference from 1 of the sum of any row, computed in a slot with the thumbnails."""
     return run_in_slot(lambda: float(np.max([group.row_error for group in groups])), "rows")
 
 
 def translator(name: str) -> Translator:
-    """A shipped translator in this process: for what is read off its parameters."""
+    """Return a shipped translator in this process, to read its parameters."""
     return registry()(ShippedTranslator(name))
 
 
 def translator_or_none(name: str) -> Translator | None:
-    """The same, or None where none ships or the device is not there: for who needs no more than its words."""
+    """Return a shipped translator, or None if it is missing or its device is: for its vocabulary alone."""
     try:
         return translator(name)
     except ValueError:
@@ -132,17 +135,17 @@ def translator_or_none(name: str) -> Translator | None:
 
 
 def sentence_request(name: str, text: str, beam: int = 1, off: HeadsOff = ()) -> TranslationRequest:
-    """A text for a shipped translator, some of whose heads may be off."""
+    """Return the request for the translation of a text, with some heads off."""
     return TranslationRequest(ShippedTranslator(name), text, beam, off)
 
 
 def translation(name: str, text: str, beam: int, off: HeadsOff = ()) -> Translation:
-    """A translation with its trace."""
+    """Return a translation with its trace."""
     return run(sentence_request(name, text, beam, off), "translation", "translating")
 
 
 def translation_maps(
     name: str, text: str, beam: int, language: str, off: HeadsOff = (), show_contributions: bool = False
 ) -> tuple[MapGroup, ...]:
-    """The maps of a translation as an attention view shows them."""
+    """Return the maps of a translation for an attention view."""
     return map_groups(sentence_request(name, text, beam, off), "translation", language, show_contributions)

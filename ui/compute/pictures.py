@@ -1,4 +1,4 @@
-"""Models that look at pictures, the pictures, and what the models make of them."""
+"""Vision models, pictures, and their classifications."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from viz_core.pretrained.picture_model import PictureModel
 from viz_core.view.map_group import MapGroup
 
 LAB = "Lab: "
-"""Before the name of a model that the model lab loaded."""
+"""Prefix of the name of a vision model of the model lab."""
 
 
 def picture_model(name: str) -> ModelSpec[PictureModel]:
-    """A shipped classifier, or with "Lab: " before its name a vision model of the lab.
+    """Return a shipped classifier, or a vision model of the lab if its name begins with "Lab: ".
 
     Raises:
         HubError: if the lab has no such model.
@@ -32,26 +32,26 @@ def picture_model(name: str) -> ModelSpec[PictureModel]:
 
 
 def sample_picture(name: str) -> Picture:
-    """One of the drawn pictures."""
+    """Return one of the drawn pictures."""
     return Picture(f"sample {name}", {**GARMENTS, **SCENES}[name]())
 
 
 def read_picture(content: bytes) -> Picture:
-    """The picture in a file, within this host's limits.
+    """Read a picture file within the limits of this server.
 
     Raises:
-        PictureError: if it cannot be read or is too large; the message is for a person.
+        PictureError: if it cannot be read or is too large; the message is for the visitor.
     """
     return Picture(hashlib.sha256(content).hexdigest(), open_picture(content, *settings().picture_limits))
 
 
 def classification(request: ClassificationRequest) -> Classification:
-    """What a model makes of a picture."""
+    """Return the classification of a picture."""
     return run(request, "classification")
 
 
 def picture_maps(
     request: ClassificationRequest, language: str, show_contributions: bool = False
 ) -> tuple[MapGroup, ...]:
-    """The maps of a picture as the attention view shows them."""
+    """Return the maps of a picture for an attention view."""
     return map_groups(request, "vision-transformer", language, show_contributions)

@@ -1,4 +1,4 @@
-"""Computing for many visitors at once: a bounded number of slots, a place in the queue, results kept in bounds."""
+"""Computation for many visitors: a bounded number of slots, a queue, and a bounded cache of results."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ from ui.text.words import load_words
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
-_SOON = 0.02  # seconds; longer work sends first what stands above it
-_BLINK = 0.3  # seconds; shorter work shows nothing
-_STEP = 0.5
-_MOST_RESULTS = 512  # results
+_FLUSH_AFTER = 0.02  # seconds, after which the page sends what it has drawn so far
+_SHOW_AFTER = 0.3  # seconds, after which the page says what it waits for
+_POLL_SECONDS = 0.5
+_MAX_RESULTS = 512
 
 
 @singleton
 def metrics() -> Metrics:
-    """What this process counts."""
+    """Return the metrics of this process."""
     return Metrics()
 
 
 @singleton
 def slots() -> Slots:
-    """This process's slots."""
+    """Return the slots of this process."""
     allowed = settings()
-    # Small models are slower on two threads than on one, far slower where others compute as well.
+    # Small models are slower on two threads than on one, and much slower while other slots compute.
     torch.set_num_threads(allowed.threads)
     made = Slots(allowed.slots, allowed.queue, allowed.max_seconds, metrics())
     metrics().watch_slots(made.count)
@@ -49,69 +49,69 @@ def slots() -> Slots:
 
 @singleton
 def results() -> LRUCache:
-    """This process's results, kept for whoever asks the same again."""
-    made = LRUCache(_MOST_RESULTS, settings().cache_mb * 2**20)
+    """Return the cache of results of this process."""
+    made = LRUCache(_MAX_RESULTS, settings().cache_mb * 2**20)
     metrics().watch_cache(lambda: (len(made), made.nbytes))
     return made
 
 
 def time_limit() -> float:
-    """How long one computation may take: a long one ends itself by then."""
+    """Return the seconds one computation may take; a long one must end itself by then."""
     return settings().max_seconds
 
 
 def is_hosted() -> bool:
-    """Whether strangers visit, so that long work has to be small."""
+    """Whether this is a public server, where long work has to be small."""
     return settings().hosted
 
 
 def cached(message: str = "computing") -> Callable[[Callable[Arguments, Result]], Callable[Arguments, Result]]:
-    """A function whose results are computed in a slot and kept for all sessions: of small values, and of nothing else.
+    """Decorate a function so that its results are computed in a slot and cached for all sessions.
 
-    Nobody may change what is computed. Runs of models are kept by their runner already: see `ui.compute.models.run`.
+    Its arguments are small hashable values, and its results are read-only. Runs of models are cached by their runner
+    already: see `ui.compute.models.run`.
 
     Args:
-        message: what a visitor reads meanwhile, a name of common.md.
+        message: section of common.md that a visitor reads during the computation.
     """
 
     def decorate(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-        form = signature(function)
+        parameters = signature(function)
 
         @wraps(function)
-        def ask(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
-            asked = form.bind(*args, **kwargs).arguments.values()
-            return compute_cached(lambda: function(*args, **kwargs), function, asked, message)
+        def compute(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+            arguments = parameters.bind(*args, **kwargs).arguments.values()
+            return compute_cached(lambda: function(*args, **kwargs), function, arguments, message)
 
-        return ask
+        return compute
 
     return decorate
 
 
 def compute_cached(
-    work: Callable[[], Result], function: Callable[..., Any], asked: Iterable[Any], message: str = "computing"
+    work: Callable[[], Result], function: Callable[..., Any], arguments: Iterable[Any], message: str = "computing"
 ) -> Result:
-    """What `work` returns, computed in a slot the first time, and kept for all sessions.
-
-    What carries a picture is known by its digest, `without_payload`, for a key must not keep the picture.
+    """Return what `work` returns, computed in a slot the first time and cached for all sessions.
 
     Args:
-        work: computes it.
-        function: names it, for the key and the metrics.
-        asked: what else it depends on: small hashable values.
-        message: what a visitor reads meanwhile, a name of common.md.
+        work: computes the result.
+        function: its name is part of the key, and the kind of work in the metrics.
+        arguments: small hashable values that the result depends on. One that holds a picture is represented by its
+            `without_payload`, so that the key does not hold the picture.
+        message: section of common.md that a visitor reads during the computation.
     """
     name = f"{function.__module__}.{function.__qualname__}"
-    key = (name, *(getattr(value, "without_payload", value) for value in asked))
+    key = (name, *(getattr(value, "without_payload", value) for value in arguments))
     found = results().get(key)
     if found is not MISSING:
         return found  # type: ignore[no-any-return]
 
-    def keep() -> Result:
+    def compute() -> Result:
         result = work()
         results().put(key, result)
         return result
 
-    return run_in_slot(keep, function.__name__, key, message)
+    return run_in_slot(compute, function.__name__, key, message)
 
 
 def run_in_slot(
@@ -121,73 +121,75 @@ def run_in_slot(
     message: str = "computing",
     place: DeltaGenerator | None = None,
 ) -> Result:
-    """What `work` returns or raises, once it had its turn. Past the limits the page ends here, and offers to try again.
+    """Return what `work` returns, or raise what it raises, once it has run in a slot.
 
-    It runs in another thread and may not draw.
+    Past the limits of queue and time the page ends here, with a button to try again. The work runs in another thread
+    and cannot draw.
 
     Args:
-        work: calls `viz_core.interruption.may_end` between its steps where it is long.
-        kind: for the metrics.
-        key: work with the same key that is not over yet serves both who ask.
-        message: what a visitor reads meanwhile, a name of common.md.
-        place: where they read it; here, unless given.
+        work: calls `viz_core.runtime.interruption.may_end` between its steps if it is long.
+        kind: of work, for the metrics.
+        key: calls with equal keys share one computation while it runs.
+        message: section of common.md that a visitor reads during the computation.
+        place: placeholder for that message; here unless given.
     """
     if in_slot():
         return work()
-    if not in_script_run():  # nobody looks on: a server warms up, or makes a file
+    if not in_script_run():  # a server warms up or makes a file: there is no page to draw on
         job = slots().submit(kind, work, key)
-        while not job.wait(_STEP):
-            _may_go_on(job)
+        while not job.wait(_POLL_SECONDS):
+            _check_time(job)
         return job.result()  # type: ignore[no-any-return]
-    place = place or st.empty()  # at each call, so that what follows on the page stays where it is
+    place = place or st.empty()  # at each call, so that what follows keeps its place on the page
     while True:
         try:
             job = slots().submit(kind, work, key)
-            if not job.wait(_SOON):
+            if not job.wait(_FLUSH_AFTER):
                 flush_messages()
-            if not job.wait(_BLINK):
+            if not job.wait(_SHOW_AFTER):
                 _wait(job, place, load_words("common")(message))
                 place.empty()
             return job.result()  # type: ignore[no-any-return]
-        except AbandonedError:  # so busy a machine that this page could not look in time: it is still here
+        except AbandonedError:  # the machine is so busy that this page polled too late: submit again
             continue
         except BusyError:
-            _give_up(place, "busy")
+            _stop_page(place, "busy")
         except OutOfTimeError:
-            _give_up(place, "out-of-time")
+            _stop_page(place, "out-of-time")
 
 
 def load_or_stop(work: Callable[[], Result]) -> Result:
-    """What `work` returns: loading, which takes no slot. The page ends here where a pool of machines has no room."""
+    """Return what `work` returns: loading, which takes no slot. The page ends here if all model servers are busy."""
     flush_messages()
     try:
         return work()
     except BusyError:
-        _give_up(st.empty(), "busy")
+        _stop_page(st.empty(), "busy")
 
 
 def _wait(job: Job, place: DeltaGenerator, what: str) -> None:
-    """Say how it stands until it is over; each word to the page is a chance for Streamlit to stop this run."""
+    """Show the progress of a job until it is done. Each message lets Streamlit stop a run that is out of date."""
     words, allowed = load_words("common"), settings()
-    begun = time.monotonic()
-    while not job.wait(_STEP):
+    start = time.monotonic()
+    while not job.wait(_POLL_SECONDS):
         if number := job.place:
-            if time.monotonic() - begun > allowed.wait_seconds:
+            if time.monotonic() - start > allowed.wait_seconds:
                 raise BusyError(job.kind)
             place.info(words("in-the-queue", what=what, place=number), icon=":material/groups:")
         else:
-            _may_go_on(job)
+            _check_time(job)
             place.caption(words("at-work", what=what, seconds=f"{job.seconds:.0f}"))
 
 
-def _may_go_on(job: Job) -> None:
-    if job.seconds > 2 * settings().max_seconds:  # it should have ended by itself
+def _check_time(job: Job) -> None:
+    """Raise OutOfTimeError if the job should long have ended by itself."""
+    if job.seconds > 2 * settings().max_seconds:
         raise OutOfTimeError(job.kind)
 
 
-def _give_up(place: DeltaGenerator, why: str) -> NoReturn:
+def _stop_page(place: DeltaGenerator, reason: str) -> NoReturn:
     words = load_words("common")
     with place.container():
-        st.warning(words(why, seconds=f"{settings().max_seconds:g}"), icon=":material/hourglass_disabled:")
+        st.warning(words(reason, seconds=f"{settings().max_seconds:g}"), icon=":material/hourglass_disabled:")
         st.button(words("try-again"), key="try-again", icon=":material/refresh:", type="primary")
     st.stop()

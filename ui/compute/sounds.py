@@ -1,4 +1,4 @@
-"""Sounds that speech models hear."""
+"""Sounds for speech models."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from viz_core.sounds.tones import tone_sequence
 
 
 def sample_sound() -> SoundInput:
-    """The tones that this project drew."""
+    """Return the tones that ship with the project."""
     return SoundInput(TONES, tone_sequence())
 
 
 def read_sound(content: bytes) -> SoundInput:
-    """The sound in a file, within this host's limits.
+    """Read a sound file within the limits of this server.
 
     Raises:
-        SoundError: if it cannot be read or is too long; the message is for a person.
+        SoundError: if it cannot be read or is too long; the message is for the visitor.
     """
     return SoundInput(hashlib.sha256(content).hexdigest(), open_sound(content, *settings().sound_limits))

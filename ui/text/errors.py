@@ -1,4 +1,4 @@
-"""What an error says, in the reader's language."""
+"""Error messages in the visitor's language."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from viz_core.runtime.refusal import RefusalError
 
 _MOST_LETTERS = 200
 _UNKNOWN = "{detail}"
-"""Under it stands what is said where there are English words alone."""
+"""Key of the sentence for an error that has no translation; it shows the English message."""
 
 
 def explain(error: Exception) -> str:
-    """As it stands on a page; nothing in it is Markdown."""
+    """Return an error's message in the visitor's language, escaped for Markdown."""
     return escape(translate_error(error, current_language()))
 
 
 def first_line(error: Exception) -> str:
-    """The beginning of what another library says, in English."""
+    """Return the first line of another library's message, in English, escaped for Markdown."""
     return escape((str(error) or type(error).__name__).splitlines()[0][:_MOST_LETTERS])
 
 
 def translate_error(error: Exception, language: str) -> str:
-    """An error's sentence in a language; one that has none there is told in English, and that it is."""
+    """Return an error's message in a language; one without a translation is shown in English, and marked as such."""
     known = {} if language == ENGLISH else sentences_of_errors(language)
     if not known:
         return str(error)

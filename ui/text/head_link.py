@@ -1,4 +1,4 @@
-"""Heads named in a sentence: a click opens them, as one on their thumbnail does."""
+"""Links in sentences that open a head in the attention view."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from ui.text.words import load_words
 
 
 def head_link(group: str, layer: int, head: int, name: str = "") -> str:
-    """A head's name in Markdown. The attention view of the page hears of a click on it (named.js).
+    """Return a head's name as a Markdown link; a click opens it in the page's attention view (named.js).
 
     Args:
-        group: the kind of maps that has it.
+        group: the kind of maps that contains it.
         layer: and head, from 0.
         name: "layer 2, head 3" unless given.
     """

@@ -1,4 +1,4 @@
-"""Text from outside as Markdown: escaped, and back."""
+"""Escaping of text for Markdown."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ def escape(text: str) -> str:
 
 
 def unescape(text: str) -> str:
-    """Undo `escape`, for text that is not rendered as Markdown, such as an `alt` attribute."""
+    """Undo `escape`, for text that is not rendered as Markdown, an `alt` attribute for example."""
     return re.sub(rf"\\([{re.escape(_SIGNS)}])", r"\1", text)

@@ -1,4 +1,4 @@
-"""What models that ship are called in the reader's language."""
+"""Titles and licences of the shipped models in the visitor's language."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from viz_core.pretrained import ModelCard
 
 
 def model_title(card: ModelCard) -> str:
-    """Its title; that of its card, for a model that the words do not know."""
-    return _of_model("model-title", card.name, card.title)
+    """Return a model's title; that of its card if there is no translation."""
+    return _translated("model-title", card.name, card.title)
 
 
 def model_licence(card: ModelCard) -> str:
-    """Its licence, likewise."""
-    return _of_model("licence", card.name, card.licence)
+    """Return a model's licence; that of its card if there is no translation."""
+    return _translated("licence", card.name, card.licence)
 
 
-def _of_model(what: str, name: str, else_: str) -> str:
+def _translated(section: str, name: str, default: str) -> str:
     common = load_words("common")
-    return common(f"{what}.{name}") if common.has(f"{what}.{name}") else else_
+    return common(f"{section}.{name}") if common.has(f"{section}.{name}") else default

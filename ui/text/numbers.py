@@ -1,4 +1,4 @@
-"""Numbers and lists as a language writes them, after Unicode's tables (CLDR)."""
+"""Numbers and lists in the format of a language (Unicode CLDR)."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from viz_core.runtime.numbers import ENGLISH, is_formatted_number, with_separato
 
 
 class Name(str):
-    """A name that looks like a number, of a head say: every language writes it alike."""
+    """A name that looks like a number, a head's for example: it is the same in every language."""
 
 
 def localised(text: str, language: str) -> str:
-    """The text with the separators of a language, if it is one number; else as it is.
+    """Return the text with the separators of a language if it is a number, else unchanged.
 
     >>> localised("1,234.5 s", "pt-BR")
     '1.234,5 s'
@@ -23,18 +23,18 @@ def localised(text: str, language: str) -> str:
 
 
 def join_list(names: Iterable[object], language: str) -> str:
-    """Names in a row as a language writes them.
+    """Return a list of names as a phrase of a language.
 
-    >>> listed(("a", "b", "c"), "pt-BR")
+    >>> join_list(("a", "b", "c"), "pt-BR")
     'a, b e c'
     """
-    from babel.lists import format_list  # only where another language than English is spoken
+    from babel.lists import format_list  # English needs no babel
 
     return format_list([str(name) for name in names], locale=language.replace("-", "_"))
 
 
 def series(value: object, language: str) -> str:
-    """A value as text; several of them, names, numbers, or a name and its number each, in a row; or each by its name.
+    """Return a value as text: a number or name, a list of them, or a mapping of names to them.
 
     >>> series(["dot 0.5", "additive 0.25"], "pt-BR"), series(["a", "b"], "zh-TW")
     ('dot 0,5; additive 0,25', 'a、b')
@@ -50,18 +50,18 @@ def series(value: object, language: str) -> str:
         return localised(str(value), language)
     if language == "en":
         return ", ".join(map(str, value))
-    said = [
+    parts = [
         f"{name}{blank}{localised(last, language)}" for name, blank, last in (str(one).rpartition(" ") for one in value)
     ]
     between = _comma(language)
-    return ("; " if between.strip() == separators(language)[0] and any("," in one for one in said) else between).join(
-        said
+    return ("; " if between.strip() == separators(language)[0] and any("," in one for one in parts) else between).join(
+        parts
     )
 
 
 @lru_cache(maxsize=8)
 def _comma(language: str) -> str:
-    """What stands between the names of a long row."""
+    """Return the separator of a long list."""
     from babel import Locale
 
     return (
@@ -70,7 +70,7 @@ def _comma(language: str) -> str:
 
 
 def plural(number: str, forms: Sequence[str], language: str) -> str:
-    """The form of a word that goes by a number, as Python writes it; the last one by what is no number.
+    """Return the plural form for a number in Python's format; the last form if it is not a number.
 
     >>> plural("1", ("token", "tokens"), "en")
     'token'
@@ -93,7 +93,7 @@ def _plural_rule(language: str) -> Callable[[Decimal], str]:
 
 @lru_cache(maxsize=8)
 def separators(language: str) -> str:
-    """Before the first decimal, and between thousands: ",." in Portuguese."""
+    """Return the decimal and the thousands separator: ",." in Portuguese."""
     if language == "en":
         return ENGLISH
     from babel import Locale

@@ -1,4 +1,4 @@
-"""The words of a chapter, by name: assets/text/LANGUAGE/CHAPTER.md, falling back to English."""
+"""The words of a chapter, by name: assets/text/LANGUAGE/CHAPTER.md, with English as the fallback."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from viz_core.runtime.assets import ASSETS, AssetError, reading
 TEXT = ASSETS / "text"
 ENGLISH = "en"
 LANGUAGE = "lang"
-"""The parameter of an address that names a language."""
-# "{count}", or words that go by it: "{count:token|tokens}", the plural's forms of a language in CLDR's order.
-_PLACE = re.compile(r"\{([\w-]+)(?::([^{}|]*(?:\|[^{}|]*)+))?\}")
-_LOOK = 2.0  # seconds in which a word that was changed shows
+"""The query parameter that selects a language."""
+# "{count}", or a word in its plural forms, in the order of CLDR: "{count:token|tokens}".
+_PLACEHOLDER = re.compile(r"\{([\w-]+)(?::([^{}|]*(?:\|[^{}|]*)+))?\}")
+_MAX_AGE = 2.0  # seconds for which a file is not read again
 _FORMULA = re.compile(r"(\$\$.*?\$\$|\$.*?\$)", re.DOTALL)
 
 
@@ -38,16 +38,16 @@ class Words:
     language: str = ENGLISH
 
     def __call__(self, name: str, **values: object) -> str:
-        """The section of this name, with each {key} replaced by its value.
+        """Return the section of this name, with each {key} replaced by its value.
 
-        Only keys that are given are replaced, so formulas keep their braces.
+        Only given keys are replaced, so formulas keep their braces.
         """
         if name not in self.sections:
             raise AssetError("{file}.md has no section {name!r}", file=self.chapter, name=name)
         return fill(self.sections[name], values, self.language)
 
     def group(self, prefix: str) -> dict[str, str]:
-        """Every section called PREFIX.NAME, by NAME: the labels of a figure, say."""
+        """Return every section PREFIX.NAME by its NAME, the labels of a figure for example."""
         start = f"{prefix}."
         return {name.removeprefix(start): text for name, text in self.sections.items() if name.startswith(start)}
 
@@ -55,7 +55,7 @@ class Words:
         return name in self.sections
 
     def label(self, name: str) -> str:
-        """The label of a control."""
+        """Return the label of a control."""
         labels = self.front.get("controls", {})
         if name not in labels:
             raise AssetError("{file}.md has no label for the control {name!r}", file=self.chapter, name=name)
@@ -63,18 +63,18 @@ class Words:
 
     @property
     def prefix(self) -> str:
-        """What the chapter's parameters in an address begin with: its initials."""
+        """Prefix of the chapter's query parameters: its initials."""
         return "".join(word[0] for word in self.chapter.split("-"))
 
     @property
     def stem(self) -> str:
-        """What files of the chapter are called: its title where that can be written in ASCII, else its name."""
+        """Name of the chapter's downloads: its title if that can be written in ASCII, else its name."""
         return self.chapter if self.language == ENGLISH else stem_of(self.title) or self.chapter
 
     def stem_of_part(self, section: str, part: str) -> str:
-        """What a file of a part of it is called: as its button says, likewise."""
-        said = "" if self.language == ENGLISH else stem_of(self(section).replace("(CSV)", ""))
-        return f"{self.stem}.{said or part}"
+        """Return the name of a download of a part: after its button if that can be written in ASCII."""
+        label = "" if self.language == ENGLISH else stem_of(self(section).replace("(CSV)", ""))
+        return f"{self.stem}.{label or part}"
 
     @property
     def title(self) -> str:
@@ -84,12 +84,12 @@ class Words:
 
     @property
     def menu(self) -> str:
-        """The name in the table of contents: the title. Home alone has another, for its title is the Atlas."""
+        """Name in the table of contents: the title, except for home, whose title is that of the Atlas."""
         return str(self.front.get("menu", self.title))
 
 
 def stem_of(text: str) -> str:
-    """A name of a file, small letters, digits and hyphens; "" where letters have no place in ASCII.
+    """Return a file name of lower-case letters, digits and hyphens; "" if the text cannot be written in ASCII.
 
     >>> stem_of("Codificação senoidal")
     'codificacao-senoidal'
@@ -99,77 +99,76 @@ def stem_of(text: str) -> str:
 
 
 def fill(text: str, values: dict[str, object], language: str = ENGLISH) -> str:
-    """The text with each {key} replaced by its value, numbers as the language writes them; in formulas as they are.
+    """Return the text with each {key} replaced by its value; numbers in the language's format, except in formulas.
 
-    Several values in one stand in a row, a list; or each by its name, a mapping. Words that go by a number say so:
-    "{count} {count:token|tokens}".
+    A value may be a list or a mapping. A word in the plural form of a number: "{count} {count:token|tokens}".
     """
-    said = {key: series(value, ENGLISH) for key, value in values.items()}
+    english = {key: series(value, ENGLISH) for key, value in values.items()}
     if language == ENGLISH:
-        return _replaced(text, said, said, language)
+        return _replaced(text, english, english, language)
     local = {key: series(value, language) for key, value in values.items()}
     parts = _FORMULA.split(text)
-    return "".join(_replaced(part, said if i % 2 else local, said, language) for i, part in enumerate(parts))
+    return "".join(_replaced(part, english if i % 2 else local, english, language) for i, part in enumerate(parts))
 
 
 def _replaced(text: str, values: dict[str, str], numbers: dict[str, str], language: str) -> str:
-    def put(place: re.Match[str]) -> str:
-        name, forms = place.groups()
+    def value_of(match: re.Match[str]) -> str:
+        name, forms = match.groups()
         if name not in values:
-            return place[0]
+            return match[0]
         return values[name] if forms is None else plural(numbers[name], forms.split("|"), language)
 
-    return _PLACE.sub(put, text)
+    return _PLACEHOLDER.sub(value_of, text)
 
 
 def load_words(chapter: str, language: str | None = None) -> Words:
-    """Words of a chapter in `language` (the reader's unless given), English where they lack one."""
-    return _words(TEXT, chapter, language or current_language(), int(time.monotonic() / _LOOK))
+    """Return the words of a chapter in `language` (the visitor's unless given), in English where one is missing."""
+    return _words(TEXT, chapter, language or current_language(), int(time.monotonic() / _MAX_AGE))
 
 
 @lru_cache(maxsize=64)
-def _words(_folder: Path, chapter: str, wanted: str, _time: int) -> Words:
-    """The files are looked at now and then: a page asks a hundred times, and each look gives way to all other pages."""
+def _words(_folder: Path, chapter: str, language: str, _time: int) -> Words:
+    """Load words at most once in `_MAX_AGE`: a page needs them a hundred times, and each read yields the thread."""
     english = _read(chapter, ENGLISH)
-    if wanted == ENGLISH:
+    if language == ENGLISH:
         return english
-    other = _read(chapter, wanted)
+    other = _read(chapter, language)
     controls = {**english.front.get("controls", {}), **other.front.get("controls", {})}
     sections = {**english.sections, **other.sections}
-    return Words(chapter, {**english.front, **other.front, "controls": controls}, sections, wanted)
+    return Words(chapter, {**english.front, **other.front, "controls": controls}, sections, language)
 
 
 def sentences_of_errors(language: str) -> dict[str, str]:
-    """What errors say in a language, by what they say in English: all that is English stands in code."""
+    """Return the translations of error messages, by their English text, which is in the code."""
     return _read("errors", language).sections
 
 
 def languages() -> tuple[str, ...]:
-    """What the Atlas speaks, English first."""
+    """Return the languages of the Atlas, English first."""
     return _languages(TEXT)
 
 
 def current_language() -> str:
-    """What the address asks for (?lang=), else what was chosen in this window, else what the browser speaks."""
+    """Return the language of the URL (?lang=), else the one chosen in this window, else the browser's."""
     if not in_script_run():
         return ENGLISH
-    if (asked := st.query_params.get(LANGUAGE)) in languages():
-        st.session_state[LANGUAGE] = asked
+    if (requested := st.query_params.get(LANGUAGE)) in languages():
+        st.session_state[LANGUAGE] = requested
     chosen = st.session_state.get(LANGUAGE)
     return chosen if chosen in languages() else browser_language()
 
 
 def browser_language() -> str:
-    """The reader's own or one near to it ("pt-BR" for "pt"), where the Atlas speaks one; else English."""
+    """Return the browser's language or a variant of it ("pt-BR" for "pt") if the Atlas has one, else English."""
     return match_language([st.context.locale or ENGLISH])
 
 
-def match_language(wanted: Iterable[str]) -> str:
-    """The first of these that the Atlas speaks, itself or one near to it; else English."""
-    for locale in wanted:
-        near = [name for name in languages() if name.split("-")[0] == locale.split("-")[0]]
-        if near:
-            return locale if locale in near else near[0]
+def match_language(locales: Iterable[str]) -> str:
+    """Return the first of these languages that the Atlas has, itself or a variant of it, else English."""
+    for locale in locales:
+        variants = [name for name in languages() if name.split("-")[0] == locale.split("-")[0]]
+        if variants:
+            return locale if locale in variants else variants[0]
     return ENGLISH
 
 
