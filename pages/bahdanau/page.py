@@ -44,14 +44,16 @@ diagrams(chapter)
 
 chapter.heading("map")
 groups = translation_maps(ATTENTION, request.text, request.beam, current_language())
-recipe, show_contributions = (
-    sentence_request(ATTENTION, request.text, request.beam).recipe,
+run_source, show_contributions = (
+    sentence_request(ATTENTION, request.text, request.beam).run_source,
     chapter.contributions_choice(),
 )
 shown = translation_maps(
     ATTENTION, request.text, request.beam, current_language(), show_contributions=show_contributions
 )
-view = chapter.attention_view(shown, aligning_head(groups), recipe=recipe, show_contributions=show_contributions)
+view = chapter.attention_view(
+    shown, aligning_head(groups), run_source=run_source, show_contributions=show_contributions
+)
 how_well_aligned(chapter)
 
 chapter.heading("worth")

@@ -40,7 +40,7 @@ def stage(chapter: Chapter, reels: Mapping[str, Reel], follow: bool = False) -> 
     for other, second in [*reels.items()][1:]:
         st.markdown(f"**{other}**")
         maps = [second.group(second.shot(step), chapter.words, show_contributions)]
-        own: dict[str, Any] = {"head_param": "head2", "pin_param": "pin2", "look_param": "look2"}
+        own: dict[str, Any] = {"head_param": "head2", "pin_param": "pin2", "display_param": "look2"}
         attention_view(
             maps, second.opens_with, key="maps2", show_contributions=show_contributions, along=along(second), **own
         )

@@ -31,7 +31,7 @@ from viz_core.hub.attention import attention_forward
 from viz_core.hub.corpus import KINDS as CORPUS_KINDS
 from viz_core.maps.fingerprints import measure_layer
 from viz_core.trace import attend, attention_weights
-from viz_core.view.hub import first_look
+from viz_core.view.hub import initial_state
 from viz_core.view.translation import open_map, open_tokens
 
 chapter = Chapter("model-lab")
@@ -73,11 +73,11 @@ with maps:
         second, names = maps_without(chapter, request, off, without, show_contributions) if off else ((), ("", ""))
     view = chapter.attention_view(
         hub_maps(request, language, show_contributions),
-        first_look(groups, result),
+        initial_state(groups, result),
         second=second,
         inputs=names,
         beside=beside,
-        recipe=request.recipe,
+        run_source=request.run_source,
         off=without if heads.sites else None,
         on_switch=partial(toggle_head, chapter, heads),
         on_cell=partial(open_pair, groups),

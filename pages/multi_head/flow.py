@@ -12,7 +12,7 @@ from ui.chapter.chapter import Chapter
 from viz_core.figures.heatmap import signed_heatmap
 from viz_core.maps.contribution_shares import shares_of_call
 from viz_core.view.map_group import MapGroup
-from viz_core.view.notebook_file import recording_recipe
+from viz_core.view.notebook_file import recording_source
 
 
 def maps(chapter: Chapter, layer_inputs: LayerInputs) -> int:
@@ -28,7 +28,7 @@ def maps(chapter: Chapter, layer_inputs: LayerInputs) -> int:
     group = MapGroup("heads", labels["heads"], labels["tokens"], labels["tokens"], names, names, (call,))
     view = chapter.attention_view(
         (group,),
-        recipe=lambda: recording_recipe((group,)),
+        run_source=lambda: recording_source((group,)),
         show_contributions=show_contributions,
         head_param=chapter.controls.key("head"),
         pin_param=chapter.controls.key("pin"),

@@ -79,7 +79,7 @@ with maps:
         aligning_head(groups),
         second=second,
         inputs=inputs,
-        recipe=translation_request.recipe,
+        run_source=translation_request.run_source,
         off=without,
         on_switch=partial(toggle_head, chapter, heads),
         on_cell=partial(open_pair, groups),

@@ -27,7 +27,7 @@ from viz_core.models.vit import PatchEmbedding, ViT, ViTBlock, ViTMLP
 from viz_core.pretrained import shipped
 from viz_core.pretrained.head_importance import head_importance
 from viz_core.view.head_names import HeadNames
-from viz_core.view.picture import first_look
+from viz_core.view.picture import initial_state
 from viz_core.view.translation import open_map, open_tokens
 
 chapter = Chapter("vision-transformer")
@@ -49,10 +49,10 @@ shown = (
 )
 view = chapter.attention_view(
     shown,
-    first_look(groups),
+    initial_state(groups),
     second=second,
     inputs=inputs,
-    recipe=picture_inputs.request.recipe,
+    run_source=picture_inputs.request.run_source,
     off=without,
     on_switch=partial(toggle_head, chapter, names),
     on_cell=partial(open_pair, groups),

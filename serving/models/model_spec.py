@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 
 from viz_core.pretrained import ImageClassifier, Translator, load_classifier, load_translator
-from viz_core.view.notebook_file import Recipe
+from viz_core.view.notebook_file import RunSource
 
 Loaded_co = TypeVar("Loaded_co", covariant=True)
 Progress = Callable[[int, int], None]
@@ -34,7 +34,7 @@ class ModelSpec(ABC, Generic[Loaded_co]):
             ValueError: if it cannot be loaded or run; the message is for a person.
         """
 
-    def recipe(self) -> Recipe:
+    def run_source(self) -> RunSource:
         """How a notebook loads it, as `model`."""
         raise NotImplementedError(f"{type(self).__name__} is nothing that a notebook loads")
 
@@ -45,8 +45,8 @@ class ShippedModelSpec(ModelSpec[Loaded_co]):
 
     name: str
 
-    def recipe(self) -> Recipe:
-        return Recipe(f"from viz_core import load, view\n\nmodel = load({self.name!r})")
+    def run_source(self) -> RunSource:
+        return RunSource(f"from viz_core import load, view\n\nmodel = load({self.name!r})")
 
 
 class ShippedTranslator(ShippedModelSpec[Translator]):

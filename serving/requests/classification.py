@@ -11,7 +11,7 @@ from viz_core.pretrained import Classification
 from viz_core.pretrained.picture_model import PictureModel
 from viz_core.trace import HeadsOff, intervene, switched_off
 from viz_core.view.map_group import MapGroup
-from viz_core.view.notebook_file import Recipe
+from viz_core.view.notebook_file import RunSource
 from viz_core.view.picture import picture_groups
 
 
@@ -35,8 +35,8 @@ class ClassificationRequest(Request[PictureModel, Classification]):
     def groups(self, run: Classification, labels: Mapping[str, str]) -> tuple[MapGroup, ...]:
         return picture_groups(run, labels)
 
-    def recipe(self) -> Recipe:
+    def run_source(self) -> RunSource:
         """How a notebook looks at it."""
-        picture = self.picture.recipe()
+        picture = self.picture.run_source()
         call = with_heads_off(self.off, "run = model.classify_prepared(model.prepare(image))")
-        return self.model.recipe().then(f"{picture.code}\n{call}", picture.needs)
+        return self.model.run_source().then(f"{picture.code}\n{call}", picture.needs)

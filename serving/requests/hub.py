@@ -18,7 +18,7 @@ from viz_core.runtime.memory import give_freed_memory_back
 from viz_core.trace import HeadsOff, intervene, switched_off
 from viz_core.view.hub import hub_groups
 from viz_core.view.map_group import MapGroup
-from viz_core.view.notebook_file import Recipe
+from viz_core.view.notebook_file import RunSource
 
 
 def bring_libraries() -> None:
@@ -64,15 +64,15 @@ class HubModelSpec(ModelSpec[HubModel]):
             progress=progress,
         )
 
-    def recipe(self) -> Recipe:
+    def run_source(self) -> RunSource:
         if self.folder:
-            return Recipe(
+            return RunSource(
                 "from pathlib import Path\n\nfrom viz_core import load_hub, view\n\n"
                 f"model = load_hub(Path({self.folder!r}))",
                 ("model",),
             )
         revision = f", revision={self.revision!r}" if self.revision else ""
-        return Recipe(f"from viz_core import load_hub, view\n\nmodel = load_hub({self.name!r}{revision})")
+        return RunSource(f"from viz_core import load_hub, view\n\nmodel = load_hub({self.name!r}{revision})")
 
 
 @dataclass(frozen=True)
@@ -97,10 +97,10 @@ class HubVisionSpec(ModelAdapter[PictureModel]):
             return loaded.shipped
         return HubVision(loaded)
 
-    def recipe(self) -> Recipe:
+    def run_source(self) -> RunSource:
         if self.hub.name in shipped_names():
-            return self.hub.recipe().then("model = model.shipped")
-        return self.hub.recipe().then("from viz_core.hub import HubVision\n\nmodel = HubVision(model)")
+            return self.hub.run_source().then("model = model.shipped")
+        return self.hub.run_source().then("from viz_core.hub import HubVision\n\nmodel = HubVision(model)")
 
 
 @dataclass(frozen=True)
@@ -160,13 +160,13 @@ class HubRequest(Request[HubModel, HubRun]):
     def groups(self, run: HubRun, labels: Mapping[str, str]) -> tuple[MapGroup, ...]:
         return hub_groups(run, labels)
 
-    def recipe(self) -> Recipe:
+    def run_source(self) -> RunSource:
         """How a notebook runs it."""
         given = self.picture or self.sound
-        opened = Recipe("") if given is None else given.recipe()
+        opened = RunSource("") if given is None else given.run_source()
         if self.picture is not None and not self.text:
             call = with_heads_off(self.off, "run = model.run(image=image)")
-            return self.model.recipe().then(f"{opened.code}\n{call}", opened.needs)
+            return self.model.run_source().then(f"{opened.code}\n{call}", opened.needs)
         texts = {"text_pair": self.pair, "target": self.target, "language": self.language, "task": self.task}
         arguments = [repr(self.text)] if self.sound is None else ["sound=sound"]
         arguments += [f"{name}={text!r}" for name, text in texts.items() if text]
@@ -177,7 +177,7 @@ class HubRequest(Request[HubModel, HubRun]):
             lines.append("from viz_core.hub import Sampling\n")
             arguments.append(f"sampling={self.sampling}")
         lines.append(with_heads_off(self.off, f"run = model.run({', '.join(arguments)})"))
-        return self.model.recipe().then("\n".join(lines), opened.needs)
+        return self.model.run_source().then("\n".join(lines), opened.needs)
 
     def for_transfer(self, run: HubRun) -> HubRun:
         """The logits of every token stay, their number alone is told; and so does what the pass was given."""

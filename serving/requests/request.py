@@ -15,7 +15,7 @@ from serving.models.model_spec import ModelSpec
 from viz_core.images.open_image import as_rgb
 from viz_core.trace import HeadsOff
 from viz_core.view.map_group import MapGroup
-from viz_core.view.notebook_file import Recipe
+from viz_core.view.notebook_file import RunSource
 
 Model = TypeVar("Model")
 Run = TypeVar("Run")
@@ -50,7 +50,7 @@ class Picture:
             raise PayloadMissingError(self.digest)
         return self.image
 
-    def recipe(self) -> Recipe:
+    def run_source(self) -> RunSource:
         """Return code that opens the picture as `image`; small pictures are embedded in the code.
 
         Raises:
@@ -59,10 +59,10 @@ class Picture:
         file = BytesIO()
         as_rgb(self.open()).save(file, "PNG")
         if file.tell() > MOST_CARRIED:
-            return Recipe("from PIL import Image\n\nimage = Image.open('picture.png')", ("picture",))
+            return RunSource("from PIL import Image\n\nimage = Image.open('picture.png')", ("picture",))
         written = base64.b64encode(file.getvalue()).decode("ascii")
         imports = "import io\nfrom base64 import b64decode\n\nfrom PIL import Image\n\n"
-        return Recipe(f"{imports}image = Image.open(io.BytesIO(b64decode('{written}')))")
+        return RunSource(f"{imports}image = Image.open(io.BytesIO(b64decode('{written}')))")
 
 
 class Request(ABC, Generic[Model, Run]):

@@ -11,7 +11,7 @@ from serving.requests.request import Request, with_heads_off
 from viz_core.pretrained import TextError, Translation, Translator
 from viz_core.trace import HeadsOff, intervene, switched_off
 from viz_core.view.map_group import MapGroup
-from viz_core.view.notebook_file import Recipe
+from viz_core.view.notebook_file import RunSource
 from viz_core.view.translation import translation_groups
 
 
@@ -52,9 +52,9 @@ class TranslationRequest(Request[Translator, Translation]):
     def groups(self, run: Translation, labels: Mapping[str, str]) -> tuple[MapGroup, ...]:
         return translation_groups(run, labels)
 
-    def recipe(self) -> Recipe:
+    def run_source(self) -> RunSource:
         """How a notebook translates it."""
         beam = "" if self.beam == 1 else f", beam={self.beam}"
-        return self.model.recipe().then(
+        return self.model.run_source().then(
             f"{with_heads_off(self.off, f'run = model.translate({self.text!r}{beam})')}\nprint(run.text)"
         )

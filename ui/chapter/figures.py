@@ -16,7 +16,7 @@ from ui.widgets.controls import Controls
 from ui.widgets.heatmap import draw_heatmap
 from viz_core.figures.heatmap import Heatmap, encode_heatmap
 from viz_core.trace import HeadsOff
-from viz_core.view.notebook_file import Recipe
+from viz_core.view.notebook_file import RunSource
 from viz_core.view.state import Cell
 
 
@@ -90,7 +90,7 @@ class Figures:
         second: Sequence[MapGroup] = (),
         inputs: tuple[str, str] = ("", ""),
         beside: tuple[str, ...] = (),
-        recipe: Callable[[], Recipe] | None = None,
+        run_source: Callable[[], RunSource] | None = None,
         off: HeadsOff | None = None,
         on_switch: Callable[[str, int], None] | None = None,
         on_cell: Callable[[Cell], None] | None = None,
@@ -100,8 +100,8 @@ class Figures:
     ) -> ViewState:
         """Draw every head's map with guidance (`look.maps`); return what is open.
 
-        The arguments are those of `ui.widgets.attention_view.attention_view`. Contributions have no notebook: `recipe`
-        makes weights.
+        The arguments are those of `ui.widgets.attention_view.attention_view`. Contributions have no notebook:
+        `run_source` makes weights.
         """
         view = attention_view(
             groups,
@@ -109,7 +109,7 @@ class Figures:
             second=second,
             inputs=inputs,
             beside=beside,
-            recipe=None if show_contributions else recipe,
+            run_source=None if show_contributions else run_source,
             off=off,
             on_switch=on_switch,
             on_cell=on_cell,

@@ -6,7 +6,7 @@ from ui.text.words import load_words
 
 
 def head_link(group: str, layer: int, head: int, name: str = "") -> str:
-    """Return a head's name as a Markdown link; a click opens it in the page's attention view (named.js).
+    """Return a head's name as a Markdown link; a click opens it in the page's attention view (head_links.js).
 
     Args:
         group: the kind of maps that contains it.

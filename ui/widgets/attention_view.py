@@ -18,7 +18,7 @@ from viz_core.view.flipbook import encode_flipbook, is_small
 from viz_core.view.head_names import head_at, places_of
 from viz_core.view.link import ViewLink, read_link, write_link
 from viz_core.view.map_group import MapGroup
-from viz_core.view.notebook_file import Recipe, write_notebook
+from viz_core.view.notebook_file import RunSource, write_notebook
 from viz_core.view.page import view_page
 from viz_core.view.payload import View, encode_view
 from viz_core.view.requests import FileRequest, Request, wanted
@@ -53,8 +53,8 @@ def attention_view(
     beside: tuple[str, ...] = (),
     head_param: str = "head",
     pin_param: str = "pin",
-    look_param: str = "look",
-    recipe: Callable[[], Recipe] | None = None,
+    display_param: str = "look",
+    run_source: Callable[[], RunSource] | None = None,
     off: HeadsOff | None = None,
     on_switch: Callable[[str, int], None] | None = None,
     on_cell: Callable[[Cell], None] | None = None,
@@ -75,8 +75,8 @@ def attention_view(
         beside: kinds of maps that are shown beside each other and never subtracted.
         head_param: query parameter of the opened head ("cross.2.5": group, layer and head from 0).
         pin_param: query parameter of the pinned tokens ("q10" or "k3.k4").
-        look_param: query parameter of all else ("mode-links~scale-log").
-        recipe: how the maps were made, for a notebook that makes them again; none is offered without.
+        display_param: query parameter of all else ("mode-links~scale-log").
+        run_source: how the maps were made, for a notebook that makes them again; none is offered without.
         off: the heads that are off, if they can be switched.
         on_switch: is told site and number of a head that the reader switches, before the page runs again.
         on_cell: is told a pair that the reader clicks, before the page runs again.
@@ -91,7 +91,7 @@ def attention_view(
         groups, words_of_shares(words) if show_contributions else words, second, inputs, current_language(), beside
     )
     default = default or ViewState(groups[0].id, 0, 0)
-    names = {"head": head_param, "pin": pin_param, "look": look_param}
+    names = {"head": head_param, "pin": pin_param, "display": display_param}
     message = (st.session_state.get(key) or {}).get("view")
     state = _state(view, message, names, default, key)
     wants = _wants(message, f"{key}-ask")
@@ -100,8 +100,8 @@ def attention_view(
     writers: dict[FileRequest, Callable[[], bytes]] = {
         FileRequest("page"): lambda: view_page(view, state, load_words("common").title, link=address).encode()
     }
-    if recipe is not None:
-        made = recipe
+    if run_source is not None:
+        made = run_source
         writers[FileRequest("notebook")] = lambda: write_notebook(view, state, default, made())
 
     offers = [*map(str, writers), "link"]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
     from viz_core.view.grouping import Tokens
-    from viz_core.view.notebook import Shown
+    from viz_core.view.notebook import ViewHandle
 
 
 class _Callable(ModuleType):
@@ -30,11 +30,11 @@ class _Callable(ModuleType):
         *,
         row: int = 0,
         language: str = "en",
-    ) -> Shown:
+    ) -> ViewHandle:
         """Every head of what was recorded, as a cell of a notebook shows it.
 
         With the extra "notebook" it is a widget: what the reader opens and pins is read from its traits `site`, `head`,
-        `pins` and `look`, and set by them. Without, it is a frame that shows the same and tells nothing back. Both
+        `pins` and `display`, and set by them. Without, it is a frame that shows the same and tells nothing back. Both
         write themselves to a file: `view(...).save("attention.html")`.
 
         Layers and heads are counted from 0 here, as everywhere in Python, and from 1 in the picture, as people count:

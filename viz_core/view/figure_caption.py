@@ -1,4 +1,4 @@
-"""What a figure says of itself wherever it goes: as the app's do (attention_view/about_file.js), in the same words."""
+"""What a figure says of itself wherever it goes: as the app's do (attention_view/caption.js), in the same words."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from viz_core.view.map_group import MapGroup
 from viz_core.view.payload import View
 from viz_core.view.state import ViewState
 from viz_core.view.token_alignment import Pairs, joined_names, match_tokens, subtract_matched
-from viz_core.view.visible_map import ShownMap, Side, shown_heads, shown_map
+from viz_core.view.visible_map import Side, VisibleMap, shown_heads, visible_map
 
 _MOST_NAMED = 12  # heads
 _FORMS = re.compile(
@@ -25,7 +25,7 @@ class Panel:
 
     title: str
     group: MapGroup
-    shown: ShownMap
+    shown: VisibleMap
     signed: bool = False
 
 
@@ -38,12 +38,12 @@ def panels(view: View, state: ViewState) -> list[Panel]:
     group = opened_group(view, state)
     other = _compared(view, state)
     number = other[0] if other else 0
-    first = Panel(_name(view, 0, number, group, state), group, shown_map(group, state))
+    first = Panel(_name(view, 0, number, group, state), group, visible_map(group, state))
     if other is None:
         return [first]
     _, against, there = other
-    second = Panel(_name(view, number, number, against, there), against, shown_map(against, there))
-    if state.look.compare == "side":
+    second = Panel(_name(view, number, number, against, there), against, visible_map(against, there))
+    if state.display.compare == "side":
         return [first, second]
     title = fill(view.words["minus"], first=first.title, second=second.title)
     return [Panel(title, group, _difference(first.shown, second.shown), signed=True)]
@@ -61,11 +61,11 @@ def opened_group(view: View, state: ViewState) -> MapGroup:
     return group
 
 
-def _difference(first: ShownMap, second: ShownMap) -> ShownMap:
+def _difference(first: VisibleMap, second: VisibleMap) -> VisibleMap:
     """The first minus the second; the tokens of two texts are matched by edit distance."""
     rows = match_tokens(first.queries.names, second.queries.names)
     columns = match_tokens(first.keys.names, second.keys.names)
-    return ShownMap(
+    return VisibleMap(
         subtract_matched(first.weights, second.weights, rows, columns),
         _joined(first.queries, second.queries, rows),
         _joined(first.keys, second.keys, columns),
@@ -80,7 +80,7 @@ def _joined(first: Side, second: Side, pairs: Pairs) -> Side:
 
 def lines(view: View, state: ViewState, shown: Sequence[Panel]) -> list[str]:
     """What else must be known to read the numbers; then model and text of each input that is shown."""
-    words, look, (first, *_) = view.words, state.look, shown
+    words, display, (first, *_) = view.words, state.display, shown
     heads = shown_heads(first.group, state)
     said = []
     if 1 < len(heads) < sum(call.num_heads for call in first.group.calls):
@@ -88,9 +88,9 @@ def lines(view: View, state: ViewState, shown: Sequence[Panel]) -> list[str]:
         more = " …" if len(heads) > _MOST_NAMED else ""
         row = reduce(lambda before, following: fill(words["row"], before=before, next=following), names)
         said.append(fill(words["of_heads"], names=row + more))
-    if len(heads) > 1 and look.how == "max":
+    if len(heads) > 1 and display.how == "max":
         said.append(words["rows_not_one"])
-    if look.unit == "words" and (first.group.query_words or first.group.key_words):
+    if display.unit == "words" and (first.group.query_words or first.group.key_words):
         said.append(words["merged"])
     rows, columns = first.shown.pool
     if (rows, columns) != (1, 1):
@@ -115,14 +115,14 @@ def made_lines(view: View, state: ViewState, inputs: Sequence[int]) -> list[str]
 
 def _compared(view: View, state: ViewState) -> tuple[int, MapGroup, ViewState] | None:
     """Input, group and state of what the open map is compared with."""
-    if state.look.compare == "off" or state.look.other == "none":
+    if state.display.compare == "off" or state.display.other == "none":
         return None
-    number, layer, head = map(int, state.look.other.split("."))
-    if number and state.look.compare == "difference" and state.group in view.beside:
+    number, layer, head = map(int, state.display.other.split("."))
+    if number and state.display.compare == "difference" and state.group in view.beside:
         return None
     group = view.group(number, state.group)
     there = replace(state, layer=layer, head=head, pins=() if number else state.pins)
-    there = replace(there, look=replace(state.look, heads="one"))
+    there = replace(there, display=replace(state.display, heads="one"))
     return None if group is None or not there.fits([group]) else (number, group, there)
 
 
@@ -130,7 +130,7 @@ def _name(view: View, number: int, other: int, group: MapGroup, state: ViewState
     """A head's name, or how many are combined; of which input, where two are shown."""
     heads = shown_heads(group, state)
     if len(heads) > 1:
-        name = fill(view.words[f"combined_{state.look.how}"], count=len(heads))
+        name = fill(view.words[f"combined_{state.display.how}"], count=len(heads))
     else:
         ((layer, head),) = heads
         name = fill(view.words["head_name"], layer=group.calls[layer].layer + 1, head=head + 1)

@@ -11,7 +11,7 @@ from viz_core.trace.indexing import is_index
 from viz_core.trace.record import EMPTY_TRACE_HINT
 from viz_core.view.grouping import Tokens, check_tokens, group_calls, read_tokens, weight_calls
 from viz_core.view.map_group import MapGroup
-from viz_core.view.notebook import AttentionView, Shown
+from viz_core.view.notebook import AttentionView, ViewHandle
 from viz_core.view.state import ViewState
 
 Opening = tuple[tuple[MapGroup, ...], ViewState]
@@ -26,7 +26,7 @@ _KNOWN_BY = {
 }
 
 
-def show(what: object, tokens: Tokens | None, keys: Tokens | None, row: int, language: str) -> Shown:
+def show(what: object, tokens: Tokens | None, keys: Tokens | None, row: int, language: str) -> ViewHandle:
     """`viz_core.view`, which says what each of these is: a widget where the extra is installed, else a frame.
 
     Raises:

@@ -11,7 +11,7 @@ from viz_core.hub import HubRun, Maps
 from viz_core.hub.token_text import token_words
 from viz_core.view.cropped import cropped
 from viz_core.view.map_group import MapGroup, MapPicture
-from viz_core.view.state import Look, ViewState
+from viz_core.view.state import DisplayOptions, ViewState
 from viz_core.view.words import group_labels
 
 # What the queries and the keys of each kind are, by the names of their labels.
@@ -71,17 +71,17 @@ def open_run(run: HubRun, language: str) -> tuple[tuple[MapGroup, ...], ViewStat
     groups = hub_groups(run, group_labels("model-lab", language))
     if not groups:
         raise ValueError("what: expected attention, got a run without any")
-    return groups, first_look(groups, run)
+    return groups, initial_state(groups, run)
 
 
-def first_look(groups: Sequence[MapGroup], run: HubRun) -> ViewState:
+def initial_state(groups: Sequence[MapGroup], run: HubRun) -> ViewState:
     """What is open at first: the middle layer, where maps are neither all neighbours nor all resting places; of a
     speech model the first head that follows the sound."""
     group = next((group for group in groups if group.id == "decoder-cross"), groups[-1])
     if run.sound is not None:
         return ViewState(group.id, *run.sound.aligning[0])
-    look = Look() if group.seen is None else Look(mode="picture", scale="linear")
-    return ViewState(group.id, len(group.calls) // 2, 0, look=look)
+    display = DisplayOptions() if group.seen is None else DisplayOptions(mode="picture", scale="linear")
+    return ViewState(group.id, len(group.calls) // 2, 0, display=display)
 
 
 def _within_sound(maps: Maps, num_keys: int) -> Maps:

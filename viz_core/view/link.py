@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 
 from viz_core.view.map_group import MapGroup
 from viz_core.view.pins import read_pins
-from viz_core.view.state import Look, ViewState, read_look
+from viz_core.view.state import DisplayOptions, ViewState, read_display
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class ViewLink:
 
     head: str | None = None
     pin: str | None = None
-    look: str | None = None
+    display: str | None = None
 
 
 def read_link(link: ViewLink, groups: Sequence[MapGroup], default: ViewState) -> tuple[ViewState, bool]:
@@ -38,7 +38,7 @@ def read_link(link: ViewLink, groups: Sequence[MapGroup], default: ViewState) ->
         # Neither pins nor chosen heads of the default belong to another head.
         if parts is None:
             return default, False
-        state = ViewState(parts[1], int(parts[2]), int(parts[3]), look=default.look)
+        state = ViewState(parts[1], int(parts[2]), int(parts[3]), display=default.display)
         if not state.fits(groups):
             return default, False
     if link.pin is not None:
@@ -46,10 +46,10 @@ def read_link(link: ViewLink, groups: Sequence[MapGroup], default: ViewState) ->
         pinned = replace(state, pins=pins or ())
         understood = pins is not None and pinned.fits(groups)
         state = pinned if understood else state
-    if link.look is not None:
-        words = dict(item.split("-", 1) for item in link.look[:400].split("~") if "-" in item)
-        look, known = read_look(words, state.look)
-        looking = replace(state, look=look)
+    if link.display is not None:
+        words = dict(item.split("-", 1) for item in link.display[:400].split("~") if "-" in item)
+        display, known = read_display(words, state.display)
+        looking = replace(state, display=display)
         fits = looking.fits(groups)
         understood = understood and known and fits and bool(words)
         state = looking if fits else state
@@ -59,20 +59,20 @@ def read_link(link: ViewLink, groups: Sequence[MapGroup], default: ViewState) ->
 def write_link(state: ViewState, default: ViewState) -> ViewLink:
     """A link to this state: nothing for what is as in the default, so that plain links stay plain."""
     head = f"{state.group}.{state.layer}.{state.head}"
-    moved = (state.group, state.layer, state.head, state.pins) != (
+    head_changed = (state.group, state.layer, state.head, state.pins) != (
         default.group,
         default.layer,
         default.head,
         default.pins,
     )
     return ViewLink(
-        head if moved else None,
-        ".".join(map(str, state.pins)) or None if moved else None,
-        _write_look(state.look, default.look),
+        head if head_changed else None,
+        ".".join(map(str, state.pins)) or None if head_changed else None,
+        _write_display(state.display, default.display),
     )
 
 
-def _write_look(look: Look, default: Look) -> str | None:
+def _write_display(display: DisplayOptions, default: DisplayOptions) -> str | None:
     before = asdict(default)
-    changed = [f"{name}-{value}" for name, value in asdict(look).items() if value != before[name]]
+    changed = [f"{name}-{value}" for name, value in asdict(display).items() if value != before[name]]
     return "~".join(changed) or None

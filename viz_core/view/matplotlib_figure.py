@@ -98,9 +98,9 @@ def grid_figure(view: View, state: ViewState, link: str = "") -> Figure:
     width = 1.8 + side * mosaic.shape[1]
     figure = Figure(figsize=(width, 1.2 + side * mosaic.shape[0]), layout="constrained")
     axes = figure.subplots()
-    look = state.look
-    palette = _PALETTES.get(look.palette, look.palette)
-    mesh = axes.imshow(np.ma.masked_invalid(mosaic), palette, norm=_norm(look.scale, False), interpolation="nearest")
+    display = state.display
+    palette = _PALETTES.get(display.palette, display.palette)
+    mesh = axes.imshow(np.ma.masked_invalid(mosaic), palette, norm=_norm(display.scale, False), interpolation="nearest")
     axes.set_frame_on(False)
     axes.xaxis.tick_top()
     axes.tick_params(length=0)
@@ -109,7 +109,7 @@ def grid_figure(view: View, state: ViewState, link: str = "") -> Figure:
     names = [fill(view.words["head_short"], head=head + 1) for head in range(heads)]
     axes.set_xticks([j * (columns + _GAP) + (columns - 1) / 2 for j in range(heads)], names)
     axes.set_title(_grid_title(view, state), parse_math=False)
-    _add_scale(figure, axes, mesh, view.words[f"bar_weight_{look.scale}"], _TICKS[look.scale])
+    _add_scale(figure, axes, mesh, view.words[f"bar_weight_{display.scale}"], _TICKS[display.scale])
     _add_caption(figure, width, [*made_lines(view, state, [0]), link])
     return figure
 
@@ -120,12 +120,12 @@ def _grid_title(view: View, state: ViewState) -> str:
 
 def _draw(view: View, state: ViewState, panel: Panel, figure: Figure, axes: Axes) -> None:
     words, group, shown = view.words, panel.group, panel.shown
-    most, look = max(shown.weights.shape), state.look
+    most, display = max(shown.weights.shape), state.display
     limit = _largest(shown.weights) if panel.signed else 1.0
     mesh = axes.pcolormesh(
         np.ma.masked_invalid(shown.weights),
-        norm=_norm(look.scale, panel.signed, limit),
-        cmap=_SIGNED if panel.signed else _PALETTES.get(look.palette, look.palette),
+        norm=_norm(display.scale, panel.signed, limit),
+        cmap=_SIGNED if panel.signed else _PALETTES.get(display.palette, display.palette),
         edgecolors="white" if most <= _SEPARATE else "none",
         linewidth=0.4,
         rasterized=most > 4 * _SEPARATE,
@@ -143,8 +143,8 @@ def _draw(view: View, state: ViewState, panel: Panel, figure: Figure, axes: Axes
     axes.set_ylabel(words["queries"].replace("{label}", group.queries_label), parse_math=False)
     axes.set_xlabel(words["keys"].replace("{label}", group.keys_label), parse_math=False)
     axes.set_title(_title(view, panel), parse_math=False)
-    ticks = [-limit, 0, limit] if panel.signed else _TICKS[look.scale]
-    label = words[f"bar_{'difference' if panel.signed else 'weight'}_{look.scale}"]
+    ticks = [-limit, 0, limit] if panel.signed else _TICKS[display.scale]
+    label = words[f"bar_{'difference' if panel.signed else 'weight'}_{display.scale}"]
     _add_scale(figure, axes, mesh, label, ticks)
 
 

@@ -12,13 +12,13 @@ from viz_core.view.open_state import reopened, site_of_state
 from viz_core.view.page import view_page
 from viz_core.view.payload import View
 from viz_core.view.save import write_view
-from viz_core.view.state import Look, ViewState
+from viz_core.view.state import DisplayOptions, ViewState
 from viz_core.view.words import view_words
 
-__all__ = ["AttentionView", "Shown", "group_calls"]
+__all__ = ["AttentionView", "ViewHandle", "group_calls"]
 
 
-class Shown:
+class ViewHandle:
     """Groups of maps and what of them is open, read and set: what a frame and a widget have in common.
 
     Attributes:
@@ -58,14 +58,14 @@ class Shown:
         site: str | None = None,
         head: int | None = None,
         pins: Sequence[str] | str | None = None,
-        look: Look | Mapping[str, str] | None = None,
+        display: DisplayOptions | Mapping[str, str] | None = None,
     ) -> None:
         """Open another head (counted from 0), pin other tokens ("q3", "k0"), look another way; the rest stays.
 
         Raises:
             ValueError: if there is no such site, head, token or look.
         """
-        self.state = reopened(self.groups, self.state, site=site, head=head, pins=pins, look=look)
+        self.state = reopened(self.groups, self.state, site=site, head=head, pins=pins, display=display)
 
     @property
     def site(self) -> str:
@@ -95,13 +95,13 @@ class Shown:
         self.open_head(pins=pins)
 
     @property
-    def look(self) -> Look:
+    def display(self) -> DisplayOptions:
         """How the open head is looked at."""
-        return self.state.look
+        return self.state.display
 
-    @look.setter
-    def look(self, look: Look | Mapping[str, str]) -> None:
-        self.open_head(look=look)
+    @display.setter
+    def display(self, display: DisplayOptions | Mapping[str, str]) -> None:
+        self.open_head(display=display)
 
     def page(self) -> str:
         """The view as one HTML page that needs nothing else."""
@@ -132,7 +132,7 @@ class Shown:
         return f"{type(self).__name__}({site}, head {self.state.head}, one of {heads})"
 
 
-class AttentionView(Shown):
+class AttentionView(ViewHandle):
     """Maps in a frame that a notebook shows when this is the last thing in a cell. It holds all it shows.
 
     Attributes:

@@ -16,7 +16,7 @@ from viz_core.view.grouping import other_stack
 from viz_core.view.map_group import MapGroup
 from viz_core.view.open_state import site_of_state
 from viz_core.view.payload import View
-from viz_core.view.state import Look, ViewState
+from viz_core.view.state import DisplayOptions, ViewState
 
 _RECORDED = """
 from base64 import b64decode
@@ -41,7 +41,7 @@ Need = Literal["picture", "sound", "model"]
 
 
 @dataclass(frozen=True)
-class Recipe:
+class RunSource:
     """How what a view shows was made.
 
     Attributes:
@@ -54,12 +54,12 @@ class Recipe:
     needs: tuple[Need, ...] = ()
     shown: str = "run"
 
-    def then(self, code: str, needs: tuple[Need, ...] = ()) -> Recipe:
+    def then(self, code: str, needs: tuple[Need, ...] = ()) -> RunSource:
         """This, and after it more."""
-        return Recipe(f"{self.code}\n{code}", (*self.needs, *needs), self.shown)
+        return RunSource(f"{self.code}\n{code}", (*self.needs, *needs), self.shown)
 
 
-def recording_recipe(groups: Sequence[MapGroup]) -> Recipe:
+def recording_source(groups: Sequence[MapGroup]) -> RunSource:
     """A recipe for what no shipped model made: the notebook carries the recording itself, queries and keys.
 
     Calls whose maps come of more than these (an edit, shares of what a head adds) come along as their maps.
@@ -81,7 +81,7 @@ def recording_recipe(groups: Sequence[MapGroup]) -> Recipe:
         written = base64.b64encode(path.read_bytes()).decode("ascii")
     tokens, keys = _names(groups)
     row = f", row={groups[0].row}" if groups[0].row else ""
-    return Recipe(_RECORDED.format(written=written, tokens=tokens, keys=keys), shown=f"recording, tokens, keys{row}")
+    return RunSource(_RECORDED.format(written=written, tokens=tokens, keys=keys), shown=f"recording, tokens, keys{row}")
 
 
 def _names(groups: Sequence[MapGroup]) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
@@ -107,12 +107,12 @@ def recorded_notebook(view: View, state: ViewState) -> bytes:
     Raises:
         ValueError: if the recording is too large, or a tensor was changed after it was recorded.
     """
-    if state.look.mode == "picture":
-        state = replace(state, look=replace(state.look, mode="map"))
-    return write_notebook(view, state, ViewState(state.group, 0, 0), recording_recipe(view.groups))
+    if state.display.mode == "picture":
+        state = replace(state, display=replace(state.display, mode="map"))
+    return write_notebook(view, state, ViewState(state.group, 0, 0), recording_source(view.groups))
 
 
-def write_notebook(view: View, state: ViewState, default: ViewState, recipe: Recipe) -> bytes:
+def write_notebook(view: View, state: ViewState, default: ViewState, run_source: RunSource) -> bytes:
     """A notebook (nbformat 4.5) that installs nothing and runs from top to bottom.
 
     Args:
@@ -125,10 +125,10 @@ def write_notebook(view: View, state: ViewState, default: ViewState, recipe: Rec
     number = group.calls[state.layer].layer + 1
     name = words["head_name"].replace("{layer}", str(number)).replace("{head}", str(state.head + 1))
     text = [f"# {words['notebook_title'].replace('{name}', name)}", words["notebook_text"]]
-    text += [words[f"notebook_needs_{need}"] for need in recipe.needs]
+    text += [words[f"notebook_needs_{need}"] for need in run_source.needs]
     language = "" if view.language == "en" else f", language={view.language!r}"
-    look = f"shown = view({recipe.shown}{language})\n{_opening(view.groups, state, default)}\nshown"
-    cells = [_cell("markdown", "\n\n".join(text)), _cell("code", recipe.code.strip()), _cell("code", look)]
+    display = f"shown = view({run_source.shown}{language})\n{_opening(view.groups, state, default)}\nshown"
+    cells = [_cell("markdown", "\n\n".join(text)), _cell("code", run_source.code.strip()), _cell("code", display)]
     book = {
         "cells": [cell | {"id": f"cell-{i}"} for i, cell in enumerate(cells)],
         "metadata": {
@@ -146,16 +146,16 @@ def _opening(groups: Sequence[MapGroup], state: ViewState, default: ViewState) -
     arguments = [repr(site_of_state(groups, state)), f"head={state.head}"]
     if state.pins:
         arguments.append(f"pins={[str(pin) for pin in state.pins]}")
-    if look := _changed(state.look, default.look):
-        arguments.append(f"look={look}")
+    if display := _changed(state.display, default.display):
+        arguments.append(f"display={display}")
     return f"shown.open_head({', '.join(arguments)})"
 
 
-def _changed(look: Look, before: Look) -> dict[str, str]:
+def _changed(display: DisplayOptions, before: DisplayOptions) -> dict[str, str]:
     """The words of a look that differ; a second input does not come along."""
-    of_second = look.other.startswith("1.")
+    of_second = display.other.startswith("1.")
     then = asdict(before)
-    changed = {name: value for name, value in asdict(look).items() if value != then[name]}
+    changed = {name: value for name, value in asdict(display).items() if value != then[name]}
     return {name: value for name, value in changed.items() if not (of_second and name in ("compare", "other"))}
 
 

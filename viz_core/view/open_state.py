@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 from viz_core.trace.indexing import is_index
 from viz_core.view.map_group import MapGroup
 from viz_core.view.pins import Pin, read_pins
-from viz_core.view.state import Look, ViewState
+from viz_core.view.state import DisplayOptions, ViewState
 
 
 def site_of_state(groups: Sequence[MapGroup], state: ViewState) -> str:
@@ -24,7 +24,7 @@ def reopened(
     site: str | None = None,
     head: int | None = None,
     pins: object = None,
-    look: object = None,
+    display: object = None,
 ) -> ViewState:
     """The state with something else open; what is not named stays as it is.
 
@@ -36,7 +36,7 @@ def reopened(
         site: which call.
         head: which of its heads, counted from 0.
         pins: queries or keys held fast, by their positions from 0: ["q3", "q4"], or "k0".
-        look: a `Look`, or the words of it that change.
+        look: a `DisplayOptions`, or the words of it that change.
 
     Raises:
         ValueError: if there is no such site, head, token or look; the message names what there is.
@@ -44,7 +44,7 @@ def reopened(
     wanted = site_of_state(groups, state) if site is None else site
     group, layer = _find(groups, state, wanted)
     if group.id != state.group:
-        state = ViewState(group.id, layer, state.head, look=_carried(state.look, group))
+        state = ViewState(group.id, layer, state.head, display=_carried(state.display, group))
     num_heads = group.calls[layer].num_heads
     if head is not None and not is_index(head):
         raise ValueError(f"head: expected 0 to {num_heads - 1} of {wanted}, got {head!r}")
@@ -53,12 +53,14 @@ def reopened(
         layer=layer,
         head=state.head if head is None else int(head),
         pins=state.pins if pins is None else _pins(pins, group),
-        look=state.look if look is None else _look(state.look, look),
+        display=state.display if display is None else _display(state.display, display),
     )
     if not 0 <= found.head < num_heads:
         raise ValueError(f"head: expected 0 to {num_heads - 1} of {wanted}, got {found.head}")
     if not found.fits(groups):
-        raise ValueError(f"look: expected one of heads that there are, over a picture only where one is, got {look}")
+        raise ValueError(
+            f"display: expected one of heads that there are, over a picture only where one is, got {display}"
+        )
     return found
 
 
@@ -72,10 +74,10 @@ def _find(groups: Sequence[MapGroup], state: ViewState, site: str) -> tuple[MapG
     raise ValueError(f"site: expected one of {there}, got {site!r}")
 
 
-def _carried(look: Look, group: MapGroup) -> Look:
+def _carried(display: DisplayOptions, group: MapGroup) -> DisplayOptions:
     """How one looked at another kind of map, without what belongs to that."""
-    mode = "map" if look.mode == "picture" and group.seen is None else look.mode
-    return replace(look, mode=mode, zoom="whole", heads="one", compare="off", other="none", filter="", sort="layer")
+    mode = "map" if display.mode == "picture" and group.seen is None else display.mode
+    return replace(display, mode=mode, zoom="whole", heads="one", compare="off", other="none", filter="", sort="layer")
 
 
 def _pins(pins: object, group: MapGroup) -> tuple[Pin, ...]:
@@ -88,12 +90,14 @@ def _pins(pins: object, group: MapGroup) -> tuple[Pin, ...]:
     return found
 
 
-def _look(now: Look, wanted: object) -> Look:
-    if isinstance(wanted, Look):
+def _display(now: DisplayOptions, wanted: object) -> DisplayOptions:
+    if isinstance(wanted, DisplayOptions):
         return wanted
     if not isinstance(wanted, Mapping):
-        raise ValueError(f"look: expected a Look or some words of one, as {{'scale': 'log'}}, got {wanted!r}")
-    names = [item.name for item in fields(Look)]
+        raise ValueError(
+            f"display: expected DisplayOptions or some of its fields, as {{'scale': 'log'}}, got {wanted!r}"
+        )
+    names = [item.name for item in fields(DisplayOptions)]
     if unknown := [name for name in wanted if name not in names]:
-        raise ValueError(f"look: expected some of {', '.join(names)}, got {', '.join(map(str, unknown))}")
+        raise ValueError(f"display: expected some of {', '.join(names)}, got {', '.join(map(str, unknown))}")
     return replace(now, **{name: str(value) for name, value in wanted.items()})

@@ -2,7 +2,7 @@
 
 The browser says (a small JSON message, whenever the reader has moved)
 
-    {turn, ask, have, wants, group, layer, head, pins, look}
+    {turn, ask, have, wants, group, layer, head, pins, display}
 
     turn    counts the reader's moves: Python keeps the newest, and says which it has seen
     have    the stamp of the base the browser holds, or none
@@ -15,7 +15,7 @@ and Python answers with one run of bytes (`framing.frame`): a JSON header, then 
     version  3
     stamp    names the base: the groups, their tokens and the words
     turn     how many of the reader's moves are in `state`
-    state    {group, layer, head, pins: ["q3"], look: {name: word}}
+    state    {group, layer, head, pins: ["q3"], display: {name: word}}
     offline  true in a file without Python behind it: what is not here cannot be asked for
     switches the heads that are off, "GROUP.LAYER.HEAD" each; null where none can be switched
     offers   what "Save" has that needs Python: "page", "notebook", and "link" where an address holds the state
@@ -269,7 +269,7 @@ def _unasked(view: View, state: ViewState) -> list[Request]:
         room -= needed
         if room >= 0 or (layer == state.layer and needed <= FIRST_WEIGHTS):
             requests.append(GroupRequest(0, group.id, ThumbnailsRequest(layer)))
-    if state.look.mode == "picture":
+    if state.display.mode == "picture":
         return requests + _over_picture(0, group, state.pins)
     if not group.sent_whole:
         return requests

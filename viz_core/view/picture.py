@@ -8,7 +8,7 @@ import numpy as np
 
 from viz_core.pretrained import Classification
 from viz_core.view.map_group import MapGroup, MapPicture
-from viz_core.view.state import Look, ViewState
+from viz_core.view.state import DisplayOptions, ViewState
 from viz_core.view.words import group_labels
 
 Labels = Mapping[str, str]
@@ -36,9 +36,11 @@ def picture_groups(found: Classification, labels: Labels) -> tuple[MapGroup, ...
 def open_run(found: Classification, language: str) -> tuple[tuple[MapGroup, ...], ViewState]:
     """Self-attention over the picture and the head that opens first, named as in the app."""
     groups = picture_groups(found, group_labels("vision-transformer", language))
-    return groups, first_look(groups)
+    return groups, initial_state(groups)
 
 
-def first_look(groups: tuple[MapGroup, ...]) -> ViewState:
+def initial_state(groups: tuple[MapGroup, ...]) -> ViewState:
     """What is open at first: the last layer but one, where maps have found things and still look at them."""
-    return ViewState(groups[0].id, max(0, len(groups[0].calls) - 2), 0, look=Look(mode="picture", scale="linear"))
+    return ViewState(
+        groups[0].id, max(0, len(groups[0].calls) - 2), 0, display=DisplayOptions(mode="picture", scale="linear")
+    )

@@ -34,7 +34,7 @@ _ALLOWED = {
 
 
 @dataclass(frozen=True)
-class Look:
+class DisplayOptions:
     """How the open head is looked at. Every field is a word, so that messages, links and defaults are all alike.
 
     Attributes:
@@ -86,21 +86,21 @@ class ViewState:
     layer: int
     head: int
     pins: tuple[Pin, ...] = ()
-    look: Look = field(default_factory=Look)
+    display: DisplayOptions = field(default_factory=DisplayOptions)
 
     def fits(self, groups: Sequence[MapGroup]) -> bool:
         """Whether these groups have that head, those tokens and all heads that the look names."""
         group = next((group for group in groups if group.id == self.group), None)
         if group is None or not has_head(group, self.layer, self.head):
             return False
-        if self.look.mode == "picture" and group.seen is None:
+        if self.display.mode == "picture" and group.seen is None:
             return False
         if len(self.pins) > MOST_PINS or len({pin.axis for pin in self.pins}) > 1:
             return False
         sizes = {"query": len(group.query_tokens), "key": len(group.key_tokens)}
         if not all(0 <= pin.index < sizes[pin.axis] for pin in self.pins):
             return False
-        return all(has_head(group, layer, head) for layer, head in chosen_heads(self.look.heads))
+        return all(has_head(group, layer, head) for layer, head in chosen_heads(self.display.heads))
 
 
 def has_head(group: MapGroup, layer: int, head: int) -> bool:
@@ -113,9 +113,9 @@ def chosen_heads(heads: str) -> list[tuple[int, int]]:
     return [(int(layer), int(head)) for layer, head in re.findall(r"(\d+)\.(\d+)", heads)]
 
 
-def read_look(words: Mapping[str, object], default: Look) -> tuple[Look, bool]:
+def read_display(words: Mapping[str, object], default: DisplayOptions) -> tuple[DisplayOptions, bool]:
     """The look that these words ask for, and whether all of them could be had; the others stay as in `default`."""
-    known = {item.name for item in fields(Look)}
+    known = {item.name for item in fields(DisplayOptions)}
     good = {
         name: value
         for name, value in words.items()
@@ -125,7 +125,7 @@ def read_look(words: Mapping[str, object], default: Look) -> tuple[Look, bool]:
 
 
 def read_message(message: object, groups: Sequence[MapGroup], default: ViewState) -> ViewState | None:
-    """The state a browser reports: {"group", "layer", "head", "pins": ["q3", ...], "look": {name: word}}.
+    """The state a browser reports: {"group", "layer", "head", "pins": ["q3", ...], "display": {name: word}}.
 
     None where it is no such thing or these groups have no such head; pins and heads that are not
     there are left out (the sentence may have become shorter since).
@@ -135,12 +135,12 @@ def read_message(message: object, groups: Sequence[MapGroup], default: ViewState
     group, layer, head = message.get("group"), message.get("layer"), message.get("head")
     if not isinstance(group, str) or not _is_index(layer) or not _is_index(head):
         return None
-    words = message.get("look")
-    told = {str(name): value for name, value in words.items()} if isinstance(words, Mapping) else {}
-    look, _ = read_look(told, default.look)
-    state = ViewState(group, layer, head, look=look)
+    words = message.get("display")
+    options = {str(name): value for name, value in words.items()} if isinstance(words, Mapping) else {}
+    display, _ = read_display(options, default.display)
+    state = ViewState(group, layer, head, display=display)
     if not state.fits(groups):
-        state = replace(state, look=replace(look, heads="one"))
+        state = replace(state, display=replace(display, heads="one"))
     if not state.fits(groups):
         return None
     pins = message.get("pins")
@@ -163,11 +163,11 @@ def read_cell(message: object, groups: Sequence[MapGroup]) -> Cell | None:
 
     None where it says nothing of the kind, or these groups have no such pair.
     """
-    told = message.get("cell") if isinstance(message, Mapping) else None
-    if not isinstance(told, Mapping):
+    cell = message.get("cell") if isinstance(message, Mapping) else None
+    if not isinstance(cell, Mapping):
         return None
-    click, query, key = told.get("id"), told.get("query"), told.get("key")
-    group = next((group for group in groups if group.id == told.get("group")), None)
+    click, query, key = cell.get("id"), cell.get("query"), cell.get("key")
+    group = next((group for group in groups if group.id == cell.get("group")), None)
     if group is None or not isinstance(click, str) or not _is_index(query) or not _is_index(key):
         return None
     there = query < len(group.query_tokens) and key < len(group.key_tokens)

@@ -1,4 +1,4 @@
-"""Two texts side by side: which tokens of one stand where which of the other do, as in the app (matched.js)."""
+"""Two texts side by side: which tokens of one stand where which of the other do, as in the app (alignment.js)."""
 
 from __future__ import annotations
 

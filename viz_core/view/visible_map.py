@@ -27,7 +27,7 @@ class Side:
 
 
 @dataclass(frozen=True)
-class ShownMap:
+class VisibleMap:
     """A map or a part of it; `pool` rows and columns of it are one cell, the largest of their weights."""
 
     weights: Float[np.ndarray, "rows columns"]
@@ -36,17 +36,17 @@ class ShownMap:
     pool: tuple[int, int] = (1, 1)
 
 
-def shown_map(group: MapGroup, state: ViewState, most: int = MOST_CELLS) -> ShownMap:
+def visible_map(group: MapGroup, state: ViewState, most: int = MOST_CELLS) -> VisibleMap:
     """The map that is open; without one that it is compared with."""
-    merged = state.look.unit == "words"
+    merged = state.display.unit == "words"
     words = (group.query_words, group.key_words) if merged else (None, None)
     maps = ComputedMaps(group.calls, group.row, group.query_words, group.key_words)
     height, width = maps.size(merged)
-    rows, columns = _part(state.look.zoom, 0, height), _part(state.look.zoom, 1, width)
+    rows, columns = _part(state.display.zoom, 0, height), _part(state.display.zoom, 1, width)
     pool = -(-len(rows) // most), -(-len(columns) // most)
-    wanted = MapRequest(tuple(shown_heads(group, state)), "max" if state.look.how == "max" else "mean", merged)
+    wanted = MapRequest(tuple(shown_heads(group, state)), "max" if state.display.how == "max" else "mean", merged)
     weights = maps.cells(wanted, rows, columns, pool)
-    return ShownMap(
+    return VisibleMap(
         weights.numpy(),
         _side("query", group.query_tokens, words[0], state, rows, pool[0]),
         _side("key", group.key_tokens, words[1], state, columns, pool[1]),
@@ -57,7 +57,7 @@ def shown_map(group: MapGroup, state: ViewState, most: int = MOST_CELLS) -> Show
 def shown_heads(group: MapGroup, state: ViewState) -> list[tuple[int, int]]:
     """Layer and head of each that is combined in the map."""
     heads = [(layer, head) for layer, call in enumerate(group.calls) for head in range(call.num_heads)]
-    match state.look.heads:
+    match state.display.heads:
         case "one":
             return [(state.layer, state.head)]
         case "layer":

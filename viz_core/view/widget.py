@@ -11,13 +11,13 @@ import traitlets
 
 from viz_core.view.components import read_component
 from viz_core.view.map_group import MapGroup
-from viz_core.view.notebook import Shown
+from viz_core.view.notebook import ViewHandle
 from viz_core.view.notebook_file import recorded_notebook
 from viz_core.view.open_state import reopened, site_of_state
 from viz_core.view.page import view_page
 from viz_core.view.payload import View, encode_view
 from viz_core.view.requests import FileRequest, wanted
-from viz_core.view.state import Look, ViewState, read_message
+from viz_core.view.state import DisplayOptions, ViewState, read_message
 from viz_core.view.theme import DARK, LIGHT
 
 _THEME = f':host {{ {LIGHT}}} :host([data-scheme="dark"]) {{ {DARK}}}'
@@ -36,7 +36,7 @@ def _script() -> str:
     return f"export default ({view.show})({json.dumps(content)});"
 
 
-class AttentionWidget(Shown, anywidget.AnyWidget):
+class AttentionWidget(ViewHandle, anywidget.AnyWidget):
     """Maps in a cell of a notebook. What the reader opens is read here, and what is set here opens there.
 
         shown = view(translation)
@@ -54,8 +54,8 @@ class AttentionWidget(Shown, anywidget.AnyWidget):
     head = traitlets.Int(help="The open head, counted from 0.")
     # Not `Any`, which takes None before anybody is asked.
     pins: Any = traitlets.Instance(object, (), help='The pinned tokens, queries ("q3") or keys ("k0").')
-    look: Any = traitlets.Instance(
-        object, (), help="How the open head is looked at: a `Look`; set by one or by its words that change."
+    display: Any = traitlets.Instance(
+        object, (), help="How the open head is looked at: a `DisplayOptions`; set by one or by its words that change."
     )
 
     def __init__(
@@ -66,26 +66,26 @@ class AttentionWidget(Shown, anywidget.AnyWidget):
         inputs: tuple[str, str] = ("A", "B"),
         language: str = "en",
     ) -> None:
-        Shown.__init__(self, groups, state, second, inputs, language)
+        ViewHandle.__init__(self, groups, state, second, inputs, language)
         self._turn = 0  # moves of the reader and of Python that `state` takes account of
         self._have: object = None  # the base that the browser holds, once it has spoken
         anywidget.AnyWidget.__init__(self)
         self._follow(self.state)
-        self.on_msg(self._hear)
+        self.on_msg(self._receive)
 
     def open_head(
         self,
         site: str | None = None,
         head: int | None = None,
         pins: Sequence[str] | str | None = None,
-        look: Look | Mapping[str, str] | None = None,
+        display: DisplayOptions | Mapping[str, str] | None = None,
     ) -> None:
         """Open another head (counted from 0), pin other tokens ("q3", "k0"), look another way; the rest stays.
 
         Raises:
             ValueError: if there is no such site, head, token or look.
         """
-        self._follow(reopened(self.groups, self.state, site=site, head=head, pins=pins, look=look))
+        self._follow(reopened(self.groups, self.state, site=site, head=head, pins=pins, display=display))
         self._turn += 1
         if self._have is not None:
             self._answer([])
@@ -97,19 +97,19 @@ class AttentionWidget(Shown, anywidget.AnyWidget):
             for name, value in _as_traits(self.groups, state).items():
                 setattr(self, name, value)
 
-    @traitlets.validate("site", "head", "pins", "look")
+    @traitlets.validate("site", "head", "pins", "display")
     def _is_there(self, proposal: Any) -> object:
         """Refuse what is not there before anything changes; write what is there in one way."""
         name, value = proposal["trait"].name, proposal["value"]
         return _as_traits(self.groups, reopened(self.groups, self.state, **{name: value}))[name]
 
-    @traitlets.observe("site", "head", "pins", "look")
-    def _moved(self, change: Any) -> None:
+    @traitlets.observe("site", "head", "pins", "display")
+    def _trait_changed(self, change: Any) -> None:
         """A trait that someone has set, unless it only says what is open."""
         if _as_traits(self.groups, self.state)[change["name"]] != change["new"]:
             self.open_head(**{change["name"]: change["new"]})
 
-    def _hear(self, _: object, message: object, __: object) -> None:
+    def _receive(self, _: object, message: object, __: object) -> None:
         """What the browser says: where the reader has gone, and what is on the screen and not there yet."""
         if not isinstance(message, Mapping):
             return
@@ -145,4 +145,4 @@ class AttentionWidget(Shown, anywidget.AnyWidget):
 def _as_traits(groups: Sequence[MapGroup], state: ViewState) -> dict[str, object]:
     """What is open, as the traits say it."""
     pins = tuple(map(str, state.pins))
-    return {"site": site_of_state(groups, state), "head": state.head, "pins": pins, "look": state.look}
+    return {"site": site_of_state(groups, state), "head": state.head, "pins": pins, "display": state.display}

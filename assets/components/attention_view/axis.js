@@ -3,11 +3,11 @@
 import { groupOf } from "./store.js";
 import { visible } from "./words.js";
 
-/** {count, name(unit), said(unit), first(unit), of(token)}: units are tokens or words; `said` is the name in a sentence. */
-function makeAxis(tokens, numbers, merged, said) {
+/** {count, name(unit), nameInText(unit), first(unit), of(token)}: units are tokens or words; `nameInText` is the name in a sentence. */
+function makeAxis(tokens, numbers, merged, nameInText) {
   if (!merged || !numbers) {
     const name = (unit) => visible(tokens[unit]);
-    return { count: tokens.length, name, said: said ?? name, first: (unit) => unit, of: (token) => token };
+    return { count: tokens.length, name, nameInText: nameInText ?? name, first: (unit) => unit, of: (token) => token };
   }
   const firsts = [];
   const texts = [];
@@ -17,13 +17,13 @@ function makeAxis(tokens, numbers, merged, said) {
     texts[word] = (texts[word] ?? "") + token.replace(/^##/, "");
   });
   const name = (unit) => visible(texts[unit]);
-  return { count: firsts.length, name, said: name, first: (unit) => firsts[unit], of: (token) => numbers[token] };
+  return { count: firsts.length, name, nameInText: name, first: (unit) => firsts[unit], of: (token) => numbers[token] };
 }
 
 /** Queries and keys of an input's open group. */
 export function axesOf(view, input = 0) {
   const group = groupOf(view, input, view.state.group);
-  const merged = view.state.look.unit === "words";
+  const merged = view.state.display.unit === "words";
   return {
     query: makeAxis(group.query_tokens, group.query_words, merged, patchNames(view, group, group.query_tokens)),
     key: makeAxis(group.key_tokens, group.key_words, merged, patchNames(view, group, group.key_tokens)),
@@ -49,11 +49,11 @@ export function makeSide(axis, start, length, size, words) {
   const unit = (bin) => from + bin * size;
   const last = (bin) => Math.min(axis.count, unit(bin) + size) - 1;
   const named = (call) => (bin) => (unit(bin) === last(bin) ? call(unit(bin)) : words.text("span", { first: call(unit(bin)), last: call(last(bin)) }));
-  const [name, said] = [named(axis.name), named(axis.said)];
+  const [name, nameInText] = [named(axis.name), named(axis.nameInText)];
   const binOf = (at) => {
     if (at === null || at === undefined) return null;
     const bin = Math.floor((at - from) / size);
     return bin >= 0 && bin < count ? bin : null;
   };
-  return { axis, count, size, from, unit, last, name, said, binOf };
+  return { axis, count, size, from, unit, last, name, nameInText, binOf };
 }

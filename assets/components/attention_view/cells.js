@@ -1,7 +1,7 @@
 // What a plot shows as rows and columns of cells: exact where it is here, else the nearest that is.
 
 import { axesOf, makeSide } from "./axis.js";
-import { asFirst, joinSides, matchSides, subtractMatched } from "./matched.js";
+import { asFirst, joinSides, matchSides, subtractMatched } from "./alignment.js";
 import { mapName, wholeMap } from "./matrix.js";
 import { chosenHeads, comparedWith } from "./state.js";
 import { groupOf, partOf, pictureOf } from "./store.js";
@@ -14,8 +14,8 @@ export const EXACT = 2;
 
 /** What the open head's plot shows: {input, group, heads, how, unit}. */
 export function openSource(view) {
-  const { group, look } = view.state;
-  return { input: 0, group, heads: chosenHeads(view), how: look.how, unit: look.unit };
+  const { group, display } = view.state;
+  return { input: 0, group, heads: chosenHeads(view), how: display.how, unit: display.unit };
 }
 
 /** What it is compared with, or null. */
@@ -23,7 +23,7 @@ export function otherSource(view) {
   const other = comparedWith(view);
   if (!other) return null;
   const { input, layer, head } = other;
-  return { input, group: view.state.group, heads: [[layer, head]], how: "mean", unit: view.state.look.unit };
+  return { input, group: view.state.group, heads: [[layer, head]], how: "mean", unit: view.state.display.unit };
 }
 
 /** The window of a map, no larger than it, and how many tokens become one cell. */

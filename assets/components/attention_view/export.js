@@ -2,9 +2,9 @@
 
 import { copyText } from "../shared/copy.js";
 import { saveFile } from "../shared/files.js";
-import { fileName } from "./about_file.js";
-import { saveNumbers } from "./numbers.js";
-import { saveGrid, savePicture } from "./pictures.js";
+import { fileName } from "./caption.js";
+import { saveNumbers } from "./export_numbers.js";
+import { saveGrid, savePicture } from "./export_pictures.js";
 import { partOf } from "./store.js";
 
 const SAVE = {

@@ -24,8 +24,8 @@ export function focusUnits(view) {
 export function pointedPair(view) {
   if (!view.cursor) return null;
   const pinned = restingUnits(view);
-  const held = (axis) => (pinned?.axis === axis && (pinned.units.length === 1 || onPicture(view)) ? pinned.units[0] : null);
-  const row = view.cursor.row ?? held("query");
-  const column = view.cursor.column ?? held("key");
+  const pinnedUnit = (axis) => (pinned?.axis === axis && (pinned.units.length === 1 || onPicture(view)) ? pinned.units[0] : null);
+  const row = view.cursor.row ?? pinnedUnit("query");
+  const column = view.cursor.column ?? pinnedUnit("key");
   return row === null || column === null ? null : { row, column };
 }

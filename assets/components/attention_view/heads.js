@@ -3,12 +3,12 @@
 import { sizeCanvas } from "../shared/canvas.js";
 import { element } from "../shared/elements.js";
 import { filterNames, measureOf, orderedHeads, printText, readFilter, renderPrint } from "./measures.js";
-import { openHead, setLook } from "./moves.js";
+import { openHead, setDisplay } from "./actions.js";
 import { paintOverThumbnail } from "./over_picture.js";
 import { byteSteps, rasterise } from "./raster.js";
-import { chosenHeads, comparedWith, headName, onPicture, PATIENCE, writeHeads } from "./state.js";
+import { chosenHeads, comparedWith, headName, onPicture, PAUSE, writeHeads } from "./state.js";
 import { hasHead, openGroup, pictureOf } from "./store.js";
-import { withSwitch } from "./switches.js";
+import { withSwitch } from "./head_switches.js";
 
 const LARGEST_THUMBNAIL = 48;
 const SMALLEST_THUMBNAIL = 18; // twelve heads fit on a phone
@@ -57,8 +57,8 @@ export function buildGrid(view) {
   const { grid } = view.parts;
   const { layers } = openGroup(view);
   const { words, state, store } = view;
-  const { sort } = state.look;
-  const lets = readFilter(view, state.look.filter);
+  const { sort } = state.display;
+  const lets = readFilter(view, state.display.filter);
   const heads = orderedHeads(view);
   const shown = new Set(heads.filter((head) => !lets || lets(head)).map(String));
   renderGridNote(view, Boolean(lets), shown.size, heads.length);
@@ -117,23 +117,23 @@ function renderGridNote(view, readable, shown, all) {
   const { words } = view;
   const wrong = !readable;
   filter.setAttribute("aria-invalid", wrong);
-  gridNote.hidden = !view.state.look.filter;
+  gridNote.hidden = !view.state.display.filter;
   gridNote.textContent = words.text(wrong ? "filter_unreadable" : "filter_shows", { shown, count: all, names: words.row(filterNames(view).map(([, , name]) => name)) });
 }
 
 /** Pictures and names of the thumbnails; painted again only when something they show has changed. */
 export function paintGrid(view) {
   const { grid } = view.parts;
-  const { group, look } = view.state;
+  const { group, display } = view.state;
   const { layers } = openGroup(view);
   wantPictures(view, layers);
   const room = grid.clientWidth - 6;
-  const across = look.sort === "layer" ? Number(grid.style.getPropertyValue("--heads")) : 8;
-  const names = look.sort === "layer" ? LAYER_NAMES : 0;
+  const across = display.sort === "layer" ? Number(grid.style.getPropertyValue("--heads")) : 8;
+  const names = display.sort === "layer" ? LAYER_NAMES : 0;
   const size = Math.max(SMALLEST_THUMBNAIL, Math.min(LARGEST_THUMBNAIL, Math.floor((room - names - GRID_GAP * across) / across)));
   const here = layers.map((_, layer) => Number(Boolean(pictureOf(view, 0, group, layer, false))));
   const over = onPicture(view);
-  const painted = JSON.stringify([size, here, look.scale, look.palette, view.dark, window.devicePixelRatio, over && [look.patches, look.fold, view.state.pins]]);
+  const painted = JSON.stringify([size, here, display.scale, display.palette, view.dark, window.devicePixelRatio, over && [display.patches, display.fold, view.state.pins]]);
   if (grid.dataset.painted === painted) return;
   grid.dataset.painted = painted;
   grid.dataset.over = over;
@@ -175,7 +175,7 @@ function wantPictures(view, layers) {
 /** Which heads are open, chosen and compared with, in the grid and in words under it. */
 export function markHeads(view) {
   const { layer: openLayer, head: openNumber } = view.state;
-  const chosen = new Set(view.state.look.heads === "one" ? [] : chosenHeads(view).map(String));
+  const chosen = new Set(view.state.display.heads === "one" ? [] : chosenHeads(view).map(String));
   const other = comparedWith(view);
   for (const button of view.parts.grid.querySelectorAll(".head")) {
     const [layer, head] = [Number(button.dataset.layer), Number(button.dataset.head)];
@@ -211,17 +211,17 @@ export function listenToGrid(view) {
 /** A click on a head opens it; or chooses it among several, or as the one to compare with. */
 function pickHead(view, [layer, head], more) {
   const { state } = view;
-  const { look } = state;
-  if (look.compare !== "off" && (more || view.slot === "second")) {
+  const { display } = state;
+  if (display.compare !== "off" && (more || view.slot === "second")) {
     const input = comparedWith(view)?.input ?? 0;
-    setLook(view, { other: `${input}.${layer}.${head}` });
+    setDisplay(view, { other: `${input}.${layer}.${head}` });
     return;
   }
   if (more || view.choosing) {
     const heads = chosenHeads(view).slice(0, 64);
     const left = heads.filter(([l, h]) => l !== layer || h !== head);
     const next = left.length < heads.length ? left : [...heads, [layer, head]].slice(-64);
-    setLook(view, { heads: next.length > 1 ? writeHeads(next) : "one" }, 0);
+    setDisplay(view, { heads: next.length > 1 ? writeHeads(next) : "one" }, 0);
     if (next.length === 1) openHead(view, { group: state.group, layer: next[0][0], head: next[0][1] });
     return;
   }
@@ -229,10 +229,10 @@ function pickHead(view, [layer, head], more) {
 }
 
 function moveInGrid(view, event) {
-  const { layer, head, group, look } = view.state;
+  const { layer, head, group, display } = view.state;
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   let to = null;
-  if (look.sort === "layer") {
+  if (display.sort === "layer") {
     const step = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] }[event.key];
     to = step && [layer + step[0], head + step[1]];
   } else {
@@ -242,7 +242,7 @@ function moveInGrid(view, event) {
   }
   if (!to || !hasHead(openGroup(view), ...to)) return;
   event.preventDefault();
-  openHead(view, { group, layer: to[0], head: to[1] }, PATIENCE);
+  openHead(view, { group, layer: to[0], head: to[1] }, PAUSE);
   view.parts.grid.querySelector(".head[aria-selected=true]")?.focus();
 }
 
@@ -257,5 +257,5 @@ export function stepHead(view, steps) {
   const { layer, head, group } = view.state;
   const here = heads.findIndex(([l, h]) => l === layer && h === head);
   const [l, h] = heads[here < 0 ? 0 : (here + steps + heads.length) % heads.length];
-  openHead(view, { group, layer: l, head: h }, PATIENCE);
+  openHead(view, { group, layer: l, head: h }, PAUSE);
 }

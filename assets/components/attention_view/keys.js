@@ -1,7 +1,7 @@
 // Keys of the whole view. They work wherever the page has focus, but where someone types.
 
 import { stepHead } from "./heads.js";
-import { letGo } from "./moves.js";
+import { unpin } from "./actions.js";
 import { pointAt } from "./pointer.js";
 import { zoomTo } from "./zoom.js";
 
@@ -34,7 +34,7 @@ function onKey(view, event) {
     parts.filter.focus();
   } else if (event.key !== "Escape") return;
   else if (parts.more.open || parts.exports.open) parts.more.open = parts.exports.open = false;
-  else if (state.pins.length) letGo(view);
-  else if (state.look.zoom !== "whole") zoomTo(view, null);
+  else if (state.pins.length) unpin(view);
+  else if (state.display.zoom !== "whole") zoomTo(view, null);
   else pointAt(view, null);
 }

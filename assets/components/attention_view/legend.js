@@ -10,7 +10,7 @@ import { peakOf } from "./over_picture.js";
  */
 export function barOf(view, plot) {
   const { words, state } = view;
-  const { scale, patches } = state.look;
+  const { scale, patches } = state.display;
   const kind = plot?.layout.kind ?? "map";
   if (kind === "links" || (kind === "picture" && patches === "off")) return null;
   const paint = plot ? paintOf(view, plot.cells) : view.paints.weights;

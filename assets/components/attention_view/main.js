@@ -3,7 +3,7 @@
 import { readFrame } from "../shared/frame.js";
 import { mountView, partsOf, stopWatching, watchWidth } from "../shared/mount.js";
 import { stageHeight } from "../shared/stage.js";
-import { isLargest } from "./about_file.js";
+import { isLargest } from "./caption.js";
 import { axesOf, hasPieces } from "./axis.js";
 import { canChange } from "./change.js";
 import { makePaint, readTheme } from "./colours.js";
@@ -13,16 +13,16 @@ import { buildGrid, listenToGrid, markHeads, moveInTabs, paintGrid, renderTabs }
 import { listenToKeys } from "./keys.js";
 import { drawScale } from "./legend.js";
 import { MOST_LINKS } from "./links.js";
-import { listenToNames } from "./named.js";
-import { continueSaving } from "./numbers.js";
+import { listenToHeadLinks } from "./head_links.js";
+import { continueSaving } from "./export_numbers.js";
 import { listenToPlot } from "./map_events.js";
-import { listenToSwitches, markSwitches } from "./switches.js";
+import { listenToSwitches, markSwitches } from "./head_switches.js";
 import { renderPlots } from "./plot.js";
-import { renderPointed } from "./pointed.js";
+import { renderHover } from "./hover.js";
 import { buildSentence, listenToSentence } from "./sentence.js";
-import { comparedWith, PATIENCE, pinsOf } from "./state.js";
+import { comparedWith, PAUSE, pinsOf } from "./state.js";
 import { allHeads, groupOf, hasHead, makeStore, openGroup, takeAnswer } from "./store.js";
-import { askForWanted, tell } from "./telling.js";
+import { requestMissing, sendMessage } from "./messages.js";
 import { listenToTools, renderLegendOfHeads, renderTools } from "./tools.js";
 import { makeWords } from "./words.js";
 import { listenToZoom } from "./zoom.js";
@@ -33,11 +33,11 @@ function createView(parent) {
   const parts = partsOf(parent);
   const view = {
     parts, store: makeStore(), wanted: new Set(), pages: [], state: null, cursor: null, hovered: null, plots: [],
-    turn: 0, sentTurn: 0, name: Math.random().toString(36).slice(2), ask: 0, asked: "", clicks: 0, cell: null, slot: "first", several: false, choosing: false,
+    turn: 0, sentTurn: 0, name: Math.random().toString(36).slice(2), ask: 0, requested: "", clicks: 0, cell: null, slot: "first", several: false, choosing: false,
     stages: [...parts.plots.querySelectorAll("figure")].map((figure) => ({ figure, ...piecesOf(figure) })),
   };
   view.render = () => render(view);
-  view.renderPointed = () => renderPointed(view);
+  view.renderHover = () => renderHover(view);
   view.show = (answer) => show(view, answer);
   view.stages.forEach((_, index) => {
     listenToPlot(view, index);
@@ -48,7 +48,7 @@ function createView(parent) {
   listenToSentence(view);
   listenToTools(view);
   parts.tabs.addEventListener("keydown", (event) => moveInTabs(view, event));
-  view.stops = [listenToKeys(view), listenToNames(view), listenToSlider(view)];
+  view.stops = [listenToKeys(view), listenToHeadLinks(view), listenToSlider(view)];
   watchWidth(view, render);
   return view;
 }
@@ -61,7 +61,7 @@ function piecesOf(figure) {
 function closeView(view) {
   stopWatching(view);
   for (const stop of view.stops) stop();
-  for (const timer of [view.sending, view.speaking, view.waiting, view.asking, view.retrying]) clearTimeout(timer);
+  for (const timer of [view.sending, view.speaking, view.waiting, view.requesting, view.retrying]) clearTimeout(timer);
   cancelAnimationFrame(view.zooming);
 }
 
@@ -79,13 +79,13 @@ function show(view, answer) {
   if (!takeAnswer(view.store, answer)) {
     // An answer for someone who holds the base; say that it is not here.
     view.store.stamp = null;
-    tell(view);
+    sendMessage(view);
     return;
   }
   const { language, words } = view.store.base;
   if (view.stamp !== header.stamp) {
     view.words = makeWords(words, language);
-    Object.assign(view, { stamp: header.stamp, cursor: null, hovered: null, asked: "", saving: null });
+    Object.assign(view, { stamp: header.stamp, cursor: null, hovered: null, requested: "", saving: null });
   }
   const gone = view.state && !stateFits(view);
   if (!view.state || header.turn >= view.turn || gone) {
@@ -101,7 +101,7 @@ function stateFits(view) {
   const found = groupOf(view, 0, group);
   if (!found || !hasHead(found, layer, head)) return false;
   const counts = { query: found.query_tokens.length, key: found.key_tokens.length };
-  if (view.state.look.mode === "picture" && !found.seen) return false;
+  if (view.state.display.mode === "picture" && !found.seen) return false;
   return pinsOf(view).every(({ axis, index }) => index < counts[axis]);
 }
 
@@ -113,21 +113,21 @@ function render(view) {
   view.wanted.clear();
   view.theme = readTheme(parts.root);
   view.dark = parts.root.dataset.theme === "dark";
-  const { scale, palette } = state.look;
+  const { scale, palette } = state.display;
   view.paints = { weights: makePaint(scale, palette, false), signed: makePaint(scale, palette, true) };
   view.axes = axesOf(view);
   renderTabs(view);
   renderTools(view);
-  parts.plots.dataset.count = comparedWith(view) && state.look.compare === "side" ? 2 : 1;
+  parts.plots.dataset.count = comparedWith(view) && state.display.compare === "side" ? 2 : 1;
   buildGrid(view);
   paintGrid(view);
   markHeads(view);
   markSwitches(view);
 
   const group = openGroup(view);
-  parts.root.dataset.mode = state.look.mode;
+  parts.root.dataset.mode = state.display.mode;
   parts.root.dataset.presented = stageHeight(parts.root) !== null;
-  parts.root.dataset.zoomed = state.look.zoom !== "whole";
+  parts.root.dataset.zoomed = state.display.zoom !== "whole";
   parts.root.dataset.oneHead = allHeads(group).length === 1 && store.base.groups.length === 1;
   parts.queriesLabel.textContent = view.words.text("queries", { label: group.queries_label });
   parts.keysLabel.textContent = view.words.text("keys", { label: group.keys_label });
@@ -136,11 +136,11 @@ function render(view) {
   drawScale(view);
   renderMapNote(view, group);
   buildSentence(view);
-  renderPointed(view);
+  renderHover(view);
   deliverFile(view);
   continueSaving(view);
   openFlipbook(view);
-  if (!isAhead(view)) askForWanted(view); // else Python would answer for another page
+  if (!isAhead(view)) requestMissing(view); // else Python would answer for another page
 }
 
 /** What there is to know of the cells. A short wait goes unsaid: a line that comes and goes would make the page jump. */
@@ -153,9 +153,9 @@ function renderMapNote(view, group) {
   if (view.unequal) notes.push("unequal");
   if (cells.signed) notes.push("difference_scaled");
   if (comparedWith(view)?.input) notes.push(cells.signed ? "matched" : "partners");
-  if (state.look.sort === "changed" && canChange(view)) notes.push("about_changed");
+  if (state.display.sort === "changed" && canChange(view)) notes.push("about_changed");
   if (view.plots.some(isLargest)) notes.push("rows_not_one");
-  if (state.look.unit === "words" && hasPieces(group)) notes.push("merged");
+  if (state.display.unit === "words" && hasPieces(group)) notes.push("merged");
   if (view.plots.some((plot) => plot.links.length === MOST_LINKS)) notes.push("most_links");
   if (pooled) notes.push("overview");
   else if (!cells.exact && store.offline) notes.push("not_in_file");
@@ -166,7 +166,7 @@ function renderMapNote(view, group) {
   clearTimeout(view.waiting);
   say(notes);
   if (pooled || cells.exact || store.offline) return;
-  view.waiting = setTimeout(() => say([...notes, "waiting"]), 2 * PATIENCE);
+  view.waiting = setTimeout(() => say([...notes, "waiting"]), 2 * PAUSE);
 }
 
 export default function (component) {

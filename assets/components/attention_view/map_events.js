@@ -1,7 +1,7 @@
 // Mouse, touch and keyboard on a plot.
 
 import { pinnedUnits } from "./focus.js";
-import { openCell, togglePin } from "./moves.js";
+import { openCell, togglePin } from "./actions.js";
 import { moveOver, pinOver } from "./over_picture.js";
 import { hitPlot } from "./plot.js";
 import { announce, pointAt, samePlace } from "./pointer.js";
@@ -55,9 +55,9 @@ function moveInPlot(view, event) {
   const { query, key } = view.axes;
   const shown = shownPart(view);
   const pinned = pinnedUnits(view);
-  const held = (axis, first) => (pinned?.axis === axis ? pinned.units[0] : first);
-  const row = view.cursor?.row ?? held("query", shown.row);
-  const column = view.cursor?.column ?? held("key", shown.column);
+  const pinnedUnit = (axis, first) => (pinned?.axis === axis ? pinned.units[0] : first);
+  const row = view.cursor?.row ?? pinnedUnit("query", shown.row);
+  const column = view.cursor?.column ?? pinnedUnit("key", shown.column);
   const { queries, keys } = view.plots[0].cells;
   const [down, right] = [queries.size * (event.shiftKey ? 10 : 1), keys.size * (event.shiftKey ? 10 : 1)];
   const place = {

@@ -15,13 +15,13 @@ const MOST_MEASURED = 300; // labels: of more, every n-th is measured
 export function fitLabels(side, family, size, width) {
   const font = `bold ${size}px ${family}`;
   const measure = (text) => textWidth(text, font);
-  const kept = new Map();
+  const cache = new Map();
   const label = (bin) => {
-    if (!kept.has(bin)) {
+    if (!cache.has(bin)) {
       const text = shorten(side.name(bin), width, measure);
-      kept.set(bin, { text, width: measure(text) });
+      cache.set(bin, { text, width: measure(text) });
     }
-    return kept.get(bin);
+    return cache.get(bin);
   };
   const every = Math.ceil(side.count / MOST_MEASURED);
   let widest = 0;

@@ -22,7 +22,7 @@ export const measureOf = (view, layer, head, name) => (name === "changed" ? chan
 /** Heads in the order asked for; where a measure orders them, the largest first and the unmeasured last. */
 export function orderedHeads(view) {
   const heads = allHeads(openGroup(view));
-  const { sort } = view.state.look;
+  const { sort } = view.state.display;
   if (sort === "layer") return heads;
   const value = ([layer, head]) => measureOf(view, layer, head, sort) ?? -1;
   return heads.sort((a, b) => value(b) - value(a));
@@ -101,7 +101,7 @@ function describedMap(view) {
   if (!alone) Object.assign(found, { print: printOfMap(view, source), ranked: false });
   if (source.heads.length > 1) found.name = words.text(`combined_${source.how}`, { count: source.heads.length });
   if (merged) found.name = words.text("in_words", { name: found.name });
-  if (state.look.zoom !== "whole") found.name = words.text("of_whole_map", { name: found.name });
+  if (state.display.zoom !== "whole") found.name = words.text("of_whole_map", { name: found.name });
   return found;
 }
 

@@ -7,7 +7,7 @@ import { paintOf } from "./colours.js";
 import { restingUnits } from "./focus.js";
 import { SEPARATE } from "./map_layout.js";
 import { combineMaps, mapName } from "./matrix.js";
-import { togglePin } from "./moves.js";
+import { togglePin } from "./actions.js";
 import { announce, pointAt } from "./pointer.js";
 import { onCanvas } from "./raster.js";
 import { groupOf, openGroup, partOf } from "./store.js";
@@ -33,7 +33,7 @@ function weightsOver(view, source) {
   const { axis, units } = restingUnits(view);
   const found = units.map((unit) => source.heads.map((head) => weightsOfToken(view, source, head, axis, unit)));
   if (found.flat().includes(null)) return null;
-  const share = view.state.look.fold === "sum" ? 1 : 1 / units.length;
+  const share = view.state.display.fold === "sum" ? 1 : 1 / units.length;
   const rows = found.map((heads) => combineMaps(heads, source.how));
   return Float32Array.from(rows[0], (_, i) => rows.reduce((sum, row) => sum + share * row[i], 0));
 }
@@ -43,14 +43,14 @@ export function cellsOver(view, source) {
   const { axis, units } = restingUnits(view);
   const axes = axesOf(view, source.input);
   const { seen } = groupOf(view, source.input, source.group);
-  const names = units.slice(0, 3).map(axes[axis].said).join(" + ");
-  const told = () => (units.length > 3 ? `${names} …` : names);
+  const first3 = units.slice(0, 3).map(axes[axis].nameInText).join(" + ");
+  const name = () => (units.length > 3 ? `${first3} …` : first3);
   const first = () => units[0];
   const weights = weightsOver(view, source);
   const own = {
     axis: axes[axis], count: 1, size: 1, from: units[0], unit: first, last: first,
-    name: told, said: told,
-    binOf: (unit) => (weights && units.includes(unit) ? 0 : null), // nothing is said of what is not here yet
+    name, nameInText: name,
+    binOf: (unit) => (weights && units.includes(unit) ? 0 : null), // no text about weights that are not here yet
   };
   const other = axis === "query" ? "key" : "query";
   const far = makeSide(axes[other], 0, axes[other].count, 1, view.words);
@@ -166,7 +166,7 @@ export function drawOver(context, view, { source, cells, layout }) {
   const peak = peakOf(cells.values, special);
   const box = { x: layout.left, y: layout.top, width: layout.right - layout.left, height: layout.bottom - layout.top };
   const patches = cells.exact ? cells.values.subarray(special) : null;
-  paintField(context, imageOf(view, source.input, source.group), cells.seen.grid, patches, peak, paint, view.state.look.patches, box);
+  paintField(context, imageOf(view, source.input, source.group), cells.seen.grid, patches, peak, paint, view.state.display.patches, box);
   context.textAlign = "left";
   context.textBaseline = "middle";
   for (const [token, chip] of layout.chips.entries()) {
@@ -206,7 +206,7 @@ export function paintOverThumbnail(context, view, layer, head, size) {
   const cell = size / Math.max(rows, columns);
   const [width, height] = [cell * columns, cell * rows];
   const box = { x: (size - width) / 2, y: (size - height) / 2, width, height };
-  const { patches } = view.state.look;
+  const { patches } = view.state.display;
   paintField(context, imageOf(view, 0, group), [rows, columns], weights.subarray(special), peakOf(weights, special), view.paints.weights, patches === "off" ? "exact" : patches, box);
   return true;
 }

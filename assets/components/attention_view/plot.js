@@ -21,7 +21,7 @@ function whatToPlot(view) {
   view.unequal = false;
   if (!other) return [first];
   const second = { source: other, cells: cellsFor(other), title: sourceName(view, other) };
-  if (view.state.look.compare === "side") {
+  if (view.state.display.compare === "side") {
     if (other.input && !onPicture(view)) second.cells = asSecond(first.cells, second.cells);
     return [first, second];
   }
@@ -39,7 +39,7 @@ function sourceName(view, { input, group, heads, how }) {
   const name =
     heads.length === 1
       ? words.text("head_name", { layer: groupOf(view, input, group).layers[layer].number, head: head + 1 })
-      : words.text(view.state.look.mode === "links" && heads.length <= view.theme.heads.length ? "several_heads" : `combined_${how}`, { count: heads.length });
+      : words.text(view.state.display.mode === "links" && heads.length <= view.theme.heads.length ? "several_heads" : `combined_${how}`, { count: heads.length });
   const { inputs, groups } = store.base;
   return groups.length > 1 && comparedWith(view)?.input ? words.text("of_input", { name, input: inputs[input] }) : name;
 }
@@ -52,13 +52,13 @@ export function renderPlots(view) {
   const { parts, state } = view;
   const found = whatToPlot(view);
   parts.plots.dataset.count = found.length;
-  const { scale, palette } = state.look;
+  const { scale, palette } = state.display;
   const [{ cells }] = found;
   if (cells.signed && !onPicture(view)) view.paints.signed = makePaint(scale, palette, true, largestOf(cells));
   view.plots = found.map((plot, i) => {
     const own = view.stages[i];
     own.figure.hidden = false;
-    const layOut = { links: layOutLinks, picture: layOutOver }[state.look.mode] ?? layOutMap;
+    const layOut = { links: layOutLinks, picture: layOutOver }[state.display.mode] ?? layOutMap;
     const layout = layOut(plot.cells, own.stage.clientWidth, view.theme.font);
     return { ...plot, ...own, layout, links: [] };
   });
@@ -67,7 +67,7 @@ export function renderPlots(view) {
   });
   for (const plot of view.plots) {
     plot.titleLine.textContent = plot.title;
-    plot.titleLine.hidden = state.look.compare === "off" && state.look.heads === "one";
+    plot.titleLine.hidden = state.display.compare === "off" && state.display.heads === "one";
     plot.stage.style.height = `${plot.layout.height}px`;
     plot.stage.dataset.exact = plot.cells.exact;
     plot.stage.setAttribute("aria-label", mapLabel(view, plot));
@@ -84,12 +84,12 @@ function mapLabel(view, plot) {
 
 /** The links of a plot: of every chosen head in its own colour. */
 function linksOf(view, plot) {
-  const { look } = view.state;
+  const { display } = view.state;
   const { source, cells } = plot;
   const several = !cells.signed && source.heads.length > 1 && source.heads.length <= view.theme.heads.length;
   const layers = several ? source.heads.map((head) => cellsOf(view, { ...source, heads: [head], how: "mean" }, zoomOf(view))) : [cells];
   plot.heads = several ? source.heads : [];
-  return findLinks(layers, look.links);
+  return findLinks(layers, display.links);
 }
 
 /** What does not change with the pointer. */

@@ -1,7 +1,7 @@
 // What the reader points at and pins: where the two meet, in the map and in words. All in units: tokens or words.
 
 import { focusUnits, pinnedUnits, pointedPair } from "./focus.js";
-import { PATIENCE } from "./state.js";
+import { PAUSE } from "./state.js";
 
 /** What the units in focus look at (or are looked at by), over the bins of the other side of a plot; several folded. */
 export function foldFocus(view, cells, focus) {
@@ -12,7 +12,7 @@ export function foldFocus(view, cells, focus) {
   for (const bin of bins) {
     for (let i = 0; i < count; i += 1) {
       const weight = focus.axis === "query" ? cells.weight(bin, i) : cells.weight(i, bin);
-      values[i] += view.state.look.fold === "sum" ? weight : weight / bins.length;
+      values[i] += view.state.display.fold === "sum" ? weight : weight / bins.length;
     }
   }
   return { values, bins };
@@ -31,20 +31,20 @@ export function describePointer(view, plot = view.plots[0]) {
   const best = values.reduce((found, value, i) => (Math.abs(value) > Math.abs(values[found]) ? i : found), 0);
   const far_axis = focus.axis === "query" ? "key" : "query";
   if (bins.length > 1) {
-    const name = `${view.state.look.fold}_${focus.axis === "query" ? "looks_most_at" : "looked_at_most_by"}`;
+    const name = `${view.state.display.fold}_${focus.axis === "query" ? "looks_most_at" : "looked_at_most_by"}`;
     const value = cells.signed ? view.words.signed(values[best]) : view.words.number(values[best]);
-    return [name, { count: view.words.tick(bins.length), [far_axis]: far.said(best), value }];
+    return [name, { count: view.words.tick(bins.length), [far_axis]: far.nameInText(best), value }];
   }
   const [bin] = bins;
-  if (!values[best] && !cells.signed) return [focus.axis === "query" ? "looks_at_nothing" : "looked_at_by_none", { [focus.axis]: own.said(bin) }];
+  if (!values[best] && !cells.signed) return [focus.axis === "query" ? "looks_at_nothing" : "looked_at_by_none", { [focus.axis]: own.nameInText(bin) }];
   const where = focus.axis === "query" ? { row: bin, column: best } : { row: best, column: bin };
   if (cells.signed) return ["differs_most", pairWords(cells, where)];
   return [focus.axis === "query" ? "looks_most_at" : "looked_at_most_by", pairWords(cells, where)];
 }
 
 export const pairWords = (cells, { row, column }) => ({
-  query: cells.queries.said(row),
-  key: cells.keys.said(column),
+  query: cells.queries.nameInText(row),
+  key: cells.keys.nameInText(column),
   value: cells.write(row, column),
 });
 
@@ -58,9 +58,9 @@ export function binsOf(cells, pair) {
 export function marksOf(view, { cells }) {
   const pinned = pinnedUnits(view);
   const marks = (axis, side, pointed) => {
-    const held = pinned?.axis === axis ? [...new Set(pinned.units.map(side.binOf))].filter((bin) => bin !== null) : [];
+    const bins = pinned?.axis === axis ? [...new Set(pinned.units.map(side.binOf))].filter((bin) => bin !== null) : [];
     const at = side.binOf(pointed);
-    return [...held.map((bin) => ({ at: bin, strong: true })), ...(at === null || held.includes(at) ? [] : [{ at, strong: false }])];
+    return [...bins.map((bin) => ({ at: bin, strong: true })), ...(at === null || bins.includes(at) ? [] : [{ at, strong: false }])];
   };
   return { rows: marks("query", cells.queries, view.cursor?.row), columns: marks("key", cells.keys, view.cursor?.column) };
 }
@@ -69,7 +69,7 @@ export function marksOf(view, { cells }) {
 export function pointAt(view, cursor) {
   if (samePlace(cursor, view.cursor)) return;
   view.cursor = cursor;
-  view.renderPointed();
+  view.renderHover();
 }
 
 export const samePlace = (a, b) => a?.row === b?.row && a?.column === b?.column && a?.by === b?.by;
@@ -78,10 +78,10 @@ export const samePlace = (a, b) => a?.row === b?.row && a?.column === b?.column 
 export function announce(view) {
   clearTimeout(view.speaking);
   view.speaking = setTimeout(() => {
-    const said = describePointer(view) ?? describeWhole(view);
+    const sentence = describePointer(view) ?? describeWhole(view);
     const { title } = view.plots[0];
-    view.parts.live.textContent = view.words.text("announcement", { name: title, text: view.words.text(...said) });
-  }, PATIENCE);
+    view.parts.live.textContent = view.words.text("announcement", { name: title, text: view.words.text(...sentence) });
+  }, PAUSE);
 }
 
 /** A map in a sentence, for who cannot see it: how large it is and its strongest pair. */

@@ -5,7 +5,7 @@ import { cellsOf, differenceOf, openSource, otherSource } from "./cells.js";
 import { paintOf } from "./colours.js";
 import { focusUnits, pinnedUnits } from "./focus.js";
 import { wantsMore } from "./map_events.js";
-import { togglePin } from "./moves.js";
+import { togglePin } from "./actions.js";
 import { announce, describePointer, foldFocus, pointAt } from "./pointer.js";
 import { onPicture } from "./state.js";
 import { openGroup } from "./store.js";
@@ -18,7 +18,7 @@ const MOST_READ = 512; // tokens of a side: more than that nobody reads as a sen
 function readingCells(view) {
   const [plot] = view.plots;
   if (onPicture(view)) return plot.cells;
-  if (view.state.look.zoom === "whole" || !openGroup(view).exact) return plot.cells;
+  if (view.state.display.zoom === "whole" || !openGroup(view).exact) return plot.cells;
   const cells = cellsOf(view, openSource(view), null);
   const other = plot.cells.signed && otherSource(view);
   return other ? differenceOf(view, cells, cellsOf(view, other, null)) : cells;
@@ -95,7 +95,7 @@ function renderSentenceNote(view) {
   const pinned = pinnedUnits(view);
   const notes = [];
   if (pinned) {
-    const names = pinned.units.map(view.axes[pinned.axis].said);
+    const names = pinned.units.map(view.axes[pinned.axis].nameInText);
     const tokens = onPicture(view) ? names.join("; ") : view.words.row(names);
     notes.push(["pinned", { token: tokens.length > 80 ? `${tokens.slice(0, 79)}…` : tokens }]);
   }

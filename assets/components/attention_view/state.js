@@ -3,16 +3,16 @@
 import { allHeads, groupOf, hasHead, openGroup } from "./store.js";
 
 // Pause before keyboard moves are sent to Python or spoken, so that holding an arrow key stays quiet.
-export const PATIENCE = 250;
+export const PAUSE = 250;
 
 /** Heads the map combines: [layer, head] each. */
 export function chosenHeads(view) {
-  const { layer, head, look } = view.state;
+  const { layer, head, display } = view.state;
   const group = openGroup(view);
-  if (look.heads === "one") return [[layer, head]];
-  if (look.heads === "all") return allHeads(group);
-  if (look.heads === "layer") return allHeads(group).filter(([l]) => l === layer);
-  return readHeads(look.heads).filter(([l, h]) => hasHead(group, l, h));
+  if (display.heads === "one") return [[layer, head]];
+  if (display.heads === "all") return allHeads(group);
+  if (display.heads === "layer") return allHeads(group).filter(([l]) => l === layer);
+  return readHeads(display.heads).filter(([l, h]) => hasHead(group, l, h));
 }
 
 const readHeads = (text) => text.split("_").map((head) => head.split(".").map(Number));
@@ -20,7 +20,7 @@ export const writeHeads = (heads) => heads.map((head) => head.join(".")).join("_
 
 /** What the open head is compared with: {input, layer, head}, or null. */
 export function comparedWith(view) {
-  const { compare, other } = view.state.look;
+  const { compare, other } = view.state.display;
   if (compare === "off") return null;
   if (other === "none") return null;
   const [input, layer, head] = other.split(".").map(Number);
@@ -34,7 +34,7 @@ export const isBeside = (view) => view.store.base.beside.includes(view.state.gro
 
 /** The part of the map that is shown, in rows and columns of tokens or words; null for all of it. */
 export function zoomOf(view) {
-  const { zoom } = view.state.look;
+  const { zoom } = view.state.display;
   if (zoom === "whole") return null;
   const [row, column, rows, columns] = zoom.split(".").map(Number);
   return { row, column, rows, columns };
@@ -43,7 +43,7 @@ export function zoomOf(view) {
 export const pinsOf = (view) => view.state.pins.map((pin) => ({ axis: pin[0] === "q" ? "query" : "key", index: Number(pin.slice(1)) }));
 
 /** Whether attention lies over a picture. */
-export const onPicture = (view) => view.state.look.mode === "picture" && Boolean(openGroup(view).seen);
+export const onPicture = (view) => view.state.display.mode === "picture" && Boolean(openGroup(view).seen);
 
 /** A head's name for people. */
 export const headName = (view, { group, layer, head }) =>

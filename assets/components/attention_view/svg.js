@@ -93,14 +93,14 @@ export class SvgContext {
 
   /** The whole picture, and what it is: for who cannot see it, and wherever it goes. */
   document(width, height, { title, lines, link }) {
-    const said = { "dc:title": title, "dc:description": lines.join("\n"), "dc:source": link, "dc:creator": "Attention Atlas" };
-    const told = Object.entries(said).filter(([, text]) => text).map(([name, text]) => `<${name}>${escapeXml(text)}</${name}>`);
+    const metadata = { "dc:title": title, "dc:description": lines.join("\n"), "dc:source": link, "dc:creator": "Attention Atlas" };
+    const elements = Object.entries(metadata).filter(([, text]) => text).map(([name, text]) => `<${name}>${escapeXml(text)}</${name}>`);
     return [
       `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" role="img">`,
       `<title>${escapeXml(title)}</title>`,
       `<desc>${escapeXml([...lines, link].join("\n"))}</desc>`,
       `<metadata><rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:dc="http://purl.org/dc/elements/1.1/">`,
-      `<rdf:Description rdf:about="">${told.join("")}</rdf:Description></rdf:RDF></metadata>`,
+      `<rdf:Description rdf:about="">${elements.join("")}</rdf:Description></rdf:RDF></metadata>`,
       ...this.shapes,
       "</svg>\n",
     ].join("\n");

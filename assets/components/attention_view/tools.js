@@ -5,8 +5,8 @@ import { hasPieces } from "./axis.js";
 import { canChange } from "./change.js";
 import { exportAs } from "./export.js";
 import { filterExample, measuresOf, measureWord } from "./measures.js";
-import { letGo, setLook } from "./moves.js";
-import { chosenHeads, comparedWith, headName, isBeside, onPicture, PATIENCE } from "./state.js";
+import { unpin, setDisplay } from "./actions.js";
+import { chosenHeads, comparedWith, headName, isBeside, onPicture, PAUSE } from "./state.js";
 import { allHeads, openGroup } from "./store.js";
 import { zoomBy, zoomTo } from "./zoom.js";
 
@@ -29,13 +29,13 @@ function choose(view, part, options, current, pick) {
 }
 
 /** A row of buttons for one word of the look. */
-function chooseLook(view, part, name, values) {
+function chooseDisplay(view, part, name, values) {
   const options = values.map((value) => [value, view.words.text(`${name}_${value}`)]);
-  choose(view, part, options, view.state.look[name], (value) => setLook(view, { [name]: value }));
+  choose(view, part, options, view.state.display[name], (value) => setDisplay(view, { [name]: value }));
 }
 
 /** A menu for one word of the look. */
-function selectLook(view, part, name, options) {
+function selectDisplay(view, part, name, options) {
   const shape = JSON.stringify([view.store.base.language, options]);
   if (part.dataset.shape !== shape) {
     part.dataset.shape = shape;
@@ -46,9 +46,9 @@ function selectLook(view, part, name, options) {
         return option;
       }),
     );
-    part.onchange = () => setLook(view, { [name]: part.value });
+    part.onchange = () => setDisplay(view, { [name]: part.value });
   }
-  part.value = view.state.look[name];
+  part.value = view.state.display[name];
 }
 
 /** A button that is on or off. */
@@ -73,64 +73,64 @@ function writeLabels(view) {
 
 export function renderTools(view) {
   const { parts, words, state, store } = view;
-  const { look } = state;
+  const { display } = state;
   writeLabels(view);
   const measures = measuresOf(view).map((name) => [name, measureWord(view, "measure", name)]);
   const changed = canChange(view) ? [["changed", words.text("measure_changed")]] : [];
-  selectLook(view, parts.sort, "sort", [["layer", words.text("sort_layer")], ...measures, ...changed]);
+  selectDisplay(view, parts.sort, "sort", [["layer", words.text("sort_layer")], ...measures, ...changed]);
   parts.filter.placeholder = filterExample(view);
-  if (parts.filter !== parts.filter.getRootNode().activeElement) parts.filter.value = look.filter;
+  if (parts.filter !== parts.filter.getRootNode().activeElement) parts.filter.value = display.filter;
 
   const over = onPicture(view);
-  chooseLook(view, parts.mode, "mode", [...(openGroup(view).seen ? ["picture"] : []), "map", "links"]);
+  chooseDisplay(view, parts.mode, "mode", [...(openGroup(view).seen ? ["picture"] : []), "map", "links"]);
   parts.patches.hidden = !over;
-  chooseLook(view, parts.patches, "patches", ["exact", "smooth", "off"]);
+  chooseDisplay(view, parts.patches, "patches", ["exact", "smooth", "off"]);
   parts.nearer.hidden = parts.farther.hidden = over;
-  chooseLook(view, parts.scaleChoice, "scale", ["linear", "sqrt", "log"]);
-  chooseLook(view, parts.palette, "palette", ["viridis", "cividis", "magma", "greys"]);
+  chooseDisplay(view, parts.scaleChoice, "scale", ["linear", "sqrt", "log"]);
+  chooseDisplay(view, parts.palette, "palette", ["viridis", "cividis", "magma", "greys"]);
   parts.unitTool.hidden = !hasPieces(openGroup(view));
-  chooseLook(view, parts.unit, "unit", ["tokens", "words"]);
+  chooseDisplay(view, parts.unit, "unit", ["tokens", "words"]);
 
-  const kind = look.heads === "one" && view.choosing ? "chosen" : /\d/.test(look.heads) ? "chosen" : look.heads;
+  const kind = display.heads === "one" && view.choosing ? "chosen" : /\d/.test(display.heads) ? "chosen" : display.heads;
   const kinds = ["one", "chosen", "layer", "all"].map((value) => [value, words.text(`heads_${value}`)]);
   choose(view, parts.heads, kinds, kind, (value) => {
     view.choosing = value === "chosen";
-    setLook(view, { heads: value === "chosen" ? "one" : value });
+    setDisplay(view, { heads: value === "chosen" ? "one" : value });
   });
-  parts.how.hidden = look.heads === "one" || look.mode === "links" && chosenHeads(view).length <= view.theme.heads.length;
-  chooseLook(view, parts.how, "how", ["mean", "max"]);
+  parts.how.hidden = display.heads === "one" || display.mode === "links" && chosenHeads(view).length <= view.theme.heads.length;
+  chooseDisplay(view, parts.how, "how", ["mean", "max"]);
 
-  const beside = isBeside(view) && !look.other.startsWith("0.");
+  const beside = isBeside(view) && !display.other.startsWith("0.");
   const ways = ["off", "side", ...(beside ? [] : ["difference"])].map((value) => [value, words.text(`compare_${value}`)]);
-  choose(view, parts.compare, ways, look.compare, (value) => compareBy(view, value));
-  parts.slot.hidden = look.compare === "off";
+  choose(view, parts.compare, ways, display.compare, (value) => compareBy(view, value));
+  parts.slot.hidden = display.compare === "off";
   choose(view, parts.slot, ["first", "second"].map((value) => [value, words.text(`slot_${value}`)]), view.slot, (value) => {
     view.slot = value;
     view.render();
   });
-  parts.input.hidden = look.compare === "off" || store.base.groups.length < 2;
+  parts.input.hidden = display.compare === "off" || store.base.groups.length < 2;
   if (!parts.input.hidden) {
     const inputs = store.base.inputs.map((name, input) => [String(input), name]);
     choose(view, parts.input, inputs, String(comparedWith(view)?.input ?? 0), (input) => {
-      setLook(view, { other: partnerOf(view, Number(input)) });
+      setDisplay(view, { other: partnerOf(view, Number(input)) });
     });
   }
 
-  parts.linkTools.hidden = look.mode !== "links";
-  const top = look.links[0] === "k";
-  choose(view, parts.rule, ["w", "k"].map((value) => [value, words.text(`links_${value}`)]), look.links[0], (value) => {
-    setLook(view, { links: value === "k" ? "k3" : "w0.1" });
+  parts.linkTools.hidden = display.mode !== "links";
+  const top = display.links[0] === "k";
+  choose(view, parts.rule, ["w", "k"].map((value) => [value, words.text(`links_${value}`)]), display.links[0], (value) => {
+    setDisplay(view, { links: value === "k" ? "k3" : "w0.1" });
   });
   Object.assign(parts.least, top ? { min: 1, max: 20, step: 1 } : { min: 0, max: 1, step: 0.01 });
-  if (parts.least !== parts.least.getRootNode().activeElement || Number(parts.least.value) !== Number(look.links.slice(1))) {
-    parts.least.value = look.links.slice(1);
+  if (parts.least !== parts.least.getRootNode().activeElement || Number(parts.least.value) !== Number(display.links.slice(1))) {
+    parts.least.value = display.links.slice(1);
   }
   parts.leastValue.textContent = top ? parts.least.value : words.plain(Number(parts.least.value));
 
-  chooseLook(view, parts.fold, "fold", ["mean", "sum"]);
+  chooseDisplay(view, parts.fold, "fold", ["mean", "sum"]);
   parts.fold.hidden = !view.several && state.pins.length < 2;
   toggle(parts.several, view.several);
-  parts.whole.hidden = over || look.zoom === "whole";
+  parts.whole.hidden = over || display.zoom === "whole";
   for (const kind of ["page", "notebook", "link"]) parts[`${kind}Export`].hidden = !store.offers.includes(kind);
   parts.gridPng.hidden = parts.gridSvg.hidden = allHeads(openGroup(view)).length === 1;
   renderLegendOfHeads(view);
@@ -147,20 +147,20 @@ function partnerOf(view, input) {
 
 /** Start or stop comparing. */
 function compareBy(view, compare) {
-  const { look } = view.state;
+  const { display } = view.state;
   const changes = { compare };
-  if (compare !== "off" && !comparedWith({ ...view, state: { ...view.state, look: { ...look, compare } } })) {
+  if (compare !== "off" && !comparedWith({ ...view, state: { ...view.state, display: { ...display, compare } } })) {
     changes.other = partnerOf(view, view.store.base.groups.length - 1);
   }
-  if (compare !== "off" && look.compare === "off") view.slot = "second";
+  if (compare !== "off" && display.compare === "off") view.slot = "second";
   if (compare === "off") view.slot = "first";
-  setLook(view, changes);
+  setDisplay(view, changes);
 }
 
 /** Which colour is which head, where links of several are drawn. */
 export function renderLegendOfHeads(view) {
   const heads = view.plots[0]?.heads ?? [];
-  const shown = view.state.look.mode === "links" ? heads : [];
+  const shown = view.state.display.mode === "links" ? heads : [];
   view.parts.headLegend.replaceChildren(
     ...shown.map(([layer, head], i) => {
       const name = element("span", "key-of-head");
@@ -175,24 +175,24 @@ export function listenToTools(view) {
   const { parts } = view;
   parts.filter.addEventListener("input", () => {
     const text = parts.filter.value.replace(/−/g, "-").replace(/[^\p{L}\p{N}_ .<>=,-]/gu, "").slice(0, 40);
-    setLook(view, { filter: text }, PATIENCE);
+    setDisplay(view, { filter: text }, PAUSE);
   });
   parts.filter.addEventListener("keydown", (event) => {
     if (event.key === "Escape") {
       parts.filter.value = "";
-      setLook(view, { filter: "" });
+      setDisplay(view, { filter: "" });
     }
     event.stopPropagation();
   });
   parts.least.addEventListener("input", () => {
-    const rule = view.state.look.links[0];
-    setLook(view, { links: `${rule}${Number(parts.least.value)}` }, PATIENCE);
+    const rule = view.state.display.links[0];
+    setDisplay(view, { links: `${rule}${Number(parts.least.value)}` }, PAUSE);
   });
   parts.several.addEventListener("click", () => {
     view.several = !view.several;
     view.render();
   });
-  parts.letGo.addEventListener("click", () => letGo(view));
+  parts.unpin.addEventListener("click", () => unpin(view));
   parts.nearer.addEventListener("click", () => zoomBy(view, 0.5));
   parts.farther.addEventListener("click", () => zoomBy(view, 2));
   parts.whole.addEventListener("click", () => zoomTo(view, null));

@@ -22,20 +22,20 @@ function schemeBehind(element) {
  * Say something to Python, one thing at a time: while an answer is on its way, only the newest waits. It holds all that
  * was wanted before, so a kernel that is busy with a cell comes back to one question and not to a queue of them.
  */
-function makeTalk(model) {
+function makeChannel(model) {
   let underway = false;
   let waiting = null;
-  const tell = (message) => {
+  const send = (message) => {
     if (underway) waiting = message;
     else model.send(message);
     underway = true;
   };
-  const answered = () => {
+  const onAnswer = () => {
     const message = waiting;
     [underway, waiting] = [false, null];
-    if (message) tell(message);
+    if (message) send(message);
   };
-  return { tell, answered };
+  return { send, onAnswer };
 }
 
 function render({ model, el }, content) {
@@ -45,32 +45,32 @@ function render({ model, el }, content) {
   const parentElement = host.attachShadow({ mode: "open" }); // the notebook's styles and the view's stay apart
   parentElement.innerHTML = `${content}<p class="note" role="alert" hidden></p>`;
   const problemLine = parentElement.lastElementChild;
-  const { tell, answered } = makeTalk(model);
+  const { send, onAnswer } = makeChannel(model);
   let data = null;
   let end = null;
 
   const draw = () => {
     host.dataset.scheme = schemeBehind(el);
-    if (data) end = show({ data, parentElement, setStateValue: (_, message) => tell(message) });
+    if (data) end = show({ data, parentElement, setStateValue: (_, message) => send(message) });
   };
-  const hear = ({ problem }, [bytes]) => {
+  const receive = ({ problem }, [bytes]) => {
     problemLine.hidden = !problem;
     problemLine.textContent = problem ?? "";
     if (bytes) {
       data = new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength);
       draw();
     }
-    answered();
+    onAnswer();
   };
   // With the next frame: while JupyterLab changes its theme, nothing has a width.
   const redraw = () => requestAnimationFrame(() => host.dataset.scheme !== schemeBehind(el) && draw());
   const themes = new MutationObserver(redraw); // a notebook's theme is an attribute or class of its body or root
   for (const node of [document.documentElement, document.body]) themes.observe(node, { attributes: true });
-  model.on("msg:custom", hear);
-  tell({});
+  model.on("msg:custom", receive);
+  send({});
   return () => {
     themes.disconnect();
-    model.off("msg:custom", hear);
+    model.off("msg:custom", receive);
     end?.();
   };
 }

@@ -1,8 +1,8 @@
 // Enlarging a part of the map and moving it about: mouse, wheel, fingers, keys and buttons.
 
 import { windowOf } from "./cells.js";
-import { onPicture, PATIENCE, zoomOf } from "./state.js";
-import { send } from "./telling.js";
+import { onPicture, PAUSE, zoomOf } from "./state.js";
+import { send } from "./messages.js";
 
 const LEAST_CELLS = 4; // on a side of the part shown
 const DRAG = 6; // pixels a mouse moves before it means a part and not a cell
@@ -22,11 +22,11 @@ export function zoomTo(view, part) {
     const [column, columns] = fit(part.column, part.columns, key.count);
     zoom = [row, column, rows, columns].join(".");
   }
-  if (zoom === view.state.look.zoom) return;
-  view.state.look.zoom = zoom;
+  if (zoom === view.state.display.zoom) return;
+  view.state.display.zoom = zoom;
   cancelAnimationFrame(view.zooming);
   view.zooming = requestAnimationFrame(() => view.render());
-  send(view, 2 * PATIENCE);
+  send(view, 2 * PAUSE);
 }
 
 export const shownPart = (view) => windowOf(view, view.axes, zoomOf(view));
@@ -83,7 +83,7 @@ export function listenToZoom(view, index) {
     const plot = view.plots[index];
     if (event.button !== 0 || onPicture(view)) return;
     if (event.pointerType === "touch") fingers.set(event.pointerId, place(event));
-    const zoomed = view.state.look.zoom !== "whole";
+    const zoomed = view.state.display.zoom !== "whole";
     if (event.pointerType !== "touch" || zoomed) {
       drag = { ...place(event), id: event.pointerId, plot, pans: zoomed || plot.layout.kind === "links", shown: shownPart(view), moved: false };
     }
@@ -97,11 +97,11 @@ export function listenToZoom(view, index) {
       if (fingers.size === 2) pinchMove(view, drag, [...fingers.values()]);
       return;
     }
-    if (!drag.moved && Math.hypot(at.x - drag.x, at.y - drag.y) < DRAG) return;
-    if (!drag.moved) stage.setPointerCapture(drag.id);
-    drag.moved = true;
+    if (!drag.active && Math.hypot(at.x - drag.x, at.y - drag.y) < DRAG) return;
+    if (!drag.active) stage.setPointerCapture(drag.id);
+    drag.active = true;
     if (!drag.pans) showBox(at);
-    else if (view.state.look.zoom !== "whole") {
+    else if (view.state.display.zoom !== "whole") {
       const [from, to] = [unitsAt(drag.plot, drag.x, drag.y), unitsAt(drag.plot, at.x, at.y)];
       zoomTo(view, { ...drag.shown, row: drag.shown.row + from.row - to.row, column: drag.shown.column + from.column - to.column });
     }
@@ -111,8 +111,8 @@ export function listenToZoom(view, index) {
     if (!drag) return;
     box.hidden = true;
     // A click follows a drag: it must not pin what lies under its end.
-    view.dragged = drag.moved || Boolean(drag.pinch);
-    if (drag.moved && !drag.pans && event.type === "pointerup") {
+    view.dragged = drag.active || Boolean(drag.pinch);
+    if (drag.active && !drag.pans && event.type === "pointerup") {
       const at = place(event);
       const one = unitsAt(drag.plot, Math.min(drag.x, at.x), Math.min(drag.y, at.y));
       const two = unitsAt(drag.plot, Math.max(drag.x, at.x), Math.max(drag.y, at.y));

@@ -31,7 +31,7 @@ from tests.viz_core.view.attention_groups import make_group
 from viz_core.view.map_group import MapGroup
 from viz_core.view.notebook import AttentionView
 from viz_core.view.payload import View
-from viz_core.view.state import Look
+from viz_core.view.state import DisplayOptions
 from viz_core.view.words import view_words
 
 
@@ -120,16 +120,16 @@ LOOKS = [
 ]
 
 
-@pytest.mark.parametrize(("look", "name", "ending"), LOOKS)
+@pytest.mark.parametrize(("display", "name", "ending"), LOOKS)
 def test_what_differs_has_another_name(
-    page: Page, cross: MapGroup, look: dict[str, str], name: str, ending: str
+    page: Page, cross: MapGroup, display: dict[str, str], name: str, ending: str
 ) -> None:
-    live = LiveView(page, View([cross], view_words()), replace(START, look=Look(**look)))
+    live = LiveView(page, View([cross], view_words()), replace(START, display=DisplayOptions(**display)))
     live.wait_until_exact()
     content = live.save("csv")
     assert live.file == f"attention-cross-{name}.{ending}"
     note = live.part("mapNote")
-    assert ("no longer sums to one" in (note.text_content() or "")) == (look.get("how") == "max")
+    assert ("no longer sums to one" in (note.text_content() or "")) == (display.get("how") == "max")
     if ending == "csv.zip":  # both
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             tables = [archive.read(each).decode("utf-8") for each in archive.namelist()]

@@ -151,7 +151,7 @@ def check_measures(live: LiveView, weights: torch.Tensor, sums_to_one: bool = Tr
 
 def test_chosen_heads_are_combined(live: LiveView, cross: MapGroup) -> None:
     live.head(1, 2).click(modifiers=["Shift"])
-    live.until(lambda: live.state.look.heads == "0.0_1.2")
+    live.until(lambda: live.state.display.heads == "0.0_1.2")
     expected = (weights_of(cross, 0, 0) + weights_of(cross, 1, 2)) / 2
     np.testing.assert_allclose(saved_npz(live)["weights"], expected, atol=1e-7)
 
@@ -219,7 +219,7 @@ def test_heads_are_ranked_by_how_much_they_change(page: Page, cross: MapGroup) -
     wanted = sorted(f"{change:.2f}" for change in changes.values())[::-1]
     for place, change in enumerate(wanted):
         expect(captions.nth(place)).to_contain_text(change)
-    live.until(lambda: live.state.look.sort == "changed")
+    live.until(lambda: live.state.display.sort == "changed")
 
 
 def test_two_inputs_stand_as_a_signed_difference(page: Page, cross: MapGroup) -> None:

@@ -27,7 +27,7 @@ def test_links_follow_the_token_and_the_threshold(live: LiveView, cross: MapGrou
     live.page.keyboard.press("Enter")
     paths = re.findall(r"<path [^>]*d=", live.save("svg").decode())
     assert len(paths) == len(QUERIES) + 1  # the strongest of each query; the one in focus twice
-    live.until(lambda: (live.state.look.mode, live.state.look.links) == ("links", "k1"))
+    live.until(lambda: (live.state.display.mode, live.state.display.links) == ("links", "k1"))
 
 
 def test_links_of_512_tokens_are_bounded_and_drawn(page: Page) -> None:

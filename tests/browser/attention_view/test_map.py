@@ -105,5 +105,5 @@ def test_zooming_a_long_input_brings_exact_tiles(page: Page) -> None:
     expected = weights_of(group, 0, 0)[row : row + height, column : column + width]
     np.testing.assert_array_equal(weights, expected)
     assert list(saved["keys"][:2]) == [f"k{column}", f"k{column + 1}"]
-    live.until(lambda: live.state.look.zoom == f"{row}.{column}.{height}.{width}")
+    live.until(lambda: live.state.display.zoom == f"{row}.{column}.{height}.{width}")
     assert max(live.sent) < 700_000

@@ -16,12 +16,12 @@ from viz_core.maps.distance import mean_attention_distance
 from viz_core.view.map_group import MapGroup, MapPicture
 from viz_core.view.payload import View
 from viz_core.view.pins import Pin
-from viz_core.view.state import Look, ViewState
+from viz_core.view.state import DisplayOptions, ViewState
 from viz_core.view.words import view_words
 
 ROWS, COLUMNS = 3, 4
 COVER = 0.72  # of a colour over the picture, as in over_picture.js
-START = ViewState("self", 1, 2, look=Look(mode="picture"))
+START = ViewState("self", 1, 2, display=DisplayOptions(mode="picture"))
 
 
 @pytest.fixture(scope="module")
@@ -76,13 +76,13 @@ def test_it_opens_with_the_class_token_over_the_picture(live: LiveView, group: M
     best = int(weights.argmax())
     expect(live.part("sentenceNote")).to_contain_text(f"[CLS] looks most at {called(best)}")
     distance = mean_attention_distance(torch.from_numpy(weights_of(group, 1, 2)), (ROWS, COLUMNS), (1, 1))
-    told = live.page.locator("[data-measure=distance] .value")
-    expect(told).to_have_text(f"{float(distance):.2f} patches")
+    value = live.page.locator("[data-measure=distance] .value")
+    expect(value).to_have_text(f"{float(distance):.2f} patches")
     expect(live.page.locator("[data-measure=first] dt")).to_have_text("class token")
     expect(live.page.locator("[data-measure=previous]")).to_have_count(0)  # rows of patches are no line
     live.option("heads", "layer").click()
     mean = mean_attention_distance(group.calls[1].weights()[0].mean(dim=0), (ROWS, COLUMNS), (1, 1))
-    expect(told).to_have_text(f"{float(mean):.2f} patches")
+    expect(value).to_have_text(f"{float(mean):.2f} patches")
     expect(live.part("queryLine")).to_be_hidden()
     assert live.sent[0] < 30_000, "no whole map is sent"
 

@@ -14,7 +14,7 @@ from tests.viz_core.view.attention_groups import make_group
 from viz_core.view.map_group import MapGroup
 from viz_core.view.payload import View
 from viz_core.view.pins import Pin
-from viz_core.view.state import Look, ViewState
+from viz_core.view.state import DisplayOptions, ViewState
 from viz_core.view.words import view_words
 
 
@@ -30,7 +30,7 @@ def test_several_pinned_words_are_read_together(live: LiveView, cross: MapGroup)
         expect(live.part("sentenceNote")).to_contain_text(
             f"{start}, these 2 look most at {KEYS[int(values.argmax())]}, {values.max():.2f}"
         )
-    live.until(lambda: live.state.look.fold == "sum")
+    live.until(lambda: live.state.display.fold == "sum")
     assert live.state.pins == (Pin("query", 1), Pin("query", 3))
 
 
@@ -46,8 +46,10 @@ def test_strangers_tokens_are_only_text(page: Page) -> None:
 
 
 def test_a_state_from_a_link_is_shown(page: Page, cross: MapGroup) -> None:
-    look = Look(mode="links", scale="log", palette="greys", unit="words", sort="entropy", heads="layer", how="max")
-    live = LiveView(page, View([cross], view_words()), ViewState("cross", 1, 2, (Pin("key", 1),), look))
+    display = DisplayOptions(
+        mode="links", scale="log", palette="greys", unit="words", sort="entropy", heads="layer", how="max"
+    )
+    live = LiveView(page, View([cross], view_words()), ViewState("cross", 1, 2, (Pin("key", 1),), display))
     for part, value in (("mode", "links"), ("scaleChoice", "log"), ("palette", "greys"), ("unit", "words")):
         assert live.option(part, value).get_attribute("aria-pressed") == "true"
     expect(live.page.get_by_label("Sort by")).to_have_value("entropy")

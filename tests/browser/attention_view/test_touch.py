@@ -55,10 +55,10 @@ class Fingers:
 
 def zoom_of(live: LiveView) -> tuple[int, ...]:
     """As Python is told it: another choice of the reader comes with all that is so by then."""
-    order = "layer" if live.state.look.sort == "entropy" else "entropy"
+    order = "layer" if live.state.display.sort == "entropy" else "entropy"
     live.page.get_by_label("Sort by").select_option(order)
-    live.until(lambda: live.state.look.sort == order)
-    return tuple(map(int, live.state.look.zoom.split(".")))
+    live.until(lambda: live.state.display.sort == order)
+    return tuple(map(int, live.state.display.zoom.split(".")))
 
 
 def test_two_fingers_enlarge_what_lies_between_them_and_one_moves_it(phone: Page) -> None:

@@ -47,7 +47,7 @@ class Notebook:
         widget.send = lambda content, buffers=None: self._outbox.append(
             (content, [base64.b64encode(data).decode() for data in buffers or []])
         )
-        page.expose_function("askPython", self._hear)
+        page.expose_function("askPython", self._receive)
         page.expose_function("getScript", lambda: widget._esm)
         page.set_content(
             "<!doctype html><style>h2, button, p { color: red; display: none }</style>"
@@ -55,7 +55,7 @@ class Notebook:
         )
         expect(page.get_by_role("application").first).to_have_attribute("data-exact", "true")
 
-    def _hear(self, text: str) -> list[Any]:
+    def _receive(self, text: str) -> list[Any]:
         self.widget._handle_custom_msg(json.loads(text), [])
         return self._take()
 

@@ -51,7 +51,7 @@ def written(kind: str) -> tuple[nbformat.NotebookNode, ViewState, torch.Tensor]:
     shown = View(groups, view_words())
     default = view(run).state
     state = replace(default, group=groups[0].id, layer=1, head=2, pins=(Pin("query", 1), Pin("query", 2)))
-    content = write_notebook(shown, state, default, request.recipe())
+    content = write_notebook(shown, state, default, request.run_source())
     weights = groups[0].calls[1].weights(head=2)
     return nbformat.reads(content.decode(), as_version=4), state, weights
 
@@ -76,7 +76,7 @@ def test_it_runs_from_top_to_bottom_in_a_notebook(tmp_path: Path) -> None:
 
 
 def code(request: Request[Any, Any]) -> str:
-    return request.recipe().code
+    return request.run_source().code
 
 
 def test_all_that_was_chosen_is_in_it() -> None:
@@ -92,18 +92,18 @@ def test_all_that_was_chosen_is_in_it() -> None:
 
 def test_what_cannot_come_along_is_named() -> None:
     folder = HubRequest(HubModelSpec("mine", folder="mine"), "a")
-    assert folder.recipe().needs == ("model",)
+    assert folder.run_source().needs == ("model",)
     assert "load_hub(Path('mine'))" in code(folder)
 
     noise = Image.effect_noise((800, 800), 100).convert("RGB")
     large = ClassificationRequest(HubVisionSpec(HubModelSpec("org/vit")), Picture("y", noise))
-    assert large.recipe().needs == ("picture",)
+    assert large.run_source().needs == ("picture",)
     assert "Image.open('picture.png')" in code(large)
     assert "model = HubVision(model)" in code(large)
     with pytest.raises(PayloadMissingError):
-        large.without_payload.recipe()
+        large.without_payload.run_source()
     with pytest.raises(NotImplementedError, match="NoModel"):
-        NoModel().recipe()
+        NoModel().run_source()
 
 
 def test_sounds_come_along_where_they_are_short() -> None:
@@ -112,23 +112,23 @@ def test_sounds_come_along_where_they_are_short() -> None:
     assert code(drawn).endswith("sound = tone_sequence()\nrun = model.run(sound=sound, target='a b', max_new_tokens=3)")
     noise = np.random.default_rng(0).uniform(-0.5, 0.5, 3 * RATE).astype(np.float32)
     names: dict[str, Any] = {}
-    exec(SoundInput("x", Sound(noise)).recipe().code, names)
+    exec(SoundInput("x", Sound(noise)).run_source().code, names)
     assert np.allclose(names["sound"].samples, noise, atol=1e-4)
     long = HubRequest(spec, sound=SoundInput("y", Sound(np.tile(noise, 4))))
-    assert long.recipe().needs == ("sound",)
+    assert long.run_source().needs == ("sound",)
     assert "Path('sound.wav')" in code(long)
     assert hash(long) == hash(long.without_payload)
     assert long == long.without_payload
     with pytest.raises(PayloadMissingError):
-        long.without_payload.recipe()
+        long.without_payload.run_source()
 
 
 @pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGB", "RGBA", "CMYK", "YCbCr", "I;16", "F"])
 def test_pictures_of_any_mode_come_along(mode: str) -> None:
     image = Image.linear_gradient("L").resize((32, 32)).convert("L" if mode in ("I;16", "F") else mode)
     image = image.convert(mode) if mode in ("I;16", "F") else image
-    recipe = Picture(hashlib.sha256(image.tobytes()).hexdigest(), image).recipe()
-    assert len(recipe.code) < MOST_CARRIED
+    run_source = Picture(hashlib.sha256(image.tobytes()).hexdigest(), image).run_source()
+    assert len(run_source.code) < MOST_CARRIED
     names: dict[str, Any] = {}
-    exec(recipe.code, names)
+    exec(run_source.code, names)
     assert names["image"].tobytes() == as_rgb(image).tobytes()

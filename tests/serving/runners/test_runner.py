@@ -89,7 +89,7 @@ def test_heads_switched_off_elsewhere_are_those_of_the_request(
     batch = TranslationRequest.run_all(translator, [CALM, unknown, without])
     assert isinstance(batch[1], ValueError)
     assert (batch[0].text, batch[2].text) == (plain.text, near.text)  # type: ignore[union-attr]
-    assert "with intervene({'decoder.1.cross': off(1, 3), 'encoder.0.self': off(0)}):" in without.recipe().code
+    assert "with intervene({'decoder.1.cross': off(1, 3), 'encoder.0.self': off(0)}):" in without.run_source().code
 
 
 def test_a_second_input_elsewhere_is_asked_for_by_its_own_sentence(local: LocalRunner, remote: RemoteRunner) -> None:

@@ -23,7 +23,7 @@ from tests.viz_core.images.hostile_pictures import quarters
 from tests.viz_core.view.attention_groups import ask
 from viz_core.hub import HubError, Sampling
 from viz_core.sounds.tones import tone_sequence
-from viz_core.view.hub import first_look
+from viz_core.view.hub import initial_state
 from viz_core.view.payload import View, decode_view, encode_view
 from viz_core.view.words import WORD_NAMES
 
@@ -70,8 +70,8 @@ def test_the_same_run_without_its_trace_and_its_logits(
 def test_the_view_is_byte_for_byte_the_same(local: LocalRunner, remote: RemoteRunner, asked: HubRequest) -> None:
     words = dict.fromkeys(WORD_NAMES, "a word")
     near, far = local.groups(asked, LABELS), remote.groups(asked, LABELS)
-    state = first_look(near, local.run(asked))
-    assert first_look(far, remote.run(asked)) == state
+    state = initial_state(near, local.run(asked))
+    assert initial_state(far, remote.run(asked)) == state
     wants = [f"picture 0 {group.id} {layer}" for group in near for layer in range(len(group.calls))]
     one = decode_view(encode_view(View(near, words), state, wants=ask(*wants)))
     other = decode_view(encode_view(View(far, words), state, wants=ask(*wants)))

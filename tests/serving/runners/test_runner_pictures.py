@@ -41,7 +41,7 @@ from viz_core.maps.rollout import attention_rollout
 from viz_core.pretrained import shipped
 from viz_core.pretrained.picture_model import PictureModel, picture_facts
 from viz_core.view.payload import View, decode_view, encode_view
-from viz_core.view.picture import first_look
+from viz_core.view.picture import initial_state
 from viz_core.view.words import WORD_NAMES
 
 LABELS: dict[str, str] = defaultdict(lambda: "a label")
@@ -90,8 +90,8 @@ def test_the_view_is_byte_for_byte_the_same(
 ) -> None:
     words = dict.fromkeys(WORD_NAMES, "a word")
     near, far = local.groups(asked, LABELS), remote.groups(asked, LABELS)
-    state = first_look(near)
-    assert first_look(far) == state
+    state = initial_state(near)
+    assert initial_state(far) == state
     wants = ["image 0 encoder-self", "token 0 encoder-self 1 q3", "map 0.encoder-self:0.1:mean:tokens"]
     one = decode_view(encode_view(View(near, words), state, wants=ask(*wants)))
     other = decode_view(encode_view(View(far, words), state, wants=ask(*wants)))

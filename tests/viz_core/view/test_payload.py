@@ -14,7 +14,7 @@ from viz_core.view.map_source import in_bytes
 from viz_core.view.payload import View, decode_view, encode_view, every_part
 from viz_core.view.pins import Pin
 from viz_core.view.requests import MapRequest
-from viz_core.view.state import Look, ViewState
+from viz_core.view.state import DisplayOptions, ViewState
 from viz_core.view.words import WORD_NAMES
 
 WORDS = {name: f"{name}: é {{value}}" for name in WORD_NAMES}
@@ -120,11 +120,11 @@ def test_every_part_starts_at_a_multiple_of_four(view):
 
 
 def test_the_header_says_what_is_open_and_what_things_are_called(view):
-    state = ViewState("cross", 1, 2, (Pin("query", 3),), Look(mode="links"))
+    state = ViewState("cross", 1, 2, (Pin("query", 3),), DisplayOptions(mode="links"))
     header = decode_view(encode_view(View(view.groups, WORDS, language="pt"), state, turn=7)).header
     assert header["state"] == {
         **{"group": "cross", "layer": 1, "head": 2, "pins": ["q3"]},
-        "look": asdict(Look()) | {"mode": "links"},
+        "display": asdict(DisplayOptions()) | {"mode": "links"},
     }
     base = header["base"]
     assert (header["version"], header["turn"], base["language"], header["offline"]) == (3, 7, "pt", False)
@@ -205,7 +205,7 @@ def test_a_file_holds_all_pictures_and_as_many_maps_as_fit(view):
         ViewState("cross", 0, 0, (Pin("query", 5),)),
         ViewState("cross", 0, 0, (Pin("key", 7),)),
         ViewState("cross", 0, 0, (Pin("key", 1), Pin("query", 1))),
-        ViewState("cross", 0, 0, look=Look(heads="0.0_0.3")),
+        ViewState("cross", 0, 0, display=DisplayOptions(heads="0.0_0.3")),
     ],
 )
 def test_a_state_that_the_groups_do_not_have_is_refused(view, state):
@@ -239,8 +239,8 @@ def test_maps_whose_tokens_are_cut_otherwise_are_never_subtracted():
     one, other = make_group(3, 3, "self"), make_group(3, 3, "self")
     for beside, compare, shown in (((), "difference", [True]), (("self",), "difference", [False])):
         view = View((one,), WORDS, (other,), ("a", "b"), beside=beside)
-        state = ViewState("self", 0, 0, look=Look(compare=compare, other="1.0.0"))
+        state = ViewState("self", 0, 0, display=DisplayOptions(compare=compare, other="1.0.0"))
         assert [panel.signed for panel in panels(view, state)] == shown
         assert decode_view(encode_view(view, state)).header["base"]["beside"] == list(beside)
-    state = ViewState("self", 0, 0, look=Look(compare="side", other="1.0.0"))
+    state = ViewState("self", 0, 0, display=DisplayOptions(compare="side", other="1.0.0"))
     assert len(panels(View((one,), WORDS, (other,), ("a", "b"), beside=("self",)), state)) == 2

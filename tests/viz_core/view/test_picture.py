@@ -15,10 +15,10 @@ from viz_core.view.map_group import MapGroup, MapPicture
 from viz_core.view.payload import View, decode_view, encode_view, every_part
 from viz_core.view.picture import token_names
 from viz_core.view.pins import Pin
-from viz_core.view.state import Look, ViewState, read_message
+from viz_core.view.state import DisplayOptions, ViewState, read_message
 from viz_core.view.words import view_words
 
-START = ViewState("self", 1, 2, look=Look(mode="picture"))
+START = ViewState("self", 1, 2, display=DisplayOptions(mode="picture"))
 
 
 def picture_group(special: int = 1, rows: int = 2, columns: int = 3, **changes: Any) -> MapGroup:
@@ -84,9 +84,9 @@ def test_a_file_holds_the_picture_and_the_class_tokens_look(view: View) -> None:
 
 def test_only_groups_with_a_picture_are_shown_over_one(view: View) -> None:
     plain = ViewState("self", 0, 0)
-    assert read_link(ViewLink(look="mode-picture~patches-smooth"), view.groups, plain)[0].look.patches == "smooth"
-    asked = ViewLink(head="cross.0.0", look="mode-picture")
+    assert read_link(ViewLink(display="mode-picture~patches-smooth"), view.groups, plain)[0].display.patches == "smooth"
+    asked = ViewLink(head="cross.0.0", display="mode-picture")
     assert read_link(asked, view.groups, plain) == (ViewState("cross", 0, 0), False)
-    message = {"group": "cross", "layer": 0, "head": 0, "look": {"mode": "picture"}}
+    message = {"group": "cross", "layer": 0, "head": 0, "display": {"mode": "picture"}}
     assert read_message(message, view.groups, START) is None
-    assert read_link(ViewLink(look="patches-blurred"), view.groups, plain)[1] is False
+    assert read_link(ViewLink(display="patches-blurred"), view.groups, plain)[1] is False

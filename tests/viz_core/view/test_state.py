@@ -5,7 +5,7 @@ import pytest
 from tests.viz_core.view.attention_groups import make_group
 from viz_core.view.link import ViewLink, read_link, write_link
 from viz_core.view.pins import Pin
-from viz_core.view.state import Cell, Look, ViewState, read_cell, read_message
+from viz_core.view.state import Cell, DisplayOptions, ViewState, read_cell, read_message
 
 DEFAULT = ViewState("cross", 1, 2, (Pin("query", 0),))
 
@@ -23,8 +23,13 @@ def groups():
         replace(DEFAULT, pins=(Pin("key", 4), Pin("key", 0))),
         ViewState("cross", 0, 0),
         ViewState("cross", 0, 1, (Pin("query", 3),)),
-        replace(DEFAULT, look=Look(mode="links", links="k3", filter="entropy < 1.5, layer > -2")),
-        ViewState("cross", 0, 1, look=Look(heads="0.1_1.2", how="max", zoom="0.1.2.3", compare="side", other="1.0.2")),
+        replace(DEFAULT, display=DisplayOptions(mode="links", links="k3", filter="entropy < 1.5, layer > -2")),
+        ViewState(
+            "cross",
+            0,
+            1,
+            display=DisplayOptions(heads="0.1_1.2", how="max", zoom="0.1.2.3", compare="side", other="1.0.2"),
+        ),
     ],
 )
 def test_a_link_brings_its_state_back(groups, state):
@@ -32,9 +37,11 @@ def test_a_link_brings_its_state_back(groups, state):
 
 
 def test_links_say_what_differs_from_the_default():
-    state = ViewState("cross", 0, 1, (Pin("query", 3), Pin("query", 1)), Look(scale="log", sort="entropy"))
+    state = ViewState("cross", 0, 1, (Pin("query", 3), Pin("query", 1)), DisplayOptions(scale="log", sort="entropy"))
     assert write_link(state, DEFAULT) == ViewLink("cross.0.1", "q3.q1", "scale-log~sort-entropy")
-    assert write_link(replace(DEFAULT, look=Look(mode="links")), DEFAULT) == ViewLink(None, None, "mode-links")
+    assert write_link(replace(DEFAULT, display=DisplayOptions(mode="links")), DEFAULT) == ViewLink(
+        None, None, "mode-links"
+    )
     assert write_link(DEFAULT, DEFAULT) == ViewLink()
 
 
@@ -57,16 +64,16 @@ def test_a_bad_pin_leaves_the_head_and_says_so(groups, pin):
 
 
 @pytest.mark.parametrize(
-    "look",
+    "display",
     [
         *("", "x", "mode-pictures", "mode-links~", "heads-5.5", "other-7.1.1", "zoom-1", "zoom-1.2.3.-4", "sort-<b>"),
         *("filter-" + "a" * 41, "mode-links\n", "unknown-links", "links-w2", "links-k999", "heads-" + "0.1_" * 99),
     ],
 )
-def test_a_bad_look_is_told_unless_it_is_good_in_part(groups, look):
-    state, understood = read_link(ViewLink(look=look), groups, DEFAULT)
-    assert state.look in (Look(), Look(mode="links"))
-    assert understood == (look == "mode-links~")
+def test_a_bad_look_is_told_unless_it_is_good_in_part(groups, display):
+    state, understood = read_link(ViewLink(display=display), groups, DEFAULT)
+    assert state.display in (DisplayOptions(), DisplayOptions(mode="links"))
+    assert understood == (display == "mode-links~")
     assert state.pins == DEFAULT.pins
 
 
@@ -75,8 +82,8 @@ def test_a_pin_alone_pins_on_the_default_head(groups):
 
 
 def test_a_message_from_the_browser_is_read(groups):
-    message = {"group": "cross", "layer": 0, "head": 2, "pins": ["k4", "k1"], "look": {"mode": "links"}, "turn": 7}
-    expected = ViewState("cross", 0, 2, (Pin("key", 4), Pin("key", 1)), Look(mode="links"))
+    message = {"group": "cross", "layer": 0, "head": 2, "pins": ["k4", "k1"], "display": {"mode": "links"}, "turn": 7}
+    expected = ViewState("cross", 0, 2, (Pin("key", 4), Pin("key", 1)), DisplayOptions(mode="links"))
     assert read_message(message, groups, DEFAULT) == expected
     assert read_message(message | {"pins": []}, groups, DEFAULT) == replace(expected, pins=())
 
@@ -105,10 +112,10 @@ def test_a_message_keeps_its_head_where_its_pins_are_gone(groups, pins):
 
 
 @pytest.mark.parametrize(
-    "look", [3, {"mode": 3}, {"mode": "x"}, {"heads": "9.9"}, {"nothing": "x"}, {"zoom": "<script>"}, {3: "map"}]
+    "display", [3, {"mode": 3}, {"mode": "x"}, {"heads": "9.9"}, {"nothing": "x"}, {"zoom": "<script>"}, {3: "map"}]
 )
-def test_a_message_keeps_its_head_where_its_look_is_none(groups, look):
-    message = {"group": "cross", "layer": 0, "head": 2, "look": look}
+def test_a_message_keeps_its_head_where_its_look_is_none(groups, display):
+    message = {"group": "cross", "layer": 0, "head": 2, "display": display}
     assert read_message(message, groups, DEFAULT) == ViewState("cross", 0, 2)
 
 
@@ -122,4 +129,4 @@ def test_a_cell_that_was_clicked_is_read(groups):
 
 def test_a_look_that_is_none_is_refused():
     with pytest.raises(ValueError, match="mode: expected map|links, got 'x'"):
-        Look(mode="x")
+        DisplayOptions(mode="x")

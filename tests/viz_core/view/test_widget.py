@@ -13,7 +13,7 @@ from viz_core.trace import attend, record
 from viz_core.view import view
 from viz_core.view.notebook import AttentionView
 from viz_core.view.payload import DecodedView, decode_view
-from viz_core.view.state import Look, ViewState
+from viz_core.view.state import DisplayOptions, ViewState
 from viz_core.view.widget import AttentionWidget
 
 
@@ -22,19 +22,19 @@ class Browser:
 
     def __init__(self, widget: AttentionWidget) -> None:
         self.widget = widget
-        self.heard: list[tuple[dict[str, Any], list[bytes]]] = []
-        widget.send = lambda content, buffers=None: self.heard.append((content, buffers or []))
+        self.received: list[tuple[dict[str, Any], list[bytes]]] = []
+        widget.send = lambda content, buffers=None: self.received.append((content, buffers or []))
 
     def say(self, message: object) -> None:
         self.widget._handle_custom_msg(message, [])
 
     def move(self, turn: int, state: dict[str, Any], *wants: str) -> None:
         """Open another head; all else as at first."""
-        place = {"group": "self", "layer": 0, "head": 0, "pins": [], "look": {}} | state
+        place = {"group": "self", "layer": 0, "head": 0, "pins": [], "display": {}} | state
         self.say({"turn": turn, "ask": f"a.{turn}", "have": self.widget.view.stamp, "wants": list(wants)} | place)
 
     def last(self) -> DecodedView:
-        content, (data,) = self.heard[-1]
+        content, (data,) = self.received[-1]
         assert content == {"problem": None}
         return decode_view(data)
 
@@ -54,12 +54,12 @@ def test_a_browser_that_begins_gets_all_it_needs(browser: Browser) -> None:
 
 def test_what_the_reader_opens_is_read(browser: Browser) -> None:
     widget = browser.widget
-    told: list[tuple[str, int, tuple[str, ...]]] = []
-    widget.observe(lambda _: told.append((widget.site, widget.head, widget.pins)), ["site", "head", "pins"])
+    observed: list[tuple[str, int, tuple[str, ...]]] = []
+    widget.observe(lambda _: observed.append((widget.site, widget.head, widget.pins)), ["site", "head", "pins"])
     browser.move(1, {"group": "cross", "layer": 1, "head": 1, "pins": ["k6", "k2"]}, "token 0 cross 1 k6")
     assert (widget.site, widget.head, widget.pins) == ("decoder.1.cross", 1, ("k6", "k2"))
-    assert told, "nobody was told"
-    assert set(told) == {("decoder.1.cross", 1, ("k6", "k2"))}, "someone was told when only half was known"
+    assert observed, "no observer was called"
+    assert set(observed) == {("decoder.1.cross", 1, ("k6", "k2"))}, "an observer saw half of the change"
     weights = GROUPS[1].calls[1].weights(keys=slice(6, 7))[0, ..., 0]
     torch.testing.assert_close(browser.last().parts["token 0 cross 1 k6"], weights, rtol=0, atol=0)
     assert "base" not in browser.last().header, "the browser had it"
@@ -70,13 +70,13 @@ def test_what_is_set_opens_in_the_browser(browser: Browser) -> None:
     browser.widget.site = "decoder.1.self"
     browser.widget.head = 2
     browser.widget.pins = "q3"
-    browser.widget.look = {"scale": "log"}
+    browser.widget.display = {"scale": "log"}
     header = browser.last().header
-    assert (header["turn"], len(browser.heard)) == (4, 5)
+    assert (header["turn"], len(browser.received)) == (4, 5)
     state = header["state"]
     assert (state["group"], state["layer"], state["head"], state["pins"]) == ("self", 1, 2, ["q3"])
-    assert state["look"]["scale"] == "log"
-    assert (browser.widget.pins, browser.widget.look) == (("q3",), Look(scale="log"))
+    assert state["display"]["scale"] == "log"
+    assert (browser.widget.pins, browser.widget.display) == (("q3",), DisplayOptions(scale="log"))
     browser.move(4, {"head": 3})  # sent before that had arrived
     assert browser.widget.head == 2
     assert browser.last().header["state"]["head"] == 2
@@ -86,7 +86,7 @@ def test_what_is_set_opens_in_the_browser(browser: Browser) -> None:
 
 def test_nothing_is_made_before_anyone_looks(browser: Browser) -> None:
     browser.widget.head = 1
-    assert browser.heard == []
+    assert browser.received == []
     browser.say({})
     assert browser.last().header["state"]["head"] == 1
 
@@ -97,7 +97,7 @@ def test_nothing_is_made_before_anyone_looks(browser: Browser) -> None:
         ("site", "decoder.9.self", "site: expected one of decoder.0.self"),
         ("head", 4, "head: expected 0 to 3"),
         ("pins", ["q5"], "pins: expected 'q0' to 'q4'"),
-        ("look", {"mode": "x"}, "mode: expected"),
+        ("display", {"mode": "x"}, "mode: expected"),
     ],
 )
 def test_what_is_not_there_is_refused_and_nothing_moves(
@@ -109,15 +109,15 @@ def test_what_is_not_there_is_refused_and_nothing_moves(
         setattr(browser.widget, name, value)
     assert browser.widget.state == before == ViewState("self", 0, 0)
     assert getattr(browser.widget, name) != value
-    assert len(browser.heard) == 1
+    assert len(browser.received) == 1
 
 
 def test_none_leaves_what_is_open(browser: Browser) -> None:
     """As in `open_head`; the trait would else say None of what the state still says."""
     widget = browser.widget
-    widget.pins, widget.look = "q3", {"scale": "log"}
-    widget.pins = widget.look = None
-    assert (widget.pins, widget.look) == (("q3",), Look(scale="log"))
+    widget.pins, widget.display = "q3", {"scale": "log"}
+    widget.pins = widget.display = None
+    assert (widget.pins, widget.display) == (("q3",), DisplayOptions(scale="log"))
 
 
 def test_one_who_is_told_may_open_something_else(browser: Browser) -> None:
@@ -158,7 +158,7 @@ def test_files_are_written_when_asked_for(browser: Browser) -> None:
 def test_what_cannot_be_written_is_said_and_the_view_goes_on() -> None:
     browser = Browser(view(torch.zeros(17, 1, 512, 512)))
     browser.move(1, {"group": "0-attention", "pins": ["q3"]}, "notebook")
-    content, (data,) = browser.heard[-1]
+    content, (data,) = browser.received[-1]
     assert "save_trace keeps it" in content["problem"]
     assert decode_view(data).header["missing"] == ["notebook"]
     assert browser.widget.pins == ("q3",)
@@ -171,8 +171,8 @@ def test_a_recording_that_was_changed_says_so() -> None:
     browser = Browser(view(trace))
     queries.zero_()
     browser.say({})
-    assert "changed in place after it was recorded" in browser.heard[-1][0]["problem"]
-    assert browser.heard[-1][1] == []
+    assert "changed in place after it was recorded" in browser.received[-1][0]["problem"]
+    assert browser.received[-1][1] == []
 
 
 def test_without_the_extra_it_is_a_frame(monkeypatch: pytest.MonkeyPatch) -> None:

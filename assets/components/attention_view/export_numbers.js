@@ -1,7 +1,7 @@
 // The numbers of what is shown: as a table (CSV) or as arrays (NPZ). A long map comes from Python strip by strip.
 
 import { saveFile } from "../shared/files.js";
-import { aboutShown, pooledBy, stemOf } from "./about_file.js";
+import { captionOfView, pooledBy, stemOf } from "./caption.js";
 import { axesOf, makeSide } from "./axis.js";
 import { cellsOf, differenceOf, otherSource, windowOf } from "./cells.js";
 import { mapName } from "./matrix.js";
@@ -14,7 +14,7 @@ const MOST = 2 ** 24; // weights that are fetched for a file: all of 4,096 x 4,0
 
 /** Save the numbers as they are now, once all of them are here. */
 export function saveNumbers(view, ending) {
-  view.saving = { ending, stem: stemOf(view), about: aboutShown(view), tables: tablesOf(view) };
+  view.saving = { ending, stem: stemOf(view), about: captionOfView(view), tables: tablesOf(view) };
   view.render();
 }
 

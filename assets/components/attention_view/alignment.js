@@ -46,7 +46,7 @@ export function joinSides(first, second, pairs) {
     return own === other ? own : `${own} | ${other}`;
   };
   const units = pairs.map((pair) => unitOf(first, second, pair));
-  return { axis: first.axis, count: pairs.length, size: 1, from: 0, name: joined("name"), said: joined("said"), ...lookingUp(units) };
+  return { axis: first.axis, count: pairs.length, size: 1, from: 0, name: joined("name"), nameInText: joined("nameInText"), ...lookingUp(units) };
 }
 
 /** The second side, known by the first one's units: pointing at a token of one text finds its partner in the other. */

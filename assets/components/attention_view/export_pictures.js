@@ -1,7 +1,7 @@
 // Pictures of what is shown, or of the whole grid: PNG and SVG, dark on white whatever the page wears.
 
 import { saveFile } from "../shared/files.js";
-import { aboutGrid, aboutShown, fileName, gridName } from "./about_file.js";
+import { captionOfGrid, captionOfView, fileName, gridName } from "./caption.js";
 import { PRINTED } from "./colours.js";
 import { layOutFigure } from "./figure.js";
 import { barOf } from "./legend.js";
@@ -10,7 +10,7 @@ import { paintMarks, paintPlot } from "./plot.js";
 import { byteSteps, onCanvas, rasterise } from "./raster.js";
 import { headName, onPicture } from "./state.js";
 import { groupOf, openGroup, pictureOf } from "./store.js";
-import { withTexts } from "./png.js";
+import { withTexts } from "./png_text.js";
 import { SvgContext } from "./svg.js";
 
 const PRINT_SCALE = 3; // pixels of a PNG for every pixel of the layout
@@ -24,7 +24,7 @@ const asPrinted = (view) => Object.assign(Object.create(view), { theme: { ...vie
 
 function savePlots(view, ending) {
   const { plots, parts, words } = view;
-  const about = aboutShown(view);
+  const about = captionOfView(view);
   const across = plots.length > 1 && parts.plots.clientWidth > 1.5 * plots[0].layout.width;
   const blocks = plots.map((plot) => {
     const group = groupOf(view, plot.source.input, plot.source.group);
@@ -40,7 +40,7 @@ function savePlots(view, ending) {
     };
   });
   write(layOutFigure(view, blocks, about, across), about, ending, fileName(view, ending));
-  view.renderPointed(); // what paints marks also fades what lies under them on the page
+  view.renderHover(); // what paints marks also fades what lies under them on the page
 }
 
 /** What queries and keys are, each in its colour. */
@@ -51,7 +51,7 @@ const sidesOf = ({ words, theme }, group) => [
 
 function saveHeads(view, ending) {
   const group = openGroup(view);
-  const about = aboutGrid(view);
+  const about = captionOfGrid(view);
   const { size, gap, names, top } = THUMBNAIL;
   const across = Math.max(...group.layers.map((layer) => layer.heads));
   const block = {

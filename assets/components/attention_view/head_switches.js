@@ -25,9 +25,9 @@ export function markSwitches(view) {
   const mark = (made, layer, head, text) => {
     const off = switches.has(placeOf(state, layer, head));
     made.setAttribute("aria-checked", !off);
-    const said = words.text(off ? "switch_on" : "switch_off", { head: headName(view, { group: state.group, layer, head }) });
-    made.setAttribute("aria-label", said);
-    made.title = said;
+    const label = words.text(off ? "switch_on" : "switch_off", { head: headName(view, { group: state.group, layer, head }) });
+    made.setAttribute("aria-label", label);
+    made.title = label;
     if (text) made.textContent = words.text(off ? "turn_on" : "turn_off");
     return off;
   };
@@ -40,7 +40,7 @@ export function markSwitches(view) {
   }
 }
 
-/** Switch a head at once, and tell Python. */
+/** Switch a head at once, and notify Python. */
 function turn(view, layer, head) {
   const place = placeOf(view.state, layer, head);
   const { switches } = view.store;

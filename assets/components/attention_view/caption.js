@@ -8,19 +8,19 @@ const MOST_NAMED = 12; // heads
 
 /** "attention-cross-mean-of-24-heads-words": two views that differ have two names. */
 export function stemOf(view) {
-  const { group, look } = view.state;
+  const { group, display } = view.state;
   const { text } = view.words;
   const parts = [text("stem"), group, headsPart(view, view.plots[0].source)];
   const other = comparedWith(view);
   if (other) {
     const { number } = groupOf(view, other.input, group).layers[other.layer];
     const name = text("stem_head", { layer: number, head: other.head + 1 });
-    parts.push(text(look.compare === "side" ? "stem_beside" : "stem_minus", { name }));
+    parts.push(text(display.compare === "side" ? "stem_beside" : "stem_minus", { name }));
     if (other.input) parts.push(text("stem_second"));
   }
-  if (look.unit === "words" && hasPieces(openGroup(view))) parts.push(text("stem_words"));
+  if (display.unit === "words" && hasPieces(openGroup(view))) parts.push(text("stem_words"));
   const zoom = zoomOf(view);
-  if (zoom && look.mode !== "picture") {
+  if (zoom && display.mode !== "picture") {
     const { row, column, rows, columns } = zoom;
     parts.push(text("stem_zoom", { row: row + 1, column: column + 1, rows, columns }));
   }
@@ -47,7 +47,7 @@ function headsPart(view, { heads, how }) {
 }
 
 /** Of what the plots show: {title, lines, link}. */
-export function aboutShown(view) {
+export function captionOfView(view) {
   const { plots, words } = view;
   const { label } = openGroup(view);
   const name = plots.map((plot) => plot.title).join(" | ");
@@ -56,7 +56,7 @@ export function aboutShown(view) {
 }
 
 /** Of the whole grid. */
-export function aboutGrid(view) {
+export function captionOfGrid(view) {
   const title = view.words.text("file_title", { kind: openGroup(view).label, name: view.words.text("heads") });
   return { title, lines: madeLines(view, [0]), link: linkOf(view) };
 }
@@ -73,8 +73,8 @@ function linesOf(view) {
     lines.push(words.text("of_heads", { names: source.heads.length > MOST_NAMED ? `${names} …` : names }));
   }
   if (isLargest(plots[0])) lines.push(words.text("rows_not_one"));
-  if (state.look.unit === "words" && hasPieces(group)) lines.push(words.text("merged"));
-  if (state.look.mode === "links") lines.push(words.text(`file_links_${state.look.links[0]}`, { value: words.tick(Number(state.look.links.slice(1))) }));
+  if (state.display.unit === "words" && hasPieces(group)) lines.push(words.text("merged"));
+  if (state.display.mode === "links") lines.push(words.text(`file_links_${state.display.links[0]}`, { value: words.tick(Number(state.display.links.slice(1))) }));
   const pooled = pooledBy(cells);
   if (pooled) lines.push(words.text("pooled", pooled));
   return lines;

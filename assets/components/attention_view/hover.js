@@ -9,13 +9,13 @@ import { binsOf, pairWords } from "./pointer.js";
 import { renderSentence } from "./sentence.js";
 
 /** Everything that follows the pointer. */
-export function renderPointed(view) {
+export function renderHover(view) {
   for (const plot of view.plots) {
     paintMarks(view, plot, sizeCanvas(plot.marks, plot.layout.width, plot.layout.height));
     placeTip(view, plot);
   }
   renderSentence(view);
-  view.parts.letGo.hidden = !view.state.pins.length;
+  view.parts.unpin.hidden = !view.state.pins.length;
 }
 
 /** The tooltip beside its cell, kept inside the plot's width. */

@@ -14,29 +14,29 @@ export function send(view, delay = 0) {
     }
     view.known = now;
     view.sentTurn = view.turn;
-    tell(view);
+    sendMessage(view);
   }, delay);
 }
 
 /** Ask for what is on the screen and not here. Other asks on their way are asked again: an answer may get lost. */
-export function askForWanted(view) {
+export function requestMissing(view) {
   const wants = [...view.wanted];
   clearTimeout(view.retrying);
-  clearTimeout(view.asking);
+  clearTimeout(view.requesting);
   if (!wants.length) return;
   view.retrying = setTimeout(() => {
-    view.asked = "";
-    askForWanted(view);
+    view.requested = "";
+    requestMissing(view);
   }, RETRY);
-  if (JSON.stringify(wants) === view.asked) return;
-  view.asking = setTimeout(() => tell(view), 20);
+  if (JSON.stringify(wants) === view.requested) return;
+  view.requesting = setTimeout(() => sendMessage(view), 20);
 }
 
-export function tell(view) {
-  clearTimeout(view.asking); // it goes along
+export function sendMessage(view) {
+  clearTimeout(view.requesting); // it goes along
   const wants = [...view.wanted];
-  const asked = JSON.stringify(wants);
-  if (wants.length && asked !== view.asked) view.ask += 1;
-  view.asked = asked;
+  const requested = JSON.stringify(wants);
+  if (wants.length && requested !== view.requested) view.ask += 1;
+  view.requested = requested;
   view.setStateValue?.("view", { turn: view.sentTurn, ask: `${view.name}.${view.ask}`, have: view.store.stamp, wants, cell: view.cell, ...view.state });
 }

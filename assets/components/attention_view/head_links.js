@@ -1,12 +1,12 @@
 // Heads named in the sentences of the page: a click opens them, as one on their thumbnail does (ui/text/head_link.py).
 
-import { openHead } from "./moves.js";
+import { openHead } from "./actions.js";
 import { groupOf, hasHead } from "./store.js";
 
 const NAMED = /^#head=([a-z0-9_-]+)\.(\d+)\.(\d+)$/;
 
 /** Listen to the whole page; what comes back stops that. */
-export function listenToNames(view) {
+export function listenToHeadLinks(view) {
   const open = (event) => {
     const link = event.target.closest?.("a[href^='#head=']");
     const named = link && NAMED.exec(link.getAttribute("href"));

@@ -3,19 +3,19 @@
 import { measuresOf } from "./measures.js";
 import { announce } from "./pointer.js";
 import { onPicture } from "./state.js";
-import { send } from "./telling.js";
+import { send } from "./messages.js";
 
 /** Open a head; pins stay while the tokens stay the same. */
 export function openHead(view, { group, layer, head }, delay = 0) {
   const { state } = view;
-  const moved = group !== state.group;
+  const otherGroup = group !== state.group;
   Object.assign(state, { group, layer, head });
-  if (moved) {
+  if (otherGroup) {
     Object.assign(state, { pins: [] });
-    Object.assign(state.look, { zoom: "whole", heads: "one", other: "none", filter: "" });
+    Object.assign(state.display, { zoom: "whole", heads: "one", other: "none", filter: "" });
     view.cursor = null;
     // What this kind of map is not measured by cannot order it.
-    if (state.look.sort !== "changed" && !measuresOf(view).includes(state.look.sort)) state.look.sort = "layer";
+    if (state.display.sort !== "changed" && !measuresOf(view).includes(state.display.sort)) state.display.sort = "layer";
   }
   view.render();
   announce(view);
@@ -23,8 +23,8 @@ export function openHead(view, { group, layer, head }, delay = 0) {
 }
 
 /** Look at it another way. */
-export function setLook(view, changes, delay = 0) {
-  Object.assign(view.state.look, changes);
+export function setDisplay(view, changes, delay = 0) {
+  Object.assign(view.state.display, changes);
   view.render();
   send(view, delay);
 }
@@ -37,8 +37,8 @@ export function togglePin(view, axis, unit, more) {
   const pin = `${letter}${side.first(unit)}`;
   const here = (each) => each[0] === letter && side.of(Number(each.slice(1))) === unit;
   const others = view.state.pins.filter((each) => each[0] === letter && !here(each));
-  const held = view.state.pins.some(here);
-  if (held) view.state.pins = more ? others : [];
+  const isPinned = view.state.pins.some(here);
+  if (isPinned) view.state.pins = more ? others : [];
   else view.state.pins = more ? [...others, pin].slice(-64) : [pin];
   renderPinned(view);
   announce(view);
@@ -53,11 +53,11 @@ export function openCell(view, { row, column }) {
   view.cell = { id: `${view.name}.${view.clicks}`, group: view.state.group, query: query.first(row), key: key.first(column) };
 }
 
-export function letGo(view) {
+export function unpin(view) {
   view.state.pins = [];
   renderPinned(view);
   send(view);
 }
 
 /** Over a picture everything shows what the pinned tokens look at. */
-const renderPinned = (view) => (onPicture(view) ? view.render() : view.renderPointed());
+const renderPinned = (view) => (onPicture(view) ? view.render() : view.renderHover());
