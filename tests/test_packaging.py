@@ -84,12 +84,12 @@ print(*trace.sites, tuple(trace["attention.0"].weights().shape))
 print(*sorted(card.name for card in viz_core.available()))
 
 import sys
-from attention_atlas.__main__ import door
-sys.path.insert(0, str(door().parent))  # as `streamlit run` does
+from attention_atlas.__main__ import app_path
+sys.path.insert(0, str(app_path().parent))  # as `streamlit run` does
 from streamlit.testing.v1 import AppTest
-home = AppTest.from_file(str(door().parent / "ui" / "app" / "main.py"), default_timeout=60).run()
+home = AppTest.from_file(str(app_path().parent / "ui" / "app" / "main.py"), default_timeout=60).run()
 from ui.chapter.contents import ROOT, all_chapters
-print(len(home.exception), len(home.markdown) > 3, ROOT == door().parent, len(all_chapters()))
+print(len(home.exception), len(home.markdown) > 3, ROOT == app_path().parent, len(all_chapters()))
 """
     text, exact, recorded, models, app = ask(installed, tmp_path, program)
     assert text == "Il est calme."

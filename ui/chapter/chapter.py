@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import streamlit as st
-from streamlit import runtime
 from streamlit.delta_generator import DeltaGenerator
 
 from ui.chapter.claims import Claims
@@ -19,6 +18,7 @@ from ui.chapter.frame import Frame
 from ui.chapter.parts import Parts
 from ui.chapter.source_cards import SourceCards
 from ui.streamlit_internals.batched_messages import flush_messages
+from ui.streamlit_internals.script_run import is_served
 from ui.widgets.controls import Controls
 
 Value = TypeVar("Value")
@@ -101,6 +101,6 @@ class Chapter:
 
         While a reader drags a slider the figure above follows each step, and the rest follows when they pause.
         """
-        if runtime.exists():
+        if is_served():
             flush_messages()
             time.sleep(_PAINT)

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from streamlit.runtime import exists
 from streamlit.runtime.scriptrunner import add_script_run_ctx, get_script_run_ctx
 from streamlit.runtime.state.session_state import SCRIPT_RUN_WITHOUT_ERRORS_KEY
 
@@ -13,6 +14,11 @@ from ui.streamlit_internals.message_filter import find_session
 
 if TYPE_CHECKING:
     from streamlit.runtime.state.session_state import SessionState
+
+
+def is_served() -> bool:
+    """Whether a server runs the pages, not a test."""
+    return exists()
 
 
 def in_script_run() -> bool:

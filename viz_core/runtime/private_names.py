@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, is_dataclass
+from dis import get_instructions
 from importlib import import_module
 from typing import Any
 
@@ -56,4 +57,6 @@ def _is_set_on_instances(owner: Any, name: str) -> bool:
     if is_dataclass(owner) and name in owner.__dataclass_fields__:
         return True
     code = getattr(getattr(owner, "__init__", None), "__code__", None)
-    return code is not None and name in code.co_names
+    return code is not None and any(
+        step.opname == "STORE_ATTR" and step.argval == name for step in get_instructions(code)
+    )

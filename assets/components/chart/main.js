@@ -1,4 +1,4 @@
-// One chart: its place is kept from the start; plotly draws it once it comes near the window, and again when it changes.
+// One chart: its height is reserved from the start; plotly draws it once it is nearly visible, and when it changes.
 
 import { mountView, partsOf, stopWatching, watchWidth } from "../shared/mount.js";
 import { fetchEarly, loadPlotly } from "./bundle.js";
@@ -10,7 +10,8 @@ import { fitTitles, turnScales } from "./titles.js";
 import { listenWhole, placeHeight, roomOf, scaleOf, wholeButton } from "./whole.js";
 
 const views = new WeakMap();
-// Plotly's own words, and the names of ours for them.
+const tasks = new WeakMap(); // the last of each plot
+// Plotly's labels, and the names of ours.
 const WORDS = {
   Zoom: "part", Pan: "move", "Zoom in": "nearer", "Zoom out": "farther", Autoscale: "fit", "Reset axes": "first",
   "Double-click on legend to isolate one trace": "alone", "Double-click to zoom back out": "all",
@@ -30,10 +31,22 @@ function closeView(view) {
   stopWatching(view);
   stopWatchingVisibility(view);
   view.bytes = null;
-  globalThis.Plotly?.purge(view.parts.plot);
+  inTurn(view.parts.plot, purge);
 }
 
-/** Take a figure: what is said of it and the room it takes are there at once. */
+/** Run a task once plotly has finished the ones before on this plot: it goes on drawing for a while after each call. */
+function inTurn(plot, task) {
+  const turn = (tasks.get(plot) ?? Promise.resolve()).then(() => task(plot));
+  tasks.set(plot, turn.catch(() => {}));
+  return turn;
+}
+
+function purge(plot) {
+  globalThis.Plotly?.purge(plot);
+  plot.emit = () => {}; // plotly's timers may still fire, and a purged plot has no events
+}
+
+/** Take a figure: its label and its height are there at once. */
 function receive(view, bytes) {
   const { root } = view.parts;
   const { about } = readChart(bytes);
@@ -46,22 +59,27 @@ function receive(view, bytes) {
   return render(view);
 }
 
-/** Draw what there is, if someone may see it and sees something else. */
+/** Draw the chart if it is nearly visible and has changed. */
 async function render(view) {
   const { root } = view.parts;
   view.width = root.clientWidth;
   if (!wanted(view)) return;
   const plotly = await loadPlotly(view.about.plotly);
-  if (!plotly || !wanted(view)) return; // without an answer its place and its words stay
+  if (plotly) await inTurn(view.parts.plot, () => update(view, plotly)); // else its height and its label stay
+}
+
+async function update(view, plotly) {
+  const { root } = view.parts;
+  if (!wanted(view)) return;
   const theme = themeOf(root);
   const room = roomOf(view);
   root.style.height = `${placeHeight(view)}px`;
   view.parts.plot.style.scale = scaleOf(view);
-  const look = JSON.stringify([theme, room]);
-  if (view.drawn?.look === look && same(view.drawn.bytes, view.bytes)) return;
-  view.drawn = { bytes: view.bytes, look };
+  const style = JSON.stringify([theme, room]);
+  if (view.drawn?.style === style && same(view.drawn.bytes, view.bytes)) return;
+  view.drawn = { bytes: view.bytes, style };
   await draw(view, plotly, { ...room, template: templateOf(theme) }, theme);
-  root.dataset.drawn = true; // for whoever waits for it
+  root.dataset.drawn = true; // for tests
 }
 
 const wanted = (view) => view.visible && view.bytes && view.width;

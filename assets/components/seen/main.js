@@ -3,7 +3,7 @@
 import { mountView, partsOf } from "../shared/mount.js";
 import { forgetSeen, readSeen } from "../shared/seen.js";
 
-const AGAIN = 250; // ms
+const RETRY = 250; // ms
 
 const views = new WeakMap();
 
@@ -21,15 +21,13 @@ function render(view) {
   const seen = readSeen().filter((name) => name in data.titles);
   const last = seen.at(-1);
   clearTimeout(view.timer);
-  for (const name of Object.keys(data.titles)) {
-    const card = document.querySelector(`.st-key-card-${CSS.escape(name)}`);
-    if (!card) {
-      view.timer = setTimeout(render, AGAIN, view); // it is on its way
-      continue;
-    }
-    card.toggleAttribute("data-seen", seen.includes(name));
-    card.toggleAttribute("data-last", name === last);
+  const cards = Object.keys(data.titles).map((name) => [name, document.querySelector(`.st-key-card-${CSS.escape(name)}`)]);
+  for (const [name, card] of cards) {
+    card?.toggleAttribute("data-seen", seen.includes(name));
+    card?.toggleAttribute("data-last", name === last);
   }
+  // One timer for all cards that are on their way, or each would set as many again.
+  if (cards.some(([, card]) => !card)) view.timer = setTimeout(render, RETRY, view);
   const values = { count: seen.length, all: Object.keys(data.titles).length, last: data.titles[last] };
   const text = seen.length ? data.words.some : data.words.none;
   parts.said.textContent = text.replace(/\{(\w+)\}/g, (_, name) => values[name]);
