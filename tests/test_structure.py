@@ -136,7 +136,7 @@ INTERNALS = {"streamlit": "ui/streamlit_internals", "uvicorn": "serving/uvicorn_
 
 
 def app_sources() -> list[Path]:
-    return [ROOT / "app.py", ROOT / "hosted.py", *(path for folder in FLOORS for path in sources(folder))]
+    return [ROOT / "app.py", ROOT / "hosted.py", *(path for folder in PACKAGES for path in sources(folder))]
 
 
 @pytest.mark.parametrize("library", INTERNALS)
