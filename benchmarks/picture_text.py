@@ -19,7 +19,7 @@ from benchmarks.recording import PEERS, UNKNOWN
 from benchmarks.report import Row
 from benchmarks.serving import ROOT
 from viz_core.hub import register
-from viz_core.hub.vision_frames import PartialRecording, one_frame
+from viz_core.hub.runs.vision_frames import PartialRecording, one_frame
 from viz_core.runtime.memory import give_freed_memory_back
 from viz_core.trace import Trace, name_sites, record
 

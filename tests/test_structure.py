@@ -310,7 +310,7 @@ SOFTMAX = {
     "viz_core/hub/heads_off.py": "probabilities of words and labels",
     "viz_core/hub/lens.py": "probabilities of words",
     "viz_core/hub/model.py": "probabilities of words",
-    "viz_core/hub/forward_passes.py": "probabilities of labels",
+    "viz_core/hub/kinds/base.py": "probabilities of labels",
     "viz_core/hub/sinks.py": "probabilities of classes",
     "viz_core/hub/vision.py": "probabilities of classes",
     "viz_core/pretrained/classifier.py": "probabilities of classes",

@@ -18,7 +18,7 @@ from ui.widgets.shared_sentence import set_text
 from viz_core.hub import HubCard
 from viz_core.hub.corpus import CorpusFound
 from viz_core.hub.corpus_kind import SURE, Firing, KindFound
-from viz_core.hub.token_text import SPACE
+from viz_core.hub.runs.token_text import SPACE
 from viz_core.maps.roles import COLUMNS, ROLES, beyond_chance
 
 _AROUND = 10  # tokens shown on either side of a pair
@@ -148,7 +148,7 @@ def _head(
 def _open(chapter: Chapter, card: HubCard, text: str, head: str, query: int) -> None:
     """Have the view above show this sentence and head, the query pinned; before the page runs."""
     controls = chapter.controls
-    set_text(controls.key("start" if card.kind == "decoder" else "text"), text)
+    set_text(controls.key(card.kind_class.text_control()), text)
     for name in ("pair", "target"):
         if st.session_state.get(controls.key(name)):
             st.session_state[controls.key(name)] = ""

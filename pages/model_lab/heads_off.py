@@ -27,7 +27,7 @@ def ask_off(chapter: Chapter, card: HubCard, request: HubRequest) -> tuple[HeadN
     """The heads that this model lets be switched off, and those that are."""
     heads = HeadNames(evaluate(request, switchable))
     if not heads.sites:
-        st.caption(chapter.words("no-switches-of-two" if card.kind == "dual-encoder" else "no-switches"))
+        st.caption(chapter.words("no-switches" if "switches" in card.kind_class.features else "no-switches-of-two"))
         return heads, ()
     return heads, head_switches(chapter, heads)
 

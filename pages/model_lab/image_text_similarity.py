@@ -7,13 +7,13 @@ from functools import partial
 import numpy as np
 from jaxtyping import Float
 
-from pages.model_lab.queries import likeness, pooling
 from serving.requests.hub import HubRequest
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate
 from ui.text.markdown import escape
 from viz_core.figures.over_picture import over_picture_figure
 from viz_core.hub import Frame, HubRun
+from viz_core.lessons.model_lab.queries import likeness, pooling
 
 _ROUNDING = 1e-5
 

@@ -11,7 +11,6 @@ import plotly.graph_objects as go
 from jaxtyping import Float
 
 from pages.model_lab.figures import fingerprint_figure
-from pages.model_lab.queries import picture_shares, row_of_heads
 from serving.requests.hub import HubRequest
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate
@@ -20,6 +19,7 @@ from ui.text.markdown import escape
 from viz_core.figures.over_picture import over_picture_figure
 from viz_core.figures.style import Labels
 from viz_core.hub import HubRun
+from viz_core.lessons.model_lab.queries import picture_shares, row_of_heads
 from viz_core.view.state import ViewState
 
 _GROUP = "decoder-self"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -13,6 +14,7 @@ from pages.model_lab.models import CURATED, hub_card, hub_run
 from pages.model_lab.sounds import ask_sound
 from serving.requests.hub import HubModelSpec, HubRequest
 from serving.requests.lab_models import HubOffer
+from serving.requests.request import Picture
 from ui.chapter.chapter import Chapter
 from ui.compute.lab_models import local_models
 from ui.compute.pictures import read_picture, sample_picture
@@ -22,7 +24,8 @@ from ui.text.markdown import escape
 from ui.widgets.shared_sentence import shared_text_input
 from ui.widgets.upload import picture_file
 from viz_core.hub import HubCard, HubError, HubRun, Sampling, check_name, check_revision
-from viz_core.hub.layouts import MARK
+from viz_core.hub.kinds import InputControl
+from viz_core.hub.runs.layouts import MARK
 from viz_core.images.open_image import PictureError
 from viz_core.images.synthetic import GARMENTS, SCENES
 
@@ -112,55 +115,75 @@ def load(chapter: Chapter, model: HubModelSpec) -> HubCard | None:
 
 
 def ask_input(chapter: Chapter, model: HubModelSpec, card: HubCard) -> HubRequest | None:
-    """What the model shall read, as its kind wants it; None, after a sentence, where there is nothing yet."""
-    controls, kind = chapter.controls, card.kind
-    if kind == "vision":
-        return _picture(chapter, model, "picture", lambda: _drawn(chapter, model, card))
-    if kind == "vision-language":
-        return _both(chapter, model, card)
-    if kind == "dual-encoder":
-        shown = _picture(chapter, model, "picture", lambda: _drawn(chapter, model, card))
-        text = controls.text("caption", chapter.words("start.dual-encoder"))
-        return shown and replace(shown, text=text)
-    if kind == "speech":
-        return _speech_request(chapter, model, card)
-    if kind == "encoder":
-        text = shared_text_input(controls, "text", chapter.words("start.encoder"), height=90)
-        pair = controls.text("pair", "", placeholder=chapter.words("placeholder.pair"))
-        return HubRequest(model, text, pair=pair)
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        with st.container():
-            if kind == "decoder":
-                text = shared_text_input(controls, "start", chapter.words("start.decoder"), height=90)
-                target = ""
-            else:
-                text = shared_text_input(controls, "text", chapter.words("start.encoder"), height=90)
-                target = controls.text("target", "", placeholder=chapter.words("placeholder.target"))
-        new_tokens, sampling = _writing(chapter, *((0, 12) if kind == "decoder" else (1, 48)))
-    return HubRequest(model, text, target=target, new_tokens=new_tokens, sampling=sampling)
-
-
-def _speech_request(chapter: Chapter, model: HubModelSpec, card: HubCard) -> HubRequest | None:
-    """A sound, what the model is told of it, and what is said in it where the reader knows that."""
-    sound = ask_sound(chapter)
-    language, task = _speech_options(chapter, card)
-    target = chapter.controls.text("said", "", placeholder=chapter.words("placeholder.target"))
-    new_tokens, sampling = _writing(chapter, 1, 200)
-    if sound is None:
+    """What the model shall read, by the controls of its kind; None, after a sentence, where there is nothing yet."""
+    controls = card.kind_class.controls
+    writing = [control for control in controls if control.widget == "writing"]
+    others = [control for control in controls if control not in writing]
+    values: dict[str, Any] = {}
+    beside_text = bool(writing) and any(control.widget == "shared-text" for control in others)
+    with st.container(horizontal=True, vertical_alignment="bottom") if beside_text else nullcontext():
+        with st.container() if beside_text else nullcontext():
+            for control in others:
+                values |= _WIDGETS[control.widget](chapter, card, control)
+        for control in writing:
+            values |= _writing(chapter, control)
+    if None in (values.get("picture", ""), values.get("sound", "")):
         return None
-    request = HubRequest(model, target=target, sound=sound, new_tokens=new_tokens, sampling=sampling)
-    return replace(request, language=language, task=task)
+    if card.prompt and MARK not in values["text"] and values["text"].strip():
+        values["text"] = card.prompt.replace("{text}", values["text"])
+    return HubRequest(model, **values)
 
 
-def _speech_options(chapter: Chapter, card: HubCard) -> tuple[str, str]:
+def _initial(chapter: Chapter, control: InputControl) -> str:
+    return chapter.words(control.initial) if control.initial else ""
+
+
+def _shared_text(chapter: Chapter, _card: HubCard, control: InputControl) -> dict[str, Any]:
+    text = shared_text_input(chapter.controls, control.name, _initial(chapter, control), height=90)
+    return {_FIELDS.get(control.field, control.field): text}
+
+
+def _line(chapter: Chapter, _card: HubCard, control: InputControl) -> dict[str, Any]:
+    placeholder = chapter.words(control.placeholder) if control.placeholder else ""
+    text = chapter.controls.text(control.name, _initial(chapter, control), placeholder=placeholder)
+    return {_FIELDS.get(control.field, control.field): text}
+
+
+def _area(chapter: Chapter, _card: HubCard, control: InputControl) -> dict[str, Any]:
+    """A text that may say where a picture stands in it."""
+    text = chapter.controls.text_area(control.name, _initial(chapter, control), height=70)
+    st.caption(chapter.words("own-prompt"))
+    return {_FIELDS.get(control.field, control.field): text}
+
+
+def _picture(chapter: Chapter, card: HubCard, control: InputControl) -> dict[str, Any]:
+    return {"picture": _uploaded(chapter, control.name, lambda: _drawn(chapter, card))}
+
+
+def _sound(chapter: Chapter, _card: HubCard, _control: InputControl) -> dict[str, Any]:
+    return {"sound": ask_sound(chapter)}
+
+
+def _speech_options(chapter: Chapter, card: HubCard, control: InputControl) -> dict[str, Any]:
     """The language that is spoken and what to make of it, where the model leaves a choice; "" where it is its own."""
     language, task = _ANY, ""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         if card.languages:
-            language = str(chapter.controls.select("spoken", (_ANY, *card.languages), _ANY))
+            language = str(chapter.controls.select(control.name, (_ANY, *card.languages), _ANY))
         if len(card.tasks) > 1:
             task = str(chapter.controls.choice("task", card.tasks, card.tasks[0]))
-    return "" if language == _ANY else language, task
+    return {"language": "" if language == _ANY else language, "task": task}
+
+
+_FIELDS = {"text_pair": "pair"}  # of a request, where they are not those of a run
+_WIDGETS: dict[str, Callable[[Chapter, HubCard, InputControl], dict[str, Any]]] = {
+    "shared-text": _shared_text,
+    "line": _line,
+    "area": _area,
+    "picture": _picture,
+    "sound": _sound,
+    "speech-options": _speech_options,
+}
 
 
 def ask_second(
@@ -172,8 +195,8 @@ def ask_second(
         if other is not None:
             return _same_for(chapter, other, card, first, result)
         if first.picture is not None:
-            second = _picture(chapter, first.model, "picture-2", lambda: None)
-            return second and replace(first, picture=second.picture)
+            second = _uploaded(chapter, "picture-2", lambda: None)
+            return None if second is None else replace(first, picture=second)
         if first.sound is not None:  # one sound at a time
             return None
         text = chapter.controls.text("second", "", placeholder=chapter.words("placeholder.second"))
@@ -250,47 +273,33 @@ def _go_ahead(chapter: Chapter, model: HubModelSpec) -> bool:
     return True
 
 
-def _writing(chapter: Chapter, lowest: int, default: int) -> tuple[int, Sampling]:
+def _writing(chapter: Chapter, control: InputControl) -> dict[str, Any]:
     """How much a model writes, and how it chooses its words."""
     controls = chapter.controls
     with controls.more():
-        new_tokens = int(controls.slider("new", lowest, _MOST_NEW, default))
+        new_tokens = int(controls.slider(control.name, control.least, _MOST_NEW, control.default))
         temperature = controls.slider("temperature", 0.0, 2.0, 0.0, 0.05)
         top_k = int(controls.slider("topk", 0, 200, 0))
         top_p = controls.slider("topp", 0.05, 1.0, 1.0, 0.05)
         seed = int(controls.number("seed", 0, 9999, 0))
-    return new_tokens, Sampling(temperature, top_k, top_p, seed)
+    return {"new_tokens": new_tokens, "sampling": Sampling(temperature, top_k, top_p, seed)}
 
 
-def _both(chapter: Chapter, model: HubModelSpec, card: HubCard) -> HubRequest | None:
-    """A picture and what is asked of it, in the form of the model's family unless the reader wrote a prompt."""
-    shown = _picture(chapter, model, "picture", lambda: _drawn(chapter, model, card))
-    text = chapter.controls.text_area("asked", chapter.words("start.vision-language"), height=70)
-    st.caption(chapter.words("own-prompt"))
-    new_tokens, sampling = _writing(chapter, 0, 12)
-    if shown is None:
-        return None
-    prompt = text if MARK in text or not text.strip() else card.prompt.replace("{text}", text)
-    return replace(shown, text=prompt, new_tokens=new_tokens, sampling=sampling)
-
-
-def _drawn(chapter: Chapter, model: HubModelSpec, card: HubCard) -> HubRequest:
-    """A picture to begin with, until the reader brings one: a garment for who sees in grey, a scene for the others."""
+def _drawn(chapter: Chapter, card: HubCard) -> Picture:
+    """A drawn picture until the reader uploads one: a garment for models that see grey, a scene for the others."""
     drawn = tuple(GARMENTS if card.picture_channels == 1 else SCENES)
     name = str(chapter.controls.choice("drawn", drawn, drawn[0]))
     st.caption(chapter.words("drawn-licence"))
-    return HubRequest(model, picture=sample_picture(name))
+    return sample_picture(name)
 
 
-def _picture(
-    chapter: Chapter, model: HubModelSpec, name: str, otherwise: Callable[[], HubRequest | None]
-) -> HubRequest | None:
-    """The reader's own picture, or `otherwise` until there is one; None after a sentence why it cannot be read."""
+def _uploaded(chapter: Chapter, name: str, otherwise: Callable[[], Picture | None]) -> Picture | None:
+    """The reader's picture, or `otherwise` until there is one; None after a sentence why it cannot be read."""
     content = picture_file(chapter.words("picture"), chapter.controls.key(name))
     if content is None:
         return otherwise()
     try:
-        return HubRequest(model, picture=read_picture(content))
+        return read_picture(content)
     except PictureError as error:
         st.warning(explain(error), icon=":material/image:")
     return None

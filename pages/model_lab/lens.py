@@ -13,11 +13,6 @@ from viz_core.hub.lens import through_the_layers
 _ROUNDING = {"float32": 1e-4}
 
 
-def reads_words(card: HubCard) -> bool:
-    """Whether its states can be read: it has one stack of layers, and an output layer over words."""
-    return card.head == "mask" or (card.head == "words" and card.kind == "decoder")
-
-
 def lens(chapter: Chapter, card: HubCard, request: HubRequest) -> None:
     """What each layer would have said, and that the last one says what the model says."""
     labels = chapter.words.group("figure")

@@ -48,12 +48,9 @@ def model_card(chapter: Chapter, card: HubCard) -> None:
 
 def _reads(words: Words, card: HubCard) -> str:
     """What goes in."""
-    if card.kind == "vision":
-        return words("reads-pictures", size=_times(card.picture_size), patch=_times(card.patch_size))
-    tokens = {"tokenizer": escape(card.tokenizer), "size": f"{card.vocabulary_size:,}"}
-    if card.kind in ("vision-language", "dual-encoder"):
-        return words("reads-both", **tokens)
-    return words("reads-sound", **tokens) if card.kind == "speech" else words("reads-text", **tokens)
+    size = f"{card.vocabulary_size:,}" if card.vocabulary_size else _times(card.picture_size)
+    name = f"reads-{card.kind_class.reads}"
+    return words(name, tokenizer=escape(card.tokenizer), size=size, patch=_times(card.patch_size))
 
 
 def _limit(words: Words, card: HubCard) -> str:

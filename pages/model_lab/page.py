@@ -11,12 +11,11 @@ from pages.model_lab.heads_off import ask_off, maps_without, show_without
 from pages.model_lab.image_text_similarity import show_likeness
 from pages.model_lab.in_picture import in_picture
 from pages.model_lab.inputs import ask_for_model, ask_input, ask_second, input_names, load, run
-from pages.model_lab.lens import lens, reads_words
+from pages.model_lab.lens import lens
 from pages.model_lab.model_card import model_card
 from pages.model_lab.models import hub_maps
 from pages.model_lab.next_words import next_words
 from pages.model_lab.positions import positions
-from pages.model_lab.queries import broken_residuals, map_residuals, position_schemes, shows_contributions
 from pages.model_lab.result import claims, link_to_vision, notes, outcome
 from pages.model_lab.sinks import sinks
 from pages.model_lab.speech import speech
@@ -28,7 +27,7 @@ from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate, evaluate_model
 from ui.text.words import current_language
 from viz_core.hub.attention import attention_forward
-from viz_core.hub.corpus import KINDS as CORPUS_KINDS
+from viz_core.lessons.model_lab.queries import broken_residuals, map_residuals, position_schemes, shows_contributions
 from viz_core.maps.fingerprints import measure_layer
 from viz_core.trace import attend, attention_weights
 from viz_core.view.hub import initial_state
@@ -47,7 +46,7 @@ with st.container(gap="xsmall", key="asked"):
         model_card(chapter, card)
     request, result = chapter.require(inputs), chapter.require(found)
     outcome(chapter, card, result)
-    if card.kind == "vision":
+    if "vision-chapter" in card.kind_class.features:
         link_to_vision(chapter, card)
 # Named: where a wait stood over it before, a place without a name is built anew, and the view with it.
 sound_place, maps, under = st.container(key="heard"), st.container(key="stage"), st.container(key="under")
@@ -90,7 +89,7 @@ with maps:
         head_buttons(chapter, heads, groups, view, off)
     if result.patches:
         in_picture(chapter, request, result, view)
-    elif card.kind == "dual-encoder":
+    elif "similarities" in card.kind_class.features:
         show_likeness(chapter, request, result)
     if other and other.model != model:
         changed_heads(chapter, request, other, groups)
@@ -99,12 +98,12 @@ claims(chapter, card, result, cache(lambda wrong: evaluate(request, broken_resid
 chapter.heading("further")
 chapter.tabs(
     words=(lambda: next_words(chapter, request, result)) if card.head == "words" else None,
-    lens=(lambda: lens(chapter, card, request)) if reads_words(card) else None,
+    lens=(lambda: lens(chapter, card, request)) if card.kind_class.has_lens(card.head) else None,
     products=lambda: score_products(chapter, request, groups, view, rotated="rotary" in card.positions),
     sinks=lambda: sinks(chapter, card, request, result, groups, view),
     positions=lambda: positions(chapter, card, evaluate_model(model, position_schemes)),
     fingerprints=lambda: fingerprints(chapter, groups, view),
-    corpus=(lambda: corpus(chapter, card, request)) if card.kind in CORPUS_KINDS else None,
+    corpus=(lambda: corpus(chapter, card, request)) if "corpus" in card.kind_class.features else None,
 )
 
 chapter.exercise("same-layer")

@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from pages.model_lab.queries import CLAIMED_ROWS, recorded_bytes
 from serving.requests.hub import HubRequest
 from ui.chapter.chapter import Chapter
 from ui.chapter.contents import page
@@ -15,6 +14,7 @@ from ui.text.markdown import escape
 from ui.text.words import Words
 from viz_core.figures.bars import bars_figure
 from viz_core.hub import HubCard, HubRun, human_bytes
+from viz_core.lessons.model_lab.queries import CLAIMED_ROWS, recorded_bytes
 
 
 def outcome(chapter: Chapter, card: HubCard, run: HubRun) -> None:
@@ -94,7 +94,7 @@ def claims(chapter: Chapter, card: HubCard, run: HubRun, residuals: Callable[[bo
     Args:
         residuals: of the maps, or of maps that are wrong on purpose.
     """
-    writes = card.kind in ("decoder", "encoder-decoder", "vision-language", "speech")
+    writes = card.kind_class.writes()
     with chapter.claims():
         broken = chapter.break_it("eight-bits", "no-mask") if writes else chapter.break_it("eight-bits")
         rows = min(CLAIMED_ROWS, max(call.num_queries for call in run.trace))

@@ -39,12 +39,13 @@ def sinks(
     chapter.text("sinks", kind=group.label)
     chapter.exercise("sinks")
     _resting(chapter, request, group)
-    if card.kind not in ("decoder", "encoder", "vision"):
+    features = card.kind_class.features
+    if not features & {"window", "hidden-tokens"}:
         return
     if not evaluate(request, switchable):
         st.caption(chapter.words("no-switches"))
-    elif card.kind == "decoder":
-        _window(chapter, request, result)
+    elif "window" in features:
+        _window(chapter, card, request, result)
     else:
         chapter.lazy("sinks-hidden", lambda: _hidden(chapter, card, request, result), 420)
 
@@ -82,17 +83,18 @@ def _range(values: Float[np.ndarray, "layers heads"]) -> dict[str, Any]:
     return {"layers": layers, "heads": heads, "least": f"{values.min():.2f}", "most": f"{values.max():.2f}"}
 
 
-def _window(chapter: Chapter, request: HubRequest, result: HubRun) -> None:
+def _window(chapter: Chapter, card: HubCard, request: HubRequest, result: HubRun) -> None:
     """Perplexity with a window, as wide as the reader says; a longer text where this one is too short for any."""
     widest = min(_WIDEST, longest_window(result))
     if widest <= _NARROWEST:
         least = _NARROWEST + LEAST_COUNTED + 2
+        text = chapter.controls.key(card.kind_class.text_control())
         st.info(chapter.words("window-short", tokens=result.num_prompt_tokens, least=least), icon=":material/info:")
         st.button(
             chapter.words("window-longer"),
             key=chapter.controls.key("longer"),
             on_click=st.session_state.update,
-            args=({chapter.controls.key("start"): " ".join(chapter.words("start.long").split())},),
+            args=({text: " ".join(chapter.words("start.long").split())},),
         )
         return
     size = int(chapter.controls.slider("window", _NARROWEST, widest, min(_FIRST, widest)))

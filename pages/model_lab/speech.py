@@ -16,7 +16,7 @@ from ui.text.head_link import head_link
 from ui.text.markdown import escape
 from ui.widgets.downloads import listing
 from viz_core.hub import HubRun
-from viz_core.hub.sound_input import SoundFeatures
+from viz_core.hub.runs.sound_input import SoundFeatures
 from viz_core.hub.word_timestamps import TimedWord, out_of_order, over_time, word_times
 from viz_core.view.state import ViewState
 

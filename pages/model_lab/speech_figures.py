@@ -11,7 +11,7 @@ from torch import Tensor
 
 from viz_core.figures.heatmap import to_pixels
 from viz_core.figures.style import ACCENT, CATEGORIES, KEYS, WEIGHTS_SCALE, Labels, lay_out
-from viz_core.hub.sound_input import SoundFeatures
+from viz_core.hub.runs.sound_input import SoundFeatures
 from viz_core.hub.word_timestamps import TimedWord
 
 _SPLIT = 0.36  # so much of the height is below

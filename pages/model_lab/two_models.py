@@ -5,7 +5,6 @@ from __future__ import annotations
 import streamlit as st
 
 from pages.model_lab.models import hub_maps, hub_run
-from pages.model_lab.queries import shows_contributions
 from serving.requests.hub import HubRequest
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate
@@ -14,6 +13,7 @@ from ui.text.head_link import head_link
 from ui.text.markdown import escape
 from ui.text.numbers import localised
 from viz_core.hub.model_comparison import KindCompared, compare_heads
+from viz_core.lessons.model_lab.queries import shows_contributions
 from viz_core.view.map_group import MapGroup
 
 _MOST = 12

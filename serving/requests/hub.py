@@ -11,7 +11,7 @@ from serving.requests.sound import SoundInput
 from serving.settings import settings
 from viz_core.hub import HubError, HubModel, HubRun, HubVision, Sampling, find_folder, load_hub
 from viz_core.hub.load import import_transformers
-from viz_core.hub.shipped import ShippedModel, shipped_names
+from viz_core.hub.shipped import ShippedHubModel, shipped_names
 from viz_core.pretrained import ImageClassifier
 from viz_core.pretrained.picture_model import PictureModel
 from viz_core.runtime.memory import give_freed_memory_back
@@ -93,7 +93,7 @@ class HubVisionSpec(ModelAdapter[PictureModel]):
         return self.hub
 
     def adapt(self, loaded: HubModel) -> PictureModel:
-        if isinstance(loaded, ShippedModel) and isinstance(loaded.shipped, ImageClassifier):
+        if isinstance(loaded, ShippedHubModel) and isinstance(loaded.shipped, ImageClassifier):
             return loaded.shipped
         return HubVision(loaded)
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from serving.requests.hub import HubModelSpec, HubVisionSpec
 from serving.settings import settings
 from viz_core.hub import HubError, local_models
-from viz_core.hub.local_models import SHIPPED_FOLDER
 from viz_core.hub.shipped import shipped_names
+from viz_core.hub.store.local_models import SHIPPED_FOLDER
 
 _OPENED = "writer-en"
 """What the lab opens on: it is small, and says something of what a reader types."""

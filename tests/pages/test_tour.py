@@ -18,7 +18,7 @@ from tests.pages.reading import components, drawn, heatmap, number, stands, text
 from ui.chapter.tour import Step, steps
 from ui.text.words import load_words
 from viz_core.hub import load_hub
-from viz_core.hub.local_models import SHIPPED_FOLDER
+from viz_core.hub.store.local_models import SHIPPED_FOLDER
 from viz_core.lessons.multi_head.inputs import trained_input, trained_layer
 from viz_core.lessons.multi_head.steps import multi_head_steps
 from viz_core.pretrained import load

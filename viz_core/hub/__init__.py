@@ -10,18 +10,18 @@ transformers is imported when the first model is loaded, not before.
 
 from viz_core.hub.attention import ATTENTION_IMPLEMENTATION, register
 from viz_core.hub.card import HubCard
-from viz_core.hub.errors import HubError
-from viz_core.hub.generation import Sampling
 from viz_core.hub.instrument import instrument, restore
 from viz_core.hub.load import load_hub
-from viz_core.hub.local_models import LocalModel, local_models
-from viz_core.hub.memory import human_bytes
 from viz_core.hub.model import HubModel
-from viz_core.hub.names import check_name, check_revision, find_folder
-from viz_core.hub.patch_grid import PatchGrid
-from viz_core.hub.positions import Positions
-from viz_core.hub.run import Frame, HubRun, Label, Maps, NextWord
-from viz_core.hub.token_text import Token
+from viz_core.hub.runs.generation import Sampling
+from viz_core.hub.runs.patch_grid import PatchGrid
+from viz_core.hub.runs.positions import Positions
+from viz_core.hub.runs.run import Frame, HubRun, Label, Maps, NextWord
+from viz_core.hub.runs.token_text import Token
+from viz_core.hub.store.errors import HubError
+from viz_core.hub.store.local_models import LocalModel, local_models
+from viz_core.hub.store.memory import human_bytes
+from viz_core.hub.store.names import check_name, check_revision, find_folder
 from viz_core.hub.vision import HubVision
 from viz_core.hub.word_timestamps import TimedWord, word_times
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from viz_core.hub.engine import Engine
-from viz_core.hub.families import Kind
-from viz_core.hub.files import ModelFiles
-from viz_core.hub.local_models import SHIPPED_FOLDER, LocalModel
-from viz_core.hub.speech_options import languages_of, tasks_of
+from viz_core.hub.kinds import Head, ModelKind, kind_named
+from viz_core.hub.store.files import ModelFiles
+from viz_core.hub.store.local_models import SHIPPED_FOLDER, LocalModel
 from viz_core.runtime.device import describe_device
 
 
@@ -54,8 +52,8 @@ class HubCard:
     name: str
     source: str
     revision: str
-    kind: Kind
-    head: Literal["labels", "words", "mask", ""]
+    kind: str
+    head: Head
     architecture: str
     model_type: str
     num_layers: dict[str, int]
@@ -82,8 +80,13 @@ class HubCard:
     languages: tuple[str, ...] = ()
     tasks: tuple[str, ...] = ()
 
+    @property
+    def kind_class(self) -> type[ModelKind]:
+        """Its kind, as registered: what it takes and offers."""
+        return kind_named(self.kind)
 
-def describe(place: LocalModel, files: ModelFiles, engine: Engine, sites: tuple[str, ...]) -> HubCard:
+
+def describe(place: LocalModel, files: ModelFiles, engine: ModelKind, sites: tuple[str, ...]) -> HubCard:
     """The card of a loaded model."""
     model = engine.model
     config = model.config.get_text_config(decoder=True)
@@ -92,8 +95,8 @@ def describe(place: LocalModel, files: ModelFiles, engine: Engine, sites: tuple[
         name=place.name,
         source=_source(place),
         revision=place.revision,
-        kind=engine.family.kind,
-        head=engine.family.head,
+        kind=engine.name,
+        head=engine.head,
         architecture=type(model).__name__,
         model_type=model.config.model_type,
         num_layers=_count_layers(config, sites),
@@ -103,22 +106,13 @@ def describe(place: LocalModel, files: ModelFiles, engine: Engine, sites: tuple[
         num_parameters=sum(p.numel() for p in model.parameters()),
         positions=tuple(dict.fromkeys(p.scheme for p in engine.positions)),
         window=getattr(config, "sliding_window", None) if getattr(config, "use_sliding_window", True) else None,
-        tokenizer=engine.text.name if engine.text else "",
-        vocabulary_size=engine.text.vocabulary_size if engine.text else 0,
-        picture_size=engine.picture.size if engine.picture else None,
-        patch_size=engine.picture.patch_size if engine.picture else None,
-        max_tokens=engine.room(engine.family.stack or "encoder"),
         licence=files.licence,
         device=describe_device(engine.device),
         precision=str(model.dtype).removeprefix("torch."),
         memory=sum(t.untyped_storage().nbytes() for t in tensors.values()),
         recording="maps" if engine.holds_maps else "queries and keys",
         picture_channels=getattr(config, "num_channels", 3),
-        prompt=engine.both.layout.template if engine.both else "",
-        both_ways=engine.both is not None and engine.both.layout.both_ways,
-        sound_seconds=engine.sound.max_seconds if engine.sound else None,
-        languages=languages_of(model.generation_config, config.vocab_size) if engine.sound else (),
-        tasks=tasks_of(model.generation_config, config.vocab_size) if engine.sound else (),
+        **engine.card_fields(),
     )
 
 

@@ -17,17 +17,14 @@ from functools import reduce
 from itertools import islice
 
 from viz_core.hub.corpus_kind import KindFound, keys_of, read_kind
-from viz_core.hub.errors import HubError
 from viz_core.hub.model import HubModel
-from viz_core.hub.run import HubRun
-from viz_core.hub.token_text import Token
+from viz_core.hub.runs.run import HubRun
+from viz_core.hub.runs.token_text import Token
+from viz_core.hub.store.errors import HubError
 from viz_core.runtime.interruption import may_end
 
 MOST_TOKENS = 512
 """Sentences of more tokens are left out: a map grows with the square of its length."""
-
-KINDS = ("encoder", "decoder", "encoder-decoder")
-"""Models that take a text and nothing else."""
 
 _AT_ONCE = 25  # sentences between two looks at how far it is
 _MOST_TOLD = 20  # of those left out, why
@@ -111,9 +108,9 @@ def read_sentences(
     Raises:
         ValueError: if the model takes pictures or sound.
     """
-    if model.card.kind not in KINDS:
+    if "corpus" not in model.engine.features:
         raise ValueError(f"model: expected one that takes text, got {model.card.name}")
-    budget = 0 if model.card.kind == "decoder" else max_new_tokens
+    budget = 0 if model.engine.stack == "decoder" else max_new_tokens
     runs = model.run_each(texts, max_new_tokens=budget, max_tokens=most_tokens)
     return reduce(CorpusFound.__add__, (_read(number, run) for number, run in enumerate(runs, first)), NOTHING)
 

@@ -13,8 +13,8 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from viz_core.hub.run import SINK, Maps
-from viz_core.hub.token_text import Token, token_words
+from viz_core.hub.runs.run import SINK, Maps
+from viz_core.hub.runs.token_text import Token, token_words
 from viz_core.maps.roles import COLUMNS, ROLES, RoleTargets, beyond_chance, role_masses
 from viz_core.maps.running_mean import Moments
 from viz_core.maps.word_maps import is_word

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import codecs
 
-from viz_core.hub.errors import HubError
-from viz_core.hub.text import clean_text
+from viz_core.hub.runs.text import clean_text
+from viz_core.hub.store.errors import HubError
 
 
 def sentences_of(content: bytes, most_bytes: int, most: int) -> tuple[tuple[str, ...], int]:

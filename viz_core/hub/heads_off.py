@@ -12,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from viz_core.hub.model import HubModel
-from viz_core.hub.run import HubRun
+from viz_core.hub.runs.run import HubRun
 from viz_core.trace import HeadsOff, intervene, site_of, switched_off
 
 _MOST_LABELS = 6
@@ -51,7 +51,7 @@ def switchable(model: HubModel, run: HubRun) -> tuple[tuple[str, int], ...]:
 
     Layers that share their weights are one site.
     """
-    if model.engine.holds_maps or model.card.kind == "dual-encoder":
+    if model.engine.holds_maps or "switches" not in model.engine.features:
         return ()
     known = {site_of(part) for part in model.engine.model.modules()}
     return tuple((call.site, call.num_heads) for call in run.trace if call.site in known)
@@ -70,7 +70,7 @@ def without_heads(model: HubModel, run: HubRun, off: HeadsOff, position: int = -
     """
     with intervene(switched_off(off)):
         after = model.again(run)
-    before, head = run.output, model.engine.family.head
+    before, head = run.output, model.card.head
     if head == "labels":
         names = model.class_names
         chances = before.softmax(dim=-1), after.softmax(dim=-1)

@@ -14,8 +14,8 @@ from torch import nn
 from viz_core.hub.attention import register
 from viz_core.hub.custom_attention import hidden_sites, implementation_for, outermost, own_sites
 from viz_core.hub.custom_attention_hooks import Handles, add_hooks, remove_hooks
-from viz_core.hub.errors import HubError
-from viz_core.hub.families import family_of
+from viz_core.hub.kinds import recognise
+from viz_core.hub.store.errors import HubError
 from viz_core.runtime.extras import require
 from viz_core.trace import find_sites, name_site, site_of
 
@@ -181,7 +181,7 @@ def _is_model(module: nn.Module) -> bool:
 def _stack(part: Any) -> str | None:
     """What the sites of its one stack begin with; None where its layers' places must tell."""
     try:
-        return family_of(part.config, type(part).__name__, architecture=type(part).__name__).stack
+        return recognise(part.config, type(part).__name__, architecture=type(part).__name__).kind.stack
     except HubError:  # speech, several inputs: a family that only its own code can run
         causal = [getattr(layer, "is_causal", False) for layer in find_sites(part)]
         return "decoder" if causal and all(causal) else None

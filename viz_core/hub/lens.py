@@ -10,10 +10,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from viz_core.hub.errors import HubError
 from viz_core.hub.model import HubModel
 from viz_core.hub.module_overrides import replaced, with_output_hook
-from viz_core.hub.run import HubRun
+from viz_core.hub.runs.run import HubRun
+from viz_core.hub.store.errors import HubError
 from viz_core.trace import no_recording, site_of
 
 MOST_PLACES = 24
@@ -52,8 +52,8 @@ def through_the_layers(model: HubModel, run: HubRun) -> LayerWords:
         HubError: if it has no output layer over words, or not one stack of layers.
     """
     engine = model.engine
-    if engine.family.head not in ("words", "mask") or engine.family.stack is None or engine.both is not None:
-        raise HubError("{name} has no output layer over words behind one stack of layers.", name=engine.name)
+    if not engine.has_lens(engine.head):
+        raise HubError("{name} has no output layer over words behind one stack of layers.", name=engine.model_name)
     whole, inputs = engine.model, {k: v for k, v in run.inputs.items() if k != "logits_to_keep"}
     base = whole.base_model_prefix
     states: list[Tensor] = []
@@ -71,7 +71,7 @@ def through_the_layers(model: HubModel, run: HubRun) -> LayerWords:
     final_word = best[-1].indices[:, None]
     return LayerWords(
         tuple(token.label for token in run.tokens[-len(own) :]),
-        tuple(tuple(token.label for token in engine.tokenizer.read(each.indices.tolist())) for each in best),
+        tuple(tuple(token.label for token in engine.read(each.indices.tolist())) for each in best),
         torch.stack([each.values for each in best]).cpu().numpy(),
         torch.stack([row.gather(-1, final_word)[:, 0] for row in rows]).cpu().numpy(),
         float((logits - own).float().abs().max()),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import copy
 import os
-import re
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -16,23 +15,17 @@ import torch
 from viz_core.hub.attention import register
 from viz_core.hub.card import describe
 from viz_core.hub.custom_attention import implementation_for, own_sites
-from viz_core.hub.download import Progress, fetch
-from viz_core.hub.engine import Engine
-from viz_core.hub.errors import HubError
-from viz_core.hub.families import Family, family_of
-from viz_core.hub.files import ModelFiles, read_folder
-from viz_core.hub.layouts import layout_of
-from viz_core.hub.local_models import LocalModel, folder_model, local_models
-from viz_core.hub.memory import check_budget, estimate_bytes, precision
+from viz_core.hub.kinds import ModelKind, recognise
 from viz_core.hub.model import HubModel
-from viz_core.hub.names import check_name, check_revision
-from viz_core.hub.picture_prompt import PicturePrompt
-from viz_core.hub.pictures import PictureInput
-from viz_core.hub.positions import find_positions
+from viz_core.hub.runs.input_loading import SAFE
+from viz_core.hub.runs.positions import find_positions
 from viz_core.hub.shipped import load_shipped, shipped_names
-from viz_core.hub.sound_input import sound_input
-from viz_core.hub.text import TextInput
-from viz_core.hub.tokenizer_patterns import costly, panics_in_words
+from viz_core.hub.store.download import Progress, fetch
+from viz_core.hub.store.errors import HubError
+from viz_core.hub.store.files import ModelFiles, read_folder
+from viz_core.hub.store.local_models import LocalModel, folder_model, local_models
+from viz_core.hub.store.memory import check_budget, estimate_bytes, precision
+from viz_core.hub.store.names import check_name, check_revision
 from viz_core.runtime.device import best_device, find_device
 from viz_core.runtime.extras import require
 from viz_core.trace import find_sites, name_sites
@@ -40,7 +33,6 @@ from viz_core.trace import find_sites, name_sites
 # transformers builds models under patches that hold for all threads.
 _building = threading.Lock()
 _importing = threading.Lock()
-_VOCABULARY = re.compile(r"(tokenizer|vocab|tekken)\.json|vocab\.txt|[\w.-]+\.(model|spm)")
 
 
 def load_hub(
@@ -142,14 +134,13 @@ def _build(
 
     register()
     disable_progress_bar()
-    safe = {"local_files_only": True, "trust_remote_code": False}
-    config = AutoConfig.from_pretrained(place.path, **safe)
-    family = family_of(config, place.name)
+    config = AutoConfig.from_pretrained(place.path, **SAFE)
+    kind, auto_class, head = recognise(config, place.name)
     with torch.device("meta"):  # the model's shape without its weights: has it attention, and does that pass our door?
-        shape = family.auto_class.from_config(copy.deepcopy(config), trust_remote_code=False)
+        shape = auto_class.from_config(copy.deepcopy(config), trust_remote_code=False)
     numbers = sum(tensor.numel() for tensor in (*shape.parameters(), *shape.buffers()))
     check_budget(place.name, estimate_bytes(numbers, dtype), memory_budget, device)  # what the config says, too
-    layers = find_sites(shape, family.stack)
+    layers = find_sites(shape, kind.stack)
     if not layers:
         raise HubError(
             "{name} ({kind}) has no attention: there is nothing to look at here.",
@@ -157,14 +148,14 @@ def _build(
             kind=config.model_type,
         )
     own_code = set(own_sites(layers)) == set(layers.values())
-    model, report = family.auto_class.from_pretrained(
+    model, report = auto_class.from_pretrained(
         place.path,
         config=config,
         dtype=dtype,
         use_safetensors=True,
         attn_implementation="eager" if own_code else implementation_for(shape),
         output_loading_info=True,
-        **safe,
+        **SAFE,
     )
     # Poolers are not part of what is shown; with anything else missing, maps would be those of random numbers.
     missing = sorted(key for key in report["missing_keys"] if "pooler" not in key)
@@ -176,55 +167,22 @@ def _build(
             part=missing[0],
         )
     model = model.to(device).eval().requires_grad_(False)
-    sites = name_sites(model, family.stack)
-    positions = find_positions(model, family.stack, family.kind == "vision")
-    text, picture, both = _inputs(place, family, model, safe)
-    sound = sound_input(place.path, config, place.name) if family.kind == "speech" else None
-    inputs = (text, picture, own_code, _serial(model), both, sound)
-    engine = Engine(place.name, family, model, device, positions, *inputs)
+    sites = name_sites(model, kind.stack)
+    positions = find_positions(model, kind.stack, is_picture=kind.reads == "pictures")
+    common = (place.name, head, model, device, positions, own_code, _serial(model))
+    engine = kind(*common, **_load_inputs(place, kind, model))
     return HubModel(describe(place, files, engine, sites), engine)
 
 
-def _inputs(
-    place: LocalModel, family: Family, model: Any, safe: dict[str, bool]
-) -> tuple[TextInput | None, PictureInput | None, PicturePrompt | None]:
-    from transformers import AutoImageProcessor, AutoTokenizer
-
+def _load_inputs(place: LocalModel, kind: type[ModelKind], model: Any) -> dict[str, Any]:
     try:
-        if family.kind == "vision":
-            size = model.config.patch_size
-            patch = tuple(size) if isinstance(size, (list, tuple)) else (size, size)
-            has_registers = "register" in model.config.model_type or hasattr(model.config, "num_register_tokens")
-            processor = AutoImageProcessor.from_pretrained(place.path, backend="pil", **safe)
-            return None, PictureInput(processor, patch, has_registers), None
-        whole = model.text_model if family.kind == "dual-encoder" else model
-        if not any(_VOCABULARY.fullmatch(file.name) for file in place.path.iterdir()):
-            raise HubError("{name} lacks its tokenizer.", name=place.name)  # transformers would make up an empty one
-        too_long = HubError(
-            "The tokenizer of {name} has a pattern that takes too long on some texts, so it is not used.",
-            name=place.name,
-        )
-        with panics_in_words(too_long):
-            tokenizer = AutoTokenizer.from_pretrained(place.path, **safe)
-        if costly(tokenizer):
-            raise too_long
-        text = TextInput(tokenizer, whole.get_input_embeddings().num_embeddings)
-        if family.kind not in ("vision-language", "dual-encoder"):
-            return text, None, None
-        processor = AutoImageProcessor.from_pretrained(place.path, backend="pil", **safe)
-        if family.kind == "dual-encoder":
-            side = model.config.vision_config.patch_size
-            return text, PictureInput(processor, (side, side), registers=False), None
-        layout = layout_of(model.config, tokenizer.get_vocab())
-        return text, None, PicturePrompt.of(layout, model, processor, tokenizer, text, place.name)
+        return kind.load_inputs(place, model)
     except HubError:
         raise
     except Exception as error:  # tokenizers raises bare Exception for a broken file
-        both = dict.fromkeys(("vision-language", "dual-encoder", "speech"), "processor")
-        what = {"vision": "image processor", **both}.get(family.kind, "tokenizer")
         raise HubError(
             "The {part} of {name} cannot be loaded: {detail}",
-            part=what,
+            part=kind.input_part,
             name=place.name,
             detail=_first_line(error, place),
         ) from None

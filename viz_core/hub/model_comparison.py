@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from viz_core.hub.run import HubRun, Maps
-from viz_core.hub.token_text import Token
+from viz_core.hub.runs.run import HubRun, Maps
+from viz_core.hub.runs.token_text import Token
 from viz_core.maps.measures import total_variation
 from viz_core.runtime.interruption import may_end
 

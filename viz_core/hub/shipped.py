@@ -5,23 +5,25 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any
 
 import torch
 from jaxtyping import Float
-from PIL import Image
 from torch import Tensor
 
 from viz_core.hub.card import HubCard
-from viz_core.hub.engine import Engine
-from viz_core.hub.errors import HubError
-from viz_core.hub.families import Family
-from viz_core.hub.generation import Writing
-from viz_core.hub.model import DEFAULT_NEW_TOKENS, HubModel
-from viz_core.hub.pictures import PictureInput
-from viz_core.hub.positions import Positions
-from viz_core.hub.run import HubRun, Label
-from viz_core.hub.token_text import SPACE, Token, visible
+from viz_core.hub.kinds import ModelKind
+from viz_core.hub.kinds.encoder_decoder import EncoderDecoder
+from viz_core.hub.kinds.vision import Vision
+from viz_core.hub.model import HubModel
+from viz_core.hub.runs.config_facts import ConfigFacts
+from viz_core.hub.runs.pictures import PictureInput
+from viz_core.hub.runs.positions import Positions
+from viz_core.hub.runs.run import HubRun, Label
+from viz_core.hub.runs.run_inputs import RunInputs
+from viz_core.hub.runs.token_text import SPACE, Token, visible
+from viz_core.hub.store.errors import HubError
+from viz_core.hub.store.local_models import LocalModel
 from viz_core.pretrained import (
     MAX_SOURCE_TOKENS,
     ImageClassifier,
@@ -43,7 +45,7 @@ def shipped_names() -> tuple[str, ...]:
     return tuple(card.name for card in sorted(cards, key=lambda card: card.task != "translation"))
 
 
-def load_shipped(name: str, device: torch.device) -> ShippedModel:
+def load_shipped(name: str, device: torch.device) -> ShippedHubModel:
     """One of `shipped_names`, as the lab takes it.
 
     Raises:
@@ -53,91 +55,158 @@ def load_shipped(name: str, device: torch.device) -> ShippedModel:
         model = load(name, device)
     except ValueError as error:
         raise HubError("{name} cannot be loaded: {detail}", name=name, detail=error) from None
-    reads = isinstance(model, Translator)
-    family = Family("encoder-decoder", None, "words") if reads else Family("vision", None, "labels")
-    engine = Engine(name, family, model.model, device, _positions(model), None, None, False, contextlib.nullcontext())
-    return ShippedModel(_describe(model.card, model, engine), engine, model)
+    common = (model.model, device, _positions(model), False, contextlib.nullcontext())
+    engine: ShippedKind
+    if isinstance(model, Translator):
+        engine = ShippedTranslation(name, "words", *common, model)
+    elif isinstance(model, ImageClassifier):
+        engine = ShippedClassification(name, "labels", *common, model)
+    else:
+        raise HubError("{name} cannot be loaded: {detail}", name=name, detail=type(model).__name__)
+    return ShippedHubModel(_describe(model.card, engine), engine)
 
 
 @dataclass(frozen=True, eq=False)
-class ShippedModel(HubModel):
-    """A translator or a classifier of pictures that ships, run as the lab runs its models.
+class ShippedKind(ModelKind):
+    """A kind whose models ship in the project's own format. It is not registered: none is recognised by a config."""
 
-    Attributes:
-        shipped: the model behind it.
-    """
+    shipped: Any
 
-    shipped: Translator | ImageClassifier
+    @classmethod
+    def recognise(cls, facts: ConfigFacts) -> None:  # noqa: ARG003  # no config of transformers
+        return None
 
-    def _pass(
-        self,
-        text: str,
-        pair: str | None,  # noqa: ARG002  # only encoders take one
-        image: Image.Image | None,
-        writing: Writing,  # its texts are short: they take no time that need be limited
-    ) -> HubRun:
-        if isinstance(self.shipped, ImageClassifier):
-            assert image is not None  # as was checked
-            return _classify(self.shipped, image)
-        if writing.sampling.temperature > 0:
+    @classmethod
+    def load_inputs(cls, place: LocalModel, model: Any) -> dict[str, Any]:  # noqa: ARG003  # all of it ships
+        return {}
+
+    def recorded_again(self, run: HubRun) -> Trace:
+        with record(values=True) as trace:
+            self.model(*run.inputs.values())
+        return trace
+
+
+@dataclass(frozen=True, eq=False)
+class ShippedTranslation(ShippedKind):
+    """A translator that ships, run as the lab runs its encoder-decoders."""
+
+    name = EncoderDecoder.name
+    stack = EncoderDecoder.stack
+    takes = EncoderDecoder.takes
+    controls = EncoderDecoder.controls
+    features = EncoderDecoder.features
+    new_tokens = EncoderDecoder.new_tokens
+
+    shipped: Translator
+
+    def run(self, inputs: RunInputs) -> HubRun:
+        """A translation by greedy search, or the target, and one recorded pass over it.
+
+        There is no time limit: its texts are short.
+        """
+        if inputs.sampling.temperature > 0:
             raise HubError(
-                "{name} takes the likeliest word at each step: set the temperature to 0.", name=self.card.name
+                "{name} takes the likeliest word at each step: set the temperature to 0.", name=self.model_name
             )
-        return _translate(self.shipped, text, writing)
+        model, source_ids = self.shipped, _encode(self.shipped, inputs.text or "", inputs.max_tokens)
+        if inputs.target is None:
+            return _recorded(model, source_ids, _searched(model, [source_ids], inputs.budget)[0])
+        return _recorded(model, source_ids, [*model.tokenizer.encode(clean(inputs.target)).ids, model.special.eos])
+
+    def output_again(self, run: HubRun) -> Float[Tensor, "..."]:
+        with no_recording():
+            return self.model(*run.inputs.values())[0].float().cpu()
+
+    def read(self, ids: Sequence[int]) -> tuple[Token, ...]:
+        return _tokens(self.shipped, ids)
+
+    def card_fields(self) -> dict[str, Any]:
+        return super().card_fields() | {
+            "tokenizer": "BPE",
+            "vocabulary_size": self.shipped.tokenizer.get_vocab_size(),
+            "max_tokens": MAX_SOURCE_TOKENS - 1,
+        }
+
+    @property
+    def class_names(self) -> Mapping[int, str]:
+        return {}
+
+
+@dataclass(frozen=True, eq=False)
+class ShippedClassification(ShippedKind):
+    """A classifier of pictures that ships, run as the lab runs its vision models."""
+
+    name = Vision.name
+    stack = Vision.stack
+    takes = Vision.takes
+    reads = Vision.reads
+    controls = Vision.controls
+    features = Vision.features
+
+    shipped: ImageClassifier
+
+    def run(self, inputs: RunInputs) -> HubRun:
+        assert inputs.image is not None  # checked before
+        model = self.shipped
+        found = model.classify(inputs.image)
+        num_tokens = next(iter(found.trace)).num_keys
+        chances = torch.tensor([found.probabilities[label] for label in model.labels])
+        return HubRun(
+            PictureInput(None, model.patch_size, False).tokens(num_tokens, found.grid),
+            found.trace,
+            chances.log(),
+            num_prompt_tokens=num_tokens,
+            labels=tuple(Label(*each) for each in found.probabilities.items()),
+            grid=found.grid,
+            image=found.prepared.seen,
+            inputs={"pixels": found.prepared.pixels.to(model.device)},
+        )
+
+    def output_again(self, run: HubRun) -> Float[Tensor, "..."]:
+        """Log-probabilities of the classes."""
+        with no_recording():
+            return self.model(*run.inputs.values())[0].float().cpu().log_softmax(dim=-1)
+
+    def card_fields(self) -> dict[str, Any]:
+        return super().card_fields() | {
+            "picture_size": self.model.patch_embedding.img_size,
+            "patch_size": self.shipped.patch_size,
+            "picture_channels": 1 if self.shipped.filters.shape[1] == 1 else 3,
+        }
+
+    @property
+    def class_names(self) -> Mapping[int, str]:
+        return dict(enumerate(self.shipped.labels))
+
+
+@dataclass(frozen=True, eq=False)
+class ShippedHubModel(HubModel):
+    """A translator or a classifier of pictures that ships, behind the interface of the hub's models."""
+
+    engine: ShippedKind
+
+    @property
+    def shipped(self) -> Any:
+        """The model as `viz_core.pretrained.load` returns it."""
+        return self.engine.shipped
 
     def run_each(
         self, texts: Sequence[str], *, max_new_tokens: int | None = None, max_tokens: int | None = None
     ) -> Iterator[HubRun | HubError]:
         """The run of each text, or what is wrong with it; a translator writes for all of them as one batch."""
-        if not isinstance(self.shipped, Translator):
+        if not isinstance(self.engine, ShippedTranslation):
             yield from super().run_each(texts, max_new_tokens=max_new_tokens, max_tokens=max_tokens)
             return
-        model, encoded = self.shipped, [_encoded(self.shipped, text, max_tokens) for text in texts]
+        model = self.engine.shipped
+        encoded = [_encoded(model, text, max_tokens) for text in texts]
         sources = [ids for ids in encoded if not isinstance(ids, HubError)]
-        budget = DEFAULT_NEW_TOKENS["encoder-decoder"] if max_new_tokens is None else max_new_tokens
+        budget = self.engine.new_tokens if max_new_tokens is None else max_new_tokens
         written = iter(_searched(model, sources, budget) if sources else ())
         for text, ids in zip(texts, encoded, strict=True):
             if isinstance(ids, HubError):
                 yield ids
             else:
                 yield replace(_recorded(model, ids, next(written)), made=self.made_of(text))
-
-    @torch.inference_mode()
-    def again(self, run: HubRun) -> Float[Tensor, "..."]:
-        """Logits (log-probabilities of a classifier) of the run's inputs, with whatever edits are in force."""
-        with no_recording():
-            logits = self.shipped.model(*run.inputs.values())[0].float().cpu()
-        return logits if self.card.head == "words" else logits.log_softmax(dim=-1)
-
-    @torch.inference_mode()
-    def recorded_again(self, run: HubRun) -> Trace:
-        """The trace of the run's pass, done again with its values kept."""
-        with record(values=True) as trace:
-            self.shipped.model(*run.inputs.values())
-        return trace
-
-    def read(self, ids: Sequence[int]) -> tuple[Token, ...]:
-        """Tokens by their numbers.
-
-        Raises:
-            HubError: if the model reads no text.
-        """
-        if isinstance(self.shipped, ImageClassifier):
-            raise HubError("{name} takes a picture, not a text.", name=self.card.name)
-        return _tokens(self.shipped, ids)
-
-    @property
-    def class_names(self) -> Mapping[int, str]:
-        """Labels by number, of a classifier; of a translator none."""
-        return dict(enumerate(self.shipped.labels)) if isinstance(self.shipped, ImageClassifier) else {}
-
-
-def _translate(model: Translator, text: str, writing: Writing) -> HubRun:
-    """A translation by greedy search, or the one given, and one recorded pass over it."""
-    source_ids = _encode(model, text, writing.max_tokens)
-    if writing.target is None:
-        return _recorded(model, source_ids, _searched(model, [source_ids], writing.max_new_tokens)[0])
-    return _recorded(model, source_ids, [*model.tokenizer.encode(clean(writing.target)).ids, model.special.eos])
 
 
 def _encode(model: Translator, text: str, most: int | None) -> list[int]:
@@ -190,22 +259,6 @@ def _recorded(model: Translator, source_ids: list[int], target_ids: list[int]) -
     )
 
 
-def _classify(model: ImageClassifier, image: Image.Image) -> HubRun:
-    found = model.classify(image)
-    num_tokens = next(iter(found.trace)).num_keys
-    chances = torch.tensor([found.probabilities[label] for label in model.labels])
-    return HubRun(
-        PictureInput(None, model.patch_size, False).tokens(num_tokens, found.grid),
-        found.trace,
-        chances.log(),
-        num_prompt_tokens=num_tokens,
-        labels=tuple(Label(*each) for each in found.probabilities.items()),
-        grid=found.grid,
-        image=found.prepared.seen,
-        inputs={"pixels": found.prepared.pixels.to(model.device)},
-    )
-
-
 def _tokens(model: Translator, ids: Sequence[int]) -> tuple[Token, ...]:
     """Tokens as the lab's reader would give them."""
     special = {model.special.pad, model.special.bos, model.special.eos}
@@ -226,35 +279,28 @@ def _positions(model: Translator | ImageClassifier) -> tuple[Positions, ...]:
     return (Positions("learned", "pos_embedding", "encoder", table.float().cpu(), num_special=1),)
 
 
-def _describe(card: ModelCard, model: Translator | ImageClassifier, engine: Engine) -> HubCard:
-    sizes = card.config["model"]
-    reads = isinstance(model, Translator)
-    kind: Literal["encoder-decoder", "vision"] = "encoder-decoder" if reads else "vision"
-    stacks = ("encoder", "decoder") if reads else ("encoder",)
+def _describe(card: ModelCard, engine: ShippedKind) -> HubCard:
+    sizes, num_parameters = card.config["model"], sum(p.numel() for p in engine.model.parameters())
+    stacks = ("encoder", "decoder") if engine.stack is None else (engine.stack,)
     return HubCard(
         name=card.name,
         source="shipped",
         revision=card.revision,
-        kind=kind,
-        head=engine.family.head,
-        architecture=type(model.model).__name__,
+        kind=engine.name,
+        head=engine.head,
+        architecture=type(engine.model).__name__,
         model_type=sizes["architecture"],
         num_layers=dict.fromkeys(stacks, sizes["num_blks"]),
         num_heads=sizes["num_heads"],
         num_key_heads=sizes["num_heads"],
         width=sizes["num_hiddens"],
-        num_parameters=sum(p.numel() for p in model.model.parameters()),
+        num_parameters=num_parameters,
         positions=tuple(each.scheme for each in engine.positions),
         window=None,
-        tokenizer="BPE" if isinstance(model, Translator) else "",
-        vocabulary_size=model.tokenizer.get_vocab_size() if isinstance(model, Translator) else 0,
-        picture_size=None if isinstance(model, Translator) else model.model.patch_embedding.img_size,
-        patch_size=None if isinstance(model, Translator) else model.patch_size,
-        max_tokens=MAX_SOURCE_TOKENS - 1 if reads else None,
         licence=card.licence,
         device=describe_device(engine.device),
         precision="float32",
-        memory=4 * sum(p.numel() for p in model.model.parameters()),
+        memory=4 * num_parameters,
         recording="queries and keys",
-        picture_channels=1 if not isinstance(model, Translator) and model.filters.shape[1] == 1 else 3,
+        **engine.card_fields(),
     )

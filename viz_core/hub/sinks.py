@@ -14,7 +14,7 @@ from torch import Tensor
 
 from viz_core.hub.heads_off import switchable
 from viz_core.hub.model import HubModel
-from viz_core.hub.run import SINK, HubRun, Maps
+from viz_core.hub.runs.run import SINK, HubRun, Maps
 from viz_core.runtime.interruption import may_end
 from viz_core.trace import AttentionCall, Edit, intervene, knock_out, window
 
@@ -177,7 +177,7 @@ def _output_change(model: HubModel, run: HubRun, place: int) -> float:
     """How far the output moves where no other token may look at this one."""
     hide = partial(knock_out, None, key=place)
     after = _edited(model, run, hide(query=slice(0, place)), hide(query=slice(place + 1, None)))
-    if model.engine.family.head == "labels":
+    if model.card.head == "labels":
         return float((after.softmax(dim=-1) - run.output.softmax(dim=-1)).abs().sum() / 2)
     turned = 1 - F.cosine_similarity(run.output, after, dim=-1)
     return float(turned[torch.arange(len(turned)) != place].mean())

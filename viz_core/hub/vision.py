@@ -9,9 +9,9 @@ from jaxtyping import Float
 from PIL import Image
 from torch import Tensor
 
-from viz_core.hub.errors import HubError
-from viz_core.hub.forward_passes import look_at_pixels
+from viz_core.hub.kinds.vision import Vision
 from viz_core.hub.model import HubModel
+from viz_core.hub.store.errors import HubError
 from viz_core.images.preprocessing import Prepared
 from viz_core.maps.relevance import relevance_maps
 from viz_core.models.patch_grid import resize_grid
@@ -30,9 +30,19 @@ class HubVision:
     hub: HubModel
 
     def __post_init__(self) -> None:
-        if self.hub.engine.text is not None and self.hub.engine.picture is not None:
-            raise HubError("{name} takes a picture and a text together.", name=self.title)
-        _ = self.hub.engine.processor, self._embedding  # both must be there
+        _ = self._engine, self._embedding  # both must be there
+
+    @property
+    def _engine(self) -> Vision:
+        engine = self.hub.engine
+        if not isinstance(engine, Vision):
+            raise HubError(engine.vision_refusal, name=self.title)
+        return engine
+
+    @property
+    def network(self) -> torch.nn.Module:
+        """The torch module."""
+        return self._engine.model
 
     @property
     def title(self) -> str:
@@ -42,9 +52,9 @@ class HubVision:
     @property
     def labels(self) -> tuple[str, ...]:
         """What it can say is on a picture; two of one name are told apart by a number."""
-        if self.hub.engine.family.head != "labels":
+        if self._engine.head != "labels":
             return ()
-        config = self.hub.engine.model.config
+        config = self._engine.model.config
         seen: dict[str, int] = {}
         names = []
         for number in range(config.num_labels):
@@ -56,7 +66,7 @@ class HubVision:
     @property
     def patch_size(self) -> tuple[int, int]:
         """Height and width of a patch in pixels."""
-        return self.hub.engine.processor.patch_size
+        return self._engine.processor.patch_size
 
     @property
     def filters(self) -> Float[Tensor, "num_hiddens channels height width"]:
@@ -80,8 +90,8 @@ class HubVision:
 
     def prepare(self, image: Image.Image) -> Prepared:
         """The picture as the model's own processor prepares it."""
-        pixels = self.hub.engine.processor.encode(image)
-        return Prepared(pixels, self.hub.engine.processor.picture(pixels), ("processor",))
+        pixels = self._engine.processor.encode(image)
+        return Prepared(pixels, self._engine.processor.picture(pixels), ("processor",))
 
     @torch.inference_mode()
     def classify_prepared(self, prepared: Prepared) -> Classification:
@@ -90,8 +100,8 @@ class HubVision:
         Raises:
             HubError: if the model has not one token for each patch.
         """
-        with self.hub.engine.serial:
-            run = look_at_pixels(self.hub.engine, prepared.pixels)
+        with self._engine.serial:
+            run = self._engine.run_on_pixels(prepared.pixels)
         if run.grid is None:
             raise HubError("{name} has no grid of patches.", name=self.title)
         labels, probabilities = self.labels, {}
@@ -111,7 +121,7 @@ class HubVision:
         Raises:
             HubError: if the model names no classes.
         """
-        engine = self.hub.engine
+        engine = self._engine
         if not self.labels:
             raise HubError("{name} names no classes.", name=self.title)
         inputs = {"pixel_values": pixels.to(engine.device, engine.model.dtype)}
@@ -128,7 +138,7 @@ class HubVision:
         Raises:
             HubError: if the model has no such label, or its own code gives maps that no gradient reaches.
         """
-        engine, labels = self.hub.engine, self.labels
+        engine, labels = self._engine, self.labels
         if label not in labels:
             raise HubError("{name} has no label {label!r}.", name=self.title, label=label[:60])
         if engine.holds_maps:
@@ -141,7 +151,7 @@ class HubVision:
     @property
     def _embedding(self) -> torch.nn.Conv2d:
         """The convolution that embeds patches: its kernel is a patch, and so is its stride."""
-        for module in self.hub.engine.model.modules():
+        for module in self._engine.model.modules():
             if isinstance(module, torch.nn.Conv2d) and module.kernel_size == self.patch_size == module.stride:
                 return module
         raise HubError("{name} does not cut pictures into patches by one convolution.", name=self.title)

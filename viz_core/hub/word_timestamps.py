@@ -12,10 +12,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from viz_core.hub.kinds.speech import Speech
 from viz_core.hub.model import HubModel
-from viz_core.hub.run import HubRun
-from viz_core.hub.sound_input import Head, SoundFeatures
-from viz_core.hub.token_text import Token
+from viz_core.hub.runs.run import HubRun
+from viz_core.hub.runs.sound_input import Head, SoundFeatures
+from viz_core.hub.runs.token_text import Token
 from viz_core.maps.time_warping import token_starts
 
 # Scripts that put no blanks between words: there each character is one, as transformers and openai/whisper have it.
@@ -58,12 +59,14 @@ def word_times(model: HubModel, run: HubRun, heads: Sequence[Head] = ()) -> tupl
     if not count:
         return ()
     weights = torch.stack([_sound_weights(run, head, slice(first, None)) for head in heads or sound.aligning])
-    width = int(model.engine.model.config.median_filter_width)
+    engine = model.engine
+    if not isinstance(engine, Speech):
+        raise ValueError(f"model: expected a speech model, got {model.card.name}")
+    width = int(engine.model.config.median_filter_width)
     times = [*token_starts(weights, width).tolist(), sound.num_keys]
-    tokens = model.engine.tokenizer
     words = []
     for begin, end in _word_spans(written[:count]):
-        text = tokens.decode([token.id for token in written[begin:end]]).strip()
+        text = engine.tokenizer.decode([token.id for token in written[begin:end]]).strip()
         start, stop = (round(times[step] * sound.key_seconds, 3) for step in (begin, end))
         words.append(TimedWord(text, start, stop, (first + begin, first + end)))
     return tuple(word for word in words if word.text)  # blanks and marks are said by nobody

@@ -22,7 +22,7 @@ Opening = tuple[tuple[MapGroup, ...], ViewState]
 _KNOWN_BY = {
     "viz_core.pretrained.translator.Translation": "viz_core.view.translation",
     "viz_core.pretrained.classifier.Classification": "viz_core.view.picture",
-    "viz_core.hub.run.HubRun": "viz_core.view.hub",
+    "viz_core.hub.runs.run.HubRun": "viz_core.view.hub",
 }
 
 

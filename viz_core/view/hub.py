@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from viz_core.hub import HubRun, Maps
-from viz_core.hub.token_text import token_words
+from viz_core.hub.runs.token_text import token_words
 from viz_core.view.cropped import cropped
 from viz_core.view.map_group import MapGroup, MapPicture
 from viz_core.view.state import DisplayOptions, ViewState

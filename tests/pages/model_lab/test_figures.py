@@ -11,7 +11,7 @@ from pages.model_lab.position_figures import bias_by_offset, bias_figure, cosine
 from ui.text.words import load_words
 from viz_core.figures.bars import bars_figure
 from viz_core.hub import Token
-from viz_core.hub.token_text import token_words
+from viz_core.hub.runs.token_text import token_words
 from viz_core.positional import sinusoidal_table
 from viz_core.trace import attend, record
 from viz_core.view.map_group import MapGroup

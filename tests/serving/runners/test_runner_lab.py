@@ -9,7 +9,6 @@ import pytest
 import torch
 
 from pages.model_lab.figures import measured
-from pages.model_lab.queries import likeliest_words, map_residuals, position_schemes, read_card
 from serving.models.model_spec import NoModel
 from serving.requests.hub import HubModelSpec, HubRequest
 from serving.requests.lab_models import local_model_names
@@ -22,6 +21,7 @@ from tests.viz_core.hub.tiny_models import build_all
 from tests.viz_core.images.hostile_pictures import quarters
 from tests.viz_core.view.attention_groups import ask
 from viz_core.hub import HubError, Sampling
+from viz_core.lessons.model_lab.queries import likeliest_words, map_residuals, position_schemes, read_card
 from viz_core.sounds.tones import tone_sequence
 from viz_core.view.hub import initial_state
 from viz_core.view.payload import View, decode_view, encode_view

@@ -18,10 +18,10 @@ from tokenizers import Regex, Tokenizer, models, pre_tokenizers
 
 from tests.viz_core.bounded import bounded
 from viz_core.hub import HubError, load_hub
-from viz_core.hub.config_limits import check_sizes
-from viz_core.hub.files import check_config, read_folder
 from viz_core.hub.load import import_transformers
-from viz_core.hub.tokenizer_patterns import costly
+from viz_core.hub.runs.tokenizer_patterns import costly
+from viz_core.hub.store.config_limits import check_sizes
+from viz_core.hub.store.files import check_config, read_folder
 
 pytestmark = pytest.mark.attack("models")
 Tiny = Callable[[str], Path]

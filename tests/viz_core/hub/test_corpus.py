@@ -14,7 +14,8 @@ import torch
 from viz_core.hub import HubError, HubModel, HubRun, Token, load_hub
 from viz_core.hub.corpus import NOTHING, CorpusFound, read_corpus, read_sentences
 from viz_core.hub.corpus_kind import MOST_WORDS, STRONGEST, WordSeen
-from viz_core.hub.run import SINK
+from viz_core.hub.runs.run import SINK
+from viz_core.hub.runs.run_inputs import RunInputs
 from viz_core.maps.measures import equal_tokens, induction_targets
 from viz_core.maps.roles import COLUMNS
 from viz_core.pretrained.samples import held_out
@@ -53,10 +54,10 @@ def planted_maps(tokens: list[str]) -> torch.Tensor:
 class Planted(HubModel):
     """A made-up model whose heads were given their roles; a word is a token."""
 
-    def _pass(self, text: str, *_: Any) -> HubRun:
-        if not text:
+    def run_inputs(self, inputs: RunInputs) -> HubRun:
+        if not inputs.text:
             raise HubError("nothing")
-        tokens = [*text.split(), "</s>"]
+        tokens = [*inputs.text.split(), "</s>"]
         with record() as trace:
             record_weights(planted_maps(tokens)[None], "encoder.0.self")
         read = tuple(Token(0, token, token, starts_word=True, special=token == "</s>") for token in tokens)

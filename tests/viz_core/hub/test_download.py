@@ -10,7 +10,7 @@ from huggingface_hub import constants
 
 from tests.viz_core.hub.fake_hub import COMMIT, FakeHub, ask_only, serving
 from viz_core.hub import HubError, load_hub, local_models
-from viz_core.hub.download import fetch
+from viz_core.hub.store.download import fetch
 
 Tiny = Callable[[str], Path]
 EXTRA = {

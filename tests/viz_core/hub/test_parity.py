@@ -137,8 +137,7 @@ def test_vision_models(family: str, tiny: Tiny, tiny_model: TinyModel) -> None:
     model = tiny_model(family)
     image = Image.effect_noise((20, 30), 90).convert("RGB")
     run = model.run(image=image)
-    assert model.engine.picture is not None
-    pixels = model.engine.picture.encode(image)
+    pixels = model.engine.processor.encode(image)
     with torch.no_grad():
         expected = eager(model, tiny(family))(pixels, output_attentions=True)
     assert_same_maps(run.trace, maps_of(expected, "encoder"))
@@ -162,7 +161,7 @@ def test_padding_in_a_batch(family: str, side: str, tiny: Tiny, tiny_model: Tiny
         with record() as trace:
             model.engine.model(**inputs, **options)
         expected = eager(model, tiny(family))(**inputs, **options, output_attentions=True)
-    maps = maps_of(expected, model.engine.family.stack or "")
+    maps = maps_of(expected, model.engine.stack or "")
     # Queries that are padding see what they like; all 7 queries of a translator's decoder are real.
     ours = {site: trace[site].weights() for site in trace.sites}
     assert set(ours) == set(maps)

@@ -10,7 +10,7 @@ import torch
 import transformers
 
 from viz_core.hub import HubModel, Positions
-from viz_core.hub.positions import find_positions
+from viz_core.hub.runs.positions import find_positions
 from viz_core.positional import alibi_slopes, angular_frequencies, t5_relative_position_bucket
 
 TinyModel = Callable[[str], HubModel]

@@ -86,7 +86,7 @@ def test_sampling_is_by_seed_and_leaves_global_random_numbers_alone(tiny_model: 
 
 
 def test_drawing_follows_the_probabilities() -> None:
-    from viz_core.hub.generation import GumbelNoise
+    from viz_core.hub.runs.generation import GumbelNoise
 
     logits = torch.tensor([[2.0, 0.0, -1.0, 1.0]])
     noise = GumbelNoise(0)
@@ -130,7 +130,7 @@ def test_next_words_refuse(tiny_model: TinyModel) -> None:
 
 def test_only_the_last_logits_are_kept(tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = tiny_model("llama").run(TEXT, max_new_tokens=0)
-    monkeypatch.setattr("viz_core.hub.forward_passes._LOGIT_BYTES", 3 * 400 * 4)
+    monkeypatch.setattr("viz_core.hub.kinds.base._LOGIT_BYTES", 3 * 400 * 4)
     for family in ("llama", "bart"):
         run = tiny_model(family).run(TEXT, **({"target": "a cat"} if family == "bart" else {"max_new_tokens": 0}))
         assert run.output.shape == (3, 400)
@@ -252,7 +252,7 @@ def test_a_model_with_attention_of_its_own_holds_maps_within_bounds(
     assert model.card.recording == "maps"
     run = model.run(TEXT, max_new_tokens=0)
     assert run.trace.nbytes == 2 * 4 * len(run.tokens) ** 2 * 4
-    monkeypatch.setattr("viz_core.hub.engine._MAP_BYTES", 1000)
+    monkeypatch.setattr("viz_core.hub.kinds.base._MAP_BYTES", 1000)
     with pytest.raises(HubError, match="whole maps.*at most about"):
         model.run(TEXT, max_new_tokens=0)
 

@@ -20,12 +20,13 @@ from torch import Tensor
 
 from tests.viz_core.hub.test_parity import assert_same_maps, eager, maps_of
 from tests.viz_core.hub.tiny_talkers import FAMILIES
-from viz_core.hub import HubError, HubModel, HubVision, PatchGrid, layouts, load_hub
-from viz_core.hub.families import family_of
+from viz_core.hub import HubError, HubModel, HubVision, PatchGrid, load_hub
 from viz_core.hub.heads_off import switchable, without_heads
+from viz_core.hub.kinds import recognise
 from viz_core.hub.lens import through_the_layers
-from viz_core.hub.llava_tiles import tiled
-from viz_core.hub.patch_grid import box_seen
+from viz_core.hub.runs import layouts
+from viz_core.hub.runs.llava_tiles import tiled
+from viz_core.hub.runs.patch_grid import box_seen
 
 Tiny = Callable[[str], Path]
 TinyModel = Callable[[str], HubModel]
@@ -322,7 +323,7 @@ def test_what_else_is_refused(tiny: Tiny, tiny_model: TinyModel, picture: Image.
     pixtral = transformers.LlavaConfig(vision_config={"model_type": "pixtral"})
     for config in (pixtral, transformers.Blip2Config()):
         with pytest.raises(HubError, match="in a way that the lab does not know"):
-            family_of(config, "other")
+            recognise(config, "other")
 
 
 def test_a_prompt_is_in_the_form_of_its_own_training() -> None:

@@ -9,6 +9,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from viz_core.hub import HubModel
+from viz_core.hub.kinds.text import TextKind
 from viz_core.pretrained.samples import held_out
 
 _FOLDS = 5
@@ -29,6 +30,8 @@ def token_states(
     model: HubModel, texts: Sequence[str]
 ) -> tuple[Float[Tensor, "layers texts tokens d"], Int[Tensor, "texts"]]:
     """States of every token, first as they enter the first block, then after each block; and the texts' lengths."""
+    if not isinstance(model.engine, TextKind):
+        raise ValueError(f"model: expected one that reads texts, got an {model.card.kind}")
     rows = [model.engine.encode(text)["input_ids"][0] for text in texts]
     ids = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)
     lens = torch.tensor([len(row) for row in rows], device=ids.device)

@@ -9,6 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from viz_core.hub import HubModel
+from viz_core.hub.kinds.decoder import Decoder
 
 PAIRS: Mapping[str, tuple[tuple[str, str], ...]] = {
     "agreement": (
@@ -83,7 +84,7 @@ def log_probabilities(model: HubModel, texts: Sequence[str]) -> Float[Tensor, "t
     Raises:
         ValueError: if the model is no decoder.
     """
-    if model.card.kind != "decoder":
+    if not isinstance(model.engine, Decoder):
         raise ValueError(f"model: expected a decoder, got an {model.card.kind}")
     rows = [model.engine.encode(text)["input_ids"][0] for text in texts]
     ids = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from viz_core.hub import HubModel
+from viz_core.hub.kinds.decoder import Decoder
 
 TEXTS = "We are going to the library.", "We are going to the station."
 """Two sentences that differ in one word, which is one token to each model here."""
@@ -18,9 +19,9 @@ def leak(model: HubModel, texts: tuple[str, str] = TEXTS) -> float:
     Raises:
         ValueError: if the texts begin with different tokens, or are the same.
     """
-    if model.card.kind == "encoder-decoder":
+    if model.engine.stack is None:
         runs = [model.run(text, target=texts[0]) for text in texts]
-    elif model.card.kind == "decoder":
+    elif model.engine.writes():
         runs = [model.run(text, max_new_tokens=0) for text in texts]
     else:
         runs = [model.run(text) for text in texts]
@@ -39,7 +40,7 @@ def perplexity(model: HubModel, text: str) -> tuple[float, int]:
     Raises:
         ValueError: if the model is no decoder.
     """
-    if model.card.kind != "decoder":
+    if not isinstance(model.engine, Decoder):
         raise ValueError(f"model: expected a decoder, got an {model.card.kind}")
     run = model.run(text, max_new_tokens=0)
     later = [token.id for token in run.tokens[1:]]

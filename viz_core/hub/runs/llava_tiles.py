@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from viz_core.hub.patch_grid import Box
+from viz_core.hub.runs.patch_grid import Box
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
-from viz_core.hub.errors import HubError
+from viz_core.hub.store.errors import HubError
 
 _LENGTH = 2000  # characters of a trial: a million steps for what grows with the square of it
 _SECONDS = 1  # of the processor, for all trials of a tokenizer

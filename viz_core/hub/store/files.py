@@ -11,8 +11,8 @@ from typing import Any
 
 from safetensors import SafetensorError, safe_open
 
-from viz_core.hub.config_limits import check_sizes
-from viz_core.hub.errors import HubError
+from viz_core.hub.store.config_limits import check_sizes
+from viz_core.hub.store.errors import HubError
 
 SAFETENSORS = "model.safetensors"
 SAFETENSORS_INDEX = "model.safetensors.index.json"

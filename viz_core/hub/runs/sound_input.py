@@ -10,8 +10,8 @@ from typing import Any
 from jaxtyping import Float
 from torch import Tensor
 
-from viz_core.hub.errors import HubError
-from viz_core.hub.token_text import Token
+from viz_core.hub.store.errors import HubError
+from viz_core.hub.runs.token_text import Token
 from viz_core.sounds.sound import RATE, Sound
 
 Head = tuple[int, int]
@@ -99,7 +99,7 @@ class SoundInput:
         return tuple(Token(-1, time, time, starts_word=True) for time in times)
 
 
-def sound_input(path: Path, config: Any, name: str) -> SoundInput:
+def load_sound_input(path: Path, config: Any, name: str) -> SoundInput:
     """The feature extractor in a model's folder.
 
     Raises:

@@ -11,14 +11,14 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from viz_core.hub.errors import HubError
-from viz_core.hub.layouts import MARK, EncodedPicture, Layout, LayoutContext
-from viz_core.hub.patch_grid import PatchGrid
-from viz_core.hub.pictures import PictureInput
-from viz_core.hub.run import Frame
-from viz_core.hub.text import TextInput
-from viz_core.hub.token_text import Token
-from viz_core.hub.vision_frames import CallSelector
+from viz_core.hub.store.errors import HubError
+from viz_core.hub.runs.layouts import MARK, EncodedPicture, Layout, LayoutContext
+from viz_core.hub.runs.patch_grid import PatchGrid
+from viz_core.hub.runs.pictures import PictureInput
+from viz_core.hub.runs.run import Frame
+from viz_core.hub.runs.text import TextInput
+from viz_core.hub.runs.token_text import Token
+from viz_core.hub.runs.vision_frames import CallSelector
 from viz_core.images.open_image import as_rgb
 
 

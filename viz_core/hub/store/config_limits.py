@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from viz_core.hub.errors import HubError
+from viz_core.hub.store.errors import HubError
 
 MOST_PARTS = 10_000
 """No model has so many layers, heads, experts or labels; a library makes each of them before it looks at a weight."""

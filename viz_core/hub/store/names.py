@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from viz_core.hub.errors import HubError
+from viz_core.hub.store.errors import HubError
 
 _PART = r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,94}[A-Za-z0-9_])?"
 _NAME = re.compile(rf"{_PART}(?:/{_PART})?")

@@ -16,7 +16,6 @@ from PIL import Image
 from tests.viz_core.hub.test_parity import assert_same_maps, eager, maps_of
 from tests.viz_core.hub.tiny_talkers import TWO_TOWERS
 from viz_core.hub import HubError, HubModel, HubVision, load_hub
-from viz_core.hub.contrastive import pooling_weights
 from viz_core.hub.heads_off import switchable
 
 Tiny = Callable[[str], Path]
@@ -97,7 +96,7 @@ def test_what_each_head_of_the_pooling_looks_at(tiny: Tiny, tiny_model: TinyMode
     assert run.frame is not None
     assert (run.frame.grid, len(run.frame.tokens), len(run.tokens)) == ((4, 4), 16, 24)
     assert [token.label for token in run.tokens[-3:]] == ["<pad>"] * 3
-    weights = pooling_weights(model.engine, model.engine.again(run.inputs))
+    weights = model.engine.pooling_weights(model.engine.again(run.inputs))
     states = eager(model, tiny("siglip")).vision_model(inputs_of(tiny("siglip"), picture)["pixel_values"])
     head = model.engine.model.vision_model.head
     (query, key, _), (of_query, of_key, _) = (
@@ -109,7 +108,7 @@ def test_what_each_head_of_the_pooling_looks_at(tiny: Tiny, tiny_model: TinyMode
     by_hand = (q @ k.mT / 8**0.5).softmax(dim=-1)[:, 0]
     torch.testing.assert_close(weights, by_hand.detach(), atol=1e-6, rtol=0)
     with pytest.raises(ValueError, match="expected a model that pools patches"):
-        pooling_weights(tiny_model("clip").engine, None)
+        tiny_model("clip").engine.pooling_weights(None)
 
 
 def test_what_a_run_holds(tiny_model: TinyModel, picture: Image.Image) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from viz_core.hub.errors import HubError
+from viz_core.hub.store.errors import HubError
 from viz_core.runtime.device import fast_precision
 
 _OVERHEAD = 1.15  # beside the parameters: buffers, one tensor in two precisions while loading, a short input

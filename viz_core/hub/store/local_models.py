@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from viz_core.hub.files import SAFETENSORS, SAFETENSORS_INDEX
+from viz_core.hub.store.files import SAFETENSORS, SAFETENSORS_INDEX
 from viz_core.runtime.assets import ASSETS
 
 SHIPPED_FOLDER = ASSETS / "hub"

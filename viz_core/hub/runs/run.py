@@ -10,9 +10,9 @@ from jaxtyping import Float
 from PIL import Image
 from torch import Tensor
 
-from viz_core.hub.patch_grid import PatchGrid
-from viz_core.hub.sound_input import SoundFeatures
-from viz_core.hub.token_text import Token
+from viz_core.hub.runs.patch_grid import PatchGrid
+from viz_core.hub.runs.sound_input import SoundFeatures
+from viz_core.hub.runs.token_text import Token
 from viz_core.runtime.provenance import UNKNOWN, Provenance
 from viz_core.runtime.viewer import show
 from viz_core.trace import AttentionCall, Trace
@@ -93,7 +93,7 @@ class HubRun:
         output: float32 on the CPU. An encoder's or vision model's last hidden states (tokens, width), or its
             logits (classes,) where it has a head that sorts; of a model that writes, the logits of the word
             after each token (positions, words), for as many of the last positions as fit 64 MB; of one that compares a
-            picture with a text, cosines of the text with it and its tokens (`viz_core.hub.contrastive.similarities`).
+            picture with a text, cosines of the text with it and its tokens (`viz_core.hub.kinds.dual_encoder`).
         labels: classes by falling probability, where the model sorts.
         grid: rows and columns of patches; None for text.
         image: the picture as the model saw it, or beside a text as it was given; None for text.

@@ -17,10 +17,10 @@ from jaxtyping import Float, Int
 from PIL import Image
 from torch import Tensor
 
-from viz_core.hub.llava_tiles import tiled
-from viz_core.hub.patch_grid import Box, box_seen
-from viz_core.hub.qwen_patches import MOST_PATCHES, Packed, unpacked
-from viz_core.hub.vision_frames import CallSelector, one_frame
+from viz_core.hub.runs.llava_tiles import tiled
+from viz_core.hub.runs.patch_grid import Box, box_seen
+from viz_core.hub.runs.qwen_patches import MOST_PATCHES, Packed, unpacked
+from viz_core.hub.runs.vision_frames import CallSelector, one_frame
 
 MARK = "<image>"
 """Where a prompt says that the picture stands, for every family."""

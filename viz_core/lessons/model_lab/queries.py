@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 
 from viz_core.hub import HubCard, HubModel, HubRun, NextWord, Positions
-from viz_core.hub.contrastive import pooling_weights, pools_patches
+from viz_core.hub.kinds.dual_encoder import DualEncoder
 from viz_core.maps.residuals import future_weight, row_error, row_sum_error
 from viz_core.models.projections import output_projection
 from viz_core.trace import AttentionCall
@@ -75,8 +75,8 @@ def row_of_heads(_model: HubModel, run: HubRun, site: str, token: int) -> Float[
 
 @torch.inference_mode()
 def likeness(model: HubModel, run: HubRun) -> tuple[Float[np.ndarray, "tokens"], float]:
-    """Cosines of a text with a picture and its tokens; and by how much the first misses the model's own logit."""
-    engine = model.engine
+    """Cosines of a text with a picture and its tokens, and how far the first is from the model's own logit."""
+    engine = _dual_encoder(model)
     logit = float(engine.again(run.inputs).logits_per_image) - float(getattr(engine.model, "logit_bias", 0.0))
     scale = float(engine.model.logit_scale.exp())
     return run.output.numpy(), abs(scale * float(run.output[0]) - logit) / scale
@@ -84,9 +84,15 @@ def likeness(model: HubModel, run: HubRun) -> tuple[Float[np.ndarray, "tokens"],
 
 @torch.inference_mode()
 def pooling(model: HubModel, run: HubRun) -> Float[np.ndarray, "heads patches"] | None:
-    """What each head of the pooling gives to each patch; None where a class token stands for the picture."""
-    engine = model.engine
-    return pooling_weights(engine, engine.again(run.inputs)).numpy() if pools_patches(engine) else None
+    """Weights of each head of the pooling over patches; None where a class token stands for the picture."""
+    engine = _dual_encoder(model)
+    return engine.pooling_weights(engine.again(run.inputs)).numpy() if engine.pools_patches else None
+
+
+def _dual_encoder(model: HubModel) -> DualEncoder:
+    if not isinstance(model.engine, DualEncoder):
+        raise ValueError(f"model: expected one that compares a picture with a text, got {model.card.name}")
+    return model.engine
 
 
 def picture_shares(_model: HubModel, run: HubRun, token: int) -> Float[np.ndarray, "layers heads"]:

@@ -1,0 +1,101 @@
+"""The register of kinds of models: one module a kind, found here by being a module of this package.
+
+A kind is a class that derives from `ModelKind` and stands under `@register_kind`; that file and its words in
+assets/text (kind.NAME and those that its controls name) are all that a new kind needs.
+
+>>> kind_named("decoder").writes
+True
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from typing import Any, NamedTuple
+
+from viz_core.hub.kinds.base import KINDS, Head, InputControl, ModelKind, register_kind
+from viz_core.hub.runs.config_facts import ConfigFacts
+from viz_core.hub.store.errors import HubError
+
+for _module in pkgutil.iter_modules(__path__):
+    importlib.import_module(f"{__name__}.{_module.name}")
+
+__all__ = ["KINDS", "Head", "InputControl", "ModelKind", "RecognisedKind", "kind_named", "recognise", "register_kind"]
+
+
+class RecognisedKind(NamedTuple):
+    """The kind of a config.
+
+    Attributes:
+        kind: the class that runs its models.
+        auto_class: the class of transformers whose `from_pretrained` loads them.
+        head: of the model, as in `ModelKind.head`.
+    """
+
+    kind: type[ModelKind]
+    auto_class: Any
+    head: Head
+
+
+def kind_named(name: str) -> type[ModelKind]:
+    """The registered kind of this name.
+
+    Raises:
+        ValueError: if there is none.
+    """
+    if name not in KINDS:
+        raise ValueError(f"name: expected one of {', '.join(KINDS)}, got {name!r}")
+    return KINDS[name]
+
+
+def recognise(config: Any, name: str, architecture: str | None = None) -> RecognisedKind:
+    """The kind of model that a transformers config describes.
+
+    Args:
+        name: for messages.
+        architecture: class of the model; the first that the config names unless given.
+
+    Raises:
+        HubError: if no kind takes it: video, several inputs at once, no attention over patches.
+    """
+    import transformers
+
+    facts = ConfigFacts.of(config, name, architecture)
+    for kind in _by_precedence():
+        if (kind.stack is None) != facts.is_encoder_decoder:
+            continue
+        found = kind.recognise(facts)
+        if found is not None:
+            auto_class, head = found
+            return RecognisedKind(kind, getattr(transformers, auto_class), head)
+    raise _refusal(facts)
+
+
+def _by_precedence() -> list[type[ModelKind]]:
+    return sorted(KINDS.values(), key=lambda kind: kind.precedence)
+
+
+def _refusal(facts: ConfigFacts) -> HubError:
+    """Why no kind takes a config."""
+    values = {"name": facts.name, "kind": facts.model_type}
+    if not facts.is_encoder_decoder and facts.has_vision_config:
+        if facts.architecture.endswith("ForImageClassification"):
+            return HubError(
+                "{name} sorts pictures on the eyes of a {kind}: save its vision model by itself to look at it.",
+                **values,
+            )
+        known = tuple(model_type for kind in _by_precedence() for model_type in kind.picture_text_types)
+        return HubError(
+            "{name} ({kind}) takes a picture and a text together in a way that the lab does not know. Those "
+            "it knows are {known}.",
+            known=known,
+            **values,
+        )
+    if not facts.is_encoder_decoder and facts.classifies_images:
+        return HubError("{name} ({kind}) has no attention over patches: there is nothing to look at here.", **values)
+    return HubError(
+        "{name} is a model of the kind “{kind}”, which takes neither a text nor a picture by itself, nor "
+        "a sound as Whisper does. Choose an encoder, a decoder, an encoder-decoder, a vision model or "
+        "Whisper.",
+        **values,
+    )

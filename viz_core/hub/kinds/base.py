@@ -1,0 +1,323 @@
+"""What all kinds of models have in common, and the register."""
+
+from __future__ import annotations
+
+import contextlib
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, TypeVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from viz_core.hub.runs.config_facts import ConfigFacts
+from viz_core.hub.runs.positions import Positions
+from viz_core.hub.runs.run import HubRun, Label
+from viz_core.hub.runs.run_inputs import RunInputs
+from viz_core.hub.runs.token_text import Token
+from viz_core.hub.runs.whole_maps import layers_apart, trace_of_maps
+from viz_core.hub.store.errors import HubError
+from viz_core.hub.store.local_models import LocalModel
+from viz_core.hub.store.memory import human_bytes
+from viz_core.trace import Trace, no_recording, record
+
+Head = Literal["labels", "words", "mask", ""]
+"""Output layer of a model: classes of its whole input, the next word, masked words, or none."""
+
+Feature = Literal["corpus", "lens", "switches", "window", "hidden-tokens", "similarities", "vision-chapter"]
+"""What the lab can show beside the maps: a corpus, predictions after each layer, heads switched off, perplexity in a
+window, single tokens hidden, cosines of a text with patches, the model in the vision chapter."""
+
+_MAP_BYTES = 512 * 2**20  # of maps held at once, for models whose own code must be used
+_LOGIT_BYTES = 64 * 2**20  # of logits that a run stores
+_MAX_LABELS = 20
+_TOO_LITTLE_MEMORY = "The memory does not suffice for an input as long as this. Shorten it."
+
+
+@dataclass(frozen=True)
+class InputControl:
+    """A control with which a page asks for inputs of a model.
+
+    Attributes:
+        name: key of the control, in the address too, and of its label.
+        widget: how it is asked for: a text that chapters share, a line, an area, a picture, a sound, language and task
+            of a sound, or how much and how to write.
+        field: of `RunInputs` that it fills; "" for those that fill options.
+        initial: section of the page's words with the text it begins with; "" for none.
+        placeholder: section of the page's words shown while it is empty; "" for none.
+        least: fewest new tokens, of "writing".
+        default: new tokens, of "writing".
+    """
+
+    name: str
+    widget: Literal["shared-text", "line", "area", "picture", "sound", "speech-options", "writing"]
+    field: str = ""
+    initial: str = ""
+    placeholder: str = ""
+    least: int = 0
+    default: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class ModelKind(ABC):
+    """A loaded model of one kind: what goes in, how it runs, what it offers. Threads may share it: no run changes it.
+
+    Class attributes:
+        name: of the kind, as cards and words have it.
+        stack: what the sites of its one stack of layers begin with; None for an encoder and a decoder.
+        takes: fields of `RunInputs` that it takes.
+        reads: section "reads-..." of the page's words that says what goes in.
+        controls: with which a page asks for inputs.
+        features: what the lab can show of it.
+        new_tokens: most tokens that it writes unless told; 0 where it does not write.
+        precedence: kinds with smaller numbers are tried first where several recognise a config.
+        picture_text_types: model types for which it takes a picture and a text.
+        input_part: what is loaded beside the weights, for messages.
+        vision_refusal: why a page for vision models cannot show it.
+
+    Attributes:
+        model_name: for messages.
+        head: of the model.
+        holds_maps: the model's own attention code is used, and gives whole maps.
+        serial: a lock where the model's own code keeps state between calls; else a context that does nothing.
+    """
+
+    name: ClassVar[str]
+    stack: ClassVar[str | None]
+    takes: ClassVar[frozenset[str]]
+    reads: ClassVar[str] = "text"
+    controls: ClassVar[tuple[InputControl, ...]] = ()
+    features: ClassVar[frozenset[Feature]] = frozenset()
+    new_tokens: ClassVar[int] = 0
+    precedence: ClassVar[int] = 0
+    picture_text_types: ClassVar[tuple[str, ...]] = ()
+    input_part: ClassVar[str] = "tokenizer"
+    vision_refusal: ClassVar[str] = "{name} takes a text, not a picture."
+    _does_not_fit: ClassVar[str] = "This text has {count:,} tokens; the model takes at most {most:,}. Shorten it."
+    _not_allowed: ClassVar[str] = "This text has {count:,} tokens; at most {most:,} are allowed here. Shorten it."
+
+    model_name: str
+    head: Head
+    model: Any
+    device: torch.device
+    positions: tuple[Positions, ...]
+    holds_maps: bool
+    serial: contextlib.AbstractContextManager[Any]
+
+    @classmethod
+    @abstractmethod
+    def recognise(cls, facts: ConfigFacts) -> tuple[str, Head] | None:
+        """Automatic class of transformers and head for a config of this kind; None for any other.
+
+        Raises:
+            HubError: if it is of this kind, but cannot be shown.
+        """
+
+    @classmethod
+    @abstractmethod
+    def load_inputs(cls, place: LocalModel, model: Any) -> dict[str, Any]:
+        """The fields of this kind beyond the common ones: tokenizer, image processor and the like."""
+
+    @abstractmethod
+    def run(self, inputs: RunInputs) -> HubRun:
+        """Write where the model writes, then record one pass over everything.
+
+        Raises:
+            HubError: if an input is empty, too long, or cannot be prepared.
+        """
+
+    @classmethod
+    def writes(cls) -> bool:
+        """Whether models of this kind write."""
+        return cls.new_tokens > 0
+
+    @classmethod
+    def has_lens(cls, head: Head) -> bool:
+        """Whether states after each layer can be read by the output layer of a model with this head."""
+        return "lens" in cls.features and head in ("words", "mask")
+
+    @classmethod
+    def text_control(cls) -> str:
+        """Key of the control for the text that it reads; "" where it reads none."""
+        return next((control.name for control in cls.controls if control.field == "text"), "")
+
+    @classmethod
+    def check_payloads(cls, inputs: RunInputs, name: str) -> None:
+        """Refuse texts, pictures and sounds that this kind does not take, or lacks.
+
+        Raises:
+            HubError: that says which.
+        """
+        given, takes = inputs.payloads, cls.takes
+        if "sound" in takes and ("sound" not in given or given - takes):
+            raise HubError("{name} takes a sound, and no text or picture.", name=name)
+        if "sound" in given - takes:
+            raise HubError("{name} takes no sound.", name=name)
+        if takes == {"image"}:
+            if given != takes:
+                raise HubError("{name} takes a picture, and no text.", name=name)
+            return
+        if "image" in takes - given:
+            raise HubError("{name} takes a picture and a text together: bring a picture.", name=name)
+        if "image" in given - takes:
+            raise HubError("{name} takes a text, not a picture.", name=name)
+        if "text" in takes - given:
+            raise HubError("There is nothing to read yet: type a text.")
+        if "text_pair" in given - takes:
+            raise HubError("{name} takes one text; only encoders take a pair.", name=name)
+        if "target" in given - takes:
+            raise HubError("{name} only reads: it writes no translation or continuation.", name=name)
+        if inputs.target is not None and not inputs.target.strip():
+            raise HubError("There is nothing to write: type the target, or leave the choice to the model.")
+
+    def card_fields(self) -> dict[str, Any]:
+        """Fields of the model's card that depend on its kind."""
+        return {
+            "tokenizer": "",
+            "vocabulary_size": 0,
+            "picture_size": None,
+            "patch_size": None,
+            "max_tokens": self.room(self.stack or "encoder"),
+        }
+
+    def read(self, ids: Sequence[int]) -> tuple[Token, ...]:  # noqa: ARG002  # kinds without a vocabulary refuse
+        """Tokens of the vocabulary as people read them.
+
+        Raises:
+            HubError: if the model reads no text.
+        """
+        raise HubError("{name} takes a picture, not a text.", name=self.model_name)
+
+    @property
+    def class_names(self) -> Mapping[int, str]:
+        """Names of the classes of a model that classifies, by their numbers."""
+        return {int(number): str(name) for number, name in self.model.config.id2label.items()}
+
+    def room(self, stack: str) -> int | None:  # noqa: ARG002  # kinds with texts have limits by stack
+        """The most tokens a stack takes; None where nothing limits it."""
+        return None
+
+    def check_length(self, count: int, room: int | None, most: int | None) -> None:
+        """Refuse more tokens than the model takes (`room`), or a host allows (`most`).
+
+        Raises:
+            HubError: with both numbers.
+        """
+        if room is not None and count > room:
+            raise HubError(self._does_not_fit, count=count, most=room)
+        if most is not None and count > most:
+            raise HubError(self._not_allowed, count=count, most=most)
+
+    def recording(self, inputs: Mapping[str, Any]) -> Any:  # noqa: ARG002  # of all, unless a kind leaves some out
+        """The class of trace that records a pass on these inputs; None for the usual one."""
+        return None
+
+    def recorded(self, inputs: dict[str, Tensor], num_keys: int, **options: Any) -> tuple[Any, Trace]:
+        """The model's output and its trace, whole inputs at once and without a cache.
+
+        Args:
+            num_keys: about how many tokens there are, to judge whether whole maps would fit.
+
+        Raises:
+            HubError: if the maps would not fit, the memory does not suffice, or no attention was recorded.
+        """
+        if self.holds_maps:
+            self._check_maps(num_keys)
+            options["output_attentions"] = True
+        try:
+            with record(kind=self.recording(inputs)) as trace:
+                result = self.model(**inputs, **options)
+        except torch.OutOfMemoryError:
+            raise HubError(_TOO_LITTLE_MEMORY) from None
+        if self.holds_maps:
+            trace = trace_of_maps(result, self.stack)
+        if not len(trace):
+            raise self.unseen()
+        return result, layers_apart(trace)
+
+    def recorded_again(self, run: HubRun) -> Trace:
+        """The trace of the pass of a run, done again."""
+        return self.recorded(dict(run.inputs), len(run.tokens))[1]
+
+    def unseen(self) -> HubError:
+        """What is wrong with a model none of whose attention was recorded."""
+        return HubError(
+            "No attention of {name} could be seen: its code computes it in a way of its own.", name=self.model_name
+        )
+
+    def again(self, inputs: Mapping[str, Any]) -> Any:
+        """The model's output for the inputs of a recorded pass, without a recording.
+
+        Raises:
+            HubError: if the memory does not suffice.
+        """
+        try:
+            with no_recording():
+                return self.model(**inputs)
+        except torch.OutOfMemoryError:
+            raise HubError(_TOO_LITTLE_MEMORY) from None
+
+    def output_again(self, run: HubRun) -> Float[Tensor, "..."]:
+        """`run.output`, computed again."""
+        return self.output_of(self.again(run.inputs))[0]
+
+    def output_of(self, result: Any) -> tuple[Float[Tensor, "..."], tuple[Label, ...]]:
+        """Logits of words, last hidden states, or logits of classes; and the classes by falling probability."""
+        if self.head == "words":
+            return self.last_logits(result.logits), ()
+        if self.head != "labels":
+            states = result.hidden_states[-1] if self.head == "mask" else result.last_hidden_state
+            return states[0].float().cpu(), ()
+        logits = result.logits[0].float().cpu()
+        if getattr(self.model.config, "problem_type", None) == "regression" or len(logits) == 1:
+            return logits, ()
+        top = logits.softmax(dim=-1).topk(min(_MAX_LABELS, len(logits)))
+        names = self.model.config.id2label
+        return logits, tuple(
+            Label(str(names.get(number, number)), probability)
+            for number, probability in zip(top.indices.tolist(), top.values.tolist(), strict=True)
+        )
+
+    def last_logits(self, logits: Tensor) -> Float[Tensor, "positions words"]:
+        """The logits of as many of the last positions as a run stores."""
+        return logits[0, -self.num_logits(logits.shape[1]) :].float().cpu()
+
+    def num_logits(self, num_tokens: int) -> int:
+        """Of how many of the last tokens a run stores the logits."""
+        words = self.model.config.get_text_config(decoder=True).vocab_size
+        return max(1, min(num_tokens, _LOGIT_BYTES // (4 * words)))
+
+    def on_device(self, value: Tensor) -> Tensor:
+        """An input on the model's device; pixels and spectrograms in its precision."""
+        return value.to(self.device, self.model.dtype) if value.is_floating_point() else value.to(self.device)
+
+    def _check_maps(self, num_keys: int) -> None:
+        config = self.model.config
+        nbytes = config.num_hidden_layers * config.num_attention_heads * num_keys**2 * 4
+        if nbytes > _MAP_BYTES:
+            raise HubError(
+                "The code of {name} gives only whole maps, {size} for this input. Give it at most about {most:,} "
+                "tokens.",
+                name=self.model_name,
+                size=human_bytes(nbytes),
+                most=int(num_keys * (_MAP_BYTES / nbytes) ** 0.5),
+            )
+
+
+KINDS: dict[str, type[ModelKind]] = {}
+"""Every registered kind by its name."""
+
+Kind = TypeVar("Kind", bound=type[ModelKind])
+
+
+def register_kind(kind: Kind) -> Kind:
+    """Class decorator: add a kind to the register.
+
+    Raises:
+        ValueError: if another kind has its name.
+    """
+    if KINDS.setdefault(kind.name, kind) is not kind:
+        raise ValueError(f"name: expected one of its own, got {kind.name!r}, which {KINDS[kind.name].__name__} has")
+    return kind

@@ -1,0 +1,93 @@
+"""Decoders that continue a text: GPT-2, Llama and their kin."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from viz_core.hub.kinds.base import Head, InputControl, register_kind
+from viz_core.hub.kinds.text import TextKind, ids_of
+from viz_core.hub.runs.config_facts import ConfigFacts
+from viz_core.hub.runs.generation import write
+from viz_core.hub.runs.run import HubRun
+from viz_core.hub.runs.run_inputs import RunInputs
+
+
+@register_kind
+@dataclass(frozen=True, eq=False)
+class Decoder(TextKind):
+    """Continues a text, then reads all of it once."""
+
+    name = "decoder"
+    stack = "decoder"
+    takes = frozenset({"text", "target"})
+    controls: ClassVar[tuple[InputControl, ...]] = (
+        InputControl("start", "shared-text", "text", initial="start.decoder"),
+        InputControl("new", "writing", least=0, default=12),
+    )
+    features = frozenset({"corpus", "lens", "switches", "window"})
+    new_tokens = 20
+    precedence = 2
+
+    @classmethod
+    def recognise(cls, facts: ConfigFacts) -> tuple[str, Head] | None:
+        writes = facts.architecture.endswith(("CausalLM", "LMHeadModel")) or not facts.fills_masks
+        return ("AutoModelForCausalLM", "words") if facts.generates and writes else None
+
+    def run(self, inputs: RunInputs) -> HubRun:
+        text, target = inputs.text or "", inputs.target
+        prompt = self.encode_prompt(text, inputs.max_tokens)
+        whole = None if target is None else ids_of(self.encode(text + target, most=inputs.max_tokens))
+        return self.continued(prompt, whole, inputs)
+
+    def extra_inputs(self, prompt: dict[str, Tensor], num_tokens: int) -> Mapping[str, Tensor]:  # noqa: ARG002
+        """What the model takes beside the ids of a prompt that has grown to so many tokens."""
+        return {}
+
+    def never_written(self) -> tuple[int, ...]:
+        """Tokens that are never written."""
+        return ()
+
+    def continued(self, prompt: dict[str, Tensor], whole: list[int] | None, inputs: RunInputs) -> HubRun:
+        """What the model writes after a prompt, or `whole`, recorded in one pass.
+
+        Args:
+            prompt: encoded, with a mask and what else the prompt brings.
+            whole: ids of the prompt and the target, where a target is given.
+        """
+        prompt_ids, complete = ids_of(prompt), True
+        if whole is not None:
+            ids = whole
+            prompt_ids = prompt_ids[: _num_shared(prompt_ids, ids)]
+        else:
+            room = self.decoder_room(inputs.max_tokens)
+            budget = inputs.budget if room is None else min(inputs.budget, room - len(prompt_ids))
+            options = inputs.sampling, inputs.max_seconds, self.never_written()
+            ids = write(self.model, prompt, budget, *options) if budget > 0 else prompt_ids
+            complete = inputs.budget == 0 or ids[-1] in self.ends()
+        options_of_pass: dict[str, Any] = {"use_cache": False}
+        if "logits_to_keep" in inspect.signature(self.model.forward).parameters:
+            options_of_pass["logits_to_keep"] = self.num_logits(len(ids))
+        read = {"input_ids": torch.tensor([ids], device=self.device), **self.extra_inputs(prompt, len(ids))}
+        result, trace = self.recorded(read, len(ids), **options_of_pass)
+        return HubRun(
+            self.tokenizer.read(ids),
+            trace,
+            self.last_logits(result.logits),
+            num_prompt_tokens=len(prompt_ids),
+            text=self.tokenizer.decode(ids[len(prompt_ids) :]),
+            complete=complete,
+            inputs={**read, **options_of_pass},
+            num_unknown=self.tokenizer.num_unknown(prompt_ids),
+        )
+
+
+def _num_shared(prompt: Sequence[int], ids: Sequence[int]) -> int:
+    """Number of first tokens that a prompt and its continuation share: its last may merge with what follows."""
+    pairs = zip(prompt, ids, strict=False)
+    return next((i for i, (a, b) in enumerate(pairs) if a != b), min(len(prompt), len(ids)))

@@ -1,0 +1,52 @@
+"""Encoders of texts: BERT and its kin."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from viz_core.hub.kinds.base import Head, InputControl, register_kind
+from viz_core.hub.kinds.text import TextKind, ids_of
+from viz_core.hub.runs.config_facts import ConfigFacts
+from viz_core.hub.runs.run import HubRun
+from viz_core.hub.runs.run_inputs import RunInputs
+
+
+@register_kind
+@dataclass(frozen=True, eq=False)
+class Encoder(TextKind):
+    """Reads a text, or two."""
+
+    name = "encoder"
+    stack = "encoder"
+    takes = frozenset({"text", "text_pair"})
+    controls = (
+        InputControl("text", "shared-text", "text", initial="start.encoder"),
+        InputControl("pair", "line", "text_pair", placeholder="placeholder.pair"),
+    )
+    features = frozenset({"corpus", "lens", "switches", "hidden-tokens"})
+    precedence = 3
+
+    @classmethod
+    def recognise(cls, facts: ConfigFacts) -> tuple[str, Head] | None:
+        if facts.reads_text and "ForSequenceClassification" in facts.architecture:
+            return "AutoModelForSequenceClassification", "labels"
+        if facts.fills_masks and facts.architecture.endswith("ForMaskedLM"):
+            return "AutoModelForMaskedLM", "mask"
+        return ("AutoModel", "") if facts.reads_text and facts.has_base_model else None
+
+    def run(self, inputs: RunInputs) -> HubRun:
+        encoded = self.encode(inputs.text or "", inputs.text_pair, most=inputs.max_tokens)
+        ids = ids_of(encoded)
+        states: dict[str, Any] = {"output_hidden_states": True} if self.head == "mask" else {}
+        result, trace = self.recorded(encoded, len(ids), **states)
+        output, labels = self.output_of(result)
+        return HubRun(
+            self.tokenizer.read(ids),
+            trace,
+            output,
+            num_prompt_tokens=len(ids),
+            labels=labels,
+            inputs={**encoded, **states},
+            num_unknown=self.tokenizer.num_unknown(ids),
+        )

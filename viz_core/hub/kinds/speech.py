@@ -1,0 +1,160 @@
+"""Speech models, which write what is said in a sound: Whisper (Radford 2023)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from viz_core.hub.kinds.base import Head, InputControl, register_kind
+from viz_core.hub.kinds.text import TextKind
+from viz_core.hub.runs.config_facts import ConfigFacts
+from viz_core.hub.runs.generation import GREEDY, write
+from viz_core.hub.runs.run import HubRun
+from viz_core.hub.runs.run_inputs import RunInputs
+from viz_core.hub.runs.sound_input import SoundFeatures, SoundInput, aligning_heads, load_sound_input
+from viz_core.hub.runs.speech_options import as_token, languages_of, tasks_of
+from viz_core.hub.store.errors import HubError
+from viz_core.hub.store.local_models import LocalModel
+from viz_core.sounds.sound import Sound
+
+_NUM_PROMPT_TOKENS = 8  # start, language, task, no times: the decoder is given these before it writes
+# One call of the model with one return value, and no marks of time among the words: heads align them.
+_ONE_CALL: dict[str, Any] = {
+    "return_timestamps": False,
+    "return_dict_in_generate": True,
+    "force_unique_generate_call": True,
+}
+
+
+@register_kind
+@dataclass(frozen=True, eq=False)
+class Speech(TextKind):
+    """Writes what is said in a sound, then goes through all of it once."""
+
+    name = "speech"
+    stack = None
+    takes = frozenset({"sound", "target"})
+    reads = "sound"
+    controls = (
+        InputControl("sound", "sound", "sound"),
+        InputControl("spoken", "speech-options"),
+        InputControl("said", "line", "target", placeholder="placeholder.target"),
+        InputControl("new", "writing", least=1, default=200),
+    )
+    features = frozenset({"switches"})
+    new_tokens = 200
+    input_part = "processor"
+
+    sound_input: SoundInput
+
+    @classmethod
+    def recognise(cls, facts: ConfigFacts) -> tuple[str, Head] | None:
+        return ("AutoModelForSpeechSeq2Seq", "words") if facts.model_type == "whisper" else None
+
+    @classmethod
+    def load_inputs(cls, place: LocalModel, model: Any) -> dict[str, Any]:
+        inputs = super().load_inputs(place, model)
+        return inputs | {"sound_input": load_sound_input(place.path, model.config, place.name)}
+
+    def card_fields(self) -> dict[str, Any]:
+        config, count = self.model.generation_config, self.model.config.vocab_size
+        return super().card_fields() | {
+            "sound_seconds": self.sound_input.max_seconds,
+            "languages": languages_of(config, count),
+            "tasks": tasks_of(config, count),
+        }
+
+    def run(self, inputs: RunInputs) -> HubRun:
+        assert inputs.sound is not None  # checked before
+        spectrogram, num_frames = self.sound_input.encode(inputs.sound)
+        spectrogram = self.on_device(spectrogram)
+        room = self.decoder_room(inputs.max_tokens)
+        room = inputs.budget if room is None else room - _NUM_PROMPT_TOKENS
+        prompt, written = self._write(spectrogram, room, inputs)
+        ids = [*prompt, *written]
+        read = {"input_features": spectrogram, "decoder_input_ids": torch.tensor([ids[:-1]], device=self.device)}
+        num_keys = self.model.config.max_source_positions
+        result, trace = self.recorded(read, num_keys, use_cache=False)
+        tokens = self.sound_input.tokens(num_keys)
+        return HubRun(
+            tokens,
+            trace,
+            self.last_logits(result.logits),
+            num_prompt_tokens=len(tokens),
+            decoder_tokens=self.tokenizer.read(ids[:-1]),
+            target_tokens=self.tokenizer.read(ids[1:]),
+            text=self.tokenizer.decode(written),
+            complete=ids[-1] in self.ends(),
+            inputs={**read, "use_cache": False},
+            sound=self._features(inputs.sound, spectrogram, num_frames, len(prompt)),
+        )
+
+    def _write(self, spectrogram: Tensor, room: int, inputs: RunInputs) -> tuple[list[int], list[int]]:
+        """The tokens that the decoder is given before it writes, and what it writes, or the target.
+
+        With a target one token is written, for the prompt that comes before it.
+        """
+        has_target = inputs.target is not None
+        budget = 1 if has_target else max(1, min(inputs.budget, room))
+        prompt_length = _PromptLength()
+        ids = write(
+            self.model,
+            {"input_features": spectrogram},
+            budget,
+            GREEDY if has_target else inputs.sampling,
+            inputs.max_seconds,
+            watching=[prompt_length],
+            language=as_token(inputs.language),
+            task=inputs.task,
+            **_ONE_CALL,
+        )
+        prompt, written = ids[: prompt_length.num_tokens], ids[prompt_length.num_tokens :]
+        if inputs.target is not None:
+            written = [*self._target_ids(inputs.target, room), *self.ends()[:1]]
+        return prompt, written
+
+    def _target_ids(self, target: str, room: int) -> list[int]:
+        """The ids of a target, after the prompt: it begins with a blank, as words do that follow others."""
+        encoded = self.tokenizer.encode(f" {target.strip()}", target=True)["input_ids"][0].tolist()
+        ids = [token.id for token in self.tokenizer.read(encoded) if not token.special]
+        if len(ids) > room:
+            raise HubError(
+                "This text has {count:,} tokens; the model writes at most {most:,}. Shorten it.",
+                count=len(ids),
+                most=room,
+            )
+        return ids
+
+    def _features(self, sound: Sound, spectrogram: Tensor, num_frames: int, num_prompt_tokens: int) -> SoundFeatures:
+        given, config = self.sound_input, self.model.config
+        named = getattr(self.model.generation_config, "alignment_heads", None)
+        heads, are_named = aligning_heads(named, config.decoder_layers, config.decoder_attention_heads)
+        num_frames = max(num_frames, given.frames_per_key)
+        return SoundFeatures(
+            sound,
+            spectrogram[0, :, :num_frames].float().cpu(),
+            given.frame_seconds,
+            num_frames // given.frames_per_key,
+            given.key_seconds,
+            num_prompt_tokens,
+            heads,
+            are_named,
+        )
+
+
+class _PromptLength:
+    """A logits processor that notes how many tokens there are before the first that is written.
+
+    A model may detect the language by itself, so the number is not known before.
+    """
+
+    def __init__(self) -> None:
+        self.num_tokens = 0
+
+    def __call__(self, ids: Int[Tensor, "batch tokens"], scores: Tensor) -> Tensor:
+        self.num_tokens = self.num_tokens or ids.shape[1]
+        return scores

@@ -1,0 +1,104 @@
+"""Vision-language models, which continue a text with a picture in it: LLaVA, SmolVLM, PaliGemma, Qwen-VL."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from torch import Tensor
+
+from viz_core.hub.kinds.base import Head, InputControl, register_kind
+from viz_core.hub.kinds.decoder import Decoder
+from viz_core.hub.runs.config_facts import ConfigFacts
+from viz_core.hub.runs.input_loading import load_image_processor, load_tokenizer
+from viz_core.hub.runs.layouts import LAYOUTS, layout_of
+from viz_core.hub.runs.picture_prompt import PicturePrompt, with_patches
+from viz_core.hub.runs.run import HubRun
+from viz_core.hub.runs.run_inputs import RunInputs
+from viz_core.hub.runs.vision_frames import PartialRecording
+from viz_core.hub.store.local_models import LocalModel
+from viz_core.images.open_image import as_rgb
+
+
+@register_kind
+@dataclass(frozen=True, eq=False)
+class VisionLanguage(Decoder):
+    """Continues a text with a picture in it, then reads all of it once.
+
+    Attributes:
+        prompt: puts a picture into a text.
+    """
+
+    name = "vision-language"
+    takes = frozenset({"text", "image", "target"})
+    reads = "both"
+    controls = (
+        InputControl("picture", "picture", "image"),
+        InputControl("asked", "area", "text", initial="start.vision-language"),
+        InputControl("new", "writing", least=0, default=12),
+    )
+    features = frozenset({"switches"})
+    precedence = 4
+    picture_text_types = tuple(LAYOUTS)
+    input_part = "processor"
+    vision_refusal = "{name} takes a picture and a text together."
+    _does_not_fit = (
+        "The picture and the text together have {count:,} tokens; the model takes at most {most:,}. "
+        "Shorten the text, or bring a smaller picture."
+    )
+    _not_allowed = (
+        "The picture and the text together have {count:,} tokens; at most {most:,} are allowed here. "
+        "Shorten the text, or bring a smaller picture."
+    )
+
+    prompt: PicturePrompt
+
+    @classmethod
+    def recognise(cls, facts: ConfigFacts) -> tuple[str, Head] | None:
+        if not facts.has_vision_config or facts.model_type not in cls.picture_text_types:
+            return None
+        # A Pixtral's tower takes pictures of sizes of their own, though its config is a LLaVA's.
+        if getattr(facts.config.vision_config, "model_type", "") == "pixtral":
+            return None
+        return "AutoModelForImageTextToText", "words"
+
+    @classmethod
+    def load_inputs(cls, place: LocalModel, model: Any) -> dict[str, Any]:
+        tokenizer, text = load_tokenizer(place, model)
+        processor = load_image_processor(place)
+        layout = layout_of(model.config, tokenizer.get_vocab())
+        prompt = PicturePrompt.of(layout, model, processor, tokenizer, text, place.name)
+        return {"tokenizer": text, "prompt": prompt}
+
+    def card_fields(self) -> dict[str, Any]:
+        layout = self.prompt.layout
+        return super().card_fields() | {"prompt": layout.template, "both_ways": layout.both_ways}
+
+    def run(self, inputs: RunInputs) -> HubRun:
+        assert inputs.image is not None  # checked before
+        prompt = self.prompt.prepare(inputs.text or "", inputs.image, inputs.target)
+        count = len(prompt.whole or prompt.inputs["input_ids"][0])
+        self.check_length(count, self.room("decoder"), inputs.max_tokens)
+        encoded = {name: self.on_device(value) for name, value in prompt.inputs.items()}
+        run = self.continued(encoded, prompt.whole, inputs)
+        if not any(call.stack == "decoder" for call in run.trace):
+            raise self.unseen()
+        return replace(
+            run,
+            tokens=with_patches(run.tokens, prompt.grids, prompt.row_ends),
+            image=as_rgb(inputs.image),
+            prompt=prompt.text,
+            patches=prompt.grids,
+            frame=prompt.frame,
+        )
+
+    def extra_inputs(self, prompt: dict[str, Tensor], num_tokens: int) -> Mapping[str, Tensor]:
+        return self.prompt.extended_inputs(prompt, num_tokens)
+
+    def never_written(self) -> tuple[int, ...]:
+        return (self.prompt.patch_id,)
+
+    def recording(self, inputs: Mapping[str, Any]) -> Any:
+        return partial(PartialRecording, tower=self.prompt.tower_calls(inputs))

@@ -1,0 +1,58 @@
+"""What kinds need to know of a transformers config to recognise it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class ConfigFacts:
+    """A config, with what transformers can do with its model type.
+
+    Attributes:
+        name: of the model, for messages.
+        architecture: class of the model, like "BertForMaskedLM"; "" where the config names none.
+        generates: transformers has a causal language model of this type.
+        fills_masks: transformers has a masked language model of this type.
+        reads_text: fills masks or classifies texts.
+        classifies_images: transformers has an image classifier of this type.
+    """
+
+    config: Any
+    name: str
+    model_type: str
+    architecture: str
+    is_encoder_decoder: bool
+    translates: bool
+    generates: bool
+    fills_masks: bool
+    reads_text: bool
+    classifies_images: bool
+    has_base_model: bool
+
+    @classmethod
+    def of(cls, config: Any, name: str, architecture: str | None = None) -> ConfigFacts:
+        """Look a config up in transformers' tables of automatic classes."""
+        from transformers.models.auto import modeling_auto as auto
+
+        kind = config.model_type
+        fills_masks = kind in auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES
+        return cls(
+            config,
+            name,
+            kind,
+            architecture or (getattr(config, "architectures", None) or [""])[0],
+            bool(getattr(config, "is_encoder_decoder", False)),
+            translates=kind in auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES,
+            generates=kind in auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
+            fills_masks=fills_masks,
+            reads_text=fills_masks or kind in auto.MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING_NAMES,
+            classifies_images=kind in auto.MODEL_FOR_IMAGE_CLASSIFICATION_MAPPING_NAMES,
+            has_base_model=kind in auto.MODEL_MAPPING_NAMES,
+        )
+
+    @property
+    def has_vision_config(self) -> bool:
+        """Whether a vision tower stands within the model."""
+        return hasattr(self.config, "vision_config")

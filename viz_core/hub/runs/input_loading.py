@@ -1,0 +1,46 @@
+"""Tokenizers and image processors of a model's folder."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from viz_core.hub.store.errors import HubError
+from viz_core.hub.store.local_models import LocalModel
+from viz_core.hub.runs.text import TextInput
+from viz_core.hub.runs.tokenizer_patterns import costly, panics_in_words
+
+SAFE = {"local_files_only": True, "trust_remote_code": False}
+"""Options with which transformers reads a folder: no network, no code of the repository."""
+
+_VOCABULARY = re.compile(r"(tokenizer|vocab|tekken)\.json|vocab\.txt|[\w.-]+\.(model|spm)")
+
+
+def load_tokenizer(place: LocalModel, network: Any) -> tuple[Any, TextInput]:
+    """A model's tokenizer, as transformers has it and as texts go through it.
+
+    Args:
+        network: the part of the model that reads texts.
+
+    Raises:
+        HubError: if there is none, or a pattern of it takes too long.
+    """
+    from transformers import AutoTokenizer
+
+    if not any(_VOCABULARY.fullmatch(file.name) for file in place.path.iterdir()):
+        raise HubError("{name} lacks its tokenizer.", name=place.name)  # transformers would make up an empty one
+    too_long = HubError(
+        "The tokenizer of {name} has a pattern that takes too long on some texts, so it is not used.", name=place.name
+    )
+    with panics_in_words(too_long):
+        tokenizer = AutoTokenizer.from_pretrained(place.path, **SAFE)
+    if costly(tokenizer):
+        raise too_long
+    return tokenizer, TextInput(tokenizer, network.get_input_embeddings().num_embeddings)
+
+
+def load_image_processor(place: LocalModel) -> Any:
+    """A model's image processor, working with Pillow."""
+    from transformers import AutoImageProcessor
+
+    return AutoImageProcessor.from_pretrained(place.path, backend="pil", **SAFE)
