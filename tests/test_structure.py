@@ -442,7 +442,6 @@ CONVERSIONS = {"torch.tensor", "torch.from_numpy"}
 COMPUTING_PAGES = {
     "pages/model_lab/position_figures.py",
     "pages/model_lab/positions.py",
-    "pages/model_lab/queries.py",
     "pages/position_embeddings/skew_figures.py",
     "pages/scoring_functions/gaussian.py",
     "pages/scoring_functions/scaling.py",
