@@ -314,7 +314,7 @@ SOFTMAX = {
     "viz_core/hub/sinks.py": "probabilities of classes",
     "viz_core/hub/vision.py": "probabilities of classes",
     "viz_core/pretrained/classifier.py": "probabilities of classes",
-    "viz_core/lessons/transformer/lens.py": "probabilities of words",
+    "viz_core/lessons/transformer/logit_lens.py": "probabilities of words",
     "viz_core/lessons/bahdanau/decoder_steps.py": "probabilities of words; the additive formula, pair by pair",
     "viz_core/lessons/bahdanau/broken.py": "additive scores that lack their tanh",
     "viz_core/lessons/multi_head/broken.py": "scores over the wrong root, and heads of columns dealt out",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from PIL import Image
 
-from pages.learning.run_views import RECORDED
+from pages.learning.measured_run import RECORDED
 from viz_core.figures.raster import tiles, weights_image
 from viz_core.lessons.learning.heads_over_time import shot_weights
 from viz_core.tasks.film import load_film

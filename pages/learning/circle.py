@@ -7,7 +7,7 @@ from functools import partial
 import streamlit as st
 
 from pages.learning import figures
-from pages.learning.run_views import recorded
+from pages.learning.measured_run import recorded
 from ui.chapter.chapter import Chapter
 from viz_core.lessons.learning.memorisation import (
     known_by_heart,
@@ -30,10 +30,10 @@ def circle(chapter: Chapter) -> None:
 
 def _seed(chapter: Chapter) -> None:
     seed = chapter.controls.choice("circle-seed", SEEDS, 0)
-    reel = recorded(NAME, seed)
-    film, names = reel.film, chapter.words.group("figure")
+    run = recorded(NAME, seed)
+    film, names = run.film, chapter.words.group("figure")
     step = int(chapter.controls.slider("circle-step", 0, film.shots[-1], film.shots[-1], film.shots[1]))
-    shot = reel.shot(step)
+    shot = run.shot(step)
     left, right = st.columns(2, gap="medium")
     first, then = known_by_heart(film), understood(film)
     with left:

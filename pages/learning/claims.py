@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable, Iterable
 from functools import partial
 
+from pages.learning.measured_run import MeasuredRun
 from pages.learning.recorded_run import whole_set
-from pages.learning.run_views import Reel
 from ui.chapter.chapter import Chapter
 from viz_core.lessons.learning.blanks import blank_spread
 from viz_core.lessons.learning.memorisation import known_by_heart, waves_in_use
@@ -42,37 +42,37 @@ def claims(chapter: Chapter) -> None:
     chapter.text("claims")
 
 
-def _worst(name: str, measure: Callable[[Reel], float]) -> Callable[[], float]:
+def _worst(name: str, measure: Callable[[MeasuredRun], float]) -> Callable[[], float]:
     """The lowest of the three seeds."""
     return lambda: _of_all(name, measure, min)
 
 
-def _best(name: str, measure: Callable[[Reel], float]) -> Callable[[], float]:
+def _best(name: str, measure: Callable[[MeasuredRun], float]) -> Callable[[], float]:
     """The highest of the three seeds."""
     return lambda: _of_all(name, measure, max)
 
 
-def _of_all(name: str, measure: Callable[[Reel], float], which: Callable[[Iterable[float]], float]) -> float:
+def _of_all(name: str, measure: Callable[[MeasuredRun], float], which: Callable[[Iterable[float]], float]) -> float:
     """NaN, which holds nowhere, where a recorded run is lost."""
     try:
-        return which([measure(reel) for reel in whole_set(name)])
+        return which([measure(run) for run in whole_set(name)])
     except ValueError:
         return math.nan
 
 
-def _right(reel: Reel, shot: int) -> float:
-    return float(reel.film.held_out[shot])
+def _right(run: MeasuredRun, shot: int) -> float:
+    return float(run.film.held_out[shot])
 
 
-def _most_induction(reel: Reel, shot: int) -> float:
-    return float(reel.measures["induction"][shot].max())
+def _most_induction(run: MeasuredRun, shot: int) -> float:
+    return float(run.measures["induction"][shot].max())
 
 
-def _while_by_heart(reel: Reel) -> float:
+def _while_by_heart(run: MeasuredRun) -> float:
     """What it gets right of what it was never trained on, at the moment at which it knows the rest by heart."""
-    shot = known_by_heart(reel.film)
-    return 1.0 if shot is None else float(reel.film.held_out[shot])
+    shot = known_by_heart(run.film)
+    return 1.0 if shot is None else float(run.film.held_out[shot])
 
 
-def _waves(reel: Reel, shot: int) -> float:
-    return waves_in_use(reel.film, shot)
+def _waves(run: MeasuredRun, shot: int) -> float:
+    return waves_in_use(run.film, shot)

@@ -7,8 +7,8 @@ from typing import Any
 
 import streamlit as st
 
-from pages.learning.run_view import stage
-from pages.learning.run_views import Reel
+from pages.learning.measured_run import MeasuredRun
+from pages.learning.run_display import show_runs
 from ui.blocks.stopwatch import Run, stopwatch
 from ui.chapter.chapter import Chapter
 from ui.compute.slots import is_hosted, time_limit
@@ -31,7 +31,7 @@ class OwnRun(Run[float]):
 
     runs: dict[str, TaskRun]
     tested: dict[int, list[tuple[int, float]]] = field(default_factory=dict)
-    _reels: dict[str, Reel] = field(default_factory=dict)
+    _measured: dict[str, MeasuredRun] = field(default_factory=dict)
 
     @property
     def done(self) -> int:
@@ -43,19 +43,19 @@ class OwnRun(Run[float]):
         """The one that was asked for; the other stands beside it."""
         return next(iter(self.runs.values()))
 
-    def reels(self) -> dict[str, Reel]:
+    def measured_runs(self) -> dict[str, MeasuredRun]:
         """What there is to see; the same maps as before where no more were taken."""
         for name, run in self.runs.items():
-            stored = self._reels.get(name)
+            stored = self._measured.get(name)
             if stored is None or len(stored.film.loss) != run.step:
-                self._reels[name] = Reel(Film.of(run), stored)
-        return dict(self._reels)
+                self._measured[name] = MeasuredRun(Film.of(run), stored)
+        return dict(self._measured)
 
     def _end(self, state: str) -> None:
         super()._end("spent" if state == "finished" and self.done < self.total else state)
 
 
-def own_run(chapter: Chapter) -> Reel | None:
+def own_run(chapter: Chapter) -> MeasuredRun | None:
     """Settings, a button, and the run: what there is of it."""
     plans = _plans(chapter)
 
@@ -68,7 +68,7 @@ def own_run(chapter: Chapter) -> Reel | None:
 
     stopwatch(chapter, NAME, begin, lambda run: _draw(chapter, run), ":material/model_training:", resumable=True)
     run = stored_run(chapter)
-    return None if run is None else next(iter(run.reels().values()))
+    return None if run is None else next(iter(run.measured_runs().values()))
 
 
 def stored_run(chapter: Chapter) -> OwnRun | None:
@@ -85,7 +85,7 @@ def _draw(chapter: Chapter, run: OwnRun) -> None:
     }
     sizes = {"layers": plan.shape.num_layers, "heads": plan.shape.num_heads, "width": plan.shape.num_hiddens}
     chapter.text("own-run", **values, **sizes, seconds=f"{run.measurements[-1]:.0f}" if run.measurements else "0")
-    stage(chapter, run.reels(), follow=run.state == "running")
+    show_runs(chapter, run.measured_runs(), follow=run.state == "running")
 
 
 def _plans(chapter: Chapter) -> dict[str, Plan]:

@@ -19,7 +19,7 @@ chapter = Chapter("learning")
 chapter.question()
 with chapter.card("run"):
     source = chapter.controls.choice("source", ("recorded", "own"), "recorded")
-    reel = recorded_run(chapter) if source == "recorded" else own_run(chapter)
+    run = recorded_run(chapter) if source == "recorded" else own_run(chapter)
 
 chapter.exercise("step")
 claims(chapter)
@@ -38,8 +38,8 @@ chapter.code(
     blank_spread,
     embedding_spectrum,
 )
-if reel is not None:
-    film, measured = reel.film, reel.measures["previous"]
+if run is not None:
+    film, measured = run.film, run.measures["previous"]
     heads = [f"{layer + 1}.{head + 1}" for layer, head in np.ndindex(measured.shape[1:])]
     arrays = {
         "previous": measured.reshape(len(film.shots), -1),

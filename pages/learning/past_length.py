@@ -10,8 +10,8 @@ from typing import Any
 import streamlit as st
 
 from pages.learning import figures
+from pages.learning.measured_run import RECORDED
 from pages.learning.own_run import OwnRun, stored_run
-from pages.learning.run_views import RECORDED
 from ui.chapter.chapter import Chapter
 from ui.compute.slots import run_in_slot
 from viz_core.lessons.learning.own_run import right_by_length

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.learning.run_view import stage
-from pages.learning.run_views import Reel, recorded
+from pages.learning.measured_run import MeasuredRun, recorded
+from pages.learning.run_display import show_runs
 from ui.chapter.chapter import Chapter
 from viz_core.tasks.recorded import FILMS, SEEDS
 
 ALONE = "alone"
 
 
-def recorded_run(chapter: Chapter) -> Reel:
+def recorded_run(chapter: Chapter) -> MeasuredRun:
     """Choose one or two of them, and look; the first of them."""
     controls = chapter.controls
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
@@ -29,10 +29,10 @@ def recorded_run(chapter: Chapter) -> Reel:
             (beside, other_seed),
         ]
     )
-    reels = {_name(chapter, run, seed, chosen): recorded(run, seed) for run, seed in chosen}
-    chapter.fragment(lambda: stage(chapter, reels))
+    runs = {_name(chapter, run, seed, chosen): recorded(run, seed) for run, seed in chosen}
+    chapter.fragment(lambda: show_runs(chapter, runs))
     chapter.text(f"task-{FILMS[first].task}")
-    return next(iter(reels.values()))
+    return next(iter(runs.values()))
 
 
 def _name(chapter: Chapter, run: str, seed: int, chosen: list[tuple[str, int]]) -> str:
@@ -42,7 +42,7 @@ def _name(chapter: Chapter, run: str, seed: int, chosen: list[tuple[str, int]]) 
     return chapter.words("seeded", run=name, seed=seed) if alike else name
 
 
-def whole_set(name: str) -> list[Reel]:
+def whole_set(name: str) -> list[MeasuredRun]:
     """All seeds of a recorded run.
 
     Raises:

@@ -5,11 +5,11 @@ from functools import cache, partial
 import streamlit as st
 
 from pages.transformer import exercises
+from pages.transformer.ablated_translation import maps_without, show_both
 from pages.transformer.aligners import which_head_aligns
 from pages.transformer.contributions import contributions
 from pages.transformer.encoder import inside_the_encoder
-from pages.transformer.heads_off import maps_without, show_both
-from pages.transformer.lens import lens
+from pages.transformer.logit_lens import lens
 from pages.transformer.mask import causal_mask
 from pages.transformer.score_parts import terms_of_scores
 from pages.transformer.training import parameters, training

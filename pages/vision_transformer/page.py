@@ -3,8 +3,8 @@
 from functools import partial
 
 from pages.vision_transformer import exercises
+from pages.vision_transformer.ablated_prediction import maps_without, show_without
 from pages.vision_transformer.heads import heads
-from pages.vision_transformer.heads_off import maps_without, show_without
 from pages.vision_transformer.inputs import choose_picture, shipped_card
 from pages.vision_transformer.order import permutation, positions
 from pages.vision_transformer.patches import patches

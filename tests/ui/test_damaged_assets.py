@@ -11,8 +11,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import ui.text.words
+from pages.learning import measured_run
 from pages.learning import past_length
-from pages.learning import run_views as reels
 from ui.chapter import source_cards as book
 from ui.chapter import tour
 from ui.text.markdown import unescape
@@ -102,9 +102,9 @@ def read_film(file: Path) -> None:
         past_length.measured.clear()
         past_length.measured()
     else:
-        reels.recorded.clear()
+        measured_run.recorded.clear()
         name, _, seed = file.stem.rpartition("-")
-        reels.recorded(name, int(seed))
+        measured_run.recorded(name, int(seed))
 
 
 def read_book(_file: Path) -> None:
@@ -161,7 +161,7 @@ def test_a_file_of_a_kind(
     monkeypatch.setattr(ui.text.words, "TEXT", shipped / "text")
     monkeypatch.setattr(view_words, "TEXT", shipped / "text")
     monkeypatch.setattr(components, "COMPONENTS", shipped / "components")
-    for module in (past_length, reels):
+    for module in (past_length, measured_run):
         monkeypatch.setattr(module, "RECORDED", shipped / "learning")
     monkeypatch.setattr(book, "PRINTED", shipped / "book/printed.json")
     monkeypatch.setattr(tour, "STEPS", shipped / "tour/steps.toml")

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from pages.learning.measured_run import RECORDED
 from pages.learning.own_run import OwnRun
-from pages.learning.run_views import RECORDED
 from recipes.task_recordings import FILMS, SEEDS
 from serving.settings import Settings
 from tests.pages.reading import badges, components, drawn, figures, one_line, texts

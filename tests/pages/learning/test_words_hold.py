@@ -13,7 +13,7 @@ from jaxtyping import Float
 from streamlit.testing.v1 import AppTest
 
 from pages.learning.claims import LOOKS_THERE
-from pages.learning.run_views import RECORDED
+from pages.learning.measured_run import RECORDED
 from recipes.task_recordings import SEEDS
 from tests.pages.reading import finding, findings, one_line, stands
 from ui.text.words import load_words

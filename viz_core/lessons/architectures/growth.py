@@ -11,8 +11,6 @@ from viz_core.lessons.architectures.costs import LayerSizes
 from viz_core.lessons.architectures.paths import longest_path
 from viz_core.trace import attention_weights
 
-WHAT = ("parameters", "keys", "weights", "path")
-
 
 def held(n: int, num_hiddens: int, num_heads: int) -> Mapping[str, int]:
     """Numbers of a layer on n tokens: its parameters, keys and values, weights of all heads, and its longest path.

@@ -23,14 +23,14 @@ RECORDED = ASSETS / "learning"
 GROUP = "self"
 
 
-class Reel:
+class MeasuredRun:
     """A film, and the maps that were shown of it: one group a shot, as many as there are.
 
     Args:
         earlier: of the same run when it was shorter; its maps are still those of their shots.
     """
 
-    def __init__(self, film: Film, earlier: Reel | None = None) -> None:
+    def __init__(self, film: Film, earlier: MeasuredRun | None = None) -> None:
         self.film = film
         self._groups: dict[tuple[int, str, bool], MapGroup] = {} if earlier is None else earlier._groups
         self._known = {} if earlier is None else earlier.measures
@@ -73,7 +73,7 @@ class Reel:
 
 
 @st.cache_resource(max_entries=24, show_spinner=False)
-def recorded(name: str, seed: int) -> Reel:
+def recorded(name: str, seed: int) -> MeasuredRun:
     """A recorded run that ships.
 
     Raises:
@@ -81,4 +81,4 @@ def recorded(name: str, seed: int) -> Reel:
     """
     path = RECORDED / f"{name}-{seed}.npz"
     with reading(path):
-        return Reel(load_film(path))
+        return MeasuredRun(load_film(path))

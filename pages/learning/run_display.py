@@ -9,7 +9,7 @@ from typing import Any
 import streamlit as st
 
 from pages.learning import figures
-from pages.learning.run_views import Reel
+from pages.learning.measured_run import MeasuredRun
 from ui.chapter.chapter import Chapter
 from ui.widgets.attention_view import Along, attention_view
 from viz_core.lessons.learning.heads_over_time import HEAD_MEASURES, largest_jump, strongest_head
@@ -17,27 +17,27 @@ from viz_core.tasks.film import Film
 from viz_core.view.map_group import MapGroup
 
 
-def stage(chapter: Chapter, reels: Mapping[str, Reel], follow: bool = False) -> None:
+def show_runs(chapter: Chapter, runs: Mapping[str, MeasuredRun], follow: bool = False) -> None:
     """The maps of a step first, then the charts.
 
     Args:
-        reels: one or two, by their names.
+        runs: one or two, by their names.
         follow: whether they are being made: then the newest shot is shown, and there is no time line.
     """
-    reel, *_ = reels.values()
-    step = reel.film.shots[-1] if follow else _time_line(chapter, reel.film)
-    _say(chapter, reels, step)
+    run, *_ = runs.values()
+    step = run.film.shots[-1] if follow else _time_line(chapter, run.film)
+    _say(chapter, runs, step)
     stage, under = st.container(), st.container()
     with under:
         show_contributions = chapter.contributions_choice()
 
-    def along(reel: Reel) -> Along | None:
-        return None if follow else _along_the_time_line(chapter, reel, show_contributions)
+    def along(run: MeasuredRun) -> Along | None:
+        return None if follow else _along_the_time_line(chapter, run, show_contributions)
 
     with stage:
-        maps = [reel.group(reel.shot(step), chapter.words, show_contributions)]
-        chapter.attention_view(maps, reel.opens_with, show_contributions=show_contributions, along=along(reel))
-    for other, second in [*reels.items()][1:]:
+        maps = [run.group(run.shot(step), chapter.words, show_contributions)]
+        chapter.attention_view(maps, run.opens_with, show_contributions=show_contributions, along=along(run))
+    for other, second in [*runs.items()][1:]:
         st.markdown(f"**{other}**")
         maps = [second.group(second.shot(step), chapter.words, show_contributions)]
         own: dict[str, Any] = {"head_param": "head2", "pin_param": "pin2", "display_param": "look2"}
@@ -46,7 +46,7 @@ def stage(chapter: Chapter, reels: Mapping[str, Reel], follow: bool = False) -> 
         )
     if not follow:
         chapter.flush()
-    _charts(chapter, reels, reel.film.shots[reel.shot(step)])
+    _charts(chapter, runs, run.film.shots[run.shot(step)])
 
 
 def _time_line(chapter: Chapter, film: Film) -> int:
@@ -57,41 +57,41 @@ def _time_line(chapter: Chapter, film: Film) -> int:
     return int(chapter.controls.slider("step", 0, last, last, film.shots[1] - film.shots[0]))
 
 
-def _along_the_time_line(chapter: Chapter, reel: Reel, show_contributions: bool) -> Along:
+def _along_the_time_line(chapter: Chapter, run: MeasuredRun, show_contributions: bool) -> Along:
     """The maps of every shot, for who drags it."""
 
     def maps(shot: int) -> list[MapGroup]:
-        return [reel.group(shot, chapter.words, show_contributions)]
+        return [run.group(shot, chapter.words, show_contributions)]
 
-    stops = {step: partial(maps, shot) for shot, step in enumerate(reel.film.shots)}
+    stops = {step: partial(maps, shot) for shot, step in enumerate(run.film.shots)}
     return Along(chapter.controls.key("step"), stops)
 
 
-def _say(chapter: Chapter, reels: Mapping[str, Reel], step: int) -> None:
+def _say(chapter: Chapter, runs: Mapping[str, MeasuredRun], step: int) -> None:
     """What it is asked and how well it does, a line a run."""
-    for name, reel in reels.items():
-        film, shot = reel.film, reel.shot(step)
+    for name, run in runs.items():
+        film, shot = run.film, run.shot(step)
         right = f"{film.held_out[shot]:.0%}"
         chapter.text("shot", run=name, step=f"{film.shots[shot]:,}", right=right, seed=film.plan.seed)
 
 
-def _charts(chapter: Chapter, reels: Mapping[str, Reel], step: int) -> None:
+def _charts(chapter: Chapter, runs: Mapping[str, MeasuredRun], step: int) -> None:
     names = chapter.words.group("figure")
-    reel, *_ = reels.values()
-    film = reel.film
+    run, *_ = runs.values()
+    film = run.film
     jump = largest_jump(film.shots, film.held_out)
-    offered = [each for each in HEAD_MEASURES if each in reel.measures]
+    offered = [each for each in HEAD_MEASURES if each in run.measures]
     measure = chapter.controls.choice("measure", offered, offered[0])
     curves, heads = st.columns(2, gap="medium")
     with curves:
-        figure = figures.curve_figure({name: each.film for name, each in reels.items()}, step, jump, names)
+        figure = figures.curve_figure({name: each.film for name, each in runs.items()}, step, jump, names)
         if jump is None:
             chapter.figure("first-curve", figure)
         else:
             values: dict[str, Any] = {"before": jump.before, "after": jump.after, "change": f"{jump.change:+.0%}"}
             chapter.figure("curve", figure, right=f"{film.held_out[-1]:.0%}", last=film.shots[-1], **values)
     with heads:
-        measured = reel.measures[measure]
+        measured = run.measures[measure]
         layer, head = strongest_head(measured)
         head_jump = largest_jump(film.shots, measured[:, layer, head])
         head_values: dict[str, Any] = {

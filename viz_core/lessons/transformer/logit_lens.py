@@ -21,7 +21,7 @@ class Lens(NamedTuple):
     residual: float  # max |logits of the last row - logits of the model|
 
 
-class Split(NamedTuple):
+class LogitSplit(NamedTuple):
     """The logit of each written token as a sum of parts."""
 
     names: tuple[tuple[str, int | None, int | None], ...]  # kind, layer and head
@@ -49,7 +49,7 @@ def through_the_layers(translator: Translator, translation: Translation) -> Lens
 
 
 @torch.inference_mode()
-def split_of_the_logits(translator: Translator, translation: Translation) -> Split:
+def split_of_the_logits(translator: Translator, translation: Translation) -> LogitSplit:
     """Of every written token: what the input, each head, each feed-forward net and the biases add to its logit."""
     model = translator.model
     source, target, lengths = translator.teacher_forced(translation.source_ids, translation.target_ids)
@@ -59,4 +59,4 @@ def split_of_the_logits(translator: Translator, translation: Translation) -> Spl
     added = torch.stack([part.logits[0] for part in parts])
     logits = model(source, target, lengths)[0].gather(-1, wanted[0, :, None])[:, 0]
     residual = float((added.sum(dim=0) - logits).abs().max())
-    return Split(tuple(part[:3] for part in parts), added.cpu().numpy(), logits.cpu().numpy(), residual)
+    return LogitSplit(tuple(part[:3] for part in parts), added.cpu().numpy(), logits.cpu().numpy(), residual)

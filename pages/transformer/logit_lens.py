@@ -14,7 +14,7 @@ from ui.text.head_link import head_link
 from ui.text.markdown import escape
 from viz_core.figures.lens import lens_figure
 from viz_core.figures.style import SIGNED_SCALE, lay_out
-from viz_core.lessons.transformer.lens import Split, split_of_the_logits, through_the_layers
+from viz_core.lessons.transformer.logit_lens import LogitSplit, split_of_the_logits, through_the_layers
 from viz_core.pretrained import Translation
 
 _ROUNDING = 1e-4
@@ -47,7 +47,7 @@ def lens(chapter: Chapter, name: str, request: TranslationInputs, result: Transl
         chapter.claim("split", split.residual, _ROUNDING)
 
 
-def _split_figure(split: Split, step: int, labels: Labels) -> go.Figure:
+def _split_figure(split: LogitSplit, step: int, labels: Labels) -> go.Figure:
     """What each part adds to the logit, a bar a part, coloured by sign."""
     parts, names = split.parts[:, step].astype(np.float32), _names(split, labels)
     limit = float(np.abs(parts).max())
@@ -62,7 +62,7 @@ def _split_figure(split: Split, step: int, labels: Labels) -> go.Figure:
     return lay_out(figure, labels["part"], labels["added"], height=420, xaxis={"tickangle": -60})
 
 
-def _strongest(split: Split, step: int, labels: Labels) -> tuple[str, str]:
+def _strongest(split: LogitSplit, step: int, labels: Labels) -> tuple[str, str]:
     """What adds most, biases apart: its name, and the same as a link where it is a head."""
     parts = [
         -np.inf if name[0] == "constant" else part for name, part in zip(split.names, split.parts[:, step], strict=True)
@@ -73,7 +73,7 @@ def _strongest(split: Split, step: int, labels: Labels) -> tuple[str, str]:
     return part, part if layer is None or head is None else head_link(group, layer, head, part)
 
 
-def _names(split: Split, labels: Labels) -> list[str]:
+def _names(split: LogitSplit, labels: Labels) -> list[str]:
     """ "2 · cross-attention 5": layer, kind and head, from 1; what has no layer by its kind alone."""
     kinds = {"constant": "biases", "embedding": "input", "self": "decoder.self", "cross": "decoder.cross", "ffn": "ffn"}
     found = []
