@@ -56,7 +56,7 @@ def _search() -> tuple[bool, ...]:
     """Where a step down the loss of a click goes, by automatic differentiation."""
     documents = embed_words(_NAMES)
     query, clicked, temperature = documents[2], 4, 0.2
-    downhill = -torch.func.grad(lambda moved: click_loss(moved, documents, clicked, temperature))(query)
+    downhill = -torch.func.grad(lambda q: click_loss(q, documents, clicked, temperature))(query)
     straight = documents[clicked] / temperature
     weights = torch.softmax(documents @ query / temperature, dim=0)
     by_hand = (documents[clicked] - weights @ documents) / temperature

@@ -11,8 +11,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import ui.text.words
-from pages.learning import measured_run
-from pages.learning import past_length
+from pages.learning import measured_run, past_length
 from ui.chapter import source_cards as book
 from ui.chapter import tour
 from ui.text.markdown import unescape

@@ -99,8 +99,8 @@ def pages() -> dict[str, list[StreamlitPage]]:
 
 def enter() -> StreamlitPage:
     """Set up the window and the table of contents; the page the address asks for."""
-    asked = st.navigation(pages(), expanded=True)  # a chapter behind "View more" is not found
+    current = st.navigation(pages(), expanded=True)  # a chapter behind "View more" is not found
     atlas = load_words("home").title
-    title = atlas if asked.url_path == "" else f"{asked.title} · {atlas}"
+    title = atlas if current.url_path == "" else f"{current.title} · {atlas}"
     st.set_page_config(page_title=title, page_icon=str(ASSETS / "components/logo.svg"), layout="wide")
-    return asked
+    return current

@@ -18,7 +18,7 @@ def query_jacobian(
     query: Float[Tensor, "d"], keys: Float[Tensor, "keys d"], temperature: float = 1.0
 ) -> Float[Tensor, "d d"]:
     """d output / d query of `pooled`, by automatic differentiation."""
-    return torch.func.jacrev(lambda moved: pooled(moved, keys, temperature))(query)
+    return torch.func.jacrev(lambda q: pooled(q, keys, temperature))(query)
 
 
 def weighted_covariance(

@@ -33,7 +33,7 @@ def ranks_while_learning(
     for _ in range(steps + 1):
         scores = documents @ query
         ranks.append(1 + int((scores > scores[clicked] + 1e-12).sum()))
-        gradient = torch.func.grad(lambda moved: click_loss(moved, documents, clicked, temperature))(query)
+        gradient = torch.func.grad(lambda q: click_loss(q, documents, clicked, temperature))(query)
         query = query - _RATE * temperature * gradient
     return ranks
 
