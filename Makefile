@@ -1,25 +1,25 @@
-# Two commands: `make run` opens the app, `make test` checks everything. Each sets itself up.
+# `make run` starts the app, `make test` checks everything. Each installs what it needs.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 PORT ?= 8501
 ADDRESS ?= localhost
-# Python compiles what it imports, and keeps it, whatever the shell says: tests start dozens of interpreters, and each
-# would compile it all again. Compiling all that torch and plotly bring takes longer than fetching it.
+# Write .pyc files even if the shell says not to: tests start dozens of interpreters, and each would compile everything
+# again. Packages are not compiled at installation, which would take longer than downloading them.
 export PYTHONDONTWRITEBYTECODE :=
 PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile
 
 .PHONY: run host test test-library languages bench load attacks serve-test clean
 
-# For yourself: heard by this machine alone, unless ADDRESS says more. Strangers are for `make host`.
+# Start the app on localhost. ADDRESS=0.0.0.0 makes it visible to your network; for a public server use `make host`.
 run: $(VENV)/.app
 	$(BIN)/streamlit run app.py --server.port $(PORT) --server.address $(ADDRESS)
 
-# The same under the hosted profile, for strangers.
+# Start a public server, with the hosted profile.
 host: $(VENV)/.app
 	STREAMLIT_SERVER_PORT=$(PORT) $(BIN)/python hosted.py
 
-# Three processes for two cores, each on one thread: a test often waits for a server or a browser. Long files come first.
+# 1.5 processes per core, each with one thread, because tests often wait for a server or a browser. Long files come first.
 test: $(VENV)/.peers
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -31,11 +31,11 @@ test: $(VENV)/.peers
 test-library: $(VENV)/.dev
 	OMP_NUM_THREADS=1 $(BIN)/pytest -p tests.library_only tests/viz_core --ignore=tests/viz_core/figures
 
-# Every chapter in every language, wide and on a phone, with every tab and sheet open: nothing cut off, all within reach.
+# Check the layout of every chapter in every language, on wide and narrow screens, with every tab and sheet open.
 languages: $(VENV)/.dev
 	OMP_NUM_THREADS=1 $(BIN)/pytest tests/browser/every_language.py
 
-# All of it, or some: make bench ONLY="recording looking". Ctrl-C goes on to the next part.
+# Run all benchmarks, or some: make bench ONLY="recording looking". Ctrl-C skips to the next part.
 bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks $(ONLY)
 
@@ -56,15 +56,15 @@ $(VENV)/.bench: requirements-bench.txt $(VENV)/.dev
 	$(PIP_INSTALL) --no-deps -r requirements-bench.txt
 	touch $@
 
-# 50 visitors at once, each typing sentences of their own and checking that the maps are theirs; make load ARGS="--visitors 10".
+# 50 visitors at once, who type their own sentences and check the maps; make load ARGS="--visitors 10" for fewer.
 load: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.load $(ARGS)
 
-# Everything a stranger may try, for as long as it takes; docs/security.md is written of it.
+# All attacks with many cases; writes docs/security.md.
 attacks: $(VENV)/.peers
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.attacks
 
-# The app against a real Ray Serve on this machine, one replica of which is killed.
+# Test the app on Ray Serve on this machine, with a replica that is killed.
 serve-test: $(VENV)/.serve
 	$(BIN)/pytest tests/serving/ray
 

@@ -14,20 +14,20 @@ from benchmarks.tables import text_table
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    asked = _arguments(arguments)
+    options = _arguments(arguments)
     print(", ".join(f"{key} {value}" for key, value in machine().items()))
     failed = []
-    for part in asked.parts or PARTS:
-        for device in devices(part, asked.device):
+    for part in options.parts or PARTS:
+        for device in devices(part, options.device):
             print(f"measuring {part} on {device} (Ctrl-C goes on to the next) ...", flush=True)
-            found = _rows(part, device, asked.quick)
+            found = _rows(part, device, options.quick)
             if found:
                 print(text_table(found), flush=True)
             if found is None:
                 failed.append(part)
-            elif found and not asked.quick:
+            elif found and not options.quick:
                 save(part, found, device)
-    if not asked.quick:
+    if not options.quick:
         readme.write()
     if failed:
         raise SystemExit(f"not measured: {', '.join(failed)}")
@@ -50,11 +50,11 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"any of {', '.join(PARTS)}; all of them unless given")
     parser.add_argument("--device", choices=("cpu", "cuda"), help="only there; else wherever a part can run")
     parser.add_argument("--quick", action="store_true", help="try each part out at a tiny size, and keep nothing")
-    asked = parser.parse_args(arguments)
-    unknown = [name for name in asked.parts if name not in PARTS]
+    options = parser.parse_args(arguments)
+    unknown = [name for name in options.parts if name not in PARTS]
     if unknown:
         parser.error(f"there is no benchmark {', '.join(unknown)}; there are {', '.join(PARTS)}")
-    return asked
+    return options
 
 
 if __name__ == "__main__":

@@ -133,8 +133,8 @@ def _bertviz(playwright: Playwright, name: str, n: int, limit: float) -> Case:
         urllib.request.urlopen(f"{url}/prepare?n={n}", timeout=120).close()
         case = Case()
         try:
-            asked = "([name, n]) => atlas.until(() => show(name, n), bertviz.drawn)"
-            seconds = visitor.within(limit, asked, [name, n])
+            script = "([name, n]) => atlas.until(() => show(name, n), bertviz.drawn)"
+            seconds = visitor.within(limit, script, [name, n])
             case = Case(open=(seconds,), wire=(visitor.page.evaluate("window.received") / 1e6,))
             html, elements = visitor.within(limit, "() => atlas.size()")
             case = replace(case, html=(html / 1e6,), elements=(elements,))

@@ -53,10 +53,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.growth", description=__doc__)
     parser.add_argument("--first", type=int, default=FIRST, help="interactions before which memory may grow")
     parser.add_argument("--all", type=int, default=ALL)
-    asked = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder, running(Path(folder), HOSTED, CACHE) as ours:
-        readings = asyncio.run(interact(ours.url, ours.pid, asked.first, asked.all))
-    what = f"{asked.all:,} interactions: growth after the first {asked.first}"
+        readings = asyncio.run(interact(ours.url, ours.pid, options.first, options.all))
+    what = f"{options.all:,} interactions: growth after the first {options.first}"
     row = Row(what, "MB", ((readings[-1][1] - readings[0][1]) / MB,), target=MOST)
     print(text_table([row]))
     save("growth", [row])

@@ -20,10 +20,10 @@ def in_own_process(call: Callable[[], Any]) -> Any:
         KeyboardInterrupt: after all that the call had started was ended.
     """
     context = multiprocessing.get_context("spawn")
-    answers, asked = context.Pipe(duplex=False)
-    child = context.Process(target=_work, args=(call, asked))
+    answers, sender = context.Pipe(duplex=False)
+    child = context.Process(target=_work, args=(call, sender))
     child.start()
-    asked.close()
+    sender.close()
     try:
         value, failure = _receive(answers)
         child.join(timeout=30)

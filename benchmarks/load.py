@@ -117,9 +117,9 @@ def wrong(answer: Answer, model: Translator) -> str | None:
     assert answer.view is not None
     made, view = model.translate(answer.text), decode_view(answer.view)
     groups = {group["id"]: group for group in view.header["base"]["groups"][0]}
-    told = (groups["cross"]["key_tokens"], groups["cross"]["query_tokens"])
-    if told != (list(made.source_tokens), list(made.target_tokens)):
-        return f"{answer.text!r} came with the tokens of {told}"
+    tokens = (groups["cross"]["key_tokens"], groups["cross"]["query_tokens"])
+    if tokens != (list(made.source_tokens), list(made.target_tokens)):
+        return f"{answer.text!r} came with the tokens of {tokens}"
     calls = {f"{call.stack}-{call.kind}" if call.kind == "self" else call.kind: [] for call in made.trace}
     for call in made.trace:
         calls[f"{call.stack}-{call.kind}" if call.kind == "self" else call.kind].append(call)
@@ -179,18 +179,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--visitors", type=int, default=50)
     parser.add_argument("--sentences", type=int, default=3, help="that each of them types")
     parser.add_argument("--url", help="of a server; else the hosted one is started, and its result kept")
-    asked = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     torch.set_num_threads(1)
-    with server(asked.url) as (url, pid):
-        answers, spent = asyncio.run(visitors(url, asked.visitors, asked.sentences, pid))
+    with server(options.url) as (url, pid):
+        answers, spent = asyncio.run(visitors(url, options.visitors, options.sentences, pid))
     model = load_translator(MODEL, device="cpu")
     checked = {answer: answer.error or wrong(answer, model) for answer in answers}
     mistakes = sum(answer.error is None and found is not None for answer, found in checked.items())
-    rows = load_rows(asked.visitors, answers, mistakes, spent)
+    rows = load_rows(options.visitors, answers, mistakes, spent)
     print(text_table(rows))
-    for told in [found for found in checked.values() if found][:10]:
-        print(f"  {told}")
-    if asked.url is None:
+    for problem in [found for found in checked.values() if found][:10]:
+        print(f"  {problem}")
+    if options.url is None:
         save("load", rows)
         readme.write()
     if not all(row.met for row in rows if row.target == 0):

@@ -45,7 +45,7 @@ def measure(device: str = "cpu", sizes: Sequence[int] = SIZES, samples: int = 9,
             peer = times.get(f"eager {name}", ())
             rows.append(Row(what, "ms", times[f"ours {name}"], PEERS["eager"], peer, note=note))
         del trace, maps, calls
-        rows.append(_forward_and_look(ours, eager if possible else None, tokens, device, samples, note))
+        rows.append(_forward_and_read(ours, eager if possible else None, tokens, device, samples, note))
     return rows + _causal(causal, device, samples)
 
 
@@ -57,11 +57,11 @@ def _causal(n: int, device: str, samples: int) -> list[Row]:
         attend(queries, keys, keys, site="plain")
     some = slice(n // 2, n // 2 + TILE)
     rows = []
-    for name, look in {
+    for name, read in {
         f"one tile of {TILE} x {TILE}": lambda call: call.weights(head=0, queries=some, keys=slice(0, TILE)),
         "thumbnail": lambda call: call.overview(THUMBNAIL),
     }.items():
-        calls = {site: partial(look, trace[site]) for site in trace.sites}
+        calls = {site: partial(read, trace[site]) for site in trace.sites}
         times = milliseconds(in_turns(calls, stopwatch(device), samples=samples, most_seconds=60))
         what = f"{name} of a causal head, {n:,} tokens"
         rows.append(Row(what, "ms", times["causal"], "no mask", times["plain"], target=1.5, relative=True))
@@ -72,10 +72,10 @@ def _causal(n: int, device: str, samples: int) -> list[Row]:
     return rows
 
 
-def _peak(look: Callable[[], object], device: str) -> float | None:
+def _peak(read: Callable[[], object], device: str) -> float | None:
     peak = Peak(device)
     peak.start()
-    look()
+    read()
     return peak.stop()
 
 
@@ -107,7 +107,7 @@ def _thumbnails(layer: Tensor) -> Tensor:
     return F.adaptive_max_pool2d(layer, (rows, columns)).cpu()
 
 
-def _forward_and_look(ours: object, eager: object | None, tokens: Tensor, device: str, samples: int, note: str) -> Row:
+def _forward_and_read(ours: object, eager: object | None, tokens: Tensor, device: str, samples: int, note: str) -> Row:
     def recorded() -> Tensor:
         return list(forward("record", ours, tokens))[LAYER].weights(head=HEAD)
 

@@ -119,10 +119,10 @@ class Visitor:
 
 
 @asynccontextmanager
-async def visit(url: str, patience: float = 60.0, timezone: str = "") -> AsyncIterator[Visitor]:
+async def visit(url: str, timeout: float = 60.0, timezone: str = "") -> AsyncIterator[Visitor]:
     """A new session at the server with this address; with a timezone, of a browser at the top of its pages."""
     address = url.replace("http", "ws", 1) + "/_stcore/stream"
-    async with asyncio.timeout(patience):
+    async with asyncio.timeout(timeout):
         socket = await connect(address, subprotocols=["streamlit"], max_size=_MOST, proxy=None, ping_interval=None)  # type: ignore[list-item]
     try:
         yield Visitor(socket, timezone)

@@ -1,1 +1,1 @@
-"""`python -m recipes NAME`: data, loop, evaluation, model card."""
+"""`python -m recipes NAME`: train, evaluate and document the shipped models."""

@@ -1,15 +1,15 @@
 """Train a shipped model, or repeat a run of the book: python -m recipes NAME --data DIR --out DIR.
 
-What the heads of one that ships are worth: python -m recipes head-importance NAME --data DIR.
-How well they align words: python -m recipes alignments NAME.
-How well they do on test sentences of every length: python -m recipes by-length --data DIR.
-How often a classifier is right when it is sure: python -m recipes calibration NAME --data DIR.
-Whether a translator copies numbers and names it never saw: python -m recipes copying NAME --data DIR.
-In how many training sentences each word stood: python -m recipes word-counts NAME --data DIR.
+Importance of each head: python -m recipes head-importance NAME --data DIR.
+Word alignment of each head: python -m recipes alignments NAME.
+Translation quality by sentence length: python -m recipes by-length --data DIR.
+Calibration of a classifier: python -m recipes calibration NAME --data DIR.
+Copying of unseen numbers and names: python -m recipes copying NAME --data DIR.
+Counts of words in the training data: python -m recipes word-counts NAME --data DIR.
 The book's exercises on its GRU with attention: python -m recipes book-variants --data DIR.
-The small runs that the learning chapter shows: python -m recipes learning --out DIR.
-Those that answer exercises of the book: python -m recipes exercises --data DIR.
-What attention adds to a GRU, all else alike: python -m recipes alike --data DIR --out DIR.
+The recorded runs of the learning chapter: python -m recipes learning --out DIR.
+Small runs that answer exercises of the book: python -m recipes exercises --data DIR.
+A controlled comparison of a GRU with and without attention: python -m recipes alike --data DIR --out DIR.
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ TRAINERS = {
 
 
 def count(text: str) -> int:
-    """A number from 1 on, as the command line writes it.
+    """Parse a positive integer.
 
     Raises:
-        ArgumentTypeError: if it is smaller; argparse says so.
+        ArgumentTypeError: if it is smaller than 1.
     """
     if int(text) < 1:
         raise argparse.ArgumentTypeError(f"expected at least 1, got {text}")
@@ -68,7 +68,7 @@ def count(text: str) -> int:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Train what the command line names; 0 if that went well, 1 if it could not be done, with the reason on stderr."""
+    """Run the command line; return 0, or 1 with the reason on stderr."""
     given = sys.argv[1:] if arguments is None else arguments
     if given and given[0] in MEASURES:
         return MEASURES[given[0]](given[1:])

@@ -1,7 +1,7 @@
-"""How well each head of cross-attention aligns words: python -m recipes alignments NAME.
+"""Measure how well each cross-attention head aligns words: python -m recipes alignments NAME.
 
-Held against sentence pairs that were aligned by hand, none of which was trained on. Written into training.json beside
-the checkpoint, and as a section of the card.
+The reference is a set of hand-aligned sentence pairs, none of which was trained on. Results go into training.json and
+the card.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from viz_core.trace import record as record_attention
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure what the command line names; 0 if that went well, 1 if it could not be done, and stderr says why."""
+    """Run the command line; return 0, or 1 with the reason on stderr."""
     parser = argparse.ArgumentParser(prog="python -m recipes alignments", description=__doc__)
     parser.add_argument("name", help="the model, a translator with attention")
     parser.add_argument("--checkpoints", type=Path, default=CHECKPOINTS, help="folder in which the model's folder lies")
@@ -38,16 +38,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def record_alignments(translator: Translator, folder: Path) -> None:
-    """Measure, and write what was found beside the checkpoint; nothing where there is no attention."""
+    """Measure the alignments and write them beside the checkpoint; nothing for a model without attention."""
     measured = measure_alignments(translator)
     if measured is not None:
         record(folder, {"alignments": measured}, alignment_section(measured))
 
 
 def measure_alignments(translator: Translator) -> dict[str, Any] | None:
-    """The alignment error rate of every cross-attention head, for the word written and for the word read.
+    """Return the alignment error rate of every cross-attention head, for the word written and for the word read.
 
-    The model is made to write the French that people gave ("teacher forcing"); none of the pairs was trained on.
+    The model is teacher-forced on the reference translations; none of the pairs was trained on.
 
     Returns:
         "pairs", how many there are; "diagonal", the rate of pairing words by their place in the sentence alone;
@@ -72,16 +72,16 @@ def measure_alignments(translator: Translator) -> dict[str, Any] | None:
 
 
 def word_of_each_token(encoding: Encoding, spans: Sequence[tuple[int, int]]) -> tuple[int, ...]:
-    """The number of the word that each token is a piece of, by where its last character stands; one more for the end.
+    """Return the word number of each token, by the position of its last character; one more for the end token.
 
-    A token that is but a blank belongs to the word after it.
+    A blank token belongs to the word after it.
     """
     stops = [stop for _, stop in spans]
     return (*(bisect_right(stops, max(start, end - 1)) for start, end in encoding.offsets), len(spans))
 
 
 def alignment_section(measured: dict[str, Any]) -> str:
-    """What the card says of it."""
+    """Return the section of the card."""
     lines = ["| head | word written | word read |", "| --- | --- | --- |"]
     for layer, (written, read) in enumerate(zip(measured["written"], measured["read"], strict=True), start=1):
         lines += [
@@ -100,7 +100,7 @@ read. Words paired by their place in the sentence alone: {100 * measured["diagon
 
 @torch.inference_mode()
 def _found(translator: Translator, sample: AlignedPair) -> dict[tuple[Reading, int, int], Pairs]:
-    """What each head aligns, by reading, layer and head."""
+    """Aligned pairs of each head, by reading, layer and head."""
     source, target = (translator.tokenizer.encode(text) for text in (sample.english, sample.french))
     end = translator.special.eos
     inputs = translator.teacher_forced([*source.ids, end], [*target.ids, end])
@@ -119,7 +119,7 @@ def _found(translator: Translator, sample: AlignedPair) -> dict[tuple[Reading, i
 
 
 def _diagonal(sample: AlignedPair) -> Pairs:
-    """Each French word with the English word at the same part of the sentence."""
+    """Pairs of words at the same relative position in their sentences."""
     source, target = len(sample.english_spans), len(sample.french_spans)
     return {((2 * j + 1) * source // (2 * target), j) for j in range(target)}
 

@@ -1,4 +1,4 @@
-"""New views of training pictures: moved, turned, zoomed, mirrored, recoloured, covered and mixed, a batch at a time."""
+"""Augmentation of pictures: shifted, rotated, zoomed, mirrored, recoloured, covered and mixed, by batch."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Views:
-    """How far a training picture may be changed; each change is drawn anew for each picture, evenly up to its limit."""
+    """Limits of the augmentation; each change is drawn uniformly for each picture."""
 
     shift: float = 0.1  # of the side, both ways
     zoom: float = 0.15  # of the scale, both ways
@@ -26,7 +26,7 @@ class Views:
 def random_views(
     X: Float[Tensor, "batch channels height width"], side: int, views: Views, generator: torch.Generator
 ) -> Float[Tensor, "batch channels side side"]:
-    """One view of each normalised picture, of side x side pixels.
+    """Return one view of each normalised picture, of side x side pixels.
 
     Moving, turning, zooming, mirroring and resizing are one bilinear resampling, so nothing is blurred twice;
     what comes in from outside is a picture's own edge, repeated. All random numbers come from `generator`, on the
@@ -52,7 +52,7 @@ def mix(
     targets: Float[Tensor, "batch classes"],
     generator: torch.Generator,
 ) -> tuple[Float[Tensor, "batch channels height width"], Float[Tensor, "batch classes"]]:
-    """Each picture with a part of its neighbour in the batch, and the labels in the same proportion.
+    """Mix each picture with its neighbour in the batch, and the labels in the same proportion.
 
     Half of the batches blend the two (mixup, Zhang 2018), the others paste a rectangle (CutMix, Yun 2019).
     """
@@ -76,7 +76,7 @@ def soft_targets(labels: Int[Tensor, "batch"], num_classes: int, smoothing: floa
 
 
 def _adjust(seen: Tensor, factors: Tensor, brighter: Tensor) -> Tensor:
-    """Brightness added, then contrast around the picture's mean, then colour around each pixel's grey."""
+    """Change brightness, then contrast around the picture's mean, then saturation around each pixel's grey."""
     seen = seen + brighter[:, None, None, None]
     mean = seen.mean(dim=(1, 2, 3), keepdim=True)
     seen = mean + (seen - mean) * factors[1]

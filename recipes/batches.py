@@ -1,4 +1,4 @@
-"""Sentence pairs as batches of about so many tokens, alike in length so that little is padding."""
+"""Batches of sentence pairs with similar lengths, so that there is little padding."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class PairBatch(NamedTuple):
     target: Int[Tensor, "batch steps"]  # bos y_1 ... y_m eos, padded
 
     def to(self, device: torch.device) -> PairBatch:
-        """The same on another device."""
+        """Return the batch on another device."""
         return PairBatch(*(t.to(device, non_blocking=True) for t in self))
 
 
 def encode_pairs(tokenizer: Tokenizer, pairs: Sequence[Pair], max_tokens: int) -> list[Example]:
-    """Token ids of each pair; pairs longer than max_tokens on a side are left out."""
+    """Return token ids of each pair; pairs longer than max_tokens on a side are left out."""
     special = special_tokens(tokenizer)
     sources = tokenizer.encode_batch([pair.english for pair in pairs])
     targets = tokenizer.encode_batch([pair.french for pair in pairs])
@@ -57,7 +57,7 @@ def token_batches(examples: Sequence[Example], tokens: int, pad: int, seed: int 
 
 
 def plan_batches(examples: Sequence[Example], tokens: int, seed: int | None = None) -> list[list[int]]:
-    """Which examples go together: neighbours by target length, then source length."""
+    """Return the examples of each batch: neighbours by target length, then source length."""
     order = list(range(len(examples)))
     mix = random.Random(seed)
     if seed is not None:

@@ -1,4 +1,4 @@
-"""What the book's runs leave for people: a page that shows what the book printed beside what came out."""
+"""Cards of the book's runs: the book's printed results beside ours."""
 
 from __future__ import annotations
 

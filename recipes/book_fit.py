@@ -26,7 +26,7 @@ def fit(
 
     Args:
         loss: the mean loss of the examples in these rows.
-        measure: what is known of the model after an epoch; it is in evaluation mode then.
+        measure: measures the model after an epoch, in evaluation mode.
         clip_norm: the gradient is scaled down to this norm where it is longer.
 
     Returns:

@@ -24,7 +24,7 @@ BOOK_SIZES = (194, 214)  # of the two vocabularies, from the whole archive
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Words by number, in alphabetical order; a word it does not have has the number of "<unk>"."""
+    """Words by number, in alphabetical order; unknown words have the number of "<unk>"."""
 
     words: tuple[str, ...]
 
@@ -52,7 +52,7 @@ class Vocabulary:
 
 
 class BookPairs(NamedTuple):
-    """What the book trains on: both vocabularies, and its pairs as numbers."""
+    """The book's training data: both vocabularies, and pairs as numbers."""
 
     source_words: Vocabulary
     target_words: Vocabulary
@@ -96,7 +96,7 @@ def tokenize(text: str) -> list[str]:
 
 
 def pad_or_trim(tokens: Sequence[str]) -> list[str]:
-    """NUM_STEPS tokens, whatever came."""
+    """Pad or cut to NUM_STEPS tokens."""
     return [*tokens[:NUM_STEPS], *[PAD] * (NUM_STEPS - len(tokens))]
 
 

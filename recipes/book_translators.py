@@ -133,7 +133,7 @@ def train_once(
 def fit_pairs(
     model: EncoderDecoder, spec: BookTranslatorSpec, pairs: BookPairs, epochs: int, device: torch.device
 ) -> list[dict[str, float]]:
-    """Train a model on the pairs with the settings of a design; its learning curve."""
+    """Train a model on the pairs with the settings of a spec; return its learning curve."""
     training, validation = pairs.train.to(device), pairs.validation.to(device)
     pad = pairs.target_words.special.pad
     return fit(
@@ -148,7 +148,7 @@ def fit_pairs(
 
 
 def masked_loss(model: EncoderDecoder, batch: PairBatch, pad: int) -> Float[Tensor, ""]:
-    """Mean cross-entropy of the target tokens that are no padding, in nats."""
+    """Mean cross-entropy of the target tokens without padding, in nats."""
     logits = model(batch.source, batch.target[:, :-1], batch.valid_lens)
     return F.cross_entropy(logits.flatten(0, 1), batch.target[:, 1:].flatten(), ignore_index=pad)
 

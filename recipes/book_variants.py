@@ -38,7 +38,7 @@ _SEEDS = (0, 1, 2)
 
 
 class DotProductWeighing(nn.Module):
-    """What the decoder asks of `AdditiveAttention`, with a(q, k) = q^T k / sqrt(d) and nothing to learn."""
+    """The interface of `AdditiveAttention` with a(q, k) = q^T k / sqrt(d), without parameters."""
 
     def __init__(self, dropout: float = 0.0) -> None:
         super().__init__()
@@ -62,9 +62,9 @@ class DotProductWeighing(nn.Module):
 
 
 class OneStateLSTM(nn.Module):
-    """LSTM layers (Hochreiter and Schmidhuber 1997) with the face of `nn.GRU`: cells and states stacked in one tensor.
+    """LSTM layers (Hochreiter and Schmidhuber 1997) as an `nn.GRU`: cells and states in one tensor.
 
-    The cells come first, so that the last row is the last layer's state, as the decoder asks it.
+    The cells come first, so that the last row is the last layer's state, as the decoder expects.
     """
 
     def __init__(self, num_inputs: int, num_hiddens: int, num_layers: int, dropout: float) -> None:
@@ -125,7 +125,7 @@ def measure(pairs: BookPairs, seeds: Sequence[int], epochs: int, device: torch.d
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Train them all and write what came out; 0 if that went well, 1 if it could not be done, and stderr says why."""
+    """Run the command line; return 0, or 1 with the reason on stderr."""
     parser = argparse.ArgumentParser(prog="python -m recipes book-variants", description=__doc__)
     parser.add_argument("--data", type=Path, required=True, help="folder with the data; fetched into it where lacking")
     parser.add_argument("--out", type=Path, default=FILE, help="the file to write")

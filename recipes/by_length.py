@@ -1,4 +1,4 @@
-"""The translators on test sentences of every length, as many of each: python -m recipes by-length --data DIR.
+"""Measure the translators by sentence length: python -m recipes by-length --data DIR.
 
 The test split is mostly short. Here each bin of lengths gets the same number of sentences, those whose hashes come
 first, and each score an interval; beside them the sentence that the Bahdanau chapter opens on, chosen by rule.
@@ -35,7 +35,7 @@ Texts = Mapping[str, Sequence[str]]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure and write; 0 if that went well, 1 if it could not be done, and stderr says why."""
+    """Run the command line; return 0, or 1 with the reason on stderr."""
     parser = argparse.ArgumentParser(prog="python -m recipes by-length", description=__doc__)
     parser.add_argument("--data", type=Path, required=True, help="folder with the data; fetched into it where lacking")
     parser.add_argument("--out", type=Path, default=BY_LENGTH, help="the file to write")
@@ -82,7 +82,7 @@ def count_tokens(translator: Translator, sentences: Sequence[str]) -> list[int]:
 def balanced(
     sentences: Sequence[str], lengths: Mapping[str, int], edges: Sequence[int], per_bin: int
 ) -> list[list[str]]:
-    """As many sentences in each bin [edge, next edge), those whose hashes come first, whatever their order was.
+    """Return equally many sentences in each bin [edge, next edge), those with the smallest hashes.
 
     Raises:
         ValueError: if a bin has fewer than that.
@@ -118,10 +118,9 @@ def opening_sentence(
     references: Mapping[str, Sequence[str]],
     lengths: Mapping[str, int],
 ) -> str:
-    """The longest sentence that attention gets right, word for word as a reference, and the plain model loses.
+    """Return the longest sentence that attention translates exactly as a reference and the plain model fails at.
 
-    Lost is what has a sentence BLEU below `LOST`. Of equally long ones the worst lost comes first, then the order of
-    letters.
+    A failure is a sentence BLEU below `LOST`. Ties go to the lowest BLEU, then to alphabetical order.
 
     Raises:
         ValueError: if attention gets none right that the plain model loses.
@@ -141,5 +140,5 @@ def _translate(translator: Translator, sentences: Sequence[str]) -> dict[str, st
 
 
 def _interval(base: Float[np.ndarray, "n k"], other: Float[np.ndarray, "n k"]) -> list[float]:
-    """Value, low and high."""
+    """Value and 95% interval."""
     return [round(number, 2) for number in paired_bootstrap(bleu_of, base, other)]

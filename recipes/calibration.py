@@ -1,4 +1,4 @@
-"""How often a classifier is right when it is sure: python -m recipes calibration NAME --data DIR.
+"""Measure a classifier's calibration: python -m recipes calibration NAME --data DIR.
 
 And how far from its training pictures others are. Measured on the test pictures, which nothing was chosen by; written
 into training.json and familiarity.safetensors beside the checkpoint, and as a section of the card.
@@ -17,7 +17,7 @@ from viz_core.pretrained import CHECKPOINTS, load_classifier
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure what the command line names; 0 if that went well, 1 if it could not be done, and stderr says why."""
+    """Run the command line; return 0, or 1 with the reason on stderr."""
     parser = argparse.ArgumentParser(prog="python -m recipes calibration", description=__doc__)
     parser.add_argument("name", choices=sorted(CLASSIFIERS), help="the model, a classifier of pictures")
     parser.add_argument("--data", type=Path, required=True, help="folder with the data; fetched into it where lacking")

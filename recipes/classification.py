@@ -27,7 +27,7 @@ from viz_core.runtime.memory import keep_freed_memory
 
 @dataclass(frozen=True)
 class ClassifierConfig(loop.TrainingConfig):
-    """How a classifier is trained."""
+    """Training configuration of a classifier."""
 
     epochs: int = 100
     weight_decay: float = 0.05
@@ -39,7 +39,7 @@ class ClassifierConfig(loop.TrainingConfig):
     views: Views = field(default_factory=Views)
     mixed: float = 0.0  # part of the batches whose pictures are mixed in pairs
     average: float = 0.998  # share of the old weights that each step leaves in their running average
-    mimetic: bool = True  # whether attention begins as trained models' ends; see recipes.mimetic
+    mimetic: bool = True  # whether to use mimetic initialisation; see recipes.mimetic
     held_out: int = 2000  # training pictures put aside for the curve
 
     def side(self, progress: float) -> int:
@@ -57,7 +57,7 @@ def train_classifier(
     minutes: float | None = None,
     resume: bool = False,
 ) -> tuple[ViT, TrainingState]:
-    """Train the model that `build()` makes, until its epochs or its minutes are spent; writes last.pt into `out`.
+    """Train the model that `build()` makes, until the epochs or minutes are used up; writes last.pt into `out`.
 
     Returns:
         The model with its averaged weights, and the state with the learning curve. Nothing is selected on the
@@ -76,8 +76,8 @@ def train_classifier(
     model.to(device)
     optimizers = Optimizers(model, config.muon_lr, config.adam_lr, config.weight_decay, outputs=[model.head])
     averaged = AveragedModel(model, multi_avg_fn=running_average(config.average))
-    kept = TrainingCheckpoint(out / "last.pt", {"model": model, "averaged": averaged, "optimizers": optimizers})
-    state = TrainingState(**kept.load(device)) if resume else TrainingState()
+    checkpoint = TrainingCheckpoint(out / "last.pt", {"model": model, "averaged": averaged, "optimizers": optimizers})
+    state = TrainingState(**checkpoint.load(device)) if resume else TrainingState()
     train, held_out = train.to(device), held_out.to(device)
     num_classes = int(pictures.labels.max()) + 1
     batches = max(1, len(train.labels) // config.batch_size)
@@ -100,7 +100,7 @@ def train_classifier(
         optimizers,
         state,
         config,
-        kept,
+        checkpoint,
         minutes=minutes,
         plan=plan,
         loss_of=loss_of,
@@ -112,12 +112,12 @@ def train_classifier(
 
 
 def running_average(share: float) -> Callable[[Sequence[Tensor], Sequence[Tensor], Tensor | int], None]:
-    """Old weights keep `share` of the average at each step, and less in the first ones, which would linger in it."""
+    """Return an exponential moving average with decay `share`, smaller in the first steps."""
 
     @torch.no_grad()
     def update(averages: Sequence[Tensor], weights: Sequence[Tensor], steps: Tensor | int) -> None:
-        kept = min(share, (1 + float(steps)) / (10 + float(steps)))
-        get_ema_multi_avg_fn(kept)(list(averages), list(weights), steps)
+        decay = min(share, (1 + float(steps)) / (10 + float(steps)))
+        get_ema_multi_avg_fn(decay)(list(averages), list(weights), steps)
 
     return update
 
@@ -143,7 +143,7 @@ def accuracy(log_p: Float[Tensor, "n classes"], labels: Int[Tensor, "n"]) -> flo
 
 
 def hold_out(pictures: Pictures, config: ClassifierConfig) -> tuple[Pictures, Pictures]:
-    """Pictures to train on, and `held_out` others, the same ones every time.
+    """Split the pictures into training pictures and `held_out` others, always the same ones.
 
     Raises:
         ValueError: if none would be left to train on.

@@ -18,7 +18,7 @@ from viz_core.pretrained.classifier import build_classification_model
 
 @dataclass(frozen=True)
 class ClassifierSpec:
-    """What one classifier is, and how it is trained."""
+    """Architecture and training configurations of a classifier."""
 
     title: str
     description: str  # first words of its card

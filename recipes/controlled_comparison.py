@@ -1,4 +1,4 @@
-"""Two GRUs trained alike, with attention and without: python -m recipes alike --data DIR --out DIR.
+"""A controlled comparison of GRUs with and without attention: python -m recipes alike --data DIR --out DIR.
 
 The translators that ship had other numbers of updates. Here nothing differs but attention: one vocabulary, the same
 batches in the same order, as many updates, from three seeds each, scored on test sentences of which every length has
@@ -45,7 +45,7 @@ Statistics = Float[np.ndarray, "sentences counts"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Train, measure and write; 0 if that went well, 1 if it could not be done, and stderr says why."""
+    """Run the command line; return 0, or 1 with the reason on stderr."""
     parser = argparse.ArgumentParser(prog="python -m recipes alike", description=__doc__)
     parser.add_argument("--data", type=Path, required=True, help="folder with the data; fetched into it where lacking")
     parser.add_argument("--out", type=Path, required=True, help="folder for the runs")

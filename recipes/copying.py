@@ -1,4 +1,4 @@
-"""Whether a translator copies numbers and names it never saw: python -m recipes copying NAME --data DIR.
+"""Measure whether a translator copies unseen numbers and names: python -m recipes copying NAME --data DIR.
 
 Sentences of the test split with other numbers and invented names in them, none of which stands in any training pair.
 Written into training.json beside the checkpoint, and as a section of the card.
@@ -31,7 +31,7 @@ _WORD = re.compile(r"\d+|[^\W\d_]+")
 
 
 class Case(NamedTuple):
-    """A sentence to translate, how people translate it, and what must be copied."""
+    """A sentence to translate, its reference, and the words to copy."""
 
     kind: Kind
     english: str
@@ -46,7 +46,7 @@ class Case(NamedTuple):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure what the command line names; 0 if that went well, 1 if it could not be done, and stderr says why."""
+    """Run the command line; return 0, or 1 with the reason on stderr."""
     parser = argparse.ArgumentParser(prog="python -m recipes copying", description=__doc__)
     parser.add_argument("name", help="the model, a translator")
     parser.add_argument("--data", type=Path, required=True, help="folder with the data; fetched into it where lacking")
@@ -118,7 +118,7 @@ def measure_copying(translator: Translator, cases: Sequence[Case]) -> dict[str, 
 
 
 def copying_section(measured: dict[str, Any]) -> str:
-    """What the card says of it."""
+    """Return the section of the card."""
     numbers, names = measured["numbers"], measured["names"]
     rows = "\n".join(
         f"| {english} | {french} | {'yes' if right else 'no'} |"

@@ -57,7 +57,7 @@ PICTURE_EPOCHS = 15
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Train and write; 0 if that went well, 1 if it could not be done, and stderr says why."""
+    """Run the command line; return 0, or 1 with the reason on stderr."""
     parser = argparse.ArgumentParser(prog="python -m recipes exercises", description=__doc__)
     parser.add_argument("--data", type=Path, required=True, help="folder with the data; fetched into it where lacking")
     parser.add_argument("--out", type=Path, default=RECORDED, help="the file to write")
@@ -111,8 +111,8 @@ def _right(name: str, seed: int, epochs: int) -> float:
         return F.cross_entropy(answer(model, pixels[at], average=name == "average"), labels[at])
 
     def right() -> dict[str, float]:
-        said = answer(model, pixels[:TESTED], average=name == "average").argmax(dim=-1)
-        return {"right": float((said == labels[:TESTED]).float().mean())}
+        predicted = answer(model, pixels[:TESTED], average=name == "average").argmax(dim=-1)
+        return {"right": float((predicted == labels[:TESTED]).float().mean())}
 
     return fit(model, optimizer, len(labels) - TESTED, loss, right, epochs)[-1]["right"]
 

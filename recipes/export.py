@@ -1,4 +1,4 @@
-"""From a trained translator to what ships: float16 weights, config, scores, curves and a card."""
+"""Export a trained translator: float16 weights, config, scores, curves and a card."""
 
 from __future__ import annotations
 

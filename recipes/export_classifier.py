@@ -1,4 +1,4 @@
-"""From a trained classifier to what ships: float16 weights, config, scores, curves and a card."""
+"""Export a trained classifier: float16 weights, config, scores, curves and a card."""
 
 from __future__ import annotations
 
@@ -75,18 +75,18 @@ def export_classifier(
 
 
 def when_it_ended(lengths: list[dict[str, float | None]]) -> str:
-    """Whether the test pictures, which are scored whenever a run is over, can have had a say in when that was.
+    """State whether the length of the run can have been chosen by the test score.
 
     They cannot if its only length was set before the first update; an older run's first length is not known.
     """
     if [length["updates"] for length in lengths] == [0]:
         return """The length of the run was fixed before its first step,
 and these pictures were scored after its last: no choice was made by them."""
-    told = [
+    lengths = [
         f"{length['epochs']} epochs" + (f" or {length['minutes']:g} minutes" if length["minutes"] else "")
         for length in lengths
     ]
-    return f"""The length of the run was changed on its way (to {", then to ".join(told)}):
+    return f"""The length of the run was changed on its way (to {", then to ".join(lengths)}):
 these pictures may have had a say in when it ended, and the score may be a little hopeful."""
 
 

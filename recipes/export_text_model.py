@@ -1,4 +1,4 @@
-"""From a trained model of English to what ships: a folder in Hugging Face's layout, with scores, curves and a card."""
+"""Export a trained model of English: a folder in Hugging Face's layout, with scores, curves and a card."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A pass forward in the device's fast precision, of which the way back is fast as well."""
+"""Forward and backward passes in the device's fast precision."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def fast_pass(device: torch.device) -> Iterator[None]:
 
 
 class _Formula(TorchFunctionMode):
-    """`attention_weights` and a product, wherever torch's kernel is called."""
+    """Replaces torch's attention kernel by `attention_weights` and a product."""
 
     def __torch_function__(
         self,
@@ -39,7 +39,7 @@ class _Formula(TorchFunctionMode):
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
-        """Attention by its formula, any other call as it is."""
+        """Replace calls of the kernel, and pass on any other call."""
         attends = func is F.scaled_dot_product_attention
         return (_attention if attends else func)(*args, **(kwargs or {}))
 
@@ -54,7 +54,7 @@ def _attention(
     scale: float | None = None,
     enable_gqa: bool = False,  # noqa: ARG001, fewer key heads are seen by their number
 ) -> Tensor:
-    """What the kernel gives, with weights in float32 and their product with the values in the values' own precision."""
+    """The kernel's result, with weights in float32 and their product with the values in the values' precision."""
     boolean = attn_mask is not None and attn_mask.dtype == torch.bool
     mask, bias = (attn_mask, None) if boolean else (None, attn_mask)
     with torch.autocast(query.device.type, enabled=False):

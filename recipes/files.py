@@ -1,4 +1,4 @@
-"""What every training writes: its progress, to resume from, and what ships of it at the end."""
+"""Files of a training run: the checkpoint to resume from, and the files that ship."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from torch import nn
 
 
 def save_progress(path: Path, content: dict[str, Any]) -> None:
-    """Write what a resumed run needs; a kill while writing leaves the old file whole."""
+    """Write a checkpoint; an interruption leaves the old file intact."""
     part = path.with_suffix(".part")
     torch.save(content, part)
     part.replace(path)
 
 
 def load_progress(path: Path, device: torch.device) -> dict[str, Any]:
-    """What `save_progress` wrote.
+    """Read what `save_progress` wrote.
 
     Raises:
         ValueError: if there is no such file.
@@ -34,7 +34,7 @@ def load_progress(path: Path, device: torch.device) -> dict[str, Any]:
 def ship_weights(model: nn.Module, path: Path) -> str:
     """Write every parameter once, in float16, and round the model's own to match; returns the file's SHA-256.
 
-    Whoever scores the model afterwards scores the weights that ship.
+    Scores measured afterwards are those of the weights that ship.
     """
     weights = save({n: p.detach().half().cpu().contiguous() for n, p in model.named_parameters()})
     path.write_bytes(weights)
@@ -50,7 +50,7 @@ def write_json(path: Path, content: dict[str, Any]) -> None:
 
 
 def record(folder: Path, measured: dict[str, Any], section: str) -> None:
-    """Put what was measured of a checkpoint into its training.json, and a section into its card.
+    """Add measurements to a checkpoint's training.json, and a section to its card.
 
     The section, which begins with its heading, takes the place of an older one, or stands before "## Data".
     """

@@ -1,4 +1,4 @@
-"""What each head of a shipped model is worth: python -m recipes head-importance NAME --data DIR.
+"""Measure the importance of each head of a shipped model: python -m recipes head-importance NAME --data DIR.
 
 The score on the whole test split without each head, and with each alone in its layer (Michel 2019, tables 1 and 2),
 with paired bootstrap intervals; beside it the estimate from gradients (its equation 2). Written as it goes into
@@ -31,7 +31,7 @@ _HEADING = "\n## Heads\n"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure what the command line names; 0 if that went well, 1 if it could not be done, and stderr says why."""
+    """Run the command line; return 0, or 1 with the reason on stderr."""
     parser = argparse.ArgumentParser(prog="python -m recipes head-importance", description=__doc__)
     parser.add_argument("name", help="the model, one with heads of scaled dot-product attention")
     parser.add_argument("--data", type=Path, required=True, help="folder with the data; fetched into it where lacking")
@@ -52,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def measure(subject: Subject, folder: Path, sha256: str | None) -> dict[str, Any]:
-    """All of it, or what an interrupted run left to do; writes heads.json, the means and a section of card.md."""
+    """Measure all heads, or go on with an interrupted run; write heads.json, the means and a section of card.md."""
     start, trace = time.monotonic(), subject.trace()
     base = subject.statistics({})
     content = _begun(folder / IMPORTANCE, sha256) or {
@@ -74,8 +74,8 @@ def measure(subject: Subject, folder: Path, sha256: str | None) -> dict[str, Any
         content["seconds"] = round(before + seconds)
         write_json(folder / IMPORTANCE, content)
         left = format_seconds(seconds / number * (len(todo) - number))
-        said = f"{entry['site']} head {entry['head']} {kind}: {entry[kind][0]:+.2f}"
-        print(f"{number}/{len(todo)}  {said}  {left} left", flush=True)
+        line = f"{entry['site']} head {entry['head']} {kind}: {entry[kind][0]:+.2f}"
+        print(f"{number}/{len(todo)}  {line}  {left} left", flush=True)
     _add_to_card(folder / "card.md", content)
     return content
 
@@ -108,7 +108,7 @@ def _add_to_card(path: Path, content: dict[str, Any]) -> None:
     sure = [entry for entry in heads if entry["without"][1] > 0 or entry["without"][2] < 0]
     better = [entry for entry in sure if entry["without"][0] > 0]
     rows = [
-        f"| {e['site']} | {e['head']} | {_said(e['without'])} | {_said(e['alone'])} | {e['gradient']:.3f} |"
+        f"| {e['site']} | {e['head']} | {_interval(e['without'])} | {_interval(e['alone'])} | {e['gradient']:.3f} |"
         for e in sorted(heads, key=lambda entry: entry["without"][0])[:10]
     ]
     section = f"""{_HEADING}
@@ -125,6 +125,6 @@ hold 0, and without {len(better)} of these the score is better; by chance alone 
     path.write_text(text.rstrip("\n") + "\n" + section + "\n".join(rows) + "\n", encoding="utf-8")
 
 
-def _said(difference: Sequence[float]) -> str:
+def _interval(difference: Sequence[float]) -> str:
     value, low, high = difference
     return f"{value:+.2f} ({low:+.2f} to {high:+.2f})"

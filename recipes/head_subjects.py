@@ -1,4 +1,4 @@
-"""Models whose heads can be weighed: what each says of its test split, with whatever is done to its heads."""
+"""Models whose head importance is measured, with scores of their test split under head edits."""
 
 from __future__ import annotations
 

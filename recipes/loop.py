@@ -1,4 +1,4 @@
-"""The loop of every training: batches until epochs or minutes are spent, saved so that a kill costs little."""
+"""The training loop: batches until the epochs or minutes are used up, with regular checkpoints."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ B = TypeVar("B")
 
 @dataclass(frozen=True)
 class TrainingConfig:
-    """How a model is trained, whatever it is."""
+    """Training configuration of any model."""
 
     epochs: int = 30  # passes over the training data, if the time allows
     muon_lr: float | None = 4e-3  # peak rate of the matrices in blocks; None leaves them to Adam
@@ -37,7 +37,7 @@ class TrainingConfig:
 
 @dataclass
 class TrainingState:
-    """Where training stands: all that a resumed run needs beside weights and optimisers."""
+    """State of a run: what a resumed run needs besides weights and optimisers."""
 
     epoch: int = 0
     batch: int = 0  # batches of this epoch already done
@@ -47,7 +47,7 @@ class TrainingState:
     lengths: list[dict[str, float | None]] = field(default_factory=list)  # one, unless it was changed on the way
 
     def set_length(self, epochs: int, minutes: float | None) -> None:
-        """Keep how long the run is to be, and since which update: anew where a resumed one is given another length."""
+        """Record the planned length, and the update at which it was set, if it differs from the last one."""
         length = {"epochs": epochs, "minutes": minutes}
         if not self.lengths or not length.items() <= self.lengths[-1].items():
             self.lengths.append({"updates": self.updates, **length})
@@ -55,13 +55,13 @@ class TrainingState:
 
 @dataclass(frozen=True)
 class TrainingCheckpoint:
-    """What a resumed run goes on from: `path`, with the state and the state dict of each part, by its name."""
+    """A file with the state of a run and the state dict of each part, by name."""
 
     path: Path
     parts: dict[str, Any]
 
     def load(self, device: torch.device) -> dict[str, Any]:
-        """Fill the parts with what is stored, and return the stored state.
+        """Load the state dicts into the parts, and return the stored state.
 
         Raises:
             ValueError: if there is nothing to resume from.
@@ -72,7 +72,7 @@ class TrainingCheckpoint:
         return content["state"]
 
     def save(self, state: TrainingState) -> None:
-        """Write the state and the state dict of each part, for `load` to read."""
+        """Write the state and the state dict of each part."""
         save_progress(
             self.path, {name: part.state_dict() for name, part in self.parts.items()} | {"state": asdict(state)}
         )
@@ -83,7 +83,7 @@ def run_epochs(
     optimizers: Optimizers,
     state: TrainingState,
     config: TrainingConfig,
-    kept: TrainingCheckpoint,
+    checkpoint: TrainingCheckpoint,
     *,
     minutes: float | None,
     plan: Callable[[int], Sequence[B]],
@@ -93,10 +93,10 @@ def run_epochs(
     after_step: Callable[[], None] = lambda: None,
     enough: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Train until the epochs or the minutes are spent, or it is enough; `state` tells where that was.
+    """Train until the epochs or minutes are used up, or `enough` is true; `state` is updated.
 
     Args:
-        plan: the batches of an epoch, in order; the same whenever it is asked.
+        plan: the batches of an epoch, in order; the same in every call.
         loss_of: the mean loss of a batch at this part of training, and how many `unit`s the batch has.
         validate: the numbers of the curve after an epoch, beside "epoch" and "train_loss".
         after_step: what follows each step of the optimisers.
@@ -108,7 +108,7 @@ def run_epochs(
 
     def save() -> None:
         state.elapsed = clock.elapsed
-        kept.save(state)
+        checkpoint.save(state)
 
     while clock.progress(state.epoch) < 1 and not enough():
         batches = plan(state.epoch)
@@ -128,7 +128,7 @@ def run_epochs(
             state.updates += 1
             losses.append(loss.detach())
             seen += count
-            if clock.due:  # a loss is asked for when it is printed, not before: a GPU would wait for each
+            if clock.due:  # reading the loss more often would make a GPU wait
                 clock.line(done, float(losses[-1]), seen / (clock.elapsed - started), unit)
             if state.batch < len(batches) and clock.elapsed - saved_at > 60 * config.save_minutes:
                 saved_at = clock.elapsed

@@ -1,4 +1,4 @@
-"""Cross-entropy over a large vocabulary without ever holding all its logits."""
+"""Cross-entropy over a large vocabulary, computed in blocks of logits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Begin a vision transformer where trained ones end up: heads that look at places near by and like their own."""
+"""Mimetic initialisation of a vision transformer."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from viz_core.positional.sinusoidal import sinusoidal_table
 
 
 @torch.no_grad()
-def start_like_trained(model: ViT, near: float = 0.7, apart: float = 0.4) -> None:
+def start_like_trained(model: ViT, diagonal: float = 0.7, apart: float = 0.4) -> None:
     """Mimetic initialisation (Trockman and Kolter 2023, section 4): in every trained ViT W_q^T W_k is nearly a
     multiple of the identity and W_o W_v nearly a negative one, and small data does not suffice to get there.
 
-    For each head W_q^T W_k becomes the best rank-d approximation of near (Z + I), and W_o W_v becomes
+    For each head W_q^T W_k becomes the best rank-d approximation of diagonal (Z + I), and W_o W_v becomes
     apart (Z - I), with fresh Z_ij ~ N(0, 1 / num_hiddens). Patches get sinusoidal positions in two dimensions,
     from which such heads look around themselves; like all else, positions are learned from there.
     """
@@ -25,7 +25,7 @@ def start_like_trained(model: ViT, near: float = 0.7, apart: float = 0.4) -> Non
         size = width // heads
         for head in range(heads):
             rows = slice(head * size, (head + 1) * size)
-            left, right = _factors(near * (_noise(width) + torch.eye(width)), size)
+            left, right = _factors(diagonal * (_noise(width) + torch.eye(width)), size)
             attention.W_q.weight[rows], attention.W_k.weight[rows] = left.T, right
         left, right = _factors(apart * (_noise(width) - torch.eye(width)), width)
         attention.W_o.weight.copy_(left)

@@ -36,16 +36,16 @@ class Muon(torch.optim.Optimizer):
     def step(self) -> None:  # type: ignore[override]  # without a closure
         """W <- (1 - lr weight_decay) W - 0.2 lr sqrt(max(n, m)) O, with O the orthogonalised momentum of W."""
         for group in self.param_groups:
-            moved = sorted((p for p in group["params"] if p.grad is not None), key=lambda p: tuple(p.shape))
-            for shape, alike in groupby(moved, key=lambda p: tuple(p.shape)):
-                parameters = list(alike)
+            trained = sorted((p for p in group["params"] if p.grad is not None), key=lambda p: tuple(p.shape))
+            for shape, same_shape in groupby(trained, key=lambda p: tuple(p.shape)):
+                parameters = list(same_shape)
                 momenta = torch.stack([self._momentum(p, group["momentum"]) for p in parameters])
                 size = group["lr"] * 0.2 * math.sqrt(max(shape))
                 for p, update in zip(parameters, orthogonalise(momenta.to(self._dtype)), strict=True):
                     p.mul_(1 - group["lr"] * group["weight_decay"]).add_(update.to(p.dtype), alpha=-size)
 
     def _momentum(self, p: Tensor, momentum: float) -> Tensor:
-        """The running average of the gradients, looked at one step ahead."""
+        """Nesterov momentum."""
         state, grad = self.state[p], p.grad
         assert grad is not None
         if "momentum" not in state:

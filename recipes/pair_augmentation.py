@@ -1,4 +1,4 @@
-"""Training pairs varied: a number or a name that stands on both sides becomes another one on both, and nothing else.
+"""Augmentation of sentence pairs: a number or a name on both sides is replaced by another one on both.
 
 So a translator learns to copy what it never saw (Currey 2017, "Copied Monolingual Data Improves Low-Resource Neural
 Machine Translation", shows that pairs to copy from help with names and numbers).
@@ -63,8 +63,10 @@ class Variations:
         """Those among `pairs` that hold what can be varied."""
         every = list(pairs)
         ordinary = lower_case_words(every)
-        kept = tuple(pair for pair in every if numbers_of(pair) or number_words_of(pair) or names_of(pair, ordinary))
-        return cls(kept, ordinary, frozenset(avoid))
+        variable = tuple(
+            pair for pair in every if numbers_of(pair) or number_words_of(pair) or names_of(pair, ordinary)
+        )
+        return cls(variable, ordinary, frozenset(avoid))
 
     def epoch(self, seed: int) -> list[Pair]:
         """Varied pairs to train on beside those as they are: the same for a seed, others for another.

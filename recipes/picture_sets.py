@@ -1,4 +1,4 @@
-"""Labelled pictures to train on: what every data set of pictures is, and the two that the shipped models know."""
+"""Labelled pictures to train on: the data sets of the shipped classifiers."""
 
 from __future__ import annotations
 

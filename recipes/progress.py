@@ -1,4 +1,4 @@
-"""What long work tells the person who waits for it."""
+"""Progress of long runs."""
 
 from __future__ import annotations
 

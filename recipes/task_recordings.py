@@ -23,7 +23,7 @@ from viz_core.tasks.run import Plan, TaskRun
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Record what the command line names; 0 if that went well, 1 if it could not be done, and stderr says why."""
+    """Run the command line; return 0, or 1 with the reason on stderr."""
     parser = argparse.ArgumentParser(prog="python -m recipes learning", description=__doc__)
     parser.add_argument("--out", type=Path, required=True, help="folder for the films, extrapolation.json and the card")
     parser.add_argument("--steps", type=int, help="updates of every run, instead of its own, for a first look")
@@ -76,8 +76,8 @@ def _by_length(path: Path, plan: Plan) -> None:
 
 
 def _empty(plan: Plan) -> dict[str, Any]:
-    said = {name: value for name, value in asdict(plan).items() if name != "seed"}
-    return {"plan": said, "examples": EXAMPLES, "lengths": list(LENGTHS), "accuracy": {}}
+    settings = {name: value for name, value in asdict(plan).items() if name != "seed"}
+    return {"plan": settings, "examples": EXAMPLES, "lengths": list(LENGTHS), "accuracy": {}}
 
 
 def _card(folder: Path) -> str:

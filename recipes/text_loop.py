@@ -86,8 +86,8 @@ def train_text_model(
     for module in added(model):
         module.register_forward_hook(lambda own, _, output: F.dropout(output, config.dropout, own.training))
     optimizers = Optimizers(model, config.muon_lr, config.adam_lr, config.weight_decay)
-    kept = TrainingCheckpoint(out / "last.pt", {"model": model, "optimizers": optimizers})
-    state = TrainingState(**kept.load(device)) if resume else TrainingState()
+    checkpoint = TrainingCheckpoint(out / "last.pt", {"model": model, "optimizers": optimizers})
+    state = TrainingState(**checkpoint.load(device)) if resume else TrainingState()
 
     def plan(epoch: int) -> list[list[tuple[int, ...]]]:
         return plan_rows(train, config.batch_tokens, config.seed + epoch, config.in_pairs)
@@ -102,7 +102,7 @@ def train_text_model(
         optimizers,
         state,
         config,
-        kept,
+        checkpoint,
         minutes=minutes,
         plan=plan,
         loss_of=loss_of,

@@ -74,9 +74,9 @@ def filled(model: Any, sentences: Sequence[Sentence], words: Sequence[HiddenWord
         batch = collate(hidden, rows, stop_between=True)
         inputs = {"input_ids": batch.ids, "attention_mask": batch.ids.ne(SPECIAL["<pad>"]).long()}
         best = model(**{name: tensor.to(device) for name, tensor in inputs.items()}).logits.argmax(dim=-1)
-        for (number,), said in zip(rows, best.tolist(), strict=True):
+        for (number,), predicted in zip(rows, best.tolist(), strict=True):
             sentence, places = words[number]
-            right += all(said[1 + i] == sentences[sentence].ids[i] for i in places)
+            right += all(predicted[1 + i] == sentences[sentence].ids[i] for i in places)
     return 100 * right / len(words)
 
 

@@ -13,7 +13,7 @@ from recipes.text_loop import Loss, TextConfig
 
 @dataclass(frozen=True)
 class TextModelSpec:
-    """What one model of English is, and how it is trained.
+    """Architecture and training configuration of a model of English.
 
     Attributes:
         title: of its card.

@@ -91,8 +91,8 @@ def train_translation(
     model = model.to(device)
     variations = Variations.of(split.train, reserved(copying_cases(split))) if config.vary_pairs else None
     optimizers = Optimizers(model, config.muon_lr, config.adam_lr, config.weight_decay)
-    kept = TrainingCheckpoint(out / "last.pt", {"model": model, "optimizers": optimizers})
-    state = TranslationState(**kept.load(device)) if resume else TranslationState()
+    checkpoint = TrainingCheckpoint(out / "last.pt", {"model": model, "optimizers": optimizers})
+    state = TranslationState(**checkpoint.load(device)) if resume else TranslationState()
 
     def plan(epoch: int) -> list[list[Example]]:
         seed = config.seed + epoch
@@ -118,7 +118,7 @@ def train_translation(
         optimizers,
         state,
         config,
-        kept,
+        checkpoint,
         minutes=minutes,
         plan=plan,
         loss_of=loss_of,

@@ -16,7 +16,7 @@ from viz_core.pretrained import build_translation_model, load_translator
 
 @dataclass(frozen=True)
 class TranslatorSpec:
-    """What one translator is, and how it is trained."""
+    """Architecture and training configuration of a translator."""
 
     title: str
     description: str  # first words of its card

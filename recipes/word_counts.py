@@ -18,7 +18,7 @@ from viz_core.pretrained.word_counts import COUNTS, FEW, WordCounts
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Count what the command line names; 0 if that went well, 1 if it could not be done, and stderr says why."""
+    """Run the command line; return 0, or 1 with the reason on stderr."""
     parser = argparse.ArgumentParser(prog="python -m recipes word-counts", description=__doc__)
     parser.add_argument("name", help="the model, a translator")
     parser.add_argument("--data", type=Path, required=True, help="folder with the data; fetched into it where lacking")
@@ -46,7 +46,7 @@ def record_word_counts(train: Sequence[Pair], folder: Path) -> None:
 
 
 def word_section(measured: dict[str, Any]) -> str:
-    """What the card says of it."""
+    """Return the section of the card."""
     return f"""## Words
 
 The {measured["sentences"]:,} English sentences that it was trained on hold {measured["different"]:,} different words

@@ -50,14 +50,14 @@ def view(name: str, n: int) -> str:
 
 class Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
-        asked = urlsplit(self.path)
-        wanted = {name: values[0] for name, values in parse_qs(asked.query).items()}
-        if asked.path in SCRIPTS:
-            self._answer("text/javascript", _packaged(*SCRIPTS[asked.path]))
-        elif asked.path == "/prepare":
+        url = urlsplit(self.path)
+        wanted = {name: values[0] for name, values in parse_qs(url.query).items()}
+        if url.path in SCRIPTS:
+            self._answer("text/javascript", _packaged(*SCRIPTS[url.path]))
+        elif url.path == "/prepare":
             maps(int(wanted["n"]))
             self._answer("text/plain", b"ready")
-        elif asked.path == "/view":
+        elif url.path == "/view":
             self._answer("text/html", view(wanted["name"], int(wanted["n"])).encode())
         else:
             self._answer("text/html", PAGE.encode())

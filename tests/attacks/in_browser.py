@@ -96,9 +96,9 @@ def _file_name(page: Page, url: str) -> str:
 
 def _too_large(page: Page, url: str) -> str:
     _upload(page, url, b"\0" * (10 * 2**20 + 1), "large.png")
-    said = page.get_by_text(re.compile("File must be .* or smaller"))
-    expect(said).to_be_visible(timeout=SLOW)
-    return f"a sentence: {said.inner_text()}"
+    sentence = page.get_by_text(re.compile("File must be .* or smaller"))
+    expect(sentence).to_be_visible(timeout=SLOW)
+    return f"a sentence: {sentence.inner_text()}"
 
 
 def _cut_short(page: Page, url: str) -> str:
@@ -108,8 +108,8 @@ def _cut_short(page: Page, url: str) -> str:
 
     page.route("**/atlas/heatmap-*.js", half)
     page.goto(f"{url}/sinusoidal-encoding")
-    said = load_words("common", ENGLISH)("no-script")
-    expect(page.get_by_text(said.split(":")[0]).first).to_be_visible(timeout=SLOW)
+    sentence = load_words("common", ENGLISH)("no-script")
+    expect(page.get_by_text(sentence.split(":")[0]).first).to_be_visible(timeout=SLOW)
     _settled(page)
     return "a sentence where it would draw"
 

@@ -37,12 +37,12 @@ class Record:
         self._tries: list[Try] = []
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        told = dict(report.user_properties)
-        if "attack" not in told:
+        properties = dict(report.user_properties)
+        if "attack" not in properties:
             return
         if report.when == "call" or report.failed:
-            got = "FAILED: it got through, or the test is wrong" if report.failed else str(told.get("got", _HELD))
-            self._tries.append(Try(str(told["attack"]), how(report.nodeid), got, str(told.get("took", ""))))
+            got = "FAILED: it got through, or the test is wrong" if report.failed else str(properties.get("got", _HELD))
+            self._tries.append(Try(str(properties["attack"]), how(report.nodeid), got, str(properties.get("took", ""))))
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         if not hasattr(session.config, "workerinput") and self._tries:

@@ -59,36 +59,36 @@ class Stage:
     def attack(self, chapter: str, forge: list[BackMsg]) -> str:
         """Send all of this into a session that shows a chapter; what came of it, in words."""
         try:
-            told = self._run(self._attack(chapter, forge))
+            outcome = self._run(self._attack(chapter, forge))
         except ConnectionClosed as closed:
             del self._forgers[chapter]
-            told = f"the session is closed ({closed.rcvd.code if closed.rcvd else 'without a word'})"
+            outcome = f"the session is closed ({closed.rcvd.code if closed.rcvd else 'without a word'})"
         except BaseException:
             self._forgers.pop(chapter, None)  # what is left of this one is no other try's fault
             raise
         if EACH:
-            self.look()
-        return told
+            self.check()
+        return outcome
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Nobody else notices anything."""
         shown = self._run(self._witness.open(CHAPTERS[0]))
         assert (shown.texts, shown.alerts, shown.failed) == (self._seen.texts, self._seen.alerts, [])
 
     async def _attack(self, chapter: str, forge: list[BackMsg]) -> str:
         forger = await self._forger(chapter)
-        told = "the page goes on"
+        outcome = "the page goes on"
         for message in forge:
             await forger.send(message)
             # Nothing is heard of a part that is not there; its clicks go with the next run.
             got = await (forger.open(chapter) if message.rerun_script.fragment_id else forger.watch())
             assert got.texts or got.alerts, "a page, or a sentence"
             assert got.failed == [], "no visitor sees an exception"
-            told = "a sentence on the page, and it goes on" if got.alerts else told
+            outcome = "a sentence on the page, and it goes on" if got.alerts else outcome
         again = await forger.open(chapter)
         assert again.texts
         assert FAILURE not in again.alerts, "what was forged is over"
-        return told
+        return outcome
 
     async def _forger(self, chapter: str) -> Visitor:
         if chapter not in self._forgers:
@@ -112,7 +112,7 @@ class Stage:
 def stage(server: Server) -> Iterator[Stage]:
     made = Stage(server.url)
     yield made
-    made.look()
+    made.check()
     made.close()
 
 

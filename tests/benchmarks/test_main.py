@@ -15,7 +15,7 @@ from benchmarks.report import Row
 
 
 @pytest.fixture
-def kept(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def saved(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What would be written, and where."""
     names: list[str] = []
     monkeypatch.setattr(command, "save", lambda part, _rows, device: names.append(f"{part} {device}"))
@@ -56,25 +56,25 @@ def test_a_gpu_is_used_by_the_parts_that_can(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_what_was_measured_is_kept_and_shown(
-    monkeypatch: pytest.MonkeyPatch, kept: list[str], capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, saved: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     part(monkeypatch, "looking", lambda sizes=(7,): [Row(f"look {sizes[0]}", "s", (1.0,))])
     command.main(["looking"])
-    assert kept == ["looking cpu", "tables"]
+    assert saved == ["looking cpu", "tables"]
     assert "look 7" in capsys.readouterr().out
 
 
 def test_a_try_out_keeps_nothing(
-    monkeypatch: pytest.MonkeyPatch, kept: list[str], capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, saved: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     part(monkeypatch, "looking", lambda sizes=(7,): [Row(f"look {sizes[0]}", "s", (1.0,))])
     command.main(["looking", "--quick"])
-    assert kept == []
+    assert saved == []
     assert "look 1" in capsys.readouterr().out
 
 
 def test_an_interrupted_part_leaves_what_was_saved_and_the_next_runs(
-    monkeypatch: pytest.MonkeyPatch, kept: list[str], capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, saved: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     def interrupted() -> list[Row]:
         raise KeyboardInterrupt
@@ -82,12 +82,12 @@ def test_an_interrupted_part_leaves_what_was_saved_and_the_next_runs(
     part(monkeypatch, "starting", interrupted)
     part(monkeypatch, "looking", lambda: [Row("look", "s", (1.0,))])
     command.main(["starting", "looking"])
-    assert kept == ["looking cpu", "tables"]
+    assert saved == ["looking cpu", "tables"]
     assert "what was saved before stays" in capsys.readouterr().out
 
 
 def test_a_part_that_fails_is_told_at_the_end(
-    monkeypatch: pytest.MonkeyPatch, kept: list[str], capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, saved: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     def fails() -> list[Row]:
         raise RuntimeError("this benchmark needs Chromium, and found none")
@@ -96,5 +96,5 @@ def test_a_part_that_fails_is_told_at_the_end(
     part(monkeypatch, "looking", lambda: [Row("look", "s", (1.0,))])
     with pytest.raises(SystemExit, match="not measured: starting"):
         command.main(["starting", "looking"])
-    assert kept == ["looking cpu", "tables"]
+    assert saved == ["looking cpu", "tables"]
     assert "needs Chromium, and found none" in capsys.readouterr().out

@@ -16,7 +16,7 @@ MACHINE = {"processor": "a chip", "cores": 2, "python": "3.11.7"}
 
 
 @pytest.mark.parametrize(
-    ("value", "said"),
+    ("value", "expected"),
     [
         (0, "0"),
         (0.01234, "0.0123"),
@@ -27,8 +27,8 @@ MACHINE = {"processor": "a chip", "cores": 2, "python": "3.11.7"}
         (2.4e6, "2,400,000"),
     ],
 )
-def test_three_digits_are_enough(value: float, said: str) -> None:
-    assert number(value) == said
+def test_three_digits_are_enough(value: float, expected: str) -> None:
+    assert number(value) == expected
 
 
 def test_the_table_names_target_spread_and_verdict() -> None:

@@ -51,8 +51,8 @@ def test_what_ships_is_what_is_measured() -> None:
     assert measured is not None
     assert measured["pairs"] == shipped["pairs"] == 100
     for reading in ("written", "read"):
-        for found, told in zip(measured[reading], shipped[reading], strict=True):
-            assert found == pytest.approx(told, abs=0.01)
+        for found, expected in zip(measured[reading], shipped[reading], strict=True):
+            assert found == pytest.approx(expected, abs=0.01)
     view = aligning_head(translation_groups(model.translate("He is calm."), group_labels("translation")))
     best = min(rate for layer in shipped["written"] for rate in layer)
     assert shipped["written"][view.layer][view.head] == best < shipped["diagonal"]
@@ -65,11 +65,11 @@ def test_the_command_writes_beside_the_model(tmp_path: Path, capsys: pytest.Capt
     shutil.copytree(CHECKPOINTS / "bahdanau-en-fr", folder)
     before = json.loads((folder / "training.json").read_text(encoding="utf-8"))
     card = (folder / "card.md").read_text(encoding="utf-8")
-    told = before.pop("alignments")
+    expected = before.pop("alignments")
     (folder / "training.json").write_text(json.dumps(before), encoding="utf-8")
     assert main(["alignments", "bahdanau-en-fr", "--checkpoints", str(tmp_path)]) == 0
     after = json.loads((folder / "training.json").read_text(encoding="utf-8"))
-    assert after.pop("alignments").keys() == told.keys()
+    assert after.pop("alignments").keys() == expected.keys()
     assert after == before
     assert (folder / "card.md").read_text(encoding="utf-8").count("## Alignment\n") == card.count("## Alignment\n") == 1
     assert main(["alignments", "nobody", "--checkpoints", str(tmp_path)]) == 1

@@ -22,13 +22,13 @@ def test_as_many_of_each_length_whatever_their_order() -> None:
 
 
 def test_the_longest_that_only_attention_gets_right() -> None:
-    said = {"a": "un chat dort ici ce soir", "b": "le chien", "c": "le chien est là ce soir", "d": "faux"}
-    references = {name: [text] for name, text in said.items()} | {"d": ["vrai"]}
+    texts = {"a": "un chat dort ici ce soir", "b": "le chien", "c": "le chien est là ce soir", "d": "faux"}
+    references = {name: [text] for name, text in texts.items()} | {"d": ["vrai"]}
     plain = {"a": "une maison", "b": "nous partons", "c": "elles chantent ce soir", "d": "vrai"}
-    assert opening_sentence(said, plain, references, LENGTHS) == "b"  # as long as "c", and lost worse
-    assert opening_sentence(said, plain | {"b": said["b"], "c": said["c"]}, references, LENGTHS) == "a"
+    assert opening_sentence(texts, plain, references, LENGTHS) == "b"  # as long as "c", and lost worse
+    assert opening_sentence(texts, plain | {"b": texts["b"], "c": texts["c"]}, references, LENGTHS) == "a"
     with pytest.raises(ValueError, match="expected a sentence that only the model with attention gets right"):
-        opening_sentence(said, said, references, LENGTHS)
+        opening_sentence(texts, texts, references, LENGTHS)
 
 
 def test_scores_are_corpus_bleu_within_their_intervals() -> None:

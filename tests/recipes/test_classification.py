@@ -122,7 +122,7 @@ def test_files_and_card(shipped: Shipped) -> None:
     assert config["task"] == "classification"
     assert config["parameters"] == sum(tensor.numel() for tensor in stored.values())
     card = (shipped.out / "card.md").read_text(encoding="utf-8")
-    for said in (
+    for expected_text in (
         f"{config['scores']['accuracy']:.2f}% of 200 test pictures",
         "MIT, Copyright (c) 2017 Zalando SE",
         "860 training pictures, 60 of them held out",
@@ -133,7 +133,7 @@ def test_files_and_card(shipped: Shipped) -> None:
         "grey pictures of 8 x 8 pixels",
         "## Limits",
     ):
-        assert said in card, said
+        assert expected_text in card, expected_text
     assert card.count("## Calibration\n") == 1
 
 
@@ -141,11 +141,11 @@ def test_how_sure_and_how_far_are_those_of_the_files_asked_as_a_visitor_asks(shi
     training = read(shipped, "training.json")
     classifier = load_classifier(NAME, device="cpu", folder=shipped.out.parent)
     found = [classifier.classify(Image.fromarray(pixels[0].numpy())) for pixels in shipped.split.test.pixels]
-    said = torch.tensor([each.probabilities[each.label] for each in found])
+    expected_text = torch.tensor([each.probabilities[each.label] for each in found])
     names = [classifier.labels[label] for label in shipped.split.test.labels]
     right = torch.tensor([each.label == name for each, name in zip(found, names, strict=True)])
-    for told, expected in zip(training["calibration"]["bins"], calibration_bins(said, right), strict=True):
-        assert told == pytest.approx(expected, abs=1e-4)
+    for recorded, expected in zip(training["calibration"]["bins"], calibration_bins(expected_text, right), strict=True):
+        assert recorded == pytest.approx(expected, abs=1e-4)
     assert training["calibration"]["pictures"] == 200
     distances = [each.distance for each in found if each.distance is not None]
     assert len(distances) == 200
@@ -162,7 +162,7 @@ def test_one_load_for_both_tasks_and_a_sentence_for_the_wrong_one(shipped: Shipp
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "expected_text"),
     [
         ({"labels": ["a", "b"]}, "expected 10 different labels"),
         ({"labels": ["a"] * 10}, "expected 10 different labels"),
@@ -175,13 +175,13 @@ def test_one_load_for_both_tasks_and_a_sentence_for_the_wrong_one(shipped: Shipp
         ({"sha256": "0" * 64}, "its SHA-256 differs"),
     ],
 )
-def test_a_broken_checkpoint_says_so(shipped: Shipped, tmp_path: Path, change: dict, said: str) -> None:
+def test_a_broken_checkpoint_says_so(shipped: Shipped, tmp_path: Path, change: dict, expected_text: str) -> None:
     (tmp_path / NAME).mkdir()
     for file in ("config.json", "model.safetensors"):
         (tmp_path / NAME / file).write_bytes((shipped.out / file).read_bytes())
     config = {**read(shipped, "config.json"), **change}
     (tmp_path / NAME / "config.json").write_text(json.dumps(config), encoding="utf-8")
-    with pytest.raises(CheckpointError, match=said):
+    with pytest.raises(CheckpointError, match=expected_text):
         load(NAME, device="cpu", folder=tmp_path)
 
 

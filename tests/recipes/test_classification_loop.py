@@ -52,8 +52,8 @@ def test_a_resumed_run_ends_where_an_unbroken_one_does(tmp_path: Path, monkeypat
     monkeypatch.setattr(loop, "logits", real)
     again, resumed = train(tmp_path / "broken", config, resume=True)
     # The loss of the broken epoch is the mean of the batches that were left.
-    kept = ("epoch", "validation_loss", "validation_accuracy")
-    assert [[p[k] for k in kept] for p in resumed.curve] == [[p[k] for k in kept] for p in state.curve]
+    names = ("epoch", "validation_loss", "validation_accuracy")
+    assert [[p[k] for k in names] for p in resumed.curve] == [[p[k] for k in names] for p in state.curve]
     for name, parameter in whole.named_parameters():
         assert torch.equal(again.get_parameter(name), parameter), name
     assert resumed.lengths == state.lengths == [{"updates": 0, "epochs": 3, "minutes": None}]
@@ -67,8 +67,8 @@ def test_the_card_says_whether_the_length_was_fixed_beforehand() -> None:
         assert "no choice was made by them" in when_it_ended(state.lengths)
     state.set_length(60, 98.5)
     older.set_length(40, None)
-    for run, said in ((state, "(to 40 epochs, then to 60 epochs or 98.5 minutes)"), (older, "(to 40 epochs)")):
-        assert f"The length of the run was changed on its way {said}:\nthese" in when_it_ended(run.lengths)
+    for run, lengths_text in ((state, "(to 40 epochs, then to 60 epochs or 98.5 minutes)"), (older, "(to 40 epochs)")):
+        assert f"The length of the run was changed on its way {lengths_text}:\nthese" in when_it_ended(run.lengths)
 
 
 def test_minutes_end_it_early_with_a_whole_curve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

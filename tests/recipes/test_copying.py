@@ -67,10 +67,10 @@ def test_percentages_are_of_the_sentences_of_a_kind(translator: Translator, monk
         Case("numbers", "b", "Il a 34 ans.", ("34",)),
         Case("names", "c", "Zorb est ici.", ("Zorb",)),
     ]
-    said = {"a": "Il a 12 ans.", "b": "Il a 43 ans.", "c": "Zorb est ici."}
-    beams = {**said, "b": "Il a 34 ans."}
+    greedy = {"a": "Il a 12 ans.", "b": "Il a 43 ans.", "c": "Zorb est ici."}
+    beams = {**greedy, "b": "Il a 34 ans."}
     monkeypatch.setattr(
-        copying, "translate_all", lambda *given: [(beams if given[3] is beam_search else said)[e] for e in given[2]]
+        copying, "translate_all", lambda *given: [(beams if given[3] is beam_search else greedy)[e] for e in given[2]]
     )
     measured = measure_copying(translator, cases)
     assert (measured["numbers"]["sentences"], measured["numbers"]["right"]) == (2, 50.0)

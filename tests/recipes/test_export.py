@@ -161,7 +161,7 @@ def test_card_for_people(exported: Exported) -> None:
     card = (exported.out / "card.md").read_text(encoding="utf-8")
     parameters = sum(p.numel() for p in exported.before.values())
     assert card.startswith("# A test\n")
-    for said in (
+    for expected_text in (
         f"`{NAME}`",
         f"{parameters:,} parameters",
         "10 English sentences",
@@ -178,7 +178,7 @@ def test_card_for_people(exported: Exported) -> None:
         "CC BY 2.0",
         "## Limits",
     ):
-        assert said in card, said
+        assert expected_text in card, expected_text
 
 
 def test_the_exported_folder_translates(exported: Exported) -> None:

@@ -174,10 +174,10 @@ def test_no_data_and_no_network(
 ) -> None:
     monkeypatch.setattr(urllib.request, "urlopen", no_network)
     assert main([NAME, "--data", str(tmp_path / "none"), "--out", str(tmp_path / "out")]) == 1
-    said = capsys.readouterr()
-    assert "cannot be fetched: no network here; put it there yourself, as " in said.err
-    assert said.err.endswith("none/fra-eng.zip\n")
-    assert "downloading http://" in said.out
+    expected = capsys.readouterr()
+    assert "cannot be fetched: no network here; put it there yourself, as " in expected.err
+    assert expected.err.endswith("none/fra-eng.zip\n")
+    assert "downloading http://" in expected.out
     assert not (tmp_path / "out").exists()
 
 
@@ -211,7 +211,7 @@ def test_an_absent_device(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "expected"),
     [
         ([], ""),
         (["another-model", "--data", "d", "--out", "o"], ""),
@@ -221,10 +221,12 @@ def test_an_absent_device(
         (["book-vit", "--data", __file__, "--out", "o"], f"--data: expected a folder, got the file {__file__}"),
     ],
 )
-def test_a_wrong_command_line_is_explained(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_wrong_command_line_is_explained(
+    arguments: list[str], expected: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as stopped:
         main(arguments)
     assert stopped.value.code == 2
     error = capsys.readouterr().err
     assert "usage: python -m recipes" in error
-    assert said in error
+    assert expected in error

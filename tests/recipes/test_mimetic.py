@@ -14,7 +14,7 @@ from viz_core.trace import record
 def model() -> ViT:
     torch.manual_seed(0)
     model = ViT((12, 20), 4, 32, 48, 2, 2, 0.0, 0.0)
-    start_like_trained(model, near=0.7, apart=0.4)
+    start_like_trained(model, diagonal=0.7, apart=0.4)
     return model.eval()
 
 
@@ -39,7 +39,7 @@ def test_the_best_approximation_of_its_rank(model: ViT) -> None:
     torch.manual_seed(3)
     one = ViT(4, 4, 8, 8, 1, 1, 0.0, 0.0)
     state = torch.get_rng_state()
-    start_like_trained(one, near=0.7)
+    start_like_trained(one, diagonal=0.7)
     torch.set_rng_state(state)
     wanted = 0.7 * (torch.randn(8, 8) / 8**0.5 + torch.eye(8))
     attention = one.blocks[0].attention

@@ -48,14 +48,14 @@ def fashion() -> dict[str, bytes]:
 
 def served(monkeypatch: pytest.MonkeyPatch, files: dict[str, bytes]) -> list[str]:
     """A network that serves these files by the last part of their address; what was asked of it."""
-    asked: list[str] = []
+    requested: list[str] = []
 
     def urlopen(url: str, timeout: float) -> io.BytesIO:
-        asked.append(url)
+        requested.append(url)
         return io.BytesIO(files[url.rsplit("/", 1)[-1]])
 
     monkeypatch.setattr(urllib.request, "urlopen", urlopen)
-    return asked
+    return requested
 
 
 def test_fashion_mnist_is_fetched_once_and_read(
@@ -63,16 +63,16 @@ def test_fashion_mnist_is_fetched_once_and_read(
 ) -> None:
     sums = {name: hashlib.md5(content).hexdigest() for name, content in fashion.items()}
     monkeypatch.setattr(picture_sets, "FASHION_MD5", sums)
-    asked = served(monkeypatch, fashion)
+    requested = served(monkeypatch, fashion)
     split = load_fashion_mnist(tmp_path / "new")
-    assert len(asked) == 4
-    assert asked[0] == "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/train-images-idx3-ubyte.gz"
+    assert len(requested) == 4
+    assert requested[0] == "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/train-images-idx3-ubyte.gz"
     assert split.train.labels.tolist() == [9, 0, 4]
     assert split.test.labels.tolist() == [1, 8]
     assert split.train.pixels.shape == (3, 1, 28, 28)
     assert split.test.pixels[1, 0, 2, 5] == (4 * 784 + 2 * 28 + 5) % 251
     again = load_fashion_mnist(tmp_path / "new")
-    assert len(asked) == 4
+    assert len(requested) == 4
     assert torch.equal(again.train.pixels, split.train.pixels)
 
 
@@ -109,9 +109,9 @@ def test_cifar10_from_the_public_archive(tmp_path: Path, monkeypatch: pytest.Mon
         "w:gz",
     )
     monkeypatch.setattr(picture_sets, "CIFAR_SHA256", hashlib.sha256(content).hexdigest())
-    asked = served(monkeypatch, {"cifar-10-binary.tar.gz": content})
+    requested = served(monkeypatch, {"cifar-10-binary.tar.gz": content})
     split = load_cifar10(tmp_path)
-    assert asked == ["https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz"]
+    assert requested == ["https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz"]
     assert split.train.labels.tolist() == [6, 9]
     assert split.test.labels.tolist() == [2]
     assert split.train.pixels[1, 2, 3, 4] == records[1, 1 + 2048 + 3 * 32 + 4]

@@ -43,16 +43,16 @@ def archive(monkeypatch: pytest.MonkeyPatch) -> bytes:
 
 def answer(monkeypatch: pytest.MonkeyPatch, content: bytes | Exception) -> list[str]:
     """From here on the network answers this; returns the addresses asked for."""
-    asked: list[str] = []
+    requested: list[str] = []
 
     def urlopen(url: str, timeout: float) -> io.BytesIO:
-        asked.append(url)
+        requested.append(url)
         if isinstance(content, Exception):
             raise content
         return io.BytesIO(content)
 
     monkeypatch.setattr(urllib.request, "urlopen", urlopen)
-    return asked
+    return requested
 
 
 # Reading
@@ -74,12 +74,12 @@ def test_reads_the_archive(tmp_path: Path, archive: bytes) -> None:
 
 
 def test_fetches_the_archive_once(tmp_path: Path, archive: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = answer(monkeypatch, archive)
+    requested = answer(monkeypatch, archive)
     folder = tmp_path / "new" / "folder"
     assert load_pairs(folder) == PAIRS
     assert (folder / "fra-eng.zip").read_bytes() == archive
     assert load_pairs(folder) == PAIRS
-    assert asked == ["http://d2l-data.s3-accelerate.amazonaws.com/fra-eng.zip"]
+    assert requested == ["http://d2l-data.s3-accelerate.amazonaws.com/fra-eng.zip"]
 
 
 def test_another_archive_is_refused_and_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,21 +23,21 @@ def scores(name: str) -> dict[str, float]:
 
 
 def test_the_writer_is_less_perplexed_than_a_5_gram() -> None:
-    told = scores("writer-en")
-    assert told["perplexity"] < told["five_gram_perplexity"]
+    recorded = scores("writer-en")
+    assert recorded["perplexity"] < recorded["five_gram_perplexity"]
     model = AutoModelForCausalLM.from_pretrained(SHIPPED_FOLDER / "writer-en", dtype=torch.float32)
     tokenizer = AutoTokenizer.from_pretrained(SHIPPED_FOLDER / "writer-en").backend_tokenizer
     # 200 of the 2,197 sentences that the card's figure is of.
-    assert perplexity(model, encode(tokenizer, SENTENCES), CPU) == pytest.approx(told["perplexity"], rel=0.15)
-    assert f"perplexity {told['perplexity']:.2f}" in (SHIPPED_FOLDER / "writer-en" / "README.md").read_text()
+    assert perplexity(model, encode(tokenizer, SENTENCES), CPU) == pytest.approx(recorded["perplexity"], rel=0.15)
+    assert f"perplexity {recorded['perplexity']:.2f}" in (SHIPPED_FOLDER / "writer-en" / "README.md").read_text()
 
 
 def test_the_reader_fills_more_gaps_than_a_5_gram_from_the_left() -> None:
-    told = scores("reader-en")
-    assert told["words_filled"] > told["five_gram_words_filled"]
+    recorded = scores("reader-en")
+    assert recorded["words_filled"] > recorded["five_gram_words_filled"]
     model = AutoModelForMaskedLM.from_pretrained(SHIPPED_FOLDER / "reader-en", dtype=torch.float32)
     tokenizer = AutoTokenizer.from_pretrained(SHIPPED_FOLDER / "reader-en").backend_tokenizer
     sentences = encode(tokenizer, SENTENCES)
     words = hidden_words(tokenizer, sentences)
-    assert filled(model, sentences, words, CPU) == pytest.approx(told["words_filled"], abs=4)
-    assert f"it names {told['words_filled']:.1f}%" in (SHIPPED_FOLDER / "reader-en" / "README.md").read_text()
+    assert filled(model, sentences, words, CPU) == pytest.approx(recorded["words_filled"], abs=4)
+    assert f"it names {recorded['words_filled']:.1f}%" in (SHIPPED_FOLDER / "reader-en" / "README.md").read_text()

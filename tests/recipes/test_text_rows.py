@@ -26,9 +26,9 @@ def test_every_text_comes_back_even_of_letters_never_seen() -> None:
 def test_two_texts_are_told_apart_by_who_fills_gaps_and_go_on_for_who_writes() -> None:
     tokenizer = train_tokenizer(TEXTS, 300)
     cat = tokenizer.encode("cat").ids
-    told = packaged(tokenizer, ends=True, limit=64)("cat", "cat")
-    assert told["input_ids"] == [1, *cat, 2, *cat, 2]
-    assert told["token_type_ids"] == [0] * (len(cat) + 2) + [1] * (len(cat) + 1)
+    packed = packaged(tokenizer, ends=True, limit=64)("cat", "cat")
+    assert packed["input_ids"] == [1, *cat, 2, *cat, 2]
+    assert packed["token_type_ids"] == [0] * (len(cat) + 2) + [1] * (len(cat) + 1)
     assert packaged(tokenizer, ends=False, limit=64)("cat")["input_ids"] == [1, *cat]
 
 

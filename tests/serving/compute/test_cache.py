@@ -17,88 +17,88 @@ from viz_core.view.map_group import MapGroup
 
 
 def test_the_longest_unused_goes_first() -> None:
-    kept = LRUCache(max_entries=2, max_bytes=10**6)
-    kept.put("a", 1)
-    kept.put("b", 2)
-    assert kept.get("a") == 1  # used again, so b is the oldest
-    kept.put("c", 3)
-    assert kept.get("b") is MISSING
-    assert (kept.get("a"), kept.get("c"), len(kept)) == (1, 3, 2)
+    cache = LRUCache(max_entries=2, max_bytes=10**6)
+    cache.put("a", 1)
+    cache.put("b", 2)
+    assert cache.get("a") == 1  # used again, so b is the oldest
+    cache.put("c", 3)
+    assert cache.get("b") is MISSING
+    assert (cache.get("a"), cache.get("c"), len(cache)) == (1, 3, 2)
 
 
 def test_bytes_are_a_bound_too() -> None:
-    kept = LRUCache(max_entries=100, max_bytes=10_000)
+    cache = LRUCache(max_entries=100, max_bytes=10_000)
     for number in range(10):
-        kept.put(number, torch.zeros(1000))  # 4,000 bytes each
-    assert len(kept) == 2
-    assert kept.nbytes <= 10_000
-    assert kept.get(9) is not MISSING
+        cache.put(number, torch.zeros(1000))  # 4,000 bytes each
+    assert len(cache) == 2
+    assert cache.nbytes <= 10_000
+    assert cache.get(9) is not MISSING
 
 
 def test_what_is_larger_than_the_store_is_kept_alone() -> None:
-    kept = LRUCache(max_entries=100, max_bytes=10_000)
-    kept.put("small", 1)
-    kept.put("large", torch.zeros(10_000))
-    assert (kept.get("large") is MISSING, kept.get("small") is MISSING) == (False, True)
-    kept.put("larger", torch.zeros(20_000))
-    assert (kept.get("larger") is MISSING, len(kept)) == (False, 1)
-    kept.put("small", 1)
-    assert (len(kept), kept.nbytes < 1000) == (1, True)
+    cache = LRUCache(max_entries=100, max_bytes=10_000)
+    cache.put("small", 1)
+    cache.put("large", torch.zeros(10_000))
+    assert (cache.get("large") is MISSING, cache.get("small") is MISSING) == (False, True)
+    cache.put("larger", torch.zeros(20_000))
+    assert (cache.get("larger") is MISSING, len(cache)) == (False, 1)
+    cache.put("small", 1)
+    assert (len(cache), cache.nbytes < 1000) == (1, True)
 
 
 def test_what_shares_its_tensors_is_counted_once_and_stays_together() -> None:
     """A recording and the maps made of it: were one to push the other out, both would be made at every click."""
-    kept = LRUCache(max_entries=100, max_bytes=10_000)
+    cache = LRUCache(max_entries=100, max_bytes=10_000)
     trace = torch.zeros(5_000)
-    kept.put("run", {"trace": trace})
-    kept.put("maps", [trace[:10], trace[10:]])
-    assert kept.get("run") is not MISSING
-    assert kept.get("maps") is not MISSING
-    assert 20_000 < kept.nbytes < 21_000
-    kept.put("other", 1)
-    assert (len(kept), kept.nbytes < 1000) == (1, True)
+    cache.put("run", {"trace": trace})
+    cache.put("maps", [trace[:10], trace[10:]])
+    assert cache.get("run") is not MISSING
+    assert cache.get("maps") is not MISSING
+    assert 20_000 < cache.nbytes < 21_000
+    cache.put("other", 1)
+    assert (len(cache), cache.nbytes < 1000) == (1, True)
 
 
 def test_none_can_be_kept_and_a_value_replaced() -> None:
-    kept = LRUCache(max_entries=2, max_bytes=10**6)
-    kept.put("a", None)
-    assert kept.get("a") is None
-    kept.put("a", torch.zeros(100))
-    kept.put("a", 1)
-    assert kept.get("a") == 1
-    assert (len(kept), kept.nbytes < 200) == (1, True)
+    cache = LRUCache(max_entries=2, max_bytes=10**6)
+    cache.put("a", None)
+    assert cache.get("a") is None
+    cache.put("a", torch.zeros(100))
+    cache.put("a", 1)
+    assert cache.get("a") == 1
+    assert (len(cache), cache.nbytes < 200) == (1, True)
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9000)), max_size=60))
 def test_the_sum_is_always_that_of_what_is_there(puts: list[tuple[int, int]]) -> None:
-    kept = LRUCache(max_entries=4, max_bytes=5_000)
+    cache = LRUCache(max_entries=4, max_bytes=5_000)
     last: dict[int, int] = {}
     for key, size in puts:
-        kept.put(key, bytes(size))
+        cache.put(key, bytes(size))
         last[key] = size
-        assert len(kept) <= 4
-        assert kept.nbytes <= 5_000 or len(kept) == 1
-    there = {key: kept.get(key) for key in range(10) if kept.get(key) is not MISSING}
+        assert len(cache) <= 4
+        assert cache.nbytes <= 5_000 or len(cache) == 1
+    there = {key: cache.get(key) for key in range(10) if cache.get(key) is not MISSING}
     assert {key: len(value) for key, value in there.items()} == {key: last[key] for key in there}
-    assert kept.nbytes == sum(footprint(key) + footprint(value) for key, value in there.items())
+    assert cache.nbytes == sum(footprint(key) + footprint(value) for key, value in there.items())
 
 
 def test_threads_may_share_it() -> None:
-    kept = LRUCache(max_entries=8, max_bytes=10**6)
+    cache = LRUCache(max_entries=8, max_bytes=10**6)
     start = threading.Barrier(8)
 
     def use(number: int) -> None:
         start.wait(60)
         for turn in range(500):
-            kept.put((number, turn % 11), turn)
-            kept.get((number, (turn + 3) % 11))
+            cache.put((number, turn % 11), turn)
+            cache.get((number, (turn + 3) % 11))
 
     threads = [threading.Thread(target=use, args=(number,)) for number in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(60)
-    assert len(kept) == 8
+    assert len(cache) == 8
 
 
 @pytest.mark.parametrize(

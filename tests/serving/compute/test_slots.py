@@ -28,16 +28,16 @@ class Notes:
     """What an observer was told."""
 
     def __init__(self) -> None:
-        self.told: list[tuple[Any, ...]] = []
+        self.events: list[tuple[Any, ...]] = []
 
     def observe_wait(self, kind: str, seconds: float) -> None:
-        self.told.append(("waited", kind, seconds))
+        self.events.append(("waited", kind, seconds))
 
     def observe_work(self, kind: str, seconds: float, outcome: str) -> None:
-        self.told.append(("worked", kind, seconds, outcome))
+        self.events.append(("worked", kind, seconds, outcome))
 
     def count_refusal(self, kind: str) -> None:
-        self.told.append(("refused", kind))
+        self.events.append(("refused", kind))
 
 
 class Latch:
@@ -89,7 +89,7 @@ def test_what_work_returns_or_raises_comes_back(build: Callable[..., Slots], not
     with pytest.raises(KeyError, match="nothing"):
         over(failing)
     assert over(slots.submit("sum", lambda: 3)) == 3  # the slot has survived
-    assert [told[-1] for told in notes.told if told[0] == "worked"] == ["done", "KeyError", "done"]
+    assert [events[-1] for events in notes.events if events[0] == "worked"] == ["done", "KeyError", "done"]
 
 
 def test_never_more_at_once_than_there_are_slots(build: Callable[..., Slots]) -> None:
@@ -137,7 +137,7 @@ def test_past_the_queue_the_answer_is_busy(build: Callable[..., Slots], notes: N
     waiting = [slots.submit("next", lambda: "late") for _ in range(2)]
     with pytest.raises(BusyError):
         slots.submit("one-too-many", lambda: None)
-    assert ("refused", "one-too-many") in notes.told
+    assert ("refused", "one-too-many") in notes.events
     gate.go.set()
     assert [over(job) for job in (running, *waiting)] == ["done", "late", "late"]
     assert over(slots.submit("again", lambda: "welcome")) == "welcome"
@@ -153,14 +153,14 @@ def test_whoever_leaves_the_queue_makes_room(build: Callable[..., Slots], clock:
     running = slots.submit("gate", gate)
     assert gate.begun.wait(TIMEOUT)
     left = slots.submit("left", lambda: done.append("left"))
-    stayed = slots.submit("stayed", lambda: done.append("stayed"))
+    polled = slots.submit("stayed", lambda: done.append("stayed"))
     clock.now += LEASE + 0.1
-    for job in (running, stayed):
+    for job in (running, polled):
         job.wait(0)  # their pages still look
-    assert stayed.place == 1
+    assert polled.place == 1
     third = slots.submit("third", lambda: done.append("third"))  # takes the place of the one who left
     gate.go.set()
-    for job in (running, stayed, third):
+    for job in (running, polled, third):
         over(job)
     assert done == ["stayed", "third"]
     with pytest.raises(AbandonedError):
@@ -227,10 +227,10 @@ def test_visitors_get_their_own_answers(build: Callable[..., Slots]) -> None:
     def visitor(number: int) -> None:
         start.wait(TIMEOUT)
         for turn in range(20):
-            asked = (number * turn) % 23
-            answer = over(slots.submit("square", lambda asked=asked: asked**2, key=asked))
-            if answer != asked**2:
-                wrong.append((asked, answer))
+            value = (number * turn) % 23
+            answer = over(slots.submit("square", lambda value=value: value**2, key=value))
+            if answer != value**2:
+                wrong.append((value, answer))
 
     visitors = [threading.Thread(target=visitor, args=(number,)) for number in range(16)]
     for one in visitors:
@@ -267,5 +267,5 @@ def test_an_observer_is_told_how_long_it_took(build: Callable[..., Slots], clock
     gate.go.set()
     over(first)
     over(second)
-    assert ("worked", "first", 2.0, "done") in notes.told
-    assert ("waited", "second", 2.0) in notes.told
+    assert ("worked", "first", 2.0, "done") in notes.events
+    assert ("waited", "second", 2.0) in notes.events

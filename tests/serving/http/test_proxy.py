@@ -114,8 +114,8 @@ def test_scripts_come_packed_and_whole(proxied: Proxied) -> None:
     script = script_of(proxied.url)
     with urllib.request.urlopen(script, timeout=60) as answer:
         plain = answer.read()
-    asked = urllib.request.Request(script, headers={"Accept-Encoding": "gzip"})
-    with urllib.request.urlopen(asked, timeout=60) as answer:
+    request = urllib.request.Request(script, headers={"Accept-Encoding": "gzip"})
+    with urllib.request.urlopen(request, timeout=60) as answer:
         assert answer.headers["Content-Encoding"] == "gzip"
         packed = answer.read()
     assert gzip.decompress(packed) == plain

@@ -57,7 +57,7 @@ def test_under_whatever_path_the_app_is_served(client: TestClient, path: str) ->
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "path",
     [
         "atlas/chart-0000000000000000.js",  # another version
         "atlas/nobody-0000000000000000.js",
@@ -68,8 +68,8 @@ def test_under_whatever_path_the_app_is_served(client: TestClient, path: str) ->
         "atlas/",
     ],
 )
-def test_nothing_else_is_answered(client: TestClient, asked: str) -> None:
-    assert client.get(f"/{asked}").status_code == 404
+def test_nothing_else_is_answered(client: TestClient, path: str) -> None:
+    assert client.get(f"/{path}").status_code == 404
 
 
 def test_an_unknown_script_is_an_error_that_names_those_there_are() -> None:
@@ -91,8 +91,8 @@ def test_plotly_is_what_its_readme_says_and_pythons_own_version() -> None:
 def test_plotly_can_draw_all_that_figures_ask_for() -> None:
     names = (PLOTLY_FILE.parent / "figures.js").read_text(encoding="utf-8")
     drawn = {"scatter", *re.findall(r"plotly\.js/lib/(\w+)", names)} - {"core"}
-    asked = set()
+    used = set()
     for folder in ("pages", "ui", "viz_core"):
         for path in (ROOT / folder).rglob("*.py"):
-            asked |= set(re.findall(r"\bgo\.([A-Z]\w+)\(", path.read_text(encoding="utf-8")))
-    assert {name.lower() for name in asked} - {"figure", "frame", "layout"} == drawn
+            used |= set(re.findall(r"\bgo\.([A-Z]\w+)\(", path.read_text(encoding="utf-8")))
+    assert {name.lower() for name in used} - {"figure", "frame", "layout"} == drawn

@@ -95,11 +95,11 @@ def test_what_failed_is_tried_again() -> None:
 
 
 def test_who_asks_first_hears_how_far_it_is() -> None:
-    heard: list[tuple[int, int]] = []
+    reported: list[tuple[int, int]] = []
     models = ModelRegistry()
-    models(Counted("a"), lambda done, total: heard.append((done, total)))
-    models(Counted("a"), lambda done, total: heard.append((done, total)))
-    assert heard == [(1, 2)]
+    models(Counted("a"), lambda done, total: reported.append((done, total)))
+    models(Counted("a"), lambda done, total: reported.append((done, total)))
+    assert reported == [(1, 2)]
 
 
 def test_a_model_that_was_downloaded_is_the_same_when_it_is_here() -> None:

@@ -77,13 +77,13 @@ def test_a_replica_dies_and_no_answer_is_wrong_or_lost(
     runner: RemoteRunner, replicas: Pool, requests: Callable[[], Sequence[Request[Any, Any]]], folders: Path
 ) -> None:
     """Four visitors ask on; in the middle, a replica is killed. All answers come, and all are those of a model here."""
-    asked = list(requests())
+    expected = list(requests())
     answered: dict[Request[Any, Any], tuple[Any, torch.Tensor, torch.Tensor]] = {}
     lost: list[tuple[Request[Any, Any], BaseException]] = []
     middle = threading.Event()
 
     def visitor(number: int) -> None:
-        for one in asked[number::4]:
+        for one in expected[number::4]:
             try:
                 groups = runner.groups(one, LABELS)
                 made = runner.run(one)
@@ -91,7 +91,7 @@ def test_a_replica_dies_and_no_answer_is_wrong_or_lost(
                 answered[one] = made, made.trace[last].weights(head=0), groups[-1].picture(1).thumbnails
             except BaseException as error:
                 lost.append((one, error))
-            if len(answered) > len(asked) // 4:
+            if len(answered) > len(expected) // 4:
                 middle.set()
 
     visitors = [threading.Thread(target=visitor, args=(number,)) for number in range(4)]
@@ -102,17 +102,17 @@ def test_a_replica_dies_and_no_answer_is_wrong_or_lost(
     for one in visitors:
         one.join(TIMEOUT)
     assert lost == []
-    assert answered.keys() == set(asked)
+    assert answered.keys() == set(expected)
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("ATLAS_MODEL_FOLDERS", str(folders))
-        here = LocalRunner(ModelRegistry(), LRUCache(len(asked) + 1, 2**30))
+        here = LocalRunner(ModelRegistry(), LRUCache(len(expected) + 1, 2**30))
         for request, (made, weights, thumbnails) in answered.items():
             alone = here.run(request)
             for name in ("target_ids", "tokens", "target_tokens", "label", "text"):
                 assert getattr(made, name, None) == getattr(alone, name, None), (request, name)
             torch.testing.assert_close(weights, alone.trace[made.trace.sites[-1]].weights(head=0), rtol=0, atol=1e-5)
-            near = here.groups(request, LABELS)[-1].picture(1).thumbnails
-            torch.testing.assert_close(thumbnails.int(), near.int(), rtol=0, atol=1)
+            local = here.groups(request, LABELS)[-1].picture(1).thumbnails
+            torch.testing.assert_close(thumbnails.int(), local.int(), rtol=0, atol=1)
 
 
 @pytest.fixture

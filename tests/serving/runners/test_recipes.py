@@ -69,9 +69,9 @@ def test_the_notebook_opens_the_same(kind: str) -> None:
 
 def test_it_runs_from_top_to_bottom_in_a_notebook(tmp_path: Path) -> None:
     book, state, _ = written("sentence")
-    run, look, end = run_notebook(book, tmp_path, "print(shown.site, shown.head, *shown.pins)")
+    run, shown_view, end = run_notebook(book, tmp_path, "print(shown.site, shown.head, *shown.pins)")
     assert said(run).strip()
-    assert "application/vnd.jupyter.widget-view+json" in shows(look)
+    assert "application/vnd.jupyter.widget-view+json" in shows(shown_view)
     assert said(end).split() == ["encoder.1.self", str(state.head), "q1", "q2"]
 
 

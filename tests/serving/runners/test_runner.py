@@ -45,28 +45,28 @@ def wire(translator: Translator) -> Wire:
 def test_a_translation_from_elsewhere_is_the_same_and_so_is_every_weight(
     local: LocalRunner, remote: RemoteRunner
 ) -> None:
-    near, far = local.run(CALM), remote.run(CALM)
-    assert (far.text, far.target_ids, far.source_tokens) == (near.text, near.target_ids, near.source_tokens)
-    assert far.trace.sites == near.trace.sites
-    assert far.trace.nbytes == 0
-    for site in near.trace.sites:
-        assert torch.equal(far.trace[site].weights(), near.trace[site].weights())
+    here, there = local.run(CALM), remote.run(CALM)
+    assert (there.text, there.target_ids, there.source_tokens) == (here.text, here.target_ids, here.source_tokens)
+    assert there.trace.sites == here.trace.sites
+    assert there.trace.nbytes == 0
+    for site in here.trace.sites:
+        assert torch.equal(there.trace[site].weights(), here.trace[site].weights())
         tile = {"head": 1, "queries": slice(1, 3), "keys": slice(0, 2)}
-        assert torch.equal(far.trace[site].weights(**tile), near.trace[site].weights(**tile))
-        assert torch.equal(far.trace[site].overview(2), near.trace[site].overview(2))
+        assert torch.equal(there.trace[site].weights(**tile), here.trace[site].weights(**tile))
+        assert torch.equal(there.trace[site].overview(2), here.trace[site].overview(2))
 
 
 def test_the_view_of_maps_elsewhere_is_byte_for_byte_that_of_maps_here(
     local: LocalRunner, remote: RemoteRunner, wire: Wire
 ) -> None:
     words = dict.fromkeys(WORD_NAMES, "a word")
-    near, far = local.groups(CALM, LABELS), remote.groups(CALM, LABELS)
-    state = aligning_head(near)
-    assert aligning_head(far) == state
+    here, there = local.groups(CALM, LABELS), remote.groups(CALM, LABELS)
+    state = aligning_head(here)
+    assert aligning_head(there) == state
     wants = ["map 0.cross:0.1_1.2:max:words", "tile 0.cross:0.0:mean:tokens 0 0 0 0"]
     wants += ["token 0 cross 1 q0", "token 0 cross 0 k1", "picture 0 encoder-self 1", "map 0.cross:9.9:mean:tokens"]
-    one = decode_view(encode_view(View(near, words), state, wants=ask(*wants)))
-    other = decode_view(encode_view(View(far, words), state, wants=ask(*wants)))
+    one = decode_view(encode_view(View(here, words), state, wants=ask(*wants)))
+    other = decode_view(encode_view(View(there, words), state, wants=ask(*wants)))
     assert one.parts.keys() == other.parts.keys()
     assert len(one.parts) > len(wants)
     for name, part in one.parts.items():
@@ -80,15 +80,15 @@ def test_heads_switched_off_elsewhere_are_those_of_the_request(
     local: LocalRunner, remote: RemoteRunner, translator: Translator
 ) -> None:
     without = replace(CALM, off=(("decoder.1.cross", 1), ("decoder.1.cross", 3), ("encoder.0.self", 0)))
-    near, far, plain = local.run(without), remote.run(without), local.run(CALM)
-    assert (far.text, far.log_probabilities) == (near.text, near.log_probabilities)
-    assert near.log_probability != plain.log_probability
-    assert torch.equal(far.trace["decoder.1.cross"].weights(), near.trace["decoder.1.cross"].weights())
-    assert [bool(near.trace["decoder.1.cross"].weights(head=h).any()) for h in range(4)] == [True, False, True, False]
+    here, there, plain = local.run(without), remote.run(without), local.run(CALM)
+    assert (there.text, there.log_probabilities) == (here.text, here.log_probabilities)
+    assert here.log_probability != plain.log_probability
+    assert torch.equal(there.trace["decoder.1.cross"].weights(), here.trace["decoder.1.cross"].weights())
+    assert [bool(here.trace["decoder.1.cross"].weights(head=h).any()) for h in range(4)] == [True, False, True, False]
     unknown = replace(CALM, off=(("decoder.1.cross", 4),))
     batch = TranslationRequest.run_all(translator, [CALM, unknown, without])
     assert isinstance(batch[1], ValueError)
-    assert (batch[0].text, batch[2].text) == (plain.text, near.text)  # type: ignore[union-attr]
+    assert (batch[0].text, batch[2].text) == (plain.text, here.text)  # type: ignore[union-attr]
     assert "with intervene({'decoder.1.cross': off(1, 3), 'encoder.0.self': off(0)}):" in without.run_source().code
 
 

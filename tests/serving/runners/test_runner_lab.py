@@ -43,7 +43,7 @@ def models_here(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(params=KINDS)
-def asked(request: pytest.FixtureRequest) -> HubRequest:
+def hub_request(request: pytest.FixtureRequest) -> HubRequest:
     wanted = HubModelSpec(request.param, offline=True)
     if request.param == "vit":
         return HubRequest(wanted, picture=Picture("quarters", quarters()))
@@ -54,32 +54,32 @@ def asked(request: pytest.FixtureRequest) -> HubRequest:
 
 
 def test_the_same_run_without_its_trace_and_its_logits(
-    local: LocalRunner, remote: RemoteRunner, asked: HubRequest
+    local: LocalRunner, remote: RemoteRunner, hub_request: HubRequest
 ) -> None:
-    near, far = local.run(asked), remote.run(asked)
+    here, there = local.run(hub_request), remote.run(hub_request)
     for name in ("tokens", "decoder_tokens", "target_tokens", "text", "complete", "labels", "grid"):
-        assert getattr(far, name) == getattr(near, name), name
-    assert far.output.shape == near.output.shape
-    assert far.output.is_meta
-    assert far.trace.nbytes == 0
-    assert [maps.id for maps in far.maps] == [maps.id for maps in near.maps]
-    for call in near.trace:
-        assert torch.equal(far.trace[call.site].weights(head=0), call.weights(head=0))
+        assert getattr(there, name) == getattr(here, name), name
+    assert there.output.shape == here.output.shape
+    assert there.output.is_meta
+    assert there.trace.nbytes == 0
+    assert [maps.id for maps in there.maps] == [maps.id for maps in here.maps]
+    for call in here.trace:
+        assert torch.equal(there.trace[call.site].weights(head=0), call.weights(head=0))
 
 
-def test_the_view_is_byte_for_byte_the_same(local: LocalRunner, remote: RemoteRunner, asked: HubRequest) -> None:
+def test_the_view_is_byte_for_byte_the_same(local: LocalRunner, remote: RemoteRunner, hub_request: HubRequest) -> None:
     words = dict.fromkeys(WORD_NAMES, "a word")
-    near, far = local.groups(asked, LABELS), remote.groups(asked, LABELS)
-    state = initial_state(near, local.run(asked))
-    assert initial_state(far, remote.run(asked)) == state
-    wants = [f"picture 0 {group.id} {layer}" for group in near for layer in range(len(group.calls))]
-    one = decode_view(encode_view(View(near, words), state, wants=ask(*wants)))
-    other = decode_view(encode_view(View(far, words), state, wants=ask(*wants)))
+    here, there = local.groups(hub_request, LABELS), remote.groups(hub_request, LABELS)
+    state = initial_state(here, local.run(hub_request))
+    assert initial_state(there, remote.run(hub_request)) == state
+    wants = [f"picture 0 {group.id} {layer}" for group in here for layer in range(len(group.calls))]
+    one = decode_view(encode_view(View(here, words), state, wants=ask(*wants)))
+    other = decode_view(encode_view(View(there, words), state, wants=ask(*wants)))
     assert one.header["parts"] == other.header["parts"]
     assert set(wants) <= one.parts.keys()
     for name, part in one.parts.items():
         assert torch.equal(part, other.parts[name]), name
-    for group, distant in zip(near, far, strict=True):
+    for group, distant in zip(here, there, strict=True):
         for name, values in measured(group).items():
             assert (measured(distant)[name] == values).all()
 
@@ -96,27 +96,31 @@ def test_what_crosses_before_anyone_looks_at_a_map(remote: RemoteRunner, wire: W
     assert sum(size for _, size in wire.received) < min(whole, logits) / 2
 
 
-def test_residuals_next_words_card_and_schemes(local: LocalRunner, remote: RemoteRunner, asked: HubRequest) -> None:
-    assert remote.evaluate(asked, map_residuals) == local.evaluate(asked, map_residuals)
-    assert remote.evaluate_model(asked.model, read_card) == local.evaluate_model(asked.model, read_card)
-    near, far = (
-        local.evaluate_model(asked.model, position_schemes),
-        remote.evaluate_model(asked.model, position_schemes),
+def test_residuals_next_words_card_and_schemes(
+    local: LocalRunner, remote: RemoteRunner, hub_request: HubRequest
+) -> None:
+    assert remote.evaluate(hub_request, map_residuals) == local.evaluate(hub_request, map_residuals)
+    assert remote.evaluate_model(hub_request.model, read_card) == local.evaluate_model(hub_request.model, read_card)
+    here, there = (
+        local.evaluate_model(hub_request.model, position_schemes),
+        remote.evaluate_model(hub_request.model, position_schemes),
     )
-    assert [scheme.where for scheme in far] == [scheme.where for scheme in near]
-    for one, other in zip(near, far, strict=True):
+    assert [scheme.where for scheme in there] == [scheme.where for scheme in here]
+    for one, other in zip(here, there, strict=True):
         assert torch.equal(one.values, other.values)
-    if local.evaluate_model(asked.model, read_card).head == "words":
-        assert remote.evaluate(asked, likeliest_words, -1, 5, 0.7) == local.evaluate(asked, likeliest_words, -1, 5, 0.7)
+    if local.evaluate_model(hub_request.model, read_card).head == "words":
+        assert remote.evaluate(hub_request, likeliest_words, -1, 5, 0.7) == local.evaluate(
+            hub_request, likeliest_words, -1, 5, 0.7
+        )
 
 
 def test_sampling_is_part_of_the_request(local: LocalRunner, remote: RemoteRunner) -> None:
     wanted = HubModelSpec("gpt2", offline=True)
     for seed in (1, 2):
-        asked = HubRequest(wanted, "The cat", new_tokens=8, sampling=Sampling(1.5, 0, 1.0, seed))
-        assert remote.run(asked).text == local.run(asked).text
+        hub_request = HubRequest(wanted, "The cat", new_tokens=8, sampling=Sampling(1.5, 0, 1.0, seed))
+        assert remote.run(hub_request).text == local.run(hub_request).text
     greedy = HubRequest(wanted, "The cat", new_tokens=8)
-    assert local.run(greedy).text != local.run(asked).text
+    assert local.run(greedy).text != local.run(hub_request).text
 
 
 def test_the_models_there_are_those_of_the_machine_that_is_asked(local: LocalRunner, remote: RemoteRunner) -> None:

@@ -67,34 +67,34 @@ def model(request: pytest.FixtureRequest) -> ModelSpec[PictureModel]:
 
 
 @pytest.fixture
-def asked(model: ModelSpec[PictureModel]) -> ClassificationRequest:
+def picture_request(model: ModelSpec[PictureModel]) -> ClassificationRequest:
     return ClassificationRequest(model, Picture("sample airplane", SCENES["airplane"]()))
 
 
 def test_the_same_answer_and_the_same_weights(
-    local: LocalRunner, remote: RemoteRunner, asked: ClassificationRequest
+    local: LocalRunner, remote: RemoteRunner, picture_request: ClassificationRequest
 ) -> None:
-    near, far = local.run(asked), remote.run(asked)
-    assert far.probabilities == near.probabilities
-    assert far.grid == near.grid
-    assert torch.equal(far.prepared.pixels, near.prepared.pixels)
-    assert far.trace.sites == near.trace.sites
-    assert far.trace.nbytes == 0
-    assert far.num_special == near.num_special
-    for site in near.trace.sites:
-        assert torch.equal(far.trace[site].weights(head=1), near.trace[site].weights(head=1))
+    here, there = local.run(picture_request), remote.run(picture_request)
+    assert there.probabilities == here.probabilities
+    assert there.grid == here.grid
+    assert torch.equal(there.prepared.pixels, here.prepared.pixels)
+    assert there.trace.sites == here.trace.sites
+    assert there.trace.nbytes == 0
+    assert there.num_special == here.num_special
+    for site in here.trace.sites:
+        assert torch.equal(there.trace[site].weights(head=1), here.trace[site].weights(head=1))
 
 
 def test_the_view_is_byte_for_byte_the_same(
-    local: LocalRunner, remote: RemoteRunner, asked: ClassificationRequest
+    local: LocalRunner, remote: RemoteRunner, picture_request: ClassificationRequest
 ) -> None:
     words = dict.fromkeys(WORD_NAMES, "a word")
-    near, far = local.groups(asked, LABELS), remote.groups(asked, LABELS)
-    state = initial_state(near)
-    assert initial_state(far) == state
+    here, there = local.groups(picture_request, LABELS), remote.groups(picture_request, LABELS)
+    state = initial_state(here)
+    assert initial_state(there) == state
     wants = ["image 0 encoder-self", "token 0 encoder-self 1 q3", "map 0.encoder-self:0.1:mean:tokens"]
-    one = decode_view(encode_view(View(near, words), state, wants=ask(*wants)))
-    other = decode_view(encode_view(View(far, words), state, wants=ask(*wants)))
+    one = decode_view(encode_view(View(here, words), state, wants=ask(*wants)))
+    other = decode_view(encode_view(View(there, words), state, wants=ask(*wants)))
     assert one.parts.keys() == other.parts.keys()
     assert set(wants) <= one.parts.keys()
     for name, part in one.parts.items():
@@ -114,40 +114,45 @@ def test_the_view_is_byte_for_byte_the_same(
 def test_questions_are_answered_beside_the_model(
     local: LocalRunner,
     remote: RemoteRunner,
-    asked: ClassificationRequest,
+    picture_request: ClassificationRequest,
     question: Callable[..., Any],
     arguments: tuple[Any, ...],
 ) -> None:
-    near, far = local.evaluate(asked, question, *arguments), remote.evaluate(asked, question, *arguments)
-    assert numbers(far) == numbers(near)
-    assert len(numbers(near)) > 0
+    here, there = (
+        local.evaluate(picture_request, question, *arguments),
+        remote.evaluate(picture_request, question, *arguments),
+    )
+    assert numbers(there) == numbers(here)
+    assert len(numbers(here)) > 0
 
 
 def test_contributions_are_asked_like_weights(
-    local: LocalRunner, remote: RemoteRunner, asked: ClassificationRequest
+    local: LocalRunner, remote: RemoteRunner, picture_request: ClassificationRequest
 ) -> None:
-    carried = ContributionRequest(asked)
-    near, far, plain = local.run(carried), remote.run(carried), local.run(asked)
-    assert near.probabilities == far.probabilities == plain.probabilities
-    for site in near.trace.sites:
-        shares = near.trace[site].weights(head=1)
-        assert torch.equal(far.trace[site].weights(head=1), shares)
+    carried = ContributionRequest(picture_request)
+    here, there, plain = local.run(carried), remote.run(carried), local.run(picture_request)
+    assert here.probabilities == there.probabilities == plain.probabilities
+    for site in here.trace.sites:
+        shares = here.trace[site].weights(head=1)
+        assert torch.equal(there.trace[site].weights(head=1), shares)
         torch.testing.assert_close(shares.sum(dim=-1), torch.ones(shares.shape[:-1]))
         assert not torch.allclose(shares, plain.trace[site].weights(head=1), atol=1e-3)
     groups = remote.groups(carried, LABELS)
     assert torch.equal(groups[0].picture(0).thumbnails, local.groups(carried, LABELS)[0].picture(0).thumbnails)
 
 
-def test_relevance_of_the_answer(local: LocalRunner, remote: RemoteRunner, asked: ClassificationRequest) -> None:
-    label = local.run(asked).label
-    far = remote.evaluate(asked, label_relevance, label)
-    assert torch.equal(far, local.evaluate(asked, label_relevance, label))
-    assert float((far - torch.eye(len(far))).abs().max()) > 0
+def test_relevance_of_the_answer(
+    local: LocalRunner, remote: RemoteRunner, picture_request: ClassificationRequest
+) -> None:
+    label = local.run(picture_request).label
+    there = remote.evaluate(picture_request, label_relevance, label)
+    assert torch.equal(there, local.evaluate(picture_request, label_relevance, label))
+    assert float((there - torch.eye(len(there))).abs().max()) > 0
 
 
-def test_a_tokens_rollout_is_a_row_of_the_rollout(remote: RemoteRunner, asked: ClassificationRequest) -> None:
-    found = remote.evaluate(asked, token_in_layer, 4, 1, "mean", 0.0)
-    run = remote.run(asked)
+def test_a_tokens_rollout_is_a_row_of_the_rollout(remote: RemoteRunner, picture_request: ClassificationRequest) -> None:
+    found = remote.evaluate(picture_request, token_in_layer, 4, 1, "mean", 0.0)
+    run = remote.run(picture_request)
     layers = [call.weights()[0] for call in run.trace]
     torch.testing.assert_close(found.rollout, attention_rollout(layers)[4])
     torch.testing.assert_close(found.raw, layers[1].mean(dim=0)[4])
@@ -155,34 +160,37 @@ def test_a_tokens_rollout_is_a_row_of_the_rollout(remote: RemoteRunner, asked: C
 
 
 def test_what_is_read_off_a_model(local: LocalRunner, remote: RemoteRunner, model: ModelSpec[PictureModel]) -> None:
-    near, far = local.evaluate_model(model, picture_facts), remote.evaluate_model(model, picture_facts)
-    assert (far.title, far.labels, far.patch_size) == (near.title, near.labels, near.patch_size)
-    assert torch.equal(far.filters, near.filters)
-    assert torch.equal(far.filter_bias, near.filter_bias)
+    here, there = local.evaluate_model(model, picture_facts), remote.evaluate_model(model, picture_facts)
+    assert (there.title, there.labels, there.patch_size) == (here.title, here.labels, here.patch_size)
+    assert torch.equal(there.filters, here.filters)
+    assert torch.equal(there.filter_bias, here.filter_bias)
     assert torch.equal(
         remote.evaluate_model(model, patch_positions, (3, 5)),
         local.evaluate_model(model, patch_positions, (3, 5)),
     )
 
 
-def test_a_picture_is_sent_once(remote: RemoteRunner, wire: Wire, asked: ClassificationRequest) -> None:
+def test_a_picture_is_sent_once(remote: RemoteRunner, wire: Wire, picture_request: ClassificationRequest) -> None:
     """A digest stands for it, but where a machine does not know it yet."""
-    raw = len(asked.picture.open().tobytes())
-    remote.run(asked)
-    remote.evaluate(asked, heads_measured)
-    remote.groups(asked, LABELS)[0].picture(1)
+    raw = len(picture_request.picture.open().tobytes())
+    remote.run(picture_request)
+    remote.evaluate(picture_request, heads_measured)
+    remote.groups(picture_request, LABELS)[0].picture(1)
     assert len([size for _, size in wire.sent if size > raw]) == 1
     newcomer = RemoteRunner(Wire(ModelServer(ModelRegistry(), LRUCache(100, 2**24))), LRUCache(100, 2**24))
     assert torch.equal(
-        newcomer.evaluate(asked, heads_measured)["entropy"], remote.evaluate(asked, heads_measured)["entropy"]
+        newcomer.evaluate(picture_request, heads_measured)["entropy"],
+        remote.evaluate(picture_request, heads_measured)["entropy"],
     )
 
 
-def test_without_its_picture_a_request_is_not_answered(local: LocalRunner, asked: ClassificationRequest) -> None:
+def test_without_its_picture_a_request_is_not_answered(
+    local: LocalRunner, picture_request: ClassificationRequest
+) -> None:
     with pytest.raises(PayloadMissingError):
-        local.run(asked.without_payload)
-    local.run(asked)
-    assert local.run(asked.without_payload) is local.run(asked)
+        local.run(picture_request.without_payload)
+    local.run(picture_request)
+    assert local.run(picture_request.without_payload) is local.run(picture_request)
 
 
 def test_two_pictures_are_two_answers(local: LocalRunner, model: ModelSpec[PictureModel]) -> None:

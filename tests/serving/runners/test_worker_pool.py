@@ -56,21 +56,21 @@ def eventually(holds: Callable[[], bool]) -> None:
 def test_answers_and_weights_are_those_of_a_model_here(runner: RemoteRunner) -> None:
     here = LocalRunner(ModelRegistry(), LRUCache(100, 2**24))
     for one in (CALM, TranslationRequest(MODEL, "She reads a good book.", 4)):
-        near, far = here.run(one), runner.run(one)
-        assert (far.text, far.target_ids) == (near.text, near.target_ids)
-        for site in near.trace.sites:
-            torch.testing.assert_close(far.trace[site].weights(), near.trace[site].weights(), rtol=0, atol=1e-6)
-        near_maps, far_maps = here.groups(one, LABELS)[-1], runner.groups(one, LABELS)[-1]
-        assert torch.equal(near_maps.picture(1).thumbnails, far_maps.picture(1).thumbnails)
+        expected, found = here.run(one), runner.run(one)
+        assert (found.text, found.target_ids) == (expected.text, expected.target_ids)
+        for site in expected.trace.sites:
+            torch.testing.assert_close(found.trace[site].weights(), expected.trace[site].weights(), rtol=0, atol=1e-6)
+        expected_maps, found_maps = here.groups(one, LABELS)[-1], runner.groups(one, LABELS)[-1]
+        assert torch.equal(expected_maps.picture(1).thumbnails, found_maps.picture(1).thumbnails)
         residuals = runner.evaluate(one, translation_residuals)
         assert residuals == pytest.approx(here.evaluate(one, translation_residuals), abs=1e-5)
 
 
 def test_the_same_is_asked_of_the_same_worker_and_both_are_used(pool: WorkerPool) -> None:
-    asked = [TranslationRequest(MODEL, f"{number} cats.") for number in range(20)]
-    places = [hash(one) % 2 for one in asked]
+    requests = [TranslationRequest(MODEL, f"{number} cats.") for number in range(20)]
+    places = [hash(one) % 2 for one in requests]
     assert set(places) == {0, 1}
-    for one in asked:
+    for one in requests:
         pool.execute("outline", one)
     for worker in pool.workers:
         assert worker.execute("evaluate_model", MODEL, process) == worker.process.pid
@@ -88,13 +88,13 @@ def test_what_is_wrong_is_told_in_a_sentence(runner: RemoteRunner) -> None:
 @pytest.mark.attack("disorder")
 def test_a_worker_dies_in_the_middle_and_the_answer_comes(pool: WorkerPool, runner: RemoteRunner) -> None:
     """Killed from outside while it translates; its visitors get what they asked for, from the one in its place."""
-    asked = [TranslationRequest(MODEL, f"The old dog and {number} cats are in the house.") for number in range(12)]
+    requests = [TranslationRequest(MODEL, f"The old dog and {number} cats are in the house.") for number in range(12)]
     answered: dict[TranslationRequest, str] = {}
     lost: list[BaseException] = []
     middle = threading.Event()
 
     def visitor(number: int) -> None:
-        for one in asked[number::4]:
+        for one in requests[number::4]:
             try:
                 answered[one] = runner.run(one).text
             except BaseException as error:
@@ -112,7 +112,7 @@ def test_a_worker_dies_in_the_middle_and_the_answer_comes(pool: WorkerPool, runn
         one.join(300)
     assert lost == []
     here = LocalRunner(ModelRegistry(), LRUCache(100, 2**24))
-    assert answered == {one: here.run(one).text for one in asked}
+    assert answered == {one: here.run(one).text for one in requests}
     assert pool.workers[0].execute("evaluate_model", MODEL, process) not in before
     assert pool.workers[1].execute("evaluate_model", MODEL, process) == before[1]
 

@@ -140,9 +140,9 @@ def on_a_wire(kind: type) -> tuple[Any, Wire]:
 
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What the metrics hear."""
-    told: list[str] = []
-    monkeypatch.setattr(Limits, "count", told.append)
-    return told
+    reasons: list[str] = []
+    monkeypatch.setattr(Limits, "count", reasons.append)
+    return reasons
 
 
 def test_who_goes_on_asking_stays(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,11 +152,11 @@ def test_who_goes_on_asking_stays(monkeypatch: pytest.MonkeyPatch) -> None:
             protocol.cycle = SimpleNamespace(response_complete=True, more_body=False)
             protocol._check_request()
         assert not wire.given_up
-        told = counted(monkeypatch)
+        reasons = counted(monkeypatch)
         for _ in range(5):
             protocol._check_request()
         assert wire.given_up
-        assert told == ["unfinished"]
+        assert reasons == ["unfinished"]
 
     asyncio.run(test())
 
@@ -175,7 +175,7 @@ def test_a_long_answer_is_no_half_request() -> None:
 @pytest.mark.parametrize("kind", [HttpWithTimeouts, SocketWithLimits])
 def test_who_reads_slowly_but_steadily_is_waited_for(kind: type, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Limits, "slow_seconds", 1000.0)
-    told = counted(monkeypatch)
+    reasons = counted(monkeypatch)
 
     async def test() -> None:
         protocol, wire = on_a_wire(kind)
@@ -183,10 +183,10 @@ def test_who_reads_slowly_but_steadily_is_waited_for(kind: type, monkeypatch: py
         for _ in range(5):
             wire.left -= 1024 * 1000
             protocol._check_reader()
-        assert (wire.given_up, told) == (False, [])
+        assert (wire.given_up, reasons) == (False, [])
         wire.left -= 1024 * 1000 - 1
         protocol._check_reader()
-        assert (wire.given_up, told) == (True, ["unread"])
+        assert (wire.given_up, reasons) == (True, ["unread"])
 
     asyncio.run(test())
 

@@ -116,7 +116,7 @@ def test_an_animation_of_many_frames_is_its_first() -> None:
 
 def opens_or_says_why(content: bytes) -> None:
     try:
-        said = as_rgb(open_picture(content)).mode
+        outcome = as_rgb(open_picture(content)).mode
     except PictureError as refused:
-        said = str(refused)
-    assert said == "RGB" or said.endswith(".")
+        outcome = str(refused)
+    assert outcome == "RGB" or outcome.endswith(".")

@@ -24,7 +24,7 @@ from tests.viz_core.images.hostile_pictures import (
 from viz_core.images.open_image import MAX_PIXELS, PictureError, as_rgb, open_picture, preview
 
 
-def near(found: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
+def similar(found: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
     return all(abs(a - b) <= 12 for a, b in zip(found, wanted, strict=True))
 
 
@@ -47,11 +47,11 @@ def test_what_is_refused(name: str, record_property: pytest.RecordProperty) -> N
     content, words = BAD[name]
     with bounded(record_property), pytest.raises(PictureError) as refused:
         open_picture(content)
-    said = str(refused.value)
-    record_property("got", said)
-    assert words in said
-    assert said.endswith(".")
-    assert "Error" not in said
+    message = str(refused.value)
+    record_property("got", message)
+    assert words in message
+    assert message.endswith(".")
+    assert "Error" not in message
 
 
 @pytest.mark.attack("pictures")
@@ -72,7 +72,7 @@ def test_the_limit_is_on_pixels_not_on_sides() -> None:
 def test_phone_photos_come_upright(orientation: int) -> None:
     image = as_rgb(open_picture(phone_photo(orientation)))
     assert image.size == (80, 40)
-    assert all(map(near, corners(image), (RED, GREEN, BLUE, WHITE)))
+    assert all(map(similar, corners(image), (RED, GREEN, BLUE, WHITE)))
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_sixteen_bits_are_scaled_not_cut() -> None:
 
 def test_transparency_lies_on_white() -> None:
     image = as_rgb(open_picture(GOOD["palette with transparency"][0]))
-    assert near(image.getpixel((3, 5)), RED)  # type: ignore[arg-type]
+    assert similar(image.getpixel((3, 5)), RED)  # type: ignore[arg-type]
     assert image.getpixel((15, 5)) == WHITE
     half = as_rgb(Image.new("RGBA", (1, 1), (0, 0, 0, 128))).getpixel((0, 0))
     assert half == (127, 127, 127)
@@ -122,7 +122,7 @@ def test_a_preview_of_anything_is_small_and_in_colour(name: str) -> None:
     assert small.mode == "RGB"
     assert max(small.size) == min(16, max(width, height))
     if name == "rotated photo":
-        assert all(map(near, corners(small), (RED, GREEN, BLUE, WHITE)))
+        assert all(map(similar, corners(small), (RED, GREEN, BLUE, WHITE)))
 
 
 def test_a_preview_of_a_thread_is_thick_enough_to_be_made_smaller() -> None:

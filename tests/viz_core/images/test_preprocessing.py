@@ -106,7 +106,7 @@ def test_any_size_and_mode(width: int, height: int, mode: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("form", "mean", "std", "said"),
+    ("form", "mean", "std", "message"),
     [
         ("sketch", [0.5], [0.5], "form: expected one of garment, photograph, got 'sketch'"),
         ("garment", [0.5], [0.0], "positive std"),
@@ -114,6 +114,6 @@ def test_any_size_and_mode(width: int, height: int, mode: str) -> None:
         ("garment", [0.5], [0.5, 0.5], "1 or 3 channels"),
     ],
 )
-def test_impossible_preparations(form: str, mean: list[float], std: list[float], said: str) -> None:
-    with pytest.raises(ValueError, match=said):
+def test_impossible_preparations(form: str, mean: list[float], std: list[float], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         Preparation((28, 28), form, mean, std)

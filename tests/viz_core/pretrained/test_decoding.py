@@ -136,18 +136,18 @@ def test_rows_end_by_themselves() -> None:
 
 def test_rows_that_have_ended_are_not_decoded_further() -> None:
     """But where logits are asked for all stay, as edits may be meant for one row and not another."""
-    asked: list[int] = []
+    calls: list[int] = []
 
     def rule(source: int, prefix: tuple[int, ...]) -> list[float]:
-        asked.append(source)
+        calls.append(source)
         return [0.0, 0.0, *(1.0 if t == (EOS if len(prefix) == source else 3) else 0.0 for t in WORDS)]
 
     found = ask(greedy_search, scripted(rule), [3, 0, 1, 3], 9)
-    assert asked == [3, 0, 1, 3, 3, 1, 3, 3, 3, 3, 3]
-    asked.clear()
+    assert calls == [3, 0, 1, 3, 3, 1, 3, 3, 3, 3, 3]
+    calls.clear()
     logits: list[Tensor] = []
     assert ask(greedy_search, scripted(rule), [3, 0, 1, 3], 9, logits) == found
-    assert asked == [3, 0, 1, 3] * 4
+    assert calls == [3, 0, 1, 3] * 4
     assert [each.argmax(dim=-1).tolist() for each in logits] == found
 
 
@@ -197,9 +197,9 @@ def plain_beam_search(rule: Rule, source: int, max_length: int, beam: int, lengt
     ended: list[tuple[float, tuple[int, ...]]] = []
     for _ in range(max_length):
         longer = [(s + p, (*prefix, t)) for s, prefix in live for t, p in log_p(rule, source, prefix).items()]
-        kept = sorted(longer, reverse=True)[: beam - len(ended)]
-        ended += [(s, prefix) for s, prefix in kept if prefix[-1] == EOS]
-        live = [(s, prefix) for s, prefix in kept if prefix[-1] != EOS]
+        best = sorted(longer, reverse=True)[: beam - len(ended)]
+        ended += [(s, prefix) for s, prefix in best if prefix[-1] == EOS]
+        live = [(s, prefix) for s, prefix in best if prefix[-1] != EOS]
     return list(max(ended + live, key=lambda one: one[0] / ((5 + len(one[1])) / 6) ** length_penalty)[1])
 
 
@@ -264,12 +264,12 @@ def test_a_beam_of_one_is_greedy(seed: int, length_penalty: float) -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_the_logits_kept_are_those_of_one_pass_over_what_was_found(seed: int, beam: int | None) -> None:
     model, (source, lengths) = transformer(seed), sources()
-    kept: list[Tensor] = []
+    logits_of: list[Tensor] = []
     if beam is None:
-        found = greedy_search(model, source, lengths, SPECIAL, 12, kept)
+        found = greedy_search(model, source, lengths, SPECIAL, 12, logits_of)
     else:
-        found = beam_search(model, source, lengths, SPECIAL, 12, beam, logits_of=kept)
-    for row, (ids, logits) in enumerate(zip(found, kept, strict=True)):
+        found = beam_search(model, source, lengths, SPECIAL, 12, beam, logits_of=logits_of)
+    for row, (ids, logits) in enumerate(zip(found, logits_of, strict=True)):
         forced = torch.tensor([[BOS, *ids[:-1]]])
         once = model(source[row : row + 1], forced, lengths[row : row + 1])[0]
         torch.testing.assert_close(logits, once, atol=1e-5, rtol=1e-5)

@@ -45,8 +45,8 @@ def test_how_often_it_is_right_is_what_it_says_of_each(garments: ImageClassifier
     found = right_statistics(garments, heads, 0, 60)
     pictures = sample_pictures(garments, 0, 60)
     with intervene({"encoder.0.self": off(0, 3)}):
-        said = garments.predict(pictures.pixels).argmax(dim=-1)
-    assert found[:, 0].tolist() == (said == torch.tensor(pictures.labels)).double().tolist()
+        predicted = garments.predict(pictures.pixels).argmax(dim=-1)
+    assert found[:, 0].tolist() == (predicted == torch.tensor(pictures.labels)).double().tolist()
     assert found[:, 1].tolist() == [1.0] * 60
     assert found[:, 0].sum() < rows[:, 0].sum()
 

@@ -48,8 +48,8 @@ def test_channels_are_averaged_and_what_is_too_loud_is_cut() -> None:
 @pytest.mark.attack("sounds")
 @pytest.mark.parametrize("name", BAD)
 def test_what_cannot_be_heard_gets_a_sentence(name: str, record_property: pytest.RecordProperty) -> None:
-    content, said = BAD[name]
-    with bounded(record_property), pytest.raises(SoundError, match=said) as refused:
+    content, outcome = BAD[name]
+    with bounded(record_property), pytest.raises(SoundError, match=outcome) as refused:
         open_sound(content)
     record_property("got", str(refused.value))
     assert str(refused.value).endswith(".")
@@ -75,10 +75,10 @@ def test_parts_of_several_and_anything_between(first: str, second: str, cut: int
 
 def opens_or_says_why(content: bytes) -> None:
     try:
-        said: float | str = open_sound(content).seconds
+        outcome: float | str = open_sound(content).seconds
     except SoundError as refused:
-        said = str(refused)
-    assert said.endswith(".") if isinstance(said, str) else 0 < said <= 30.1
+        outcome = str(refused)
+    assert outcome.endswith(".") if isinstance(outcome, str) else 0 < outcome <= 30.1
 
 
 def test_a_host_may_allow_less() -> None:
