@@ -82,11 +82,11 @@ def when_it_ended(lengths: list[dict[str, float | None]]) -> str:
     if [length["updates"] for length in lengths] == [0]:
         return """The length of the run was fixed before its first step,
 and these pictures were scored after its last: no choice was made by them."""
-    lengths = [
+    planned = [
         f"{length['epochs']} epochs" + (f" or {length['minutes']:g} minutes" if length["minutes"] else "")
         for length in lengths
     ]
-    return f"""The length of the run was changed on its way (to {", then to ".join(lengths)}):
+    return f"""The length of the run was changed on its way (to {", then to ".join(planned)}):
 these pictures may have had a say in when it ended, and the score may be a little hopeful."""
 
 
