@@ -87,5 +87,5 @@ def test_a_page_sends_all_of_it_by_its_end_whichever_way_it_ends(stops: bool) ->
     app.session_state.stops = stops
     app.run()
     assert not app.exception
-    assert [said.value for said in app.markdown] == ["first", "second", *(() if stops else ("third",))]
+    assert [element.value for element in app.markdown] == ["first", "second", *(() if stops else ("third",))]
     assert app.session_state.sizes == [1, 0]

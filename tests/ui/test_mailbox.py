@@ -172,8 +172,8 @@ def test_files_are_made_two_at_a_time() -> None:
 
 def test_no_more_than_a_few_messages_wait() -> None:
     box = mailbox()
-    told = put(box, *[files(str(number)) for number in range(1000)])
-    assert told.count("too-many-messages") == 1000 - 32
+    reasons = put(box, *[files(str(number)) for number in range(1000)])
+    assert reasons.count("too-many-messages") == 1000 - 32
     assert put(box, run(), run("a"), *[run(str(number)) for number in range(100)]) == [None] * 102
     assert len(taken(box)) == 33
 
@@ -192,16 +192,16 @@ def test_a_notice_is_shown_beside_what_the_page_shows() -> None:
 
 
 def test_there_is_a_sentence_for_every_reason_and_a_socket_can_be_closed_with_it() -> None:
-    said = refusals().sentence
+    sentence = refusals().sentence
     files = ("serving/http/websocket_gate.py", "serving/http/upload_limits.py", "ui/streamlit_internals/mailbox.py")
     sources = [ROOT / file for file in files]
     code = "".join(source.read_text(encoding="utf-8") for source in sources)
     named = set(re.findall(r'"(too-[a-z-]+|no-space|not-offered)"', code))
     assert len(named) == 8
     for language in languages():
-        asked = {"query_string": f"lang={language}".encode()}
-        assert all(said(why, asked)[-1] in ".。" for why in named)
-        closed = [said(why, asked) for why in ("silent", "nonsense", "text")]
+        scope = {"query_string": f"lang={language}".encode()}
+        assert all(sentence(why, scope)[-1] in ".。" for why in named)
+        closed = [sentence(why, scope) for why in ("silent", "nonsense", "text")]
         assert all(len(sentence.encode()) <= 123 for sentence in closed)  # RFC 6455, section 5.5
 
 
@@ -236,7 +236,7 @@ MESSAGES = st.one_of(
 
 @given(st.lists(st.one_of(MESSAGES, st.none()), max_size=40))
 def test_whatever_comes_in_any_order(sent: list[BackMsg | None]) -> None:
-    """None: the server takes all there is. What is shown in the end is what was asked last, and nothing waits."""
+    """None: the server takes all there is. What is shown in the end is what was requested last, and nothing waits."""
     box, got = mailbox(), list[BackMsg]()
     for message in sent:
         if message is None:
@@ -248,8 +248,8 @@ def test_whatever_comes_in_any_order(sent: list[BackMsg | None]) -> None:
     runs = [i for i, m in enumerate(sent) if m is not None and m.WhichOneof("type") == "rerun_script"]
     if runs and (not stops or stops[-1] < runs[-1]):
         last = [message for message in got if message.WhichOneof("type") == "rerun_script"][-1]
-        asked = sent[runs[-1]]
-        assert asked is not None
-        assert states(asked).items() <= states(last).items()
-        assert last.rerun_script.page_name == asked.rerun_script.page_name
+        requested = sent[runs[-1]]
+        assert requested is not None
+        assert states(requested).items() <= states(last).items()
+        assert last.rerun_script.page_name == requested.rerun_script.page_name
     assert box.take() is None

@@ -46,21 +46,21 @@ def two_languages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ui.text.words, "TEXT", tmp_path)
 
 
-def opened(**asked: str | list[str]) -> AppTest:
+def opened(**query: str | list[str]) -> AppTest:
     app = AppTest.from_string(PAGE)
-    for name, value in asked.items():
+    for name, value in query.items():
         app.query_params[name.replace("_", "-")] = value
     return app.run()
 
 
-def said(app: AppTest) -> dict[str, Any]:
+def values(app: AppTest) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(app.text[0].value)
     return found
 
 
 def test_defaults_leave_the_address_empty() -> None:
     app = opened()
-    assert said(app) == {"kernel": "gaussian", "list": "boxcar", "width": 2, "some": ["constant"], "tab": ["near"]}
+    assert values(app) == {"kernel": "gaussian", "list": "boxcar", "width": 2, "some": ["constant"], "tab": ["near"]}
     assert not app.query_params
 
 
@@ -69,7 +69,7 @@ def test_defaults_leave_the_address_empty() -> None:
 )
 def test_a_name_or_what_any_language_calls_it(boxcar: str, far: str) -> None:
     app = opened(tw_kernel=boxcar, tw_list="gaussian", tw_width="4", tw_some=[boxcar, "constant"], tw_section=far)
-    assert said(app) == {
+    assert values(app) == {
         "kernel": "boxcar",
         "list": "gaussian",
         "width": 4,
@@ -88,28 +88,28 @@ def test_a_reader_moves_it_and_the_address_follows() -> None:
     app.select_slider(key="tw-width").set_value(4)
     app.multiselect(key="tw-some").set_value([])
     app.run()
-    assert {name: said(app)[name] for name in ("kernel", "width", "some")} == {
+    assert {name: values(app)[name] for name in ("kernel", "width", "some")} == {
         "kernel": "boxcar",
         "width": 4,
         "some": [],
     }
-    told = {name: app.query_params[name] for name in app.query_params}
-    assert told == {"tw-kernel": "boxcar", "tw-width": "4", "tw-some": ""}
+    params = {name: app.query_params[name] for name in app.query_params}
+    assert params == {"tw-kernel": "boxcar", "tw-width": "4", "tw-some": ""}
     app.segmented_control(key="tw-kernel").set_value("gaussian")
     app.run()
     assert "tw-kernel" not in app.query_params
-    assert said(app)["some"] == [], "what was left alone stays"
+    assert values(app)["some"] == [], "what was left alone stays"
 
 
 def test_the_address_moves_it_and_a_reader_at_once_wins() -> None:
     app = opened(tw_kernel="boxcar")
     app.query_params["tw-kernel"] = "constant"
-    assert said(app.run())["kernel"] == "constant"
+    assert values(app.run())["kernel"] == "constant"
     del app.query_params["tw-kernel"]
-    assert said(app.run())["kernel"] == "gaussian"
+    assert values(app.run())["kernel"] == "gaussian"
     app.segmented_control(key="tw-kernel").set_value("boxcar")
     app.query_params["tw-kernel"] = "constant"  # an address from before the click
-    assert said(app.run())["kernel"] == "boxcar"
+    assert values(app.run())["kernel"] == "boxcar"
     assert app.query_params["tw-kernel"] == "boxcar"
 
 
@@ -118,11 +118,11 @@ def test_a_browser_that_has_not_heard_of_the_new_address_undoes_nothing() -> Non
     app.segmented_control(key="tw-kernel").set_value("boxcar").run()
     del app.query_params["tw-kernel"]  # another control speaks before the browser shows what was written
     app.select_slider(key="tw-width").set_value(4).run()
-    assert said(app)["kernel"] == "boxcar"
+    assert values(app)["kernel"] == "boxcar"
     assert app.query_params["tw-kernel"] == "boxcar"
     app.run()  # now it has heard
     del app.query_params["tw-kernel"]
-    assert said(app.run())["kernel"] == "gaussian"
+    assert values(app.run())["kernel"] == "gaussian"
 
 
 def test_who_goes_back_means_the_address_whatever_the_browser_still_says(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,14 +131,14 @@ def test_who_goes_back_means_the_address_whatever_the_browser_still_says(monkeyp
     del app.query_params["tw-some"]  # as before the address was written
     monkeypatch.setattr(ui.widgets.query_param, "is_history_navigation", lambda: True)
     app.multiselect(key="tw-some").set_value(["gaussian"])
-    assert said(app.run())["some"] == ["constant"]
+    assert values(app.run())["some"] == ["constant"]
     assert not app.query_params
 
 
-@pytest.mark.parametrize("asked", ["nothing", "", "\x00", "['boxcar']", "x" * 5000])
-def test_what_is_no_option_is_told_once_and_forgotten(asked: str) -> None:
-    app = opened(tw_kernel=asked, tw_section=asked, tw_some=["boxcar", "gaussian", "constant"])
-    assert (said(app)["kernel"], said(app)["some"], said(app)["tab"]) == ("gaussian", ["constant"], ["near"])
+@pytest.mark.parametrize("query", ["nothing", "", "\x00", "['boxcar']", "x" * 5000])
+def test_what_is_no_option_is_told_once_and_forgotten(query: str) -> None:
+    app = opened(tw_kernel=query, tw_section=query, tw_some=["boxcar", "gaussian", "constant"])
+    assert (values(app)["kernel"], values(app)["some"], values(app)["tab"]) == ("gaussian", ["constant"], ["near"])
     assert [caption.value.split(":")[0] for caption in app.caption] == ["kernel", "some"]
     assert not app.query_params
     assert not app.run().caption
@@ -151,8 +151,8 @@ def test_a_choice_whose_label_changes_stays() -> None:
     app.run()
     app.selectbox(key="tw-list").set_value("constant").run()
     app.session_state["in"] = "pt-BR"
-    assert said(app.run())["list"] == "constant"
+    assert values(app.run())["list"] == "constant"
     app.session_state["in"] = "en"
     app.selectbox(key="tw-list").set_value("boxcar").run()
     app.session_state["in"] = "pt-BR"
-    assert said(app.run())["list"] == "boxcar", "and not the first of all"
+    assert values(app.run())["list"] == "boxcar", "and not the first of all"

@@ -20,8 +20,8 @@ FOLDER = Path(self_test.__file__).parent
 
 
 @pytest.fixture(autouse=True)
-def asked_again() -> Iterator[None]:
-    """The answer is remembered; not that of these tests."""
+def fresh_answers() -> Iterator[None]:
+    """The self-test's result is cached: not over these tests."""
     self_test.missing.cache_clear()
     yield
     self_test.missing.cache_clear()

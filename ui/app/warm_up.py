@@ -1,4 +1,4 @@
-"""What a server does before its first visitor comes: load the models it offers, and use those that ship once."""
+"""Work before the first visitor: load the models that are offered, and run those that ship once."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _QUIET = 20.0  # seconds
 
 
 def warm_up() -> None:
-    """The first forward pass of a process takes several times as long as the next.
+    """Run every model that ships once: the first forward pass of a process takes several times as long as the next.
 
-    A model of the lab that cannot be had is told in the log, and leaves the rest of the server ready.
+    A lab model that cannot be loaded is logged, and the server is ready all the same.
 
     Raises:
         CheckpointError: if a model that ships cannot be loaded.
@@ -42,18 +42,14 @@ def warm_up() -> None:
 
 
 def load_first() -> None:
-    """With this module came the libraries; now the translator, which most chapters ask.
-
-    Raises: as `warm_up` does.
-    """
+    """Load the translator, which most chapters use; importing this module has loaded the libraries."""
     runner().load(ShippedTranslator("transformer-en-fr"))
 
 
 def load_later() -> None:
-    """What the lab's first visitor would wait for, once the first pages have gone out.
+    """Import transformers some time after the first pages were sent, so that the lab's first visitor need not wait.
 
-    It is the import of transformers: 7 s alone, and up to a minute while other processes begin as well. Whoever opens
-    the lab before reads meanwhile what is being loaded.
+    It takes 7 s alone, and up to a minute while other processes start. Until then the lab says what is being loaded.
     """
     time.sleep(_QUIET)
     from serving.requests.hub import bring_libraries
@@ -62,7 +58,7 @@ def load_later() -> None:
 
 
 def _load_offered(names: tuple[str, ...]) -> None:
-    from serving.requests.hub import HubModelSpec  # brings the hub's libraries along: only where they are wanted
+    from serving.requests.hub import HubModelSpec  # imports the hub's libraries: only where they are needed
 
     for name in names[: HubModelSpec.most_loaded]:
         try:

@@ -1,38 +1,37 @@
-// The Back button goes through what was typed.
+// Browser history: the Back button undoes typed text.
 //
-// Streamlit puts what a control says into the address in place of what it said before, and makes an entry in the history
-// only for what Python changes, as for a sample's button. So Back went past typed sentences and out of the chapter. Here a
-// changed text makes an entry; sliders and choices, which pass through many values, do not, though Python writes choices
-// (ui/widgets/query_param.py).
+// Streamlit replaces the address when a widget changes, and adds a history entry only when Python changes the address,
+// as for a sample's button. So Back skipped typed sentences and left the chapter. Here changed text adds an entry; sliders
+// and choices, which pass through many values, do not, though Python writes choices (ui/widgets/query_param.py).
 //
-// On the way to another chapter Streamlit makes entries too: this chapter without what it says, then with what the next
-// one says. Back would stop at each. Here a link makes one entry, and the one before it stays as it was.
+// On the way to another chapter Streamlit adds entries too: this chapter without its parameters, then with those of the
+// next one, and Back would stop at each. Here a link adds one entry, and the one before it stays as it was.
 
 import { noteSeen } from "../shared/seen.js";
 
 const DONE = Symbol.for("atlas.history");
 const address = (url) => new URL(url ?? window.location.href, window.location.href);
 
-/** Whether the control with this name in the address is one to type in: its element has that key as a class. */
-const isTyped = (name) => holds(name, ".stTextInput, .stTextArea");
+/** Whether a query parameter belongs to a text input: its element has the key as a class. */
+const isText = (name) => holds(name, ".stTextInput, .stTextArea");
 const isChosen = (name) => holds(name, ".stButtonGroup, .stSelectbox, .stMultiSelect, .stSlider, .stTabs, .stRadio");
 const holds = (name, kinds) => document.querySelector(`.st-key-${CSS.escape(name)}:is(${kinds}, :has(${kinds}))`) !== null;
 
 function changed(before, after) {
   if (before.pathname !== after.pathname) return [];
   const names = new Set([...before.searchParams.keys(), ...after.searchParams.keys()]);
-  const said = (where, name) => where.searchParams.getAll(name).join("\n");
-  return [...names].filter((name) => said(before, name) !== said(after, name));
+  const valueOf = (url, name) => url.searchParams.getAll(name).join("\n");
+  return [...names].filter((name) => valueOf(before, name) !== valueOf(after, name));
 }
 
-const changesText = (before, after) => changed(before, after).some(isTyped);
+const changesText = (before, after) => changed(before, after).some(isText);
 
 function changesChoices(before, after) {
   const names = changed(before, after);
   return names.length > 0 && names.every(isChosen);
 }
 
-/** The address of this chapter before anything was typed: the one the browser opened, or its own, led to from another. */
+/** The address of this chapter before anything was typed: the one the browser opened, or the chapter's own. */
 function opened() {
   const { href, pathname } = window.location;
   const first = new URL(performance.getEntriesByType("navigation")[0].name);
@@ -41,20 +40,20 @@ function opened() {
 
 export default function ({ data }) {
   if (!data) return;
-  document.documentElement.lang = data.language; // how it is read out, which glyphs are drawn and where lines break
+  document.documentElement.lang = data.language; // for screen readers, glyphs and line breaks
   if (data.seen) noteSeen(data.seen);
   if (history[DONE]) return;
   history[DONE] = true;
   const [replace, push] = [history.replaceState.bind(history), history.pushState.bind(history)];
-  let left = null; // the address that a link is leading away from
-  let fresh = false; // whether a link has just led here, and nobody has touched anything since
-  const followed = ({ target }) => {
+  let left = null; // the address of the page that a link leaves
+  let fresh = false; // whether a link has just led here, without any input since
+  const onClick = ({ target }) => {
     const link = target.closest?.("a[href]");
     if (link && address(link.href).pathname !== window.location.pathname) left = window.location.href;
   };
-  const touched = () => (fresh = false);
-  addEventListener("click", followed, { capture: true });
-  for (const name of ["pointerdown", "keydown"]) addEventListener(name, touched, { capture: true });
+  const onInput = () => (fresh = false);
+  addEventListener("click", onClick, { capture: true });
+  for (const name of ["pointerdown", "keydown"]) addEventListener(name, onInput, { capture: true });
   addEventListener("popstate", () => (left = null), { capture: true });
   history.pushState = (state, unused, url) => {
     const leaves = address(url).pathname !== window.location.pathname;
@@ -69,7 +68,7 @@ export default function ({ data }) {
   };
   const { href } = window.location;
   if (changesText(opened(), new URL(href))) {
-    // Typed before this script was there: the first entry comes back, and the text has its own.
+    // Typed before this script was loaded: restore the first entry, and add one for the text.
     replace(history.state, "", opened());
     push(history.state, "", href);
   }

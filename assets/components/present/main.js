@@ -1,7 +1,7 @@
 // Presenting: the chapter's figures fill the window one after another, large enough for a projector, and all else waits.
 //
 // No figure moves: what stands beside it and beside what it stands in is hidden by the style sheet. So it keeps its
-// state, and one that waits until it is near (ui/chapter/lazy_parts.py) comes when it is gone to, as when it is scrolled to.
+// state, and a lazy one (ui/chapter/lazy_parts.py) is loaded when it is shown, as when it is scrolled to.
 
 import { mountView, partsOf } from "../shared/mount.js";
 import { makeBar } from "./bar.js";

@@ -62,7 +62,7 @@ async def serving() -> AsyncIterator[tuple[uvicorn.Server, int]]:
 
 
 @pytest.fixture(autouse=True)
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+def short_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "_INTERVAL", 0.05)
     monkeypatch.setattr(Limits, "head_seconds", 0.2)
     monkeypatch.setattr(Limits, "body_seconds", 0.3)
