@@ -11,7 +11,7 @@ import streamlit as st
 from pages.learning import figures
 from pages.learning.measured_run import MeasuredRun
 from ui.chapter.chapter import Chapter
-from ui.widgets.attention_view import Along, attention_view
+from ui.widgets.attention_view import SliderFrames, attention_view
 from viz_core.lessons.learning.heads_over_time import HEAD_MEASURES, largest_jump, strongest_head
 from viz_core.tasks.film import Film
 from viz_core.view.map_group import MapGroup
@@ -31,18 +31,18 @@ def show_runs(chapter: Chapter, runs: Mapping[str, MeasuredRun], follow: bool = 
     with under:
         show_contributions = chapter.contributions_choice()
 
-    def along(run: MeasuredRun) -> Along | None:
-        return None if follow else _along_the_time_line(chapter, run, show_contributions)
+    def frames(run: MeasuredRun) -> SliderFrames | None:
+        return None if follow else _frames_by_step(chapter, run, show_contributions)
 
     with stage:
         maps = [run.group(run.shot(step), chapter.words, show_contributions)]
-        chapter.attention_view(maps, run.opens_with, show_contributions=show_contributions, along=along(run))
+        chapter.attention_view(maps, run.opens_with, show_contributions=show_contributions, frames=frames(run))
     for other, second in [*runs.items()][1:]:
         st.markdown(f"**{other}**")
         maps = [second.group(second.shot(step), chapter.words, show_contributions)]
         own: dict[str, Any] = {"head_param": "head2", "pin_param": "pin2", "display_param": "look2"}
         attention_view(
-            maps, second.opens_with, key="maps2", show_contributions=show_contributions, along=along(second), **own
+            maps, second.opens_with, key="maps2", show_contributions=show_contributions, frames=frames(second), **own
         )
     if not follow:
         chapter.flush()
@@ -57,14 +57,14 @@ def _time_line(chapter: Chapter, film: Film) -> int:
     return int(chapter.controls.slider("step", 0, last, last, film.shots[1] - film.shots[0]))
 
 
-def _along_the_time_line(chapter: Chapter, run: MeasuredRun, show_contributions: bool) -> Along:
+def _frames_by_step(chapter: Chapter, run: MeasuredRun, show_contributions: bool) -> SliderFrames:
     """The maps of every shot, for who drags it."""
 
     def maps(shot: int) -> list[MapGroup]:
         return [run.group(shot, chapter.words, show_contributions)]
 
     stops = {step: partial(maps, shot) for shot, step in enumerate(run.film.shots)}
-    return Along(chapter.controls.key("step"), stops)
+    return SliderFrames(chapter.controls.key("step"), stops)
 
 
 def _say(chapter: Chapter, runs: Mapping[str, MeasuredRun], step: int) -> None:

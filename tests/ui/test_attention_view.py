@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from ui.widgets.attention_view import Taken, is_newer
+from ui.widgets.attention_view import LastAction, is_newer
 from viz_core.view.link import ViewLink
 
 START, PINNED = ViewLink(None, None, None), ViewLink(None, "q7", None)
-PIN = Taken(1, PINNED)  # the reader pinned a token at the first turn
+PIN = LastAction(1, PINNED)  # the reader pinned a token at the first turn
 
 
 @pytest.mark.parametrize(
-    ("message", "fresh", "link", "taken", "expected"),
+    ("message", "fresh", "link", "last", "expected"),
     [
-        pytest.param(None, False, START, Taken(), False, id="first run: the address"),
-        pytest.param({"turn": 1}, True, START, Taken(), True, id="the reader moves"),
+        pytest.param(None, False, START, LastAction(), False, id="first run: the address"),
+        pytest.param({"turn": 1}, True, START, LastAction(), True, id="the reader moves"),
         pytest.param({"turn": 2}, True, START, PIN, True, id="and again, before the first address has arrived"),
         pytest.param({"turn": 1}, True, START, PIN, True, id="asks for maps, before the address has arrived"),
         pytest.param({"turn": 1}, True, PINNED, PIN, False, id="asks for maps, the address has arrived"),
@@ -29,5 +29,5 @@ PIN = Taken(1, PINNED)  # the reader pinned a token at the first turn
         pytest.param([], True, START, PIN, False, id="other nonsense"),
     ],
 )
-def test_what_counts(message: object, fresh: bool, link: ViewLink, taken: Taken, expected: bool) -> None:
-    assert is_newer(message, fresh, link, taken) is expected
+def test_what_counts(message: object, fresh: bool, link: ViewLink, last: LastAction, expected: bool) -> None:
+    assert is_newer(message, fresh, link, last) is expected

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ui.widgets.page_file import MOST_BYTES, PageFileError, read_page_file
+from ui.widgets.page_file import MAX_BYTES, PageFileError, read_page_file
 
 LONG = "the cat " * 600
 GOOD: dict[str, Any] = {
@@ -65,7 +65,7 @@ def test_what_is_no_json_object_is_refused(content: bytes) -> None:
 
 
 def test_each_other_fault_has_its_own_sentence() -> None:
-    assert refused(b" " * (MOST_BYTES + 1)) == "large"
+    assert refused(b" " * (MAX_BYTES + 1)) == "large"
     assert refused(json.dumps(GOOD | {"chapter": "bahdanau"}).encode()) == "elsewhere"
     assert refused(json.dumps(GOOD | {"address": {"t-text": ["x"]}}).encode()) == "strange"
     assert refused(json.dumps(GOOD | {"texts": {"ml-warmth": LONG}}).encode()) == "strange"

@@ -10,7 +10,7 @@ import streamlit as st
 from ui.chapter.parts import Deferred, Parts, resolve
 from ui.text.markdown import unescape
 from ui.text.words import Words, current_language
-from ui.widgets.attention_view import Along, MapGroup, ViewState, attention_view
+from ui.widgets.attention_view import MapGroup, SliderFrames, ViewState, attention_view
 from ui.widgets.chart import Point, draw_chart
 from ui.widgets.controls import Controls
 from ui.widgets.heatmap import draw_heatmap
@@ -95,7 +95,7 @@ class Figures:
         on_switch: Callable[[str, int], None] | None = None,
         on_cell: Callable[[Cell], None] | None = None,
         show_contributions: bool = False,
-        along: Along | None = None,
+        frames: SliderFrames | None = None,
         **params: str,
     ) -> ViewState:
         """Draw every head's map with guidance (`look.maps`); return what is open.
@@ -114,7 +114,7 @@ class Figures:
             on_switch=on_switch,
             on_cell=on_cell,
             show_contributions=show_contributions,
-            along=along,
+            frames=frames,
             **params,
         )
         if show_contributions:

@@ -1,4 +1,4 @@
-"""The attention view: every head as a thumbnail, the opened one in full, and the sentence shaded by it."""
+"""The attention view: every head as a thumbnail, the open one in full, and the sentence shaded by it."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from viz_core.view.requests import FileRequest, Request, wanted
 from viz_core.view.state import Cell, ViewState, read_cell, read_message
 from viz_core.view.words import words_of_shares
 
-__all__ = ["Along", "MapGroup", "ViewState", "attention_view"]
+__all__ = ["MapGroup", "SliderFrames", "ViewState", "attention_view"]
 
 _mount = component("attention_view")
 
 
 @dataclass(frozen=True)
-class Along:
-    """A slider of the page that the groups go along with.
+class SliderFrames:
+    """A slider of the page whose value selects the groups, for an animation in the browser.
 
     Attributes:
-        slider: the key of its widget.
-        stops: makes the groups that are shown from a value of it on, by that value, in rising order.
+        slider: key of the slider's widget.
+        stops: functions that return the groups shown from a value of the slider on, by that value, ascending.
     """
 
     slider: str
@@ -59,29 +59,29 @@ def attention_view(
     on_switch: Callable[[str, int], None] | None = None,
     on_cell: Callable[[Cell], None] | None = None,
     show_contributions: bool = False,
-    along: Along | None = None,
+    frames: SliderFrames | None = None,
 ) -> ViewState:
-    """Draw the view and return what is open, pinned and how it is looked at. All of it stands in the address bar.
+    """Draw the view; return the open head, the pinned tokens and the options, all of which the URL holds.
 
-    Groups keep their thumbnails once computed, and a browser is sent their numbers once: cache them
-    with the trace they come from, and a click costs no more than the maps it needs.
+    Groups cache their thumbnails, and their numbers are sent to a browser once: cache the groups with the trace they
+    come from, and a click costs no more than the maps it needs.
 
     Args:
         groups: the kinds of maps, each a tab.
-        default: what is open where the address names nothing; the first head unless given.
+        default: what is open if the URL names nothing; the first head unless given.
         key: identifies this view on its page.
         second: the same kinds of maps of another input, to compare with.
-        inputs: what the two inputs are, for people; needed with `second`.
-        beside: kinds of maps that are shown beside each other and never subtracted.
-        head_param: query parameter of the opened head ("cross.2.5": group, layer and head from 0).
+        inputs: names of the two inputs; needed with `second`.
+        beside: kinds of maps that are shown side by side and never subtracted.
+        head_param: query parameter of the open head ("cross.2.5": group, layer and head from 0).
         pin_param: query parameter of the pinned tokens ("q10" or "k3.k4").
-        display_param: query parameter of all else ("mode-links~scale-log").
-        run_source: how the maps were made, for a notebook that makes them again; none is offered without.
-        off: the heads that are off, if they can be switched.
-        on_switch: is told site and number of a head that the reader switches, before the page runs again.
-        on_cell: is told a pair that the reader clicks, before the page runs again.
-        show_contributions: whether the maps' numbers are shares of what a head adds, in place of weights.
-        along: the slider that `groups` go along with: who drags it sees every stop at once, if they are small enough.
+        display_param: query parameter of all other options ("mode-links~scale-log").
+        run_source: how the maps were computed, for a notebook that computes them again; without it none is offered.
+        off: the heads that are off, if heads can be switched.
+        on_switch: receives site and number of a head that the reader switches, before the page reruns.
+        on_cell: receives a cell that the reader clicks, before the page reruns.
+        show_contributions: whether the maps hold shares of what a head adds instead of weights.
+        frames: the slider that selects `groups`: while it is dragged, the browser animates its stops if they are small.
 
     Raises:
         ValueError: if there are no groups, or the default is not among them.
@@ -94,76 +94,76 @@ def attention_view(
     names = {"head": head_param, "pin": pin_param, "display": display_param}
     message = (st.session_state.get(key) or {}).get("view")
     state = _state(view, message, names, default, key)
-    wants = _wants(message, f"{key}-ask")
-    turn, known = st.session_state.get(f"{key}-taken", Taken()).turn, _field(message, "have") == view.stamp
-    address = _address()
+    requests = _new_requests(message, f"{key}-message")
+    turn, known = st.session_state.get(f"{key}-last-action", LastAction()).turn, _field(message, "have") == view.stamp
+    url = _page_url()
     writers: dict[FileRequest, Callable[[], bytes]] = {
-        FileRequest("page"): lambda: view_page(view, state, load_words("common").title, link=address).encode()
+        FileRequest("page"): lambda: view_page(view, state, load_words("common").title, link=url).encode()
     }
     if run_source is not None:
-        made = run_source
-        writers[FileRequest("notebook")] = lambda: write_notebook(view, state, default, made())
+        make_source = run_source
+        writers[FileRequest("notebook")] = lambda: write_notebook(view, state, default, make_source())
 
     offers = [*map(str, writers), "link"]
-    said: dict[str, Any] = {"offers": offers, "switches": None if off is None else places_of(off, groups)}
-    if along is not None and is_small(groups, len(along.stops)):
-        said["along"], stops = along.slider, along.stops
-        page = partial(encode_view, state=state, turn=-1, words=False, **said)  # whatever the reader has open stays
+    header: dict[str, Any] = {"offers": offers, "switches": None if off is None else places_of(off, groups)}
+    if frames is not None and is_small(groups, len(frames.stops)):
+        header["along"], stops = frames.slider, frames.stops
+        page = partial(encode_view, state=state, turn=-1, words=False, **header)  # turn -1 keeps what is open
         writers[FileRequest("flipbook")] = lambda: encode_flipbook(
             {value: replace(view, groups=make()) for value, make in stops.items()}, page
         )
 
     def encode() -> bytes:
-        files = {file: write() for file, write in writers.items() if file in wants}
-        return encode_view(view, state, turn=turn, known=known, wants=wants, files=files, **said)
+        files = {file: write() for file, write in writers.items() if file in requests}
+        return encode_view(view, state, turn=turn, known=known, wants=requests, files=files, **header)
 
     def switched() -> None:
         head = head_at(_field(st.session_state.get(key), "switch"), groups)
         if head and on_switch:
             on_switch(*head)
 
-    def moved() -> None:
+    def clicked() -> None:
         cell = read_cell(_field(st.session_state.get(key), "view"), groups)
         if on_cell and cell and cell.click != st.session_state.get(f"{key}-click"):
             st.session_state[f"{key}-click"] = cell.click
             on_cell(cell)
 
     data = run_in_slot(encode, "view")
-    _mount(key=key, data=data, on_view_change=moved, on_switch_change=switched)
+    _mount(key=key, data=data, on_view_change=clicked, on_switch_change=switched)
     return state
 
 
 @dataclass(frozen=True)
-class Taken:
-    """The last move of the reader that was taken: its turn, and the address that was written for it."""
+class LastAction:
+    """The reader's last action that a run has applied: its turn, and the link that was written to the URL."""
 
     turn: int = 0
     written: ViewLink | None = None
 
 
-def is_newer(message: Any, fresh: bool, link: ViewLink, taken: Taken) -> bool:
-    """Whether what the browser says is newer than the address that came with it.
+def is_newer(message: Any, fresh: bool, link: ViewLink, last: LastAction) -> bool:
+    """Whether the browser's message is newer than the URL that came with it.
 
-    It is when the reader has moved. And when the browser speaks afresh, and the address is not what was written for the
-    last move: then both were sent before that had arrived. A reader who goes back in the history sends another address
-    as well, but no fresh message.
+    It is if the reader has acted since. It also is if the message is fresh and the URL is not the one written for the
+    last action: then both were sent before that URL had arrived. Going back in the history brings another URL, too, but
+    no fresh message.
     """
     turn = _field(message, "turn")
     if not isinstance(turn, int):
         return False
-    return turn > taken.turn or (fresh and turn == taken.turn and link != taken.written)
+    return turn > last.turn or (fresh and turn == last.turn and link != last.written)
 
 
 def _state(view: View, message: Any, names: Mapping[str, str], default: ViewState, key: str) -> ViewState:
-    """Whatever moved last wins: a move of the reader that the address does not show yet, else the address."""
+    """Return what was set last: by an action that the URL does not hold yet, else by the URL."""
     link = ViewLink(**{part: st.query_params.get(name) for part, name in names.items()})
-    taken: Taken = st.session_state.get(f"{key}-taken", Taken())
-    fresh = _field(message, "ask") != st.session_state.get(f"{key}-ask")
-    if is_newer(message, fresh, link, taken):
+    last: LastAction = st.session_state.get(f"{key}-last-action", LastAction())
+    fresh = _field(message, "ask") != st.session_state.get(f"{key}-message")
+    if is_newer(message, fresh, link, last):
         state = read_message(message, view.groups, default) or default
         written = write_link(state, default)
-        st.session_state[f"{key}-taken"] = Taken(message["turn"], written)
-        _write_address({names[part]: value for part, value in asdict(written).items()})
+        st.session_state[f"{key}-last-action"] = LastAction(message["turn"], written)
+        _write_url({names[part]: value for part, value in asdict(written).items()})
         return state
     state, understood = read_link(link, view.groups, default)
     if not understood:
@@ -171,12 +171,12 @@ def _state(view: View, message: Any, names: Mapping[str, str], default: ViewStat
     return state
 
 
-def _wants(message: Any, ask_key: str) -> list[Request]:
-    """What the browser asks for in this message; each is answered once."""
-    ask = _field(message, "ask")
-    if not isinstance(ask, str) or ask == st.session_state.get(ask_key):
+def _new_requests(message: Any, id_key: str) -> list[Request]:
+    """Return what the browser requests in this message; each message is answered once."""
+    message_id = _field(message, "ask")
+    if not isinstance(message_id, str) or message_id == st.session_state.get(id_key):
         return []
-    st.session_state[ask_key] = ask
+    st.session_state[id_key] = message_id
     return wanted(message)
 
 
@@ -184,17 +184,17 @@ def _field(message: Any, name: str) -> Any:
     return message.get(name) if isinstance(message, Mapping) else None
 
 
-def _address() -> str:
-    """Where this page opens as it is, as far as the browser says; "" where none does."""
+def _page_url() -> str:
+    """Return the URL of this page in its present state; "" without a browser."""
     url = (st.context.url or "").split("?")[0]
-    asked = urlencode({name: st.query_params.get_all(name) for name in st.query_params}, doseq=True)
+    query = urlencode({name: st.query_params.get_all(name) for name in st.query_params}, doseq=True)
     if not url.startswith(("https://", "http://")):
         return ""
-    return f"{url}?{asked}" if asked else url
+    return f"{url}?{query}" if query else url
 
 
-def _write_address(link: Mapping[str, str | None]) -> None:
-    """Put the state into the address; each change is an entry in the browser's history, so none without need."""
+def _write_url(link: Mapping[str, str | None]) -> None:
+    """Write the state to the URL, only where it changed: each change is an entry in the browser's history."""
     changed = {name: value for name, value in link.items() if value != st.query_params.get(name)}
     for name in [name for name, value in changed.items() if value is None]:
         del st.query_params[name]

@@ -1,7 +1,7 @@
-"""Charts: plotly's figures, drawn by a component of ours when they come near the window.
+"""Charts: plotly figures, drawn by a component of ours once they come near the window.
 
-Streamlit's own way brings all of plotly.js along, which a browser needs more than a second to read on every page with a
-chart, and draws every chart at once, seen or not.
+`st.plotly_chart` loads all of plotly.js, which takes a browser more than a second on every page with a chart, and draws
+every chart at once, visible or not.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from ui.text.words import current_language, load_words
 from ui.widgets.component import component
 from viz_core.figures.chart import encode_chart
 
-# The page's own look comes in the browser: no figure need carry plotly's, which takes longer to copy than most figures.
+# The browser applies the page's theme; copying plotly's default template takes longer than drawing most figures.
 plotly.io.templates.default = None
 
 _mount = component("chart", in_page=True)
 
 Point = Mapping[str, Any]
-"""A point that was clicked: its x, y and customdata."""
+"""A clicked point: its x, y and customdata."""
 
 
 def draw_chart(
@@ -37,13 +37,13 @@ def draw_chart(
     bar: bool = True,
     on_click: Callable[[Point], None] | None = None,
 ) -> None:
-    """Draw a figure; a new one under the same key changes it in place.
+    """Draw a figure; a new figure under the same key replaces it in place.
 
     Args:
-        alt: what it says to who cannot see it.
-        file: name of the picture that a reader may take along, without its ending.
-        bar: whether buttons to enlarge it and to take it along show over it.
-        on_click: is told the point that was clicked, before the page runs again.
+        alt: text alternative for screen readers.
+        file: name of the picture file that a reader may save, without suffix.
+        bar: whether buttons to enlarge and to save it are shown.
+        on_click: receives the clicked point before the page reruns.
     """
 
     def clicked() -> None:
@@ -52,5 +52,7 @@ def draw_chart(
             on_click(point)
 
     words, numbers = load_words("common").group("chart"), separators(current_language())
-    about = {"alt": alt, "file": file, "bar": bar, "clickable": on_click is not None, "words": words}
-    _mount(key=key, data=encode_chart(figure, numbers, plotly=script(PLOTLY).address, **about), on_click_change=clicked)
+    options = {"alt": alt, "file": file, "bar": bar, "clickable": on_click is not None, "words": words}
+    _mount(
+        key=key, data=encode_chart(figure, numbers, plotly=script(PLOTLY).address, **options), on_click_change=clicked
+    )

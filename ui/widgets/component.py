@@ -1,8 +1,7 @@
-"""Components of our own: plain HTML, CSS and JavaScript from assets/components, no build step.
+"""Our own components: plain HTML, CSS and JavaScript from assets/components, without a build step.
 
-Streamlit sends a component's markup, style and scripts again with every change of its data. So what it is told is a
-stub, which imports the component's script (serving/http/static_scripts.py) and hands the data to it. The browser
-caches that script.
+Streamlit sends a component's markup, style and scripts again with every change of its data. So it is given a stub that
+imports the component's script (serving/http/static_scripts.py), which the browser caches, and passes the data to it.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import streamlit as st
 from serving.http.static_scripts import script
 from ui.text.words import ENGLISH, languages, load_words
 
-# Data that comes while the script is on its way waits for it, in turn. One that never comes leaves a sentence.
+# Data that arrives while the script loads waits for it. If it cannot be loaded, a sentence says so.
 _STUB = """
 let script;
 export default async function (component) {{
@@ -24,8 +23,8 @@ export default async function (component) {{
   try {{
     script ??= await import(new URL({address}, document.baseURI));
   }} catch {{
-    const said = {sentences}, language = navigator.language;
-    if (here()) here().textContent = said[language] ?? said[language.split("-")[0]] ?? said.{english};
+    const messages = {sentences}, language = navigator.language;
+    if (here()) here().textContent = messages[language] ?? messages[language.split("-")[0]] ?? messages.{english};
     return undefined;
   }}
   if (!here()) return undefined;
@@ -36,16 +35,16 @@ export default async function (component) {{
 
 
 def component(name: str, *, in_page: bool = False) -> Callable[..., Any]:
-    """Declare the component in assets/components/NAME; what comes back mounts it under a `key`. Once, at import.
+    """Declare the component in assets/components/NAME; return the function that mounts it. Call it at import.
 
     Args:
-        in_page: it stands in the page itself, and not in a shadow that keeps styles of the page out and its own in.
+        in_page: put it in the page itself instead of a shadow root, which separates its styles from the page's.
 
     Raises:
         AssetError: if a file of it is missing.
     """
-    said = {language: load_words("common", language)("no-script") for language in languages()}
+    messages = {language: load_words("common", language)("no-script") for language in languages()}
     js = _STUB.format(
-        address=json.dumps(script(name).address), sentences=json.dumps(said, ensure_ascii=False), english=ENGLISH
+        address=json.dumps(script(name).address), sentences=json.dumps(messages, ensure_ascii=False), english=ENGLISH
     )
     return st.components.v2.component(name, html='<div class="here"></div>', js=js, isolate_styles=not in_page)

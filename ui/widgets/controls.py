@@ -1,4 +1,4 @@
-"""Controls whose state is the URL: a link shows the same view to someone else."""
+"""Controls whose state is in the URL: a link shows the same view to someone else."""
 
 from __future__ import annotations
 
@@ -14,34 +14,35 @@ from ui.streamlit_internals.types import TabContainer
 from ui.text.markdown import escape
 from ui.text.numbers import localised, series
 from ui.text.words import Words, languages, load_words
-from ui.widgets.page_file import MOST_IN_ADDRESS
+from ui.widgets.page_file import MAX_IN_URL
 from ui.widgets.query_param import Names, in_address
-from ui.widgets.sharing import Sharing, opened_text
+from ui.widgets.sharing import Sharing, loaded_text
 
 Option = TypeVar("Option")
 Value = TypeVar("Value")
 
 
 class Controls:
-    """A chapter's widgets. Each has the name its label has in the words, and PREFIX-NAME in the URL.
+    """A chapter's widgets. Each has the name of its label in the words, and the query parameter PREFIX-NAME.
 
-    The prefix is the chapter's initials, so that chapters do not answer to each other's parameters.
+    The prefix is the chapter's initials, so that chapters do not read each other's parameters.
     """
 
     def __init__(self, words: Words, sharing: Sharing | None = None) -> None:
         """
         Args:
             words: with the labels.
-            sharing: is told of a text that is too long for the address.
+            sharing: offers a file for a text that is too long for the URL.
         """
         self.words, self._sharing = words, sharing
-        self._notes: DeltaGenerator | None = None  # where notes about the address go, if not below their control
+        self._notes: DeltaGenerator | None = None  # where notes about the URL go, if not below their control
 
     def key(self, name: str) -> str:
+        """Return the key of a widget, which also is its query parameter."""
         return f"{self.words.prefix}-{name}"
 
     def slider(self, name: str, low: float, high: float, default: float, step: float | None = None) -> float:
-        """A number on a slider; whole where low is whole."""
+        """Draw a slider; return its number, an integer if `low` is one."""
         return self._bound(
             name,
             lambda key, label: st.slider(label, low, high, default, step, key=key, bind="query-params"),
@@ -49,23 +50,23 @@ class Controls:
         )
 
     def number(self, name: str, low: float, high: float, default: float, step: float | None = None) -> float:
-        """A number to type; whole where low is whole."""
+        """Draw a number input; return its number, an integer if `low` is one."""
 
         def widget(key: str, label: str) -> float:
-            if _infinite(st.query_params.get(key)):  # Streamlit fails at one where a whole number is wanted
+            if _infinite(st.query_params.get(key)):  # Streamlit fails at infinity where it expects an integer
                 del st.query_params[key]
                 return st.number_input(label, low, high, default, step, key=key)
             return st.number_input(label, low, high, default, step, key=key, bind="query-params")
 
         return self._bound(name, widget, allowed=(low, high))
 
-    def clamp(self, name: str, most: float) -> None:
-        """A number chosen under a larger limit moves to the edge of a smaller one; to be said before it is drawn."""
-        if st.session_state.get(self.key(name), most) > most:
-            st.session_state[self.key(name)] = most
+    def clamp(self, name: str, maximum: float) -> None:
+        """Reduce a control's number to a maximum that became smaller; call it before the control is drawn."""
+        if st.session_state.get(self.key(name), maximum) > maximum:
+            st.session_state[self.key(name)] = maximum
 
     def select_slider(self, name: str, options: Sequence[Option], default: Option) -> Option:
-        """One of several values in order, on a slider that stops at nothing else."""
+        """Draw a slider over a sequence of values; return the chosen one."""
         return self._chosen(
             name,
             options,
@@ -75,7 +76,7 @@ class Controls:
 
     @contextmanager
     def more(self) -> Iterator[None]:
-        """Controls that few need, behind one button; notes about their address stand below it, not inside."""
+        """Draw a popover for advanced controls; notes about the URL are below it, not inside."""
         with st.popover(load_words("common")("more"), icon=":material/tune:"):
             inside = st.container()
         self._notes = st.container()
@@ -84,7 +85,7 @@ class Controls:
         self._notes = None
 
     def choice(self, name: str, options: Sequence[Option], default: Option) -> Option:
-        """One of a few, side by side. Options are labelled by the words `option.OPTION` where there are any."""
+        """Draw a few options side by side; return the chosen one. `option.OPTION` of the words labels an option."""
         return self._chosen(
             name,
             options,
@@ -95,7 +96,7 @@ class Controls:
         )
 
     def select(self, name: str, options: Sequence[Option], default: Option) -> Option:
-        """One of many, in a list that can be searched."""
+        """Draw a list of options that can be searched; return the chosen one."""
         return self._chosen(
             name,
             options,
@@ -112,13 +113,13 @@ class Controls:
     def multiselect(
         self, name: str, options: Sequence[Option], default: Sequence[Option], most: int | None = None
     ) -> list[Option]:
-        """Any number of options, or up to `most`, in a list that can be searched."""
+        """Draw a list of options; return the chosen ones, at most `most`."""
         known = self._known(options)
 
-        def read(asked: Names) -> list[Option] | None:
-            names = [each.casefold() for each in asked if each]
-            fits = all(each in known for each in names) and len(names) <= (most or len(names))
-            return [known[each] for each in names] if fits else None
+        def read(requested: Names) -> list[Option] | None:
+            names = [each.casefold() for each in requested if each]
+            valid = all(each in known for each in names) and len(names) <= (most or len(names))
+            return [known[each] for each in names] if valid else None
 
         return self._addressed(
             name,
@@ -132,7 +133,7 @@ class Controls:
         )
 
     def tabs(self, options: Sequence[str]) -> Sequence[TabContainer]:
-        """A tab for each option, the first one open; only one's content need be drawn. Without a label: they speak."""
+        """Return a tab for each option, the first one open; only the open one's content need be drawn."""
         known = {name: self._option(option) for name, option in self._known(options).items()}
         names = {self._option(option): option for option in options}
         tabs: Sequence[TabContainer] = ()
@@ -147,7 +148,7 @@ class Controls:
         in_address(
             key,
             first,
-            lambda asked: known.get(asked[-1].casefold()),
+            lambda requested: known.get(requested[-1].casefold()),
             lambda label: (names[label],),
             names.__contains__,
             draw,
@@ -170,14 +171,14 @@ class Controls:
         return self._addressed(
             name,
             default,
-            lambda asked: known.get(asked[-1].casefold()),
+            lambda requested: known.get(requested[-1].casefold()),
             lambda chosen: (str(chosen),),
             lambda chosen: chosen in options,
             draw,
         )
 
     def _known(self, options: Sequence[Option]) -> dict[str, Option]:
-        """Options by their names and by their labels, former ones too, in any language."""
+        """Return the options by their names and by their labels, former ones too, in every language."""
         known: dict[str, Option] = {}
         for language in languages():
             words = load_words(self.words.chapter, language)
@@ -196,13 +197,14 @@ class Controls:
         widget: Callable[[str, str, Value | None], Value],
     ) -> Value:
         key, label = self.key(name), self.words.label(name)
-        asked = st.query_params.get(key, "")
+        requested = st.query_params.get(key, "")
         value, refused = in_address(key, default, read, write, offered, lambda begin: widget(key, label, begin))
         if refused:
-            self._say_instead("fallback", label, asked, value)
+            self._report_fallback("fallback", label, requested, value)
         return value
 
     def toggle(self, name: str, default: bool = False) -> bool:
+        """Draw a toggle; return whether it is on."""
         return self._bound(name, lambda key, label: st.toggle(label, default, key=key, bind="query-params"))
 
     def text(
@@ -213,36 +215,36 @@ class Controls:
         placeholder: str | None = None,
         on_change: Callable[[], None] | None = None,
     ) -> str:
-        """One line of text. No max_chars means the page says itself what is too long, and loses none of it."""
-        own: dict[str, Any] = {"max_chars": max_chars, "placeholder": placeholder, "on_change": on_change}
-        return self._typed(name, lambda label, **bound: st.text_input(label, default, **own, **bound))
+        """Draw a text input; return its text. Without `max_chars` the page itself reports text that is too long."""
+        options: dict[str, Any] = {"max_chars": max_chars, "placeholder": placeholder, "on_change": on_change}
+        return self._typed(name, lambda label, **bound: st.text_input(label, default, **options, **bound))
 
     def text_area(self, name: str, default: str, height: int = 160, on_change: Callable[[], None] | None = None) -> str:
-        """Several lines of text; the page says itself what it cannot read, and loses none of it."""
+        """Draw a text area; return its text. The page itself reports what it cannot read."""
         if self._sharing is not None:
-            self._sharing.offer_to_open()
+            self._sharing.offer_upload()
         return self._typed(
             name, lambda label, **bound: st.text_area(label, default, height, on_change=on_change, **bound)
         )
 
     def _typed(self, name: str, widget: Callable[..., str | None]) -> str:
-        """What is too long for an address stays out of it, and a note says so; a file can hold it."""
+        """Draw a text widget. Text too long for the URL is left out of it, with a note."""
         key, unlinked = self.key(name), f"{self.key(name)}-unlinked"
-        opened = opened_text(key)
-        if opened is not None:
-            st.session_state[key] = opened
-        if len(st.session_state.get(key) or "") <= MOST_IN_ADDRESS:
-            if st.session_state.pop(unlinked, False) and key in st.session_state:  # it was too long a moment ago
+        loaded = loaded_text(key)
+        if loaded is not None:
+            st.session_state[key] = loaded
+        if len(st.session_state.get(key) or "") <= MAX_IN_URL:
+            if st.session_state.pop(unlinked, False) and key in st.session_state:  # it was too long in the last run
                 st.query_params[key] = st.session_state[key]
             return self._bound(name, lambda key, label: widget(label, key=key, bind="query-params")) or ""
         label = self.words.label(name)
-        text = widget(label, key=key) or ""  # no longer bound: Streamlit takes it out of the address
-        if key in st.query_params:  # where it was never bound
+        text = widget(label, key=key) or ""  # no longer bound: Streamlit removes it from the URL
+        if key in st.query_params:  # it was never bound
             del st.query_params[key]
         st.session_state[unlinked] = True
         (self._notes or st).caption(load_words("common")("unlinked", label=label))
         if self._sharing is not None:
-            self._sharing.say_unlinked(key, label, text)
+            self._sharing.report_unlinked(key, label, text)
         return text
 
     def _option(self, option: object) -> str:
@@ -253,65 +255,66 @@ class Controls:
     def _bound(
         self, name: str, widget: Callable[[str, str], Option], allowed: tuple[float, float] | None = None
     ) -> Option:
-        """Draw the widget; where the URL asked for something it cannot show, say what it shows instead.
+        """Draw the widget; if it cannot show what the URL requests, report what it shows instead.
 
-        `allowed` is the smallest and largest number there may be, to be told as well.
+        `allowed` is the smallest and the largest number, for the report.
         """
         key = self.key(name)
         label = self.words.label(name)
-        asked = st.query_params.get(key)
+        requested = st.query_params.get(key)
         if allowed is not None:
-            _forget_impossible(key, *allowed)
+            _discard_out_of_range(key, *allowed)
         value = widget(key, label)
-        cut = asked is not None and _is_cut(asked, value)
-        gone = asked is not None and key not in st.query_params and not _same(asked, value, self._option(value))
-        if asked is not None and (cut or gone):
-            limits = {} if allowed is None else {"low": f"{allowed[0]:,}", "high": f"{allowed[1]:,}"}
-            note = "fallback" if allowed is None else "fallback-whole" if cut else "fallback-range"
-            self._say_instead(note, label, asked, value, **limits)
+        if requested is not None:
+            truncated = _is_truncated(requested, value)
+            dropped = key not in st.query_params and not _same(requested, value, self._option(value))
+            if truncated or dropped:
+                limits = {} if allowed is None else {"low": f"{allowed[0]:,}", "high": f"{allowed[1]:,}"}
+                note = "fallback" if allowed is None else "fallback-whole" if truncated else "fallback-range"
+                self._report_fallback(note, label, requested, value, **limits)
         return value
 
-    def _say_instead(self, note: str, label: str, asked: str, value: object, **limits: str) -> None:
-        told = {"label": label, "asked": escape(asked[:40]), "shown": self._option(value), **limits}
-        (self._notes or st).caption(load_words("common")(note, **told))
+    def _report_fallback(self, note: str, label: str, requested: str, value: object, **limits: str) -> None:
+        values = {"label": label, "asked": escape(requested[:40]), "shown": self._option(value), **limits}
+        (self._notes or st).caption(load_words("common")(note, **values))
 
 
 def _label(words: Words, option: object) -> str:
-    """What an option is called."""
+    """Return the label of an option."""
     name = f"option.{option}"
     if words.has(name):
         return words(name)
     return localised(str(option), words.language) if isinstance(option, float) else str(option)
 
 
-def _forget_impossible(key: str, low: float, high: float) -> None:
-    """Drop a number held from before another control moved the limits: Streamlit raises an error at it."""
-    held = st.session_state.get(key)
-    if isinstance(held, int | float) and not low <= held <= high:
+def _discard_out_of_range(key: str, low: float, high: float) -> None:
+    """Discard a number from before another control changed the limits: Streamlit raises an error at it."""
+    number = st.session_state.get(key)
+    if isinstance(number, int | float) and not low <= number <= high:
         del st.session_state[key]
 
 
-def _infinite(asked: str | None) -> bool:
+def _infinite(requested: str | None) -> bool:
     try:
-        return asked is not None and math.isinf(float(asked))
+        return requested is not None and math.isinf(float(requested))
     except ValueError:
         return False
 
 
-def _is_cut(asked: str, value: object) -> bool:
-    """Whether a URL parameter was a number between whole ones, which Streamlit cuts to one where a whole is wanted."""
+def _is_truncated(requested: str, value: object) -> bool:
+    """Whether a query parameter was a fraction that Streamlit truncated to an integer."""
     try:
-        number = float(asked)
+        number = float(requested)
     except ValueError:
         return False
     return type(value) is int and math.isfinite(number) and not number.is_integer()
 
 
-def _same(asked: str, value: object, shown: str) -> bool:
-    """Whether a URL parameter that Streamlit dropped said the default, rather than something impossible."""
-    if asked.casefold() in {str(value).casefold(), shown.casefold()}:
+def _same(requested: str, value: object, label: str) -> bool:
+    """Whether a query parameter that Streamlit dropped was the default, rather than an impossible value."""
+    if requested.casefold() in {str(value).casefold(), label.casefold()}:
         return True
     try:
-        return isinstance(value, int | float) and float(asked) == value
+        return isinstance(value, int | float) and float(requested) == value
     except ValueError:
         return False

@@ -1,4 +1,4 @@
-"""A figure of the page to draw on: a question sets it, and it keeps its answer back until the reader has drawn."""
+"""A figure of the page to draw on: an exercise sets its controls and hides its answer until the reader has drawn."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class OnFigure:
     """What is drawn on which figure.
 
     Attributes:
-        board: within the figure's own axes; weights lie on bars across, the first on top, or in a row of cells.
+        board: in the figure's axes; weights are horizontal bars, the first on top, or a row of cells.
         figure: its name on the page.
-        settings: of controls, by name: what the question is about.
+        settings: values of controls, by name, that the exercise is about.
         axes: plotly's names of the figure's axes.
-        cells: whether weights stand side by side in the one row of a grid.
+        cells: whether weights are the cells of one row instead of bars.
     """
 
     board: Board
@@ -32,10 +32,10 @@ class OnFigure:
 
 
 def hides_answer(controls: Controls, key: str, on: OnFigure) -> bool:
-    """Whether the figure must not show its answer: the reader draws, and has not finished.
+    """Whether the figure must not show its answer: the reader is drawing and has not finished.
 
-    To be asked before the controls are drawn: while the reader draws, and after, they are held as the question sets
-    them. Set once, by a callback, they would be lost where a part of the page asks to run in the same moment.
+    Call it before the controls are drawn: it sets them to the exercise's settings at each run while the reader draws
+    and after. Set once by a callback, they would be lost if a fragment reruns at the same moment.
     """
     if not is_drawn_on(key):
         return False
@@ -46,17 +46,17 @@ def hides_answer(controls: Controls, key: str, on: OnFigure) -> bool:
 
 
 def is_drawn_on(key: str) -> bool:
-    """Whether the reader draws or has drawn; may be asked before the switch is there, where the address tells."""
-    switch = _switch(key)
-    return bool(st.session_state.get(switch, st.query_params.get(switch) == "true"))
+    """Whether the reader draws or has drawn; before the toggle exists, the URL decides."""
+    toggle = _toggle_key(key)
+    return bool(st.session_state.get(toggle, st.query_params.get(toggle) == "true"))
 
 
 def drawing_toggle(common: Words, key: str) -> bool:
-    """Whether the reader draws or has drawn."""
+    """Draw the toggle; return whether the reader draws or has drawn."""
     return st.toggle(
-        common("sketch.on-figure"), key=_switch(key), bind="query-params", help=common("sketch.holds-controls")
+        common("sketch.on-figure"), key=_toggle_key(key), bind="query-params", help=common("sketch.holds-controls")
     )
 
 
-def _switch(key: str) -> str:
+def _toggle_key(key: str) -> str:
     return f"{key}-drawn"

@@ -1,4 +1,4 @@
-"""Heatmaps of any size on a canvas: a million cells as fast as plotly draws a few hundred."""
+"""Heatmaps of any size on a canvas: a million cells take as long as a few hundred with plotly."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ _mount = component("heatmap")
 
 
 def draw_heatmap(key: str, data: bytes) -> None:
-    """Draw what `viz_core.figures.heatmap.encode_heatmap` made; new data under the same key replaces it in place."""
+    """Draw an encoded heatmap (`viz_core.figures.heatmap.encode_heatmap`); new data under its key replaces it."""
     _mount(key=key, data=data)

@@ -1,4 +1,4 @@
-"""The switch between languages: in the sidebar, in the address, and kept while a window is open."""
+"""The language: chosen in the sidebar, held in the URL and in the session."""
 
 from __future__ import annotations
 
@@ -7,31 +7,32 @@ import streamlit as st
 from ui.text.markdown import escape
 from ui.text.words import LANGUAGE, Words, browser_language, current_language, languages, load_words
 
-_SWITCH = "language-switch"
+_SELECT = "language-switch"
 
 
 def language_select(common: Words) -> None:
-    """A list of what the Atlas speaks; nothing where that is one language alone.
+    """Draw the list of languages, if there is more than one.
 
-    What differs from the browser's own stands in the address, so that a copied link shows what its sender saw.
+    A language other than the browser's is in the URL, so that a copied link shows what its sender saw.
     """
     if len(languages()) == 1:
         return
 
-    def told() -> None:
-        st.session_state[LANGUAGE] = st.query_params[LANGUAGE] = st.session_state[_SWITCH]
+    def changed() -> None:
+        st.session_state[LANGUAGE] = st.query_params[LANGUAGE] = st.session_state[_SELECT]
 
     current = current_language()
-    if (asked := st.query_params.get(LANGUAGE)) is not None and asked not in languages():
-        st.caption(common("language-none", asked=escape(asked[:40]), shown=_name(current)))
+    requested = st.query_params.get(LANGUAGE)
+    if requested is not None and requested not in languages():
+        st.caption(common("language-none", asked=escape(requested[:40]), shown=_name(current)))
     if current == browser_language():
         st.query_params.pop(LANGUAGE, None)
-    elif asked != current:
+    elif requested != current:
         st.query_params[LANGUAGE] = current
-    st.session_state[_SWITCH] = current
-    st.selectbox(common("language"), languages(), format_func=_name, key=_SWITCH, on_change=told)
+    st.session_state[_SELECT] = current
+    st.selectbox(common("language"), languages(), format_func=_name, key=_SELECT, on_change=changed)
 
 
 def _name(language: str) -> str:
-    """What a language calls itself."""
+    """Return the name of a language in that language."""
     return load_words("common", language)("language-name")

@@ -1,7 +1,7 @@
-"""A page's state as a file, for what no address can hold. Whoever opens one may have it from a stranger.
+"""A page's state as a file, for texts that are too long for a URL. A file is untrusted input.
 
 JSON: {"attention-atlas": 1, "chapter": NAME, "address": {PARAMETER: [VALUE, ...]}, "texts": {CONTROL: TEXT}}.
-The address is worth what any link is worth: each control checks what it is asked for. Texts go to text controls alone.
+The address is treated like any link: each control checks its own value. Texts are set in text controls only.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from dataclasses import dataclass
 from typing import Any
 
 VERSION = 1
-MOST_BYTES = 500_000  # a browser sends its texts with every move, and a host bounds what it sends
-MOST_IN_ADDRESS = 4000  # characters; servers refuse addresses of a few times this length
-_MOST_NAMES = 100
+MAX_BYTES = 500_000  # a browser sends its texts with every change, and a public server bounds messages
+MAX_IN_URL = 4000  # characters; servers refuse URLs of a few times this length
+_MAX_NAMES = 100
 _NAME = re.compile(r"[a-z]+(-[a-z0-9]+)*")
-_OF_VIEWS = frozenset({"head", "pin", "look"})
+_VIEW_PARAMETERS = frozenset({"head", "pin", "look"})
 
 
 class PageFileError(ValueError):
-    """A file that is not a page's; `reason` names the sentence that says so, `values` the plain names in it."""
+    """An invalid page file; `reason` is the name of the message, `values` are the names in it."""
 
     def __init__(self, reason: str, **values: str) -> None:
         super().__init__(f"page file: {reason} {values}")
@@ -30,12 +30,12 @@ class PageFileError(ValueError):
 
 @dataclass(frozen=True)
 class PageFile:
-    """What an address says of a page, and what is too long for it.
+    """The state of a page.
 
     Attributes:
         chapter: its name.
         address: the values of each query parameter.
-        texts: by the key of their control.
+        texts: those too long for a URL, by the key of their control.
     """
 
     chapter: str
@@ -44,56 +44,56 @@ class PageFile:
 
 
 def read_page_file(content: bytes, chapter: str, prefix: str, controls: Set[str]) -> PageFile:
-    """A file that this chapter can open.
+    """Read an uploaded page file.
 
     Args:
-        content: what was uploaded.
+        content: of the file.
         chapter: the one that is open.
-        prefix: what its parameters begin with.
+        prefix: of its query parameters.
         controls: keys of its controls.
 
     Raises:
-        PageFileError: if it is too large, is none, or is of another chapter; or names what the chapter does not have.
+        PageFileError: if the file is too large, no page file, of another chapter, or names unknown parameters.
     """
-    if len(content) > MOST_BYTES:
-        raise PageFileError("large", most=f"{MOST_BYTES // 1000}")
+    if len(content) > MAX_BYTES:
+        raise PageFileError("large", most=f"{MAX_BYTES // 1000}")
     try:
         page = json.loads(content.decode())
-        json.dumps(page, ensure_ascii=False).encode()  # half a character is no text
+        json.dumps(page, ensure_ascii=False).encode()  # refuses lone surrogates
     except (ValueError, RecursionError):
         raise PageFileError("none") from None
     if not isinstance(page, dict) or set(page) != {"attention-atlas", "chapter", "address", "texts"}:
         raise PageFileError("none")
-    of, address, texts = page["chapter"], page["address"], page["texts"]
-    if page["attention-atlas"] != VERSION or not _is_name(of) or not _is_address(address) or not _is_texts(texts):
+    name, address, texts = page["chapter"], page["address"], page["texts"]
+    if page["attention-atlas"] != VERSION or not _is_name(name) or not _is_address(address) or not _is_texts(texts):
         raise PageFileError("none")
-    if of != chapter:
-        raise PageFileError("elsewhere", chapter=of)
-    strange = [name for name in address if name not in _OF_VIEWS and not name.startswith(f"{prefix}-")]
-    strange += [name for name in texts if name not in controls]
-    if strange:
-        raise PageFileError("strange", name=strange[0])
-    return PageFile(of, address, texts)
+    if name != chapter:
+        raise PageFileError("elsewhere", chapter=name)
+    unknown = [each for each in address if each not in _VIEW_PARAMETERS and not each.startswith(f"{prefix}-")]
+    unknown += [each for each in texts if each not in controls]
+    if unknown:
+        raise PageFileError("strange", name=unknown[0])
+    return PageFile(name, address, texts)
 
 
-def _is_name(given: Any) -> bool:
-    return isinstance(given, str) and len(given) <= 40 and _NAME.fullmatch(given) is not None
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str) and len(value) <= 40 and _NAME.fullmatch(value) is not None
 
 
-def _is_address(given: Any) -> bool:
-    """Names of parameters with their values, all together no longer than a link may be."""
+def _is_address(value: Any) -> bool:
+    """Whether these are query parameters with their values, together no longer than a link may be."""
     return (
-        isinstance(given, dict)
-        and len(given) <= _MOST_NAMES
-        and all(map(_is_name, given))
-        and all(isinstance(values, list) and values for values in given.values())
-        and all(isinstance(value, str) for values in given.values() for value in values)
-        and sum(len(value) + 1 for values in given.values() for value in values) <= 2 * MOST_IN_ADDRESS
+        isinstance(value, dict)
+        and len(value) <= _MAX_NAMES
+        and all(map(_is_name, value))
+        and all(isinstance(texts, list) and texts for texts in value.values())
+        and all(isinstance(text, str) for texts in value.values() for text in texts)
+        and sum(len(text) + 1 for texts in value.values() for text in texts) <= 2 * MAX_IN_URL
     )
 
 
-def _is_texts(given: Any) -> bool:
-    """Only what an address cannot hold: what it can stands there."""
-    return isinstance(given, dict) and all(
-        _is_name(name) and isinstance(text, str) and len(text) > MOST_IN_ADDRESS for name, text in given.items()
+def _is_texts(value: Any) -> bool:
+    """Whether these are texts by control, each too long for a URL."""
+    return isinstance(value, dict) and all(
+        _is_name(name) and isinstance(text, str) and len(text) > MAX_IN_URL for name, text in value.items()
     )

@@ -1,4 +1,4 @@
-"""Predict, then reveal: a question, a reply of its own to each answer, and why; by choosing or by drawing."""
+"""Predictions: a question, a reply to each answer, and the reason; answered by choosing or by drawing."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ANSWER = re.compile(r"^- \[([^\]]+)\] (.+)((?:\n  > .*)*)", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Answer:
-    """What readers may answer: the right one ("x"), a wrong one (" "), or a mistake that has a name."""
+    """An answer: the right one ("x"), a wrong one (" "), or a named mistake."""
 
     mark: str
     text: str
@@ -33,35 +33,35 @@ class Answer:
 
 @dataclass(frozen=True)
 class Prediction:
-    """A question, its answers, and why the right one is right."""
+    """A question, its answers, and the reason for the right one."""
 
     question: str
     answers: tuple[Answer, ...]
     why: str
 
-    def say(self, common: Words, answer: Answer) -> str:
-        """What a reader is told who gave this answer."""
+    def reply(self, common: Words, answer: Answer) -> str:
+        """Return the full reply to an answer: right or wrong, its own reply, and the reason."""
         right = answer.mark == "x"
         return " ".join(part for part in (common("right" if right else "wrong"), answer.reply, self.why) if part)
 
 
 @dataclass(frozen=True, eq=False)
 class Truth:
-    """What comes out, and what comes out for who makes a known mistake."""
+    """The true values, and those that known mistakes lead to."""
 
     values: Numbers
     mistakes: Mapping[str, Numbers] = field(default_factory=dict)
 
 
 def read_prediction(text: str) -> Prediction:
-    """A prediction as the words of a chapter write it.
+    """Parse a prediction from a chapter's words.
 
     Raises:
         ValueError: if not exactly one answer is right.
     """
     answers = tuple(
-        Answer(mark, said.strip(), " ".join(line.strip(" >") for line in reply.strip().splitlines()))
-        for mark, said, reply in _ANSWER.findall(text)
+        Answer(mark, answer.strip(), " ".join(line.strip(" >") for line in reply.strip().splitlines()))
+        for mark, answer, reply in _ANSWER.findall(text)
     )
     if sum(answer.mark == "x" for answer in answers) != 1:
         raise ValueError(f"a prediction needs exactly one right answer, got {answers}")
@@ -70,14 +70,14 @@ def read_prediction(text: str) -> Prediction:
 
 
 def choose(common: Words, prediction: Prediction, key: str) -> bool:
-    """One of a few answers, in the address by its number; the reply comes once one is chosen, and whether one is."""
+    """Draw the answers, and the reply once one is chosen; return whether one is. The URL holds its number."""
     choices = {answer.text: answer for answer in prediction.answers}
     texts = list(choices)
     numbers = {text.casefold(): text for text in texts} | {str(i): text for i, text in enumerate(texts, 1)}
     guess, _ = in_address(
         key,
         None,
-        lambda asked: numbers.get(asked[-1].casefold()),
+        lambda requested: numbers.get(requested[-1].casefold()),
         lambda text: (str(texts.index(text) + 1),) if text else (),
         lambda text: text is None or text in choices,
         lambda begin: st.radio(
@@ -89,7 +89,7 @@ def choose(common: Words, prediction: Prediction, key: str) -> bool:
         ),
     )
     if guess is not None:
-        st.markdown(prediction.say(common, choices[guess]))
+        st.markdown(prediction.reply(common, choices[guess]))
     return guess is not None
 
 
@@ -101,13 +101,13 @@ def draw(
     truth: Callable[[], Truth],
     on: OnFigure | None = None,
 ) -> None:
-    """A drawing, told in the address once it is revealed; the truth is computed and sent only then.
+    """Draw the board. The URL holds a drawing once its answer is revealed; only then is the truth computed.
 
     Args:
-        on: the figure it is drawn on; on a board of its own unless given.
+        on: the figure of the page that is drawn on; a board of its own unless given.
     """
 
-    def told() -> None:
+    def revealed() -> None:
         text = st.session_state[f"{key}-board"].guess
         if board.read(text) is not None:
             st.query_params[key] = text
@@ -138,24 +138,24 @@ def draw(
             "hint": common(_hint(board, on)),
         },
     }
-    _mount(key=f"{key}-board", data=data, on_guess_change=told)
+    _mount(key=f"{key}-board", data=data, on_guess_change=revealed)
     if guess is not None and answer is not None:
         mark = board.judge(guess, answer.values, answer.mistakes)
         reply = next(each for each in prediction.answers if each.mark == mark)
-        said = prediction.say(common, Answer(mark, "", reply.text))
-        st.markdown(f"{_score(common, board, guess, answer.values)} {said}")
+        text = prediction.reply(common, Answer(mark, "", reply.text))
+        st.markdown(f"{_score(common, board, guess, answer.values)} {text}")
 
 
 def _hint(board: Board, on: OnFigure | None) -> str:
-    """How to draw, by name: on a figure weights are bars that lie, or cells to shade."""
+    """Return the section that explains how to draw; weights on a figure are horizontal bars, or cells to shade."""
     if on is None or board.kind != "weights":
         return f"sketch.hint-{board.kind}"
     return "sketch.hint-cells" if on.cells else "sketch.hint-bars"
 
 
 def _score(common: Words, board: Board, guess: Numbers, truth: Numbers) -> str:
-    """How near it came, in the picture's own numbers."""
-    off = board.distance(guess, truth)
+    """Return the sentence on the drawing's error, in the figure's units."""
+    error = board.distance(guess, truth)
     flat = board.distance(np.full_like(truth, truth.mean()), truth)
-    values = {"off": f"{off:.2f}", "flat": f"{flat:.2f}", "share": f"{1 - off:.0%}"}
+    values = {"off": f"{error:.2f}", "flat": f"{flat:.2f}", "share": f"{1 - error:.0%}"}
     return common(f"sketch.score-{board.kind}", **values)
