@@ -20,7 +20,7 @@ from benchmarks.report import Row
 from benchmarks.serving import ROOT
 from viz_core.hub import register
 from viz_core.hub.runs.vision_frames import PartialRecording, one_frame
-from viz_core.runtime.memory import give_freed_memory_back
+from viz_core.runtime.memory import return_freed_memory
 from viz_core.trace import Trace, name_sites, record
 
 
@@ -129,7 +129,7 @@ def read(way: str, model: Any, inputs: dict[str, Tensor]) -> Trace | None:
 
 
 def _passes(way: str, shape: Shape, samples: int) -> tuple[list[float], float | None, float]:
-    give_freed_memory_back()  # as where the lab's models run
+    return_freed_memory()  # as where the lab's models run
     model, inputs, peak = smolvlm(way, shape), inputs_of(shape), Peak()
     seconds, held = [], 0.0
     peak.start()

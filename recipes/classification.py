@@ -22,7 +22,7 @@ from recipes.optimizer import Optimizers
 from recipes.picture_sets import Pictures
 from viz_core.images.preprocessing import Preparation
 from viz_core.models.vit import ViT
-from viz_core.runtime.memory import keep_freed_memory
+from viz_core.runtime.memory import reuse_freed_memory
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def train_classifier(
         ValueError: if there is nothing to resume from, or too few pictures to train on.
     """
     train, held_out = hold_out(pictures, config)
-    keep_freed_memory()
+    reuse_freed_memory()
     torch.manual_seed(config.seed)
     out.mkdir(parents=True, exist_ok=True)
     model = build()

@@ -21,7 +21,7 @@ from recipes.optimizer import Optimizers
 from recipes.text_rows import SPECIAL, Sentence, TextBatch, collate, encode, hide_words, plan_rows
 from recipes.text_tokenizer import train_tokenizer
 from viz_core.runtime.device import fast_precision
-from viz_core.runtime.memory import keep_freed_memory
+from viz_core.runtime.memory import reuse_freed_memory
 
 Loss = Callable[[Any, TextBatch, torch.Generator], tuple[Tensor, int]]
 """Summed loss of a batch, in nats, and its number of tokens to name."""
@@ -77,7 +77,7 @@ def train_text_model(
     if not texts.train or not texts.validation:
         counts = f"{len(texts.train)} and {len(texts.validation)}"
         raise ValueError(f"expected sentences to train on and to validate with, got {counts}")
-    keep_freed_memory()
+    reuse_freed_memory()
     torch.manual_seed(config.seed)
     out.mkdir(parents=True, exist_ok=True)
     tokenizer = _tokenizer(texts.train, out / "vocabulary.json", config, resume)

@@ -27,7 +27,7 @@ from viz_core.pretrained.decoding import greedy_search
 from viz_core.pretrained.tokenization import special_tokens, train_tokenizer
 from viz_core.pretrained.translator import Translator
 from viz_core.runtime.device import fast_precision
-from viz_core.runtime.memory import keep_freed_memory
+from viz_core.runtime.memory import reuse_freed_memory
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def train_translation(
     if not split.train or not split.validation:
         counts = f"{len(split.train)} and {len(split.validation)}"
         raise ValueError(f"expected sentence pairs to train on and to validate with, got {counts}")
-    keep_freed_memory()
+    reuse_freed_memory()
     torch.manual_seed(config.seed)
     out.mkdir(parents=True, exist_ok=True)
     tokenizer = _tokenizer(split.train, out, config, resume)

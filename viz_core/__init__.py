@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from viz_core.runtime.lazy_imports import names_on_use
+from viz_core.runtime.lazy_imports import lazy_names
 from viz_core.runtime.viewer import set_viewer
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ __all__ = [
     "view",
 ]
 
-_PLACES = {
+_MODULES = {
     "attend": "viz_core.trace",
     "attention_weights": "viz_core.trace",
     "available": "viz_core.pretrained",
@@ -43,5 +43,5 @@ _PLACES = {
     "view": "viz_core.view",
 }
 
-__getattr__, __dir__ = names_on_use(__name__, _PLACES)
+__getattr__, __dir__ = lazy_names(__name__, _MODULES)
 set_viewer(lambda run: __getattr__("view")(run))

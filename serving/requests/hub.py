@@ -14,7 +14,7 @@ from viz_core.hub.load import import_transformers
 from viz_core.hub.shipped import ShippedHubModel, shipped_names
 from viz_core.pretrained import ImageClassifier
 from viz_core.pretrained.picture_model import PictureModel
-from viz_core.runtime.memory import give_freed_memory_back
+from viz_core.runtime.memory import return_freed_memory
 from viz_core.trace import HeadsOff, intervene, switched_off
 from viz_core.view.hub import hub_groups
 from viz_core.view.map_group import MapGroup
@@ -47,7 +47,7 @@ class HubModelSpec(ModelSpec[HubModel]):
             HubError: if it cannot be had or run here.
             ValueError: if ATLAS_DEVICE names a device that is not here.
         """
-        give_freed_memory_back()
+        return_freed_memory()
         allowed = settings()
         if self.folder:
             folder = find_folder(self.folder, allowed.model_folders)

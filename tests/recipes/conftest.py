@@ -19,4 +19,4 @@ def pairs() -> list[Pair]:
 def on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same on every machine, and memory is given back as always."""
     monkeypatch.setenv("ATLAS_DEVICE", "cpu")
-    monkeypatch.setattr(classification, "keep_freed_memory", lambda: None)
+    monkeypatch.setattr(classification, "reuse_freed_memory", lambda: None)

@@ -37,7 +37,7 @@ SHORT = replace(CONFIG, epochs=3)
 def memory_left_alone() -> Iterator[None]:
     """How this process manages memory is not for a test to change."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loop, "keep_freed_memory", lambda: None)
+        patch.setattr(loop, "reuse_freed_memory", lambda: None)
         yield
 
 

@@ -40,7 +40,7 @@ def shipped(tmp_path_factory: pytest.TempPathFactory) -> Shipped:
     data = replace(FASHION_MNIST, load=lambda _: split)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ATLAS_DEVICE", "cpu")
-        patch.setattr(loop, "keep_freed_memory", lambda: None)
+        patch.setattr(loop, "reuse_freed_memory", lambda: None)
         spec = replace(CLASSIFIERS[NAME], data=data, architecture=SMALL, cpu_config=CONFIG)
         patch.setitem(CLASSIFIERS, NAME, spec)
         assert main([NAME, "--data", "unused", "--out", str(out)]) == 0

@@ -35,7 +35,7 @@ SMALL_GRU = {"embed_size": 16, "num_hiddens": 16, "num_layers": 2, "dropout": 0.
 @pytest.fixture(autouse=True)
 def on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ATLAS_DEVICE", "cpu")
-    monkeypatch.setattr(loop, "keep_freed_memory", lambda: None)
+    monkeypatch.setattr(loop, "reuse_freed_memory", lambda: None)
 
 
 @pytest.fixture

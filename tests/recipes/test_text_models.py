@@ -25,7 +25,7 @@ SMALL = {"hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 1, "nu
 def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """200 sentences, 7 of which fall to validation and 5 to test."""
     monkeypatch.setenv("ATLAS_DEVICE", "cpu")
-    monkeypatch.setattr(text_loop, "keep_freed_memory", lambda: None)
+    monkeypatch.setattr(text_loop, "reuse_freed_memory", lambda: None)
     for name, design in text_models.TEXT_MODELS.items():
         small = {key: SMALL.get(key, value) for key, value in design.architecture.items()}
         config = replace(design.config, vocabulary_size=280, batch_tokens=512, adam_lr=0.02)

@@ -29,7 +29,7 @@ def translate_error(error: Exception, language: str) -> str:
         return str(error)
     if not isinstance(error, RefusalError) or error.sentence not in known:
         error = RefusalError(_UNKNOWN, detail=str(error))
-    values = dict(error.said)
+    values = dict(error.formatted_values)
     for name, value in error.values.items():
         if isinstance(value, tuple):
             values[name] = join_list(value, language)

@@ -1,4 +1,4 @@
-"""Additive attention: a small network scores each query against each key."""
+"""Additive attention: a small network gives the score of each query and key."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class AdditiveAttention(nn.Module):
 
     Args:
         query_size, key_size: widths of queries and keys.
-        num_hiddens: width in which they meet.
+        num_hiddens: width of their projections.
         dropout: probability of dropping a weight while training, 0 to 1.
 
     Raises:
@@ -63,7 +63,7 @@ class AdditiveAttention(nn.Module):
     def score(
         self, queries: Float[Tensor, "batch queries query_size"], projected: Float[Tensor, "batch keys num_hiddens"]
     ) -> Float[Tensor, "batch queries keys"]:
-        """w_v^T tanh(W_q q_i + W_k k_j) for every pair, from keys that are projected already.
+        """Return w_v^T tanh(W_q q_i + W_k k_j) for every pair, from projected keys.
 
         Raises:
             ValueError: if the queries are not (batch, n, query_size), or the keys not (batch, n, num_hiddens).
@@ -85,9 +85,9 @@ class AdditiveAttention(nn.Module):
         projected: Float[Tensor, "batch keys num_hiddens"],
         valid_lens: Int[Tensor, "batch"] | Int[Tensor, "batch queries"] | None = None,
     ) -> Float[Tensor, "batch queries keys"]:
-        """a_ij = exp(s_ij) / sum_l exp(s_il) over the valid keys, for scores s from keys that are projected already.
+        """a_ij = exp(s_ij) / sum_l exp(s_il) over the valid keys, for scores s from projected keys.
 
-        A decoder projects W_k K once and weighs them anew at each step.
+        A decoder projects W_k K once and computes weights at each step.
 
         Raises:
             ValueError: if the queries have another width, or valid_lens does not fit.
@@ -97,7 +97,7 @@ class AdditiveAttention(nn.Module):
     def pool(
         self, weights: Float[Tensor, "batch queries keys"], values: Float[Tensor, "batch keys v"]
     ) -> Float[Tensor, "batch queries v"]:
-        """The weighted sum of the values, sum_j a_ij v_j; weights are dropped while training.
+        """Return sum_j a_ij v_j, with dropout of the weights while training.
 
         (Bahdanau 2015, equation 5.)
         """

@@ -1,4 +1,4 @@
-"""Attention before there was a name for it: regression by a kernel between a query and the keys (Nadaraya-Watson)."""
+"""Nadaraya-Watson regression: attention weights from a kernel of the distance between query and key."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def nadaraya_watson(
     kernel: Kernel,
     site: str | None = None,
 ) -> tuple[Float[Tensor, "val *v"], Float[Tensor, "val train"]]:
-    """Pool the values y_train for each query in x_val by how near the keys x_train are.
+    """Return the mean of y_train for each query in x_val, weighted by a kernel of the distance to the keys x_train.
 
     y_hat(q) = sum_i a(q, x_i) y_i  with  a(q, x_i) = K(|q - x_i|) / sum_j K(|q - x_j|)
     (Nadaraya 1964, Watson 1964; Dive into Deep Learning, section "Attention Pooling by Similarity").
@@ -30,10 +30,10 @@ def nadaraya_watson(
         x_train, y_train: keys and their values, each a number or a vector; |.| is the Euclidean distance.
         x_val: queries, like the keys.
         kernel: of the distance, see `viz_core.attention.kernels`.
-        site: the name under which `viz_core.trace.record` keeps the weights.
+        site: the name of the weights in a trace.
 
     Returns:
-        y_hat, and the weights, whose rows sum to 1. A query that no key reaches, 0/0 in the
+        y_hat, and the weights, whose rows sum to 1. A query at which every kernel value is 0, 0/0 in the
         formula, has NaN in y_hat and zeros in its row.
 
     Raises:
@@ -63,13 +63,13 @@ def nadaraya_watson(
 def _distances(x_val: Float[Tensor, "val *d"], x_train: Float[Tensor, "train *d"]) -> Float[Tensor, "val train"]:
     if x_val.dim() == 1:
         return (x_val[:, None] - x_train).abs()
-    return torch.cdist(x_val, x_train, compute_mode="donot_use_mm_for_euclid_dist")  # the faster way loses digits
+    return torch.cdist(x_val, x_train, compute_mode="donot_use_mm_for_euclid_dist")  # the matrix product loses digits
 
 
 def kernel_weights(distances: Float[Tensor, "val train"], kernel: Kernel) -> Float[Tensor, "val train"]:
-    """a_ij = K(u_ij) / sum_l K(u_il) for distances u; a row that sums to 0 stays zeros (Nadaraya 1964, Watson 1964).
+    """Return a_ij = K(u_ij) / sum_l K(u_il) for distances u (Nadaraya 1964, Watson 1964).
 
-    An infinite distance means that a query may not use that key.
+    A row that sums to 0 is zeros. An infinite distance masks the key.
 
     Raises:
         ValueError: if distances are no floating-point tensor, or the kernel is no function that gives a finite number
@@ -84,10 +84,10 @@ def kernel_weights(distances: Float[Tensor, "val train"], kernel: Kernel) -> Flo
     values = kernel(distances.masked_fill(~allowed, 0.0))
     if not isinstance(values, Tensor) or values.shape != distances.shape:
         raise ValueError(f"kernel: expected a value for each of {tuple(distances.shape)}, got {described(values)}")
-    nearness = torch.where(allowed, values, 0.0)
-    possible = nearness.isfinite() & (nearness >= 0)
+    similarity = torch.where(allowed, values, 0.0)
+    possible = similarity.isfinite() & (similarity >= 0)
     if not possible.all():
-        came = float(nearness[~possible][0])
+        came = float(similarity[~possible][0])
         raise ValueError(f"kernel: expected finite values of at least 0, got {came:g}")
-    total = nearness.sum(dim=-1, keepdim=True)
-    return torch.where(total > 0, nearness / total.clamp_min(torch.finfo(total.dtype).tiny), 0.0)
+    total = similarity.sum(dim=-1, keepdim=True)
+    return torch.where(total > 0, similarity / total.clamp_min(torch.finfo(total.dtype).tiny), 0.0)

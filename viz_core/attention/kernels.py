@@ -1,6 +1,6 @@
-"""Kernels: how much a key counts by its distance from the query, before weights are made to sum to one.
+"""Kernels: the unnormalised weight of a key as a function of its distance from the query.
 
-All are 1 or near it at distance 0 and never negative. Each is for width 1; `with_width` stretches it.
+Each is largest at distance 0, never negative, and of width 1; `with_width` stretches it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Kernel: TypeAlias = Callable[[Float[Tensor, "..."]], Float[Tensor, "..."]]
 
 
 def boxcar(distances: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
-    """K(u) = 1 if |u| <= 1, else 0: every key within reach counts alike.
+    """K(u) = 1 if |u| <= 1, else 0: every key within distance 1 has the same weight.
 
     (Dive into Deep Learning, section "Kernels and Data"; its text has <= 1 as here, its code < 1.)
 
@@ -31,7 +31,7 @@ def boxcar(distances: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
 
 
 def constant(distances: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
-    """K(u) = 1 at any distance: every key counts alike, wherever the query is.
+    """K(u) = 1 at any distance: every key has the same weight.
 
     (Average pooling: Dive into Deep Learning, section "Attention Pooling by Similarity".)
 
@@ -64,7 +64,7 @@ def epanechnikov(distances: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
 
 @dataclass(frozen=True)
 class Gaussian:
-    """exp(-u^2 / (2 sigma^2)). Its logarithm is kept too: far from all keys exp underflows, softmax does not."""
+    """K(u) = exp(-u^2 / (2 sigma^2)), with its logarithm: far from all keys exp underflows, a softmax does not."""
 
     sigma: float
 
@@ -77,7 +77,7 @@ class Gaussian:
         return self.log(distances).exp()
 
     def log(self, distances: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
-        """-1/2 (u / sigma)^2: the score of which softmax makes the weights.
+        """-1/2 (u / sigma)^2: the score whose softmax is the weights.
 
         Raises:
             ValueError: if distances are no floating-point tensor.
@@ -100,7 +100,7 @@ def gaussian(sigma: float = 1.0) -> Gaussian:
 
 
 def with_width(kernel: Kernel, width: float) -> Kernel:
-    """The kernel stretched to a width: u -> kernel(u / width).
+    """Return the kernel stretched to a width: u -> kernel(u / width).
 
     Raises:
         ValueError: if width is not a positive number, or the kernel no function.

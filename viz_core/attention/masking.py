@@ -1,4 +1,4 @@
-"""Which keys a query may look at, and the softmax that respects it."""
+"""Masks of keys, and the softmax over the keys that remain."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def masked_softmax(
     scores: Float[Tensor, "batch queries keys"],
     valid_lens: Int[Tensor, "batch"] | Int[Tensor, "batch queries"] | None = None,
 ) -> Float[Tensor, "batch queries keys"]:
-    """Softmax over the first `valid_lens` keys of each row; the rest get weight 0.
+    """Return the softmax over the first `valid_lens` keys of each row; other keys get weight 0.
 
     a_ij = exp(s_ij) / sum_(l < len_i) exp(s_il) for j < len_i, else 0
     (Dive into Deep Learning, section "Masked Softmax Operation", with -inf for its -1e6: the
@@ -37,7 +37,7 @@ def masked_softmax(
             of 0 gives a row of zeros. None means every key is valid.
 
     Returns:
-        New weights; the input is never written to.
+        New weights; the input is not changed.
 
     Raises:
         ValueError: if scores are no floating-point tensor (batch, queries, keys), or valid_lens does not fit them or is
@@ -57,7 +57,7 @@ def length_mask(
     num_queries: int,
     num_keys: int,
 ) -> Bool[Tensor, "batch #queries keys"]:
-    """True where key j < valid length: (batch, 1, keys) for one length a row, else (batch, queries, keys).
+    """Return True where key j < valid length: (batch, 1, keys) for one length a row, else (batch, queries, keys).
 
     Raises:
         ValueError: if valid_lens is neither (batch,) nor (batch, queries), or holds anything but whole numbers from 0
@@ -82,7 +82,7 @@ def length_mask(
 def window_mask(
     num_queries: int, num_keys: int, window: int, device: torch.device | None = None
 ) -> Bool[Tensor, "queries keys"]:
-    """True where |position of the key - position of the query| < window; the queries are the last of the keys.
+    """Return True where |position of the key - position of the query| < window; the queries are the last of the keys.
 
     Raises:
         ValueError: if window < 1, or there are more queries than keys.
@@ -92,10 +92,10 @@ def window_mask(
 
 
 def all_of(*masks: Mask | None) -> Mask | None:
-    """True where all these masks are; None where none is given, which allows every key."""
+    """Return the conjunction of the given masks; None without any, which allows every key."""
     return reduce(and_, given) if (given := [mask for mask in masks if mask is not None]) else None
 
 
 def sum_of(*biases: Bias | None) -> Bias | None:
-    """All these biases added; None where none is given."""
+    """Return the sum of the given biases; None without any."""
     return reduce(add, given) if (given := [bias for bias in biases if bias is not None]) else None

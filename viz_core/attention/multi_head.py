@@ -1,4 +1,4 @@
-"""Multi-head attention: several attentions side by side, each on its own projection."""
+"""Multi-head attention: several attentions in parallel, each on its own projection."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from viz_core.trace.weights import Bias, Mask
 
 
 class KeysValues(NamedTuple):
-    """Keys and values after projection, split into heads: what a decoder caches."""
+    """Keys and values after projection, split into heads, as a decoder caches them."""
 
     keys: Float[Tensor, "batch heads keys d"]
     values: Float[Tensor, "batch heads keys d"]
@@ -36,11 +36,11 @@ class MultiHeadAttention(nn.Module):
         num_key_heads: heads of keys and values, each for num_heads / num_key_heads neighbouring heads of queries:
             grouped queries (Ainslie 2023, section 2.2). num_heads unless given.
         softcap: scaled scores s become c tanh(s / c) (Gemma 2, section 2).
-        window: a query sees the keys less than this many steps away, itself included;
+        window: a query attends to keys less than this many steps away, itself included;
             under a causal mask these are the last `window` keys, as in Mistral.
-        positions: how positions enter here: Rotary(), ALiBi(), T5RelativeBias(...), RelativePositionEmbedding1d(...).
+        positions: the scheme within this attention: Rotary(), ALiBi(), T5RelativeBias(...), ...
 
-    Positions and window take the queries for the last of the keys: the same tokens, or the newest steps of a decoder.
+    For positions and window the queries are the last of the keys: the same tokens, or the newest steps of a decoder.
 
     Raises:
         ValueError: if a size, a number of heads or the window is no whole number, at least 1; num_heads does not divide
@@ -106,8 +106,8 @@ class MultiHeadAttention(nn.Module):
         """W_o [head_1; ...; head_h] + b_o: project, split into heads, attend, concatenate, project back.
 
         Args:
-            valid_lens: how many keys, from the first on, each row of the batch or each query may see.
-            causal, mask, bias: as in `attend`; a query sees the keys that all of them allow.
+            valid_lens: number of keys, from the first on, that each row of the batch or each query attends to.
+            causal, mask, bias: as in `attend`; a key must be allowed by all of them.
 
         Raises:
             ValueError: if queries, keys and values are not floating-point tensors of the layer's widths, type and
@@ -118,7 +118,7 @@ class MultiHeadAttention(nn.Module):
     def project(
         self, keys: Float[Tensor, "batch keys key_size"], values: Float[Tensor, "batch keys v"], start: int = 0
     ) -> KeysValues:
-        """W_k K and W_v V, split into heads; the keys stand at positions start, start + 1, ...
+        """Return W_k K and W_v V, split into heads; the keys have positions start, start + 1, ...
 
         Raises:
             ValueError: if keys or values are not floating-point tensors of the layer's widths, type and device.
@@ -137,7 +137,7 @@ class MultiHeadAttention(nn.Module):
         mask: Mask | None = None,
         bias: Bias | None = None,
     ) -> Float[Tensor, "batch queries num_hiddens"]:
-        """W_o [head_1; ...; head_h] for keys and values that are projected already, as in a decoder with a cache.
+        """Return W_o [head_1; ...; head_h] for projected keys and values, as in a decoder with a cache.
 
         Raises:
             ValueError: as `forward`.

@@ -1,4 +1,4 @@
-"""What every layer with weights of its own asks of its input."""
+"""Checks of the inputs of layers with weights."""
 
 from __future__ import annotations
 
@@ -9,33 +9,21 @@ from viz_core.trace.arguments import can_be_read, check_axes, check_integers, ch
 
 
 def check_width(name: str, X: Tensor, projection: nn.Linear) -> None:
-    """Refuse an input that its projection cannot take.
-
-    Raises:
-        ValueError: unless X is a tensor of shape (batch, n, the projection's width), of its type and on its device.
-    """
+    """Raise ValueError unless X is (batch, n, the projection's width), of its type and on its device."""
     check_like(name, X, projection.weight)
     if X.dim() != 3 or X.shape[-1] != projection.in_features:
         raise ValueError(f"{name}: expected shape (batch, n, {projection.in_features}), got {tuple(X.shape)}")
 
 
 def check_features(name: str, X: Tensor, layer: nn.Linear) -> None:
-    """Refuse vectors that a linear layer cannot take; how many there are is not judged.
-
-    Raises:
-        ValueError: unless X is a tensor (..., the layer's width), of its type and on its device.
-    """
+    """Raise ValueError unless X is (..., the layer's width), of its type and on its device."""
     check_like(name, X, layer.weight)
     if not X.dim() or X.shape[-1] != layer.in_features:
         raise ValueError(f"{name}: expected vectors of width {layer.in_features}, got shape {tuple(X.shape)}")
 
 
 def check_tokens(X: Tensor, embedding: nn.Embedding) -> None:
-    """Refuse what are no token ids of a vocabulary.
-
-    Raises:
-        ValueError: unless X is a tensor (batch, n) of integers from 0 to the vocabulary's last, where the embedding is.
-    """
+    """Raise ValueError unless X is (batch, n) of token ids of the vocabulary, on the embedding's device."""
     check_integers(X=X)
     if X.dtype not in (torch.int32, torch.int64):
         raise ValueError(f"X: expected token ids of int32 or int64, got {X.dtype}")

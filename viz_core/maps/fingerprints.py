@@ -14,7 +14,7 @@ from viz_core.maps.head_measure import MapBlock, MapInfo
 from viz_core.maps.register import MEASURES
 from viz_core.maps.residuals import row_error
 from viz_core.runtime.interruption import may_end
-from viz_core.runtime.parallel import side_by_side
+from viz_core.runtime.parallel import parallel_map
 from viz_core.trace import AttentionCall
 from viz_core.trace.thumbnail import max_pooled
 
@@ -72,7 +72,7 @@ def measure_layer(
     # Few large heads or many small ones at a time: what is measured together stays in the processor's cache.
     together = max(1, _BLOCK_WEIGHTS // (queries * keys))
     groups = [slice(head, min(head + together, call.num_heads)) for head in range(0, call.num_heads, together)]
-    parts = side_by_side(lambda heads: _measure_heads(call, row, heads, info, size), groups)
+    parts = parallel_map(lambda heads: _measure_heads(call, row, heads, info, size), groups)
     return LayerMeasures(
         tuple(fingerprint for part in parts for fingerprint in part.fingerprints),
         torch.cat([part.overview for part in parts]),

@@ -1,4 +1,4 @@
-"""The inside of a Transformer: what each step does to the numbers, and where the parameters are."""
+"""Intermediate results of a Transformer encoder, and its parameters by part."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from viz_core.trace.arguments import check_axes, check_tensors
 
 
 class Step(NamedTuple):
-    """One station on the way through the encoder."""
+    """One intermediate result of the encoder."""
 
     name: str  # "embedding", "scaled", "positioned"; of each block "attention", "addnorm1", "ffn", "addnorm2"; "norm"
     block: int | None
@@ -24,11 +24,11 @@ class Step(NamedTuple):
 def encoder_steps(
     encoder: TransformerEncoder, X: Int[Tensor, "batch n"], valid_lens: Int[Tensor, "batch"] | None = None
 ) -> tuple[Step, ...]:
-    """Every intermediate result of `encoder(X, valid_lens)` in evaluation mode; the last step is its output.
+    """Return every intermediate result of `encoder(X, valid_lens)` in evaluation mode; the last step is its output.
 
     H_0 = sqrt(d) E[x] + P;  Y = LN(H + attention(H, H, H));  H' = LN(Y + ffn(Y))   (Vaswani 2017, section 3.1)
 
-    Where norms come first, what enters attention and ffn is LN(H) and LN(Y), and "norm" is the last step.
+    With norms first, the inputs of attention and ffn are LN(H) and LN(Y), and "norm" is the last step.
 
     Raises:
         ValueError: as the encoder's own call.
@@ -50,7 +50,7 @@ def encoder_steps(
 
 
 def step_names(encoder: TransformerEncoder) -> tuple[tuple[str, int | None], ...]:
-    """Name and block of every step that `encoder_steps` takes, in order, without taking it."""
+    """Return name and block of every step of `encoder_steps`, in order, without computing it."""
     first = [(name, None) for name in ("embedding", "scaled", "positioned")]
     last = [("norm", None)] if not isinstance(encoder.norm, nn.Identity) else []
     names = ("attention", "addnorm1", "ffn", "addnorm2")
@@ -58,12 +58,12 @@ def step_names(encoder: TransformerEncoder) -> tuple[tuple[str, int | None], ...
 
 
 def mean_norms(steps: tuple[Step, ...]) -> list[float]:
-    """The mean length of the token vectors at each step: (1/n) sum_i |h_i|."""
+    """Return the mean norm of the token vectors at each step: (1/n) sum_i |h_i|."""
     return [float(step.output.norm(dim=-1).mean()) for step in steps]
 
 
 def layer_norm(X: Float[Tensor, "batch d"]) -> Float[Tensor, "batch d"]:
-    """(x - mean) / std over the features of each example (Ba 2016, equation 3), without gain and bias.
+    """Return (x - mean) / std over the features of each example (Ba 2016, equation 3), without gain and bias.
 
     Raises:
         ValueError: if X is no floating-point tensor (batch, d).
@@ -74,7 +74,7 @@ def layer_norm(X: Float[Tensor, "batch d"]) -> Float[Tensor, "batch d"]:
 
 
 def batch_norm(X: Float[Tensor, "batch d"]) -> Float[Tensor, "batch d"]:
-    """(x - mean) / std over the examples of each feature (Ioffe 2015, algorithm 1), without gain and bias.
+    """Return (x - mean) / std over the examples of each feature (Ioffe 2015, algorithm 1), without gain and bias.
 
     Raises:
         ValueError: if X is no floating-point tensor (batch, d) of two examples or more.
@@ -87,7 +87,9 @@ def batch_norm(X: Float[Tensor, "batch d"]) -> Float[Tensor, "batch d"]:
 
 
 def parameters_by_part(model: nn.Module) -> dict[str, int]:
-    """Number of parameters of each part of an encoder-decoder; a shared matrix counts once, where it is met first.
+    """Return the number of parameters of each part of an encoder-decoder.
+
+    A shared matrix counts once, where it is first.
 
     Parts are "embedding", "encoder.attention", "encoder.ffn", "decoder.self", "decoder.cross", "decoder.ffn",
     "norms" and "output".

@@ -1,4 +1,4 @@
-"""What encoders and decoders of every kind share, and the two joined: what training optimises and decoding runs."""
+"""Base classes of encoders and decoders, and the encoder-decoder made of both."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from viz_core.trace.arguments import check_number, check_whole
 
 
 class TokenReader(nn.Module):
-    """Begins with an embedding of token ids, which is multiplied by embed_scale (Vaswani 2017, section 3.4).
+    """A module that starts with an embedding of token ids, multiplied by embed_scale (Vaswani 2017, section 3.4).
 
     Raises:
         ValueError: if a size is no whole number, at least 1, or embed_scale no number.
@@ -36,16 +36,16 @@ class TokenReader(nn.Module):
 
 
 class Decoder(TokenReader):
-    """Ends with `dense`, a linear layer to the vocabulary; what comes between, `hidden`, is each decoder's own."""
+    """A module that ends with `dense`, a linear layer to the vocabulary; subclasses define `hidden`."""
 
     dense: nn.Linear
 
     def hidden(self, X: Int[Tensor, "batch n"], state: Any) -> tuple[Float[Tensor, "batch n num_hiddens"], Any]:
-        """The states from which the token after each of these n is told, and the state with them taken in."""
+        """Return the hidden states of these n tokens, inputs of `dense`, and the state after them."""
         raise NotImplementedError
 
     def forward(self, X: Int[Tensor, "batch n"], state: Any) -> tuple[Float[Tensor, "batch n vocab"], Any]:
-        """W h + b, the logits of the token after each of these n, and the state with them taken in.
+        """Return W h + b, the logits of the token after each of these n, and the state after them.
 
         Raises:
             ValueError: as `hidden`.
@@ -71,7 +71,7 @@ class EncoderDecoder(nn.Module):
         target: Int[Tensor, "batch queries"],
         valid_lens: Int[Tensor, "batch"] | None = None,
     ) -> Float[Tensor, "batch queries d"]:
-        """The decoder's states before its output layer `dense`: what a loss over the vocabulary starts from.
+        """Return the decoder's hidden states, the inputs of `dense`.
 
         Raises:
             ValueError: if source or target are no token ids of their vocabularies, their batches differ, or valid_lens
@@ -87,7 +87,7 @@ class EncoderDecoder(nn.Module):
         target: Int[Tensor, "batch queries"],
         valid_lens: Int[Tensor, "batch"] | None = None,
     ) -> Float[Tensor, "batch queries vocab"]:
-        """Logits of the token after each target token, W h + b, by teacher forcing in one pass (Sutskever 2014).
+        """Return the logits of the token after each target token, W h + b, by teacher forcing (Sutskever 2014).
 
         Raises:
             ValueError: as `hidden`.
@@ -96,9 +96,9 @@ class EncoderDecoder(nn.Module):
 
 
 def share_embeddings(model: EncoderDecoder) -> EncoderDecoder:
-    """One matrix for source embedding, target embedding and output layer (Press and Wolf 2017).
+    """Use one matrix for source embedding, target embedding and output layer (Press and Wolf 2017).
 
-    Drawn from N(0, 1/d): times sqrt(d), as in the Transformer, an embedding has unit variance, and so has a logit.
+    It is drawn from N(0, 1/d): an embedding times sqrt(d), as in the Transformer, and a logit have unit variance.
 
     Raises:
         ValueError: if the three are not of one shape.

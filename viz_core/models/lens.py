@@ -1,4 +1,4 @@
-"""What a decoder would say after each layer, and which heads and layers moved the logit of the word it said."""
+"""The logit lens of a decoder, and its logits as a sum over heads and layers."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from viz_core.trace import AttentionCall, head_outputs, record
 def layer_predictions(
     decoder: TransformerDecoder, X: Int[Tensor, "batch n"], state: DecoderState
 ) -> Float[Tensor, "layers batch n vocab"]:
-    """The logits that the decoder's own output layer reads off its states: those that enter, then after each block.
+    """Return the output layer's logits of the states that enter the first block, then of those after each block.
 
-    (nostalgebraist 2020, "the logit lens".) Where norms come first, the last norm is applied too. The last of these are
-    the decoder's own logits.
+    (nostalgebraist 2020, "the logit lens".) With norms first, the last norm is applied too. The last logits are the
+    decoder's own.
 
     Raises:
         ValueError: as the decoder's own call.
@@ -36,7 +36,7 @@ def layer_predictions(
 
 
 class Part(NamedTuple):
-    """What one head, one layer or the input adds to the logit of each token asked for."""
+    """The contribution of one head, one layer or the input to the logit of each requested token."""
 
     name: str  # "embedding", "self", "cross", "ffn", or "constant": all biases together
     layer: int | None
@@ -48,13 +48,13 @@ class Part(NamedTuple):
 def logit_parts(
     decoder: TransformerDecoder, X: Int[Tensor, "batch n"], state: DecoderState, tokens: Int[Tensor, "batch n"]
 ) -> tuple[Part, ...]:
-    """The logit of one token at each step as a sum over the input, every head, every feed-forward net and the biases.
+    """Return the logit of one token at each step as a sum over the input, heads, feed-forward nets and biases.
 
-    A layer's output is added to what came before and normalised: LN(x) = g (x - mean) / std + b. Each std is held at
-    what it was in this pass. Then all that follows is linear in each part alone: it is centred, scaled by g / std, norm
-    after norm, and read by the token's row of the output layer; the parts add up to the logit. Held fixed means: this
-    is what each part carries to the logit by itself, along the residual path. It is not what would happen without it,
-    as then each std would be another, and later layers would read something else; `intervene` shows that.
+    A layer's output is added to the residual stream and normalised: LN(x) = g (x - mean) / std + b. With each std fixed
+    at its value in this pass, everything that follows is linear in each part: it is centred, scaled by g / std, norm
+    after norm, and multiplied by the token's row of the output layer; the parts add up to the logit. This is the direct
+    effect of each part, along the residual path. Removing a part would also change each std and the input of later
+    layers; `intervene` shows that.
 
     Args:
         tokens: the token whose logit is split, at each step.
@@ -75,10 +75,10 @@ def logit_parts(
         for kind, layer, addnorm in (("self", blk.attention1, blk.addnorm1), ("cross", blk.attention2, blk.addnorm2)):
             heads, constant = _heads(trace[f"decoder.{i}.{kind}"], layer)
             parts[0] += constant
-            parts = _held(addnorm, torch.cat([parts, heads.to(parts)]))
+            parts = _after_addnorm(addnorm, torch.cat([parts, heads.to(parts)]))
             names += [(kind, i, head) for head in range(len(heads))]
         Y = parts.sum(dim=0)
-        parts = _held(blk.addnorm3, torch.cat([parts, blk.ffn(blk.addnorm3.branch(Y))[None]]))
+        parts = _after_addnorm(blk.addnorm3, torch.cat([parts, blk.ffn(blk.addnorm3.branch(Y))[None]]))
         names.append(("ffn", i, None))
         H = following
     if not isinstance(decoder.norm, nn.Identity):
@@ -90,24 +90,21 @@ def logit_parts(
 
 
 def _heads(call: AttentionCall, layer: MultiHeadAttention) -> tuple[Float[Tensor, "heads batch n d"], Tensor]:
-    """W_o^h times what head h wrote, for each head, and the layer's bias."""
+    """Return W_o^h times the output of head h, for each head, and the layer's bias."""
     W = layer.W_o.weight.unflatten(1, (call.num_heads, -1))  # (d, heads, v)
-    written = torch.einsum("bhnv,dhv->hbnd", head_outputs(call).to(W), W)
-    return written, torch.zeros(()) if layer.W_o.bias is None else layer.W_o.bias
+    outputs = torch.einsum("bhnv,dhv->hbnd", head_outputs(call).to(W), W)
+    return outputs, torch.zeros(()) if layer.W_o.bias is None else layer.W_o.bias
 
 
-def _held(addnorm: AddNorm, parts: Float[Tensor, "parts batch n d"]) -> Float[Tensor, "parts batch n d"]:
-    """The parts after an addition, and after its norm where that comes last."""
+def _after_addnorm(addnorm: AddNorm, parts: Float[Tensor, "parts batch n d"]) -> Float[Tensor, "parts batch n d"]:
+    """Return the parts after an addition, and after its norm if that comes last."""
     return parts if addnorm.norm_first else _normalised(addnorm.ln, parts)
 
 
 def _normalised(norm: nn.Module, parts: Float[Tensor, "parts batch n d"]) -> Float[Tensor, "parts batch n d"]:
-    """g (p - mean(p)) / std of each part p, std that of their sum; the norm's bias joins the constant, part 0.
+    """Return g (p - mean(p)) / std of each part p, std of their sum; the norm's bias is added to the constant, part 0.
 
-    An RMSNorm takes no mean away: g p / rms (Zhang 2019, equation 4).
-
-    Raises:
-        ValueError: if it is another norm.
+    An RMSNorm subtracts no mean: g p / rms (Zhang 2019, equation 4).
     """
     if isinstance(norm, nn.LayerNorm):
         parts = parts - parts.mean(dim=-1, keepdim=True)

@@ -1,4 +1,4 @@
-"""The grid that a picture's patches make, and positions learned for one grid brought to another."""
+"""The grid of a picture's patches, and learned positions interpolated to another grid."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from viz_core.trace.arguments import check_axes, check_tensors, check_whole
 
 
 def interpolate_positions(
-    pos_embedding: Float[Tensor, "1 tokens d"], learned: tuple[int, int], wanted: tuple[int, int]
+    pos_embedding: Float[Tensor, "1 tokens d"], learned: tuple[int, int], target: tuple[int, int]
 ) -> Float[Tensor, "1 new_tokens d"]:
-    """Learned positions for a grid of another size, by bicubic interpolation (Dosovitskiy 2021, section 3.2).
+    """Return learned positions for a grid of another size, by bicubic interpolation (Dosovitskiy 2021, section 3.2).
 
-    The class token's, which comes first, stays as it is.
+    That of the class token, which is first, is unchanged.
 
     Args:
         learned: rows and columns of the grid that pos_embedding is for.
-        wanted: rows and columns of the new one.
+        target: rows and columns of the new one.
 
     Raises:
         ValueError: if pos_embedding has not one row for the class token and each patch of the learned grid.
@@ -30,34 +30,34 @@ def interpolate_positions(
     if pos_embedding.shape[1] != learned[0] * learned[1] + 1:
         expected = f"1 + {learned[0]} x {learned[1]}"
         raise ValueError(f"pos_embedding: expected {expected} positions, got {pos_embedding.shape[1]}")
-    if wanted == learned:
+    if target == learned:
         return pos_embedding
-    patches = resize_grid(pos_embedding[0, 1:], learned, wanted)
+    patches = resize_grid(pos_embedding[0, 1:], learned, target)
     return torch.cat((pos_embedding[:, :1], patches[None]), dim=1)
 
 
 def resize_grid(
-    table: Float[Tensor, "patches d"], learned: tuple[int, int], wanted: tuple[int, int]
+    table: Float[Tensor, "patches d"], learned: tuple[int, int], target: tuple[int, int]
 ) -> Float[Tensor, "new_patches d"]:
-    """The positions of patches alone, brought to a grid of another size as in `interpolate_positions`.
+    """Return the positions of patches alone, for a grid of another size, as in `interpolate_positions`.
 
     Raises:
         ValueError: if the table has not one row for each patch of the learned grid.
     """
     check_tensors(table=table)
     check_axes("patches d", table=table)
-    check_whole(rows=wanted[0], columns=wanted[1])
+    check_whole(rows=target[0], columns=target[1])
     if len(table) != learned[0] * learned[1]:
         raise ValueError(f"table: expected {learned[0]} x {learned[1]} positions, got {len(table)}")
-    if wanted == learned:
+    if target == learned:
         return table
     grid = rearrange(table, "(rows columns) d -> 1 d rows columns", rows=learned[0])
-    resized = F.interpolate(grid.float(), size=wanted, mode="bicubic", align_corners=False)
+    resized = F.interpolate(grid.float(), size=target, mode="bicubic", align_corners=False)
     return rearrange(resized, "1 d rows columns -> (rows columns) d").to(table.dtype)
 
 
 def count_patches(img_size: tuple[int, int], patch_size: tuple[int, int]) -> tuple[int, int]:
-    """Rows and columns of patches in a picture (height, width).
+    """Return rows and columns of patches in a picture (height, width).
 
     Raises:
         ValueError: if patches do not divide it.

@@ -1,4 +1,4 @@
-"""The output projection of an attention layer, found by the layer's site: ours, and those of Hugging Face's models."""
+"""Find the output projection of an attention layer by its site, in models of this library and of Hugging Face."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ _NAMES = ("W_o", "o_proj", "out_proj", "c_proj", "o", "proj", "dense")
 
 
 def output_projection(model: nn.Module, site: str) -> nn.Linear:
-    """W_o of the attention layer at a site, as a Linear that shares its weights.
+    """Return W_o of the attention layer at a site, as a Linear that shares its weights.
 
-    Within the layer it has one of the usual names; where the layer only attends, as BERT's does, what follows it holds
-    the projection: `attention.self` is followed by `attention.output.dense`. The innermost layer of a site
-    is asked first.
+    It has one of the usual names within the layer, or, as in BERT, beside it: `attention.self` is followed by
+    `attention.output.dense`. The innermost layer of a site comes first.
 
     Raises:
         ValueError: if there is no such site, or no projection is found there.
@@ -24,22 +23,22 @@ def output_projection(model: nn.Module, site: str) -> nn.Linear:
     layers = sorted((path for path, part in parts.items() if site_of(part) == site), key=len, reverse=True)
     if not layers:
         raise ValueError(f"site: expected one of the model's layers, got {site!r}")
-    places = [place for path in layers for place in (*_within(path), f"{path.rpartition('.')[0]}.output.dense")]
-    found = next((parts[place] for place in places if place in parts), None)
+    candidates = [place for path in layers for place in (*_within(path), f"{path.rpartition('.')[0]}.output.dense")]
+    found = next((parts[path] for path in candidates if path in parts), None)
     if isinstance(found, nn.Linear):
         return found
     if type(found).__name__ != "Conv1D" or found is None:
         raise ValueError(f"site: expected a layer with an output projection, got {site!r}, where none was found")
-    turned = nn.Linear(*found.weight.shape, bias=False, device="meta")  # type: ignore[arg-type]
-    turned.weight = nn.Parameter(found.weight.detach().T, requires_grad=False)  # type: ignore[union-attr]
-    return turned
+    transposed = nn.Linear(*found.weight.shape, bias=False, device="meta")  # type: ignore[arg-type]
+    transposed.weight = nn.Parameter(found.weight.detach().T, requires_grad=False)  # type: ignore[union-attr]
+    return transposed
 
 
 def hands_on_values(model: nn.Module, site: str) -> bool:
-    """Whether the layer at a site ends with sum_j a_ij v_j, with no output projection: additive attention."""
+    """Whether the layer at a site has no output projection: additive attention ends with sum_j a_ij v_j."""
     return any(isinstance(part, AdditiveAttention) and site_of(part) == site for part in model.modules())
 
 
 def _within(layer: str) -> list[str]:
-    """Where a layer's own projection may be."""
+    """Return the possible paths of a layer's own projection."""
     return [f"{layer}.{name}" for name in _NAMES]

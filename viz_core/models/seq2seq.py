@@ -58,7 +58,7 @@ class GRU(nn.Module):
 
 
 class Encoded(NamedTuple):
-    """What a recurrent encoder hands on."""
+    """Outputs of a recurrent encoder."""
 
     outputs: Float[Tensor, "batch keys num_hiddens"]  # the last layer at every step: keys and values
     hidden_state: Float[Tensor, "layers batch num_hiddens"]  # every layer after the last step: where a decoder starts
@@ -67,8 +67,8 @@ class Encoded(NamedTuple):
 class Seq2SeqEncoder(TokenReader):
     """Embedding, then layers of GRU from left to right (Sutskever 2014; Cho 2014).
 
-    Here and in the decoders, embeddings are multiplied by embed_scale on their way in: by 1 as in the book, or by
-    sqrt(embed_size) where the matrix is shared with the output layer and so drawn that much smaller.
+    Here and in the decoders, embeddings are multiplied by embed_scale: 1 as in the book, or sqrt(embed_size) if the
+    matrix is shared with the output layer and initialised that much smaller.
 
     Raises:
         ValueError: if a size is no whole number, at least 1, or dropout not from 0 to 1.
@@ -92,30 +92,30 @@ class Seq2SeqEncoder(TokenReader):
     def forward(self, X: Int[Tensor, "batch keys"], valid_lens: Int[Tensor, "batch"] | None = None) -> Encoded:
         """h_t = GRU(E[x_t], h_(t-1)) for each step (Cho 2014, section 2.3).
 
-        Padding past a row's valid length does not touch its final state.
+        Padding past a row's valid length does not change its final state.
 
         Raises:
             ValueError: if X are no token ids of the vocabulary, or valid_lens does not fit them.
         """
         if valid_lens is not None:
             check_tokens(X, self.embedding)
-            length_mask(valid_lens, X.shape[0], 1, X.shape[1])  # refuses what are no lengths
+            length_mask(valid_lens, X.shape[0], 1, X.shape[1])  # checks valid_lens
         return Encoded(*self.rnn(self.embed(X), valid_lens=valid_lens))
 
 
 class PlainState(NamedTuple):
-    """What the decoder without attention carries: one fixed summary of the source, and its own state."""
+    """State of the decoder without attention: one fixed summary of the source, and its hidden state."""
 
     context: Float[Tensor, "batch num_hiddens"]
     hidden_state: Float[Tensor, "layers batch num_hiddens"]
 
     def select(self, rows: Int[Tensor, "rows"]) -> PlainState:
-        """The state of these batch rows, in this order: what beam search keeps, or a row repeated."""
+        """Return the state of these batch rows, in this order, as beam search selects them."""
         return PlainState(self.context[rows], self.hidden_state[:, rows])
 
 
 class Seq2SeqDecoder(Decoder):
-    """GRU decoder that sees the source only as the encoder's last state c, at every step the same.
+    """GRU decoder whose only input from the source is the encoder's last state c, the same at every step.
 
     s_t = GRU([E[y_(t-1)]; c], s_(t-1)) (Cho 2014, section 2.2).
 
@@ -144,10 +144,10 @@ class Seq2SeqDecoder(Decoder):
         enc_outputs: Encoded | tuple[Tensor, Tensor],
         enc_valid_lens: Int[Tensor, "batch"] | None = None,  # noqa: ARG002, every decoder takes it
     ) -> PlainState:
-        """The state before the first step; the encoder's last state knows the valid lengths already.
+        """Return the state before the first step; valid lengths are part of the encoder's last state.
 
         Raises:
-            ValueError: if that is not what an encoder of the same layers and width gave.
+            ValueError: if enc_outputs are not those of an encoder of the same layers and width.
         """
         _, hidden_state = _encoded(enc_outputs, self.rnn.rnn.num_layers, self.rnn.rnn.hidden_size)
         return PlainState(hidden_state[-1], hidden_state)
@@ -155,7 +155,7 @@ class Seq2SeqDecoder(Decoder):
     def hidden(
         self, X: Int[Tensor, "batch n"], state: PlainState
     ) -> tuple[Float[Tensor, "batch n num_hiddens"], PlainState]:
-        """The last layer's state after each of these n tokens, and the state with them taken in.
+        """Return the last layer's hidden state after each of these n tokens, and the state after them.
 
         Raises:
             ValueError: if X are no token ids of the vocabulary, or state is not that of as many batch rows.
@@ -167,7 +167,7 @@ class Seq2SeqDecoder(Decoder):
 
 
 class AttentionState(NamedTuple):
-    """What the attention decoder carries: every state of the source, and its own state."""
+    """State of the attention decoder: every state of the source, and its hidden state."""
 
     enc_outputs: Float[Tensor, "batch keys num_hiddens"]
     hidden_state: Float[Tensor, "layers batch num_hiddens"]
@@ -175,7 +175,7 @@ class AttentionState(NamedTuple):
     projected: Float[Tensor, "batch keys num_hiddens"]  # W_k enc_outputs, the same at every step
 
     def select(self, rows: Int[Tensor, "rows"]) -> AttentionState:
-        """The state of these batch rows, in this order: what beam search keeps, or a row repeated."""
+        """Return the state of these batch rows, in this order, as beam search selects them."""
         lens = self.enc_valid_lens
         return AttentionState(
             self.enc_outputs[rows],
@@ -186,7 +186,7 @@ class AttentionState(NamedTuple):
 
 
 class Seq2SeqAttentionDecoder(Decoder):
-    """GRU decoder that looks at every source state anew before each word (Bahdanau 2015, section 3.1).
+    """GRU decoder that attends to all source states before each word (Bahdanau 2015, section 3.1).
 
     At step t the query is the last layer's state s_(t-1), keys and values are the encoder's states h_j:
     a_t = softmax_j(w_v^T tanh(W_q s_(t-1) + W_k h_j)), c_t = sum_j a_tj h_j, s_t = GRU([c_t; y_(t-1)], s_(t-1)).
@@ -216,10 +216,10 @@ class Seq2SeqAttentionDecoder(Decoder):
     def init_state(
         self, enc_outputs: Encoded | tuple[Tensor, Tensor], enc_valid_lens: Int[Tensor, "batch"] | None = None
     ) -> AttentionState:
-        """The state before the first step; the keys are projected here, once for all steps.
+        """Return the state before the first step; the keys are projected here, once for all steps.
 
         Raises:
-            ValueError: if that is not what an encoder of the same layers and width gave.
+            ValueError: if enc_outputs are not those of an encoder of the same layers and width.
         """
         outputs, hidden_state = _encoded(enc_outputs, self.rnn.num_layers, self.rnn.hidden_size)
         return AttentionState(outputs, hidden_state, enc_valid_lens, self.attention.W_k(outputs))
@@ -227,10 +227,10 @@ class Seq2SeqAttentionDecoder(Decoder):
     def hidden(
         self, X: Int[Tensor, "batch n"], state: AttentionState
     ) -> tuple[Float[Tensor, "batch n num_hiddens"], AttentionState]:
-        """The last layer's state after each of these n tokens, and the state with them taken in.
+        """Return the last layer's hidden state after each of these n tokens, and the state after them.
 
-        Step by step, since each query is the state the step before left behind; the weights of the
-        n steps are recorded together, as one map.
+        Step by step, as each query is the hidden state of the step before; the weights of the n steps are
+        recorded together, as one map.
 
         Raises:
             ValueError: if X are no token ids of the vocabulary, or state is not that of as many batch rows.
@@ -250,13 +250,13 @@ class Seq2SeqAttentionDecoder(Decoder):
 
 
 def _encoded(given: object, num_layers: int, num_hiddens: int) -> tuple[Tensor, Tensor]:
-    """What an encoder hands on, if a decoder of these layers can start from it."""
-    wanted = f"expected outputs (batch, keys, d) and states ({num_layers}, batch, {num_hiddens}) of an encoder"
+    """Return an encoder's outputs and states, checked for a decoder of these layers."""
+    expected = f"expected outputs (batch, keys, d) and states ({num_layers}, batch, {num_hiddens}) of an encoder"
     if not isinstance(given, tuple) or len(given) != 2 or not all(isinstance(part, Tensor) for part in given):
-        raise ValueError(f"enc_outputs: {wanted}, got {described(given)}")
+        raise ValueError(f"enc_outputs: {expected}, got {described(given)}")
     outputs, states = given
     if outputs.dim() != 3 or states.shape != (num_layers, outputs.shape[0], num_hiddens):
-        raise ValueError(f"enc_outputs: {wanted}, got shapes {tuple(outputs.shape)} and {tuple(states.shape)}")
+        raise ValueError(f"enc_outputs: {expected}, got shapes {tuple(outputs.shape)} and {tuple(states.shape)}")
     return outputs, states
 
 
@@ -269,6 +269,6 @@ def _check_state(state: object, kind: type[PlainState] | type[AttentionState], X
 
 
 def _gru(num_inputs: int, num_hiddens: int, num_layers: int, dropout: float) -> nn.GRU:
-    """torch drops out between layers, so a single layer has none (and torch would warn)."""
+    """Return a GRU with dropout between layers; a single layer has none, and torch would warn."""
     sizes = int(num_inputs), int(num_hiddens), int(num_layers)  # torch takes no numbers of numpy here
     return nn.GRU(*sizes, dropout=dropout if num_layers > 1 else 0.0, batch_first=True)

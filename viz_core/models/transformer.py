@@ -1,6 +1,6 @@
 """The Transformer's parts and its encoder (Vaswani 2017), by the book's names and state-dict keys.
 
-Post-norm, unless asked otherwise. The decoder is in `transformer_decoder`.
+Post-norm by default. The decoder is in `transformer_decoder`.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from viz_core.trace.weights import Bias, Mask
 class AddNorm(nn.Module):
     """LayerNorm(X + dropout(Y)): a residual connection, then normalisation (Vaswani 2017, section 3.1).
 
-    With norm_first the norm moves into the branch, X + dropout(f(LayerNorm(X))), and leaves the residual path free,
-    by which deep stacks train without warm-up (Xiong 2020, figure 1): `Y = f(addnorm.branch(X)); addnorm(X, Y)`.
+    With norm_first the norm is part of the branch, X + dropout(f(LayerNorm(X))), and the residual path has none, so
+    that deep stacks train without warm-up (Xiong 2020, figure 1): `Y = f(addnorm.branch(X)); addnorm(X, Y)`.
 
     Args:
         norm_shape: width of the vectors, as `nn.LayerNorm` takes it.
         dropout: probability of dropping a component of the branch's output while training, 0 to 1.
         norm_first: whether the norm comes before the layer.
-        norm: what makes the norm of that shape, `nn.RMSNorm` for one.
+        norm: makes the norm of that shape, for example `nn.RMSNorm`.
 
     Raises:
         ValueError: if a size is no whole number, at least 1, or dropout is out of range.
@@ -52,7 +52,7 @@ class AddNorm(nn.Module):
         self.ln = norm(norm_shape)
 
     def branch(self, X: Float[Tensor, "*batch d"]) -> Float[Tensor, "*batch d"]:
-        """What the layer in between is given: X, or LayerNorm(X) where the norm comes first (Xiong 2020, figure 1).
+        """Return the input of the layer: X, or LayerNorm(X) if the norm comes first (Xiong 2020, figure 1).
 
         Raises:
             ValueError: if X is no floating-point tensor of the norm's width and device.
@@ -73,10 +73,10 @@ class AddNorm(nn.Module):
         return added if self.norm_first else self.ln(added)
 
     def _check(self, **named: Tensor) -> None:
-        weight = getattr(self.ln, "weight", None)  # a norm of one's own may have none
+        weight = getattr(self.ln, "weight", None)  # other norms may have none
         weight = weight if isinstance(weight, Tensor) and not weight.is_meta else None
         for name, X in named.items():
-            check_tensors(**{name: X})  # each by itself: under autocast the two may differ in type
+            check_tensors(**{name: X})  # one by one: under autocast their types may differ
             if X.shape[-len(self.norm_shape) :] != self.norm_shape:
                 sides = ", ".join(map(str, self.norm_shape))
                 raise ValueError(f"{name}: expected (..., {sides}), got shape {tuple(X.shape)}")
@@ -93,8 +93,8 @@ class PositionWiseFFN(nn.Module):
 
     Args:
         ffn_num_hiddens: width inside.
-        ffn_num_outputs: width of what comes out.
-        ffn_num_inputs: width of what goes in, where it is another.
+        ffn_num_outputs: width of the output.
+        ffn_num_inputs: width of the input, if it differs.
 
     Raises:
         ValueError: if a size is no whole number, at least 1.
@@ -180,8 +180,7 @@ class TransformerEncoderBlock(nn.Module):
         """Y = LN(X + attention(X)), then LN(Y + ffn(Y)); norm first: Y = X + attention(LN(X)), then Y + ffn(LN(Y)).
 
         Args:
-            valid_lens, causal, mask, bias: which keys each query sees, and what is added to its scores, as in
-                `MultiHeadAttention`.
+            valid_lens, causal, mask, bias: as in `MultiHeadAttention`.
 
         Raises:
             ValueError: if X is no floating-point tensor (batch, n, d) of the layer's width, type and device, or
@@ -208,7 +207,7 @@ def input_positions(num_hiddens: int, dropout: float, options: BlockOptions) -> 
 class TransformerEncoder(TokenReader):
     """Embedding times sqrt(d), plus position, through num_blks encoder blocks (Vaswani 2017, figure 1, left).
 
-    With `causal=True` in its call it is the body of a language model.
+    With `causal=True` it is the body of a language model.
 
     Args:
         vocab_size: number of token ids.
@@ -239,7 +238,7 @@ class TransformerEncoder(TokenReader):
     ) -> None:
         check_whole(num_hiddens=num_hiddens)
         check_whole(0, num_blks=num_blks)
-        super().__init__(vocab_size, num_hiddens, math.sqrt(num_hiddens))  # as large as the positions added to them
+        super().__init__(vocab_size, num_hiddens, math.sqrt(num_hiddens))  # the scale of the positions added to them
         self.num_hiddens = num_hiddens
         self.pos_encoding = input_positions(num_hiddens, dropout, options)
         self.blks = nn.Sequential()
@@ -263,7 +262,7 @@ class TransformerEncoder(TokenReader):
         mask: Mask | None = None,
         bias: Bias | None = None,
     ) -> Float[Tensor, "batch n d"]:
-        """All blocks, one after the other, of sqrt(d) E[x] + P; keys past a row's valid length are not looked at.
+        """Return the output of all blocks for sqrt(d) E[x] + P; keys past a row's valid length are masked.
 
         Args:
             causal, mask, bias: as in `MultiHeadAttention`, in every block.

@@ -19,19 +19,19 @@ from viz_core.trace.weights import Bias, Mask
 
 
 class BlockCache(NamedTuple):
-    """What one decoder block keeps between steps: its own keys and values, and the encoder's."""
+    """Cache of one decoder block: keys and values of self-attention, and those of the encoder's output."""
 
     own: KeysValues
     cross: KeysValues
 
     @property
     def num_steps(self) -> int:
-        """Target steps taken so far."""
+        """Number of target steps so far."""
         return self.own.keys.shape[2]
 
 
 class DecoderState(NamedTuple):
-    """What decoding carries from step to step; `forward` returns a new one and changes none."""
+    """State of decoding; `forward` returns a new one and changes none."""
 
     enc_outputs: Float[Tensor, "batch keys d"]
     enc_valid_lens: Int[Tensor, "batch"] | None
@@ -39,12 +39,12 @@ class DecoderState(NamedTuple):
 
     @property
     def num_steps(self) -> int:
-        """Target steps taken so far."""
+        """Number of target steps so far."""
         first = self.caches[0] if self.caches else None
         return 0 if first is None else first.num_steps
 
     def select(self, rows: Int[Tensor, "rows"]) -> DecoderState:
-        """The state of these batch rows, in this order: what beam search keeps, or a row repeated."""
+        """Return the state of these batch rows, in this order, as beam search selects them."""
         caches = tuple(
             cache and BlockCache(*(KeysValues(*(t[rows] for t in pair)) for pair in cache)) for cache in self.caches
         )
@@ -58,7 +58,7 @@ class TransformerDecoderBlock(nn.Module):
     (Vaswani 2017, section 3.1.)
 
     Args:
-        i: number of the block, whose entry of the state's caches is its own.
+        i: index of the block, and of its cache in the state.
         options: what differs from the book's block. Positions and window are for self-attention alone: the encoder's
             tokens are another sequence.
 
@@ -95,13 +95,13 @@ class TransformerDecoderBlock(nn.Module):
         mask: Mask | None = None,
         bias: Bias | None = None,
     ) -> tuple[Float[Tensor, "batch n d"], DecoderState]:
-        """Take n more steps: Y = LN(X + self(X)), Z = LN(Y + cross(Y, M)), then LN(Z + ffn(Z)).
+        """Return the output of n more steps and the state after them.
 
-        M is the encoder's output. Causal whenever n > 1, in training and in evaluation alike. Norms first as in
-        `TransformerEncoderBlock`.
+        Y = LN(X + self(X)), Z = LN(Y + cross(Y, M)), then LN(Z + ffn(Z)). M is the encoder's output.
+        Causal whenever n > 1, in training and in evaluation alike. Norms first as in `TransformerEncoderBlock`.
 
         Args:
-            mask, bias: of the self-attention of these steps with themselves and those taken before.
+            mask, bias: of the self-attention of these steps with themselves and earlier ones.
 
         Raises:
             ValueError: if X or the encoder's output are no floating-point tensors of the layer's width, type and
@@ -130,7 +130,7 @@ class TransformerDecoder(Decoder):
     """num_blks decoder blocks and a linear layer to the vocabulary (Vaswani 2017, figure 1, right).
 
     The arguments are those of `TransformerEncoder`. Block i is the sites "decoder.i.self" and "decoder.i.cross" of a
-    trace. T5RelativeBias(bidirectional=False) is T5's here: a decoder sees no key after the query.
+    trace. T5RelativeBias(bidirectional=False) is T5's here: a decoder attends to no key after the query.
 
     Raises:
         ValueError: as `TransformerEncoder`.
@@ -172,7 +172,7 @@ class TransformerDecoder(Decoder):
     def init_state(
         self, enc_outputs: Float[Tensor, "batch keys d"], enc_valid_lens: Int[Tensor, "batch"] | None = None
     ) -> DecoderState:
-        """The state before the first step.
+        """Return the state before the first step.
 
         Raises:
             ValueError: unless enc_outputs is a floating-point tensor (batch, keys, num_hiddens).
@@ -186,7 +186,7 @@ class TransformerDecoder(Decoder):
     def hidden(
         self, X: Int[Tensor, "batch n"], state: DecoderState, *, mask: Mask | None = None, bias: Bias | None = None
     ) -> tuple[Float[Tensor, "batch n d"], DecoderState]:
-        """Output of the last block for each of these n tokens, and the state with them taken in.
+        """Return the output of the last block for each of these n tokens, and the state after them.
 
         Args:
             mask, bias: of self-attention in every block, for these n queries and all steps so far as keys.
@@ -205,7 +205,7 @@ class TransformerDecoder(Decoder):
     def forward(
         self, X: Int[Tensor, "batch n"], state: DecoderState, *, mask: Mask | None = None, bias: Bias | None = None
     ) -> tuple[Float[Tensor, "batch n vocab"], DecoderState]:
-        """Logits of the token after each of these n, and the state with them taken in; mask and bias as in `hidden`.
+        """Return the logits of the token after each of these n, and the state after them; mask and bias as in `hidden`.
 
         Raises:
             ValueError: as `hidden`.

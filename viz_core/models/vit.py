@@ -46,7 +46,7 @@ class PatchEmbedding(nn.Module):
         self.conv = nn.Conv2d(num_channels, num_hiddens, kernel_size=self.patch_size, stride=self.patch_size)
 
     def grid(self, X: Float[Tensor, "batch channels height width"]) -> tuple[int, int]:
-        """Rows and columns of patches in these pictures.
+        """Return rows and columns of patches in these pictures.
 
         Raises:
             ValueError: if they are no floating-point tensor of the filters' channels, type and device, or patches do
@@ -76,9 +76,9 @@ class ViTMLP(nn.Module):
 
     Args:
         mlp_num_hiddens: width inside.
-        mlp_num_outputs: width of what comes out.
+        mlp_num_outputs: width of the output.
         dropout: probability of dropping a number after either layer while training, 0 to 1.
-        mlp_num_inputs: width of what goes in, where it is another.
+        mlp_num_inputs: width of the input, if it differs.
 
     Raises:
         ValueError: if a size is no whole number, at least 1, or dropout is out of range.
@@ -165,13 +165,13 @@ class ViTBlock(nn.Module):
 
 
 class ViT(nn.Module):
-    """Patches and a class token, plus learned positions, through num_blks blocks; the class token answers.
+    """Patches and a class token, plus learned positions, through num_blks blocks; the class token gives the logits.
 
     (Dosovitskiy 2021, section 3.1 and figure 1.) Token 0 is the class token, token 1 + r C + c the patch in
     row r and column c of a grid with C columns. Positions start at N(0, 0.02^2), as in the paper's code.
 
     Args:
-        img_size: height and width in pixels, or one number for both; of these pictures positions are learned.
+        img_size: height and width in pixels, or one number for both, for which positions are learned.
         patch_size: the same for a patch.
         num_hiddens: width of a token.
         mlp_num_hiddens: width inside each MLP.
@@ -179,7 +179,7 @@ class ViT(nn.Module):
         num_blks: number of blocks; block i is the site "encoder.i.self" of a trace.
         emb_dropout, blk_dropout: dropout of the tokens that enter, and within the blocks.
         use_bias: whether the projections of attention have biases.
-        num_classes: logits in the answer.
+        num_classes: number of logits.
         num_channels: 1 for grey pictures, 3 for colour.
         options: what differs from the book's model in every block. `positions` count the tokens in a row, the class
             token first, and are used beside the learned positions at the input.
@@ -259,8 +259,7 @@ class ViT(nn.Module):
 
         Args:
             X: normalised pictures, of any size that patches divide; positions are interpolated to it.
-            positions: False leaves those at the input out. Then the class token sees a bag of patches: their order
-                makes no difference to the answer.
+            positions: False omits those at the input. The logits then do not depend on the order of the patches.
             mask, bias: as in `MultiHeadAttention`, in every block.
 
         Raises:
@@ -277,7 +276,7 @@ class ViT(nn.Module):
         mask: Mask | None = None,
         bias: Bias | None = None,
     ) -> Float[Tensor, "batch tokens num_hiddens"]:
-        """What the last block makes of every token, the class token first: z_L (Dosovitskiy 2021, equation 3).
+        """Return z_L, the output of the last block, the class token first (Dosovitskiy 2021, equation 3).
 
         Raises:
             ValueError: as `forward`.

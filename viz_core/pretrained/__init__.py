@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from viz_core.pretrained.card import CheckpointError, ModelCard, read_card
 from viz_core.pretrained.shipped import CHECKPOINTS, available
-from viz_core.runtime.lazy_imports import names_on_use
+from viz_core.runtime.lazy_imports import lazy_names
 
 if TYPE_CHECKING:
     from viz_core.pretrained.checkpoint import load_weights
@@ -47,7 +47,7 @@ __all__ = [
     "read_card",
 ]
 
-_PLACES = {
+_MODULES = {
     **dict.fromkeys(("Classification", "ImageClassifier", "build_classification_model"), f"{__name__}.classifier"),
     **dict.fromkeys(("MAX_CHARACTERS", "MAX_NEW_TOKENS", "MAX_SOURCE_TOKENS"), f"{__name__}.translator"),
     **dict.fromkeys(("TextError", "Translation", "Translator", "build_translation_model"), f"{__name__}.translator"),
@@ -55,4 +55,4 @@ _PLACES = {
     "load_weights": f"{__name__}.checkpoint",
 }
 
-__getattr__, __dir__ = names_on_use(__name__, _PLACES)
+__getattr__, __dir__ = lazy_names(__name__, _MODULES)

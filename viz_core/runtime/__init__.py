@@ -1,1 +1,1 @@
-"""What computing needs besides mathematics: a device, all cores, a stopwatch, a way to be interrupted."""
+"""Devices, cores, memory, time and interruption of computations; files that ship with the code."""

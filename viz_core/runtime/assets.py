@@ -1,4 +1,4 @@
-"""Where the files lie that come with the code: weights, words, samples, scripts and styles."""
+"""Paths of the files that ship with the code: weights, texts, samples, scripts and styles."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from pathlib import Path
 from viz_core.runtime.refusal import RefusalError
 
 _LIBRARY = Path(__file__).resolve().parents[1]
-_WITHIN = _LIBRARY / "assets"
+_PACKAGED = _LIBRARY / "assets"
 
-ASSETS = _WITHIN if _WITHIN.is_dir() else _LIBRARY.parent / "assets"
-"""A wheel carries them within the library; a checkout has them beside it."""
+ASSETS = _PACKAGED if _PACKAGED.is_dir() else _LIBRARY.parent / "assets"
+"""Within the library in a wheel, beside it in a checkout."""
 
 
 class AssetError(RefusalError):
-    """A file that comes with the code is missing or damaged; the message is for a person."""
+    """A file that ships with the code is missing or damaged."""
 
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """While a file that ships is read and made sense of: whatever goes wrong in here is the file's fault.
+    """Turn any error while a shipped file is read and parsed into an AssetError.
 
     Raises:
-        AssetError: in place of any other error, naming the file.
+        AssetError: naming the file.
     """
     try:
         yield
     except AssetError:
         raise
-    except Exception as error:  # each reader has errors of its own for a file that is not what it was
+    except Exception as error:  # each reader raises errors of its own for damaged files
         name = path.relative_to(ASSETS).as_posix() if path.is_relative_to(ASSETS) else path.name
         raise AssetError(
             "The file {file} of the Atlas is missing or damaged. Install the Atlas again.", file=name

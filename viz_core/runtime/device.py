@@ -1,4 +1,4 @@
-"""Where models run."""
+"""The device models run on."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ class DeviceError(RefusalError, ValueError):
 
 
 def best_device() -> torch.device:
-    """The device models run on: cuda, then mps, then cpu; ATLAS_DEVICE overrides.
+    """Return the device models run on: cuda, then mps, then cpu; ATLAS_DEVICE overrides.
 
     Raises:
         DeviceError: if ATLAS_DEVICE names a device this machine does not have.
     """
-    wanted = os.environ.get("ATLAS_DEVICE", "").strip().lower()
-    if wanted:
-        return find_device(wanted, asked_by="ATLAS_DEVICE")
+    name = os.environ.get("ATLAS_DEVICE", "").strip().lower()
+    if name:
+        return find_device(name, source="ATLAS_DEVICE")
     for name in ("cuda", "mps"):
         if name in available_devices():
             return torch.device(name)
@@ -29,13 +29,13 @@ def best_device() -> torch.device:
 
 
 def available_devices() -> tuple[str, ...]:
-    """Kinds of device this machine has, the fastest first."""
-    found = [("cuda", torch.cuda.is_available()), ("mps", torch.backends.mps.is_available()), ("cpu", True)]
-    return tuple(name for name, there in found if there)
+    """Return the kinds of device of this machine, fastest first."""
+    kinds = [("cuda", torch.cuda.is_available()), ("mps", torch.backends.mps.is_available()), ("cpu", True)]
+    return tuple(name for name, is_available in kinds if is_available)
 
 
 def describe_device(device: torch.device) -> str:
-    """A short name for a reader: "NVIDIA H200", "Apple GPU" or "CPU, 2 cores"."""
+    """Return a short name: "NVIDIA H200", "Apple GPU" or "CPU, 2 cores"."""
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
     if device.type == "mps":
@@ -44,7 +44,7 @@ def describe_device(device: torch.device) -> str:
 
 
 def fast_precision(device: torch.device) -> torch.dtype:
-    """bfloat16 where the device multiplies it in hardware, else float32: emulated, it is many times slower."""
+    """Return bfloat16 if the device multiplies it in hardware, else float32: emulation is many times slower."""
     if device.type == "cuda":
         return torch.bfloat16 if torch.cuda.is_bf16_supported(including_emulation=False) else torch.float32
     if device.type == "cpu":
@@ -53,18 +53,21 @@ def fast_precision(device: torch.device) -> torch.dtype:
     return torch.float32
 
 
-def find_device(name: str, asked_by: str = "device") -> torch.device:
-    """The device of this name.
+def find_device(name: str, source: str = "device") -> torch.device:
+    """Return the device of this name.
+
+    Args:
+        source: the setting that names it, for the error.
 
     Raises:
         DeviceError: if this machine does not have it.
     """
-    asked = {"asked_by": asked_by, "name": name, "have": available_devices()}
+    values = {"source": source, "name": name, "have": available_devices()}
     try:
         device = torch.device(name)
     except RuntimeError:
-        raise DeviceError("{asked_by}={name!r} is no device; this machine has {have}", **asked) from None
+        raise DeviceError("{source}={name!r} is no device; this machine has {have}", **values) from None
     count = torch.cuda.device_count() if device.type == "cuda" else 1
     if device.type not in available_devices() or (device.index or 0) >= count:
-        raise DeviceError("{asked_by}={name!r} is not on this machine; it has {have}", **asked)
+        raise DeviceError("{source}={name!r} is not on this machine; it has {have}", **values)
     return device

@@ -1,4 +1,4 @@
-"""What an extra of the installation brings: there and recent enough, or a sentence that says how to get it."""
+"""Check that the packages of an optional extra are installed in the versions it needs."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ _INSTALLED_AS = "attention-atlas"
 
 @lru_cache(maxsize=16)
 def require(extra: str, *names: str) -> None:
-    """Go on only where what an extra brings is installed, in versions that it takes.
+    """Raise ImportError unless the packages of an extra are installed in versions that it accepts.
 
-    A checkout on the path was not installed and has no list of them: there, imports speak for themselves.
+    A checkout that was not installed has no list of requirements: there, nothing is checked.
 
     Args:
         extra: as in pyproject.toml.
-        names: the packages it is about; all of the extra unless given.
+        names: the packages to check; by default all of the extra.
 
     Raises:
-        ImportError: naming each package that is missing or of another version, and what to type.
+        ImportError: naming each package that is missing or of another version, and the command that installs it.
     """
     try:
-        wanted = [Requirement(line) for line in requires(_INSTALLED_AS) or []]
+        requirements = [Requirement(line) for line in requires(_INSTALLED_AS) or []]
     except PackageNotFoundError:
         return
-    of_extra = [each for each in wanted if each.marker is not None and each.marker.evaluate({"extra": extra})]
-    found = {each: _version(each.name) for each in of_extra if not names or each.name in names}
+    of_extra = [each for each in requirements if each.marker is not None and each.marker.evaluate({"extra": extra})]
+    installed = {each: _version(each.name) for each in of_extra if not names or each.name in names}
     unmet = [
-        f"{each.name}{each.specifier} ({there or 'none'} is installed)"
-        for each, there in found.items()
-        if there is None or not each.specifier.contains(there, prereleases=True)
+        f"{each.name}{each.specifier} ({found or 'none'} is installed)"
+        for each, found in installed.items()
+        if found is None or not each.specifier.contains(found, prereleases=True)
     ]
     if unmet:
         raise ImportError(f"expected {', '.join(unmet)}: pip install '{_INSTALLED_AS}[{extra}]'")

@@ -1,4 +1,4 @@
-"""A way for long work to be ended from outside, between two of its steps."""
+"""Cancel a long computation from outside, between two of its steps."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _check: ContextVar[Check | None] = ContextVar("check", default=None)
 
 @contextmanager
 def interruptible(check: Check) -> Iterator[None]:
-    """Work of this thread in this block calls `check` between its steps; what that raises ends it."""
+    """Have computations of this thread in this block call `check` between steps; an error it raises ends them."""
     token = _check.set(check)
     try:
         yield
@@ -22,7 +22,7 @@ def interruptible(check: Check) -> Iterator[None]:
 
 
 def may_end() -> None:
-    """A place where work may be ended: between two words, two layers, two blocks of a map. Costs next to nothing."""
+    """Call the check of the enclosing `interruptible` block, if any: between tokens, layers, blocks of a map."""
     check = _check.get()
     if check is not None:
         check()

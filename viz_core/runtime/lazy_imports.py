@@ -1,4 +1,4 @@
-"""A package whose names are imported when they are first used (PEP 562), so that importing it costs nothing."""
+"""Import the names of a package when they are first used (PEP 562), so that importing it costs nothing."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from importlib import import_module
 from typing import Any
 
 
-def names_on_use(package: str, places: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """What a package calls `__getattr__` and `__dir__`, given the module in which each of its names lies."""
+def lazy_names(package: str, modules: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return `__getattr__` and `__dir__` for a package, from the module of each of its names."""
 
     def get(name: str) -> Any:
-        if name not in places:
-            names = ", ".join(sorted(places))
+        if name not in modules:
+            names = ", ".join(sorted(modules))
             raise AttributeError(f"module {package!r} has no attribute {name!r}; it has {names}")
-        return getattr(import_module(places[name]), name)
+        return getattr(import_module(modules[name]), name)
 
     def names() -> list[str]:
-        return sorted({*vars(sys.modules[package]), *places})
+        return sorted({*vars(sys.modules[package]), *modules})
 
     return get, names

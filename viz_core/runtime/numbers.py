@@ -1,14 +1,14 @@
-"""Numbers as a language writes them: 1,234.5 is 1.234,5 in Portuguese."""
+"""Numbers in the format of a language: 1,234.5 is 1.234,5 in Portuguese."""
 
 from __future__ import annotations
 
 import re
 
 ENGLISH = ".,"
-"""What stands before the first decimal, and between thousands; as plotly's `separators` have them."""
+"""The decimal and the thousands separator, in the order of plotly's `separators`."""
 
-# A number as Python's format writes it, alone, with a unit or with its interval: what was typed by a reader is left as
-# it is, and so is "0,123", which has its separators already.
+# A number as Python's format writes it, alone, with a unit or with its interval. Typed text does not match, nor does
+# "0,123", which has its separators already.
 _ONE = r"(?:< )?[-−+≈~]?(?:[1-9]\d{0,2}(?:,\d{3})+|\d+)(?:\.\d+)?(?:e[-−+]?\d+)?(?: ?(?:%|[kMG]?B|M|m?s|×))?"
 _NUMBER = re.compile(rf"{_ONE}(?:–{_ONE})?(?: \({_ONE}(?:–| … ){_ONE}\))?")
 
@@ -19,7 +19,7 @@ def is_formatted_number(text: str) -> bool:
 
 
 def with_separators(text: str, separators: str) -> str:
-    """The text with other separators, if it is one number; else as it is.
+    """Return the text with other separators if it is one number, else unchanged.
 
     >>> with_separators("1,234.5 s", ",."), with_separators("2.5 (1.0–4.0)", ",.")
     ('1.234,5 s', '2,5 (1,0–4,0)')

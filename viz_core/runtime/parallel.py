@@ -1,4 +1,4 @@
-"""Independent pieces of long work on all cores."""
+"""Run independent tasks on all cores."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-def side_by_side(work: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
-    """[work(item) for item in items], several at a time. What one raises is raised, and ends the others.
+def parallel_map(work: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
+    """Return [work(item) for item in items], computed in threads; an error in one is raised.
 
-    torch computes without Python's lock, so threads do. All callers share as many as there are cores, less those that
-    torch itself takes for one operation; with one of them, or one piece, all is done here, one after the other.
+    torch computes without Python's lock, so threads suffice. All callers share a pool of cores / torch threads; with a
+    pool of one, or one item, items are computed here, one after the other.
     """
-    pieces = list(items)
+    tasks = list(items)
     threads = max(1, (os.cpu_count() or 1) // torch.get_num_threads())
-    if threads == 1 or len(pieces) == 1:
-        return [work(piece) for piece in pieces]
-    # Each piece sees the context of who asked: whether it may go on, and who records.
-    contexts = [copy_context() for _ in pieces]
-    return list(_pool(threads).map(lambda context, piece: context.run(work, piece), contexts, pieces))
+    if threads == 1 or len(tasks) == 1:
+        return [work(task) for task in tasks]
+    # Each item runs in a copy of the caller's context: its interruption and its recorder.
+    contexts = [copy_context() for _ in tasks]
+    return list(_pool(threads).map(lambda context, task: context.run(work, task), contexts, tasks))
 
 
 @lru_cache(maxsize=1)
 def _pool(threads: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(threads, thread_name_prefix="side-by-side")
+    return ThreadPoolExecutor(threads, thread_name_prefix="parallel")

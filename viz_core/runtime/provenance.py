@@ -1,4 +1,4 @@
-"""Which model made something, of which input: what a file says of it wherever it goes."""
+"""Provenance of a result: the model and its input, written into files."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Provenance:
-    """Which model made something, of which input; "" where that is not known, or no text.
+    """The model that computed a result, and its input; "" where unknown.
 
     Attributes:
         model: its name.
-        revision: which version of it: a commit, a package's version, or how the checksum of its weights begins.
-        text: what it read.
+        revision: its version: a commit, a package's version, or the start of the checksum of its weights.
+        text: its input, if that was text.
     """
 
     model: str = ""
@@ -21,4 +21,4 @@ class Provenance:
 
 
 UNKNOWN = Provenance()
-"""Nobody said."""
+"""Nothing is known."""

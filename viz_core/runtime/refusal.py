@@ -1,4 +1,4 @@
-"""Errors for a person: a sentence and the values in it, which whoever speaks another language puts into their own."""
+"""Errors shown to users: a translatable sentence and the values in it."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from typing import Any
 
 
 class RefusalError(Exception):
-    """Something that cannot be done, said as a sentence.
+    """An error whose message is a sentence for the user.
 
-    The sentence is a literal, in English. It is its own name: translations are kept under it, as in GNU gettext.
+    The sentence is a literal, in English, and the key of its translations, as in GNU gettext.
 
     >>> refusal = RefusalError("This text has {count:,} tokens.", count=1024)
     >>> str(refusal), refusal.sentence, refusal.values
     ('This text has 1,024 tokens.', 'This text has {count:,} tokens.', {'count': 1024})
 
     Attributes:
-        sentence: with a place for each value, as `str.format` takes it.
-        values: by the names of their places; several names in one are a tuple.
+        sentence: with a placeholder for each value, as in `str.format`.
+        values: by the names of their placeholders; a tuple is written as a list of names.
     """
 
     def __init__(self, sentence: str, /, **values: object) -> None:
         self.sentence, self.values = sentence, values
-        super().__init__(sentence.format(**{name: _listed(value) for name, value in values.items()}))
+        super().__init__(sentence.format(**{name: _as_text(value) for name, value in values.items()}))
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and str(self) == str(other)
@@ -32,21 +32,21 @@ class RefusalError(Exception):
         return hash((type(self), str(self)))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Whole after a way through a pipe."""
+        """Support pickling."""
         return partial(type(self), self.sentence, **self.values), ()
 
     @property
-    def said(self) -> dict[str, str]:
-        """The values as they stand in the message."""
-        form, found = Formatter(), {}
-        for _, name, spec, conversion in form.parse(self.sentence):
+    def formatted_values(self) -> dict[str, str]:
+        """The values as written in the message."""
+        formatter, formatted = Formatter(), {}
+        for _, name, spec, conversion in formatter.parse(self.sentence):
             if name is not None:
-                value = form.convert_field(_listed(self.values[name]), conversion)
-                found[name] = form.format_field(value, spec or "")
-        return found
+                value = formatter.convert_field(_as_text(self.values[name]), conversion)
+                formatted[name] = formatter.format_field(value, spec or "")
+        return formatted
 
 
-def _listed(value: object) -> object:
+def _as_text(value: object) -> object:
     if not isinstance(value, tuple):
         return value
     names = [str(each) for each in value]

@@ -1,4 +1,4 @@
-"""A stopwatch for layers: one measurement at a time, so that a caller can show progress, and stop."""
+"""Time layers, one measurement at a time, so that a caller can show progress and stop."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _one_at_a_time = threading.Lock()  # two stopwatches at once would measure each 
 class Measurement:
     """How long one call took, in seconds.
 
-    What else a machine does can only make a call slower: the fastest repeat is the nearest to what the call itself
-    takes, and the slowest tells how far to trust it.
+    Other load only makes a call slower, so the fastest repeat is closest to the cost of the call itself; the slowest
+    shows the spread.
 
     Attributes:
         seconds: of the fastest repeat; None where one would have taken too long.
@@ -46,11 +46,11 @@ def measure(
     total_seconds: float = 20.0,
     clock: Clock = time.perf_counter,
 ) -> Iterator[Measurement]:
-    """Time every named call at every length, the short lengths first, one measurement a step.
+    """Time every named call at every length, short lengths first; yield one measurement at a time.
 
-    Each runs on one thread of the CPU, once to warm up and then three to twenty times, and nothing else is measured in
-    this process meanwhile. A call is left out (None) where its cost, growing with n^2 from its last length, would
-    pass `most_seconds`. After `total_seconds` of measuring nothing more comes.
+    Each runs on one CPU thread, once to warm up and then three to twenty times; measurements of this process never run
+    at the same time. A call is skipped (None) if its cost, extrapolated as n^2 from its last length, would exceed
+    `most_seconds`. The iterator ends after `total_seconds` of measuring.
 
     Args:
         prepare: (name, n) -> the call to time, with its parameters and input made.
@@ -82,12 +82,12 @@ def measure(
 
 
 def growth(before: Measurement, after: Measurement) -> float:
-    """How many times as long twice the length takes, from two measurements: 2 where time grows with n, 4 with n^2.
+    """Return the factor by which doubling the length multiplies the time: 2 if it grows with n, 4 with n^2.
 
     (t_b / t_a)^(log 2 / log(n_b / n_a)).
 
     Raises:
-        ValueError: if one was left out, or both are of one length.
+        ValueError: if one was skipped, or both are of one length.
     """
     if before.seconds is None or after.seconds is None or before.n == after.n:
         raise ValueError(f"expected two measured lengths, got {before} and {after}")
@@ -96,7 +96,7 @@ def growth(before: Measurement, after: Measurement) -> float:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """torch on one CPU thread in this block, and as before after it."""
+    """Run torch on one CPU thread in this block."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -107,7 +107,7 @@ def one_thread() -> Iterator[None]:
 
 @torch.inference_mode()
 def _times(call: Callable[[], object], device: torch.device | None, clock: Clock) -> list[float]:
-    call()  # what only a first call pays for is not counted
+    call()  # the first call includes set-up costs
     _wait(device)
     times: list[float] = []
     while len(times) < _FEWEST_REPEATS or (len(times) < _MOST_REPEATS and sum(times) <= _WARM_SECONDS):
@@ -119,7 +119,7 @@ def _times(call: Callable[[], object], device: torch.device | None, clock: Clock
 
 
 def _wait(device: torch.device | None) -> None:
-    """Until the device has done what it was given."""
+    """Wait for the device to finish."""
     if device is not None and device.type == "cuda":
         torch.cuda.synchronize(device)
     elif device is not None and device.type == "mps":

@@ -1,4 +1,4 @@
-"""Small tasks that a Transformer learns while someone watches."""
+"""Small tasks that a Transformer learns live on a page."""
 
 from viz_core.tasks.generating import TASKS, Examples, Task
 from viz_core.tasks.model import POSITIONS, Shape, TaskTransformer

@@ -21,18 +21,18 @@ _ARRAYS = ("loss", "accuracy", "shots", "held_out", "maps", "lengths", "spectra"
 
 @dataclass(frozen=True, eq=False)
 class Film:
-    """A run, looked back at.
+    """A recorded run.
 
     Attributes:
-        plan: what was to be learned, by which model.
-        loss, accuracy: of each update, on its batch: mean loss in nats, share of decided tokens that are right.
-        shots: updates after which it was looked at; the first is 0.
-        held_out: share right in examples never trained on, at each shot.
+        plan: the task, the model and the training.
+        loss, accuracy: of each update, on its batch: mean loss in nats, accuracy on decided tokens.
+        shots: updates after which a snapshot was taken; the first is 0.
+        held_out: accuracy on held-out examples, at each shot.
         maps: of the probe, at each shot; rows sum to 1 up to the rounding of float16.
-        lengths: |W_o^h v_j| of each key of the probe, at each shot: times its weight, what it adds by a head.
-        spectra: of the embedding at each shot (`embedding_spectrum`); none unless numbers are added in a circle.
-        read: the tokens of the probe that the model is given.
-        wanted: what it has to say at each of these places; "" where nothing is asked.
+        lengths: |W_o^h v_j| of each key of the probe, at each shot: the norm of its contribution at weight 1.
+        spectra: of the embedding at each shot (`embedding_spectrum`); empty except for modular addition.
+        read: input tokens of the probe.
+        wanted: the target at each position; "" without one.
     """
 
     plan: Plan
@@ -48,11 +48,11 @@ class Film:
 
     @classmethod
     def of(cls, run: TaskRun) -> Film:
-        """What a run has come to so far."""
+        """Return the recording of a run so far."""
         example = run.probed
         reads = run.model.reads(*example)[0].tolist()
         names = (*run.task.tokens, BLANK)
-        ahead = int(run.plan.shape.causal)  # it says the token after the one it has read
+        ahead = int(run.plan.shape.causal)  # it predicts the next token
         answers = zip(example.tokens[0, ahead:].tolist(), example.decided[0, ahead:].tolist(), strict=True)
         spectra = [shot.spectrum for shot in run.snapshots if shot.spectrum is not None]
         return cls(
@@ -65,11 +65,11 @@ class Film:
             np.stack([shot.lengths.numpy() for shot in run.snapshots]),
             np.stack([each.numpy() for each in spectra]) if spectra else np.zeros((0, 0), np.float16),
             tuple(names[token] for token in reads),
-            tuple(names[token] if asked else "" for token, asked in answers),
+            tuple(names[token] if is_decided else "" for token, is_decided in answers),
         )
 
     def save(self, path: Path) -> None:
-        """Write it as one NPZ file; a kill while writing leaves an older one whole."""
+        """Write one NPZ file; an older file is replaced when the new one is complete."""
         arrays: dict[str, Any] = {name: np.asarray(getattr(self, name)) for name in _ARRAYS}
         part = path.with_suffix(".part")
         with part.open("wb") as file:
@@ -78,17 +78,17 @@ class Film:
 
 
 def load_film(path: Path) -> Film:
-    """A film from its file.
+    """Return the recording in a file.
 
     Raises:
-        ValueError: if there is none, or it is no whole film.
+        ValueError: if there is no such file, or it is incomplete.
     """
     try:
         with np.load(path, allow_pickle=False) as file:
-            said = json.loads(str(file["plan"]))
+            plan = json.loads(str(file["plan"]))
             found = {name: file[name] for name in _ARRAYS}
     except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile) as error:
         raise ValueError(f"{path.name}: expected a recorded run, got {error}") from error
     for name in ("shots", "read", "wanted"):
         found[name] = tuple(found[name].tolist())
-    return Film(Plan(**said | {"shape": Shape(**said["shape"])}), **found)
+    return Film(Plan(**plan | {"shape": Shape(**plan["shape"])}), **found)

@@ -1,4 +1,4 @@
-"""Which waves the embedding of numbers in a circle is made of."""
+"""The Fourier spectrum of an embedding of numbers modulo p."""
 
 from __future__ import annotations
 

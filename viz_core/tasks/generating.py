@@ -1,7 +1,7 @@
-"""Tasks with a rule that a reader can state, generated exactly and without end.
+"""Tasks with a simple rule, with exact and unlimited examples.
 
-Every example is a row of tokens, some of which the rule decides: those are to be predicted, and nothing else is. All
-numbers come from the generator that is given, so the same generator gives the same examples.
+Every example is a row of tokens, some of which the rule decides: these alone are targets. All random numbers come from
+the given generator, so the same generator gives the same examples.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ DIGITS = tuple("0123456789")
 LETTERS = tuple("abcdefghijklmnopqrstuvwxyz")
 EQUALS, PLUS, OPEN, CLOSE, YES, NO = "=", "+", "(", ")", "yes", "no"
 MODULUS = 59
-"""A prime, as in Nanda 2023, whose 113 takes far longer to understand."""
+"""A prime, as in Nanda 2023, where 113 takes far longer to learn."""
 TRAINED_SHARE = 0.5
-"""Of all pairs, in modular addition: the rest are for testing (0.3 in Nanda 2023)."""
+"""Share of all pairs in the training set of modular addition; the rest is the test set (0.3 in Nanda 2023)."""
 
 
 class Examples(NamedTuple):
-    """Rows of token ids, and which of these tokens the rule decides."""
+    """Rows of token ids, and a mask of the tokens that the rule decides."""
 
     tokens: Int[Tensor, "count n"]
     decided: Bool[Tensor, "count n"]
@@ -38,13 +38,13 @@ class Task:
     """One rule.
 
     Attributes:
-        name: as in the address and in files.
-        tokens: what each id stands for.
-        shortest, longest: the lengths it can be asked for.
-        in_order: each token is decided by those before it, so that it must be written from left to right.
-        make: (generator, count, length, held_out) -> examples. What is held out is never trained on; where examples
-            are without end there is nothing to hold out.
-        finite: whether there are so few examples that they can be learned by heart.
+        name: as in the URL and in files.
+        tokens: the token of each id.
+        shortest, longest: the range of lengths.
+        in_order: whether each token is decided by those before it, so that the model must be causal.
+        make: (generator, count, length, held_out) -> examples. Held-out examples are never trained on; with unlimited
+            examples there are none.
+        finite: whether there are so few examples that they can be memorised.
     """
 
     name: str
@@ -56,10 +56,10 @@ class Task:
     longest: int = 128
 
     def draw(self, generator: Generator, count: int, length: int, held_out: bool = False) -> Examples:
-        """So many examples of this length: letters to copy, pairs to look up, digits to add.
+        """Return examples of this length: letters to copy, pairs to search, digits to add.
 
         Raises:
-            ValueError: if there shall be none, or there is no such length.
+            ValueError: if count is below 1, or the length out of range.
         """
         if count < 1 or not self.shortest <= length <= self.longest:
             lengths = f"{self.shortest} to {self.longest}"
@@ -75,7 +75,7 @@ def _draw(generator: Generator, count: int, length: int, high: int) -> Rows:
     return torch.randint(high, (count, length), generator=generator)
 
 
-def _answered(prompt: Int[Tensor, "count asked"], sign: int, answer: Int[Tensor, "count answered"]) -> Examples:
+def _answered(prompt: Int[Tensor, "count prompt"], sign: int, answer: Int[Tensor, "count answered"]) -> Examples:
     """prompt = answer, of which the answer is decided."""
     middle = torch.full((len(prompt), 1), sign)
     tokens = torch.cat([prompt, middle, answer], dim=1)
@@ -95,10 +95,10 @@ def _of_letters(rule: Callable[[Rows], Rows]) -> Callable[[Generator, int, int, 
 
 
 def _repeat(generator: Generator, count: int, length: int, _held_out: bool) -> Examples:
-    """A random run, said again and again to twice its length; each row begins again at a place of its own.
+    """A random sequence, repeated up to twice its length; the period differs from row to row.
 
-    If all began again at the same place, one layer that looks a fixed number of tokens back would do (Olsson 2022
-    repeats a random run of 25 tokens: what is learned from it has to find the last time, wherever that was).
+    With one period for all rows, a layer that attends a fixed number of tokens back would solve the task (Olsson 2022
+    repeats a random sequence of 25 tokens).
     """
     runs = _draw(generator, count, length, len(LETTERS))
     periods = torch.randint((length + 1) // 2, length + 1, (count, 1), generator=generator)
@@ -106,18 +106,18 @@ def _repeat(generator: Generator, count: int, length: int, _held_out: bool) -> E
     return Examples(runs.gather(1, places % periods), places >= periods)
 
 
-def _look_up(generator: Generator, count: int, length: int, _held_out: bool) -> Examples:
-    """Pairs of a letter and a digit, no letter twice; then one of the letters, whose digit is to be said."""
+def _retrieve(generator: Generator, count: int, length: int, _held_out: bool) -> Examples:
+    """Pairs of a letter and a digit, no letter twice; then one of the letters, whose digit is the target."""
     keys = torch.rand(count, len(LETTERS), generator=generator).argsort(dim=1)[:, :length]
     values = _draw(generator, count, length, len(DIGITS)) + len(LETTERS)
     pairs = torch.stack([keys, values], dim=2).flatten(1)
-    asked = torch.randint(length, (count, 1), generator=generator)
-    prompt = torch.cat([pairs, keys.gather(1, asked)], dim=1)
-    return _answered(prompt, len(LETTERS) + len(DIGITS), values.gather(1, asked))
+    queried = torch.randint(length, (count, 1), generator=generator)
+    prompt = torch.cat([pairs, keys.gather(1, queried)], dim=1)
+    return _answered(prompt, len(LETTERS) + len(DIGITS), values.gather(1, queried))
 
 
 def _add(generator: Generator, count: int, length: int, _held_out: bool) -> Examples:
-    """Two numbers of so many digits and their sum, all written from the ones up, so that a carry is known in time."""
+    """Two numbers of so many digits and their sum, least significant digit first: carries go forward."""
     one, other = (_draw(generator, count, length, len(DIGITS)) for _ in range(2))
     carry = torch.zeros(count, dtype=torch.long)
     columns = []
@@ -130,7 +130,7 @@ def _add(generator: Generator, count: int, length: int, _held_out: bool) -> Exam
 
 
 def _brackets(generator: Generator, count: int, length: int, _held_out: bool) -> Examples:
-    """So many pairs of brackets and whether each closes one that was opened: as often yes as no.
+    """Rows of brackets, and whether they are balanced: half of them are.
 
     Half of the rows are balanced, drawn by the cycle lemma: of the turns of n openings and n + 1 closings exactly one
     is a balanced row and one more closing (Dvoretzky & Motzkin 1947), so each is as likely as any. The other half have
@@ -148,7 +148,7 @@ def _brackets(generator: Generator, count: int, length: int, _held_out: bool) ->
 
 
 def _depth(opened: Bool[Tensor, "count n"]) -> Int[Tensor, "count n"]:
-    """How many brackets are open after each."""
+    """Return the number of open brackets after each."""
     return torch.where(opened, 1, -1).cumsum(dim=1)
 
 
@@ -180,7 +180,7 @@ TASKS = {
         Task("reverse", _WORDS, 1, _of_letters(lambda letters: letters.flip(1))),
         Task("sort", _WORDS, 1, _of_letters(lambda letters: letters.sort(dim=1).values)),
         Task("repeat", LETTERS, 2, _repeat, in_order=True),
-        Task("look-up", (*LETTERS, *DIGITS, EQUALS), 1, _look_up, longest=len(LETTERS)),
+        Task("look-up", (*LETTERS, *DIGITS, EQUALS), 1, _retrieve, longest=len(LETTERS)),
         Task("add", (*DIGITS, PLUS, EQUALS), 1, _add),
         Task("brackets", (OPEN, CLOSE, EQUALS, YES, NO), 1, _brackets),
         Task("modular-addition", (*map(str, range(MODULUS)), EQUALS), 1, _modular, finite=True),

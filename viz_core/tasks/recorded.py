@@ -1,4 +1,4 @@
-"""The runs that the learning chapter opens on, and how they are scored: `python -m recipes learning` records them."""
+"""The recorded runs of the learning chapter and their scores; `python -m recipes learning` records them."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ FILMS = {
 EXTRAPOLATION = Plan(
     "repeat", Shape(2), steps=1200, shortest=2, longest=20, batch_size=32, learning_rate=5e-3, every=1200
 )
-"""What every scheme learns, up to length 20."""
+"""The run of every position scheme, with lengths up to 20."""
 
 
 def accuracy_by_length(run: TaskRun, lengths: Sequence[int] = LENGTHS) -> list[float]:
-    """Share of decided tokens that are right, at each length."""
+    """Return the accuracy on decided tokens at each length."""
     return [round(run.accuracy(length, EXAMPLES), 4) for length in lengths]

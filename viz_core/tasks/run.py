@@ -1,4 +1,4 @@
-"""A task, learned step by step: the same from one seed, to be stopped, gone on with, and looked back at."""
+"""Train a task step by step: reproducible from one seed, and resumable."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ _seeding = threading.Lock()  # first weights are drawn from torch's one stream, 
 
 @dataclass(frozen=True)
 class Plan:
-    """What is learned, by which model, and how.
+    """The task, the model and the training of a run.
 
     Attributes:
         task: one of TASKS.
         shape: of the model.
-        steps: updates in all; the rate of learning falls to 0 by then.
+        steps: number of updates; the learning rate falls to 0 by then.
         shortest, longest: lengths trained on; each batch has one of them.
         batch_size: examples of an update.
         learning_rate: at its peak, after `warm_up` updates.
-        weight_decay: AdamW's (Loshchilov 2019); what makes modular addition understood and not only learned by heart.
+        weight_decay: AdamW's (Loshchilov 2019); it makes modular addition generalise rather than be memorised.
         every: updates between two snapshots.
-        seed: of the first weights and of all examples.
+        seed: of the initial weights and of all examples.
 
     Raises:
         ValueError: if there is no such task or model, a number is below 1, or the task needs a causal model.
@@ -70,7 +70,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Point:
-    """How well it goes at one update: mean loss in nats and share of decided tokens that are right, on its batch."""
+    """Loss and accuracy of one update on its batch: mean loss in nats, accuracy on decided tokens."""
 
     step: int
     loss: float
@@ -79,14 +79,14 @@ class Point:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """How it stood after so many updates; numbers in float16.
+    """State after a number of updates; numbers in float16.
 
     Attributes:
-        accuracy: share of decided tokens that are right in examples never trained on.
+        accuracy: on decided tokens of held-out examples.
         maps: every head's map of the probe, whose rows sum to 1 up to rounding.
-        lengths: |W_o^h v_j|, of the vector that each key would add if it had all of a head's weight.
-        spectrum: of the embedding of numbers (`embedding_spectrum`), where the task is to add them in a circle.
-        weights: of the model by name; none unless the run keeps them.
+        lengths: |W_o^h v_j|, the norm of each key's contribution at weight 1.
+        spectrum: of the embedding of numbers (`embedding_spectrum`), for modular addition; else None.
+        weights: of the model by name; empty unless the run stores them.
     """
 
     step: int
@@ -98,19 +98,18 @@ class Snapshot:
 
 
 class TaskRun:
-    """One training. `advance` goes on with it; curve and snapshots tell what has been.
+    """One training run: `advance` continues it; `curve` and `snapshots` record it.
 
-    Weights, examples and order depend on the plan alone: two runs of one plan are the same to the last bit on one
-    machine, and one that was stopped and resumed is the same as one that was not.
+    Weights, examples and order depend on the plan alone: two runs of one plan on one machine are the same, bit for bit,
+    whether or not they were stopped and resumed.
 
     Args:
-        keep_weights: of every snapshot, so that its model can be asked anything (`at`); maps of the probe are kept
-            anyway.
+        store_weights: whether to store the weights of every snapshot, for `at`; maps of the probe are always stored.
     """
 
-    def __init__(self, plan: Plan, keep_weights: bool = True) -> None:
+    def __init__(self, plan: Plan, store_weights: bool = True) -> None:
         self.plan = plan
-        self.keep_weights = keep_weights
+        self.store_weights = store_weights
         self.task: Task = TASKS[plan.task]
         with _seeding, torch.random.fork_rng(devices=[]):
             torch.manual_seed(plan.seed)
@@ -124,7 +123,7 @@ class TaskRun:
         self.snapshots: list[Snapshot] = [self._snapshot()]
 
     def advance(self, steps: int | None = None) -> Iterator[Point]:
-        """Train for so many updates, or to the end; a point after each. Whoever asks no further, stops it there."""
+        """Train for a number of updates, or to the end; yield a point after each."""
         end = self.plan.steps if steps is None else min(self.plan.steps, self.step + steps)
         while self.step < end:
             may_end()
@@ -155,7 +154,7 @@ class TaskRun:
 
     @torch.no_grad()
     def accuracy(self, length: int | None = None, count: int = 256) -> float:
-        """Share of decided tokens that are right in examples never trained on: of this length, or the longest trained.
+        """Return the accuracy on decided tokens of held-out examples of this length, by default the longest trained.
 
         Raises:
             ValueError: as `Task.draw`.
@@ -166,11 +165,11 @@ class TaskRun:
 
     @property
     def probed(self) -> Examples:
-        """The one example whose maps are recorded at each snapshot, never trained on."""
+        """The held-out example whose maps are recorded at each snapshot."""
         return self.task.draw(self._generator(_PROBE, 0), 1, self.plan.longest, held_out=True)
 
     def probe(self, step: int | None = None) -> tuple[Examples, Trace]:
-        """One example, always the same, and what every head does with it: now, or after the snapshot of this step.
+        """Return the probe and its trace: of the current model, or of the snapshot of this step.
 
         Raises:
             ValueError: if there is no snapshot of this step.
@@ -181,10 +180,10 @@ class TaskRun:
         return example, trace
 
     def at(self, step: int) -> TaskTransformer:
-        """The model as it was at a snapshot.
+        """Return the model of a snapshot.
 
         Raises:
-            ValueError: if there is none of this step, or weights are not kept.
+            ValueError: if there is none of this step, or weights are not stored.
         """
         found = {snapshot.step: snapshot for snapshot in self.snapshots if snapshot.weights}
         if step not in found:
@@ -194,12 +193,12 @@ class TaskRun:
         return model.eval()
 
     def state_dict(self) -> dict[str, Any]:
-        """All that `load_state_dict` of a new run of the same plan needs to go on as if nothing had been."""
+        """Return the state from which a new run of the same plan continues."""
         parts = {"model": self.model.state_dict(), "optimizer": self.optimizer.state_dict()}
         return {**parts, "step": self.step, "curve": list(self.curve), "snapshots": list(self.snapshots)}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from what `state_dict` told."""
+        """Continue from a `state_dict`."""
         self.model.load_state_dict(state["model"])
         self.optimizer.load_state_dict(state["optimizer"])
         self.step, self.curve, self.snapshots = state["step"], list(state["curve"]), list(state["snapshots"])
@@ -213,15 +212,15 @@ class TaskRun:
         spectrum = None
         if self.task.finite:
             spectrum = embedding_spectrum(self.model.embedding.weight[:MODULUS].detach()).half()
-        return Snapshot(self.step, self.accuracy(), maps, lengths, spectrum, half if self.keep_weights else {})
+        return Snapshot(self.step, self.accuracy(), maps, lengths, spectrum, half if self.store_weights else {})
 
     def _generator(self, purpose: int, number: int) -> Generator:
-        """Numbers of their own for each update, each test and the probe: nothing need be kept to go on."""
+        """Return the generator of one update, test or probe, so that resuming needs no generator state."""
         return torch.Generator().manual_seed((self.plan.seed * 3 + purpose) * 1_000_003 + number)
 
 
 def _rate(step: int, warm_up: int, steps: int) -> float:
-    """From 0 up to 1 in `warm_up` updates, then down to 0 at the last, each in a straight line."""
+    """Return the share of the peak rate: linear from 0 to 1 in `warm_up` updates, then linear to 0 at the last."""
     return min((step + 1) / warm_up, 1.0, (steps - step) / max(1, steps - warm_up))
 
 

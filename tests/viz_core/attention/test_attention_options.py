@@ -13,12 +13,12 @@ from viz_core.trace import record
 
 
 def test_the_books_layer_has_no_other_parameters() -> None:
-    """What is not asked for leaves no mark: the same names, the same numbers."""
-    plain, asked = MultiHeadAttention(24, 4), MultiHeadAttention(24, 4, num_key_heads=4, positions=PositionScheme())
+    """Default options change nothing: the same names, the same numbers."""
+    plain, changed = MultiHeadAttention(24, 4), MultiHeadAttention(24, 4, num_key_heads=4, positions=PositionScheme())
     assert list(plain.state_dict()) == ["W_q.weight", "W_k.weight", "W_v.weight", "W_o.weight"]
-    asked.load_state_dict(plain.state_dict(), strict=True)
+    changed.load_state_dict(plain.state_dict(), strict=True)
     X = torch.randn(2, 5, 24)
-    assert torch.equal(plain(X, X, X), asked(X, X, X))
+    assert torch.equal(plain(X, X, X), changed(X, X, X))
     MultiHeadAttention(24, 4, window=2, softcap=1.0, positions=Rotary()).load_state_dict(plain.state_dict())
 
 

@@ -43,9 +43,9 @@ def test_two_keys_by_hand() -> None:
 @given(x=numbers, queries=numbers, name=st.sampled_from(sorted(KERNELS)), width=st.sampled_from([0.3, 1.0, 2.5]))
 def test_against_loops(x: list[float], queries: list[float], name: str, width: float) -> None:
     kernel = with_width(KERNELS[name], width)
-    keys, values, asked = f64(*x), book_curve(f64(*x)), f64(*queries)
-    y_hat, weights = nadaraya_watson(keys, values, asked, kernel)
-    answers, rows = by_loops(keys, values, asked, kernel)
+    keys, values, inputs = f64(*x), book_curve(f64(*x)), f64(*queries)
+    y_hat, weights = nadaraya_watson(keys, values, inputs, kernel)
+    answers, rows = by_loops(keys, values, inputs, kernel)
     if name != "gaussian":  # whose loop underflows far away, and ours does not
         assert [math.isnan(a) for a in answers] == y_hat.isnan().tolist()
         torch.testing.assert_close(y_hat, f64(*answers), equal_nan=True)
@@ -173,8 +173,8 @@ def test_keys_and_values_may_be_vectors() -> None:
     keys, values, queries = torch.randn(7, 3), torch.randn(7, 2), torch.randn(4, 3)
     y_hat, weights = nadaraya_watson(keys, values, queries, gaussian(0.8))
     for i, query in enumerate(queries):
-        near = [math.exp(-0.5 * (math.dist(query.tolist(), key.tolist()) / 0.8) ** 2) for key in keys]
-        expected = [n / sum(near) for n in near]
+        kernel = [math.exp(-0.5 * (math.dist(query.tolist(), key.tolist()) / 0.8) ** 2) for key in keys]
+        expected = [k / sum(kernel) for k in kernel]
         assert weights[i].tolist() == pytest.approx(expected, abs=1e-5)
         mixed = [sum(a * float(v[j]) for a, v in zip(expected, values, strict=True)) for j in range(2)]
         assert y_hat[i].tolist() == pytest.approx(mixed, abs=1e-5)

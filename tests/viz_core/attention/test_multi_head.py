@@ -143,11 +143,11 @@ def test_a_query_that_may_look_nowhere_gets_the_bias_alone() -> None:
 def test_projected_keys_and_values_can_be_kept() -> None:
     layer = MultiHeadAttention(8, 2)
     X, lengths = torch.randn(2, 5, 8), torch.tensor([3, 5])
-    kept = layer.project(X, X)
+    projected = layer.project(X, X)
     d = 4
-    torch.testing.assert_close(kept.keys[:, 1], X @ layer.W_k.weight[d:].T)
-    torch.testing.assert_close(kept.values[:, 0], X @ layer.W_v.weight[:d].T)
-    assert torch.equal(layer.attend_to(X[:, :2], kept, lengths), layer(X[:, :2], X, X, lengths))
+    torch.testing.assert_close(projected.keys[:, 1], X @ layer.W_k.weight[d:].T)
+    torch.testing.assert_close(projected.values[:, 0], X @ layer.W_v.weight[:d].T)
+    assert torch.equal(layer.attend_to(X[:, :2], projected, lengths), layer(X[:, :2], X, X, lengths))
 
 
 def test_dropout_acts_in_training_only() -> None:

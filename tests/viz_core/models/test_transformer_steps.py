@@ -81,13 +81,13 @@ def test_a_state_is_not_changed_by_the_steps_taken_from_it() -> None:
     model = random_model()
     state = model.decoder.init_state(model.encoder(random_ids(2, 5)))
     _, first = model.decoder(random_ids(2, 2), state)
-    kept = [t.clone() for cache in first.caches for pair in cache for t in pair]
+    copies = [t.clone() for cache in first.caches for pair in cache for t in pair]
     one, _ = model.decoder(torch.zeros(2, 1, dtype=torch.long), first)
     model.decoder(torch.ones(2, 3, dtype=torch.long), first)
     again, _ = model.decoder(torch.zeros(2, 1, dtype=torch.long), first)
     assert state.caches == (None, None)
     assert torch.equal(one, again)
-    assert all(torch.equal(a, b) for a, b in zip(kept, [t for c in first.caches for p in c for t in p], strict=True))
+    assert all(torch.equal(a, b) for a, b in zip(copies, [t for c in first.caches for p in c for t in p], strict=True))
 
 
 @pytest.mark.parametrize("with_lengths", [False, True])

@@ -256,7 +256,7 @@ def test_without_positions_the_order_of_patches_makes_no_difference() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"img_size": 13}, "patches of 4 x 4 pixels divide, got 13 x 13"),
         ({"img_size": (12, 10)}, "patches of 4 x 4 pixels divide, got 12 x 10"),
@@ -267,13 +267,13 @@ def test_without_positions_the_order_of_patches_makes_no_difference() -> None:
     ],
 )
 @pytest.mark.usefixtures("shapes_unchecked")
-def test_sizes_that_do_not_fit(changes: dict[str, object], said: str) -> None:
-    with pytest.raises(ValueError, match=said):
+def test_sizes_that_do_not_fit(changes: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         ViT(**{**SIZES, **changes})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
-    ("shape", "said"),
+    ("shape", "message"),
     [
         ((1, 1, 12, 12), "expected pictures of shape \\(batch, 3, height, width\\), got \\(1, 1, 12, 12\\)"),
         ((3, 12, 12), "expected pictures of shape"),
@@ -282,6 +282,6 @@ def test_sizes_that_do_not_fit(changes: dict[str, object], said: str) -> None:
     ],
 )
 @pytest.mark.usefixtures("shapes_unchecked")
-def test_pictures_that_do_not_fit(shape: tuple[int, ...], said: str) -> None:
-    with pytest.raises(ValueError, match=said):
+def test_pictures_that_do_not_fit(shape: tuple[int, ...], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         ViT(**SIZES)(torch.zeros(shape))  # type: ignore[arg-type]

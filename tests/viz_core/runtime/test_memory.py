@@ -8,39 +8,39 @@ from types import SimpleNamespace
 
 import pytest
 
-from viz_core.runtime.memory import give_freed_memory_back, keep_freed_memory
+from viz_core.runtime.memory import return_freed_memory, reuse_freed_memory
 
 
 def test_linux_is_asked_to_keep_blocks_and_map_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: dict[int, int] = {}
+    options: dict[int, int] = {}
     monkeypatch.setattr(sys, "platform", "linux")
-    monkeypatch.setattr(ctypes, "CDLL", lambda _: SimpleNamespace(mallopt=asked.__setitem__))
-    keep_freed_memory()
+    monkeypatch.setattr(ctypes, "CDLL", lambda _: SimpleNamespace(mallopt=options.__setitem__))
+    reuse_freed_memory()
     # M_MMAP_MAX, M_TRIM_THRESHOLD and M_TOP_PAD of malloc.h
-    assert asked == {-4: 0, -1: 2**31 - 1, -2: 256 * 2**20}
+    assert options == {-4: 0, -1: 2**31 - 1, -2: 256 * 2**20}
 
 
 def test_linux_is_asked_to_map_large_blocks_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: dict[int, int] = {}
+    options: dict[int, int] = {}
     monkeypatch.setattr(sys, "platform", "linux")
-    monkeypatch.setattr(ctypes, "CDLL", lambda _: SimpleNamespace(mallopt=asked.__setitem__))
-    give_freed_memory_back()
-    assert asked == {-3: 2**20}  # M_MMAP_THRESHOLD
+    monkeypatch.setattr(ctypes, "CDLL", lambda _: SimpleNamespace(mallopt=options.__setitem__))
+    return_freed_memory()
+    assert options == {-3: 2**20}  # M_MMAP_THRESHOLD
 
 
 def test_elsewhere_nothing_is_touched(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
     monkeypatch.setattr(ctypes, "CDLL", lambda _: pytest.fail("no library should be opened"))
-    keep_freed_memory()
+    reuse_freed_memory()
 
 
 def test_a_c_library_without_the_call_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "linux")
     monkeypatch.setattr(ctypes, "CDLL", lambda _: SimpleNamespace())
-    keep_freed_memory()
+    reuse_freed_memory()
 
     def missing(name: str) -> None:
         raise OSError(name)
 
     monkeypatch.setattr(ctypes, "CDLL", missing)
-    keep_freed_memory()
+    reuse_freed_memory()

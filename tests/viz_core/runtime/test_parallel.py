@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from viz_core.runtime.interruption import interruptible, may_end
-from viz_core.runtime.parallel import side_by_side
+from viz_core.runtime.parallel import parallel_map
 
 
 @pytest.fixture(params=[1, 4])
@@ -24,14 +24,14 @@ def test_results_come_in_the_order_of_the_items(cores: int) -> None:
         met.wait()
         return item * item, threading.current_thread().name
 
-    results, names = zip(*side_by_side(work, range(4)), strict=True)
+    results, names = zip(*parallel_map(work, range(4)), strict=True)
     assert results == (0, 1, 4, 9)
     assert len(set(names)) == cores
 
 
 def test_what_one_raises_is_raised(cores: int) -> None:
     with pytest.raises(ZeroDivisionError):
-        side_by_side(lambda item: 1 / item, [2, 1, 0])
+        parallel_map(lambda item: 1 / item, [2, 1, 0])
 
 
 def test_whoever_asked_may_end_it(cores: int) -> None:
@@ -44,5 +44,5 @@ def test_whoever_asked_may_end_it(cores: int) -> None:
         raise EndedError
 
     with interruptible(check), pytest.raises(EndedError):
-        side_by_side(lambda _: may_end(), range(3))
-    side_by_side(lambda _: may_end(), range(3))
+        parallel_map(lambda _: may_end(), range(3))
+    parallel_map(lambda _: may_end(), range(3))

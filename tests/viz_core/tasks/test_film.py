@@ -35,16 +35,16 @@ def test_a_film_has_every_shot_and_the_maps_of_its_weights(run: TaskRun) -> None
 
 def test_what_is_read_and_what_is_wanted_are_a_place_apart(run: TaskRun) -> None:
     film = Film.of(run)
-    asked = [place for place, token in enumerate(film.wanted) if token]
-    assert asked == list(range(asked[0], 9))
-    for place in asked[:-1]:
+    places = [place for place, token in enumerate(film.wanted) if token]
+    assert places == list(range(places[0], 9))
+    for place in places[:-1]:
         assert film.wanted[place] == film.read[place + 1]
-    period = asked[0] + 1  # the first token it can know is the first of the second time
-    assert [film.wanted[place] for place in asked] == [film.read[place + 1 - period] for place in asked]
+    period = places[0] + 1  # the first token it can know is the first of the second time
+    assert [film.wanted[place] for place in places] == [film.read[place + 1 - period] for place in places]
 
 
 def test_who_writes_all_at_once_reads_blanks() -> None:
-    film = Film.of(TaskRun(Plan("reverse", Shape(causal=False), longest=3), keep_weights=False))
+    film = Film.of(TaskRun(Plan("reverse", Shape(causal=False), longest=3), store_weights=False))
     assert film.read[3:] == ("=", "?", "?", "?")
     assert film.wanted[4:] == film.read[2::-1]
 

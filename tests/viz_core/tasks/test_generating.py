@@ -38,8 +38,8 @@ def number(digits: list[str]) -> int:
 
 
 def look_up(given: list[str]) -> list[str]:
-    *pairs, asked = given
-    return [dict(zip(pairs[::2], pairs[1::2], strict=True))[asked]]
+    *pairs, prompt = given
+    return [dict(zip(pairs[::2], pairs[1::2], strict=True))[prompt]]
 
 
 def add(given: list[str]) -> list[str]:
@@ -63,9 +63,9 @@ RULES: dict[str, Callable[[list[str]], list[str]]] = {
 @settings(max_examples=25)
 @given(length=st.integers(1, 26), seed=st.integers(0, 2**31))
 def test_the_answer_follows_by_the_rule(name: str, length: int, seed: int) -> None:
-    for asked, answer in rows(name, draw(name, length, seed, count=4)):
-        assert asked[-1] == "="
-        assert answer == RULES[name](asked[:-1])
+    for prompt, answer in rows(name, draw(name, length, seed, count=4)):
+        assert prompt[-1] == "="
+        assert answer == RULES[name](prompt[:-1])
 
 
 @settings(max_examples=25)
@@ -85,19 +85,19 @@ def test_runs_begin_again_at_different_places() -> None:
 
 
 def test_no_letter_is_looked_up_in_two_places() -> None:
-    for asked, _ in rows("look-up", draw("look-up", 26)):
-        assert len(set(asked[:-2:2])) == 26
+    for prompt, _ in rows("look-up", draw("look-up", 26)):
+        assert len(set(prompt[:-2:2])) == 26
 
 
 def test_brackets_are_as_often_balanced_as_not_and_every_balanced_row_is_as_likely() -> None:
     found = rows("brackets", draw("brackets", 3, count=4000))
     answers = [answer == ["yes"] for _, answer in found]
     assert sum(answers) / len(answers) == pytest.approx(0.5, abs=0.03)
-    good = ["".join(asked[:-1]) for asked, answer in found if answer == ["yes"]]
+    good = ["".join(prompt[:-1]) for prompt, answer in found if answer == ["yes"]]
     counts = {row: good.count(row) / len(good) for row in set(good)}
     assert set(counts) == {"((()))", "(()())", "(())()", "()(())", "()()()"}
     assert min(counts.values()) == pytest.approx(0.2, abs=0.04)
-    assert len({"".join(asked[:-1]) for asked, answer in found if answer == ["no"]}) == 15  # all 20 but those five
+    assert len({"".join(prompt[:-1]) for prompt, answer in found if answer == ["no"]}) == 15  # all 20 but those five
 
 
 def test_pairs_of_modular_addition_that_are_held_out_are_never_trained_on() -> None:

@@ -73,7 +73,7 @@ def test_the_probe_is_one_example_and_its_maps_are_those_of_the_snapshot() -> No
     with pytest.raises(ValueError, match="expected one of 0, 2, 4, got 3"):
         run.probe(3)
     with pytest.raises(ValueError, match="expected one of , got 0"):
-        TaskRun(run.plan, keep_weights=False).probe(0)
+        TaskRun(run.plan, store_weights=False).probe(0)
 
 
 @pytest.mark.parametrize("causal", [True, False])

@@ -197,21 +197,21 @@ def test_a_part_that_is_compiled_in_place() -> None:
 
 @contextmanager
 def another_thread_records() -> Iterator[list[tuple[str, ...]]]:
-    """While it lasts; then the sites it heard."""
+    """While it lasts; then the sites it sites."""
     started, done = threading.Event(), threading.Event()
-    heard: list[tuple[str, ...]] = []
+    sites: list[tuple[str, ...]] = []
 
     def listen() -> None:
         with record() as trace:
             started.set()
             done.wait(60)
-        heard.append(trace.sites)
+        sites.append(trace.sites)
 
     thread = threading.Thread(target=listen)
     thread.start()
     started.wait(60)
     try:
-        yield heard
+        yield sites
     finally:
         done.set()
         thread.join()
@@ -221,13 +221,13 @@ def test_while_another_thread_records_this_one_runs_its_graphs() -> None:
     model, inputs = encoder()
     expected, graphs = model(*inputs), Graphs()
     compiled = whole(model, graphs)
-    with another_thread_records() as heard:
+    with another_thread_records() as sites:
         torch.testing.assert_close(compiled(*inputs), expected)
         with record(), record():  # blocks that end before the other's
             assert torch.equal(compiled(*inputs), expected)
         torch.testing.assert_close(compiled(*inputs), expected)
         assert (graphs.made, graphs.runs) == (1, 2)
-    assert heard == [()]
+    assert sites == [()]
     torch.testing.assert_close(compiled(*inputs), expected)
     assert (graphs.made, graphs.runs) == (1, 3)
 
@@ -237,9 +237,9 @@ def test_a_whole_graph_made_while_another_thread_records_from_before_the_compile
     model, inputs = encoder()
     expected, graphs = model(*inputs), Graphs()
     compiled = whole(model, graphs)
-    with another_thread_records() as heard:
+    with another_thread_records() as sites:
         torch.testing.assert_close(compiled(*inputs), expected)
-    assert heard == [()]
+    assert sites == [()]
     torch.testing.assert_close(compiled(*inputs), expected)
     assert (graphs.made, graphs.runs) == (1, 2)
 

@@ -91,13 +91,13 @@ def seen(make: Callable[[], nn.Module], training: bool) -> dict[str, object]:
             nn.init.normal_(weights, std=0.15)
     plain = outcome(model, X)
     with record(torch_calls=model) as trace:
-        heard = outcome(model, X)
+        recorded = outcome(model, X)
     pairs = list(zip(trace, own_weights(model, X), strict=True))
     return {
         "sites": trace.sites,
         "spread": min(float(own.detach().std()) for _, own in pairs),
         "difference": max(float((call.weights() - own.detach()).abs().max()) for call, own in pairs),
-        "same": all(torch.equal(a, b) for a, b in zip(plain, heard, strict=True)),
+        "same": all(torch.equal(a, b) for a, b in zip(plain, recorded, strict=True)),
     }
 
 

@@ -42,7 +42,7 @@ def test_slices_and_ranges_keep_it(call: AttentionCall) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "said"),
+    ("indices", "message"),
     [
         ({"head": 3}, "head: expected 0 to 2, got 3"),
         ({"head": -4}, "head: expected 0 to 2, got -4"),
@@ -60,6 +60,6 @@ def test_slices_and_ranges_keep_it(call: AttentionCall) -> None:
     ],
 )
 @pytest.mark.usefixtures("shapes_unchecked")
-def test_what_is_no_place_is_said(call: AttentionCall, asked: dict[str, object], said: str) -> None:
-    with pytest.raises(IndexError, match=said):
-        call.weights(**asked)
+def test_wrong_indices_are_refused(call: AttentionCall, indices: dict[str, object], message: str) -> None:
+    with pytest.raises(IndexError, match=message):
+        call.weights(**indices)

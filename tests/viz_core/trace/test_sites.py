@@ -1,4 +1,4 @@
-"""Sites are told to attention layers from outside, once, and stay with them."""
+"""Sites of attention layers are set once, from outside, and copied with them."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from viz_core.models import (
 from viz_core.trace import find_sites, name_site, name_sites, record, site_of
 
 
-def told(model: nn.Module) -> dict[str, str]:
-    """The site of each layer that was told one, by its place in the model."""
+def sites_by_path(model: nn.Module) -> dict[str, str]:
+    """The site of each layer that has one, by its path in the model."""
     return {path: site for path, module in model.named_modules() if (site := site_of(module)) is not None}
 
 
@@ -46,13 +46,13 @@ PLACES = {
 
 
 def test_a_model_tells_its_layers_where_they_stand(transformer: EncoderDecoder) -> None:
-    assert told(transformer) == PLACES
-    assert told(ViT(8, 4, 8, 8, 2, 2, 0.0, 0.0)) == {
+    assert sites_by_path(transformer) == PLACES
+    assert sites_by_path(ViT(8, 4, 8, 8, 2, 2, 0.0, 0.0)) == {
         "blks.0.attention": "encoder.0.self",
         "blks.1.attention": "encoder.1.self",
     }
-    assert told(Seq2SeqAttentionDecoder(9, 4, 4, 2)) == {"attention": "decoder.0.cross"}
-    assert told(Seq2SeqEncoder(9, 4, 4, 2)) == {}
+    assert sites_by_path(Seq2SeqAttentionDecoder(9, 4, 4, 2)) == {"attention": "decoder.0.cross"}
+    assert sites_by_path(Seq2SeqEncoder(9, 4, 4, 2)) == {}
 
 
 def test_sites_of_torchs_own_layers_are_found_without_a_word_to_them() -> None:
@@ -63,7 +63,7 @@ def test_sites_of_torchs_own_layers_are_found_without_a_word_to_them() -> None:
         "decoder.layers.0.self_attn": "decoder.0.self",
         "decoder.layers.0.multihead_attn": "decoder.0.cross",
     }
-    assert told(model) == {}
+    assert sites_by_path(model) == {}
     as_torchvision_names_them = nn.ModuleDict({"encoder_layer_7": nn.ModuleDict({"x": nn.MultiheadAttention(8, 2)})})
     assert list(find_sites(as_torchvision_names_them).values()) == ["encoder.7.self"]
 
@@ -71,16 +71,16 @@ def test_sites_of_torchs_own_layers_are_found_without_a_word_to_them() -> None:
 def test_two_stacks_are_named_at_once(transformer: EncoderDecoder) -> None:
     for module in transformer.modules():
         vars(module).pop("attention_site", None)
-    assert told(transformer) == {}
+    assert sites_by_path(transformer) == {}
     assert name_sites(transformer) == tuple(PLACES.values())
-    assert told(transformer) == PLACES
+    assert sites_by_path(transformer) == PLACES
 
 
 def test_parts_of_a_model_by_themselves_are_told_nothing() -> None:
     sizes = (8, 8, 2, 0.0)
     parts = [TransformerEncoderBlock(*sizes), TransformerDecoderBlock(*sizes), ViTBlock(8, 8, 8, 2, 0.0)]
     parts += [MultiHeadAttention(8, 2), AdditiveAttention(8, 8, 8)]
-    assert [told(part) for part in parts] == [{}] * 5
+    assert [sites_by_path(part) for part in parts] == [{}] * 5
     X = torch.randn(1, 3, 8)
     with record() as trace:
         parts[0](X)
@@ -88,11 +88,11 @@ def test_parts_of_a_model_by_themselves_are_told_nothing() -> None:
 
 
 def test_copies_keep_their_sites_and_a_state_dict_knows_none(transformer: EncoderDecoder) -> None:
-    assert told(copy.deepcopy(transformer)) == PLACES
+    assert sites_by_path(copy.deepcopy(transformer)) == PLACES
     stored = io.BytesIO()
     torch.save(transformer, stored)
     stored.seek(0)
-    assert told(torch.load(stored, weights_only=False)) == PLACES
+    assert sites_by_path(torch.load(stored, weights_only=False)) == PLACES
     assert not any("site" in name for name in transformer.state_dict())
 
 

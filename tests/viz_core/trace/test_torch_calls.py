@@ -222,8 +222,8 @@ def test_dropped_weights_are_recorded_before_they_are_dropped() -> None:
     weights = trace["attention.0"].weights()
     assert (dropped == 0).any()
     assert (weights > 0).all()
-    kept = dropped != 0
-    torch.testing.assert_close(dropped[kept], weights[kept] / 0.1, atol=1e-5, rtol=1e-5)
+    remaining = dropped != 0
+    torch.testing.assert_close(dropped[remaining], weights[remaining] / 0.1, atol=1e-5, rtol=1e-5)
 
 
 def test_half_precision_under_autocast() -> None:

@@ -37,8 +37,8 @@ def maps_layer_by_layer(model: nn.TransformerEncoder, X: Tensor, mask: Tensor | 
     maps = []
     for layer in model.layers:
         attended = layer.norm1(X) if layer.norm_first else X
-        asked = {"attn_mask": mask, "key_padding_mask": padding, "average_attn_weights": False}
-        maps.append(layer.self_attn(attended, attended, attended, **asked)[1])
+        options = {"attn_mask": mask, "key_padding_mask": padding, "average_attn_weights": False}
+        maps.append(layer.self_attn(attended, attended, attended, **options)[1])
         X = layer(X, src_mask=mask, src_key_padding_mask=padding)
     return maps
 

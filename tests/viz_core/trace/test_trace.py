@@ -90,8 +90,8 @@ def test_a_copy_made_within_the_block_is_what_was_recorded_so_far(torch_calls: b
 
 def test_moved_to_a_device_the_maps_are_the_same() -> None:
     trace = recorded(None)
-    moved = trace.to("cpu")
-    assert torch.equal(moved["attention.0"].weights(), trace["attention.0"].weights())
+    copied = trace.to("cpu")
+    assert torch.equal(copied["attention.0"].weights(), trace["attention.0"].weights())
     nowhere = trace.to("meta")
     assert all(tensor.device.type == "meta" for tensor in nowhere["attention.0"].source.tensors())
 

@@ -1,4 +1,4 @@
-"""Who hears plain PyTorch: one block, one thread or task, beside the modes of others, and nobody after it."""
+"""Recording plain PyTorch: for one block, one thread or task, beside the modes of other libraries."""
 
 from __future__ import annotations
 
