@@ -32,10 +32,10 @@ def test_a_name_brings_what_it_needs() -> None:
 
 
 def test_each_name_is_the_one_of_its_folder() -> None:
-    assert set(viz_core.__all__) == set(viz_core._PLACES) <= set(dir(viz_core))
+    assert set(viz_core.__all__) == set(viz_core._MODULES) <= set(dir(viz_core))
     assert sorted(viz_core.__all__) == viz_core.__all__
-    for name, place in viz_core._PLACES.items():
-        assert getattr(viz_core, name) is getattr(import_module(place), name)
+    for name, module in viz_core._MODULES.items():
+        assert getattr(viz_core, name) is getattr(import_module(module), name)
 
 
 def test_a_name_that_is_not_there() -> None:
