@@ -1,1 +1,1 @@
-"""Tensors in, pictures out: the kit plotly figures share, and the bytes that canvas components draw."""
+"""Shared parts of plotly figures, and the encoding of what canvas components draw."""

@@ -1,4 +1,4 @@
-"""A plotly figure as bytes for assets/components/chart: numbers as they lie in memory, the rest as JSON.
+"""Plotly figures as bytes for assets/components/chart: arrays as raw bytes, the rest as JSON.
 
 plotly writes lists, float16 and long whole numbers as text, and all else as base64, a third larger than it is. Here the
 header (see `framing`) holds
@@ -36,7 +36,7 @@ _KINDS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "float32", "flo
 
 
 def encode_chart(figure: go.Figure, separators: str = ENGLISH, **about: Any) -> bytes:
-    """The figure, and what else the component wants to know about it.
+    """Encode a figure and what else the component needs.
 
     Args:
         separators: of its numbers, before the first decimal and between thousands.
@@ -61,7 +61,7 @@ def height_of(figure: go.Figure) -> int:
 
 
 def _with_separators(value: Any, separators: str, name: str = "") -> Any:
-    """A part of a figure, its texts written anew where they are numbers; what a reader typed is left as it is."""
+    """Rewrite a figure's formatted numbers with these separators; other texts are unchanged."""
     if isinstance(value, dict):
         return {key: _with_separators(each, separators, key) for key, each in value.items()}
     if name in _TEXTS and isinstance(value, np.ndarray):

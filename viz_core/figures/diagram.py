@@ -1,4 +1,4 @@
-"""Boxes and arrows: how an attention, an encoder and a decoder hang together."""
+"""Diagrams of boxes and arrows."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def attention_diagram(
     scores: Sequence[str] = (),
     separators: str = ENGLISH,
 ) -> go.Figure:
-    """One query meets every key; each weight takes its share of a value; the shares are added up.
+    """Diagram of attention: one query with every key, and the weighted sum of the values.
 
     (Dive into Deep Learning, the figures of sections 11.1 and 11.3: with `scores`, what comes before the softmax.)
 

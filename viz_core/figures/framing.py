@@ -1,4 +1,4 @@
-"""A header and arrays as one run of bytes, for components of our own: they take raw bytes, no base64.
+"""A header and arrays as one sequence of bytes, for components that take raw bytes without base64.
 
 The bytes are
 

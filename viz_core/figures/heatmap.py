@@ -34,7 +34,7 @@ how a {value} known to 8 bits is written; the button that shows all of it; how t
 
 @dataclass(frozen=True)
 class Exact:
-    """What makes the exact value of every cell: the "cells" themselves, or the frequencies of a "sinusoid"."""
+    """How exact values are sent: the "cells" themselves, or the frequencies of a "sinusoid"."""
 
     kind: Literal["cells", "sinusoid"]
     numbers: Num[np.ndarray, "..."]

@@ -1,4 +1,4 @@
-"""What each layer of a model would say: a row a layer, a column a place, the likeliest token in each cell."""
+"""Logit lens: the most likely token of each layer (rows) and position (columns)."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from viz_core.figures.style import WEIGHTS_SCALE, Labels, escape_labels, lay_out
 def lens_figure(
     tokens: Sequence[Sequence[str]],
     probabilities: Float[np.ndarray, "layers places"],
-    said: Float[np.ndarray, "layers places"],
+    chosen: Float[np.ndarray, "layers places"],
     columns: Sequence[str],
     title: str,
     labels: Labels,
 ) -> go.Figure:
-    """The likeliest token of each layer and place, coloured by how likely it is.
+    """Figure of the most likely token of each layer and position, coloured by its probability.
 
     Args:
         tokens: of what enters, then of each layer.
-        said: the probability of the token that was said in the end.
+        chosen: the probability of the token that the model chose.
         columns: what stands under each column.
         title: what the columns are.
         labels: names "input", "layer", "said", "probability" and "read-after".
@@ -37,7 +37,7 @@ def lens_figure(
             x=places,
             text=[escape_labels(list(row)) for row in tokens],
             texttemplate="%{text}",
-            customdata=said.astype(np.float32),
+            customdata=chosen.astype(np.float32),
             zmin=0,
             zmax=1,
             xgap=1,

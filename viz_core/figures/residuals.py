@@ -1,4 +1,4 @@
-"""Residuals as bars: which of several things change what they should not."""
+"""Bar charts of residuals."""
 
 from __future__ import annotations
 

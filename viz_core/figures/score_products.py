@@ -1,4 +1,4 @@
-"""A score as bars, a dimension each, under the query and the key that were multiplied; a line adds them up."""
+"""A score as bars by dimension, below the query and key; a line shows the running sum."""
 
 from __future__ import annotations
 
@@ -63,12 +63,12 @@ def _bars(heights: Float[np.ndarray, "terms"], names: Sequence[str], count: int,
     """A bar a term: blue-green up, rose down, grey what is no product."""
     colours = np.where(heights >= 0, ACCENT, CATEGORIES[3])
     colours[count:] = _GREY
-    said = [f"{labels['dimension']} {name}" if place < count else name for place, name in enumerate(names)]
+    terms = [f"{labels['dimension']} {name}" if place < count else name for place, name in enumerate(names)]
     return go.Bar(
         x=np.arange(len(heights), dtype=np.int32),
         y=heights.astype(np.float32),
         marker={"color": colours.tolist()},
-        customdata=said,
+        customdata=terms,
         name=labels["product"],
         hovertemplate="%{customdata}: %{y:+.4f}<extra></extra>",
     )

@@ -1,4 +1,4 @@
-"""Times in pictures: the fastest run as a point, a line from it up to the slowest."""
+"""Times in figures: a point for the fastest run, a line up to the slowest."""
 
 from __future__ import annotations
 

@@ -49,15 +49,15 @@ def lay_out(
     """
     layout = figure.layout.to_plotly_json()
     wanted: dict[str, Any] = {"height": height, **_CALM}
-    for letter, title, said in (("x", x, xaxis), ("y", y, yaxis)):
+    for letter, title, given in (("x", x, xaxis), ("y", y, yaxis)):
         axes = [name for name in layout if re.fullmatch(f"{letter}axis\\d*", name)] or [f"{letter}axis"]
-        wanted |= dict.fromkeys(axes, _merged({"title": {"text": title}, "automargin": True}, said or {}))
+        wanted |= dict.fromkeys(axes, _merged({"title": {"text": title}, "automargin": True}, given or {}))
     figure.layout = _merged(_merged(layout, wanted), more)
     return figure
 
 
 def _merged(first: Mapping[str, Any], then: Mapping[str, Any]) -> dict[str, Any]:
-    """What both say, the later one last; dictionaries are merged all the way down."""
+    """Merge two dictionaries recursively; the second one wins."""
     both = {**first, **then}
     inner = [name for name in first.keys() & then.keys() if isinstance(both[name], Mapping)]
     return both | {name: _merged(first[name], then[name]) for name in inner if isinstance(first[name], Mapping)}

@@ -1,4 +1,4 @@
-"""What tokens do to tokens, as a map with the tokens along both sides."""
+"""Maps between tokens, with the tokens along both sides."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def token_map(values: Float[np.ndarray, "n n"], tokens: Sequence[str], shown: st
 
 
 def token_ticks(tokens: Sequence[str]) -> dict[str, Any]:
-    """An axis that says the tokens."""
+    """An axis labelled by tokens."""
     return {"tickmode": "array", "tickvals": list(range(len(tokens))), "ticktext": escape_labels(list(tokens))}
 
 

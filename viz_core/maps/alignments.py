@@ -1,4 +1,4 @@
-"""Cross-attention read as word alignment, and how far an alignment is from one drawn by people."""
+"""Word alignments from cross-attention, and their error rate against alignments drawn by people."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def alignment(
     target_words: Sequence[int] | None = None,
     source_words: Sequence[int] | None = None,
 ) -> Float[Tensor, "heads targets sources"]:
-    """What each target word looks at in the source, by every head of a teacher-forced decoder's cross-attention.
+    """Weights of each target word on the source words, for every head of a teacher-forced decoder's cross-attention.
 
     Step i reads y_(i-1) and writes y_i. For the word written, y_i is aligned by row i; for the word read, by
     row i + 1, the step whose input it is, so that the last token, which is never read, has no row
@@ -65,7 +65,7 @@ def alignment(
 
 
 def aligned_pairs(weights: Float[Tensor, "targets sources"], num_sources: int) -> set[tuple[int, int]]:
-    """The source word that each target word looks at most, as (source, target).
+    """The source word with the largest weight for each target word, as (source, target).
 
     A target word that looks most at something from `num_sources` on, such as the end of the sentence, has no partner:
     A = {(argmax_j w_ij, i)} (Chen 2020, section 3).
@@ -79,7 +79,7 @@ def aligned_pairs(weights: Float[Tensor, "targets sources"], num_sources: int) -
 
 
 def best_aligner(errors: HeadErrors, reading: Reading) -> tuple[float, int, int]:
-    """The lowest alignment error rate for this reading, and the layer and head, each from 0, that has it.
+    """Lowest alignment error rate for this reading, with its layer and head, each counted from 0.
 
     Raises:
         ValueError: if there is no head.
@@ -92,7 +92,7 @@ def best_aligner(errors: HeadErrors, reading: Reading) -> tuple[float, int, int]
 
 
 def alignment_error_rate(found: Sequence[Pairs], sure: Sequence[Pairs], possible: Sequence[Pairs]) -> float:
-    """AER = 1 - (|A & S| + |A & P|) / (|A| + |S|) over all sentences: 0 for an alignment as people drew it, at most 1.
+    """Alignment error rate over all sentences, 1 - (|A & S| + |A & P|) / (|A| + |S|): 0 to 1, 0 is perfect.
 
     S are pairs that people were sure of, P those and the ones they thought possible
     (Och and Ney 2003, "A Systematic Comparison of Various Statistical Alignment Models", section 5.1).

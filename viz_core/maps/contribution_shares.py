@@ -1,4 +1,4 @@
-"""Maps of what keys bring in place of what they are asked for: a trace whose every map is one of shares of lengths."""
+"""Traces whose maps are shares of contribution norms in place of weights."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from viz_core.trace import AttentionCall, Source, Trace
 
 @dataclass(frozen=True, eq=False)
 class ContributionShares:
-    """A source of |a_ij W_o^h v_j| / sum_k |a_ik W_o^h v_k|, rows at a time: no vector of a pair is ever made.
+    """Source of |a_ij W_o^h v_j| / sum_k |a_ik W_o^h v_k|, computed row by row without a vector for each pair.
 
     The length of a weight times a vector is the weight times its length: so each key's vector is measured once.
     """
@@ -29,18 +29,18 @@ class ContributionShares:
         return self.weights.shape
 
     def tensors(self) -> list[Tensor]:
-        """What is held."""
+        """The tensors that are stored."""
         return [self.lengths, *self.weights.tensors()]
 
     def rows(self, heads: slice, queries: slice) -> Float[Tensor, "batch some_heads rows keys"]:
-        """The shares of these heads and queries over all keys; zeros where nothing is added."""
+        """Shares of these heads and queries over all keys; zeros where the norms are all 0."""
         added = self.weights.rows(heads, queries).float() * self.lengths[:, heads, None]
         return added / added.sum(dim=-1, keepdim=True).clamp_min(torch.finfo(added.dtype).tiny)
 
 
 @torch.no_grad()
 def contribution_shares(trace: Trace, model: nn.Module) -> Trace:
-    """The recording with each call's maps as shares: how much of the lengths that a head adds to a query is a key's.
+    """Trace whose maps are each key's share of the norms that a head adds to a query.
 
     Each row sums to 1 as one of weights does, so that the two can be compared cell by cell (Kobayashi 2020).
 
@@ -60,7 +60,7 @@ def contribution_shares(trace: Trace, model: nn.Module) -> Trace:
 
 @torch.no_grad()
 def shares_of_call(call: AttentionCall, W_o: nn.Linear | None) -> AttentionCall:
-    """One call with its maps as shares, by its layer's output projection, if it has one.
+    """Call whose maps are shares of norms, from its layer's output projection, if it has one.
 
     Raises:
         ValueError: as `viz_core.maps.contributions.contribution_norms`.

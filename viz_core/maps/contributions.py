@@ -1,4 +1,4 @@
-"""What each key adds to a layer's output: its value through the output projection, as long as weight and vector say."""
+"""Contribution of each key to a layer's output: its value through the output projection, times its weight."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from viz_core.trace.indexing import index_range
 
 @torch.no_grad()
 def contribution_norms(call: AttentionCall, W_o: nn.Linear | None) -> Float[Tensor, "batch heads queries keys"]:
-    """|a_ij W_o^h v_j|: how long the vector is that key j adds to output i by head h (Kobayashi 2020).
+    """Norm |a_ij W_o^h v_j| of the vector that key j adds to output i by head h (Kobayashi 2020).
 
     The layer's output without its bias is the sum of these vectors, `contribution_sum`. A key with a large weight and
     a short vector adds little: BERT's heads that look at separators do that.
@@ -33,7 +33,7 @@ def contribution_norms(call: AttentionCall, W_o: nn.Linear | None) -> Float[Tens
 
 @torch.no_grad()
 def value_lengths(call: AttentionCall, W_o: nn.Linear | None) -> Float[Tensor, "batch heads keys"]:
-    """|W_o^h v_j|: how long the vector is that a key would add if it had all the weight, a head at a time.
+    """Norm |W_o^h v_j| of the vector that a key would add with weight 1, for each head.
 
     Raises:
         ValueError: as `contribution_norms`.
@@ -43,7 +43,7 @@ def value_lengths(call: AttentionCall, W_o: nn.Linear | None) -> Float[Tensor, "
 
 @torch.no_grad()
 def layer_contribution_norms(call: AttentionCall, W_o: nn.Linear | None) -> Float[Tensor, "batch queries keys"]:
-    """|sum_h a^h_ij W_o^h v^h_j|: how long the vector is that key j adds to output i by all heads together.
+    """Norm |sum_h a^h_ij W_o^h v^h_j| of the vector that key j adds to output i by all heads together.
 
     Heads that pull against each other add less than their lengths say (Kobayashi 2020). No vector of a
     pair is made: with u_h = W_o^h v^h_j its square is sum_hg a^h_ij a^g_ij u_h . u_g, and u_h . u_g is a key's alone.
@@ -62,7 +62,7 @@ def layer_contribution_norms(call: AttentionCall, W_o: nn.Linear | None) -> Floa
 def contribution_vectors(
     call: AttentionCall, W_o: nn.Linear | None, query: int, head: int | None = None
 ) -> Float[Tensor, "batch keys d"]:
-    """a_ij W_o^h v_j of one query i: the vectors that its keys add by one head, or by all heads together.
+    """Vectors a_ij W_o^h v_j that the keys add to one query i, by one head or by all heads together.
 
     Raises:
         ValueError: as `contribution_norms`.
@@ -76,7 +76,7 @@ def contribution_vectors(
 
 @torch.no_grad()
 def contribution_sum(call: AttentionCall, W_o: nn.Linear | None) -> Float[Tensor, "batch queries d"]:
-    """sum over heads h and keys j of a_ij W_o^h v_j: the layer's output without its bias, part by part.
+    """Sum over heads h and keys j of a_ij W_o^h v_j: the layer's output without its bias.
 
     Raises:
         ValueError: as `contribution_norms`.

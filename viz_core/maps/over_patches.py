@@ -1,4 +1,4 @@
-"""What a token of a vision transformer attends to, laid over the patches of its picture."""
+"""Attention of a token of a vision transformer as maps over the patches of its picture."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from viz_core.trace import Trace
 def token_attention(
     trace: Trace, token: int, grid: tuple[int, int], num_special: int = 1
 ) -> Float[Tensor, "layers heads rows columns"]:
-    """What one token attends to in every layer and head, as maps over the patches.
+    """Weights of one token on the patches in every layer and head, as maps over the grid.
 
     The maps sum to 1 less what goes to the special tokens: weights are not divided anew.
 

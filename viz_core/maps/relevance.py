@@ -1,4 +1,4 @@
-"""Gradient-weighted relevance: which tokens an answer rests on, by attention that matters to that answer."""
+"""Gradient-weighted relevance of tokens to an answer."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def gradient_relevance(
 
 
 def relevance_maps(trace: Trace, answer: Float[Tensor, ""]) -> Float[Tensor, "n n"]:
-    """`gradient_relevance` of one picture, from a recording that kept its graph.
+    """`gradient_relevance` of one picture, from a trace recorded with its graph.
 
     Args:
         trace: of `record(differentiable=True)`, with self-attention calls alone, a batch of one.

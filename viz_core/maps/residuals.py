@@ -1,4 +1,4 @@
-"""Residuals of what must be true of the maps of a trace: each is a number that should be near zero."""
+"""Residuals of identities that maps must satisfy: numbers that should be near zero."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from viz_core.trace import AttentionCall
 
 
 def row_sum_error(trace: Iterable[AttentionCall], most: int | None = None) -> float:
-    """max |1 - sum_j a_ij| over every head of every call; a row that may see no key counts as 0.
+    """Largest |1 - sum_j a_ij| over every head of every call; a row with every key masked counts as 0.
 
     Args:
         most: only so many of the last queries, which see the most keys; all of them unless given.
@@ -26,13 +26,13 @@ def row_sum_error(trace: Iterable[AttentionCall], most: int | None = None) -> fl
 
 
 def row_error(weights: Float[Tensor, "*maps queries keys"]) -> Float[Tensor, ""]:
-    """max |1 - sum_j a_ij| over all rows of these maps, NaN where one has it; a row that may see no key counts as 0."""
+    """Largest |1 - sum_j a_ij| over all rows, NaN if a row has one; a row with every key masked counts as 0."""
     sums = weights.sum(dim=-1)
     return torch.where(sums == 0, 0.0, (sums - 1).abs()).max()
 
 
 def future_weight(call: AttentionCall, most: int | None = None, first: int = 0) -> float:
-    """max w_ij over j > i, 0 to 1: the most that a step gives to a key that comes after it.
+    """Largest weight w_ij on a later key, j > i: 0 to 1, 0 under a causal mask.
 
     Args:
         most: only so many of the first queries, which have the most future; all of them unless given.

@@ -1,4 +1,4 @@
-"""What a head is for: how much of its attention goes where each of the roles that heads are known for would send it."""
+"""Roles of heads: the share of attention on the targets of each role known from the literature."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ROLES = {"previous": "-1", "next": "+1", "diagonal": "+0"} | {name: name for nam
 
 @dataclass(frozen=True, eq=False)
 class RoleTargets:
-    """Where each role would look in the maps of one text: worked out once for all layers and heads.
+    """Target keys of each role in one text, computed once for all layers and heads.
 
     Attributes:
         visible: keys that a query may see.
@@ -55,7 +55,7 @@ class RoleTargets:
 
     @classmethod
     def of(cls, queries: Sequence[str], keys: Sequence[str], on_itself: bool, causal: bool = False) -> RoleTargets:
-        """Those of maps with these tokens; words are the same whatever their case.
+        """Return the targets for maps with these tokens; words are compared without case.
 
         Args:
             causal: no query sees a later key.
@@ -77,13 +77,13 @@ class RoleTargets:
 
     @property
     def even(self) -> Float[Tensor, "1 queries keys"]:
-        """The map of a head that looks at all keys it may see alike: what each role gets by chance."""
+        """Map of uniform attention over the visible keys, which gives each role's share by chance."""
         seen = self.visible.float()
         return (seen / seen.sum(dim=-1, keepdim=True))[None]
 
 
 def role_masses(weights: Float[Tensor, "heads queries keys"], targets: RoleTargets) -> Float[Tensor, "heads columns"]:
-    """The attention of each head to what each role would look at, 0 to 1, in the order of `COLUMNS`.
+    """Share of each head's attention on the targets of each role, 0 to 1, in the order of `COLUMNS`.
 
     NaN where a text does not ask: no token so far away, no sign, no word that comes twice.
 
@@ -105,5 +105,5 @@ def role_masses(weights: Float[Tensor, "heads queries keys"], targets: RoleTarge
 
 
 def beyond_chance(mass: float, chance: float) -> float:
-    """(M - C) / (1 - C): 0 for a head that looks anywhere alike, 1 for one that does nothing else (Cohen 1960)."""
+    """Share beyond chance, (M - C) / (1 - C): 0 for uniform attention, 1 for attention on targets only (Cohen 1960)."""
     return (mass - chance) / (1 - chance) if chance < 1 else 0.0

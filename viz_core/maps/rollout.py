@@ -1,4 +1,4 @@
-"""Attention rollout: how much of each input token reaches each token of a later layer, by attention alone."""
+"""Attention rollout: share of each input token in each token of a later layer, by attention alone."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def attention_rollout(
     head_fusion: HeadFusion = "mean",
     discard_ratio: float = 0.0,
 ) -> Float[Tensor, "n n"]:
-    """The share of each input token in each token after the last layer; every row sums to 1.
+    """Share of each input token in each token after the last layer; rows sum to 1.
 
     R = A_L ... A_2 A_1 with A_l = rows of (W_l + I) divided by their sums (Abnar and Zuidema 2020, section 3):
     the identity stands for the residual connection. W_l fuses the heads of layer l.
@@ -92,7 +92,7 @@ def discard_smallest(weights: Float[Tensor, "n n"], ratio: float) -> Float[Tenso
 
 
 def with_residual(weights: Float[Tensor, "n n"]) -> Float[Tensor, "n n"]:
-    """(W + I) with every ROW divided by its sum: a token is what it attends to and, by the residual, itself.
+    """W + I with rows divided by their sums, where I stands for the residual connection.
 
     (Abnar and Zuidema 2020, section 3.)
 

@@ -1,4 +1,4 @@
-"""Means over many observations that come one after another, with the interval that each mean is sure to."""
+"""Running means of observations, with confidence intervals."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _NORMAL = 1.959963984540054  # 95 % of a normal distribution lie within so many 
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """How many observations there were of each of several quantities, their mean, and their squares around it.
+    """Count, mean and sum of squared deviations of several quantities.
 
     Two of them add up to those of all their observations, so that nothing of an observation need be kept:
 
@@ -29,12 +29,12 @@ class Moments:
 
     @classmethod
     def of(cls, values: Float[np.ndarray, "*quantities"]) -> Moments:
-        """Those of one observation; a quantity that is NaN was not observed."""
+        """Return the moments of one observation; a quantity that is NaN was not observed."""
         seen = ~np.isnan(values)
         return cls(seen.astype(np.float64), np.where(seen, values, 0.0).astype(np.float64), np.zeros(values.shape))
 
     def __add__(self, other: Moments) -> Moments:
-        """Those of both together."""
+        """Return the moments of both sets of observations together."""
         count = self.count + other.count
         share = other.count / np.maximum(count, 1.0)
         apart = other.mean - self.mean
@@ -42,11 +42,11 @@ class Moments:
         return Moments(count, self.mean + apart * share, squares)
 
     def value(self) -> Float[np.ndarray, "*quantities"]:
-        """The means; NaN of what was never observed."""
+        """Return the means; NaN for a quantity never observed."""
         return np.where(self.count > 0, self.mean, np.nan)
 
     def half_width(self) -> Float[np.ndarray, "*quantities"]:
-        """Half of each mean's normal 95% interval, 1.96 s / sqrt(n) with s^2 = M / (n - 1); NaN of fewer than two.
+        """Half-width of each mean's normal 95% interval, 1.96 s / sqrt(n) with s^2 = M / (n - 1); NaN if n < 2.
 
         By the central limit theorem, for which a few dozen observations do (Wasserman 2004, "All of Statistics",
         section 6.3.2). Observations must be independent: sentences are, tokens of one sentence are not.

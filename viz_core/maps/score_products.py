@@ -1,4 +1,4 @@
-"""A score taken apart: query times key, dimension by dimension, and what else is added before the softmax."""
+"""Decomposition of a score: products of query and key by dimension, and the terms added before the softmax."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from viz_core.trace.weights import MASKED_SCORE
 
 @dataclass(frozen=True, eq=False)
 class ScoreProducts:
-    """A score and what adds up to it.
+    """A score and the terms that add up to it.
 
     Attributes:
         query, key: as they meet: after projection, and after rotation where positions rotate them.
@@ -41,23 +41,23 @@ class ScoreProducts:
 
     @property
     def total(self) -> float:
-        """sum_c scale q_c k_c, plus what the cap changes and the bias adds."""
+        """Sum of the products, the change by the softcap and the bias."""
         return float(self.products.sum()) + self.cap + self.bias
 
     @property
     def hidden(self) -> bool:
-        """Whether a mask keeps the key from the query, so that there is no score."""
+        """Whether a mask hides the key from the query."""
         return self.score <= MASKED_SCORE
 
     @property
     def half(self) -> int:
-        """The fewest dimensions whose products have, without their signs, half of the sum of all; 0 where all are 0."""
+        """Fewest dimensions that hold half of sum_c |product_c|; 0 where all products are 0."""
         sizes = -np.sort(-np.abs(self.products))
         return int(np.searchsorted(sizes.cumsum(), sizes.sum() / 2)) + 1 if sizes.any() else 0
 
     @property
     def residual(self) -> float:
-        """|total - score|: what float32 lost in one of the two; 0 where the key is hidden."""
+        """Rounding error |total - score|; 0 where the key is hidden."""
         return 0.0 if self.hidden else abs(self.total - self.score)
 
 
@@ -103,7 +103,7 @@ def score_products(call: AttentionCall, head: int, query: int, key: int, row: in
 
 
 def products_of_pair(_model: Any, run: Any, site: str, head: int, query: int, key: int, row: int = 0) -> ScoreProducts:
-    """The same of a run that recorded its attention: a question that another machine can be asked.
+    """`score_products` of a recorded run, in the form that a remote runner calls.
 
     Raises:
         KeyError: if the run has no such site.
@@ -113,7 +113,7 @@ def products_of_pair(_model: Any, run: Any, site: str, head: int, query: int, ke
 
 
 def keeps_queries_and_keys(_model: Any, run: Any) -> bool:
-    """Whether a run's recording has what `score_products` multiplies; a model's own code may give whole maps alone."""
+    """Whether a run's calls have queries and keys for `score_products`; some models record whole maps only."""
     return all(isinstance(call.source, Projected) for call in run.trace)
 
 

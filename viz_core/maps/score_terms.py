@@ -1,4 +1,4 @@
-"""What a score is made of where a layer reads a word plus its place: word with word, word with place, and so on."""
+"""Decomposition of first-layer scores into products of word and position embeddings."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ScoreTerms(NamedTuple):
 def score_terms(
     layer: MultiHeadAttention, words: Float[Tensor, "batch n d"], places: Float[Tensor, "batch n d"]
 ) -> ScoreTerms:
-    """(w_i + p_i) W_q . W_k (w_j + p_j) / sqrt(d) multiplied out (Dai 2019, section 3.3; He 2021, section 2).
+    """Terms of (w_i + p_i) W_q . W_k (w_j + p_j) / sqrt(d), multiplied out (Dai 2019, section 3.3; He 2021, section 2).
 
     Exact for a first layer, whose input is the sum of word and place. Later layers read what earlier ones made of both,
     and no such sum is left. Biases of the projections count with the word.

@@ -1,4 +1,4 @@
-"""From attention over time to times of tokens: dynamic time warping over the maps of heads that align."""
+"""Start times of tokens in sound, by dynamic time warping over the maps of aligning heads."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from viz_core.trace.arguments import check_axes, check_tensors, check_whole, des
 
 
 def warping_path(cost: Float[np.ndarray, "rows columns"]) -> Int[np.ndarray, "steps 2"]:
-    """The cheapest way from the first cell to the last that goes down, across, or both by one at each step.
+    """Cheapest path from the first cell to the last in steps down, across or diagonal (dynamic time warping).
 
     D_ij = c_ij + min(D_i-1,j-1, D_i-1,j, D_i,j-1), worked out one antidiagonal after the other, whose cells need none
     of each other; then back from the end to where each least came from, both by one where several are alike
@@ -44,7 +44,7 @@ def warping_path(cost: Float[np.ndarray, "rows columns"]) -> Int[np.ndarray, "st
 
 
 def token_starts(weights: Float[Tensor, "heads tokens keys"], width: int = 7) -> Int[np.ndarray, "tokens"]:
-    """The key at which each token begins, by the cross-attention of heads that follow the sound.
+    """Key at which each token begins, by the cross-attention of heads that align with the sound.
 
     Each weight is told as how far it lies above the mean of its key over tokens, in standard deviations; a median over
     `width` keys in a row takes single spikes away; heads are averaged; and the way that gathers most is taken. They
@@ -71,7 +71,7 @@ def token_starts(weights: Float[Tensor, "heads tokens keys"], width: int = 7) ->
 
 
 def median_filter(values: Float[Tensor, "*batch keys"], width: int) -> Float[Tensor, "*batch keys"]:
-    """The median of each value and its neighbours, `width` in all; the row is mirrored at its ends.
+    """Median of each value and its neighbours, `width` in all; rows are mirrored at their ends.
 
     A row too short to be mirrored stays as it is.
     """

@@ -1,4 +1,4 @@
-"""Tokens and the words they are pieces of, and maps read word by word."""
+"""Words that tokens are pieces of, and maps between words."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def punctuation(tokens: Sequence[str]) -> tuple[int, ...]:
 
 
 def is_word(token: str) -> bool:
-    """Whether it is a word or a piece of one: some letter or digit, and no special token."""
+    """Whether a token is a word or a piece of one: has a letter or digit and is no special token."""
     return any(c.isalnum() for c in token) and not _SPECIAL.fullmatch(token)
 
 
 def word_numbers(pieces: Sequence[str]) -> tuple[int, ...]:
-    """The number of the word that each piece belongs to, counted from 0.
+    """Return the number of the word that each piece belongs to, counted from 0.
 
     Tokenizers mark either where a word goes on ("##ing") or where one starts ("▁the", "Ġthe");
     whichever mark is there is followed. Special tokens and signs are words of their own, and
@@ -59,7 +59,7 @@ def word_numbers(pieces: Sequence[str]) -> tuple[int, ...]:
 def merge_words(
     weights: Float[Tensor, "*batch queries keys"], query_words: Sequence[int], key_words: Sequence[int]
 ) -> Float[Tensor, "*batch query_words key_words"]:
-    """A map between words instead of tokens: rows averaged, columns summed, so that rows still sum to 1.
+    """Map between words: rows of pieces averaged, columns summed, so that rows sum to 1.
 
     W_ab = mean_(i in word a) sum_(j in word b) w_ij (Clark 2019, section 4.1).
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class _Callable(ModuleType):
-    """This folder as a module that can be called."""
+    """This package as a callable module."""
 
     def __call__(
         self,
@@ -31,7 +31,7 @@ class _Callable(ModuleType):
         row: int = 0,
         language: str = "en",
     ) -> ViewHandle:
-        """Every head of what was recorded, as a cell of a notebook shows it.
+        """Show every head of what was recorded in a notebook cell.
 
         With the extra "notebook" it is a widget: what the reader opens and pins is read from its traits `site`, `head`,
         `pins` and `display`, and set by them. Without, it is a frame that shows the same and tells nothing back. Both

@@ -1,4 +1,4 @@
-"""Maps worked out from queries and keys when someone asks: whole, tile by tile, one head or several, in words."""
+"""Maps recomputed from queries and keys on request: whole or in tiles, heads combined, tokens or words."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class ComputedMaps:
         return LayerPicture(in_bytes(measured.overview), measured.fingerprints, measured.row_error)
 
     def parts(self, requests: Sequence[WeightsRequest]) -> list[Part | PartError]:
-        """Each by itself, but tiles side by side share the work on their rows."""
+        """Compute each request; tiles of the same rows share the work."""
         strips: _Strips = {}
         found: list[Part | PartError] = []
         for request in requests:
@@ -119,7 +119,7 @@ class ComputedMaps:
     def cells(
         self, wanted: MapRequest, rows: range, columns: range, pool: tuple[int, int] = (1, 1)
     ) -> Float[Tensor, "rows columns"]:
-        """Some rows and columns of a map, exact; or the largest of every `pool` of cells, never the whole map at once.
+        """Some rows and columns of a map, exact or max-pooled, without ever holding the whole map.
 
         Args:
             wanted: which map.
@@ -214,7 +214,7 @@ class ComputedMaps:
         return maps[0] if len(maps) == 1 else combine_heads(torch.stack(maps), wanted.how)
 
     def _numbers(self, words: bool) -> tuple[Sequence[int], Sequence[int]]:
-        """The number of the unit each query and each key is a piece of."""
+        """The number of the token or word of each query and each key."""
         call = self.calls[0]
         query_words = self.query_words if words else None
         key_words = self.key_words if words else None

@@ -1,4 +1,4 @@
-"""The first rows and columns of recorded maps, where what follows is of no interest to whoever looks."""
+"""Recorded maps cropped to their first rows and columns."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from viz_core.trace import AttentionCall, Source
 
 @dataclass(frozen=True, eq=False)
 class Cropped:
-    """The `Source` of some first queries and keys of another. A weight stays a share of all keys there are."""
+    """The first queries and keys of another `Source`. Weights stay normalised over all keys."""
 
     whole: Source
     num_queries: int
@@ -25,7 +25,7 @@ class Cropped:
         return batch, heads, self.num_queries, self.num_keys
 
     def tensors(self) -> list[Tensor]:
-        """What the whole holds."""
+        """The tensors of the whole source."""
         return self.whole.tensors()
 
     def rows(self, heads: slice, queries: slice) -> Float[Tensor, "batch some_heads rows keys"]:
@@ -34,7 +34,7 @@ class Cropped:
 
 
 def cropped(call: AttentionCall, num_queries: int, num_keys: int) -> AttentionCall:
-    """The same call, as far as its first queries and keys.
+    """Crop a call to its first queries and keys.
 
     Raises:
         ValueError: if it has fewer, or none shall be left.

@@ -1,4 +1,4 @@
-"""What a figure says of itself wherever it goes: as the app's do (attention_view/caption.js), in the same words."""
+"""Panels and captions of figures, in the same words as the app's (attention_view/caption.js)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FORMS = re.compile(
 
 @dataclass(frozen=True)
 class Panel:
-    """One map of a figure, and what it is called; `signed` where it is a difference."""
+    """One map of a figure and its title; `signed` if it is a difference."""
 
     title: str
     group: MapGroup
@@ -79,38 +79,38 @@ def _joined(first: Side, second: Side, pairs: Pairs) -> Side:
 
 
 def lines(view: View, state: ViewState, shown: Sequence[Panel]) -> list[str]:
-    """What else must be known to read the numbers; then model and text of each input that is shown."""
+    """Lines of the caption: how heads and cells are combined, then model and text of each input shown."""
     words, display, (first, *_) = view.words, state.display, shown
     heads = shown_heads(first.group, state)
-    said = []
+    sentences = []
     if 1 < len(heads) < sum(call.num_heads for call in first.group.calls):
         names = [_short(words, first.group, *head) for head in heads[:_MOST_NAMED]]
         more = " …" if len(heads) > _MOST_NAMED else ""
         row = reduce(lambda before, following: fill(words["row"], before=before, next=following), names)
-        said.append(fill(words["of_heads"], names=row + more))
+        sentences.append(fill(words["of_heads"], names=row + more))
     if len(heads) > 1 and display.how == "max":
-        said.append(words["rows_not_one"])
+        sentences.append(words["rows_not_one"])
     if display.unit == "words" and (first.group.query_words or first.group.key_words):
-        said.append(words["merged"])
+        sentences.append(words["merged"])
     rows, columns = first.shown.pool
     if (rows, columns) != (1, 1):
-        said.append(fill(words["pooled"], rows=rows, columns=columns))
+        sentences.append(fill(words["pooled"], rows=rows, columns=columns))
     inputs = [0, *([other[0]] if (other := _compared(view, state)) else [])]
     if first.signed:
-        said += [words["difference_scaled"], *([words["matched"]] if inputs[-1] else [])]
-    return list(dict.fromkeys([*said, *made_lines(view, state, inputs)]))
+        sentences += [words["difference_scaled"], *([words["matched"]] if inputs[-1] else [])]
+    return list(dict.fromkeys([*sentences, *made_lines(view, state, inputs)]))
 
 
 def made_lines(view: View, state: ViewState, inputs: Sequence[int]) -> list[str]:
     """Model and text of each of these inputs."""
-    words, said = view.words, []
+    words, sentences = view.words, []
     for made in dict.fromkeys(found.made for number in inputs if (found := view.group(number, state.group))):
         if made.model:
             name = "made_by_revision" if made.revision else "made_by"
-            said.append(fill(words[name], model=made.model, revision=made.revision))
+            sentences.append(fill(words[name], model=made.model, revision=made.revision))
         if made.text:
-            said.append(fill(words["made_of"], text=made.text))
-    return said
+            sentences.append(fill(words["made_of"], text=made.text))
+    return sentences
 
 
 def _compared(view: View, state: ViewState) -> tuple[int, MapGroup, ViewState] | None:
@@ -143,7 +143,7 @@ def _short(words: Mapping[str, str], group: MapGroup, layer: int, head: int) -> 
 
 
 def fill(text: str, /, **values: object) -> str:
-    """The text with each {name} replaced by its value, and each {name:one|many} by the form that goes by it."""
+    """Fill a template: {name} by its value, {name:one|many} by the singular or plural form."""
     text = _FORMS.sub(lambda place: place[2] if values[place[1]] == 1 else place[3], text)
     for name, value in values.items():
         text = text.replace("{" + name + "}", str(value))

@@ -1,4 +1,4 @@
-"""A flip book: what a view is at every stop of a slider, held by the browser, so that who drags sees each at once.
+"""Flip books: a view at every stop of a slider, sent to the browser in advance so that dragging needs no server.
 
 A slider tells its server only where it was let go, and an answer takes as long as a page's round trip. The bytes are a
 frame (`framing.frame`) whose header is
@@ -26,13 +26,13 @@ _EACH = 5  # bytes of a weight: float32 in its map, one in its thumbnail
 
 
 def is_small(groups: Sequence[MapGroup], stops: int) -> bool:
-    """Whether a book of so many stops, each with maps as large as these, may be sent."""
+    """Whether a book of so many stops with maps of these sizes is small enough to send."""
     heads = sum(call.num_heads * call.num_queries * call.num_keys for group in groups for call in group.calls)
     return _EACH * heads * stops <= MOST_BYTES
 
 
 def encode_flipbook(pages: Mapping[int, View], encode: Callable[[View], bytes]) -> bytes:
-    """All pages as bytes.
+    """Encode all pages as bytes.
 
     Args:
         pages: what is shown from a value of the slider on, by that value, in rising order.

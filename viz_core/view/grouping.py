@@ -1,4 +1,4 @@
-"""Recorded calls, and weights as they are, as the groups that an attention view shows."""
+"""Groups of maps for an attention view, from recorded calls or plain weights."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _STEPS = "generate() returns a tuple for each step: give one of them"
 def group_calls(
     calls: Iterable[AttentionCall], tokens: Names | None = None, row: int = 0, keys: Names | None = None
 ) -> tuple[MapGroup, ...]:
-    """The calls of a trace as groups: one for each stack and kind, whose maps are equally large.
+    """Group the calls of a trace by stack, kind and size of map.
 
     Where tokens are not as many as the maps are large, positions are shown instead.
 
@@ -66,7 +66,7 @@ def group_calls(
 
 
 def read_tokens(name: str, given: object, row: int = 0) -> Any:
-    """Names of tokens out of what holds them: ids, or what a fast tokenizer made of a text.
+    """Read names of tokens from ids or from the output of a fast tokenizer.
 
     Args:
         name: of the argument.
@@ -89,7 +89,7 @@ def read_tokens(name: str, given: object, row: int = 0) -> Any:
 
 
 def check_tokens(calls: Iterable[AttentionCall], tokens: Names | None, keys: Names | None) -> None:
-    """Refuse names that belong to no map.
+    """Check that names fit the maps.
 
     Raises:
         ValueError: if they are as many as no map has queries or keys, or name a stack that is not there, or none where
@@ -119,7 +119,7 @@ def check_tokens(calls: Iterable[AttentionCall], tokens: Names | None, keys: Nam
 
 
 def weight_calls(what: object, cross: bool = False) -> tuple[AttentionCall, ...]:
-    """Weights as they are, as the calls of a layer each.
+    """Record plain weights as calls, one for each layer.
 
     Args:
         what: a tensor or array of two axes (a map), three (heads of a layer) or four (batch, heads, queries, keys); or

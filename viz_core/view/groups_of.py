@@ -1,4 +1,4 @@
-"""What a view is asked to show, as its groups and the head that opens first."""
+"""Groups and initial state of anything that `viz_core.view` can show."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Heads by the names they have in an address: "cross-3.5" is the fifth head of the third layer, "cross-3" all of it."""
+"""Names of heads in links: "cross-3.5" is the fifth head of the third layer, "cross-3" the whole layer."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class HeadNames:
         return self._ordered({head for name in names for head in known[name]})
 
     def write(self, heads: Collection[tuple[str, int]]) -> list[str]:
-        """The fewest names that mean these heads."""
+        """Shortest list of names for these heads."""
         names: list[str] = []
         for site, count in self.sites:
             here = [head for head in range(count) if (site, head) in heads]

@@ -25,7 +25,7 @@ _SIDES_OF_SOUND = {"encoder-self": ("sound", "sound"), "decoder-cross": ("writte
 
 
 def hub_groups(run: HubRun, labels: Mapping[str, str]) -> tuple[MapGroup, ...]:
-    """One group for each kind of maps; of a sound, what is no silence after it.
+    """One group for each kind of maps; silence after a sound is cropped.
 
     Args:
         labels: names "encoder-self", "decoder-self", "decoder-cross", "vision-self", "text", "patches", "source",

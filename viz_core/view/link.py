@@ -1,4 +1,4 @@
-"""The state of an attention view as three short words of an address: head, pin and look."""
+"""The state of an attention view as three query parameters: head, pin and look."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from viz_core.view.state import DisplayOptions, ViewState, read_display
 
 @dataclass(frozen=True)
 class ViewLink:
-    """What an address says of a view; None where it says nothing.
+    """Query parameters of a view; None where absent.
 
     Attributes:
         head: the opened head, its group, layer and head from 0 ("cross.2.5").
@@ -27,7 +27,7 @@ class ViewLink:
 
 
 def read_link(link: ViewLink, groups: Sequence[MapGroup], default: ViewState) -> tuple[ViewState, bool]:
-    """The state that a link asks for, and whether all of it could be had.
+    """Return the state that a link describes, and whether all of it was valid.
 
     Links are written by anyone: what is malformed, absent from these groups or out of range gives
     the default, a bad pin or look on a good head gives the head without it.
@@ -57,7 +57,7 @@ def read_link(link: ViewLink, groups: Sequence[MapGroup], default: ViewState) ->
 
 
 def write_link(state: ViewState, default: ViewState) -> ViewLink:
-    """A link to this state: nothing for what is as in the default, so that plain links stay plain."""
+    """Return the link to this state, without what equals the default."""
     head = f"{state.group}.{state.layer}.{state.head}"
     head_changed = (state.group, state.layer, state.head, state.pins) != (
         default.group,

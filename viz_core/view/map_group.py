@@ -1,4 +1,4 @@
-"""Attention maps of one kind, layer by layer, and what a thumbnail grid shows of them."""
+"""Attention maps of one kind, layer by layer, with their thumbnails and fingerprints."""
 
 from __future__ import annotations
 

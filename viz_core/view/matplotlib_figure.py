@@ -57,11 +57,11 @@ def write_figure(view: View, state: ViewState, path: Path, grid: bool = False, l
     draw = grid_figure if grid else map_figure
     with (
         matplotlib.rc_context({"font.family": fonts, "font.size": 8, "svg.fonttype": "none", "pdf.fonttype": 42}),
-        warnings.catch_warnings(record=True) as said,
+        warnings.catch_warnings(record=True) as caught,
     ):
         warnings.simplefilter("always")
         draw(view, state, link).savefig(path, dpi=300, bbox_inches="tight", metadata=about)
-    _say_once(said)
+    _warn_once(caught)
 
 
 def map_figure(view: View, state: ViewState, link: str = "") -> Figure:
@@ -148,8 +148,8 @@ def _draw(view: View, state: ViewState, panel: Panel, figure: Figure, axes: Axes
     _add_scale(figure, axes, mesh, label, ticks)
 
 
-def _add_caption(figure: Figure, width: float, said: Sequence[str]) -> None:
-    text = "\n".join(textwrap.fill(line, int(_SIGNS * width)) for line in said if line)
+def _add_caption(figure: Figure, width: float, lines: Sequence[str]) -> None:
+    text = "\n".join(textwrap.fill(line, int(_SIGNS * width)) for line in lines if line)
     figure.text(0.02, -0.02, text, va="top", color="#5a6065", parse_math=False)
 
 
@@ -200,15 +200,15 @@ def _metadata(view: View, state: ViewState, ending: str, grid: bool, link: str) 
     shown = panels(view, state)
     title = _grid_title(view, state) if grid else " | ".join(_title(view, panel) for panel in shown)
     about = made_lines(view, state, [0]) if grid else lines(view, state, shown)
-    said = "\n".join([*about, *([link] if link else [])])
+    description = "\n".join([*about, *([link] if link else [])])
     by = {".png": "Software", ".svg": "Creator", ".pdf": "Creator"}[ending]
-    return {"Title": title, "Subject" if ending == ".pdf" else "Description": said, by: "Attention Atlas"}
+    return {"Title": title, "Subject" if ending == ".pdf" else "Description": description, by: "Attention Atlas"}
 
 
-def _say_once(said: list[warnings.WarningMessage]) -> None:
+def _warn_once(caught: list[warnings.WarningMessage]) -> None:
     """Warn as before, but of all signs that no font has in one sentence."""
     missing = ""
-    for each in said:
+    for each in caught:
         if found := _MISSING.search(str(each.message)):
             missing += chr(int(found[1]))
         else:

@@ -19,7 +19,7 @@ __all__ = ["AttentionView", "ViewHandle", "group_calls"]
 
 
 class ViewHandle:
-    """Groups of maps and what of them is open, read and set: what a frame and a widget have in common.
+    """Base of the frame and the widget: groups of maps and the state of what is open.
 
     Attributes:
         view: the kinds of maps, each a tab, and the words around them.
@@ -60,7 +60,7 @@ class ViewHandle:
         pins: Sequence[str] | str | None = None,
         display: DisplayOptions | Mapping[str, str] | None = None,
     ) -> None:
-        """Open another head (counted from 0), pin other tokens ("q3", "k0"), look another way; the rest stays.
+        """Open another head (counted from 0), pin other tokens ("q3", "k0") or change display options; the rest stays.
 
         Raises:
             ValueError: if there is no such site, head, token or look.
@@ -96,7 +96,7 @@ class ViewHandle:
 
     @property
     def display(self) -> DisplayOptions:
-        """How the open head is looked at."""
+        """How the open head is displayed."""
         return self.state.display
 
     @display.setter
@@ -133,7 +133,7 @@ class ViewHandle:
 
 
 class AttentionView(ViewHandle):
-    """Maps in a frame that a notebook shows when this is the last thing in a cell. It holds all it shows.
+    """Maps in a self-contained frame that a notebook displays as the value of a cell.
 
     Attributes:
         height: of the frame in a notebook, in pixels.

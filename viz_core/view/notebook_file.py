@@ -1,4 +1,4 @@
-"""A view as a notebook that makes it again: the run, and the same head, pins and look."""
+"""Notebooks that reproduce a view: the run, and the same head, pins and display options."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ Need = Literal["picture", "sound", "model"]
 
 @dataclass(frozen=True)
 class RunSource:
-    """How what a view shows was made.
+    """Python code that makes what a view shows.
 
     Attributes:
         code: Python, after which `view` and what it is given are there.
@@ -55,12 +55,12 @@ class RunSource:
     shown: str = "run"
 
     def then(self, code: str, needs: tuple[Need, ...] = ()) -> RunSource:
-        """This, and after it more."""
+        """Append code."""
         return RunSource(f"{self.code}\n{code}", (*self.needs, *needs), self.shown)
 
 
 def recording_source(groups: Sequence[MapGroup]) -> RunSource:
-    """A recipe for what no shipped model made: the notebook carries the recording itself, queries and keys.
+    """Source for a notebook that carries the recording itself, queries and keys.
 
     Calls whose maps come of more than these (an edit, shares of what a head adds) come along as their maps.
 

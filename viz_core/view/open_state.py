@@ -1,4 +1,4 @@
-"""What is open, as Python names it: the site of a recorded call, a head counted from 0, pins, and the look."""
+"""What is open, in Python's terms: site, head counted from 0, pins and display options."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def reopened(
     pins: object = None,
     display: object = None,
 ) -> ViewState:
-    """The state with something else open; what is not named stays as it is.
+    """Return the state with some of site, head, pins and display options replaced.
 
     Another kind of map has other tokens: pins, and what of the look names heads or places, do not go along.
 
@@ -75,7 +75,7 @@ def _find(groups: Sequence[MapGroup], state: ViewState, site: str) -> tuple[MapG
 
 
 def _carried(display: DisplayOptions, group: MapGroup) -> DisplayOptions:
-    """How one looked at another kind of map, without what belongs to that."""
+    """Display options for another kind of map, without those that belong to the old one."""
     mode = "map" if display.mode == "picture" and group.seen is None else display.mode
     return replace(display, mode=mode, zoom="whole", heads="one", compare="off", other="none", filter="", sort="layer")
 

@@ -1,4 +1,4 @@
-"""The attention view as one HTML file: the same markup, style and scripts, its numbers inside, no server behind it."""
+"""The attention view as one HTML file that holds its markup, style, scripts and data."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
 def view_page(
     view: View, state: ViewState, title: str = "Attention", most_bytes: int = PAGE_BYTES, link: str = ""
 ) -> str:
-    """A page that shows the view from a file, a notebook or an e-mail; nothing in it is loaded from anywhere.
+    """Return an HTML page that shows the view and loads nothing from elsewhere.
 
     Args:
         view: what there is.

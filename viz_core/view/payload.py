@@ -1,4 +1,4 @@
-"""The conversation between Python and the attention view, and the bytes it is held in.
+"""The messages between Python and the attention view, and their encoding as bytes.
 
 The browser says (a small JSON message, whenever the reader has moved)
 
@@ -128,7 +128,7 @@ class View:
 
     @property
     def stamp(self) -> str:
-        """Differs where the groups or the language do."""
+        """Identifier that differs between any two groups or languages."""
         stamps = "-".join(group.stamp for group in (*self.groups, *self.second))
         return f"{self.language}:{stamps}:{'|'.join(self.inputs)}:{'|'.join(self.beside)}"
 
@@ -166,7 +166,7 @@ def encode_view(
     switches: Sequence[str] | None = None,
     offline: bool = False,
 ) -> bytes:
-    """The next answer to the browser.
+    """Encode the next answer to the browser.
 
     Args:
         view: what there is.
@@ -238,7 +238,7 @@ def write_state(state: ViewState) -> dict[str, Any]:
 
 
 def every_part(view: View, most_bytes: int) -> list[Request]:
-    """All pictures and as many exact maps as fit: what a file without Python behind it holds."""
+    """List all thumbnails, measures and as many exact maps as fit: what a file holds."""
     requests: list[Request] = []
     room = most_bytes
     for number, groups in enumerate((view.groups, view.second)):
@@ -258,7 +258,7 @@ def every_part(view: View, most_bytes: int) -> list[Request]:
 
 
 def _unasked(view: View, state: ViewState) -> list[Request]:
-    """What is sent before anyone asks: pictures that come quickly, exact maps that are small."""
+    """List what is sent unrequested: thumbnails that are quick to compute, and small exact maps."""
     group = next(group for group in view.groups if group.id == state.group)
     size = len(group.query_tokens) * len(group.key_tokens)
     requests: list[Request] = []

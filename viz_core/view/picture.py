@@ -1,4 +1,4 @@
-"""Groups for the attention view, and pictures that are more than maps: what the vision chapter draws."""
+"""Groups of maps over pictures, for the attention view."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def open_run(found: Classification, language: str) -> tuple[tuple[MapGroup, ...]
 
 
 def initial_state(groups: tuple[MapGroup, ...]) -> ViewState:
-    """What is open at first: the last layer but one, where maps have found things and still look at them."""
+    """State that opens first: the last layer but one, whose heads attend to objects."""
     return ViewState(
         groups[0].id, max(0, len(groups[0].calls) - 2), 0, display=DisplayOptions(mode="picture", scale="linear")
     )

@@ -1,4 +1,4 @@
-"""Tokens held fast, and how they stand in a link or a message: "q10", "k3.k4"."""
+"""Pinned tokens, and their form in links and messages: "q10", "k3.k4"."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ AXES: dict[str, Axis] = {"q": "query", "k": "key"}
 
 @dataclass(frozen=True)
 class Pin:
-    """A token held fast: a query (its row is read) or a key (its column is)."""
+    """A pinned token: a query (its row is read) or a key (its column is read)."""
 
     axis: Axis
     index: int

@@ -1,4 +1,4 @@
-"""A view as a file, by the ending of its name."""
+"""Writers of a view to a file, by the ending of its name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which head is open, which tokens are pinned, and how it is looked at: the state of an attention view, as a value."""
+"""The state of an attention view: the open head, pinned tokens and display options."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _ALLOWED = {
 
 @dataclass(frozen=True)
 class DisplayOptions:
-    """How the open head is looked at. Every field is a word, so that messages, links and defaults are all alike.
+    """How the open head is displayed. Every field is a string, the same in messages, links and defaults.
 
     Attributes:
         mode: "map", "links", or for groups with a picture "picture".
@@ -114,7 +114,7 @@ def chosen_heads(heads: str) -> list[tuple[int, int]]:
 
 
 def read_display(words: Mapping[str, object], default: DisplayOptions) -> tuple[DisplayOptions, bool]:
-    """The look that these words ask for, and whether all of them could be had; the others stay as in `default`."""
+    """Return the options that these strings name, and whether all were valid; the rest as in `default`."""
     known = {item.name for item in fields(DisplayOptions)}
     good = {
         name: value
@@ -125,7 +125,7 @@ def read_display(words: Mapping[str, object], default: DisplayOptions) -> tuple[
 
 
 def read_message(message: object, groups: Sequence[MapGroup], default: ViewState) -> ViewState | None:
-    """The state a browser reports: {"group", "layer", "head", "pins": ["q3", ...], "display": {name: word}}.
+    """Read the state that a browser reports: {"group", "layer", "head", "pins": ["q3", ...], "display": {name: value}}.
 
     None where it is no such thing or these groups have no such head; pins and heads that are not
     there are left out (the sentence may have become shorter since).

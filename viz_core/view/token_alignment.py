@@ -1,4 +1,4 @@
-"""Two texts side by side: which tokens of one stand where which of the other do, as in the app (alignment.js)."""
+"""Alignment of the tokens of two texts by edit distance, as in the app (alignment.js)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NONE = "∅"
 
 
 def match_tokens(first: Sequence[str], second: Sequence[str]) -> Pairs:
-    """Pairs (i, j) of a cheapest way from one list to another by leaving out, putting in and replacing one at a time.
+    """Pairs (i, j) of a cheapest edit of one list into another by deletions, insertions and replacements.
 
     None where one of them has none; an item that is kept or replaced comes first (Wagner and Fischer 1974). With
     D_ij the cost of the first i and j items, D_ij = min(D_(i-1)j + 1, D_i(j-1) + 1, D_(i-1)(j-1) + [a_i != b_j]).

@@ -1,4 +1,4 @@
-"""The map that is open, as numbers with names: of the heads chosen, in tokens or words, whole or the part shown."""
+"""The open map as an array with named rows and columns: heads combined, tokens or words, whole or zoomed."""
 
 from __future__ import annotations
 
@@ -96,5 +96,5 @@ def _names(tokens: Sequence[str], words: Sequence[int] | None) -> list[str]:
 
 
 def _visible(text: str) -> str:
-    """What cannot be seen, or written into a file, as a sign."""
+    """Replace characters that cannot be printed."""
     return "".join(c if c.isprintable() else "⏎" if c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)

@@ -37,7 +37,7 @@ def _script() -> str:
 
 
 class AttentionWidget(ViewHandle, anywidget.AnyWidget):
-    """Maps in a cell of a notebook. What the reader opens is read here, and what is set here opens there.
+    """Maps in a notebook cell, whose state is read and set from Python.
 
         shown = view(translation)
         shown.head                                   # the open head, counted from 0
@@ -80,7 +80,7 @@ class AttentionWidget(ViewHandle, anywidget.AnyWidget):
         pins: Sequence[str] | str | None = None,
         display: DisplayOptions | Mapping[str, str] | None = None,
     ) -> None:
-        """Open another head (counted from 0), pin other tokens ("q3", "k0"), look another way; the rest stays.
+        """Open another head (counted from 0), pin other tokens ("q3", "k0") or change display options; the rest stays.
 
         Raises:
             ValueError: if there is no such site, head, token or look.
@@ -91,7 +91,7 @@ class AttentionWidget(ViewHandle, anywidget.AnyWidget):
             self._answer([])
 
     def _follow(self, state: ViewState) -> None:
-        """Make the traits say what is open; whoever observes them is told once all of them do."""
+        """Set the traits to the state; observers are called once all are set."""
         self.state = state
         with self.hold_trait_notifications():
             for name, value in _as_traits(self.groups, state).items():
@@ -99,18 +99,18 @@ class AttentionWidget(ViewHandle, anywidget.AnyWidget):
 
     @traitlets.validate("site", "head", "pins", "display")
     def _is_there(self, proposal: Any) -> object:
-        """Refuse what is not there before anything changes; write what is there in one way."""
+        """Validate a trait's value and normalise it."""
         name, value = proposal["trait"].name, proposal["value"]
         return _as_traits(self.groups, reopened(self.groups, self.state, **{name: value}))[name]
 
     @traitlets.observe("site", "head", "pins", "display")
     def _trait_changed(self, change: Any) -> None:
-        """A trait that someone has set, unless it only says what is open."""
+        """Open what a trait was set to."""
         if _as_traits(self.groups, self.state)[change["name"]] != change["new"]:
             self.open_head(**{change["name"]: change["new"]})
 
     def _receive(self, _: object, message: object, __: object) -> None:
-        """What the browser says: where the reader has gone, and what is on the screen and not there yet."""
+        """Handle a message of the browser: its state and its requests."""
         if not isinstance(message, Mapping):
             return
         have, turn = message.get("have"), message.get("turn")
@@ -123,7 +123,7 @@ class AttentionWidget(ViewHandle, anywidget.AnyWidget):
         self._answer(wanted(message))
 
     def _answer(self, wants: Sequence[Any]) -> None:
-        """Send the state and what is wanted; where that cannot be had, say why."""
+        """Send the state and the requested parts, or why they cannot be sent."""
         files, problem = {}, None
         try:
             for file, write in _FILES.items():
@@ -143,6 +143,6 @@ class AttentionWidget(ViewHandle, anywidget.AnyWidget):
 
 
 def _as_traits(groups: Sequence[MapGroup], state: ViewState) -> dict[str, object]:
-    """What is open, as the traits say it."""
+    """Return the state as values of the traits."""
     pins = tuple(map(str, state.pins))
     return {"site": site_of_state(groups, state), "head": state.head, "pins": pins, "display": state.display}

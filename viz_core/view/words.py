@@ -13,12 +13,12 @@ ENGLISH = "en"
 
 
 def view_words(language: str = ENGLISH) -> dict[str, str]:
-    """Every word of the view by its name, as templates with {placeholders}."""
+    """Return every word of the view by its name, as templates with {placeholders}."""
     return _words("attention-view", language)
 
 
 def group_labels(file: str, language: str = ENGLISH) -> dict[str, str]:
-    """What the maps of a chapter, their queries and keys are called: its sections "view.NAME" by NAME."""
+    """Return labels of a chapter's maps, queries and keys: its sections "view.NAME" by NAME."""
     words = _words(file, language).items()
     return {name.removeprefix("view."): text for name, text in words if name.startswith("view.")}
 

@@ -1,4 +1,4 @@
-// What the reader can do to the state: each move is drawn at once and told to Python.
+// Actions that change the state: each is rendered at once and sent to Python.
 
 import { measuresOf } from "./measures.js";
 import { announce } from "./pointer.js";
@@ -22,7 +22,7 @@ export function openHead(view, { group, layer, head }, delay = 0) {
   send(view, delay);
 }
 
-/** Look at it another way. */
+/** Change display options. */
 export function setDisplay(view, changes, delay = 0) {
   Object.assign(view.state.display, changes);
   view.render();
@@ -45,7 +45,7 @@ export function togglePin(view, axis, unit, more) {
   send(view);
 }
 
-/** A pair that was clicked, for who takes its score apart; Python is told with the next message. */
+/** Record a clicked pair, whose score the page decomposes; it is sent with the next message. */
 export function openCell(view, { row, column }) {
   const { query, key } = view.axes;
   if (row === null || column === null || row >= query.count || column >= key.count) return;
@@ -59,5 +59,5 @@ export function unpin(view) {
   send(view);
 }
 
-/** Over a picture everything shows what the pinned tokens look at. */
+/** Over a picture everything depends on the pinned tokens. */
 const renderPinned = (view) => (onPicture(view) ? view.render() : view.renderHover());

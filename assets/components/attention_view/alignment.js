@@ -1,4 +1,4 @@
-// Two texts side by side: which tokens of one stand where which of the other do.
+// Alignment of the tokens of two texts by edit distance (viz_core/view/token_alignment.py).
 
 /**
  * Pairs [i, j] of a cheapest way from one list to another by leaving out, putting in and replacing one item at a time

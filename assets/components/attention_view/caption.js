@@ -1,4 +1,4 @@
-// What a file says of itself wherever it goes: its name, what it shows, of which model and text, and where it is from.
+// Names and captions of saved files: what is shown, of which model and text, with a link.
 
 import { hasPieces } from "./axis.js";
 import { comparedWith, zoomOf } from "./state.js";

@@ -1,4 +1,4 @@
-// What a plot shows as rows and columns of cells: exact where it is here, else the nearest that is.
+// Cells of a plot: exact values where they have arrived, else thumbnails.
 
 import { axesOf, makeSide } from "./axis.js";
 import { asFirst, joinSides, matchSides, subtractMatched } from "./alignment.js";

@@ -1,4 +1,4 @@
-// Weights become viridis (or what the reader prefers), differences red and blue, everything else wears the theme.
+// Colours: viridis or the reader's choice for weights, red and blue for differences, the theme's for the rest.
 
 import { luminance, rgbOf } from "../shared/canvas.js";
 

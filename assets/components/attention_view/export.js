@@ -1,4 +1,4 @@
-// Files of what is shown: a picture (PNG, SVG), the numbers (CSV, NPZ), the view itself (HTML, notebook), and its link.
+// The Save menu: pictures (PNG, SVG), numbers (CSV, NPZ), the view (HTML, notebook) and its link.
 
 import { copyText } from "../shared/copy.js";
 import { saveFile } from "../shared/files.js";

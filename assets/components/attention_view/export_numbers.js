@@ -1,4 +1,4 @@
-// The numbers of what is shown: as a table (CSV) or as arrays (NPZ). A long map comes from Python strip by strip.
+// Export of numbers as CSV or NPZ. A long map is requested strip by strip.
 
 import { saveFile } from "../shared/files.js";
 import { captionOfView, pooledBy, stemOf } from "./caption.js";

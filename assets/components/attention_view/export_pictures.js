@@ -1,4 +1,4 @@
-// Pictures of what is shown, or of the whole grid: PNG and SVG, dark on white whatever the page wears.
+// Export of plots or of the whole grid as PNG or SVG, always dark on white.
 
 import { saveFile } from "../shared/files.js";
 import { captionOfGrid, captionOfView, fileName, gridName } from "./caption.js";

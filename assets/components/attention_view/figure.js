@@ -1,4 +1,4 @@
-// One figure for paper: blocks side by side or under each other, each with its name and its scale, and a caption.
+// Layout of a saved figure: titled plots with colour scales, and a caption.
 
 import { textWidth, wrap } from "../shared/text.js";
 import { shorten } from "./words.js";

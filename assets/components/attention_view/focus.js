@@ -1,4 +1,4 @@
-// Whose attention is read, in units: tokens or words.
+// Which units (tokens or words) are pinned or hovered.
 
 import { onPicture, pinsOf } from "./state.js";
 

@@ -1,11 +1,11 @@
-// Heads named in the sentences of the page: a click opens them, as one on their thumbnail does (ui/text/head_link.py).
+// Links to heads in the page's text (ui/text/head_link.py): a click opens the head.
 
 import { openHead } from "./actions.js";
 import { groupOf, hasHead } from "./store.js";
 
 const NAMED = /^#head=([a-z0-9_-]+)\.(\d+)\.(\d+)$/;
 
-/** Listen to the whole page; what comes back stops that. */
+/** Listen to the whole page. Returns a function that stops. */
 export function listenToHeadLinks(view) {
   const open = (event) => {
     const link = event.target.closest?.("a[href^='#head=']");

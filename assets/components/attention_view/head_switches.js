@@ -40,7 +40,7 @@ export function markSwitches(view) {
   }
 }
 
-/** Switch a head at once, and notify Python. */
+/** Switch a head off or on at once, and notify Python. */
 function turn(view, layer, head) {
   const place = placeOf(view.state, layer, head);
   const { switches } = view.store;

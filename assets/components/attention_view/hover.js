@@ -1,4 +1,4 @@
-// Drawing what follows the pointer.
+// Rendering of what follows the pointer: outlines, tooltip, shaded sentence.
 
 import { sizeCanvas } from "../shared/canvas.js";
 import { element } from "../shared/elements.js";
@@ -8,7 +8,7 @@ import { paintMarks } from "./plot.js";
 import { binsOf, pairWords } from "./pointer.js";
 import { renderSentence } from "./sentence.js";
 
-/** Everything that follows the pointer. */
+/** Render everything that follows the pointer. */
 export function renderHover(view) {
   for (const plot of view.plots) {
     paintMarks(view, plot, sizeCanvas(plot.marks, plot.layout.width, plot.layout.height));

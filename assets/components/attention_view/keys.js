@@ -1,4 +1,4 @@
-// Keys of the whole view. They work wherever the page has focus, but where someone types.
+// Keyboard shortcuts of the whole view, except while typing.
 
 import { stepHead } from "./heads.js";
 import { unpin } from "./actions.js";
@@ -7,7 +7,7 @@ import { zoomTo } from "./zoom.js";
 
 const TYPED_IN = "input, textarea, select, [contenteditable], [role=textbox], [role=combobox], [role=dialog]";
 
-/** Hear keys pressed in the view, and those on the page that nothing else takes. Returns how to stop. */
+/** Listen to keys pressed in the view, and on the page where nothing else handles them. Returns a function that stops. */
 export function listenToKeys(view) {
   const { root } = view.parts;
   root.addEventListener("keydown", (event) => onKey(view, event));

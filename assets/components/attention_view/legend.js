@@ -1,4 +1,4 @@
-// What the colours mean.
+// The colour scale.
 
 import { element } from "../shared/elements.js";
 import { paintOf, TICKS } from "./colours.js";

@@ -1,4 +1,4 @@
-// The bipartite drawing: queries left, keys right, a line for each weight that is large enough.
+// Bipartite drawing: queries left, keys right, a line for each weight above the threshold.
 
 import { labelsToWrite } from "./map_draw.js";
 import { fitLabels, TALLEST_MAP } from "./map_layout.js";

@@ -1,4 +1,4 @@
-// One view of attention: what is open, pinned and pointed at, and when each part is drawn again.
+// Entry module: creates a view, receives answers and renders.
 
 import { readFrame } from "../shared/frame.js";
 import { mountView, partsOf, stopWatching, watchWidth } from "../shared/mount.js";
@@ -105,7 +105,7 @@ function stateFits(view) {
   return pinsOf(view).every(({ axis, index }) => index < counts[axis]);
 }
 
-/** Everything, from what is here and the width there is. */
+/** Render everything from the parts that have arrived, for the current width. */
 function render(view) {
   const { parts, store, state } = view;
   view.width = parts.root.clientWidth;
@@ -143,7 +143,7 @@ function render(view) {
   if (!isAhead(view)) requestMissing(view); // else Python would answer for another page
 }
 
-/** What there is to know of the cells. A short wait goes unsaid: a line that comes and goes would make the page jump. */
+/** Notes about the cells. Waiting is noted only after a while, so that the page does not jump. */
 function renderMapNote(view, group) {
   const { mapNote } = view.parts;
   const { words, state, store } = view;

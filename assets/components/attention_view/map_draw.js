@@ -1,4 +1,4 @@
-// Painting a map, on a canvas or into a vector picture: cells once, labels and outlines again at every move.
+// Painting a map on a canvas or as SVG: cells once, labels and outlines again on every pointer move.
 
 import { SEPARATE } from "./map_layout.js";
 import { onCanvas, rasterise } from "./raster.js";

@@ -1,4 +1,4 @@
-// Mouse, touch and keyboard on a plot.
+// Mouse, touch and keyboard events of a plot.
 
 import { pinnedUnits } from "./focus.js";
 import { openCell, togglePin } from "./actions.js";

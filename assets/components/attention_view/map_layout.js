@@ -1,4 +1,4 @@
-// Where the cells and labels of a map go: labels are measured and bounded, cells fill what is left.
+// Layout of a map: labels are measured and bounded, cells fill the rest.
 
 import { typeScale } from "../shared/stage.js";
 import { textWidth } from "../shared/text.js";

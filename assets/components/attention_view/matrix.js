@@ -1,4 +1,4 @@
-// Whole exact maps: as Python sent them, or made here of the heads that are here.
+// Whole exact maps, as sent by Python or combined from heads that have arrived.
 
 import { writeHeads } from "./state.js";
 import { groupOf, partOf } from "./store.js";

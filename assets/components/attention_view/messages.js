@@ -1,8 +1,8 @@
-// Telling Python what has changed and what is wanted.
+// Messages to Python: the state and requests for parts.
 
 const RETRY = 8000; // an answer may be lost when two runs of the page overlap
 
-/** Tell Python what has changed, once the reader pauses and only if that is news. */
+/** Send the state to Python after a pause, if it has changed. */
 export function send(view, delay = 0) {
   view.turn = view.sentTurn + 1;
   clearTimeout(view.sending);
@@ -18,7 +18,7 @@ export function send(view, delay = 0) {
   }, delay);
 }
 
-/** Ask for what is on the screen and not here. Other asks on their way are asked again: an answer may get lost. */
+/** Request parts that are on the screen and have not arrived; repeated after a while, as answers may get lost. */
 export function requestMissing(view) {
   const wants = [...view.wanted];
   clearTimeout(view.retrying);

@@ -1,4 +1,4 @@
-// Arrays as NumPy reads them: .npy files in an uncompressed .zip.
+// NPZ files: .npy arrays in an uncompressed .zip.
 
 /** An array as the bytes of a .npy file (format 1.0). */
 function npy(descr, shape, bytes) {

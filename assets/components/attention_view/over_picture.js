@@ -1,4 +1,4 @@
-// Attention over the picture whose patches the tokens are: what the pinned tokens look at, laid on it patch by patch.
+// Attention of the pinned tokens over the picture whose patches the tokens are.
 
 import { textWidth } from "../shared/text.js";
 import { axesOf, makeSide } from "./axis.js";
@@ -38,7 +38,7 @@ function weightsOver(view, source) {
   return Float32Array.from(rows[0], (_, i) => rows.reduce((sum, row) => sum + share * row[i], 0));
 }
 
-/** Cells of one row (or column), as a map has them: the tokens read, by all that they look at. */
+/** Cells of one row (or column) in the form of a map's cells. */
 export function cellsOver(view, source) {
   const { axis, units } = restingUnits(view);
   const axes = axesOf(view, source.input);

@@ -1,4 +1,4 @@
-// What a picture says of itself, in its file: PNG's own chunks of text (PNG 3rd edition, 11.3.3.4).
+// Text chunks of PNG files (PNG 3rd edition, 11.3.3.4).
 
 import { crc32 } from "./npz.js";
 

@@ -1,9 +1,9 @@
-// What the reader points at and pins: where the two meet, in the map and in words. All in units: tokens or words.
+// The hovered and pinned units (tokens or words), in plots and as text.
 
 import { focusUnits, pinnedUnits, pointedPair } from "./focus.js";
 import { PAUSE } from "./state.js";
 
-/** What the units in focus look at (or are looked at by), over the bins of the other side of a plot; several folded. */
+/** Weights of the units in focus over the bins of the other side of a plot; several are combined. */
 export function foldFocus(view, cells, focus) {
   const own = focus.axis === "query" ? cells.queries : cells.keys;
   const count = focus.axis === "query" ? cells.columns : cells.rows;
@@ -18,7 +18,7 @@ export function foldFocus(view, cells, focus) {
   return { values, bins };
 }
 
-/** What is pointed at or pinned, as [template, values] of a sentence, or null. */
+/** The hovered or pinned units as [template, values] of a sentence, or null. */
 export function describePointer(view, plot = view.plots[0]) {
   const { cells } = plot;
   const pair = binsOf(cells, pointedPair(view));
@@ -74,7 +74,7 @@ export function pointAt(view, cursor) {
 
 export const samePlace = (a, b) => a?.row === b?.row && a?.column === b?.column && a?.by === b?.by;
 
-/** Say the opened head and what is looked at to a screen reader, once the reader pauses. */
+/** Announce the open head and the hovered pair to screen readers (aria-live), after a pause. */
 export function announce(view) {
   clearTimeout(view.speaking);
   view.speaking = setTimeout(() => {
@@ -84,7 +84,7 @@ export function announce(view) {
   }, PAUSE);
 }
 
-/** A map in a sentence, for who cannot see it: how large it is and its strongest pair. */
+/** Summary of a map for screen readers: its size and strongest pair. */
 function describeWhole(view) {
   const { cells } = view.plots[0];
   const best = cells.values.reduce((found, value, i) => (Math.abs(value) > Math.abs(cells.values[found]) ? i : found), 0);

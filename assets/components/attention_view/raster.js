@@ -1,4 +1,4 @@
-// Maps as pixels: exactly as many as the screen has, so that nothing is blurred and no peak is lost.
+// Maps as device pixels: nothing is blurred and no peak is lost.
 
 /**
  * A map as an image of that many pixels. Larger than the map it repeats cells; smaller it keeps

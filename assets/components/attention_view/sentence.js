@@ -1,4 +1,4 @@
-// The sentence itself, shaded by what the tokens pointed at (or pinned) look at, or are looked at by.
+// The sentence, shaded by the weights of the hovered or pinned tokens.
 
 import { element } from "../shared/elements.js";
 import { cellsOf, differenceOf, openSource, otherSource } from "./cells.js";

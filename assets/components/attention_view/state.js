@@ -1,4 +1,4 @@
-// What is open, pinned and how it is looked at (viz_core/view/state.py), read.
+// Reading the state (viz_core/view/state.py): what is open, pinned, and the display options.
 
 import { allHeads, groupOf, hasHead, openGroup } from "./store.js";
 

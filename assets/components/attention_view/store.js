@@ -1,4 +1,4 @@
-// The browser's end of the conversation that viz_core/view/payload.py describes:
+// The browser's side of the protocol in viz_core/view/payload.py:
 // what Python has sent, by name, and what is still wanted.
 
 const ANSWER_VERSION = 3;

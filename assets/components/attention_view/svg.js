@@ -1,4 +1,4 @@
-// A canvas context that writes SVG instead of pixels: what the view draws, it draws into a vector picture as well.
+// A canvas context that writes SVG, so that all drawing code also exports vector pictures.
 
 import { escapeXml } from "../shared/files.js";
 

@@ -1,4 +1,4 @@
-// The controls beside the pictures: each shows a part of the state and changes it.
+// The controls: each shows a part of the state and changes it.
 
 import { element } from "../shared/elements.js";
 import { hasPieces } from "./axis.js";
@@ -28,13 +28,13 @@ function choose(view, part, options, current, pick) {
   for (const button of part.children) button.setAttribute("aria-pressed", button.dataset.value === current);
 }
 
-/** A row of buttons for one word of the look. */
+/** A row of buttons for one display option. */
 function chooseDisplay(view, part, name, values) {
   const options = values.map((value) => [value, view.words.text(`${name}_${value}`)]);
   choose(view, part, options, view.state.display[name], (value) => setDisplay(view, { [name]: value }));
 }
 
-/** A menu for one word of the look. */
+/** A menu for one display option. */
 function selectDisplay(view, part, name, options) {
   const shape = JSON.stringify([view.store.base.language, options]);
   if (part.dataset.shape !== shape) {

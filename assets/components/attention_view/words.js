@@ -1,4 +1,4 @@
-// Words come from Python as templates; tokens are strangers' text and only ever become text nodes.
+// Words come from Python as templates; tokens are untrusted text and only become text nodes.
 
 /** Templates filled as text or as nodes, and weights written the way the language writes numbers. */
 export function makeWords(templates, language) {

@@ -1,4 +1,4 @@
-// Enlarging a part of the map and moving it about: mouse, wheel, fingers, keys and buttons.
+// Zoom and pan by mouse, wheel, fingers, keys and buttons.
 
 import { windowOf } from "./cells.js";
 import { onPicture, PAUSE, zoomOf } from "./state.js";

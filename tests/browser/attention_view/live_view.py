@@ -59,7 +59,7 @@ class LiveView:
         return self.page.get_by_role("application").first
 
     @property
-    def said(self) -> Locator:
+    def announcement(self) -> Locator:
         """What a screen reader hears."""
         return self.page.locator("[data-part=live]")
 

@@ -59,12 +59,12 @@ def test_a_picture_is_read_alike_everywhere_and_says_what_it_is(
     live.option("palette", palette).click()
     svg = live.save("svg").decode()
     tree = ElementTree.fromstring(svg)  # whatever the tokens hold
-    said = "".join(tree.itertext())
+    metadata = "".join(tree.itertext())
     assert tree.findtext("{*}title") == "Cross · Layer 1, head 1"
     for text in ("Model: some-model, revision 1a2b.", f"“{TEXT}”", "queries: French", "<eos>", page.url):
-        assert text in said
+        assert text in metadata
     grows = {"sqrt": "its square root", "linear": "", "log": "its logarithm"}[scale]
-    assert (f"colour grows with {grows}" in said) == bool(grows)
+    assert (f"colour grows with {grows}" in metadata) == bool(grows)
     colours = {value for node in tree.iter() for name in ("fill", "stroke") if (value := node.get(name))}
     assert all(re.fullmatch("#[0-9a-f]{6}|none", each) for each in colours)
 
@@ -91,14 +91,14 @@ def test_a_picture_is_read_alike_everywhere_and_says_what_it_is(
 
 
 def test_a_picture_of_a_dark_page_is_the_same_dark_on_white(page: Page, live: LiveView) -> None:
-    light = live.save("svg")
+    light_pixels = live.save("svg")
     dark = "--st-text-color: #e7e5df; --st-background-color: #14181a; --st-chart-categorical-colors: #56b4e9,#f08c42;"
     page.add_style_tag(content=f":root {{ {dark} }}")
     page.evaluate("window.dispatchEvent(new Event('resize'))")
     page.set_viewport_size({"width": 1399, "height": 900})  # drawn again
     expect(page.locator(".view")).to_have_attribute("data-theme", "dark")
     page.set_viewport_size({"width": 1400, "height": 1000})
-    assert re.findall('fill="(#.*?)"', live.save("svg").decode()) == re.findall('fill="(#.*?)"', light.decode())
+    assert re.findall('fill="(#.*?)"', live.save("svg").decode()) == re.findall('fill="(#.*?)"', light_pixels.decode())
 
 
 def test_the_whole_grid_is_one_figure(live: LiveView) -> None:

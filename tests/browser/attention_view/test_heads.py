@@ -37,8 +37,8 @@ def test_another_head_is_drawn_from_what_is_here(live: LiveView) -> None:
 
 
 def test_a_head_named_in_a_sentence_of_the_page_opens_like_its_thumbnail(live: LiveView) -> None:
-    said = "<p>See <a href='#head=cross.1.2'>layer 2, head 3</a>, not <a href='#head=cross.9.9'>this</a>.</p>"
-    live.page.evaluate("html => document.body.insertAdjacentHTML('beforeend', html)", said)
+    label = "<p>See <a href='#head=cross.1.2'>layer 2, head 3</a>, not <a href='#head=cross.9.9'>this</a>.</p>"
+    live.page.evaluate("html => document.body.insertAdjacentHTML('beforeend', html)", label)
     live.page.get_by_role("link", name="this").click()
     live.page.get_by_role("link", name="layer 2, head 3").click()
     live.until(lambda: (live.state.group, live.state.layer, live.state.head) == ("cross", 1, 2))
@@ -167,7 +167,7 @@ def test_two_heads_stand_side_by_side_and_as_a_signed_difference(live: LiveView,
     np.testing.assert_allclose(saved_npz(live)["weights"], difference, atol=1e-7)
     column = int(np.abs(difference[2]).argmax())
     point_at_cell(live, 2, column)
-    expect(live.said).to_contain_text(f"{QUERIES[2]} → {KEYS[column]} differs by")
+    expect(live.announcement).to_contain_text(f"{QUERIES[2]} → {KEYS[column]} differs by")
 
 
 def test_two_inputs_are_compared(page: Page, cross: MapGroup) -> None:

@@ -23,7 +23,7 @@ def test_links_follow_the_token_and_the_threshold(live: LiveView, cross: MapGrou
     live.map.focus()
     for _ in range(3):
         live.page.keyboard.press("ArrowDown")
-    expect(live.said).to_contain_text("noir looks")
+    expect(live.announcement).to_contain_text("noir looks")
     live.page.keyboard.press("Enter")
     paths = re.findall(r"<path [^>]*d=", live.save("svg").decode())
     assert len(paths) == len(QUERIES) + 1  # the strongest of each query; the one in focus twice

@@ -44,11 +44,11 @@ def test_arrows_move_and_brackets_step_through_heads(live: LiveView, cross: MapG
     point_at_cell(live, 2, 3)
     assert read_tip(live)[:2] == ("noir", "slept")
     live.page.keyboard.press("]")
-    expect(live.said).to_contain_text("Layer 1, head 2")
+    expect(live.announcement).to_contain_text("Layer 1, head 2")
     assert read_tip(live)[2] == pytest.approx(weights_of(cross, 0, 1)[2, 3], abs=0.0051)
     live.page.keyboard.press("[")
     live.page.keyboard.press("[")
-    expect(live.said).to_contain_text("Layer 2, head 3")  # round and round
+    expect(live.announcement).to_contain_text("Layer 2, head 3")  # round and round
     live.until(lambda: (live.state.layer, live.state.head) == (1, 2))
     live.page.evaluate("document.activeElement.blur()")
     live.page.keyboard.press("[")  # wherever the page has focus
@@ -63,7 +63,9 @@ def test_a_screen_reader_hears_the_map_in_a_sentence(live: LiveView, cross: MapG
     live.head(1, 1).click()
     weights = weights_of(cross, 1, 1)
     row, column = divmod(int(weights.argmax()), len(KEYS))
-    expect(live.said).to_contain_text(f"6 queries, 7 keys; the strongest pair is {QUERIES[row]} → {KEYS[column]}")
+    expect(live.announcement).to_contain_text(
+        f"6 queries, 7 keys; the strongest pair is {QUERIES[row]} → {KEYS[column]}"
+    )
     assert "French looking at English" in (live.map.get_attribute("aria-label") or "")
 
 

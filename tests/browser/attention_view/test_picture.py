@@ -123,7 +123,7 @@ def test_on_the_keyboard(live: LiveView, group: MapGroup) -> None:
     for key in ("ArrowDown", "ArrowRight", "ArrowDown"):  # from the class token to row 2, column 2
         live.page.keyboard.press(key)
     assert read_tip(live)[1] == "row 2, column 2"
-    expect(live.said).to_contain_text("[CLS] looks at row 2, column 2")
+    expect(live.announcement).to_contain_text("[CLS] looks at row 2, column 2")
     live.page.keyboard.press("Enter")
     expect(live.part("sentenceNote")).to_contain_text("Pinned: row 2, column 2.")
     live.page.keyboard.press("End")

@@ -75,10 +75,10 @@ def test_two_fingers_enlarge_what_lies_between_them_and_one_moves_it(phone: Page
     saved = saved_npz(live)
     np.testing.assert_array_equal(saved["weights"], weights_of(group, 0, 0))  # a short map is saved whole
     fingers.move([(0.7, 0.7)], [(0.4, 0.5)])
-    moved = zoom_of(live)
-    assert moved[2:] == (rows, columns)
-    assert moved[0] > row
-    assert moved[1] > column
+    changed = zoom_of(live)
+    assert changed[2:] == (rows, columns)
+    assert changed[0] > row
+    assert changed[1] > column
     assert live.state.pins == ()  # neither gesture pinned what lay under its end
     fingers.move([(0.3, 0.4), (0.8, 0.9)], [(0.5, 0.6), (0.55, 0.65)])
     expect(live.part("whole")).to_be_hidden()

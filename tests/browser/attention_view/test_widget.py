@@ -23,12 +23,12 @@ window.deliver = (messages) => {
     for (const hear of hearers) hear(content, buffers.map((text) => new DataView(bytesOf(text).buffer)));
   }
 };
-window.said = [];
+window.sent = [];
 const model = {
   on: (name, hear) => name === "msg:custom" && hearers.add(hear),
   off: (name, hear) => hearers.delete(hear),
   send: (message) => {
-    window.said.push(message);
+    window.sent.push(message);
     if (!window.busy) window.askPython(JSON.stringify(message)).then(window.deliver);
   },
 };
@@ -64,7 +64,7 @@ class Notebook:
         return sent
 
     def deliver(self) -> None:
-        """What Python has said of itself."""
+        """Errors that Python reported."""
         self.page.evaluate("messages => window.deliver(messages)", self._take())
 
     def head(self, layer: int, head: int) -> Locator:
@@ -120,16 +120,16 @@ def test_it_follows_the_notebook_into_the_dark(notebook: Notebook) -> None:
 
 def test_a_busy_kernel_is_asked_once(notebook: Notebook) -> None:
     page = notebook.page
-    page.evaluate("window.busy = true; window.said.length = 0")
+    page.evaluate("window.busy = true; window.sent.length = 0")
     for layer, head in ((0, 1), (0, 2), (1, 0), (1, 1)):
         notebook.head(layer, head).click()
         page.wait_for_timeout(60)
-    said = page.evaluate("window.said")
-    assert len(said) == 1
-    page.evaluate("window.busy = false; window.askPython(JSON.stringify(window.said[0])).then(window.deliver)")
+    sent = page.evaluate("window.sent")
+    assert len(sent) == 1
+    page.evaluate("window.busy = false; window.askPython(JSON.stringify(window.sent[0])).then(window.deliver)")
     notebook.until("site", "decoder.1.cross")
     assert notebook.widget.head == 1
-    assert page.evaluate("window.said.length") == 2
+    assert page.evaluate("window.sent.length") == 2
     expect(notebook.head(1, 1)).to_have_attribute("aria-selected", "true")
 
 
@@ -157,8 +157,8 @@ def test_a_problem_is_said_in_the_cell(notebook: Notebook) -> None:
 
 def test_a_cell_that_is_cleared_listens_no_longer(notebook: Notebook) -> None:
     notebook.page.evaluate("window.end()")
-    said = notebook.page.evaluate("window.said.length")
+    sent = notebook.page.evaluate("window.sent.length")
     notebook.widget.head = 2
     notebook.deliver()
     notebook.page.wait_for_timeout(100)
-    assert notebook.page.evaluate("window.said.length") == said
+    assert notebook.page.evaluate("window.sent.length") == sent

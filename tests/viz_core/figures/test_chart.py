@@ -131,11 +131,11 @@ def test_numbers_of_another_language() -> None:
     figure.add_heatmap(z=[[1.5, 2.0]], text=np.array([["1.50", ""]]))
     figure.add_annotation(text="95.0%", x=0, y=0)
     figure.update_layout(xaxis={"ticktext": ["1,024", "2,048"]}, title={"text": "1.2 of 3"})
-    said = decode_chart(encode_chart(figure, ",."))
-    layout = said["layout"]
-    assert [trace["text"] for trace in said["data"]] == [["0,5", "1.234,5"], ["1.5", "apples"], [["1,50", ""]]]
+    decoded = decode_chart(encode_chart(figure, ",."))
+    layout = decoded["layout"]
+    assert [trace["text"] for trace in decoded["data"]] == [["0,5", "1.234,5"], ["1.5", "apples"], [["1,50", ""]]]
     assert (layout["separators"], layout["xaxis"]["ticktext"]) == (",.", ["1.024", "2.048"])
     assert (layout["annotations"][0]["text"], layout["title"]["text"]) == ("95,0%", "1.2 of 3")
-    assert said["data"][0]["x"] == [0.5, 1234.5]
+    assert decoded["data"][0]["x"] == [0.5, 1234.5]
     assert "separators" not in decode_chart(encode_chart(figure))["layout"]
     assert figure.data[0].text == ("0.5", "1,234.5")

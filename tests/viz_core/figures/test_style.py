@@ -11,7 +11,7 @@ from viz_core.figures.style import lay_out
 def test_as_if_told_bit_by_bit() -> None:
     figure = go.Figure(go.Bar(y=[1, 2]))
     figure.add_annotation(x=0, y=1, text="here")
-    told = go.Figure(figure)
+    figure_labels = go.Figure(figure)
     lay_out(
         figure,
         "x",
@@ -22,7 +22,7 @@ def test_as_if_told_bit_by_bit() -> None:
         margin={"t": 8},
         legend={"y": 1.12},
     )
-    told.update_layout(
+    figure_labels.update_layout(
         height=300,
         margin={"l": 10, "r": 10, "t": 8, "b": 10},
         paper_bgcolor="rgba(0,0,0,0)",
@@ -30,9 +30,9 @@ def test_as_if_told_bit_by_bit() -> None:
         legend={"orientation": "h", "yanchor": "bottom", "y": 1.12, "x": 0},
         hoverlabel={"namelength": -1},
     )
-    told.update_xaxes(title="x", automargin=True, type="log", title_standoff=4)
-    told.update_yaxes(title="y", automargin=True, range=[0, 1])
-    assert figure.to_dict() == told.to_dict()
+    figure_labels.update_xaxes(title="x", automargin=True, type="log", title_standoff=4)
+    figure_labels.update_yaxes(title="y", automargin=True, range=[0, 1])
+    assert figure.to_dict() == figure_labels.to_dict()
 
 
 def test_all_axes_of_subplots_keep_their_places() -> None:
@@ -49,6 +49,6 @@ def test_all_axes_of_subplots_keep_their_places() -> None:
 
 
 def test_what_it_is_told_stays_as_it_was() -> None:
-    said = {"title": {"standoff": 4}}
-    lay_out(go.Figure(), "x", "y", xaxis=said)
-    assert said == {"title": {"standoff": 4}}
+    label = {"title": {"standoff": 4}}
+    lay_out(go.Figure(), "x", "y", xaxis=label)
+    assert label == {"title": {"standoff": 4}}

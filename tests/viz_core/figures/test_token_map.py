@@ -21,6 +21,6 @@ def test_the_map_has_its_scale_and_its_tokens(shown: str, limits: tuple[float, f
 
 
 def test_labels_that_would_run_into_each_other_are_left_out() -> None:
-    for count, said in ((32, True), (33, False)):
+    for count, text in ((32, True), (33, False)):
         figure = token_map(np.eye(count), ["a"] * count, "weights", LABELS)
-        assert figure.layout.xaxis.showticklabels is said
+        assert figure.layout.xaxis.showticklabels is text

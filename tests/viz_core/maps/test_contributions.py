@@ -45,9 +45,9 @@ def test_norms_by_loops(key_heads: int, queries: int, keys: int, seed: int) -> N
         g = h * key_heads // 4
         for b in range(2):
             for j in range(keys):
-                moved = W[:, 3 * h : 3 * h + 3] @ V[b, j, 3 * g : 3 * g + 3]
+                shifted = W[:, 3 * h : 3 * h + 3] @ V[b, j, 3 * g : 3 * g + 3]
                 for i in range(queries):
-                    expected = (weights[b, h, i, j] * moved).norm()
+                    expected = (weights[b, h, i, j] * shifted).norm()
                     torch.testing.assert_close(norms[b, h, i, j], expected, atol=1e-5, rtol=1e-4)
 
 

@@ -12,7 +12,7 @@ from viz_core.trace import record
 
 
 def forward_with(
-    model: ViT, X: torch.Tensor, moved: dict[int, torch.Tensor]
+    model: ViT, X: torch.Tensor, changed: dict[int, torch.Tensor]
 ) -> tuple[torch.Tensor, list[torch.Tensor]]:
     """Logits by plain formulas in float64, each layer's weights moved by what is given, and those weights."""
     H = model.embed(X)
@@ -20,7 +20,7 @@ def forward_with(
     for layer, block in enumerate(model.blocks):
         a, Z = block.attention, block.ln1(H)
         q, k, v = (W(Z).reshape(1, 5, 2, 4).transpose(1, 2) for W in (a.W_q, a.W_k, a.W_v))
-        weights = (q @ k.transpose(2, 3) / 2).softmax(dim=-1) + moved.get(layer, 0.0)
+        weights = (q @ k.transpose(2, 3) / 2).softmax(dim=-1) + changed.get(layer, 0.0)
         used.append(weights)
         H = H + a.W_o((weights @ v).transpose(1, 2).reshape(1, 5, 8))
         H = H + block.mlp.dense2(F.gelu(block.mlp.dense1(block.ln2(H))))

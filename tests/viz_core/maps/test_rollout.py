@@ -60,17 +60,17 @@ def test_of_a_two_layer_model(model: ViT, picture: torch.Tensor) -> None:
 
 
 def test_by_hand() -> None:
-    """Both tokens look at token 0 alone: half of token 1 is left after a layer, a quarter after two."""
-    look = torch.tensor([[[1.0, 0.0], [1.0, 0.0]]])
+    """Both tokens attention at token 0 alone: half of token 1 is left after a layer, a quarter after two."""
+    attention = torch.tensor([[[1.0, 0.0], [1.0, 0.0]]])
     torch.testing.assert_close(
-        rollout_by_layer([look, look]), torch.tensor([[[1.0, 0.0], [0.5, 0.5]], [[1.0, 0.0], [0.75, 0.25]]])
+        rollout_by_layer([attention, attention]), torch.tensor([[[1.0, 0.0], [0.5, 0.5]], [[1.0, 0.0], [0.75, 0.25]]])
     )
 
 
 def test_rows_are_normalised_not_columns() -> None:
     """With sums over columns, as a published implementation takes them, rows would not sum to 1."""
-    look = torch.tensor([[[0.9, 0.1, 0.0], [0.9, 0.0, 0.1], [0.8, 0.1, 0.1]]])
-    torch.testing.assert_close(attention_rollout([look], "max", 0.3).sum(dim=-1), torch.ones(3))
+    attention = torch.tensor([[[0.9, 0.1, 0.0], [0.9, 0.0, 0.1], [0.8, 0.1, 0.1]]])
+    torch.testing.assert_close(attention_rollout([attention], "max", 0.3).sum(dim=-1), torch.ones(3))
 
 
 @settings(max_examples=25)

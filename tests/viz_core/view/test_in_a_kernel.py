@@ -38,7 +38,7 @@ def messages(kernel: BlockingKernelClient, kind: str) -> Iterator[dict[str, Any]
             yield message
 
 
-def asked(kernel: BlockingKernelClient, comm: str, message: dict[str, Any]) -> DecodedView:
+def request(kernel: BlockingKernelClient, comm: str, message: dict[str, Any]) -> DecodedView:
     """What the widget answers to a message of its script."""
     content = {"comm_id": comm, "data": {"method": "custom", "content": message}}
     kernel.shell_channel.send(kernel.session.msg("comm_msg", content))
@@ -53,15 +53,18 @@ def test_what_a_page_asks_for_comes_over_the_wire(kernel: BlockingKernelClient) 
     kernel.execute(SHOW)
     opened = [m["content"] for m in _until_shown(kernel)]
     (comm,) = [m["comm_id"] for m in opened if "_esm" in m["data"].get("state", {})]
-    first = asked(kernel, comm, {})
+    first = request(kernel, comm, {})
     assert first.header["base"]["groups"][0][0]["query_tokens"] == ["a", "b", "c", "d"]
     place = {"group": "0-attention", "layer": 0, "head": 1, "pins": ["q2"], "display": {}}
     wants = ["token 0 0-attention 0 q2"]
-    moved = asked(kernel, comm, {"turn": 1, "ask": "a.1", "have": first.header["stamp"], "wants": wants} | place)
-    assert moved.parts[wants[0]].tolist() == [[9 / 32, 10 / 32, 11 / 32, 12 / 32], [25 / 32, 26 / 32, 27 / 32, 28 / 32]]
+    reply = request(kernel, comm, {"turn": 1, "ask": "a.1", "have": first.header["stamp"], "wants": wants} | place)
+    assert reply.parts[wants[0]].tolist() == [
+        [9 / 32, 10 / 32, 11 / 32, 12 / 32],
+        [25 / 32, 26 / 32, 27 / 32, 28 / 32],
+    ]
     kernel.execute("print(shown.site, shown.head, shown.pins)")
-    said = next(messages(kernel, "stream"))["content"]["text"]
-    assert said == "attention.0 1 ('q2',)\n"
+    printed = next(messages(kernel, "stream"))["content"]["text"]
+    assert printed == "attention.0 1 ('q2',)\n"
 
 
 def _until_shown(kernel: BlockingKernelClient) -> Iterator[dict[str, Any]]:

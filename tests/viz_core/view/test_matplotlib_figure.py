@@ -56,9 +56,9 @@ def height_of(text: ET.Element) -> float:
 def test_the_first_query_is_on_top_and_its_token_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("viz_core.view.matplotlib_figure._MORE_FONTS", ())
     tokens = ("<b>", "$x$", "a&b", "new\nline", "\x00猫")
-    with pytest.warns(UserWarning, match="no font here has 猫: boxes stand there") as said:
+    with pytest.warns(UserWarning, match="no font here has 猫: boxes stand there") as caption:
         AttentionView([make_group(5, 7, query_tokens=tokens)], START).save(tmp_path / "map.svg")
-    assert len(said) == 1
+    assert len(caption) == 1
     root = ET.parse(tmp_path / "map.svg").getroot()
     texts = {"".join(node.itertext()).strip(): node for node in root.iter("{http://www.w3.org/2000/svg}text")}
     assert {"<b>", "$x$", "a&b", "new⏎line", "�猫", "k0", "k6", "queries: French"} <= texts.keys()
@@ -99,12 +99,12 @@ def test_a_file_says_what_it_shows(ending: str, tmp_path: Path) -> None:
         assert all(text.encode("utf-16-be") in content for text in wanted)
         return
     if ending == "svg":
-        said = " ".join("".join(ET.fromstring(content).itertext()).split())
+        caption = " ".join("".join(ET.fromstring(content).itertext()).split())
         cairosvg.svg2png(content)
         wanted.append("colour grows with its square root")
     else:
-        said = " ".join(Image.open(path).text.values())  # type: ignore[attr-defined]
-    assert [text for text in wanted if text not in said] == []
+        caption = " ".join(Image.open(path).text.values())  # type: ignore[attr-defined]
+    assert [text for text in wanted if text not in caption] == []
 
 
 def test_side_by_side_draws_both_and_a_difference_is_one() -> None:
@@ -140,9 +140,9 @@ def test_a_difference_of_two_texts_is_over_tokens_that_stand_for_each_other(tmp_
     largest = np.abs(one - other[:3]).max()
     assert axes.collections[0].norm.vmax == pytest.approx(largest)
     shown.save(tmp_path / "map.svg")
-    said = " ".join("".join(ET.parse(tmp_path / "map.svg").getroot().itertext()).split())
+    caption = " ".join("".join(ET.parse(tmp_path / "map.svg").getroot().itertext()).split())
     wanted = [f"{largest:.3g}", "end at the largest there is here", "matched by the fewest insertions"]
-    assert [text for text in wanted if text not in said] == []
+    assert [text for text in wanted if text not in caption] == []
 
 
 def test_every_head_is_drawn_as_one_figure(tmp_path: Path) -> None:
@@ -156,7 +156,7 @@ def test_every_head_is_drawn_as_one_figure(tmp_path: Path) -> None:
     path = tmp_path / "heads.svg"
     AttentionView([group], START).save(path, grid=True)
     cairosvg.svg2png(path.read_bytes())
-    said = " ".join("".join(ET.parse(path).getroot().itertext()).split())
+    caption = " ".join("".join(ET.parse(path).getroot().itertext()).split())
     wanted = [
         "Cross · All heads",
         "L1",
@@ -165,7 +165,7 @@ def test_every_head_is_drawn_as_one_figure(tmp_path: Path) -> None:
         "Model: some-model, revision 1a2b.",
         "colour grows with its square root",
     ]
-    assert [text for text in wanted if text not in said] == []
+    assert [text for text in wanted if text not in caption] == []
     with pytest.raises(ValueError, match="grid: a page or notebook holds every head as it is"):
         AttentionView([group], START).save(tmp_path / "heads.html", grid=True)
 

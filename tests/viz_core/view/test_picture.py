@@ -85,8 +85,8 @@ def test_a_file_holds_the_picture_and_the_class_tokens_look(view: View) -> None:
 def test_only_groups_with_a_picture_are_shown_over_one(view: View) -> None:
     plain = ViewState("self", 0, 0)
     assert read_link(ViewLink(display="mode-picture~patches-smooth"), view.groups, plain)[0].display.patches == "smooth"
-    asked = ViewLink(head="cross.0.0", display="mode-picture")
-    assert read_link(asked, view.groups, plain) == (ViewState("cross", 0, 0), False)
+    requested = ViewLink(head="cross.0.0", display="mode-picture")
+    assert read_link(requested, view.groups, plain) == (ViewState("cross", 0, 0), False)
     message = {"group": "cross", "layer": 0, "head": 0, "display": {"mode": "picture"}}
     assert read_message(message, view.groups, START) is None
     assert read_link(ViewLink(display="patches-blurred"), view.groups, plain)[1] is False
