@@ -440,8 +440,6 @@ def forward(self, X):
 TORCH_TYPES = {"device", "dtype", "float16", "bfloat16", "float32", "float64", "float", "bool", "long", "nn"}
 CONVERSIONS = {"torch.tensor", "torch.from_numpy"}
 COMPUTING_PAGES = {
-    "pages/model_lab/position_figures.py",
-    "pages/model_lab/positions.py",
     "pages/position_embeddings/skew_figures.py",
     "pages/scoring_functions/gaussian.py",
     "pages/scoring_functions/scaling.py",

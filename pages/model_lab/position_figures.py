@@ -7,19 +7,14 @@ from collections.abc import Mapping
 
 import numpy as np
 import plotly.graph_objects as go
-import torch
-import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
 from viz_core.figures.heatmap import Heatmap, signed_heatmap, to_pixels
 from viz_core.figures.style import ACCENT, lay_out, mark_on_log_axis
-from viz_core.positional import t5_relative_position_bucket
+from viz_core.lessons.model_lab.position_measures import MOST_ROWS, cosines
 
 Labels = Mapping[str, str]
-
-MOST_ROWS = 512
-"""A table of positions is shown as far as here."""
 
 _EXACT_CELLS = 2**18  # larger tables are sent in 8 bits a cell
 
@@ -32,12 +27,6 @@ def table_heatmap(table: Float[Tensor, "positions width"], labels: Labels) -> He
     if rows.numel() <= _EXACT_CELLS:
         return signed_heatmap(rows, labels["position"], labels["dimension"], limit=limit)
     return Heatmap(to_pixels(rows, -limit, limit), -limit, limit, labels["position"], labels["dimension"], digits=4)
-
-
-def cosines(table: Float[Tensor, "positions width"]) -> Float[Tensor, "positions positions"]:
-    """p_i . p_j / (|p_i| |p_j|) of the first rows; the mean row is taken off, for all rows share it."""
-    rows = F.normalize(table[:MOST_ROWS] - table.mean(dim=0), dim=1)
-    return rows @ rows.T
 
 
 def cosine_heatmap(table: Float[Tensor, "positions width"], labels: Labels) -> Heatmap:
@@ -61,15 +50,6 @@ def wavelengths_figure(frequencies: Float[np.ndarray, "pairs"], room: int | None
     if room is not None:
         mark_on_log_axis(figure, float(room), labels["room"])
     return lay_out(figure, labels["wavelength"], labels["pair"], height=340, xaxis={"type": "log"})
-
-
-def bias_by_offset(
-    values: Float[Tensor, "buckets heads"], bidirectional: bool, max_distance: int, reach: int
-) -> Float[Tensor, "heads offsets"]:
-    """What T5 adds to a score, for keys from `reach` before the query to `reach` after it; not after it if one way."""
-    offsets = torch.arange(-reach, reach + 1 if bidirectional else 1)
-    buckets = t5_relative_position_bucket(offsets, bidirectional, len(values), max_distance)
-    return values[buckets].T.contiguous()
 
 
 def bias_figure(bias: Float[np.ndarray, "heads offsets"], reach: int, head: int, labels: Labels) -> go.Figure:

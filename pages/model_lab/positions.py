@@ -5,13 +5,20 @@ from __future__ import annotations
 from functools import partial
 
 import streamlit as st
-import torch
+from torch import Tensor
 
 from pages.model_lab import position_figures as figures
 from ui.chapter.chapter import Chapter
 from viz_core.figures.alibi import penalty_figure, slopes_figure
 from viz_core.figures.rotary_hands import hands_figure
 from viz_core.hub import HubCard, Positions
+from viz_core.lessons.model_lab.position_measures import (
+    MOST_ROWS,
+    alibi_penalty,
+    bias_by_offset,
+    cosines,
+    wavelengths,
+)
 
 _REACH = 160
 _PENALTY_SIZE = 48
@@ -45,10 +52,10 @@ def _table(chapter: Chapter, scheme: Positions) -> None:
     chapter.lazy("table", lambda: _table_pictures(chapter, table, names), 440)
 
 
-def _table_pictures(chapter: Chapter, table: torch.Tensor, names: dict[str, str]) -> None:
+def _table_pictures(chapter: Chapter, table: Tensor, names: dict[str, str]) -> None:
     rows, width = table.shape
-    shown = min(rows, figures.MOST_ROWS)
-    alike = figures.cosines(table)
+    shown = min(rows, MOST_ROWS)
+    alike = cosines(table)
     adjacent = float(alike.diagonal(1).mean()) if rows > 1 else 1.0
     far = float(alike[0, -1])
     left, right = st.columns(2)
@@ -62,7 +69,7 @@ def _table_pictures(chapter: Chapter, table: torch.Tensor, names: dict[str, str]
 def _rotary(chapter: Chapter, card: HubCard, scheme: Positions) -> None:
     names, frequencies = chapter.words.group("figure"), scheme.values.numpy()
     room = card.max_tokens
-    waves = 2 * torch.pi / scheme.values.clamp_min(1e-12)
+    waves = wavelengths(scheme.values)
     slow = int((waves > room).sum()) if room else 0
     limit = chapter.words("limit", count=f"{room:,}") if room else chapter.words("no-limit")
     chapter.text(
@@ -88,7 +95,7 @@ def _rotary(chapter: Chapter, card: HubCard, scheme: Positions) -> None:
 def _t5(chapter: Chapter, scheme: Positions) -> None:
     names = chapter.words.group("figure")
     buckets, heads = scheme.values.shape
-    bias = figures.bias_by_offset(scheme.values, scheme.bidirectional, scheme.max_distance, _REACH)
+    bias = bias_by_offset(scheme.values, scheme.bidirectional, scheme.max_distance, _REACH)
     head = int(chapter.controls.slider("head", 1, heads, 1)) - 1 if heads > 1 else 0
     chapter.text("t5", buckets=buckets, heads=heads, distance=scheme.max_distance)
     row = bias[head]
@@ -115,8 +122,7 @@ def _alibi(chapter: Chapter, scheme: Positions) -> None:
         head=head + 1,
         slope=f"{float(slopes[head]):.4g}",
     )
-    distance = (torch.arange(_PENALTY_SIZE)[:, None] - torch.arange(_PENALTY_SIZE)).clamp_min(0)
-    penalty = -float(slopes[head]) * distance.float()
+    penalty = alibi_penalty(float(slopes[head]), _PENALTY_SIZE)
     chapter.figure(
         "penalty",
         partial(penalty_figure, penalty.numpy(), names),

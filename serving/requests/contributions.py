@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from torch import nn
-
 from serving.models.model_spec import ModelSpec
 from serving.requests.request import Request
 from viz_core.maps.contribution_shares import contribution_shares
@@ -38,17 +36,10 @@ class ContributionRequest(Request[Any, Any]):
         """
         with recording_values():
             run = self.base.run(model)
-        return replace(run, trace=contribution_shares(run.trace, _network(model)))
+        return replace(run, trace=contribution_shares(run.trace, model.network))
 
     def groups(self, run: Any, labels: Mapping[str, str]) -> tuple[MapGroup, ...]:
         return self.base.groups(run, labels)
 
     def for_transfer(self, run: Any) -> Any:
         return self.base.for_transfer(run)
-
-
-def _network(model: Any) -> nn.Module:
-    """The torch module inside a model's wrappers."""
-    while not isinstance(model, nn.Module):
-        model = next(getattr(model, name) for name in ("hub", "engine", "model") if hasattr(model, name))
-    return model

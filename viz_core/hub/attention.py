@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from viz_core.hub.transformers_internals.attention_settings import mask_functions
 from viz_core.runtime.interruption import may_end
 from viz_core.trace import attend, site_of
 from viz_core.trace.weights import Bias, Mask
@@ -24,10 +25,11 @@ WITH_EAGER_MASKS = f"{ATTENTION_IMPLEMENTATION}-with-eager-masks"
 @lru_cache(maxsize=1)
 def register() -> None:
     """Make our attention known to transformers. Masks are those of its fused attention: boolean, or none at all; by
-    the other name those of its eager attention, for the models that `own_code.implementation_for` tells.
+    the other name those of its eager attention, for models that `custom_attention.implementation_for` names.
     """
     from transformers import AttentionInterface, AttentionMaskInterface
-    from transformers.masking_utils import eager_mask, sdpa_mask
+
+    sdpa_mask, eager_mask = mask_functions()
 
     def masked_forward(*call: Any, **options: Any) -> tuple[Tensor, None]:
         return attention_forward(*call, **{**options, "is_causal": False})  # no mask means that all is seen

@@ -10,10 +10,10 @@ from functools import lru_cache
 from torch import nn
 
 from viz_core.hub.attention import ATTENTION_IMPLEMENTATION, WITH_EAGER_MASKS
+from viz_core.hub.transformers_internals.attention_settings import CALLS_INTERFACE, supports_fused
 from viz_core.trace import find_sites
 from viz_core.trace.softmax_calls import spans_all_keys
 
-_PASSES = re.compile("ALL_ATTENTION_FUNCTIONS")
 _ATTENDS = re.compile(r"oftmax\(|\bscaled_dot_product_attention\(|\bmulti_head_attention_forward\(")
 
 
@@ -23,7 +23,7 @@ def own_sites(sites: Mapping[nn.Module, str]) -> tuple[str, ...]:
     Judged by the code of each layer's class, as transformers does by that of whole modules: one module may hold both
     kinds (BigBird's encoder and its decoder), and a class of one's own, in a notebook, has no module to look at.
     """
-    passing = {site for layer, site in sites.items() if _code(type(layer), _PASSES)}  # type: ignore[arg-type]
+    passing = {site for layer, site in sites.items() if _code(type(layer), CALLS_INTERFACE)}  # type: ignore[arg-type]
     return tuple(dict.fromkeys(site for site in sites.values() if site not in passing))
 
 
@@ -69,5 +69,5 @@ def implementation_for(model: nn.Module) -> str:
 
     attending = [part for part in model.modules() if isinstance(part, PreTrainedModel) and find_sites(part)]
     causal = all(getattr(layer, "is_causal", False) for part in attending for layer in find_sites(part))
-    fused = all(part._supports_sdpa for part in attending)
+    fused = all(supports_fused(part) for part in attending)
     return ATTENTION_IMPLEMENTATION if fused or causal else WITH_EAGER_MASKS

@@ -16,6 +16,12 @@ from viz_core.hub.custom_attention import hidden_sites, implementation_for, oute
 from viz_core.hub.custom_attention_hooks import Handles, add_hooks, remove_hooks
 from viz_core.hub.kinds import recognise
 from viz_core.hub.store.errors import HubError
+from viz_core.hub.transformers_internals.attention_settings import (
+    has_implementation,
+    implementation,
+    nested_configs,
+    set_implementation,
+)
 from viz_core.runtime.extras import require
 from viz_core.trace import find_sites, name_site, site_of
 
@@ -115,14 +121,14 @@ def _enter(part: Any, sites: Mapping[nn.Module, str]) -> None:
         names = {layer: was for other in others for layer, was in other.sites}
         handles_of = {layer: handles for other in others for layer, handles in other.listening}
         part.attention_before = _Before(
-            [(config, implementations.get(id(config), config._attn_implementation)) for config in configs],
+            [(config, implementations.get(id(config), implementation(config))) for config in configs],
             [(layer, names.get(layer, site_of(layer))) for layer in sites],
             [(layer, handles_of.get(layer) or add_hooks(layer)) for layer in outermost(sites, set(own) - set(hidden))],
         )
     _instrumented.add(part)
-    implementation = implementation_for(part)
+    name = implementation_for(part)
     for config in configs:
-        config._attn_implementation_internal = implementation  # of this one alone
+        set_implementation(config, name)
     for layer, site in sites.items():
         name_site(layer, site)
 
@@ -137,9 +143,9 @@ def _leave(part: Any) -> None:
     for layer, handles in before.listening:
         if id(layer) not in shared:
             remove_hooks(layer, handles)
-    for config, implementation in before.implementations:
+    for config, name in before.implementations:
         if id(config) not in shared:
-            config._attn_implementation_internal = implementation
+            set_implementation(config, name)
     for layer, site in before.sites:
         if id(layer) in shared:
             continue
@@ -193,7 +199,7 @@ def _configs(part: Any) -> Iterator[Any]:
     waiting = [module.config for module in part.modules() if hasattr(module, "config")]
     while waiting:
         config = waiting.pop()
-        if id(config) not in seen and hasattr(config, "_attn_implementation"):
+        if id(config) not in seen and has_implementation(config):
             seen.add(id(config))
             yield config
-            waiting += [sub for name in config.sub_configs if (sub := getattr(config, name, None)) is not None]
+            waiting += nested_configs(config)

@@ -26,6 +26,7 @@ from viz_core.hub.store.files import ModelFiles, read_folder
 from viz_core.hub.store.local_models import LocalModel, folder_model, local_models
 from viz_core.hub.store.memory import check_budget, estimate_bytes, precision
 from viz_core.hub.store.names import check_name, check_revision
+from viz_core.hub.transformers_internals.self_test import warn_of_missing
 from viz_core.runtime.device import best_device, find_device
 from viz_core.runtime.extras import require
 from viz_core.trace import find_sites, name_sites
@@ -33,6 +34,7 @@ from viz_core.trace import find_sites, name_sites
 # transformers builds models under patches that hold for all threads.
 _building = threading.Lock()
 _importing = threading.Lock()
+_tested: list[bool] = []  # once the private names of transformers are
 
 
 def load_hub(
@@ -99,10 +101,10 @@ def import_transformers() -> None:
     with _importing:
         import transformers
 
-        _ = (
-            transformers.PreTrainedModel,
-            transformers.AutoTokenizer,
-        )  # a name brings what it stands for
+        _ = (transformers.PreTrainedModel, transformers.AutoTokenizer)  # each name imports what it stands for
+        if not _tested:
+            _tested.append(True)
+            warn_of_missing()
 
 
 def _find(

@@ -70,6 +70,11 @@ class ImageClassifier:
         return f"ImageClassifier({self.card.name!r} on {self.device}: {len(self.labels)} labels)"
 
     @property
+    def network(self) -> ViT:
+        """The torch module."""
+        return self.model
+
+    @property
     def title(self) -> str:
         """Name for display."""
         return self.card.title

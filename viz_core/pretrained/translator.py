@@ -94,6 +94,11 @@ class Translator:
         return f"Translator({self.card.name!r} on {self.device})"
 
     @property
+    def network(self) -> EncoderDecoder:
+        """The torch module."""
+        return self.model
+
+    @property
     def special(self) -> SpecialTokens:
         """The ids of padding, beginning and end."""
         return special_tokens(self.tokenizer)

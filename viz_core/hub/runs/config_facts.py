@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from viz_core.hub.transformers_internals.model_types import has_model_for
+
 
 @dataclass(frozen=True)
 class ConfigFacts:
@@ -34,22 +36,20 @@ class ConfigFacts:
     @classmethod
     def of(cls, config: Any, name: str, architecture: str | None = None) -> ConfigFacts:
         """Look a config up in transformers' tables of automatic classes."""
-        from transformers.models.auto import modeling_auto as auto
-
         kind = config.model_type
-        fills_masks = kind in auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES
+        fills_masks = has_model_for("masked-lm", kind)
         return cls(
             config,
             name,
             kind,
             architecture or (getattr(config, "architectures", None) or [""])[0],
             bool(getattr(config, "is_encoder_decoder", False)),
-            translates=kind in auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES,
-            generates=kind in auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
+            translates=has_model_for("seq2seq-lm", kind),
+            generates=has_model_for("causal-lm", kind),
             fills_masks=fills_masks,
-            reads_text=fills_masks or kind in auto.MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING_NAMES,
-            classifies_images=kind in auto.MODEL_FOR_IMAGE_CLASSIFICATION_MAPPING_NAMES,
-            has_base_model=kind in auto.MODEL_MAPPING_NAMES,
+            reads_text=fills_masks or has_model_for("text-classification", kind),
+            classifies_images=has_model_for("image-classification", kind),
+            has_base_model=has_model_for("base", kind),
         )
 
     @property

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from viz_core.hub.transformers_internals.model_code import best_resolution
 from viz_core.hub.runs.patch_grid import Box
 
 
@@ -32,9 +33,7 @@ def tiled(height: int, width: int, sizes: Any, patch: int) -> Tiled:
         sizes: (height, width) of all tiles together, in pixels.
         patch: height and width of a patch in pixels.
     """
-    from transformers.image_processing_utils import select_best_resolution
-
-    high, wide = select_best_resolution((height, width), sizes)
+    high, wide = best_resolution((height, width), sizes)
     rows, columns = high // patch, wide // patch
     above = beside = 0
     if width / height > columns / rows:

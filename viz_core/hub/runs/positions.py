@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from viz_core.hub.transformers_internals.model_code import alibi_bias
 from viz_core.trace import stack_of
 
 Scheme: TypeAlias = str
@@ -113,18 +113,9 @@ def _reserved(table: Any) -> int:
 
 def _alibi(model: Any, stack: str) -> Iterator[Positions]:
     """Slopes as the model's own code makes them: the bias of the second key less that of the first."""
-    config = model.config
-    kind = config.model_type
-    if kind not in ("bloom", "mpt", "falcon") or (kind == "falcon" and not config.alibi):
-        return
-    num_heads = config.num_attention_heads if kind != "mpt" else config.n_heads
-    code = importlib.import_module(f"transformers.models.{kind}.modeling_{kind}")
-    if kind == "mpt":
-        bias = code.build_mpt_alibi_tensor(num_heads, 2, alibi_bias_max=config.attn_config.alibi_bias_max)
-    else:
-        bias = code.build_alibi_tensor(torch.ones(1, 2), num_heads, torch.float32)
-    rows = bias.reshape(num_heads, -1)
-    yield Positions("alibi", "", stack, (rows[:, 1] - rows[:, 0]).float())
+    rows = alibi_bias(model.config)
+    if rows is not None:
+        yield Positions("alibi", "", stack, (rows[:, 1] - rows[:, 0]).float())
 
 
 def _copied(positions: Positions) -> Positions:

@@ -11,6 +11,7 @@ from einops import rearrange
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from viz_core.hub.transformers_internals.model_code import patch_positions, window_index
 from viz_core.trace.source import Projected, Source
 
 MOST_PATCHES = 4096
@@ -38,12 +39,10 @@ class Packed:
             config: of the vision tower.
             grid: frames, rows and columns of patches.
         """
-        from transformers.vision_utils import get_vision_position_ids, get_vision_window_index
-
         merge = config.spatial_merge_size
-        places, windows = get_vision_position_ids(grid.cpu(), merge), None
+        places, windows = patch_positions(grid.cpu(), merge), None
         if getattr(config, "window_size", None):
-            squares, ends = get_vision_window_index(grid.cpu(), merge, config.window_size, config.patch_size)
+            squares, ends = window_index(grid.cpu(), merge, config.window_size, config.patch_size)
             places = places.unflatten(0, (-1, merge * merge))[squares].flatten(0, 1)
             windows = torch.arange(len(ends) - 1).repeat_interleave(ends.diff())
         order = (places[:, 0] * int(grid[0, 2]) + places[:, 1]).argsort().to(grid.device)

@@ -10,6 +10,7 @@ from typing import Any
 from jaxtyping import Float
 from torch import Tensor
 
+from viz_core.hub.transformers_internals.model_code import feature_extractor_config
 from viz_core.hub.store.errors import HubError
 from viz_core.hub.runs.token_text import Token
 from viz_core.sounds.sound import RATE, Sound
@@ -108,7 +109,7 @@ def load_sound_input(path: Path, config: Any, name: str) -> SoundInput:
     from transformers import WhisperFeatureExtractor
 
     try:
-        settings, _ = WhisperFeatureExtractor.get_feature_extractor_dict(path, local_files_only=True)
+        settings = feature_extractor_config(path)
     except (OSError, ValueError):
         raise HubError("{name} lacks its preprocessor_config.json, which says how it hears.", name=name) from None
     for size, most in _MOST.items():
