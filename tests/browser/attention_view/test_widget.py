@@ -64,7 +64,7 @@ class Notebook:
         return sent
 
     def deliver(self) -> None:
-        """Errors that Python reported."""
+        """Deliver what Python has sent since the last request."""
         self.page.evaluate("messages => window.deliver(messages)", self._take())
 
     def head(self, layer: int, head: int) -> Locator:

@@ -60,7 +60,7 @@ def test_of_a_two_layer_model(model: ViT, picture: torch.Tensor) -> None:
 
 
 def test_by_hand() -> None:
-    """Both tokens attention at token 0 alone: half of token 1 is left after a layer, a quarter after two."""
+    """Both tokens attend to token 0 alone: half of token 1 is left after a layer, a quarter after two."""
     attention = torch.tensor([[[1.0, 0.0], [1.0, 0.0]]])
     torch.testing.assert_close(
         rollout_by_layer([attention, attention]), torch.tensor([[[1.0, 0.0], [0.5, 0.5]], [[1.0, 0.0], [0.75, 0.25]]])
