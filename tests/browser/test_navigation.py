@@ -138,7 +138,7 @@ def test_back_returns_through_a_text_typed_before_the_script_that_listens_has_co
     start = box.input_value()
     box.fill("Go.")
     box.press("Enter")
-    page.wait_for_url("**/bahdanau?b-search=beam+4&b-text=Go.")
+    page.wait_for_url("**/bahdanau?b-search=beam+4&b-text=Go.", wait_until="commit")
     held[0].continue_()
     page.wait_for_function(_LISTENS)
     expect(page.get_by_test_id("stApp")).to_have_attribute("data-test-script-state", "notRunning")
