@@ -10,7 +10,7 @@ import torch
 
 from pages.architectures.cost_figures import measured_figure, theory_figure
 from pages.architectures.sizes import SizeInputs
-from ui.blocks.stopwatch import Run, stopwatch
+from ui.blocks.stopwatch import StepwiseRun, stopwatch
 from ui.chapter.chapter import Chapter
 from ui.text.errors import explain
 from viz_core.lessons.architectures import ARCHITECTURES, LayerSizes, layer_cost
@@ -43,15 +43,17 @@ def timing(chapter: Chapter, inputs: SizeInputs) -> None:
     )
 
 
-def _begin(sizes: LayerSizes, lengths: list[int], device: torch.device) -> Run[Measurement]:
+def _begin(sizes: LayerSizes, lengths: list[int], device: torch.device) -> StepwiseRun[Measurement]:
     def prepare(name: str, n: int) -> Callable[[], object]:
         return timed_call(name, n, sizes, _TIMED_HEADS, device)
 
     settings = {"most": sizes.n, "d": sizes.d, "k": sizes.k, "r": sizes.r}
-    return Run(measure(ARCHITECTURES, lengths, prepare, device=device), settings, len(ARCHITECTURES) * len(lengths))
+    return StepwiseRun(
+        measure(ARCHITECTURES, lengths, prepare, device=device), settings, len(ARCHITECTURES) * len(lengths)
+    )
 
 
-def _draw_times(chapter: Chapter, run: Run[Measurement]) -> None:
+def _draw_times(chapter: Chapter, run: StepwiseRun[Measurement]) -> None:
     names = chapter.words.group("figure")
     sizes = LayerSizes(run.settings["most"], run.settings["d"], run.settings["k"], run.settings["r"])
     lengths = [2**power for power in range(4, sizes.n.bit_length())]

@@ -9,7 +9,7 @@ import streamlit as st
 
 from pages.learning.measured_run import MeasuredRun
 from pages.learning.run_display import show_runs
-from ui.blocks.stopwatch import Run, stopwatch
+from ui.blocks.stopwatch import StepwiseRun, stopwatch
 from ui.chapter.chapter import Chapter
 from ui.compute.slots import is_hosted, time_limit
 from viz_core.lessons.learning.own_run import Training, plan_for
@@ -21,7 +21,7 @@ NAME = "train"
 
 
 @dataclass(eq=False, kw_only=True)
-class OwnRun(Run[float]):
+class OwnRun(StepwiseRun[float]):
     """One run or two under way, and what was filmed of them.
 
     Attributes:

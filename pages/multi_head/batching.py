@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from pages.multi_head import figures
 from pages.multi_head.inputs import LayerInputs
-from ui.blocks.stopwatch import Run, stopwatch
+from ui.blocks.stopwatch import StepwiseRun, stopwatch
 from ui.chapter.chapter import Chapter
 from viz_core.lessons.multi_head.inputs import fresh_layer, random_tokens
 from viz_core.lessons.multi_head.steps import one_head_at_a_time, rounding_bound
@@ -32,7 +32,7 @@ def _loop_error(layer_inputs: LayerInputs) -> float:
     return float((one_head_at_a_time(layer_inputs.layer, layer_inputs.inputs) - layer_inputs.steps.output).abs().max())
 
 
-def _race(width: int) -> Run[Measurement]:
+def _race(width: int) -> StepwiseRun[Measurement]:
     """Time both ways for every number of heads; to the stopwatch, the length is the number of heads."""
     heads = [h for h in _MORE_HEADS if width % h == 0]
     X = random_tokens(_TIMED_TOKENS, width).X[None]
@@ -42,10 +42,10 @@ def _race(width: int) -> Run[Measurement]:
         return (lambda: layer(X, X, X)) if name == "batch" else (lambda: one_head_at_a_time(layer, X))
 
     series = measure(("batch", "loop"), heads, prepare, total_seconds=10.0)
-    return Run(series, {"n": _TIMED_TOKENS, "d": width}, 2 * len(heads))
+    return StepwiseRun(series, {"n": _TIMED_TOKENS, "d": width}, 2 * len(heads))
 
 
-def _draw_race(chapter: Chapter, run: Run[Measurement]) -> None:
+def _draw_race(chapter: Chapter, run: StepwiseRun[Measurement]) -> None:
     figure = figures.batch_figure(run.measurements, chapter.words.group("figure"))
     chapter.figure("race", figure, done=len(run.measurements), n=run.settings["n"], d=run.settings["d"])
     seconds = {(m.name, m.n): m.seconds for m in run.measurements if m.seconds}

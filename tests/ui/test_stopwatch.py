@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ui.blocks.stopwatch import Run
+from ui.blocks.stopwatch import StepwiseRun
 from viz_core.runtime.stopwatch import Measurement
 
 
@@ -16,7 +16,7 @@ def series(count: int) -> Iterator[Measurement]:
 
 
 def test_a_step_is_one_measurement_and_the_last_ends_it() -> None:
-    run = Run(series(3), {}, 3)
+    run = StepwiseRun(series(3), {}, 3)
     run.step()
     assert ([m.n for m in run.measurements], run.state) == ([1], "running")
     run.step()
@@ -27,14 +27,14 @@ def test_a_step_is_one_measurement_and_the_last_ends_it() -> None:
 
 
 def test_a_series_that_ends_early_is_finished_too() -> None:
-    run = Run(series(1), {}, 5)
+    run = StepwiseRun(series(1), {}, 5)
     run.step()
     run.step()
     assert (len(run.measurements), run.state) == (1, "finished")
 
 
 def test_after_a_stop_nothing_is_measured() -> None:
-    run = Run(series(3), {}, 3)
+    run = StepwiseRun(series(3), {}, 3)
     run.step()
     run.stop()
     run.step()
@@ -42,7 +42,7 @@ def test_after_a_stop_nothing_is_measured() -> None:
 
 
 def test_a_finished_run_stays_finished() -> None:
-    run = Run(series(1), {}, 1)
+    run = StepwiseRun(series(1), {}, 1)
     run.step()
     run.stop()
     assert run.state == "finished"
@@ -57,14 +57,14 @@ def test_a_second_rerun_does_not_disturb_the_first() -> None:
         inner.append(len(run.measurements))
         yield Measurement("a", 1, 0.1)
 
-    run = Run(slow(), {}, 5)
+    run = StepwiseRun(slow(), {}, 5)
     run.step()
     assert inner == [0]
     assert len(run.measurements) == 1
 
 
 def test_who_leaves_has_stopped_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    run = Run(series(3), {}, 3)
+    run = StepwiseRun(series(3), {}, 3)
     run.step()
     now = run.touched
     monkeypatch.setattr("ui.blocks.stopwatch.time.monotonic", lambda: now + 9)
@@ -78,12 +78,12 @@ def test_who_leaves_has_stopped_it(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_was_stopped_can_be_taken_up_again_and_what_is_finished_cannot() -> None:
-    run = Run(series(3), {}, 3)
+    run = StepwiseRun(series(3), {}, 3)
     run.step()
     run.stop()
-    run.go_on()
+    run.resume()
     run.step()
     run.step()
     assert ([m.n for m in run.measurements], run.state) == ([1, 2, 3], "finished")
-    run.go_on()
+    run.resume()
     assert run.state == "finished"

@@ -1,4 +1,4 @@
-"""What each head is worth, as measured over the whole test split: a grid that switches heads off and on."""
+"""The importance of each head, measured over the whole test split: a grid that switches heads off and on."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ from viz_core.view.head_names import HeadNames, head_name, layer_name
 def head_importance_grid(
     chapter: Chapter, model: str, measured: HeadImportance | None, heads: HeadNames, off: Sequence[str]
 ) -> None:
-    """The grid, by the measure and in the order that the reader chooses."""
+    """Draw the grid, with the measure and the order that the reader chooses."""
     if measured is None:
         chapter.text("worth-unmeasured", model=model)
         return
-    sure = [head for head in measured.heads if head.sure]
-    better = [head for head in sure if head.without is not None and head.without.value > 0]
+    significant = [head for head in measured.heads if head.sure]
+    better = [head for head in significant if head.without is not None and head.without.value > 0]
     numbers = {
-        "sure": len(sure),
+        "sure": len(significant),
         "heads": len(measured.heads),
         "better": len(better),
         "chance": round(len(measured.heads) / 20),
     }
     chapter.text("worth", base=f"{measured.base:.1f}", examples=f"{measured.examples:,}", **numbers)
-    every = len(measured.heads)
-    measures = [measure for measure in ("without", "alone", "gradient") if len(_values(measured, measure)) == every]
+    count = len(measured.heads)
+    measures = [measure for measure in ("without", "alone", "gradient") if len(_values(measured, measure)) == count]
     measure = chapter.controls.choice("measure", measures, measures[0])
     ordered = chapter.controls.toggle("ordered")
-    only_sure = chapter.controls.toggle("only-sure")
+    only_significant = chapter.controls.toggle("only-sure")
     values = _values(measured, measure)
     lowest = min(values, key=lambda head: values[head])
     chapter.figure(
         "worth",
-        _worth_figure(measured, measure, ordered, only_sure, set(heads.read(off)), chapter.words),
+        _worth_figure(measured, measure, ordered, only_significant, set(heads.read(off)), chapter.words),
         on_click=lambda point: toggle_head(chapter, heads, str(point["customdata"][2]), int(point["customdata"][3])),
         measure=chapter.words(f"option.{measure}"),
         lowest=head_name(lowest.site, lowest.head),
@@ -51,37 +51,40 @@ def head_importance_grid(
 
 
 def _values(measured: HeadImportance, measure: str) -> dict[HeadWorth, float]:
-    """What was measured of each head."""
-    found = {head: getattr(head, measure) for head in measured.heads}
-    return {head: each if measure == "gradient" else each.value for head, each in found.items() if each is not None}
+    """Return the measured value of each head that has one."""
+    values = {head: getattr(head, measure) for head in measured.heads}
+    return {head: each if measure == "gradient" else each.value for head, each in values.items() if each is not None}
 
 
 def _worth_figure(
     measured: HeadImportance,
     measure: str,
     ordered: bool,
-    only_sure: bool,
+    only_significant: bool,
     off: set[tuple[str, int]],
     words: Words,
 ) -> go.Figure:
-    """A row a layer, a cell a head, in their order or by what they are worth; those that are off are marked."""
+    """Draw a row per layer and a cell per head, in their order or by value; heads that are off are marked."""
     values, labels = _values(measured, measure), words.group("figure")
     sites = list(dict.fromkeys(head.site for head in measured.heads))
     rows = [[head for head in values if head.site == site] for site in sites]
     if ordered:
         rows = [sorted(row, key=lambda head: values[head], reverse=measure == "gradient") for row in rows]
-    shown = [[values[head] if head.sure or not only_sure else np.nan for head in row] for row in rows]
+    cells = [[values[head] if head.sure or not only_significant else np.nan for head in row] for row in rows]
     limit = max(abs(value) for value in values.values())
     signed = measure != "gradient"
     figure = go.Figure(
         go.Heatmap(
-            z=np.array(shown, dtype=np.float32),
+            z=np.array(cells, dtype=np.float32),
             y=[layer_name(site) for site in sites],
             x=list(range(1, len(rows[0]) + 1)),
             text=[[f"{h.head + 1} ×" if (h.site, h.head) in off else str(h.head + 1) for h in row] for row in rows],
             texttemplate="%{text}",
             customdata=[
-                [[head_name(h.site, h.head), localised(_said(h, measure), words.language), h.site, h.head] for h in row]
+                [
+                    [head_name(h.site, h.head), localised(_with_interval(h, measure), words.language), h.site, h.head]
+                    for h in row
+                ]
                 for row in rows
             ],
             zmin=-limit if signed else 0,
@@ -98,8 +101,8 @@ def _worth_figure(
     return lay_out(figure, title, labels["layer"], height=90 + 36 * len(sites), yaxis={"autorange": "reversed"})
 
 
-def _said(head: HeadWorth, measure: str) -> str:
-    """What was measured, with its interval."""
+def _with_interval(head: HeadWorth, measure: str) -> str:
+    """Return the measured value with its interval."""
     if measure == "gradient":
         return f"{head.gradient:.3f}"
     value, low, high = getattr(head, measure)

@@ -1,4 +1,4 @@
-"""Heads switched off: which ones, by link and by button, and what that costs over many examples."""
+"""Heads switched off: by link and by button, and the score without them over many examples."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from viz_core.view.head_names import HeadNames, head_name
 from viz_core.view.map_group import MapGroup
 from viz_core.view.state import ViewState
 
-_MOST_NAMED = 6
+_MAX_NAMES = 6
 
 
 def head_switches(chapter: Chapter, heads: HeadNames) -> tuple[str, ...]:
-    """The names of the heads that are off; all of it in the URL."""
+    """Draw the list of heads; return the names of those that are off. The URL holds them."""
     with st.expander(chapter.common("off"), icon=":material/toggle_off:"):
         return tuple(chapter.controls.multiselect("without", heads.every, []))
 
 
 def name_heads(off: Sequence[str]) -> str:
-    """The first of these names, and how many there are."""
-    first = series(off[:_MOST_NAMED], current_language())
-    return first if len(off) <= _MOST_NAMED else f"{first} … ({len(off)})"
+    """Return the first of these names, and how many there are if there are more."""
+    first = series(off[:_MAX_NAMES], current_language())
+    return first if len(off) <= _MAX_NAMES else f"{first} … ({len(off)})"
 
 
 def head_buttons(
     chapter: Chapter, heads: HeadNames, groups: Sequence[MapGroup], view: ViewState, off: tuple[str, ...]
 ) -> None:
-    """Under the maps: the open head off or on, all others of its layer or of the model off, all on again."""
+    """Draw buttons: the open head off or on, all others of its layer or of the model off, all on."""
     site, head = open_head(groups, view)
     if site not in dict(heads.sites):
         st.caption(chapter.common("shared-layers"))
@@ -60,13 +60,13 @@ def head_buttons(
 
 
 def open_head(groups: Sequence[MapGroup], view: ViewState) -> tuple[str, int]:
-    """Site and number of the head that is open."""
+    """Return site and number of the open head."""
     group = next(group for group in groups if group.id == view.group)
     return group.calls[view.layer].site, view.head
 
 
 def toggle_head(chapter: Chapter, heads: HeadNames, site: str, head: int) -> None:
-    """Switch a head off, or on again; before the page runs."""
+    """Switch a head off or on, in a callback before the page reruns."""
     key = chapter.controls.key("without")
     st.session_state[key] = heads.toggled(st.session_state.get(key) or [], site, head)
 
@@ -80,35 +80,36 @@ def score_examples(
     count: int,
     at_once: int,
 ) -> None:
-    """The score with and without these heads, once asked for, with progress and a way out.
+    """Draw a button that computes the score with and without these heads, its progress, and a button that stops it.
 
     Args:
-        statistics: what the score needs of the examples from one number to another, a row each, with heads off.
-        score: of statistics added up.
-        count: of examples; so many `at_once` between two steps of the progress.
+        statistics: returns the score's statistics, a row per example, with heads off and for a range of examples.
+        score: computes the score from summed statistics.
+        count: number of examples.
+        at_once: number of examples between two steps of the progress.
     """
     key = chapter.controls.key("held-out")
     if not st.session_state.get(key):
         label = chapter.words("held-out-go", count=f"{count:,}")
         st.button(label, key=f"{key}-go", on_click=st.session_state.update, args=({key: True},))
         return
-    place, parts = st.empty(), range(0, count, at_once)
-    found: dict[HeadsOff, list[np.ndarray]] = {(): [], off: []}
+    place, starts = st.empty(), range(0, count, at_once)
+    statistics_of: dict[HeadsOff, list[np.ndarray]] = {(): [], off: []}
     with place.container(horizontal=True, vertical_alignment="center"):
         bar = st.progress(0.0, chapter.words("held-out-at-work"))
         st.button(
             chapter.common("held-out-stop"), key=f"{key}-stop", on_click=st.session_state.update, args=({key: False},)
         )
-        for start in parts:
-            for heads, rows in found.items():
+        for start in starts:
+            for heads, rows in statistics_of.items():
                 rows.append(statistics(heads, start, start + at_once))
             bar.progress(min(1.0, (start + at_once) / count), chapter.words("held-out-at-work"))
-    base, other = (np.concatenate(rows) for rows in found.values())
+    base, other = (np.concatenate(rows) for rows in statistics_of.values())
     value, low, high = compute_cached(lambda: paired_bootstrap(score, base, other), paired_bootstrap, (model, off))
     place.empty()
-    whole = score(base.sum(axis=0))
-    numbers = {"base": f"{whole:.1f}", "without": f"{whole + value:.1f}"}
+    total = score(base.sum(axis=0))
+    numbers = {"base": f"{total:.1f}", "without": f"{total + value:.1f}"}
     signed = {"difference": value, "low": low, "high": high}
-    shown = numbers | {name: f"{number:+.1f}" for name, number in signed.items()}
-    chapter.text("held-out", count=f"{count:,}", **shown)
+    values = numbers | {name: f"{number:+.1f}" for name, number in signed.items()}
+    chapter.text("held-out", count=f"{count:,}", **values)
     chapter.finding("held-out-sure", low > 0 or high < 0)

@@ -1,4 +1,4 @@
-"""The score of a pair, dimension by dimension: a part of every chapter that shows the maps of a model."""
+"""The score of a pair, dimension by dimension, for every chapter that shows the maps of a model."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from viz_core.view.head_names import head_name
 from viz_core.view.map_group import MapGroup
 from viz_core.view.state import Cell, ViewState
 
-_ROUNDING = 1e-5  # of what is added up, its largest terms together
+_ROUNDING = 1e-5  # relative to the sum of the absolute terms
 
 
 def open_pair(groups: Sequence[MapGroup], cell: Cell) -> None:
-    """Choose a pair that was clicked; before the page runs again."""
+    """Choose the clicked pair, in a callback before the page reruns."""
     controls = Controls(load_words("score-products"))
     group = next(group for group in groups if group.id == cell.group)
     st.session_state[controls.key("query")] = _numbered(group.query_tokens)[cell.query]
@@ -34,16 +34,16 @@ def open_pair(groups: Sequence[MapGroup], cell: Cell) -> None:
 
 
 def score_products(
-    chapter: Chapter, asked: Request[Any, Any], groups: Sequence[MapGroup], view: ViewState, *, rotated: bool = False
+    chapter: Chapter, request: Request[Any, Any], groups: Sequence[MapGroup], view: ViewState, *, rotated: bool = False
 ) -> None:
-    """Query times key of one pair of the open head; the pair is chosen here, or clicked in the map.
+    """Draw the terms of query times key for one pair of the open head, chosen here or clicked in the map.
 
     Args:
         groups: the maps of the request that the view shows.
-        rotated: whether positions rotate queries and keys before they meet.
+        rotated: whether positions rotate queries and keys before their product.
     """
     words = load_words("score-products")
-    if not evaluate(asked, keeps_queries_and_keys):
+    if not evaluate(request, keeps_queries_and_keys):
         st.info(words("whole-maps"), icon=":material/info:")
         return
     controls = Controls(words)
@@ -54,7 +54,7 @@ def score_products(
     if rotated:
         st.caption(words("rotated"))
     left, right = st.columns(2)
-    middle = len(queries) // 2  # and the one before it, which no mask hides
+    middle = len(queries) // 2  # and the key before it, which no mask excludes
     with left:
         query = queries.index(str(controls.select("query", queries, queries[middle])))
     with right:
@@ -62,50 +62,50 @@ def score_products(
     by_size = controls.choice("order", ("in-order", "by-size"), "in-order") == "by-size"
 
     def draw() -> None:
-        found = evaluate(asked, products_of_pair, site, head, query, key, group.row)
-        said = {"query": escape(group.query_tokens[query]), "key": escape(group.key_tokens[key])}
-        _draw(chapter, words, found, by_size, said)
+        products = evaluate(request, products_of_pair, site, head, query, key, group.row)
+        tokens = {"query": escape(group.query_tokens[query]), "key": escape(group.key_tokens[key])}
+        _draw(chapter, words, products, by_size, tokens)
 
     chapter.lazy("score-products", draw, 560)
 
 
-def _draw(chapter: Chapter, words: Words, found: ScoreProducts, by_size: bool, said: dict[str, str]) -> None:
-    """The figure, what to look for in it, and that nothing is missing from the sum."""
-    most = int(abs(found.products).argmax())
+def _draw(chapter: Chapter, words: Words, score: ScoreProducts, by_size: bool, tokens: dict[str, str]) -> None:
+    """Draw the figure, its guidance, and the claim that the terms add up to the score."""
+    largest = int(abs(score.products).argmax())
     numbers = {
-        "dimensions": len(found.products),
-        "most": _signed(found.products[most]),
-        "dimension": most + 1,
-        "product": _signed(found.products.sum()),
-        "score": _signed(found.score),
-        "weight": f"{found.weight:.3f}",
-        "up": int((found.products > 0).sum()),
-        "down": int((found.products < 0).sum()),
-        "half": found.half,
-        "scale": f"{found.scale:.4g}",
-        "cap": _signed(found.cap),
-        "bias": _signed(found.bias),
-        **said,
+        "dimensions": len(score.products),
+        "most": _signed(score.products[largest]),
+        "dimension": largest + 1,
+        "product": _signed(score.products.sum()),
+        "score": _signed(score.score),
+        "weight": f"{score.weight:.3f}",
+        "up": int((score.products > 0).sum()),
+        "down": int((score.products < 0).sum()),
+        "half": score.half,
+        "scale": f"{score.scale:.4g}",
+        "cap": _signed(score.cap),
+        "bias": _signed(score.bias),
+        **tokens,
     }
-    figure = products_figure(found, words.group("figure"), by_size=by_size)
+    figure = products_figure(score, words.group("figure"), by_size=by_size)
     draw_chart("figure-score-products", figure, unescape(words("alt", **numbers)), f"{chapter.words.stem}-{words.stem}")
     notes = [words("look", **numbers)]
-    notes += [words("capped", **numbers)] if found.cap else []
-    if found.hidden:
+    notes += [words("capped", **numbers)] if score.cap else []
+    if score.hidden:
         notes.append(words("hidden"))
     else:
-        notes += [words("biased", **numbers)] if found.bias else []
+        notes += [words("biased", **numbers)] if score.bias else []
         notes.append(words("ends", **numbers))
     st.caption(f"**{chapter.common('look-for')}** {' '.join(notes)}")
-    if not found.hidden:
-        tolerance = _ROUNDING * max(1.0, float(abs(found.products).sum()) + abs(found.bias))
+    if not score.hidden:
+        tolerance = _ROUNDING * max(1.0, float(abs(score.products).sum()) + abs(score.bias))
         with st.container(horizontal=True, key="claims-score-products"):
-            Claim("claim-score-products", words("claim"), "off-by", found.residual, tolerance).draw(chapter.common)
+            Claim("claim-score-products", words("claim"), "off-by", score.residual, tolerance).draw(chapter.common)
 
 
 def _numbered(tokens: Sequence[str]) -> tuple[str, ...]:
-    """Tokens with their places, counted from 1: no two alike."""
-    return tuple(f"{place} {token}" for place, token in enumerate(tokens, start=1))
+    """Return tokens with their positions from 1, which makes them unique."""
+    return tuple(f"{position} {token}" for position, token in enumerate(tokens, start=1))
 
 
 def _signed(number: float) -> str:

@@ -1,4 +1,4 @@
-"""A sentence to type, and what is said where no model can answer it."""
+"""A sentence input, and the message where no model can take the sentence."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from ui.widgets.shared_sentence import shared_text_input
 from viz_core.pretrained import CheckpointError, TextError
 from viz_core.pretrained.samples import sentence
 
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
 
 def sentence_input(chapter: Chapter, sample: str = "cat") -> str:
-    """A line to type in that begins with a sample sentence; it is in the URL."""
+    """Draw a text input that begins with a sample sentence; return its text."""
     return shared_text_input(chapter.controls, "text", sentence(sample), chapter.words("placeholder"))
 
 
-def or_explain(chapter: Chapter, ask: Callable[[], Answer]) -> Answer | None:
-    """What a shipped model answers, or None after a sentence that says why there is no answer. What was typed stays."""
+def or_explain(chapter: Chapter, run: Callable[[], Result]) -> Result | None:
+    """Return what a shipped model returns, or None after a message that says why it cannot."""
     try:
-        return ask()
+        return run()
     except TextError as error:
         st.warning(explain(error), icon=":material/edit:")
     except CheckpointError as error:
         st.error(chapter.common("no-model", reason=explain(error)), icon=":material/inventory_2:")
-    except ValueError as error:  # an absent device; the message names those there are
+    except ValueError as error:  # the device is missing; the message names those available
         st.error(explain(error), icon=":material/memory:")
     return None

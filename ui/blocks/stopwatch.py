@@ -1,7 +1,7 @@
-"""Long work on a page, a stopwatch say: it does a little at a time, so the page stays alive and one click stops it.
+"""Long work on a page, a stopwatch for example, one step at a time: the page stays responsive and a click stops it.
 
-A part of the page reruns by itself and takes one measurement each time. Nothing runs between the reruns, so a reader
-who leaves the page or closes the window has stopped it.
+A fragment reruns and takes one measurement each time. Nothing runs between the reruns, so leaving the page or closing
+the window stops the work.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from ui.chapter.chapter import Chapter
 from ui.compute.slots import run_in_slot
 
 Measured = TypeVar("Measured")
-Followed = TypeVar("Followed", bound="Run[Any]")
+AnyRun = TypeVar("AnyRun", bound="StepwiseRun[Any]")
 
-_EVERY = 0.1  # seconds from one measurement to the next
-_AWAY = 10.0  # seconds without a rerun after which the reader is taken to have left
+_INTERVAL = 0.1  # seconds from one measurement to the next
+_ABSENT_AFTER = 10.0  # seconds without a rerun after which the reader has left
 
 
 @dataclass(eq=False)
-class Run(Generic[Measured]):
-    """A series of measurements under way or done, kept in one reader's session.
+class StepwiseRun(Generic[Measured]):
+    """A series of measurements in progress or done, held in one visitor's session.
 
     Attributes:
-        settings: what is measured, in the reader's numbers; shown beside the results.
-        total: measurements there will be at most.
+        settings: the numbers that the reader chose; shown beside the results.
+        total: largest number of measurements.
         kind: of work, for the metrics.
-        state: "running", "finished", "stopped" by a click, or "left" with the page.
+        state: "running", "finished", "stopped" by a click, or "left" when the reader left the page.
     """
 
     series: Iterator[Measured]
@@ -43,16 +43,16 @@ class Run(Generic[Measured]):
     kind: str = "stopwatch"
     state: str = "running"
     touched: float = field(default_factory=time.monotonic)
-    # Streamlit may start a new rerun while an old one still measures; a generator serves one at a time.
+    # Streamlit may start a rerun while another one still measures, and a generator takes one caller at a time.
     busy: threading.Lock = field(default_factory=threading.Lock)
 
     @property
     def done(self) -> int:
-        """How much of the total is done."""
+        """Number of measurements taken."""
         return len(self.measurements)
 
     def step(self) -> None:
-        """Take one more measurement, unless this is over or another rerun is at it."""
+        """Take one measurement, unless the run is over or another rerun is taking one."""
         if self.state != "running" or not self.busy.acquire(blocking=False):
             return
         try:
@@ -68,16 +68,17 @@ class Run(Generic[Measured]):
             self._end("finished")
 
     def stop(self) -> None:
+        """End the run at the reader's request."""
         self._end("stopped")
 
-    def go_on(self) -> None:
-        """Take up again what was stopped, or left."""
+    def resume(self) -> None:
+        """Continue a run that was stopped or left."""
         if self.state in ("stopped", "left"):
             self.state, self.touched = "running", time.monotonic()
 
     def notice_absence(self) -> None:
-        """End a run whose reader went elsewhere and has now come back."""
-        if time.monotonic() - self.touched > _AWAY:
+        """End the run if its reader left the page since the last measurement."""
+        if time.monotonic() - self.touched > _ABSENT_AFTER:
             self._end("left")
 
     def _end(self, state: str) -> None:
@@ -88,18 +89,18 @@ class Run(Generic[Measured]):
 def stopwatch(
     chapter: Chapter,
     name: str,
-    begin: Callable[[], Followed],
-    draw: Callable[[Followed], None],
+    start: Callable[[], AnyRun],
+    draw: Callable[[AnyRun], None],
     icon: str = ":material/timer:",
     resumable: bool = False,
 ) -> None:
-    """A button that begins a run, its progress, a button that stops it, and what `draw` makes of it so far.
+    """Draw a button that starts a run, its progress, a button that stops it, and its results so far with `draw`.
 
     Words: `NAME.start`, `NAME.stop`, `NAME.none` before the first run, `NAME.progress` with {done} and {total},
-    `NAME.STATE` with the run's settings for each state that is over, and `NAME.resume` where it is resumable.
+    `NAME.STATE` with the run's settings for each final state, and `NAME.resume` if it is resumable.
     """
     key = chapter.controls.key(name)
-    run: Followed | None = st.session_state.get(key)
+    run: AnyRun | None = st.session_state.get(key)
     if run is not None:
         run.notice_absence()
     if st.button(
@@ -108,23 +109,23 @@ def stopwatch(
         icon=icon,
         type="primary",
         disabled=run is not None and run.state == "running",
-        on_click=lambda: st.session_state.update({key: begin()}),
+        on_click=lambda: st.session_state.update({key: start()}),
     ):
         run = st.session_state[key]
     if run is None:
         st.info(chapter.words(f"{name}.none"), icon=icon)
         return
-    going = run.state == "running"
-    follow = partial(_follow, chapter, name, run, going, resumable, draw)
-    chapter.fragment(follow, every=_EVERY if going else None)
+    running = run.state == "running"
+    step = partial(_step, chapter, name, run, running, resumable, draw)
+    chapter.fragment(step, every=_INTERVAL if running else None)
 
 
-def _follow(
-    chapter: Chapter, name: str, run: Followed, going: bool, resumable: bool, draw: Callable[[Followed], None]
+def _step(
+    chapter: Chapter, name: str, run: AnyRun, running: bool, resumable: bool, draw: Callable[[AnyRun], None]
 ) -> None:
-    """One measurement, then the state of things. The end of a run redraws the page once, which ends the reruns."""
+    """Take a measurement and draw the progress. The end of a run reruns the page, which ends the fragment."""
     run.step()
-    if going != (run.state == "running"):
+    if running != (run.state == "running"):
         st.rerun()
     done = {"done": run.done, "total": run.total}
     with st.container(horizontal=True, vertical_alignment="center", key=f"{name}-state"):
@@ -143,6 +144,6 @@ def _follow(
                     chapter.words(f"{name}.resume"),
                     key=chapter.controls.key(f"{name}-resume"),
                     icon=":material/play_arrow:",
-                    on_click=run.go_on,
+                    on_click=run.resume,
                 )
     draw(run)

@@ -1,4 +1,4 @@
-"""Asking for a sentence and showing its translation: what every translating chapter begins with."""
+"""The sentence to translate and its translation, for every chapter that translates."""
 
 from __future__ import annotations
 
@@ -26,21 +26,22 @@ BEAMS = {"greedy": 1, "beam 4": 4}
 
 @dataclass(frozen=True)
 class TranslationInputs:
-    """What the reader asks to have translated, and how."""
+    """The sentence to translate, and the search."""
 
     text: str
     search: str
 
     @property
     def beam(self) -> int:
+        """Beam size; 1 for greedy search."""
         return BEAMS[self.search]
 
 
 def translation_inputs(chapter: Chapter, first: Sample | None = None) -> TranslationInputs:
-    """A line to type in, sentences to start from, and the search; all of it in the URL.
+    """Draw a text input, sample sentences and the choice of search; return what is chosen. The URL holds it.
 
     Args:
-        first: the sentence the page opens on, offered beside the others.
+        first: the sentence that the page opens with, offered before the others.
     """
     words = load_words("translation")
     key = chapter.controls.key("text")
@@ -63,33 +64,34 @@ def translation_inputs(chapter: Chapter, first: Sample | None = None) -> Transla
 
 
 def translate(chapter: Chapter, model: str, request: TranslationInputs) -> Translation | None:
-    """The translation, or None after a sentence that says why there is none. What was typed stays."""
+    """Return the translation, or None after a message that says why there is none."""
     return or_explain(chapter, lambda: translation(model, request.text, request.beam))
 
 
 def second_sentence(
     chapter: Chapter, model: str, request: TranslationInputs, show_contributions: bool = False
 ) -> tuple[tuple[MapGroup, ...], tuple[str, str]]:
-    """The maps of another sentence to compare with, or none, and what both sentences are."""
+    """Draw the input of a second sentence; return its maps, or none, and the names of both sentences."""
     words = load_words("translation")
     with st.expander(words("second"), icon=":material/compare_arrows:"):
         text = chapter.controls.text("second", "", placeholder=words("placeholder"))
-        asked = TranslationInputs(text, request.search)
-        result = translate(chapter, model, asked) if text.strip() else None
+        inputs = TranslationInputs(text, request.search)
+        result = translate(chapter, model, inputs) if text.strip() else None
     if result is None:
         return (), ("", "")
     show_result(result)
-    show_notes(asked, result)
+    show_notes(inputs, result)
     maps = translation_maps(model, text, request.beam, current_language(), show_contributions=show_contributions)
     return maps, (clean(request.text), clean(text))
 
 
 def show_result(result: Translation) -> None:
+    """Draw the translation as a heading."""
     st.markdown(f"## {load_words('translation')('result', text=escape(result.text))}")
 
 
 def show_notes(request: TranslationInputs, result: Translation) -> None:
-    """How it was found and, for a sample, how near it comes to the references."""
+    """Draw notes on the search and, for a sample sentence, its BLEU scores."""
     words = load_words("translation")
     notes = [
         words(
@@ -101,7 +103,7 @@ def show_notes(request: TranslationInputs, result: Translation) -> None:
     ]
     sample = _sample(request.text)
     if sample is not None:
-        notes.append(_judge(words, result, sample))
+        notes.append(_scores(words, result, sample))
     if not result.complete:
         notes.append(words("incomplete"))
     if result.num_unknown:
@@ -110,18 +112,18 @@ def show_notes(request: TranslationInputs, result: Translation) -> None:
 
 
 def sample_maps(model: str, sample_id: str) -> tuple[MapGroup, ...]:
-    """The maps of a sample sentence, for a picture without words."""
+    """Return the maps of a sample sentence, for a picture without text."""
     return translation_maps(model, sentence(sample_id), 1, ENGLISH)
 
 
 def alignment_picture(model: str, sample_id: str) -> Image.Image:
-    """The head that aligns French and English on a sample sentence."""
+    """Return a picture of the aligning head on a sample sentence."""
     groups = sample_maps(model, sample_id)
     view = aligning_head(groups)
     return weights_image(groups[-1].calls[view.layer].weights(head=view.head)[0].numpy())
 
 
-def _judge(words: Words, result: Translation, sample: Sample) -> str:
+def _scores(words: Words, result: Translation, sample: Sample) -> str:
     return words(
         "reference",
         reference=" / ".join(sample.references),

@@ -67,38 +67,39 @@ def _read(path: Path) -> ChapterEntry:
 
 
 def folder(chapter: str) -> str:
-    """The name of a chapter's folder in pages/: as its URL, but a Python name."""
+    """Return the name of a chapter's folder in pages/: its URL as a Python name."""
     return chapter.replace("-", "_")
 
 
 def page_file(chapter: str) -> Path:
+    """Return the path of a chapter's page.py."""
     return ROOT / "pages" / folder(chapter) / "page.py"
 
 
 def chapters(section: str) -> list[str]:
-    """The chapters of a section in reading order."""
+    """Return the chapters of a section in reading order."""
     return [name for name, entry in chapter_entries().items() if entry.section == section]
 
 
 def all_chapters() -> list[str]:
-    """Every chapter in reading order, home first."""
+    """Return every chapter in reading order, home first."""
     return ["home", *chapter_entries()]
 
 
 def page(chapter: str) -> StreamlitPage:
-    """What st.navigation, st.page_link and st.switch_page take."""
+    """Return a chapter's page for st.navigation, st.page_link and st.switch_page."""
     return st.Page(page_file(chapter), title=load_words(chapter).menu, url_path=chapter, default=chapter == "home")
 
 
 def pages() -> dict[str, list[StreamlitPage]]:
-    """Home, then every section with its chapters."""
+    """Return home, then every section with its chapters."""
     common = load_words("common")
     sections = {common(f"section.{name}"): [page(c) for c in chapters(name)] for name in SECTIONS}
     return {"": [page("home")], **sections}
 
 
 def enter() -> StreamlitPage:
-    """Set up the window and the table of contents; the page the address asks for."""
+    """Set up the window and the table of contents; return the page of the URL."""
     current = st.navigation(pages(), expanded=True)  # a chapter behind "View more" is not found
     atlas = load_words("home").title
     title = atlas if current.url_path == "" else f"{current.title} · {atlas}"

@@ -1,4 +1,4 @@
-"""A file that ships and is missing or damaged: a sentence in place of what needs it, and the rest of the page stays."""
+"""Missing or damaged files that ship: a message in place of the part that needs them; the rest of the page remains."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from viz_core.runtime.assets import AssetError
 
 @contextmanager
 def report_damaged_assets() -> Iterator[None]:
-    """What is drawn in here, or the sentence that says which file it lacks."""
+    """Draw a message, and log it, if a file that the block needs is missing or damaged."""
     try:
         yield
     except AssetError as error:

@@ -1,7 +1,7 @@
-"""The guided tour: steps through the chapters, each a link that sets the page's own state, and a sentence.
+"""The guided tour: steps through the chapters, each a link that sets the page's state, and a sentence.
 
-The steps stand in assets/tour/steps.toml, their sentences in the words of the tour. A bar at the foot of the window
-(assets/components/tour) leads from one to the next; `?tour=3` in the address shows it at the third.
+The steps are in assets/tour/steps.toml, their sentences in the words of the tour. A bar at the bottom of the window
+(assets/components/tour) links one to the next; `?tour=3` in the URL shows it at the third.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class Step:
     Attributes:
         number: from 1.
         name: of its sentence.
-        chapter: where it is.
-        place: the key of what the reader shall look at there.
-        state: of the page, as its address says it.
+        chapter: that it is in.
+        place: key of the element that the step is about.
+        state: the page's query parameters.
     """
 
     number: int
@@ -46,18 +46,18 @@ class Step:
 
     @property
     def address(self) -> dict[str, str]:
-        """The parameters of a link to this step."""
+        """Query parameters of a link to this step."""
         return {_PARAMETER: str(self.number), **self.state}
 
     @property
     def link(self) -> str:
-        """Relative to any page."""
+        """Link to this step, relative to any page."""
         return f"{self.chapter}?{urlencode(self.address)}"
 
 
 @lru_cache(maxsize=1)
 def steps() -> tuple[Step, ...]:
-    """The whole tour.
+    """Return the steps of the tour.
 
     Raises:
         AssetError: if its file is missing or damaged.
@@ -70,34 +70,36 @@ def steps() -> tuple[Step, ...]:
         )
 
 
-def requested_step(chapter: str, asked: str | None) -> Step | None:
-    """The step of this chapter that an address asks for; None where it asks for none, or for one that is not there."""
-    return next((step for step in steps() if str(step.number) == asked and step.chapter == chapter), None)
+def requested_step(chapter: str, number: str | None) -> Step | None:
+    """Return the step of this chapter that the URL requests; None without a request or such a step."""
+    return next((step for step in steps() if str(step.number) == number and step.chapter == chapter), None)
 
 
 def mount_tour(chapter: str) -> None:
-    """The way into the tour, and on it the bar."""
+    """Mount the button that starts the tour, and its bar while the tour is on."""
     words = load_words("tour")
-    on_it = requested_step(chapter, st.query_params.get(_PARAMETER)) is not None
-    told = [
+    is_on = requested_step(chapter, st.query_params.get(_PARAMETER)) is not None
+    sent = [
         {"chapter": step.chapter, "link": step.link, "place": step.place, "says": words(f"step.{step.name}")}
-        for step in (steps() if on_it else steps()[:1])
+        for step in (steps() if is_on else steps()[:1])
     ]
-    data = {"chapter": chapter, "words": words.group("bar"), "count": len(steps()), "steps": told}
-    _mount(key="tour", data=json.dumps(data, ensure_ascii=False).encode())  # for a dictionary Streamlit imports pandas
+    data = {"chapter": chapter, "words": words.group("bar"), "count": len(steps()), "steps": sent}
+    _mount(
+        key="tour", data=json.dumps(data, ensure_ascii=False).encode()
+    )  # bytes: for a dictionary Streamlit imports pandas
 
 
 def report_unknown_step(chapter: str) -> None:
-    """A sentence where the address asks for a step that is not in this chapter; the page is as without it."""
-    asked = st.query_params.get(_PARAMETER)
-    if asked is None or requested_step(chapter, asked) is not None:
+    """Draw a message if the URL requests a step that this chapter does not have, and remove the request."""
+    requested = st.query_params.get(_PARAMETER)
+    if requested is None or requested_step(chapter, requested) is not None:
         return
-    st.caption(load_words("tour")("no-step", asked=escape(asked[:40]), count=len(steps())))
+    st.caption(load_words("tour")("no-step", asked=escape(requested[:40]), count=len(steps())))
     del st.query_params[_PARAMETER]
 
 
 def tour_card() -> None:
-    """What the tour is, and the link to its first step."""
+    """Draw the invitation to the tour, with the link to its first step."""
     words, first = load_words("tour"), steps()[0]
     with st.container(border=True, key="tour-card"):
         st.markdown(words("invitation", count=len(steps())))
