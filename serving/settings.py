@@ -1,4 +1,4 @@
-"""What whoever runs the Atlas decides, as one typed object: environment variables with the prefix ATLAS_."""
+"""Settings of a server, as one typed object: environment variables with the prefix ATLAS_."""
 
 from __future__ import annotations
 
@@ -18,32 +18,30 @@ SLOTS_A_WORKER = 4  # sentences that wait together are translated together
 
 
 def _where_hosted(limit: int) -> Any:
-    """A limit that holds for strangers, and not for whoever runs the Atlas at home."""
+    """Default of a limit that applies on public servers only."""
     return lambda before: limit if before["hosted"] or before["models"] else None
 
 
 class Settings(BaseSettings):
-    """Read anew from the environment wherever `settings()` is called; frozen after that.
+    """Settings from environment variables; immutable. Use `settings()` to get the current ones.
 
     Raises:
-        pydantic.ValidationError: if a variable does not hold what its field takes; the message names it.
+        pydantic.ValidationError: if a variable has an invalid value; the message names it.
     """
 
     model_config = SettingsConfigDict(env_prefix="ATLAS_", frozen=True, env_ignore_empty=True, allow_inf_nan=False)
 
     device: str = Field(
-        default="", description="where models run: `cuda`, `mps` or `cpu`; the best there is unless given"
+        default="", description="device of the models: `cuda`, `mps` or `cpu`; default: the best available"
     )
     threads: int = Field(
         default_factory=lambda: max(1, (os.cpu_count() or 1) // 2),
         ge=1,
-        description="CPU threads of one forward pass; half the cores unless given",
+        description="CPU threads of one forward pass; default: half the cores",
     )
-    hosted: bool = Field(
-        default=False, description="strangers visit: only models that are offered, and the limits below"
-    )
+    hosted: bool = Field(default=False, description="public server: only the offered models, and the limits below")
     models: Annotated[tuple[str, ...], NoDecode] = Field(
-        default=(), description="the only models of the lab, with commas between them; any unless given or hosted"
+        default=(), description="the only models of the lab, separated by commas; default: any, unless hosted"
     )
     model_folders: Annotated[tuple[Path, ...], NoDecode] = Field(
         default=(), description="folders whose models the lab may load, as in PATH"
@@ -51,7 +49,7 @@ class Settings(BaseSettings):
     model_memory_mb: int | None = Field(
         default=None,
         ge=1,
-        description="memory that a model of the lab may need; four fifths of what is free unless given",
+        description="memory that a model of the lab may need; default: 80% of the free memory",
     )
     max_characters: int | None = Field(
         default_factory=_where_hosted(HOSTED_CHARACTERS),
@@ -65,10 +63,10 @@ class Settings(BaseSettings):
     )
     max_picture_mb: float = Field(default=10, gt=0, le=10, description="size of a picture's file")
     max_megapixels: float = Field(
-        default=40, gt=0, le=40, description="size of a picture, judged before it is unpacked"
+        default=40, gt=0, le=40, description="size of a picture, checked before it is decoded"
     )
     max_sound_mb: float = Field(default=10, gt=0, le=10, description="size of a sound's file")
-    max_sound_seconds: float = Field(default=30, gt=0, le=30, description="how long a sound may last")
+    max_sound_seconds: float = Field(default=30, gt=0, le=30, description="maximum duration of a sound")
     workers: int = Field(
         default_factory=lambda before: min(MOST_WORKERS, os.cpu_count() or 1) if before["hosted"] else 0,
         ge=0,
@@ -80,54 +78,50 @@ class Settings(BaseSettings):
         ge=1,
         description=f"computations at once, more wait their turn; {SLOTS_A_WORKER} a worker, else 2",
     )
-    queue: int = Field(default=100, ge=0, description="computations that may wait; more are told to try again")
-    wait_seconds: float = Field(
-        default=60, gt=0, description="how long one waits for its turn before it is told to try again"
-    )
-    max_seconds: float = Field(default=60, gt=0, description="how long one computation may take")
+    queue: int = Field(default=100, ge=0, description="computations that may wait; further ones are refused")
+    wait_seconds: float = Field(default=60, gt=0, description="how long a computation may wait before it is refused")
+    max_seconds: float = Field(default=60, gt=0, description="time limit of a computation")
     stop_seconds: float = Field(
-        default=10, ge=0, description="how long a server that was told to stop goes on with what it has begun"
+        default=10, ge=0, description="how long running computations may go on after a request to stop"
     )
     cache_mb: int = Field(
         default_factory=lambda before: HOSTED_CACHE_MB if before["hosted"] else 2048,
         ge=1,
-        description=f"recorded attention kept for who asks the same again; {HOSTED_CACHE_MB} where hosted, else 2,048",
+        description=f"cache of recorded attention; {HOSTED_CACHE_MB} where hosted, else 2,048",
     )
     max_visitors: int = Field(
-        default=500, ge=1, description="windows open at once where hosted; one more is told to wait"
+        default=500, ge=1, description="windows open at once where hosted; further ones are refused"
     )
     max_windows: int = Field(
-        default=200, ge=1, description="of these, from one address: a class behind one router has one"
+        default=200, ge=1, description="of these, from one address; a class behind one router shares an address"
     )
     max_messages: float = Field(
-        default=10, gt=0, le=1000, description="messages a second that one window may send; more wait, and become one"
+        default=10, gt=0, le=1000, description="messages per second from one window; further ones wait and are merged"
     )
     max_address_messages: float = Field(
-        default=200, gt=0, le=100_000, description="messages a second that all windows of one address may send"
+        default=200, gt=0, le=100_000, description="messages per second from all windows of one address"
     )
     max_message_kb: int = Field(default=1024, ge=16, le=20_480, description="size of a message of a window")
     silent_seconds: float = Field(
-        default=20, gt=0, description="how long a connection may stay open and ask for no page"
+        default=20, gt=0, description="how long a connection may stay open without requesting a page"
     )
     slow_seconds: float = Field(
-        default=30, gt=0, description="how long an answer may go out at less than 1 kB a second before it is given up"
+        default=30, gt=0, description="how long a response may be sent at less than 1 kB per second"
     )
-    max_downloads: int = Field(default=2, ge=1, description="files that are made for one window at once")
+    max_downloads: int = Field(default=2, ge=1, description="files prepared for one window at once")
     session_mb: int = Field(
         default=32,
         ge=1,
-        description="what one window may keep where hosted: of uploads, the oldest go first; with more in its "
-        "controls, it begins anew",
+        description="memory of one window where hosted: the oldest uploads are deleted first; with more in its "
+        "controls, it is reset",
     )
     controls_mb: int = Field(
         default=512,
         ge=1,
-        description="what all windows may keep in their controls where hosted: the largest begin anew",
+        description="memory of the controls of all windows where hosted: the largest windows are reset",
     )
-    uploads_mb: int = Field(default=512, ge=1, description="uploads kept for all windows; more are refused")
-    address_uploads_mb: int = Field(
-        default=256, ge=1, description="of these, for the windows of one address: a class behind one router has one"
-    )
+    uploads_mb: int = Field(default=512, ge=1, description="uploads of all windows; further ones are refused")
+    address_uploads_mb: int = Field(default=256, ge=1, description="of these, from the windows of one address")
     frame_ancestors: str = Field(
         default="",
         pattern=r"^[\w.:/*\- ']*$",
@@ -136,7 +130,7 @@ class Settings(BaseSettings):
     metrics: str = Field(
         default="",
         pattern=r"^$|^[\w.\-\[\]:]+:\d{1,5}$",
-        description="where Prometheus finds the counts, as `0.0.0.0:9501`; nowhere unless given",
+        description="address of the metrics for Prometheus, such as `0.0.0.0:9501`; default: none",
     )
     runner: Literal["here", "serve"] = Field(
         default="here", description="where models run: `here`, in this process, or on Ray `serve`"
@@ -155,35 +149,35 @@ class Settings(BaseSettings):
 
     @property
     def restricted(self) -> bool:
-        """Whether visitors may load nothing but what is offered."""
+        """Whether visitors may load offered models only."""
         return self.hosted or bool(self.models)
 
     @property
     def picture_limits(self) -> tuple[int, int]:
-        """The most bytes and pixels of a picture."""
+        """Maximum bytes and pixels of a picture."""
         return int(self.max_picture_mb * 2**20), int(self.max_megapixels * 1e6)
 
     @property
     def sound_limits(self) -> tuple[int, float]:
-        """The most bytes and seconds of a sound."""
+        """Maximum bytes and seconds of a sound."""
         return int(self.max_sound_mb * 2**20), self.max_sound_seconds
 
     @property
     def model_memory(self) -> int | None:
-        """Bytes a model of the lab may need; None for whatever fits."""
+        """Maximum bytes of a model of the lab; None for whatever fits."""
         return None if self.model_memory_mb is None else self.model_memory_mb * 2**20
 
 
 def settings() -> Settings:
-    """What the environment says now."""
+    """Return the settings of the current environment."""
     return _read(frozenset(item for item in os.environ.items() if item[0].startswith("ATLAS_")))
 
 
 def validated_settings() -> Settings:
-    """The same, for a server that starts: where a variable cannot be, it ends here and says which.
+    """Return the settings at the start of a server, which exits if a variable is invalid.
 
     Raises:
-        SystemExit: with a line for each such variable.
+        SystemExit: with a line for each invalid variable.
     """
     try:
         return settings()
@@ -191,14 +185,14 @@ def validated_settings() -> Settings:
         lines = [
             f"ATLAS_{'.'.join(map(str, one['loc'])).upper()}: {one['msg']}"
             for one in error.errors()
-            if one["type"] != "default_factory_not_called"  # follows from another that is wrong
+            if one["type"] != "default_factory_not_called"  # follows from another error
         ]
         raise SystemExit("\n".join(lines)) from None
 
 
 @lru_cache(maxsize=1)
 def _read(_environment: frozenset[tuple[str, str]]) -> Settings:
-    return Settings()  # milliseconds, so not at every look
+    return Settings()  # takes milliseconds, so it is cached
 
 
 def table() -> str:
