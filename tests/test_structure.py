@@ -441,10 +441,6 @@ TORCH_TYPES = {"device", "dtype", "float16", "bfloat16", "float32", "float64", "
 CONVERSIONS = {"torch.tensor", "torch.from_numpy"}
 COMPUTING_PAGES = {
     "pages/position_embeddings/skew_figures.py",
-    "pages/scoring_functions/gaussian.py",
-    "pages/scoring_functions/scaling.py",
-    "pages/scoring_functions/shapes.py",
-    "pages/scoring_functions/softmax.py",
 }
 """Pages that still call torch; the list only shrinks."""
 

@@ -35,7 +35,8 @@ def rotary(chapter: Chapter, _inputs: TokenInputs) -> None:
         bound=f"{curves.bound_here:.3f}",
         su=f"{curves.coarse_bound:.3g}",
     )
-    chapter.finding("fades", curves.far < 0.8 * curves.near, near=f"{curves.near:.3f}", far=f"{curves.far:.3f}")
+    close, far = curves.close_mean, curves.far_mean
+    chapter.finding("fades", far < 0.8 * close, near=f"{close:.3f}", far=f"{far:.3f}")
     proofs = rotary_proofs(d, base)
     with chapter.claims():
         summed = bool(chapter.break_it("summed"))

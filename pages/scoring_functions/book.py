@@ -1,4 +1,4 @@
-"""What the book shows of scoring functions: its figure, its batch of sentences, its toy, and what a pair costs."""
+"""The book's examples of scoring functions: its figure, its batch of sentences, its toy, and the cost of a pair."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import pandas as pd
 import streamlit as st
 
 from pages.scoring_functions.book_figures import sentences_figure, toy_figure
-from pages.scoring_functions.softmax import Masked
 from ui.chapter.chapter import Chapter
 from ui.text.numbers import separators
 from viz_core.figures.diagram import attention_diagram, attention_height
@@ -21,16 +20,17 @@ from viz_core.lessons.scoring_functions.book_examples import (
     pair_costs,
     sentence_weights,
 )
+from viz_core.lessons.scoring_functions.masked_scores import MaskedScores
 
 _SHOWN = 6  # keys in the diagram
 _DROPOUTS = (0.0, 0.1, 0.3, 0.5, 0.7)
 _ROUNDING = 1e-6
 
 
-def output_diagram(chapter: Chapter, masked: Masked) -> None:
+def output_diagram(chapter: Chapter, masked: MaskedScores) -> None:
     """The reader's first row, from scores to the weighted sum of values."""
-    weights, scores = (masked.rows(each)[0, :_SHOWN].tolist() for each in (masked.weights, masked.scores))
-    allowed = masked.rows(masked.allowed)[0, :_SHOWN].tolist()
+    weights, scores = (each.flatten(0, 1)[0, :_SHOWN].tolist() for each in (masked.weights, masked.scores))
+    allowed = masked.allowed.flatten(0, 1)[0, :_SHOWN].tolist()
     shown = [f"{score:.3g}" if seen else "−∞" for score, seen in zip(scores, allowed, strict=True)]
     names = chapter.words.group("figure")
     keys, values = ([f"{letter}{i + 1}" for i in range(len(weights))] for letter in "kv")
@@ -50,8 +50,8 @@ def sentences(chapter: Chapter) -> None:
         names = chapter.words.group("figure")
         signs = separators(chapter.words.language)
         figure = partial(sentences_figure, sentence_weights().numpy(), SENTENCES, names, signs)
-        said = "; ".join(" ".join(each) for each in SENTENCES)
-        chapter.figure("sentences", figure, height=210, sentences=said)
+        text = "; ".join(" ".join(each) for each in SENTENCES)
+        chapter.figure("sentences", figure, height=210, sentences=text)
 
 
 def toy(chapter: Chapter) -> None:

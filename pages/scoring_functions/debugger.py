@@ -8,22 +8,23 @@ import streamlit as st
 from torch import Tensor
 
 from pages.scoring_functions.mask_figures import mask_figure
-from pages.scoring_functions.softmax import Masked, row_names
+from pages.scoring_functions.softmax import row_names
 from ui.chapter.chapter import Chapter
 from ui.text.markdown import escape
 from viz_core.lessons.scoring_functions.book_examples import book_weights
 from viz_core.lessons.scoring_functions.mask_recipes import RECIPES, MaskRun, run_all
+from viz_core.lessons.scoring_functions.masked_scores import MaskedScores
 
 SCALES = {f"times-{factor}": factor for factor in (1, 10, 1_000, 100_000, 10_000_000)}
 
 
-def debugger(chapter: Chapter, masked: Masked | None) -> dict[str, list[MaskRun]] | None:
+def debugger(chapter: Chapter, masked: MaskedScores | None) -> dict[str, list[MaskRun]] | None:
     """One row of scores through every recipe at every length: the maps, and what went wrong in words."""
     if masked is None:
         chapter.text("debugger.waiting")
         return None
     chapter.text("debugger")
-    rows = masked.rows(masked.scores)
+    rows = masked.scores.flatten(0, 1)
     which, factor = st.columns([1, 3], gap="medium")
     with which:
         row = int(chapter.controls.number("row", 1, len(rows), 1)) - 1
@@ -40,10 +41,10 @@ def debugger(chapter: Chapter, masked: Masked | None) -> dict[str, list[MaskRun]
         for recipe in RECIPES:
             with st.container(border=True, width=300, gap="small", key=f"card-{recipe.name}"):
                 st.markdown(chapter.words(f"recipe.{recipe.name}"))
-                said = _verdicts(chapter, runs[recipe.name])
+                lines = _verdicts(chapter, runs[recipe.name])
                 title = chapter.words(f"option.{recipe.name}")
                 chapter.figure("mask", partial(mask_figure, runs[recipe.name], names), height=200, recipe=title)
-                for line in said:
+                for line in lines:
                     st.markdown(line)
     chapter.guidance("masks")
     chapter.source_card("masked-softmax", lambda: book_weights().tolist())

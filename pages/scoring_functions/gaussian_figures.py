@@ -1,4 +1,4 @@
-"""The Gaussian score taken apart, in pictures: the plane, the three terms of every key, and the weights."""
+"""Figures of the Gaussian score: the plane, the three terms of every key, and the weights."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def terms_figure(terms: GaussianTerms, labels: Labels) -> go.Figure:
     return lay_out(figure, labels["key"], labels["score"], 420, xaxis={"type": "category"}, barmode="relative")
 
 
-def kept_figure(weights: Mapping[str, Float[np.ndarray, "keys"]], labels: Labels) -> go.Figure:
+def softmax_figure(weights: Mapping[str, Float[np.ndarray, "keys"]], labels: Labels) -> go.Figure:
     """Softmax weights of every key from the whole score, without the query's term, and from the dot product alone."""
     figure = go.Figure()
     for name, values in weights.items():

@@ -1,4 +1,4 @@
-"""Why 1/sqrt(d): the spread of q . k over d, and what softmax makes of it."""
+"""Why 1/sqrt(d): the spread of q . k by width d, and the softmax of it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import streamlit as st
-import torch
 
 from pages.scoring_functions.scaling_figures import histogram_figure, sharpness_figure, spread_figure, weights_figure
 from ui.chapter.chapter import Chapter
@@ -19,7 +18,7 @@ PAIRS = 4096
 
 
 def scaling(chapter: Chapter, broken: str) -> None:
-    """The spread of q . k over d, and what softmax makes of it with and without the division."""
+    """The spread of q . k by width d, and its softmax with and without the division."""
     controls = chapter.controls
     chapter.text("scaling")
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
@@ -65,8 +64,8 @@ def _pictures(chapter: Chapter, d: int, num_keys: int, seed: int) -> None:
     )
     passed = {"plain": f"{width.plain.passed:.3f}", "scaled": f"{width.scaled.passed:.3f}"}
     chapter.finding("gradient", width.scaled_passes_more, d=d, keys=num_keys, **passed)
-    plain, scaled = (torch.softmax(width.one_query / scale, dim=0) for scale in (1, math.sqrt(d)))
-    figure = weights_figure(plain.numpy(), scaled.numpy(), names)
+    plain, scaled = width.plain_weights.numpy(), width.scaled_weights.numpy()
+    figure = weights_figure(plain, scaled, names)
     chapter.figure("one-query", figure, d=d, plain=f"{plain.max():.3f}", scaled=f"{scaled.max():.3f}")
 
 
@@ -100,7 +99,7 @@ def _width(d: int, num_keys: int, seed: int) -> Width:
 
 
 def _entropy_span(num_keys: int, seed: int, divided: bool) -> float:
-    """By how many bits the entropy of scores, divided by the root or not, differs over all widths."""
+    """Largest minus smallest entropy over all widths, in bits, of scores divided by the root or not."""
     widths = _widths(num_keys, seed)
     entropies = [(width.scaled if divided else width.plain).entropy for width in widths]
     return max(entropies) - min(entropies)

@@ -62,7 +62,7 @@ def _picture(chapter: Chapter, tokens: Tokens, made: WordScores, query: int, key
         part.double().numpy() for part in (made.terms(query, key), made.scores(query), made.weights(query))
     )
     width = len(terms)
-    told: dict[str, Any] = {
+    values: dict[str, Any] = {
         "query": escape(tokens.labels[query]),
         "key": escape(tokens.labels[key]),
         "w": width,
@@ -73,10 +73,10 @@ def _picture(chapter: Chapter, tokens: Tokens, made: WordScores, query: int, key
     names = chapter.words.group("words")
     wide, narrow = st.columns([0.62, 0.38], gap="medium")
     with wide:
-        chapter.figure("words", words_figure(made, query, key, names), **told)
+        chapter.figure("words", words_figure(made, query, key, names), **values)
     with narrow:
-        chapter.figure("row", row_figure(weights, tokens.labels, key, names), **told)
-    chapter.text("words", **told)
+        chapter.figure("row", row_figure(weights, tokens.labels, key, names), **values)
+    chapter.text("words", **values)
 
 
 def words_figure(made: WordScores, query: int, key: int, names: Mapping[str, str]) -> go.Figure:

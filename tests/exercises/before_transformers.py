@@ -31,7 +31,7 @@ from viz_core.lessons.queries_keys_values.channel_gates import (
 from viz_core.lessons.queries_keys_values.lookup import BOOK_DATABASE, approximate_lookup, embed_words
 from viz_core.lessons.queries_keys_values.query_gradient import pooled, query_jacobian, weighted_covariance
 from viz_core.lessons.queries_keys_values.search_engine import click_loss, ranks_while_learning
-from viz_core.lessons.scoring_functions.exercises import KEY_SIZE, count_costs, distance_errors, keys_heard
+from viz_core.lessons.scoring_functions.exercises import KEY_SIZE, contributing_components, count_costs, distance_errors
 from viz_core.positional import sinusoidal_table
 from viz_core.positional.entry import SchemeSizes
 from viz_core.positional.register import BY_NAME
@@ -162,7 +162,7 @@ def _norms() -> tuple[bool, ...]:
 
 
 def _matrix() -> tuple[bool, ...]:
-    return tuple(keys_heard(way) == KEY_SIZE for way in ("one", "between", "padded"))
+    return tuple(contributing_components(way) == KEY_SIZE for way in ("one", "between", "padded"))
 
 
 def _cost() -> tuple[bool, ...]:

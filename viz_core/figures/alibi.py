@@ -1,4 +1,4 @@
-"""ALiBi in pictures: the slope of each head, and what one head adds to the scores."""
+"""Figures of ALiBi: the slope of each head, and what one head adds to the scores."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def slopes_figure(slopes: Float[np.ndarray, "heads"], head: int, labels: Labels)
             x=[str(i + 1) for i in range(len(slopes))],
             y=slopes.astype(np.float32),
             marker={"color": colours},
-            text=[f"{slope:.3g}" for slope in slopes] if len(slopes) <= 8 else None,  # more would stand on end
+            text=[f"{slope:.3g}" for slope in slopes] if len(slopes) <= 8 else None,  # more would be rotated
             hovertemplate=f"{labels['head']} %{{x}}: %{{y:.5f}}<extra></extra>",
         )
     )

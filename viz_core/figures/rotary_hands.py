@@ -1,4 +1,4 @@
-"""Rotary positions: the pairs of a query and a key as the hands of clocks."""
+"""Rotary positions: the pairs of a query and a key as clock hands."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def hands_figure(
 ) -> go.Figure:
     """A circle for each pair: the hand of a query (blue) and of a key (orange) that both start at 3 o'clock.
 
-    A hand of frequency omega at position m points at the angle m omega; between the hands lies (m - n) omega. Of more
-    than eight pairs eight are drawn, evenly apart.
+    A hand of frequency omega at position m has the angle m omega; the angle between the hands is (m - n) omega. Of
+    more than eight pairs eight are drawn, at even intervals.
 
     Args:
         frequencies: of a formula or of a trained model, in radians a position.
@@ -25,10 +25,10 @@ def hands_figure(
     pairs = np.arange(0, len(frequencies), max(1, len(frequencies) // _MOST_PAIRS))
     omegas = frequencies[pairs]
     centres = np.array([[_SPACING * (j % _PER_ROW), -1.12 * _SPACING * (j // _PER_ROW)] for j in range(len(omegas))])
-    turn = np.linspace(0, 2 * np.pi, 61)
+    angles = np.linspace(0, 2 * np.pi, 61)
     figure = go.Figure()
     figure.add_scatter(
-        **_segments([centre + np.stack([np.cos(turn), np.sin(turn)], axis=1) for centre in centres]),
+        **_segments([centre + np.stack([np.cos(angles), np.sin(angles)], axis=1) for centre in centres]),
         mode="lines",
         line={"color": CATEGORIES[-1], "width": 1},
         hoverinfo="skip",

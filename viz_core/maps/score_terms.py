@@ -41,7 +41,7 @@ def score_terms(
     Raises:
         ValueError: if positions enter within the layer or scores are capped: then a score is no sum of these.
     """
-    if layer.softcap is not None or layer.positions.__class__.__name__ != "PositionScheme":
+    if layer.softcap is not None or not layer.positions.is_identity:
         raise ValueError("layer: expected scores without softcap or positions of their own, got some")
     queries = _heads(layer, layer.W_q, words, places)
     keys = _heads(layer, layer.W_k, words, places)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from pages.scoring_functions.gaussian_figures import kept_figure, plane_figure, terms_figure
+from pages.scoring_functions.gaussian_figures import plane_figure, softmax_figure, terms_figure
 from pages.scoring_functions.mask_figures import mask_figure
 from pages.scoring_functions.product_figure import MatrixEntry, product_figure
 from pages.scoring_functions.scaling_figures import histogram_figure, sharpness_figure, spread_figure, weights_figure
@@ -92,7 +92,7 @@ def test_the_plane_and_the_weights() -> None:
     assert points.marker.size[0] > points.marker.size[1]
     assert (query.x[0], query.y[0]) == (1.0, 0.5)
     assert len(lines) == 2
-    bars = kept_figure({"gaussian": weights, "dot": weights[::-1]}, LABELS).data
+    bars = softmax_figure({"gaussian": weights, "dot": weights[::-1]}, LABELS).data
     np.testing.assert_allclose(bars[1].y, [0.2, 0.8], rtol=1e-6)
 
 

@@ -13,7 +13,7 @@ from viz_core.positional.rotary import apply_rotary
 from viz_core.positional.sinusoidal import angular_frequencies
 
 REACH = 200
-NEAR, FAR = (1, 50), (151, 200)  # distances whose mean sizes are compared
+CLOSE, FAR = (1, 50), (151, 200)  # distances whose mean sizes are compared
 
 
 class DecayCurves(NamedTuple):
@@ -21,7 +21,7 @@ class DecayCurves(NamedTuple):
 
     Attributes:
         product, bound_here, coarse_bound: at the offset chosen: the product, its bound, and that of Su 2021.
-        near, far: mean |q_m . k_n| over the distances NEAR and FAR.
+        close_mean, far_mean: mean |q_m . k_n| over the distances CLOSE and FAR.
     """
 
     offsets: Int[Tensor, "n"]
@@ -30,8 +30,8 @@ class DecayCurves(NamedTuple):
     product: float
     bound_here: float
     coarse_bound: float
-    near: float
-    far: float
+    close_mean: float
+    far_mean: float
 
 
 class RotaryProofs(NamedTuple):
@@ -63,7 +63,7 @@ def decay_curves(num_hiddens: int, base: float, offset: int) -> DecayCurves:
         float(rotary_products(q, q, here, base)),
         float(rotary_bound(q, q, here, base)),
         float(su_bound(q, q, here, base)),
-        mean_size(products, offsets, *NEAR),
+        mean_size(products, offsets, *CLOSE),
         mean_size(products, offsets, *FAR),
     )
 

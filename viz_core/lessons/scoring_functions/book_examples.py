@@ -16,7 +16,7 @@ from viz_core.attention.scores.function import ScoreWidths
 from viz_core.trace import record
 
 SENTENCES = (("Dive", "into", "Deep", "Learning"), ("Learn", "to", "code"), ("Hello", "world"))
-"""A batch of three sentences; the shorter ones are filled up with blanks that nobody may look at."""
+"""A batch of three sentences; the shorter ones are padded, and padding is masked."""
 LENGTHS = (2, 6)
 """Valid lengths of the toy's two batch rows."""
 
@@ -35,7 +35,7 @@ def sentence_weights() -> Float[Tensor, "sentences tokens"]:
 
 @dataclass(frozen=True, eq=False)
 class Toy:
-    """What dot-product attention makes of the book's toy.
+    """Dot-product attention on the book's toy example.
 
     Attributes:
         weights: of the one query of each batch row on its ten keys.
@@ -67,7 +67,7 @@ def dot_product_toy(equal_keys: bool, dropout: float = 0.0, seed: int = 0) -> To
 def drop(
     weights: Float[Tensor, "rows keys"], probability: float, generator: torch.Generator
 ) -> Float[Tensor, "rows keys"]:
-    """Dropout on weights: each is 0 with this probability, else divided by 1 - p, so that its mean stays.
+    """Dropout on weights: each is 0 with this probability, else divided by 1 - p, which keeps its mean.
 
     A row no longer sums to 1 (Srivastava 2014; `DotProductAttention(dropout)` does so while training).
 
@@ -76,8 +76,8 @@ def drop(
     """
     if not 0 <= probability < 1:
         raise ValueError(f"dropout: expected at least 0 and less than 1, got {probability}")
-    kept = torch.rand(weights.shape, generator=generator) >= probability
-    return weights * kept / (1 - probability)
+    mask = torch.rand(weights.shape, generator=generator) >= probability
+    return weights * mask / (1 - probability)
 
 
 @torch.no_grad()

@@ -1,4 +1,4 @@
-"""What decides the book's exercises of section 11.3: which terms a distance needs, unequal widths, costs."""
+"""Measurements for the book's exercises of section 11.3: terms of a distance, unequal widths, costs."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def distance_errors(seed: int = 0) -> dict[str, float]:
     return {name: float((row_softmax(each) - wanted).abs().max()) for name, each in scores.items()}
 
 
-def keys_heard(way: str, seed: int = 0) -> int | None:
-    """How many of a key's five numbers move its score with a query of three; None where the shapes do not fit.
+def contributing_components(way: str, seed: int = 0) -> int | None:
+    """Number of a key's five components that change its score with a query of three; None where the shapes do not fit.
 
     Args:
-        way: "between", q^T M k with a 3 x 5 matrix; "padded", the query filled up with zeros; "one", one 5 x 5 matrix
+        way: "between", q^T M k with a 3 x 5 matrix; "padded", the query padded with zeros; "one", one 5 x 5 matrix
             for both (Dive into Deep Learning, section 11.3, exercise 2).
 
     Raises:
@@ -64,7 +64,7 @@ class Counted(NamedTuple):
 
     multiplications: int  # counted by torch as it multiplies
     read: int  # numbers in queries, keys and values
-    weights: int  # numbers in between, if they are written down
+    weights: int  # numbers of the score map, if it is stored
 
 
 def count_costs(num_queries: int, num_keys: int, key_size: int, value_size: int) -> Counted:

@@ -1,4 +1,4 @@
-"""Why scores are divided by sqrt(d): what wide vectors do to a softmax."""
+"""Why scores are divided by sqrt(d): the softmax of wide vectors saturates."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from torch import Tensor
 
 from viz_core.lessons.scoring_functions.softmax_gradient import jacobian_norm
 from viz_core.maps.measures import attention_entropy
+from viz_core.trace.weights import row_softmax
 
 # Quantiles of a distribution that a band shows: 90% and 50% of all lie within, and the median.
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -35,8 +36,8 @@ def dot_products(d: int, count: int, seed: int = 0) -> Float[Tensor, "count"]:
 def query_scores(d: int, num_queries: int, num_keys: int, seed: int = 0) -> Float[Tensor, "queries keys"]:
     """q . k of random queries, each with keys of its own: all entries are drawn from N(0, 1).
 
-    The scores in a row share their query. Over its keys their variance is |q|^2, which is d on average and at
-    small d now less, now more.
+    The scores in a row share their query. Over its keys their variance is |q|^2: d on average, and spread widely
+    around it where d is small.
 
     Raises:
         ValueError: if a number is < 1.
@@ -59,12 +60,12 @@ def variance_error_allowed(d: int, count: int) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Sharpness:
-    """How one-sided softmax is over random keys at a width d, means over many queries.
+    """How concentrated softmax is over random keys at a width d, as means over many queries.
 
     Attributes:
-        entropy: of the weights, in bits: log2(keys) where all are alike, 0 where one has it all.
+        entropy: of the weights, in bits: log2(keys) if all are equal, 0 if one key has all the weight.
         largest: the largest weight, 1 / keys to 1.
-        passed: norm of the softmax's Jacobian: how much gradient still comes through.
+        passed: norm of the softmax's Jacobian, which scales the gradient.
     """
 
     entropy: float
@@ -102,12 +103,22 @@ class Width:
 
     @property
     def band(self) -> float:
-        """How wide the band is in which nine in ten of q . k lie."""
+        """Width of the band with 90% of q . k."""
         return self.quantiles[-1] - self.quantiles[0]
 
     @property
+    def plain_weights(self) -> Float[Tensor, "keys"]:
+        """Softmax of the first query's scores."""
+        return row_softmax(self.one_query)
+
+    @property
+    def scaled_weights(self) -> Float[Tensor, "keys"]:
+        """Softmax of the first query's scores divided by sqrt(d)."""
+        return row_softmax(self.one_query / math.sqrt(self.d))
+
+    @property
     def scaled_passes_more(self) -> bool:
-        """Whether more gradient comes through softmax with the division than without."""
+        """Whether the norm of the softmax's Jacobian is larger with the division than without."""
         return self.scaled.passed > self.plain.passed
 
 
