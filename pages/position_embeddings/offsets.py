@@ -7,10 +7,10 @@ from functools import partial
 
 import streamlit as st
 
-from pages.position_embeddings import skew_figures as skew
 from pages.position_embeddings.offset_figures import index_figure, shaw_figure, table_figure
 from pages.position_embeddings.own_figures import own_figures
 from pages.position_embeddings.playback import Slideshow
+from pages.position_embeddings.skew_figures import skew_figure
 from pages.position_embeddings.tokens import ROUNDING, TokenInputs
 from ui.chapter.chapter import Chapter
 from viz_core.lessons.position_embeddings.broken import skew_of_left_padding
@@ -18,6 +18,7 @@ from viz_core.lessons.position_embeddings.scheme_proofs import (
     clipping_spread,
     skew_error,
 )
+from viz_core.lessons.position_embeddings.skew import STAGES, skew_stages
 from viz_core.positional.register import BY_NAME
 
 
@@ -25,7 +26,7 @@ from viz_core.positional.register import BY_NAME
 def relative(chapter: Chapter, _inputs: TokenInputs) -> None:
     names = chapter.words.group("figure")
     chapter.heading("skew")
-    slideshow = Slideshow(chapter.controls.key("step"), len(skew.STAGES) - 1)
+    slideshow = Slideshow(chapter.controls.key("step"), len(STAGES) - 1)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         n = int(chapter.controls.slider("skew-n", 1, 12, 4))
         slideshow.button(chapter.words("play"))
@@ -43,10 +44,10 @@ def _skew(chapter: Chapter, n: int, slideshow: Slideshow) -> None:
     """One stage of the skew: slider, words and picture show the same one, while it plays too."""
     names = chapter.words.group("figure")
     slideshow.step()
-    stage = skew.STAGES[int(chapter.controls.slider("step", 0, len(skew.STAGES) - 1, 0))]
+    stage = STAGES[int(chapter.controls.slider("step", 0, len(STAGES) - 1, 0))]
     chapter.text(f"stage.{stage}", n=n, offsets=2 * n - 1, padded=2 * n, line=2 * n * n, extra=n - 1, rows=n + 1)
-    rows, columns = skew.skew_stages(n)[stage].shape
-    figure = skew.skew_figure(n, stage, names)
+    rows, columns = skew_stages(n)[stage].shape
+    figure = skew_figure(n, stage, names)
     chapter.figure("skew", figure, n=n, stage=names[f"stage-{stage}"], rows=rows, columns=columns)
 
 

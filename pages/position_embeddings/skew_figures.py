@@ -4,33 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import plotly.graph_objects as go
-import torch
-from jaxtyping import Float, Int
+from jaxtyping import Int
 
 from viz_core.figures.style import SIGNED_SCALE, Labels, lay_out
-from viz_core.positional import relative_to_absolute_steps
+from viz_core.lessons.position_embeddings.skew import STAGES, offsets_of, skew_stages
 
-STAGES = ("scores", "padded", "flattened", "extended", "reshaped", "result")
 _PADDING = "#9aa0a6"
-
-
-def skew_stages(num_tokens: int) -> dict[str, Int[np.ndarray, "rows columns"]]:
-    """Where each entry of the n x (2n - 1) scores is at each stage: i (2n - 1) + c + 1, and 0 for padding.
-
-    Raises:
-        ValueError: if num_tokens < 1.
-    """
-    if num_tokens < 1:
-        raise ValueError(f"num_tokens: expected at least 1, got {num_tokens}")
-    entries = torch.arange(1, num_tokens * (2 * num_tokens - 1) + 1).reshape(num_tokens, -1).float()
-    tensors = (entries, *relative_to_absolute_steps(entries))
-    return {name: np.atleast_2d(t.numpy()).astype(np.int64) for name, t in zip(STAGES, tensors, strict=True)}
-
-
-def offsets_of(entries: Int[np.ndarray, "rows columns"], num_tokens: int) -> Float[np.ndarray, "rows columns"]:
-    """The offset c - (n - 1) that each entry stands for; NaN for padding."""
-    columns = (entries - 1) % (2 * num_tokens - 1)
-    return np.where(entries > 0, columns - (num_tokens - 1), np.nan).astype(np.float32)
 
 
 def skew_figure(num_tokens: int, stage: str, labels: Labels) -> go.Figure:

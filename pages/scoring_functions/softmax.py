@@ -120,7 +120,7 @@ def _grid(chapter: Chapter, masked: MaskedScores, values: Tensor, limit: float |
     keys = [str(key + 1) for key in range(num_keys)]
     cells, shown = values.flatten(0, 1).numpy(), masked.allowed.flatten(0, 1).numpy()
     return number_grid(
-        values.flatten(0, 1).numpy(),
+        cells,
         rows,
         keys,
         names["key"],

@@ -6,8 +6,8 @@ import re
 
 from playwright.sync_api import Page, expect
 
-from pages.position_embeddings.skew_figures import STAGES, skew_stages
 from tests.browser.charts import chart
+from viz_core.lessons.position_embeddings.skew import STAGES, skew_stages
 
 CLOSER = "pe-section=One+scheme%2C+closer"
 
