@@ -1,4 +1,4 @@
-"""Slow work that shows how far it is, and that a click elsewhere on the page does not throw away."""
+"""Slow work in a thread, with progress; a rerun of the page does not cancel it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _STEP = 0.25
 
 @dataclass
 class Progress:
-    """Bytes that have come and bytes there are; written by downloading threads, read by the page."""
+    """Bytes downloaded and their total; written by downloading threads, read by the page."""
 
     done: int = 0
     total: int = 0
@@ -32,7 +32,7 @@ class Progress:
 
 
 def with_progress(label: str, work: Callable[[], Result], progress: Progress) -> Result:
-    """What `work` returns or raises; it runs in a thread of its own, and goes on if the reader moves on meanwhile."""
+    """Return what `work` returns, or raise what it raises; its thread continues when the page reruns."""
     place = st.empty()
     runner = ThreadPoolExecutor(1, initializer=joining_run())
     future = runner.submit(work)

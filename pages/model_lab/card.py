@@ -10,7 +10,7 @@ from viz_core.figures.raster import weights_image
 
 
 def picture() -> Image.Image:
-    """Layer by head, how widely each looks: of a shipped model, for those of the lab take long to load."""
+    """Attention spread by layer and head of a shipped model, which loads faster than those of the lab."""
     groups = sample_maps("transformer-en-fr", "letter")
     layers = [group.picture(layer).fingerprints for group in groups for layer in range(len(group.calls))]
     spread = np.array([[head["entropy"] for head in layer] for layer in layers], dtype=np.float32)

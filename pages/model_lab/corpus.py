@@ -1,4 +1,4 @@
-"""A corpus through the open model: ask for sentences, read them with progress and a way out."""
+"""Corpus controls: choose sentences, read them with progress, stop."""
 
 from __future__ import annotations
 
@@ -19,11 +19,14 @@ from viz_core.hub.corpus_text import sentences_of
 from viz_core.pretrained.samples import held_out
 
 _AT_ONCE = 25  # sentences between two steps of the progress
-_MOST = {False: (5000, 2_000_000), True: (300, 256_000)}  # sentences, and bytes of a file; the second for strangers
+_MOST = {
+    False: (5000, 2_000_000),
+    True: (300, 256_000),
+}  # sentences and bytes of a file; second: public server
 
 
 def corpus(chapter: Chapter, card: HubCard, request: HubRequest) -> None:
-    """What each head does over many sentences, once the reader has asked for it."""
+    """Show what each head does over many sentences, once the reader starts it."""
     chapter.text("corpus")
     texts = _ask_texts(chapter)
     found = None if texts is None else _read(chapter, request, texts)
@@ -50,7 +53,7 @@ def _ask_texts(chapter: Chapter) -> tuple[str, ...] | None:
 
 
 def _read(chapter: Chapter, request: HubRequest, texts: tuple[str, ...]) -> CorpusFound | None:
-    """What was found in all of them; None before the reader has asked, or once they have stopped it."""
+    """Measures over all sentences; None before the reader starts, or after they stop."""
     key, words = chapter.controls.key("corpus-read"), chapter.words
     name = hashlib.sha256("\n".join((repr((request.model, request.new_tokens)), *texts)).encode()).hexdigest()
     cached = st.session_state.get(f"{key}-found")

@@ -1,4 +1,4 @@
-"""Roles of heads over a corpus, drawn: every head by one role, and one head by offset."""
+"""Figures of roles over a corpus: every head by one role, one head by offset."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def interval_text(one: Measured) -> str:
 
 
 def roles_figure(kind: KindFound, role: str, labels: Labels, separators: str = ENGLISH) -> go.Figure:
-    """What every head gives to a role: layers in rows, the first on top; heads in columns, both counted from 1."""
+    """Attention of every head to a role: layers in rows, the first on top; heads in columns, both counted from 1."""
     layers, heads = (1 + max(place) for place in zip(*kind.heads, strict=True))
     values = np.full((layers, heads), np.nan, dtype=np.float32)
     hover = [[["", 0] for _ in range(heads)] for _ in range(layers)]
@@ -57,7 +57,7 @@ def roles_figure(kind: KindFound, role: str, labels: Labels, separators: str = E
 
 
 def offsets_figure(kind: KindFound, place: int, labels: Labels, separators: str = ENGLISH) -> go.Figure:
-    """What a head gives to each offset from query to key, with intervals; and what chance gives."""
+    """Attention of a head by offset from query to key, with intervals and chance level."""
     found = [kind.measured(place, f"{offset:+d}") for offset in OFFSETS]
     values = np.array([one.value for one in found], dtype=np.float32)
     above, below = (

@@ -1,4 +1,4 @@
-"""What was found in a corpus: heads by role, where a head fires most, who looks at a word, tables to take along."""
+"""Results of a corpus: heads by role, strongest examples, heads of a word, tables."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LISTED = 12  # heads of a role
 
 
 def show_found(chapter: Chapter, card: HubCard, found: CorpusFound, texts: tuple[str, ...], opened: str) -> None:
-    """All of it, of the kind of maps and by the role that the reader chooses.
+    """Show the results for the chosen kind of maps and role.
 
     Args:
         opened: the sentence that the view above shows.
@@ -99,7 +99,7 @@ def _grid(chapter: Chapter, kind: KindFound, role: str) -> None:
 
 
 def _named(chapter: Chapter, kind: KindFound, name: str) -> None:
-    """The heads that have a role for sure, role by role; each opens by a click."""
+    """List the heads with a significant role; each opens by a click."""
     of_role: dict[str, list[str]] = {}
     for place, (layer, head) in enumerate(kind.heads):
         if role := kind.role_of(place):
@@ -121,7 +121,7 @@ def _head(
     texts: tuple[str, ...],
     opened: str,
 ) -> None:
-    """Where one head looks by offset, and the sentences in which it fires most; each opens in the view."""
+    """Show one head by offset and its strongest sentences; each opens in the view."""
     kind = found.kinds[name]
     if kind.measured(place, "+0").sentences:
         labels, signs = chapter.words.group("figure"), separators(chapter.words.language)
@@ -146,7 +146,7 @@ def _head(
 
 
 def _open(chapter: Chapter, card: HubCard, text: str, head: str, query: int) -> None:
-    """Have the view above show this sentence and head, the query pinned; before the page runs."""
+    """Callback: open this sentence and head in the view above, the query pinned."""
     controls = chapter.controls
     set_text(controls.key(card.kind_class.text_control()), text)
     for name in ("pair", "target"):
@@ -175,7 +175,7 @@ def _side(tokens: tuple[str, ...], marks: dict[int, str]) -> str:
 
 
 def _word(chapter: Chapter, kind: KindFound, texts: tuple[str, ...]) -> None:
-    """Which heads look at a word, and the sentences that have it."""
+    """Show the heads that attend to a word, and sentences with it."""
     word = chapter.controls.text("of-word", "", placeholder=chapter.words("placeholder.word")).strip()
     if not word:
         return

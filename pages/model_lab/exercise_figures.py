@@ -1,4 +1,4 @@
-"""Who may look at whom in two architectures, side by side."""
+"""Attention masks of two architectures, side by side."""
 
 from __future__ import annotations
 

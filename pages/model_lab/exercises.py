@@ -20,7 +20,7 @@ SOURCE, TARGET = 8, 6  # tokens
 
 
 def the_books_exercises(chapter: Chapter) -> None:
-    """A line each, that opens; models are asked once a reader has answered."""
+    """One line per exercise; models run once a reader has answered."""
     chapter.heading("exercises")
     chapter.text("exercises")
     chapter.exercise("halves", collapsed=True, reveal=partial(report_errors, chapter, partial(_halves, chapter)))

@@ -24,7 +24,7 @@ from viz_core.view.map_group import MapGroup
 
 
 def ask_off(chapter: Chapter, card: HubCard, request: HubRequest) -> tuple[HeadNames, tuple[str, ...]]:
-    """The heads that this model lets be switched off, and those that are."""
+    """Switches for heads: those of this model, and those that are off."""
     heads = HeadNames(evaluate(request, switchable))
     if not heads.sites:
         st.caption(chapter.words("no-switches" if "switches" in card.kind_class.features else "no-switches-of-two"))
@@ -89,7 +89,7 @@ def _beside(chapter: Chapter, found: Without, kind: str, token: str = "") -> Non
 
 
 def _distances(chapter: Chapter, result: HubRun, distances: np.ndarray) -> None:
-    """How far each token's last state turned."""
+    """Cosine distance of each token's last state."""
     names = [token.label for token in result.tokens]
     most = int(distances.argmax())
     chapter.figure(

@@ -1,4 +1,4 @@
-"""What heads switched off change: probabilities beside each other, and how far each token's state turned."""
+"""Effect of heads switched off: probabilities side by side, cosine distance of each token's state."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def beside_figure(changes: Sequence[Change], title: str, labels: Labels) -> go.F
 
 
 def distances_figure(names: Sequence[str], distances: Float[np.ndarray, "tokens"], labels: Labels) -> go.Figure:
-    """How far each token's last state turned, a bar a token.
+    """Cosine distance of each token's last state, one bar per token.
 
     Args:
         labels: names "token" and "distance".

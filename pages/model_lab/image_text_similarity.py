@@ -1,4 +1,4 @@
-"""How like a text each patch of a picture is, for a model that compares the two; and what its pooling looks at."""
+"""Cosine similarity of a text with each patch of a picture, and the weights of the pooling."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a word of a text looks at in the picture that stands in it."""
+"""Attention of a word to the picture in its text."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def over_patches_figure(run: HubRun, maps: Mapping[str, Float[np.ndarray, "_ _"]
 
 
 def _shares(chapter: Chapter, request: HubRequest, run: HubRun, token: int) -> None:
-    """How much each head of each layer gives to the picture."""
+    """Share of attention that each head gives to the picture."""
     shares = evaluate(request, picture_shares, token)
     layer, head = (int(i) for i in np.unravel_index(int(shares.argmax()), shares.shape))
     chapter.figure(

@@ -1,4 +1,4 @@
-"""Asking for a model and for what it shall read."""
+"""Controls for a model and for its inputs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _ANY = "any-language"
 
 
 def ask_for_model(chapter: Chapter, offer: HubOffer) -> HubModelSpec | None:
-    """Which model; None, after a sentence, where nothing that can be loaded is named yet."""
+    """The chosen model; None, after a message, where none can be loaded yet."""
     controls, words = chapter.controls, chapter.words
     here = load_or_stop(lambda: local_models(offer.folders))
     offered = offer.names or (here if offer.restricted else ())
@@ -60,7 +60,7 @@ def ask_for_model(chapter: Chapter, offer: HubOffer) -> HubModelSpec | None:
 
 
 def ask_other_model(chapter: Chapter, offer: HubOffer, first: HubModelSpec) -> HubModelSpec | None:
-    """Another model than the first, of the same choice; None where there shall be none."""
+    """A second model; None if the reader chooses none."""
     controls = chapter.controls
     here = load_or_stop(lambda: local_models(offer.folders))
     offered = offer.names or (here if offer.restricted else ())
@@ -91,7 +91,7 @@ def _typed_name(chapter: Chapter, name: str, revision: str) -> HubModelSpec:
 
 
 def _as_typed(chapter: Chapter, model: HubModelSpec, here: Collection[str]) -> HubModelSpec | None:
-    """A model whose name was typed, once it can be loaded; None after a sentence why not."""
+    """The model whose name was typed; None, after a message, where it cannot be loaded."""
     if not model.name:
         st.caption(chapter.words("no-name"))
         return None
@@ -106,7 +106,7 @@ def _as_typed(chapter: Chapter, model: HubModelSpec, here: Collection[str]) -> H
 
 
 def load(chapter: Chapter, model: HubModelSpec) -> HubCard | None:
-    """The loaded model's card, or None after a sentence that says why there is none."""
+    """The loaded model's card; None after an error message."""
     progress = Progress()
     label = chapter.words("loading", model=escape(model.name))
     return report_errors(
@@ -115,7 +115,7 @@ def load(chapter: Chapter, model: HubModelSpec) -> HubCard | None:
 
 
 def ask_input(chapter: Chapter, model: HubModelSpec, card: HubCard) -> HubRequest | None:
-    """What the model shall read, by the controls of its kind; None, after a sentence, where there is nothing yet."""
+    """The request that the controls of the model's kind describe; None, after a message, while an input is missing."""
     controls = card.kind_class.controls
     writing = [control for control in controls if control.widget == "writing"]
     others = [control for control in controls if control not in writing]
@@ -165,7 +165,7 @@ def _sound(chapter: Chapter, _card: HubCard, _control: InputControl) -> dict[str
 
 
 def _speech_options(chapter: Chapter, card: HubCard, control: InputControl) -> dict[str, Any]:
-    """The language that is spoken and what to make of it, where the model leaves a choice; "" where it is its own."""
+    """Language and task of a sound, where the model offers a choice; "" for the model's own."""
     language, task = _ANY, ""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         if card.languages:
@@ -189,7 +189,7 @@ _WIDGETS: dict[str, Callable[[Chapter, HubCard, InputControl], dict[str, Any]]] 
 def ask_second(
     chapter: Chapter, offer: HubOffer, card: HubCard, first: HubRequest, result: HubRun
 ) -> HubRequest | None:
-    """What to compare with: another model that reads the same, or another input of the same kind; None for neither."""
+    """A second request: another model on the same input, or another input; None for neither."""
     with st.expander(chapter.words("second"), icon=":material/compare_arrows:"):
         other = ask_other_model(chapter, offer, first.model)
         if other is not None:
@@ -208,7 +208,7 @@ def ask_second(
 def _same_for(
     chapter: Chapter, other: HubModelSpec, card: HubCard, first: HubRequest, result: HubRun
 ) -> HubRequest | None:
-    """The same input for another model; None, after a sentence, where it is of another kind or cannot be had."""
+    """The same input for another model; None, after a message, where it is of another kind or cannot be loaded."""
     theirs = load(chapter, other)
     if theirs is not None and theirs.kind != card.kind:
         kinds = {"first": chapter.words(f"kind.{card.kind}"), "second": chapter.words(f"kind.{theirs.kind}")}
@@ -222,7 +222,7 @@ def _same_for(
 
 
 def _as_written(first: HubRequest, result: HubRun) -> dict[str, Any]:
-    """What another model is given so that it reads what the first has read and written."""
+    """Options with which another model reads what the first has read and written."""
     if first.picture is not None or first.target:
         return {}
     if result.target_tokens:
@@ -233,7 +233,7 @@ def _as_written(first: HubRequest, result: HubRun) -> dict[str, Any]:
 
 
 def input_names(chapter: Chapter, first: HubRequest, second: HubRequest) -> tuple[str, str]:
-    """What two inputs are called side by side: their models, their texts, or which picture it is."""
+    """Names of two inputs side by side: their models, texts, or pictures."""
     words = chapter.words
     if first.model != second.model:
         return first.model.name, second.model.name
@@ -243,12 +243,12 @@ def input_names(chapter: Chapter, first: HubRequest, second: HubRequest) -> tupl
 
 
 def run(chapter: Chapter, request: HubRequest) -> HubRun | None:
-    """One recorded run, or None after a sentence. What was typed stays."""
+    """One recorded run, or None after an error message."""
     return report_errors(chapter, lambda: hub_run(request))
 
 
 def report_errors(chapter: Chapter, work: Callable[[], Result]) -> Result | None:
-    """The result, or None after a sentence about what was wrong."""
+    """The result of `work`, or None after an error message."""
     try:
         return work()
     except HubError as error:
@@ -261,7 +261,7 @@ def report_errors(chapter: Chapter, work: Callable[[], Result]) -> Result | None
 
 
 def _go_ahead(chapter: Chapter, model: HubModelSpec) -> bool:
-    """A download begins with a click, never with a link; whoever clicked once is not asked again."""
+    """Whether to download: after a click, never by a link alone; one click is enough for a session."""
     key = f"{chapter.controls.key('loaded')}-{model.name}@{model.revision}"
     if not st.session_state.get(key):
         button = st.empty()

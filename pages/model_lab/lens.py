@@ -1,4 +1,4 @@
-"""The prediction followed through the layers of a model of the lab."""
+"""Logit lens of a model of the lab."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ROUNDING = {"float32": 1e-4}
 
 
 def lens(chapter: Chapter, card: HubCard, request: HubRequest) -> None:
-    """What each layer would have said, and that the last one says what the model says."""
+    """Show the prediction after each layer, and that the last one equals the model's."""
     labels = chapter.words.group("figure")
     seen = evaluate(request, through_the_layers)
     chapter.text("lens-masked" if card.head == "mask" else "lens")

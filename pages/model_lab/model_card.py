@@ -1,4 +1,4 @@
-"""What there is to know of a model before trusting its maps."""
+"""Card of a loaded model."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from viz_core.hub import HubCard, human_bytes
 
 
 def model_card(chapter: Chapter, card: HubCard) -> None:
-    """What there is to know of a model before trusting its maps."""
+    """Card of a loaded model."""
     words = chapter.words
     layers = " + ".join(str(count) for count in card.num_layers.values())
     grouped = card.num_key_heads != card.num_heads

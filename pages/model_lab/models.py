@@ -25,7 +25,7 @@ CURATED = (
 
 
 def hub_card(model: HubModelSpec, progress: Progress) -> HubCard:
-    """What there is to know of a model, once it is loaded.
+    """Load a model and return its card.
 
     Raises:
         HubError: if it cannot be had or run here.

@@ -1,4 +1,4 @@
-"""What a model that writes would say next."""
+"""Next words of a model that writes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NEXT_WORDS = 12
 
 
 def next_words(chapter: Chapter, request: HubRequest, run: HubRun) -> None:
-    """What the model would say after any of its last tokens."""
+    """Show the likeliest words after any of the last tokens."""
     read = run.decoder_tokens or run.tokens
     count = len(run.output)
     read, first = read[-count:], len(read) - count

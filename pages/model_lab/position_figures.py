@@ -1,4 +1,4 @@
-"""A model's own position scheme from its real numbers: what the position chapters draw from formulas."""
+"""Figures of a model's own position scheme, from its parameters."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def table_heatmap(table: Float[Tensor, "positions width"], labels: Labels) -> He
 
 
 def cosine_heatmap(table: Float[Tensor, "positions width"], labels: Labels) -> Heatmap:
-    """How alike the rows of a table are."""
+    """Cosine similarity of the rows of a table."""
     return signed_heatmap(cosines(table), labels["position_i"], labels["position_j"], limit=1.0, square=True)
 
 

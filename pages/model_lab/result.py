@@ -1,4 +1,4 @@
-"""What came of a run: what the model said, what the recording holds, and what must be true of its maps."""
+"""Result of a run: the model's output, the size of the recording, and claims about its maps."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from viz_core.lessons.model_lab.queries import CLAIMED_ROWS, recorded_bytes
 
 
 def outcome(chapter: Chapter, card: HubCard, run: HubRun) -> None:
-    """What the model made of its input."""
+    """Show the model's output."""
     words = chapter.words
     if run.image is not None:
         caption = words("seen" if run.grid else "given")
@@ -54,7 +54,7 @@ def _prompted(chapter: Chapter, run: HubRun) -> None:
 
 
 def notes(chapter: Chapter, request: HubRequest, run: HubRun) -> None:
-    """What the recording holds, and what the model did not come to or could not read."""
+    """Notes: size of the recording, cut text, unknown tokens."""
     words = chapter.words
     lines = [_measured(words, run, evaluate(request, recorded_bytes))]
     if not run.complete:
@@ -65,7 +65,7 @@ def notes(chapter: Chapter, request: HubRequest, run: HubRun) -> None:
 
 
 def _written(words: Words, run: HubRun) -> str:
-    """What it wrote; where that is no text, whether it wrote at all."""
+    """The written text, or that there is none."""
     text = escape(run.text.strip()).replace("\n", "  \n")
     count = len(run.target_tokens) or len(run.tokens) - run.num_prompt_tokens
     if text:
@@ -74,7 +74,7 @@ def _written(words: Words, run: HubRun) -> str:
 
 
 def _measured(words: Words, run: HubRun, held: int) -> str:
-    """How much there is to look at; and of long inputs, how little of it is kept."""
+    """Number of tokens and heads; for long inputs, size of the recording and of whole maps."""
     whole = sum(4 * call.num_heads * call.num_queries * call.num_keys for call in run.trace)
     if run.sound is not None:
         maps = f"{sum(call.num_heads for call in run.trace):,}"
@@ -89,7 +89,7 @@ def _measured(words: Words, run: HubRun, held: int) -> str:
 
 
 def claims(chapter: Chapter, card: HubCard, run: HubRun, residuals: Callable[[bool], dict[str, float]]) -> None:
-    """What must be true of these maps; of long ones the last rows are taken, which are the hardest.
+    """Claims about these maps, checked on the last rows of long ones.
 
     Args:
         residuals: of the maps, or of maps that are wrong on purpose.
@@ -108,6 +108,6 @@ def claims(chapter: Chapter, card: HubCard, run: HubRun, residuals: Callable[[bo
 
 
 def link_to_vision(chapter: Chapter, card: HubCard) -> None:
-    """A way from the lab to the vision chapter, with this model open there."""
+    """Link to the vision chapter with this model."""
     label, asks = chapter.words("open-vision"), {"vt-lab": card.name}
     st.page_link(page("vision-transformer"), label=label, icon=":material/arrow_forward:", query_params=asks)

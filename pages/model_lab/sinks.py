@@ -1,4 +1,4 @@
-"""Attention sinks: who rests on the first token, how long its value is, and what happens without it."""
+"""Attention sinks: weight on the first token, length of its value, effect of hiding it."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def _perplexities(chapter: Chapter, request: HubRequest, size: int) -> None:
 
 
 def _hidden(chapter: Chapter, card: HubCard, request: HubRequest, result: HubRun) -> None:
-    """How far the output moves where nobody sees the first token, beside others."""
+    """Show the change of the output when the first token is hidden, beside others."""
     found = evaluate(request, hidden_tokens)
     labels = chapter.words.group("figure")
     label = labels["probability-moved"] if card.head == "labels" else labels["distance"]

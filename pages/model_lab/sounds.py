@@ -1,4 +1,4 @@
-"""Asking for the sound that a speech model shall hear: drawn tones, a file, or the microphone."""
+"""Control for a sound: synthetic tones, a file, or the microphone."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from viz_core.sounds.open_sound import SoundError
 
 
 def ask_sound(chapter: Chapter) -> SoundInput | None:
-    """A sound, and a player for it; None, after a sentence, where there is none yet."""
+    """The chosen sound, with a player; None, after a message, where there is none yet."""
     words = chapter.words
     source = chapter.controls.choice("sound", ("tones", "sound-file", "microphone"), "tones")
     if source == "tones":

@@ -1,4 +1,4 @@
-"""What a speech model heard: the sound as it was given it, the words with their times, and what each looks at."""
+"""Speech: the spectrogram, words with their times, and the attention of each."""
 
 from __future__ import annotations
 

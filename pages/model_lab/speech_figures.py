@@ -1,4 +1,4 @@
-"""A sound as the model was given it, and under it what the step that writes a word looks at."""
+"""Spectrogram of a sound, and below it the attention of the step that writes a word."""
 
 from __future__ import annotations
 

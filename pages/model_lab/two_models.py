@@ -1,4 +1,4 @@
-"""Two models that read the same text: their heads side by side, by difference, and by how much each has changed."""
+"""Two models on the same text: heads side by side, differences, and the most changed heads."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MOST = 12
 def maps_of_other(
     request: HubRequest, other: HubRequest, groups: tuple[MapGroup, ...], language: str, show_contributions: bool
 ) -> tuple[tuple[MapGroup, ...], tuple[str, ...]]:
-    """The other input's maps, and the kinds that may only stand beside the first's; none where the kinds differ."""
+    """The other input's maps, and the kinds that cannot be subtracted from the first's; none where the kinds differ."""
     if request.model == other.model:
         return hub_maps(other, language, show_contributions), ()
     second = hub_maps(other, language, show_contributions and evaluate(other, shows_contributions))
@@ -32,7 +32,7 @@ def maps_of_other(
 
 
 def changed_heads(chapter: Chapter, request: HubRequest, other: HubRequest, groups: tuple[MapGroup, ...]) -> None:
-    """The heads that look elsewhere in the other model, the most changed first: each opens by a click."""
+    """List the heads by change in the other model, the most changed first; each opens by a click."""
     labels = {group.id: group.label for group in groups}
     found = _compared(request, other)
     with chapter.card("two-models"):

@@ -1,4 +1,4 @@
-"""The model lab's models and what they are given."""
+"""Models and requests of the model lab."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from viz_core.view.notebook_file import RunSource
 
 
 def bring_libraries() -> None:
-    """Import what a first load would wait for."""
+    """Import the libraries that a first load needs."""
     import_transformers()
 
 
@@ -77,14 +77,14 @@ class HubModelSpec(ModelSpec[HubModel]):
 
 @dataclass(frozen=True)
 class OwnModelSpec(HubModelSpec):
-    """A model that ships, asked by the page itself: kept apart, so that it puts away none that a reader loaded."""
+    """A shipped model for the page's own figures, cached apart from those that readers load."""
 
     most_loaded = 3
 
 
 @dataclass(frozen=True)
 class HubVisionSpec(ModelAdapter[PictureModel]):
-    """A vision model of the lab behind the face of the shipped classifiers."""
+    """A vision model of the lab with the interface of the shipped classifiers."""
 
     hub: HubModelSpec
 
@@ -161,7 +161,7 @@ class HubRequest(Request[HubModel, HubRun]):
         return hub_groups(run, labels)
 
     def run_source(self) -> RunSource:
-        """How a notebook runs it."""
+        """Code that runs it in a notebook."""
         given = self.picture or self.sound
         opened = RunSource("") if given is None else given.run_source()
         if self.picture is not None and not self.text:

@@ -1,4 +1,4 @@
-"""Which of the lab's models whoever runs the Atlas offers."""
+"""The models that the lab offers."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def hub_offer() -> HubOffer:
 
 
 def local_model_names(_no_model: None) -> tuple[str, ...]:
-    """A question: the names of what the machine that is asked can load without a network, ours first."""
+    """Query: the names of models that a machine can load without a network, ours first."""
     found = local_models(settings().model_folders)
     ours = sorted((model.name for model in found if model.path.parent == SHIPPED_FOLDER), key=_OPENED.__ne__)
     return tuple(dict.fromkeys((*ours, *shipped_names(), *(model.name for model in found))))

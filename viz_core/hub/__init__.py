@@ -1,4 +1,4 @@
-"""Models of Hugging Face behind the same face as ours: load one, run it, look at every map.
+"""Models of Hugging Face: load one, run it, inspect every attention map.
 
 >>> model = load_hub("reader-en")  # a name, of the Hub's too; a folder is given as a Path
 >>> run = model.run("The cat sat on the mat.")

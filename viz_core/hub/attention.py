@@ -1,4 +1,4 @@
-"""Attention of Hugging Face models through our one door: registered once, called by every model that asks for it."""
+"""Attention function for Hugging Face models: registered once with transformers, computed by `attend`."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def attention_forward(
     block_indices: Tensor | None = None,
     **_: Any,
 ) -> tuple[Tensor, None]:
-    """What transformers calls in place of its own attention; the same result, by `attend`.
+    """Attention of a transformers layer, computed by `attend`; a drop-in for transformers' own.
 
     Args:
         query: (batch, heads, queries, d); key and value may have fewer heads.
@@ -116,7 +116,7 @@ def with_sink(
     bias: Bias | None,
     sinks: Float[Tensor, "#batch heads #queries 1"],
 ) -> tuple[Tensor, Tensor, Tensor | None, Tensor]:
-    """A learned sink as a key before all others, which any query may look at and which has nothing to say.
+    """Prepend a learned sink as a key that any query may attend to, with a value of zeros.
 
     Its key and value are zeros and its bias is the learned score s: exp(s) / (exp(s) + sum_j exp(q k_j)) is its weight,
     and what is left of a row sums to 1 minus that (gpt-oss; Xiao 2024, section 3.3). Before the others, so that a

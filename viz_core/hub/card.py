@@ -1,4 +1,4 @@
-"""What a person wants to know of a model before trusting its maps."""
+"""Description of a loaded model."""
 
 from __future__ import annotations
 

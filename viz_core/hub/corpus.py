@@ -1,7 +1,7 @@
-"""A corpus through a model: what each head does over many sentences, where it fires most, which words it looks at.
+"""Heads of a model over a corpus: their roles, their strongest examples, the words they attend to.
 
 One sentence after another goes through the recorder, and of each only sums are kept: memory does not grow with the
-corpus. What was read of one part and of another add up, so that whoever reads in parts may show how far it is, or stop.
+corpus. Results of parts add up, so that a corpus can be read in parts with progress, and stopped.
 
 >>> for found in read_corpus(model, sentences):
 ...     print(found.sentences)
@@ -32,7 +32,7 @@ _MOST_TOLD = 20  # of those left out, why
 
 @dataclass(frozen=True)
 class CorpusFound:
-    """What was found in some sentences.
+    """Measures of all heads over some sentences.
 
     Attributes:
         sentences: so many were read.
@@ -51,7 +51,7 @@ class CorpusFound:
     sides: dict[tuple[str, int], tuple[tuple[str, ...], tuple[str, ...]]]
 
     def __add__(self, other: CorpusFound) -> CorpusFound:
-        """What was found in both; the sentences of `other` come after."""
+        """Measures over both; the sentences of `other` come after."""
         kinds = dict(self.kinds)
         for name, kind in other.kinds.items():
             kinds[name] = kinds[name] + kind if name in kinds else kind
@@ -73,7 +73,7 @@ NOTHING = CorpusFound(0, 0, 0, (), {}, {})
 def read_corpus(
     model: HubModel, texts: Sequence[str], *, max_new_tokens: int | None = None, most_tokens: int = MOST_TOKENS
 ) -> Iterator[CorpusFound]:
-    """What is found in all sentences so far, again and again, until all are read.
+    """Yield the measures of all sentences read so far, until all are read.
 
     Args:
         max_new_tokens: most that an encoder-decoder writes for each; its default unless given.
@@ -96,7 +96,7 @@ def read_sentences(
     max_new_tokens: int | None = None,
     most_tokens: int = MOST_TOKENS,
 ) -> CorpusFound:
-    """What is found in some sentences of a corpus; those that the model cannot take are left out.
+    """Measures of all heads over some sentences; those that the model refuses are left out.
 
     A decoder reads and writes nothing. It may be ended between two sentences (`viz_core.runtime.interruption`).
 
@@ -116,7 +116,7 @@ def read_sentences(
 
 
 def _read(number: int, run: HubRun | HubError) -> CorpusFound:
-    """What is found in one sentence."""
+    """Measures of all heads in one sentence."""
     may_end()
     if isinstance(run, HubError):
         return replace(NOTHING, left_out=1, why=((number, run),))

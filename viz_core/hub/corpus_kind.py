@@ -1,4 +1,4 @@
-"""The heads of one kind of maps over many sentences: roles, where each fires most, what it looks at in which words."""
+"""Heads of one kind of maps over many sentences: roles, strongest examples, words attended to."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _EXAMPLES = 8
 
 
 class Firing(NamedTuple):
-    """The largest weight of a head in a sentence that is above what an even head gives, away from where heads rest."""
+    """The largest weight of a head in a sentence that exceeds uniform attention, special and first tokens left out."""
 
     weight: float
     sentence: int
@@ -42,7 +42,7 @@ class Firing(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class WordSeen:
-    """How much heads look at a word.
+    """Attention of each head to a word.
 
     Attributes:
         count: how often it came and any query outside it could see it.
@@ -55,13 +55,13 @@ class WordSeen:
     sentences: tuple[int, ...]
 
     def __add__(self, other: WordSeen) -> WordSeen:
-        """Both together."""
+        """The sum of both."""
         both = dict.fromkeys(self.sentences + other.sentences)
         return WordSeen(self.count + other.count, self.received + other.received, tuple(both)[:_EXAMPLES])
 
     @property
     def mean(self) -> Float[np.ndarray, "heads"]:
-        """What each head gives it on average, 0 to 1."""
+        """Mean attention of each head to it, 0 to 1."""
         return self.received / max(1, self.count)
 
 
@@ -77,7 +77,7 @@ class Measured(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class KindFound:
-    """What was found of the heads of one kind of maps.
+    """Measures of the heads of one kind of maps.
 
     Attributes:
         heads: layer and head from 0, in the order of all that follows.
@@ -94,7 +94,7 @@ class KindFound:
     words: dict[str, WordSeen]
 
     def __add__(self, other: KindFound) -> KindFound:
-        """Both together.
+        """The sum of both.
 
         Raises:
             ValueError: if they are of models with other heads.
@@ -112,7 +112,7 @@ class KindFound:
         return KindFound(self.heads, self.roles + other.roles, self.chance + other.chance, strongest, words)
 
     def measured(self, place: int, column: str) -> Measured:
-        """What a head gives to a role or an offset (`COLUMNS`), mean over the sentences that ask; NaN where none does.
+        """Mean attention of a head to a role or an offset (`COLUMNS`) over the sentences that have it; NaN without any.
 
         The interval is normal (`Moments.half_width`), cut at 0 and 1.
 
@@ -128,14 +128,14 @@ class KindFound:
         return Measured(value, low, high, chance, int(self.roles.count[place, at]))
 
     def role_of(self, place: int) -> str | None:
-        """The role to which a head gives most attention beyond chance, where that is at least `SURE`; else None."""
+        """The role with a head's most attention beyond chance, if that is at least `SURE`; else None."""
         found = {name: self.measured(place, column) for name, column in ROLES.items()}
         sure = {name: beyond_chance(one.low, one.chance) for name, one in found.items()}
         best = max((name for name in sure if sure[name] >= SURE), key=lambda name: sure[name], default=None)
         return best
 
     def looks_at(self, word: str, count: int = 8) -> tuple[tuple[int, float], ...]:
-        """The heads that look most at a word, each by its place in `heads`, with what they give it; () of no such."""
+        """The heads with most attention to a word, as index into `heads` and mean weight; () for an unknown word."""
         seen = self.words.get(word.strip().casefold())
         if seen is None:
             return ()
@@ -148,7 +148,7 @@ def _order(one: Firing) -> tuple[float, int]:
 
 
 def read_kind(maps: Maps, sentence: int) -> KindFound:
-    """What one sentence shows of the heads of one kind of maps.
+    """Measures of the heads of one kind of maps in one sentence.
 
     What a head gives to a learned sink goes to no token: that column is left out.
     """
@@ -185,7 +185,7 @@ def keys_of(maps: Maps) -> tuple[Token, ...]:
 
 
 def _may_fire(queries: Sequence[Token], keys: Sequence[Token], on_itself: bool) -> Bool[Tensor, "queries keys"]:
-    """Pairs of words, away from where heads rest: special tokens, and the first of a text (Clark 2019, Xiao 2024)."""
+    """Pairs of words without attention sinks: special tokens and the first token (Clark 2019, Xiao 2024)."""
     rows = torch.tensor([not token.special for token in queries])
     columns = torch.tensor([not token.special and not (on_itself and i == 0) for i, token in enumerate(keys)])
     return rows[:, None] & columns
@@ -218,7 +218,7 @@ def _received(
     members: Float[Tensor, "words keys"],
     visible_to: Bool[Tensor, "words queries"],
 ) -> Float[Tensor, "heads words"]:
-    """Weight on all pieces of each word, mean over the queries that are asked about it; NaN where there are none."""
+    """Weight on all pieces of each word, mean over the queries that can attend to it; NaN where there are none."""
     given = (members @ weights.mT * visible_to).sum(dim=-1)
     return given / visible_to.sum(dim=-1).where(visible_to.any(dim=-1), torch.nan)
 

@@ -1,4 +1,4 @@
-"""The sentences of a corpus from a text file of a stranger: one a line."""
+"""Sentences of an uploaded corpus, one per line."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from viz_core.hub.store.errors import HubError
 
 
 def sentences_of(content: bytes, most_bytes: int, most: int) -> tuple[tuple[str, ...], int]:
-    """The first sentences of a file, a line each, and how many follow them that are left away.
+    """The first sentences of a file, one per line, and the number of those that follow.
 
     UTF-8, or UTF-16 where it says so at its beginning; control characters and empty lines are dropped.
 

@@ -1,4 +1,4 @@
-"""Which layers of a transformers model pass our door, and which compute attention in code of their own."""
+"""Which layers of a transformers model call its attention interface, and which have code of their own."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ATTENDS = re.compile(r"oftmax\(|\bscaled_dot_product_attention\(|\bmulti_head_a
 
 
 def own_sites(sites: Mapping[nn.Module, str]) -> tuple[str, ...]:
-    """The sites that none of their layers hands to transformers' attention interface.
+    """The sites none of whose layers calls transformers' attention interface.
 
     Judged by the code of each layer's class, as transformers does by that of whole modules: one module may hold both
     kinds (BigBird's encoder and its decoder), and a class of one's own, in a notebook, has no module to look at.
@@ -34,7 +34,7 @@ def outermost(sites: Mapping[nn.Module, str], wanted: Collection[str]) -> dict[n
 
 
 def hidden_sites(sites: Mapping[nn.Module, str]) -> tuple[str, ...]:
-    """Of sites with code of their own those whose maps nobody can hear: no softmax over all keys."""
+    """Sites with code of their own that cannot be recorded: no softmax over all keys."""
     hidden = (site for layer, site in outermost(sites, own_sites(sites)).items() if not _can_be_recorded(layer))
     return tuple(dict.fromkeys(hidden))
 

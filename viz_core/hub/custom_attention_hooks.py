@@ -1,4 +1,4 @@
-"""Layers that compute attention in code of their own, heard from outside: by hooks that act while somebody records."""
+"""Hooks that record layers with attention code of their own while a recording is open."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ Handles = tuple[RemovableHandle, RemovableHandle]
 
 
 def add_hooks(layer: nn.Module) -> Handles:
-    """Have a layer's own attention recorded from now on, until `leave`. The handles may be copied with the layer."""
+    """Record a layer's own attention from now on, until `remove_hooks`. The handles may be copied with the layer."""
     return layer.register_forward_pre_hook(_before), layer.register_forward_hook(_after, always_call=True)
 
 
 def remove_hooks(layer: nn.Module, handles: Handles) -> None:
-    """Listen no more; where another thread is within a call that is heard, once that is over."""
+    """Remove the hooks; the second one after the last call that other threads are recording."""
     before, after = handles
     with _changing:
         before.remove()
@@ -41,7 +41,7 @@ def remove_hooks(layer: nn.Module, handles: Handles) -> None:
 
 
 class _RecordedCall(RecordingMode):
-    """What one call of a layer attends by, torch's own kernel or a softmax: the recorder is told when it is over."""
+    """The attention of one call of a layer, by torch's kernel or a softmax, recorded when the call is over."""
 
     def __init__(self, layer: nn.Module, trace: Trace) -> None:
         self.layer, self._trace, self._found = layer, trace, list[Source]()
@@ -53,13 +53,13 @@ class _RecordedCall(RecordingMode):
         )
 
     def stored(self, weights: Tensor) -> Tensor:
-        """As they are in the graph, where that is wanted."""
+        """The weights, in the graph if the recording is differentiable."""
         if not self._trace.differentiable:
             return detached(weights)
         return weights.requires_grad_() if torch.is_grad_enabled() and not weights.requires_grad else weights
 
     def finish(self) -> None:
-        """Whole maps are recorded, each by itself; of several shapes they are parts of one, and nobody's map.
+        """Record whole maps; maps of several shapes are parts of one and are left out with a warning.
 
         Raises:
             ValueError: if weights are wanted in the graph and torch's own kernel, which keeps none, made them.

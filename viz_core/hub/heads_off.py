@@ -1,4 +1,4 @@
-"""A run of a model of the lab again, with heads switched off: the next words, perplexity, how far the output moves."""
+"""A run repeated with heads switched off: next words, perplexity, change of the output."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Change:
 
 @dataclass(frozen=True, eq=False)
 class Without:
-    """What some heads switched off change in the same pass over the same tokens.
+    """Effect of switching heads off in the same pass over the same tokens.
 
     Attributes:
         changes: the likeliest words after a token, or classes, of both passes together; () where there are none.
@@ -59,7 +59,7 @@ def switchable(model: HubModel, run: HubRun) -> tuple[tuple[str, int], ...]:
 
 @torch.inference_mode()
 def without_heads(model: HubModel, run: HubRun, off: HeadsOff, position: int = -1, count: int = 8) -> Without:
-    """The pass that a run recorded, again with these heads off, and what that changes.
+    """Repeat a run's pass with these heads off and compare.
 
     Args:
         position: of a model that writes, after which token words are compared: among those `run.output` has.
@@ -89,13 +89,13 @@ def without_heads(model: HubModel, run: HubRun, off: HeadsOff, position: int = -
 
 
 def _likeliest(before: Float[Tensor, "n"], after: Float[Tensor, "n"], count: int) -> list[int]:
-    """The likeliest of both, the one that has most in either first."""
+    """The likeliest of both distributions, the largest first."""
     top = torch.cat([each.topk(min(count, len(each))).indices for each in (before, after)]).unique()
     return top[torch.maximum(before, after)[top].argsort(descending=True)][:count].tolist()
 
 
 def _came(run: HubRun) -> list[int]:
-    """What came after each token that there are logits for, as far as anything did."""
+    """The next token of each position with logits, as far as there is one."""
     if run.target_tokens:
         return [token.id for token in run.target_tokens][-len(run.output) :]
     return [token.id for token in run.tokens[len(run.tokens) - len(run.output) + 1 :]]

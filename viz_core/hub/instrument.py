@@ -1,4 +1,4 @@
-"""A model of transformers that is in memory already goes through our door, and back."""
+"""Record a transformers model that is in memory already, and restore it."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ def instrument(model: nn.Module) -> tuple[str, ...]:
     The model computes what it did, with its own weights, whatever they are: fine-tuned, in training, quantised. It may
     lie within another (an adapter, a wrapper for several devices). What is set is the model's own: its configs and the
     names of its layers. Models built from one config object share it until the last of them is restored; a copy of an
-    instrumented model is instrumented, and can be restored by itself. Who sets another attention meanwhile
-    (`set_attn_implementation`) calls `instrument` again.
+    instrumented model is instrumented, and can be restored by itself. After another
+    `set_attn_implementation`, call `instrument` again.
     `output_attentions` gives no maps until it is restored. A learned sink, as in gpt-oss, is the first key of its maps.
     Layers that share their weights, as in ALBERT, are one site that is called again: "encoder.0.self@2".
     What a model writes is recorded step by step ("decoder.0.self@2"); one map of it is that of a pass over the whole.
 
-    Layers that compute attention in code of their own (BLOOM, DeBERTa, GPT-J) keep it, and are heard at its softmax:
-    what is recorded of them are whole maps, queries times keys, before dropout. No intervention reaches them.
+    Layers that compute attention in code of their own (BLOOM, DeBERTa, GPT-J) keep it, and are recorded at its softmax
+    as whole maps, queries times keys, before dropout. No intervention reaches them.
 
     Returns:
         The sites that a recording of it may have, named as by `load_hub`; the same for a model instrumented before.
@@ -91,7 +91,7 @@ def restore(model: nn.Module) -> None:
 
 @dataclass(frozen=True)
 class _Before:
-    """What a model was like: the attention of its configs, the names of its layers, and who listens to them since. It
+    """State before `instrument`: attention of the configs, names of the layers, and the hooks added since. It
     is kept on the model itself, so that a copy of it, or one that was pickled, can be restored as well."""
 
     implementations: list[tuple[Any, str | None]]
@@ -108,7 +108,7 @@ _changing = threading.Lock()
 
 
 def _enter(part: Any, sites: Mapping[nn.Module, str]) -> None:
-    """Let a model's configs ask for our attention, and name its layers; remember what they were, once."""
+    """Set our attention in a model's configs and name its layers; store what they were, once."""
     own, hidden = own_sites(sites), hidden_sites(sites)
     models = {module: find_sites(module) for module in part.modules() if _is_model(module)}
     models = {module: layers for module, layers in models.items() if layers}
@@ -185,7 +185,7 @@ def _is_model(module: nn.Module) -> bool:
 
 
 def _stack(part: Any) -> str | None:
-    """What the sites of its one stack begin with; None where its layers' places must tell."""
+    """Prefix of the sites of its one stack; None where the layers' paths decide."""
     try:
         return recognise(part.config, type(part).__name__, architecture=type(part).__name__).kind.stack
     except HubError:  # speech, several inputs: a family that only its own code can run
@@ -194,7 +194,7 @@ def _stack(part: Any) -> str | None:
 
 
 def _configs(part: Any) -> Iterator[Any]:
-    """Every config of a model and of what lies within it, each once: of layers too, which its model may not know of."""
+    """Every config of a model, its parts and its layers, each once."""
     seen: set[int] = set()
     waiting = [module.config for module in part.modules() if hasattr(module, "config")]
     while waiting:

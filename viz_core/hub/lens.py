@@ -1,4 +1,4 @@
-"""What a model of the lab would say after each of its layers, read by its own last norm and output layer."""
+"""Logit lens: predictions after each layer, by the model's own last norm and output layer."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LAST_NORMS = {"norm", "ln_f", "final_layer_norm", "final_layernorm", "final_nor
 
 @dataclass(frozen=True, eq=False)
 class LayerWords:
-    """What each layer would say: rows are what enters and the layers, columns the last tokens that were read.
+    """Predictions of each layer: rows are the embedding and the layers, columns the last tokens read.
 
     Attributes:
         read: the token of each column.
@@ -43,7 +43,7 @@ class LayerWords:
 
 @torch.inference_mode()
 def through_the_layers(model: HubModel, run: HubRun) -> LayerWords:
-    """The pass of a run again, its states after each layer read as if they were the last (nostalgebraist 2020).
+    """Repeat a run's pass and decode the states after each layer as if they were the last (nostalgebraist 2020).
 
     What follows the layers is the model's own: its last norm where it has one, then all that its head does. The model
     is shared: what listens to its layers sits on copies of them that share their weights, for this pass alone.
@@ -79,7 +79,7 @@ def through_the_layers(model: HubModel, run: HubRun) -> LayerWords:
 
 
 class _Says(nn.Module):
-    """In place of a model's stack: says what it was told to."""
+    """Stand-in for a model's stack that returns a fixed output."""
 
     def __init__(self, output: Any) -> None:
         super().__init__()
@@ -90,7 +90,7 @@ class _Says(nn.Module):
 
 
 def _listening(base: nn.Module, states: list[Tensor]) -> Any:
-    """The stack, whose layers write down what they make: first what enters the first of them."""
+    """The stack with hooks that collect the input of its first layer and the output of each."""
     path, layers = _layers(base)
     layers_read = {
         f"{path}.{i}": with_output_hook(layer, states.append, states.append if i == 0 else None)
@@ -100,7 +100,7 @@ def _listening(base: nn.Module, states: list[Tensor]) -> Any:
 
 
 def _layers(base: nn.Module) -> tuple[str, nn.ModuleList]:
-    """Where the layers are: the first list of which each member has attention."""
+    """Path and layers: the first module list each of whose members has attention."""
     for path, part in base.named_modules():
         if isinstance(part, nn.ModuleList) and len(part) and all(map(_attends, part)):
             return path, part
@@ -112,7 +112,7 @@ def _attends(layer: nn.Module) -> bool:
 
 
 def _last_norm(base: nn.Module) -> nn.Module:
-    """What normalises the last layer's states; nothing where layers end in a norm of their own."""
+    """The norm after the last layer; identity where layers end in a norm of their own."""
     layers, _ = _layers(base)
     found = [
         part

@@ -1,4 +1,4 @@
-"""From a name or a folder to a model that runs, or to a sentence that says why not."""
+"""Load a model by its name or from a folder."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ def load_hub(
         device: the best there is unless given.
         folders: whose models may be named; each a model, or a folder of models.
         memory_budget: bytes a model may need; four fifths of the device's free memory unless given.
-        offline: ask nobody, look only at what is on this machine.
-        token: for private models; False: never the one of whoever runs this.
+        offline: use only what is on this machine.
+        token: for private models; False: never the one stored on this machine.
         progress: gets the bytes that have come and those there are, while a model is downloaded.
 
     Raises:
@@ -90,9 +90,9 @@ def load_hub(
 
 
 def import_transformers() -> None:
-    """transformers with what a first load needs of it: seconds, on a busy machine a minute; done once.
+    """Import transformers with what a first load needs of it; the first call takes seconds.
 
-    As it is imported it puts another module in its place: a thread that asks meanwhile would get an empty one.
+    The package replaces its own module while it is imported: another thread would get an empty one, hence the lock.
 
     Raises:
         ImportError: if it is not installed, or another version than we know.
@@ -191,7 +191,7 @@ def _load_inputs(place: LocalModel, kind: type[ModelKind], model: Any) -> dict[s
 
 
 def _serial(model: Any) -> contextlib.AbstractContextManager[Any]:
-    """A lock for models that keep on the module itself what belongs to a call: rotary frequencies that change with the
+    """A lock for models whose module stores state of a call: rotary frequencies that change with the
     length of the input (dynamic), how far a picture shifts the positions after it (Qwen2-VL)."""
     rope = str(getattr(model.config.get_text_config(decoder=True), "rope_parameters", None) or "")
     keeps = "dynamic" in rope or "longrope" in rope or any(hasattr(part, "rope_deltas") for part in model.modules())
@@ -200,7 +200,7 @@ def _serial(model: Any) -> contextlib.AbstractContextManager[Any]:
 
 @contextlib.contextmanager
 def _in_words(place: LocalModel) -> Iterator[None]:
-    """What a library makes of a folder it cannot load, as one sentence."""
+    """Turn a library's exceptions about a folder into one sentence."""
     try:
         yield
     except HubError:

@@ -1,4 +1,4 @@
-"""Two models that read the same text: which heads look elsewhere, matched by layer and number."""
+"""Two models on the same text: which heads changed, matched by layer and head number."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Apart = Literal["", "tokens", "layers", "heads"]
 
 
 class HeadChange(NamedTuple):
-    """How much of its attention a head gives elsewhere in the second model (`total_variation`), 0 to 1."""
+    """Total variation of a head's attention between both models, 0 to 1."""
 
     change: float
     layer: int
@@ -39,7 +39,7 @@ class KindCompared:
 
 
 def compare_heads(first: HubRun, second: HubRun) -> tuple[KindCompared, ...]:
-    """Every kind of maps that both models have: whether heads stand for each other, and how much each has changed.
+    """Every kind of maps that both models have: whether heads can be compared, and how much each changed.
 
     Layer and head are matched by their numbers, as for a model and what was fine-tuned from it. Of a decoder that only
     reads what it wrote itself, the tokens count that both begin with, the prompt at least: no token sees what follows.
@@ -79,6 +79,6 @@ def _apart(first: Maps, second: Maps, rows: int) -> Apart:
 
 
 def _shared(first: Sequence[Token], second: Sequence[Token]) -> int:
-    """With how many of the same tokens both begin."""
+    """Number of tokens in the common prefix."""
     pairs = zip(first, second, strict=False)
     return next((i for i, (a, b) in enumerate(pairs) if a.label != b.label), min(len(first), len(second)))

@@ -1,4 +1,4 @@
-"""A model with other parts in some places that shares everything else, so that nobody who uses the model meets them."""
+"""Copies of a model with some parts replaced; everything else is shared."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def twin(module: nn.Module) -> Any:
 def with_output_hook(
     module: nn.Module, on_output: Callable[[Tensor], None], on_input: Callable[[Tensor], None] | None = None
 ) -> Any:
-    """A twin of a layer that tells what comes out of it, and what goes in; the layer itself tells nobody."""
+    """A twin of a layer with hooks on its output and input; the layer itself stays without."""
     made = twin(module)
     made.register_forward_hook(
         lambda _layer, _inputs, output: on_output(output[0] if isinstance(output, tuple) else output)

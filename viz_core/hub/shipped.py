@@ -1,4 +1,4 @@
-"""The project's own models behind the face of the lab's: nothing is fetched, and transformers is not needed."""
+"""The project's own models as hub models, without a download and without transformers."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ from viz_core.trace import Trace, no_recording, record
 
 
 def shipped_names() -> tuple[str, ...]:
-    """Those in the project's own format that attend in many heads, a translator first."""
+    """Names of the multi-head models in the project's own format, a translator first."""
     cards = [card for card in available() if card.config.get("model", {}).get("architecture") in ("transformer", "vit")]
     return tuple(card.name for card in sorted(cards, key=lambda card: card.task != "translation"))
 
 
 def load_shipped(name: str, device: torch.device) -> ShippedHubModel:
-    """One of `shipped_names`, as the lab takes it.
+    """Load one of `shipped_names` as a hub model.
 
     Raises:
         HubError: if its files are damaged.

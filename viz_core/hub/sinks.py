@@ -1,4 +1,4 @@
-"""Attention sinks: how much heads give to the first token, how little its value is, and what happens without it."""
+"""Attention sinks: weight on the first token, length of its value, and the effect of hiding it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MOST_OTHERS = 4
 
 @dataclass(frozen=True, eq=False)
 class Sinks:
-    """What the heads of one kind of maps give to the first token.
+    """Attention of the heads of one kind of maps to the first token.
 
     Attributes:
         shares: the weight on it, 0 to 1, mean over the queries that come after it.
@@ -52,7 +52,7 @@ class Sinks:
 
 @dataclass(frozen=True)
 class Windowed:
-    """Perplexities of the same words of a text, those that come after the window has left the first token behind.
+    """Perplexities of the words of a text that come after the window has passed the first token.
 
     Attributes:
         full: each word given all before it.
@@ -69,7 +69,7 @@ class Windowed:
 
 @dataclass(frozen=True)
 class Hidden:
-    """A token that no other was let see, and how far the output moved.
+    """A token hidden from all others, and the change of the output.
 
     Attributes:
         place: which token, from 0.
@@ -82,7 +82,7 @@ class Hidden:
 
 
 def sinks_of(model: HubModel, run: HubRun, kind: str) -> Sinks:
-    """What the heads of a kind of maps ("decoder-self") give to the first token, and how long its value is.
+    """Attention of the heads of a kind of maps ("decoder-self") to the first token, and the length of its value.
 
     Raises:
         ValueError: if the run has no such maps.
@@ -166,7 +166,7 @@ def _stacked(layers: list[Float[np.ndarray, "heads"]]) -> Float[np.ndarray, "lay
 
 
 def _edited(model: HubModel, run: HubRun, *edits: Edit) -> Float[Tensor, "..."]:
-    """The run's output with every self-attention edited so."""
+    """The run's output with these edits in every self-attention."""
     may_end()
     sites = [site for site, _ in switchable(model, run) if site.endswith(".self")]
     with intervene(dict.fromkeys(sites, edits)):
@@ -174,7 +174,7 @@ def _edited(model: HubModel, run: HubRun, *edits: Edit) -> Float[Tensor, "..."]:
 
 
 def _output_change(model: HubModel, run: HubRun, place: int) -> float:
-    """How far the output moves where no other token may look at this one."""
+    """Change of the output when this token is hidden from all others."""
     hide = partial(knock_out, None, key=place)
     after = _edited(model, run, hide(query=slice(0, place)), hide(query=slice(place + 1, None)))
     if model.card.head == "labels":

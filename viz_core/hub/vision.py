@@ -1,4 +1,4 @@
-"""A vision model of Hugging Face behind the face of the shipped classifiers, so that one chapter shows both."""
+"""A vision model of Hugging Face with the interface of the shipped classifiers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from viz_core.trace import record
 
 @dataclass(frozen=True, eq=False)
 class HubVision:
-    """What `viz_core.picture_model.PictureModel` asks for. Safe to share between threads.
+    """A `viz_core.pretrained.picture_model.PictureModel`. Threads may share it.
 
     Raises:
         HubError: if the model takes a text, or does not cut pictures into patches by a convolution.
@@ -51,7 +51,7 @@ class HubVision:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """What it can say is on a picture; two of one name are told apart by a number."""
+        """Its classes; repeated names get a number."""
         if self._engine.head != "labels":
             return ()
         config = self._engine.model.config
@@ -75,7 +75,7 @@ class HubVision:
 
     @property
     def filter_bias(self) -> Float[Tensor, "num_hiddens"]:
-        """What the patch embedding adds."""
+        """The patch embedding's bias."""
         bias = self._embedding.bias
         return torch.zeros(len(self.filters)) if bias is None else bias.detach().float().cpu()
 

@@ -1,4 +1,4 @@
-"""When each word was said, by the heads of a speech model that follow the sound."""
+"""Time of each word, from the heads of a speech model that align with the sound."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _GOES_ON = re.compile(r" ([2-9]|\d\d+)/\d+")  # at the end of a label: a later p
 
 @dataclass(frozen=True)
 class TimedWord:
-    """A word that was written, and when it was said.
+    """A written word with its time in the sound.
 
     Attributes:
         text: the word with the signs that belong to it.
@@ -69,13 +69,13 @@ def word_times(model: HubModel, run: HubRun, heads: Sequence[Head] = ()) -> tupl
         text = engine.tokenizer.decode([token.id for token in written[begin:end]]).strip()
         start, stop = (round(times[step] * sound.key_seconds, 3) for step in (begin, end))
         words.append(TimedWord(text, start, stop, (first + begin, first + end)))
-    return tuple(word for word in words if word.text)  # blanks and marks are said by nobody
+    return tuple(word for word in words if word.text)  # blanks and punctuation have no sound
 
 
 def over_time(
     _model: HubModel, run: HubRun, heads: Sequence[Head], steps: tuple[int, int]
 ) -> tuple[Float[Tensor, "keys"], float]:
-    """What these steps look at: weights of each moment of the sound, mean over heads and steps, and the rest's sum.
+    """Attention of these steps over time, mean over heads and steps, and the sum on the silence after the sound.
 
     The rest is what they give to the silence that follows the sound: together they are 1.
 
@@ -92,7 +92,7 @@ def over_time(
 
 
 def out_of_order(words: Sequence[TimedWord]) -> float:
-    """The most seconds by which a word ends before it begins, or begins before the last did: 0 for what is said."""
+    """The most seconds by which a word ends before it begins, or begins before the previous one; 0 if in order."""
     early = [word.start - word.end for word in words]
     back = [word.start - then.start for word, then in pairwise(words)]
     return max([0.0, *early, *back])

@@ -36,9 +36,9 @@ def test_heads_are_found_shown_and_opened(open_page: OpenPage, folders: Path) ->
     assert "sentences read" not in texts(app), "nothing is read before it is asked for"
     app.button(key="ml-corpus-read-go").click().run()
     assert not app.exception
-    said = texts(app)
-    assert "**2** sentences read" in said
-    assert "Left out: 1. The first is line 3" in said
+    page_text = texts(app)
+    assert "**2** sentences read" in page_text
+    assert "Left out: 1. The first is line 3" in page_text
     model = load_hub(folders / "bert", device="cpu")
     found = read_sentences(model, LINES)
     kind = found.kinds["encoder-self"]
@@ -53,8 +53,8 @@ def test_heads_are_found_shown_and_opened(open_page: OpenPage, folders: Path) ->
     marked = next(m.value for m in app.markdown if m.value.startswith(f"**{strongest.weight:.2f}** "))
     assert re.search(":(blue|violet)-background", marked)
     named = [head for place, head in enumerate(kind.heads) if kind.role_of(place)]
-    assert all(f"(#head=encoder-self.{layer}.{head})" in said for layer, head in named)
-    assert ("By name: " in said) == bool(named)
+    assert all(f"(#head=encoder-self.{layer}.{head})" in page_text for layer, head in named)
+    assert ("By name: " in page_text) == bool(named)
     app.text_input(key="ml-of-word").set_value("Cat").run()
     place, given = kind.looks_at("cat")[0]
     assert f"**{kind.heads[place][0] + 1}.{kind.heads[place][1] + 1}** {given:.3f}" in texts(app)

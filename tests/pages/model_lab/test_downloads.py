@@ -58,15 +58,15 @@ def test_a_model_is_downloaded_after_a_click_and_its_commit_is_shown(
     assert not app.exception
     assert COMMIT in texts(app)
     assert claims(app)
-    asked = len(hub.asked)
+    num_requests = len(hub.requests)
     st.cache_data.clear()
     again = open_page("model-lab", **{"ml-source": "Type a name", "ml-name": NAME, "ml-start": "The cat"})
     assert claims(again), "what came once needs no click"
-    assert len(hub.asked) == asked
+    assert len(hub.requests) == num_requests
 
 
 @pytest.mark.parametrize(
-    ("status", "code", "said"),
+    ("status", "code", "message"),
     [
         (404, "RepoNotFound", "no model someone/model on the Hub, or it is private"),
         (401, "RepoNotFound", "no model someone/model on the Hub, or it is private"),
@@ -75,17 +75,17 @@ def test_a_model_is_downloaded_after_a_click_and_its_commit_is_shown(
     ],
 )
 def test_missing_private_gated_and_a_hub_that_is_ill(
-    open_page: OpenPage, hub: FakeHub, status: int, code: str, said: str
+    open_page: OpenPage, hub: FakeHub, status: int, code: str, message: str
 ) -> None:
     hub.errors[NAME] = (status, code)
     app = ask_for(open_page)
-    assert said in texts(app)
+    assert message in texts(app)
     assert not claims(app)
     assert app.text_input(key="ml-name").value == NAME
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"model.safetensors": None, "pytorch_model.bin": b"pickle"}, "only as a pickle"),
         ({"config.json": json.dumps({"model_type": "never-heard-of"}).encode()}, "does not know"),
@@ -98,12 +98,12 @@ def test_missing_private_gated_and_a_hub_that_is_ill(
     ],
 )
 def test_what_cannot_be_shown_is_a_sentence_and_the_session_goes_on(
-    open_page: OpenPage, hub: FakeHub, files: dict[str, bytes], changes: dict[str, bytes | None], said: str
+    open_page: OpenPage, hub: FakeHub, files: dict[str, bytes], changes: dict[str, bytes | None], message: str
 ) -> None:
     hub.repos[NAME] = {name: content for name, content in {**files, **changes}.items() if content is not None}
     hub.repos["someone/good"] = files
     app = ask_for(open_page)
-    assert said in texts(app)
+    assert message in texts(app)
     assert app.warning
     assert not claims(app)
     app.text_input(key="ml-name").set_value("someone/good").run()

@@ -41,12 +41,12 @@ def test_the_lab_opens_on_a_model_that_ships_and_has_said_something(open_page: O
     offered = app.selectbox(key="ml-model").options
     assert offered[: len(OURS)] == OURS
     run = load_hub(OURS[0], device="cpu").run(load_words("model-lab")("start.decoder"), max_new_tokens=12)
-    said = texts(app)
-    assert f"It writes: **{run.text.strip()}**" in said
-    assert "1,262,720" in said
-    assert "it ships with the Atlas" in said
-    assert "BPE, 4,096 tokens" in said
-    assert "whole maps would be" not in said, "on a text this short the recording is the larger of the two"
+    page_text = texts(app)
+    assert f"It writes: **{run.text.strip()}**" in page_text
+    assert "1,262,720" in page_text
+    assert "it ships with the Atlas" in page_text
+    assert "BPE, 4,096 tokens" in page_text
+    assert "whole maps would be" not in page_text, "on a text this short the recording is the larger of the two"
     assert len(claims(app)) == 2
     assert all("material/check" in claim for claim in claims(app))
     assert not app.warning
@@ -58,12 +58,12 @@ def test_the_lab_opens_on_a_model_that_ships_and_has_said_something(open_page: O
 @installed
 def test_the_installed_encoder(open_page: OpenPage) -> None:
     app = open_page("model-lab", **{"ml-model": MINILM})
-    said = texts(app)
-    assert "6 layers" in said.lower()
-    assert "22,713,216" in said
-    assert "apache-2.0" in said
-    assert "WordPiece, 30,522 tokens · at most 512 tokens" in said
-    assert "72 maps" in said
+    page_text = texts(app)
+    assert "6 layers" in page_text.lower()
+    assert "22,713,216" in page_text
+    assert "apache-2.0" in page_text
+    assert "WordPiece, 30,522 tokens · at most 512 tokens" in page_text
+    assert "72 maps" in page_text
     assert [("every row" in claim, "the bars" in claim) for claim in claims(app)] == [(True, False), (False, True)]
     assert "material/check" in claims(app)[0]
 
@@ -72,16 +72,16 @@ def test_the_installed_encoder(open_page: OpenPage) -> None:
 def test_every_kind_shows_its_card_its_maps_and_its_positions(open_page: OpenPage, family: str, folders: Path) -> None:
     app = open_page("model-lab", **{"ml-model": family, "ml-section": "How it knows positions"})
     model = load_hub(folders / family, device="cpu")
-    said = texts(app)
-    assert f"{model.card.num_parameters:,}" in said
-    assert "cc0-1.0" in said
+    page_text = texts(app)
+    assert f"{model.card.num_parameters:,}" in page_text
+    assert "cc0-1.0" in page_text
     assert not app.error
     assert not app.warning
     assert all("material/check" in claim for claim in claims(app))
     assert len(claims(app)) == (1 if family == "bert" else 2)
     shown = {"bert": "learned table", "gpt2": "learned table", "llama": "Rotary positions turn 4 pairs"}
     shown |= {"t5": "8 buckets of offsets", "bloom": "one slope for each of 4 heads", "gpt-oss": "turn 4 pairs"}
-    assert shown[family] in said
+    assert shown[family] in page_text
 
 
 def test_what_a_decoder_writes_is_what_the_library_writes(open_page: OpenPage, folders: Path) -> None:
@@ -152,13 +152,13 @@ def test_what_was_written_is_told_once() -> None:
     words = load_words("model-lab")
     token, end = Token(1, "a", "a"), Token(2, "</s>", "</s>", special=True)
 
-    def said(**fields: Any) -> str:
+    def page_text(**fields: Any) -> str:
         return _written(words, HubRun(**{"tokens": (token,), "trace": Trace(), "output": torch.zeros(1)} | fields))
 
-    assert "It writes: **b**" in said(text="b", target_tokens=(token, end))
-    assert "Tokens written: 2. None of them is text" in said(target_tokens=(end, end))
-    assert "Tokens written: 1." in said(tokens=(token, end), num_prompt_tokens=1)
-    assert "wrote nothing" in said(num_prompt_tokens=1)
+    assert "It writes: **b**" in page_text(text="b", target_tokens=(token, end))
+    assert "Tokens written: 2. None of them is text" in page_text(target_tokens=(end, end))
+    assert "Tokens written: 1." in page_text(tokens=(token, end), num_prompt_tokens=1)
+    assert "wrote nothing" in page_text(num_prompt_tokens=1)
 
 
 def test_how_little_of_a_long_input_is_kept_is_told_and_of_a_short_one_not() -> None:
@@ -171,7 +171,7 @@ def test_how_little_of_a_long_input_is_kept_is_told_and_of_a_short_one_not() -> 
 
 
 @pytest.mark.parametrize(
-    ("typed", "said"),
+    ("typed", "page_text"),
     [
         ("https://huggingface.co/gpt2", "is an address"),
         ("../../etc/passwd", "is a path"),
@@ -181,9 +181,9 @@ def test_how_little_of_a_long_input_is_kept_is_told_and_of_a_short_one_not() -> 
         ("😀", "is no model's name"),
     ],
 )
-def test_what_is_no_name_gets_a_sentence(open_page: OpenPage, typed: str, said: str) -> None:
+def test_what_is_no_name_gets_a_sentence(open_page: OpenPage, typed: str, page_text: str) -> None:
     app = open_page("model-lab", **{"ml-source": "Type a name", "ml-name": typed})
-    assert said in texts(app)
+    assert page_text in texts(app)
     assert app.text_input(key="ml-name").value == typed
 
 
@@ -261,8 +261,8 @@ def test_where_strangers_visit_there_is_nothing_but_what_is_offered(
 ) -> None:
     """No source, no name, no revision, no folder: not even to read that they are not allowed."""
     monkeypatch.setenv("ATLAS_HOSTED", "1")
-    asked = {"ml-source": "A folder here", "ml-folder": "/etc", "ml-name": "nobody/nothing", "ml-revision": "main"}
-    app = open_page("model-lab", **asked)
+    parameters = {"ml-source": "A folder here", "ml-folder": "/etc", "ml-name": "nobody/nothing", "ml-revision": "main"}
+    app = open_page("model-lab", **parameters)
     offered = app.selectbox(key="ml-model").options
     assert set(offered) <= {MINILM, *OURS, *(folder.name for folder in folders.iterdir())}
     assert {"bert", "gpt2"} <= set(offered)
@@ -273,16 +273,16 @@ def test_where_strangers_visit_there_is_nothing_but_what_is_offered(
 
 
 @pytest.mark.parametrize(
-    ("limit", "said"),
+    ("limit", "page_text"),
     [({"ATLAS_MAX_TOKENS": "4"}, "at most 4"), ({"ATLAS_MAX_CHARACTERS": "7"}, "at most 7 are allowed here")],
 )
 def test_a_host_decides_how_long_a_text_may_be(
-    open_page: OpenPage, monkeypatch: pytest.MonkeyPatch, limit: dict[str, str], said: str
+    open_page: OpenPage, monkeypatch: pytest.MonkeyPatch, limit: dict[str, str], page_text: str
 ) -> None:
     for name, value in limit.items():
         monkeypatch.setenv(name, value)
     app = open_page("model-lab", **{"ml-model": "bert", "ml-text": "the cat looks at the old house"})
-    assert said in texts(app)
+    assert page_text in texts(app)
     assert not claims(app)
     app.text_area(key="ml-text").set_value("the cat").run()
     assert claims(app)

@@ -35,9 +35,9 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_head_that_was_changed_is_named_first(open_page: OpenPage, folders: Path) -> None:
     app = open_page("model-lab", **{"ml-model": "bert", "ml-text": "The cat sat.", "ml-other": "tuned"})
-    said = texts(app)
-    assert "**bert** and **tuned** read the same text" in said
-    assert "Of 8 heads 3 have not changed at all" in said
+    page_text = texts(app)
+    assert "**bert** and **tuned** read the same text" in page_text
+    assert "Of 8 heads 3 have not changed at all" in page_text
     first, second = (load_hub(folders / name, device="cpu").run("The cat sat.") for name in ("bert", "tuned"))
     ranked = compare_heads(first, second)[0].heads
     assert ranked[0][1:] == (0, 2)

@@ -105,7 +105,7 @@ def test_uploads_reach_a_lab_model(open_page: OpenPage, folders: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "page_text"),
     [
         ("bert", "takes a text, not a picture"),
         ("owner/absent", "is not on this machine"),
@@ -113,9 +113,9 @@ def test_uploads_reach_a_lab_model(open_page: OpenPage, folders: Path) -> None:
         ("x" * 300, "is not on this machine"),
     ],
 )
-def test_what_cannot_be_opened_is_a_sentence(open_page: OpenPage, name: str, said: str) -> None:
+def test_what_cannot_be_opened_is_a_sentence(open_page: OpenPage, name: str, page_text: str) -> None:
     app = open_page("vision-transformer", **{"vt-lab": name})
-    assert said in texts(app)
+    assert page_text in texts(app)
     assert not claims(app)
 
 
@@ -148,12 +148,12 @@ def test_a_picture_and_a_question_in_the_lab(open_page: OpenPage, folders: Path,
     model = load_hub(folders / family, device="cpu")
     prompt = model.card.prompt.replace("{text}", "Where is the cat?")
     run = model.run(prompt, image=open_picture(PICTURE), max_new_tokens=4)
-    said = texts(app)
-    assert f"{len(run.tokens)} tokens" in said
+    page_text = texts(app)
+    assert f"{len(run.tokens)} tokens" in page_text
     assert run.prompt.strip() in [code.value for code in app.code]
-    assert f"**{sum(grid.places.size for grid in run.patches)}** patches" in said
+    assert f"**{sum(grid.places.size for grid in run.patches)}** patches" in page_text
     assert run.frame is not None, "its vision tower is shown too"
-    assert load_words("model-lab")("no-tower") not in said
+    assert load_words("model-lab")("no-tower") not in page_text
     assert any("read in both directions" in claim for claim in claims(app)) == (family == "paligemma")
     assert len(claims(app)) == 2
     assert all(claim.startswith(":green[") for claim in claims(app))
@@ -161,10 +161,10 @@ def test_a_picture_and_a_question_in_the_lab(open_page: OpenPage, folders: Path,
     row = run.trace["decoder.1.self"].weights(head=0, queries=slice(token, token + 1))[0, 0].flatten().numpy()
     places = np.concatenate([grid.places.ravel() for grid in run.patches])
     best = int(places[row[places].argmax()])
-    assert f"**{row[places].sum():.1%}** of what" in said
-    assert f"Most goes to `{run.tokens[best].label}`, {row[best]:.3f}" in said
-    told = f"most to {run.tokens[best].label} with {row[best]:.3f}"
-    assert [alt for alt in alts(app) if told in alt]
+    assert f"**{row[places].sum():.1%}** of what" in page_text
+    assert f"Most goes to `{run.tokens[best].label}`, {row[best]:.3f}" in page_text
+    sentence = f"most to {run.tokens[best].label} with {row[best]:.3f}"
+    assert [alt for alt in alts(app) if sentence in alt]
     if family == "paligemma":  # what it writes sees its future once there is no mask, and only that claim fails
         app.segmented_control(key="ml-break").set_value("no-mask").run()
         assert ["read in both directions" in claim for claim in claims(app) if "material/close" in claim] == [True]
@@ -184,12 +184,12 @@ def test_a_picture_and_a_caption_in_the_lab(open_page: OpenPage, folders: Path) 
     app = open_page("model-lab", **{"ml-model": "clip", "ml-caption": "the cat"})
     app = upload(app, "ml-picture", PICTURE)
     run = load_hub(folders / "clip", device="cpu").run("the cat", image=open_picture(PICTURE))
-    said = texts(app)
-    assert f"Their cosine is **{float(run.output[0]):.3f}**" in said
+    page_text = texts(app)
+    assert f"Their cosine is **{float(run.output[0]):.3f}**" in page_text
     patches = run.output[1:].reshape(4, 4)
     row, column = divmod(int(patches.argmax()), 4)
-    assert f"row {row + 1}, column {column + 1} with **{float(patches.max()):.3f}**" in said
-    assert "compares a picture with a text: its heads" in said
+    assert f"row {row + 1}, column {column + 1} with **{float(patches.max()):.3f}**" in page_text
+    assert "compares a picture with a text: its heads" in page_text
     assert len(claims(app)) == 3
     assert all(claim.startswith(":green[") for claim in claims(app))
     assert not [link for link in app.get("page_link") if "vt-lab" in link.proto.query_string]

@@ -34,8 +34,8 @@ def test_of_the_brightest_head(open_page: OpenPage, model: str, kind: str, measu
     values = np.asarray(drawn(app, "fingerprints")[0]["z"])
     layer, head = np.unravel_index(values.argmax(), values.shape)
     link = f"[layer {layer + 1}, head {head + 1}](#head={kind}.{layer}.{head})"
-    said = f"The most is **{values.max():.2f}**, in {link}; the least is {values.min():.2f}."
-    assert said in one_line(app)
+    sentence = f"The most is **{values.max():.2f}**, in {link}; the least is {values.min():.2f}."
+    assert sentence in one_line(app)
 
 
 @pytest.mark.parametrize("head", [1, 4])

@@ -22,13 +22,13 @@ class FakeHub:
     def __init__(self) -> None:
         self.repos: dict[str, dict[str, bytes]] = {}
         self.errors: dict[str, tuple[int, str]] = {}
-        self.asked: list[str] = []
+        self.requests: list[str] = []
         self.tokens: set[str | None] = set()
         self.open = threading.Event()  # weights are held back until it is set
         self.open.set()
 
     def answer(self, path: str) -> tuple[int, dict[str, str], bytes]:
-        self.asked.append(path)
+        self.requests.append(path)
         path = path.split("?")[0]
         for name, (status, code) in self.errors.items():
             if f"/{name}/" in f"{path}/":
@@ -55,7 +55,7 @@ class FakeHub:
         return {"type": "file", "path": file, "size": len(content), "oid": hashlib.sha1(content).hexdigest()}
 
     def downloads(self) -> set[str]:
-        return {path.partition(COMMIT + "/")[2] for path in self.asked if "/resolve/" in path}
+        return {path.partition(COMMIT + "/")[2] for path in self.requests if "/resolve/" in path}
 
 
 @contextmanager

@@ -38,11 +38,11 @@ def copy(tiny: Tiny, tmp_path: Path) -> Callable[[str], Path]:
 def nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever opens a socket fails this test."""
 
-    def asked(*_args: object, **_options: object) -> None:
+    def refuse_network(*_args: object, **_options: object) -> None:
         pytest.fail("a network was asked")
 
-    monkeypatch.setattr(socket.socket, "connect", asked)
-    monkeypatch.setattr(socket, "getaddrinfo", asked)
+    monkeypatch.setattr(socket.socket, "connect", refuse_network)
+    monkeypatch.setattr(socket, "getaddrinfo", refuse_network)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -58,21 +58,21 @@ def refused(record_property: pytest.RecordProperty) -> Callable[[Path], str]:
     def load(path: Path) -> str:
         with bounded(record_property), pytest.raises(HubError) as error:
             load_hub(path, device="cpu", memory_budget=200 * MB)
-        said = str(error.value)
-        assert "\n" not in said
-        assert str(path.parent) not in said
-        record_property("got", said)
-        return said
+        message = str(error.value)
+        assert "\n" not in message
+        assert str(path.parent) not in message
+        record_property("got", message)
+        return message
 
     return load
 
 
 def loads_or_says_why(path: Path) -> None:
     try:
-        said = load_hub(path, device="cpu").card.name
+        message = load_hub(path, device="cpu").card.name
     except HubError as error:
-        said = str(error)
-    assert "\n" not in said
+        message = str(error)
+    assert "\n" not in message
 
 
 def change(path: Path, **fields: object) -> Path:

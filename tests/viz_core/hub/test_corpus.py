@@ -45,8 +45,8 @@ def planted_maps(tokens: list[str]) -> torch.Tensor:
     maps = []
     for role in PLANTED:
         target, noise = looks[role].clamp(min=0), torch.randn(n, n).softmax(dim=-1)
-        asked = target.sum(dim=-1, keepdim=True)
-        maps.append(torch.where(asked > 0, 0.8 * target / asked.clamp(min=1) + 0.2 * noise, noise))
+        rows = target.sum(dim=-1, keepdim=True)
+        maps.append(torch.where(rows > 0, 0.8 * target / rows.clamp(min=1) + 0.2 * noise, noise))
     return torch.stack(maps)
 
 

@@ -53,14 +53,14 @@ def test_what_came_once_is_there_without_a_network(with_llama: FakeHub, monkeypa
     fetch("someone/llama")
     listed = {model.name: model for model in local_models()}["someone/llama"]
     assert (listed.source, listed.revision, listed.model_type) == ("cache", COMMIT, "llama")
-    asked = len(with_llama.asked)
+    requests = len(with_llama.requests)
     assert load_hub("someone/llama", device="cpu", offline=True).card.revision == COMMIT
     assert load_hub("someone/llama", COMMIT, device="cpu", offline=True).card.revision == COMMIT
     with pytest.raises(HubError, match="switched off here, and someone/llama@v9 is not"):
         load_hub("someone/llama", "v9", device="cpu", offline=True)
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     assert load_hub("someone/llama", device="cpu").card.revision == COMMIT
-    assert len(with_llama.asked) == asked
+    assert len(with_llama.requests) == requests
 
 
 def test_a_hub_that_is_gone_or_ill(with_llama: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,7 +75,7 @@ def test_a_hub_that_is_gone_or_ill(with_llama: FakeHub, monkeypatch: pytest.Monk
 def test_offline_with_nothing_there(with_llama: FakeHub) -> None:
     with pytest.raises(HubError, match="Downloads are switched off here, and someone/llama is not in this machine's"):
         load_hub("someone/llama", device="cpu", offline=True)
-    assert with_llama.asked == []
+    assert with_llama.requests == []
 
 
 @pytest.mark.parametrize(

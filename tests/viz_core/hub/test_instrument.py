@@ -206,14 +206,14 @@ def test_hearing_torch_too(family: str) -> None:
     """What is instrumented is recorded once; what is not is heard where it calls torch's kernel, with the same maps."""
     model = in_memory(family)
     inputs = inputs_of(model)
-    with record(torch_calls=model) as heard:
+    with record(torch_calls=model) as torch_trace:
         plain = output_of(model(**inputs))
     sites = instrument(model)
     with record(torch_calls=model) as trace:
         assert torch.equal(output_of(model(**inputs)), plain)
     assert trace.sites == sites
-    assert [site.split(".", 1)[1] for site in heard.sites] == [site.split(".", 1)[1] for site in sites]
-    for ours, theirs in zip(trace, heard, strict=True):
+    assert [site.split(".", 1)[1] for site in torch_trace.sites] == [site.split(".", 1)[1] for site in sites]
+    for ours, theirs in zip(trace, torch_trace, strict=True):
         torch.testing.assert_close(ours.weights(), theirs.weights(), atol=1e-6, rtol=0)
 
 

@@ -97,9 +97,9 @@ def test_each_payload_that_it_does_not_take_is_refused(kind: type[ModelKind], mo
 
 
 def test_its_controls_ask_for_what_it_takes(kind: type[ModelKind]) -> None:
-    asked_for = {control.field for control in kind.controls if control.field}
-    assert asked_for <= kind.takes
-    assert asked_for >= kind.takes - {"target"}, "a page may leave the target to the model"
+    fields = {control.field for control in kind.controls if control.field}
+    assert fields <= kind.takes
+    assert fields >= kind.takes - {"target"}, "a page may leave the target to the model"
     assert bool([control for control in kind.controls if control.widget == "writing"]) == kind.writes()
     assert kind.features <= set(get_args(Feature))
     names = [control.name for control in kind.controls]

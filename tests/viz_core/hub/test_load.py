@@ -113,17 +113,17 @@ def test_weights_of_the_wrong_shape(copy: Tiny) -> None:
 def test_weights_that_lack_a_layer_are_not_made_up(copy: Tiny) -> None:
     path = copy("bert")
     tensors = load_file(path / "model.safetensors")
-    kept = {name: tensor for name, tensor in tensors.items() if "layer.1" not in name}
-    save_file(kept, path / "model.safetensors", metadata={"format": "pt"})
+    remaining = {name: tensor for name, tensor in tensors.items() if "layer.1" not in name}
+    save_file(remaining, path / "model.safetensors", metadata={"format": "pt"})
     refused(path, "lack 16 parts")
 
 
 def test_a_missing_pooler_is_no_matter(copy: Tiny) -> None:
     path = copy("bert")
     tensors = load_file(path / "model.safetensors")
-    kept = {name: tensor for name, tensor in tensors.items() if "pooler" not in name}
-    assert len(kept) < len(tensors)
-    save_file(kept, path / "model.safetensors", metadata={"format": "pt"})
+    remaining = {name: tensor for name, tensor in tensors.items() if "pooler" not in name}
+    assert len(remaining) < len(tensors)
+    save_file(remaining, path / "model.safetensors", metadata={"format": "pt"})
     assert load_hub(path, device="cpu").card.architecture == "BertModel"
 
 

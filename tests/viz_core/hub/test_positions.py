@@ -107,5 +107,5 @@ def test_tables_of_pictures(family: str, special: int, tiny_model: TinyModel) ->
 
 def test_what_is_given_away_is_a_copy(tiny_model: TinyModel) -> None:
     model = tiny_model("bert")
-    kept = model.engine.model.embeddings.position_embeddings.weight
-    assert model.positions[0].values.data_ptr() != kept.data_ptr()
+    source = model.engine.model.embeddings.position_embeddings.weight
+    assert model.positions[0].values.data_ptr() != source.data_ptr()

@@ -134,8 +134,8 @@ def test_only_the_last_logits_are_kept(tiny_model: TinyModel, monkeypatch: pytes
     for family in ("llama", "bart"):
         run = tiny_model(family).run(TEXT, **({"target": "a cat"} if family == "bart" else {"max_new_tokens": 0}))
         assert run.output.shape == (3, 400)
-    kept = tiny_model("llama").run(TEXT, max_new_tokens=0)
-    torch.testing.assert_close(kept.output, whole.output[-3:])
+    short = tiny_model("llama").run(TEXT, max_new_tokens=0)
+    torch.testing.assert_close(short.output, whole.output[-3:])
 
 
 def test_classes_by_probability(tiny_model: TinyModel) -> None:

@@ -81,10 +81,10 @@ def test_every_map_and_the_logits_are_those_of_eager_attention(model: HubModel, 
 
 def test_what_it_writes_and_when_is_what_transformers_says(model: HubModel, run: HubRun, plain: Any) -> None:
     """transformers tells when each token ends, by the step that reads it: the step that writes the next begins then."""
-    asked = {"return_timestamps": False, "return_token_timestamps": True, "return_dict_in_generate": True}
-    asked |= {"force_unique_generate_call": True, "max_new_tokens": 9}
+    options = {"return_timestamps": False, "return_token_timestamps": True, "return_dict_in_generate": True}
+    options |= {"force_unique_generate_call": True, "max_new_tokens": 9}
     with torch.no_grad():
-        expected = plain.generate(**features_of(SOUND), **asked)
+        expected = plain.generate(**features_of(SOUND), **options)
     ids = expected["sequences"][0].tolist()
     assert [token.id for token in (*run.decoder_tokens, run.target_tokens[-1])] == ids
     sound = run.sound
@@ -93,9 +93,9 @@ def test_what_it_writes_and_when_is_what_transformers_says(model: HubModel, run:
     cross = {call.layer: call for call in run.trace if call.kind == "cross"}
     rows, keys = slice(sound.num_prompt_tokens, None), slice(sound.num_keys)
     weights = torch.stack([cross[layer].weights(head=head, queries=rows, keys=keys)[0] for layer, head in ALIGNING])
-    told = expected["token_timestamps"][0][sound.num_prompt_tokens : -1].numpy()
-    assert len(set(told.tolist())) > 3, "times that are all alike would prove nothing"
-    assert np.allclose(token_starts(weights) * sound.key_seconds, told, atol=1e-6)
+    expected_times = expected["token_timestamps"][0][sound.num_prompt_tokens : -1].numpy()
+    assert len(set(expected_times.tolist())) > 3, "times that are all alike would prove nothing"
+    assert np.allclose(token_starts(weights) * sound.key_seconds, expected_times, atol=1e-6)
 
 
 def test_it_is_told_what_is_spoken_and_what_to_write(model: HubModel, plain: Any) -> None:
@@ -106,8 +106,8 @@ def test_it_is_told_what_is_spoken_and_what_to_write(model: HubModel, plain: Any
     with torch.no_grad():
         expected = plain.generate(**features_of(SOUND), language="fr", task="translate", max_new_tokens=3)
     assert expected[0].tolist()[-3:] == [token.id for token in run.target_tokens[-3:]]
-    said = model.run(sound=SOUND, language="fr", target=TEXT)
-    assert [token.text for token in said.decoder_tokens[1:3]] == ["<|fr|>", "<|transcribe|>"]
+    run = model.run(sound=SOUND, language="fr", target=TEXT)
+    assert [token.text for token in run.decoder_tokens[1:3]] == ["<|fr|>", "<|transcribe|>"]
     for wrong in ({"language": "de"}, {"task": "fr"}, {"language": "<|fr|>"}):
         with pytest.raises(HubError, match="can be told en, fr, transcribe, translate, not"):
             model.run(sound=SOUND, **wrong)
@@ -128,8 +128,8 @@ def test_it_is_told_what_is_spoken_and_what_to_write(model: HubModel, plain: Any
     ],
 )
 def test_who_can_be_told_nothing_is_offered_nothing(config: dict[str, Any], tiny: Tiny) -> None:
-    said = SimpleNamespace(**config)
-    assert (languages_of(said, 50), tasks_of(said, 50)) == ((), ())
+    config = SimpleNamespace(**config)
+    assert (languages_of(config, 50), tasks_of(config, 50)) == ((), ())
     with pytest.raises(HubError, match="cannot be told a language or a task"):
         load_hub(tiny("bert"), device="cpu").run("a", language="en")
 
@@ -244,7 +244,7 @@ def test_aligning_heads_are_those_that_there_are(named: Any, found: Any) -> None
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         (None, "lacks its preprocessor_config.json"),
         ({"n_fft": 10**12}, "cannot be meant"),
@@ -256,7 +256,7 @@ def test_aligning_heads_are_those_that_there_are(named: Any, found: Any) -> None
     ],
 )
 def test_an_extractor_that_is_not_the_models(
-    tiny: Tiny, tmp_path: Path, change: dict[str, Any] | None, said: str
+    tiny: Tiny, tmp_path: Path, change: dict[str, Any] | None, message: str
 ) -> None:
     folder = tmp_path / "whisper"
     shutil.copytree(tiny("whisper"), folder)
@@ -265,5 +265,5 @@ def test_an_extractor_that_is_not_the_models(
         file.unlink()
     else:
         file.write_text(json.dumps(json.loads(file.read_text()) | change))
-    with pytest.raises(HubError, match=said):
+    with pytest.raises(HubError, match=message):
         load_hub(folder, device="cpu")

@@ -83,12 +83,12 @@ def packed_maps(tower: Any, processor: Any, inputs: dict[str, Tensor]) -> dict[s
     heads = [block.attn for block in tower.blocks]
     eager = sys.modules[type(tower).__module__].eager_attention_forward
 
-    def heard(module: Any, *args: Any, **options: Any) -> Any:
+    def recording_attention(module: Any, *args: Any, **options: Any) -> Any:
         found = eager(module, *args, **options)
         seen.setdefault(heads.index(module), []).append(found[1])
         return found
 
-    transformers.AttentionInterface.register("heard", heard)
+    transformers.AttentionInterface.register("heard", recording_attention)
     before, tower.config._attn_implementation = tower.config._attn_implementation, "heard"
     with torch.no_grad():
         tower(inputs["pixel_values"], grid)
@@ -123,8 +123,8 @@ def test_maps_are_those_of_eager(family: str, tiny: Tiny, tiny_model: TinyModel,
         with torch.no_grad():
             seen = tower(pixels.reshape(-1, *pixels.shape[-3:]), output_attentions=True)
         whole = 0 if family == "llava_next" else -1
-        kept = [weights[whole:][:1] for weights in seen.attentions]
-        maps |= maps_of(SimpleNamespace(attentions=kept), "vision")
+        selected = [weights[whole:][:1] for weights in seen.attentions]
+        maps |= maps_of(SimpleNamespace(attentions=selected), "vision")
     assert_same_maps(run.trace, maps)
     torch.testing.assert_close(run.output, expected.logits[0], atol=1e-5, rtol=1e-5)
     torch.testing.assert_close(model.again(run), run.output)

@@ -51,7 +51,7 @@ def build_whisper(path: Path, bytes_tokenizer: Callable[[], Tokenizer]) -> None:
                 torch.nn.init.normal_(parameter, std=0.05 if "embed_tokens" in name else 0.5)
     languages = {name: ids[name] for name in ("<|en|>", "<|fr|>")}
     tasks = {name: ids[f"<|{name}|>"] for name in ("translate", "transcribe")}
-    said = {
+    fields = {
         "suppress_tokens": [id_ for name, id_ in tokenizer.get_vocab().items() if not name.startswith("Ġ")],
         "alignment_heads": ALIGNING,
         "no_timestamps_token_id": ids["<|notimestamps|>"],
@@ -62,7 +62,7 @@ def build_whisper(path: Path, bytes_tokenizer: Callable[[], Tokenizer]) -> None:
         "decoder_start_token_id": start,
         **marks,
     }
-    model.generation_config = transformers.GenerationConfig(**said)
+    model.generation_config = transformers.GenerationConfig(**fields)
     model.save_pretrained(path)
     transformers.WhisperFeatureExtractor(feature_size=20, chunk_length=SECONDS).save_pretrained(path)
     (path / "README.md").write_text("---\nlicense: cc0-1.0\n---\n# A tiny random model\n", encoding="utf-8")

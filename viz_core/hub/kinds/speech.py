@@ -15,7 +15,7 @@ from viz_core.hub.runs.config_facts import ConfigFacts
 from viz_core.hub.runs.generation import GREEDY, write
 from viz_core.hub.runs.run import HubRun
 from viz_core.hub.runs.run_inputs import RunInputs
-from viz_core.hub.runs.sound_input import SoundFeatures, SoundInput, aligning_heads, load_sound_input
+from viz_core.hub.runs.sound_input import SoundFeatures, SpectrogramInput, aligning_heads, load_sound_input
 from viz_core.hub.runs.speech_options import as_token, languages_of, tasks_of
 from viz_core.hub.store.errors import HubError
 from viz_core.hub.store.local_models import LocalModel
@@ -49,7 +49,7 @@ class Speech(TextKind):
     new_tokens = 200
     input_part = "processor"
 
-    sound_input: SoundInput
+    sound_input: SpectrogramInput
 
     @classmethod
     def recognise(cls, facts: ConfigFacts) -> tuple[str, Head] | None:

@@ -1,4 +1,4 @@
-"""Writing: greedy, or drawn at a temperature, with random numbers of one's own."""
+"""Generation: greedy, or sampled at a temperature with a generator of its own."""
 
 from __future__ import annotations
 
@@ -45,33 +45,10 @@ class Sampling:
 GREEDY = Sampling()
 
 
-@dataclass(frozen=True)
-class Writing:
-    """What a model shall write, and how far.
-
-    Attributes:
-        max_new_tokens: the most it writes by itself.
-        target: what it shall write, instead of what it would.
-        sampling: how it chooses words.
-        max_tokens: the most tokens a host lets a text have, with what a decoder writes; any number unless given.
-        max_seconds: it writes no longer than that.
-        language: what is spoken, of those on a speech model's card; it finds out by itself unless given.
-        task: of those on its card; "transcribe" unless its generation config says otherwise.
-    """
-
-    max_new_tokens: int
-    target: str | None = None
-    sampling: Sampling = GREEDY
-    max_tokens: int | None = None
-    max_seconds: float | None = None
-    language: str | None = None
-    task: str | None = None
-
-
 class GumbelNoise:
     """Adds -log(-log u), u uniform, to each logit: the largest sum is then a draw from their softmax.
 
-    So `generate` stays greedy and deterministic, and draws come from a generator nobody else uses
+    So `generate` stays greedy and deterministic, and draws come from a generator of its own
     (Gumbel 1954; the Gumbel-max trick).
     """
 
@@ -95,15 +72,15 @@ def write(
     watching: Sequence[Callable[[Tensor, Tensor], Tensor]] = (),
     **options: Any,
 ) -> list[int]:
-    """Ids as `generate` returns them, by greedy search or by drawing, with a cache and without a recorder.
+    """Token ids from `generate`, greedy or sampled, with a cache and without a recording.
 
     Rules of the model's generation config (forbidden words, forced first tokens) hold; its search does not.
 
     Args:
         max_seconds: write no more words after so long.
         never: tokens that are not written, whatever their probability: those that stand for patches of a picture.
-        watching: are told of each step before it is decided: the ids so far, and the scores, which they give back.
-        options: what else `generate` is told.
+        watching: logits processors, called at each step with the ids so far and the scores.
+        options: further arguments of `generate`.
     """
     from transformers import LogitsProcessorList, TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper
 

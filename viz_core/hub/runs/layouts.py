@@ -1,4 +1,4 @@
-"""How a picture stands in the prompt of each family of vision-language models: what is put there, and in what order.
+"""Where each family of vision-language models puts a picture in its prompt, and in what order.
 
 transformers has this in processor classes, some of which need libraries for video; what they do with one picture is
 written down here, and tests hold it against those that can be made.
@@ -48,7 +48,7 @@ class EncodedPicture:
 
 @dataclass(frozen=True)
 class LayoutContext:
-    """What a layout knows of a model.
+    """The facts of a model that a layout needs.
 
     Attributes:
         config: of the model.

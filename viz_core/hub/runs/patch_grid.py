@@ -1,4 +1,4 @@
-"""Where on a picture the patches lie that a language model reads among its words."""
+"""Position on a picture of the patches that a language model reads among its words."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class PatchGrid:
 
 
 def box_seen(processor: Any, width: int, height: int) -> Box:
-    """What a processor that resizes and then cuts out the middle leaves of a picture, in pixels of the picture.
+    """The part of a picture that remains after a processor resizes it and crops its middle, in its pixels.
 
     Args:
         processor: with transformers' options `do_pad` (LLaVA: to a square), `do_resize`, `size`, `do_center_crop` and

@@ -24,7 +24,7 @@ from viz_core.images.open_image import as_rgb
 
 @dataclass(frozen=True, eq=False)
 class Prompt:
-    """What a model is given for a text and a picture.
+    """Inputs of a model for a text with a picture.
 
     Attributes:
         inputs: input_ids with an attention_mask, and what the picture became.
@@ -114,7 +114,7 @@ class PicturePrompt:
         return Prompt(inputs, whole, given, grids, row_ends, self._frame(encoded))
 
     def extended_inputs(self, inputs: dict[str, Tensor], num_tokens: int) -> dict[str, Tensor]:
-        """What the model is given beside the ids once the prompt has grown to so many tokens."""
+        """Inputs beside the ids for a prompt that has grown to so many tokens."""
         beside = {name: value for name, value in inputs.items() if name not in ("input_ids", "attention_mask")}
         if self.layout.types is not None:
             name, _, _, of_written = self.layout.types
@@ -123,7 +123,7 @@ class PicturePrompt:
         return beside
 
     def tower_calls(self, inputs: Mapping[str, Any]) -> CallSelector | None:
-        """What is kept of each layer of the vision tower, for what the model is given."""
+        """Selects what is recorded of each layer of the vision tower, for these inputs."""
         return self.layout.tower(self.context, inputs)
 
     def _encode(self, image: Image.Image) -> EncodedPicture:

@@ -53,7 +53,7 @@ class PictureInput:
         return pixels.shape[2] // self.patch_size[0], pixels.shape[3] // self.patch_size[1]
 
     def picture(self, pixels: Float[Tensor, "1 channels height width"]) -> Image.Image:
-        """What the model saw, as a picture: the processor's work undone except for size and cut."""
+        """The picture as the model saw it: normalisation undone, size and crop kept."""
         channels = pixels.shape[1]
         values = pixels[0].float()
         if getattr(self.processor, "do_normalize", False):

@@ -1,4 +1,4 @@
-"""How a model knows where a token stands, with the numbers it really uses."""
+"""Position schemes of a loaded model, with their values."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Positions:
 
 
 def find_positions(model: nn.Module, only_stack: str | None, is_picture: bool) -> tuple[Positions, ...]:
-    """Every position scheme of a model, in the order of its parts; a table that stacks share once.
+    """All position schemes of a model in module order; a table that stacks share comes once.
 
     Args:
         only_stack: what a model's one stack is called; None for an encoder and a decoder.
@@ -61,7 +61,7 @@ def find_positions(model: nn.Module, only_stack: str | None, is_picture: bool) -
 
 
 def room_for_tokens(positions: tuple[Positions, ...], stack: str) -> int | None:
-    """Most tokens that the tables of positions of a stack have room for; None where it has no table."""
+    """The most tokens that the position tables of a stack hold; None without a table."""
     sizes = [len(p.values) for p in positions if p.scheme in ("learned", "sinusoidal") and p.stack == stack]
     return min(sizes) if sizes else None
 
@@ -104,7 +104,7 @@ def _is_same(positions: Positions, other: Positions) -> bool:
 
 
 def _reserved(table: Any) -> int:
-    """Rows no position uses: BART and OPT leave two free, RoBERTa those up to its padding row, Marian none."""
+    """Number of rows that no position uses: two in BART and OPT, those up to padding in RoBERTa, none in Marian."""
     if hasattr(table, "offset"):
         return int(table.offset)
     is_sinusoidal = "Sinusoidal" in type(table).__name__

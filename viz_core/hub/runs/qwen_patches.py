@@ -1,4 +1,4 @@
-"""The vision tower of a Qwen-VL: it packs patches square by square, from 2.5 on in windows; here row by row again."""
+"""Vision towers of Qwen-VL: packed patches, from 2.5 on in windows, put back in row order."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Packed:
         return cls(order, (windows[:, None] == windows)[None, None])
 
     def laid_out(self, calls: Sequence[Source]) -> Source | None:
-        """A layer's calls, one for each window, as one over all patches row by row; None while windows are to come."""
+        """Join a layer's calls, one per window, into one over all patches in row order; None while windows are missing."""
         parts = [call for call in calls if isinstance(call, Projected)]
         if sum(part.shape[2] for part in parts) < len(self.order):
             return None
@@ -72,7 +72,7 @@ class Packed:
 def unpacked(
     pixels: Float[Tensor, "patches values"], grid: Int[Tensor, "1 3"], config: Any
 ) -> Float[Tensor, "frames channels height width"]:
-    """The picture that was packed, as often as a tower made for films takes one that stands still.
+    """The packed picture, repeated as often as a tower for films takes a still one.
 
     Args:
         grid: as in `Packed.of`.

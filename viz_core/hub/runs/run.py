@@ -1,4 +1,4 @@
-"""What a run of a Hugging Face model gives: tokens, the trace, and what came out."""
+"""Result of a run of a Hugging Face model: tokens, trace and output."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Label:
 
 @dataclass(frozen=True)
 class NextWord:
-    """A word that may follow, with its probability at the temperature asked for and its logit as it is."""
+    """A possible next word, its probability at the requested temperature, and its logit."""
 
     token: Token
     probability: float
@@ -99,7 +99,7 @@ class HubRun:
         image: the picture as the model saw it, or beside a text as it was given; None for text.
         trace: every attention call.
         made: by which model, of which text.
-        inputs: what the recorded pass was given, on the model's device: whoever has the model can do it again.
+        inputs: what the recorded pass was given, on the model's device, to repeat it.
         num_unknown: tokens read that stand for what the vocabulary does not have.
         prompt: the text as the model was given it, "<image>" where the picture stands; "" without a picture in a text.
         patches: where the picture's patches are among `tokens`, and on the picture.
@@ -128,7 +128,7 @@ class HubRun:
     sound: SoundFeatures | None = None
 
     def __repr__(self) -> str:
-        """What was read and what came out, in a line."""
+        """Input and output in one line."""
         read = f"{len(self.tokens)} tokens" if self.grid is None else f"{self.grid[0]} x {self.grid[1]} patches"
         outcome = repr(self.text) if self.text else repr(self.labels[0].text) if self.labels else ""
         parts = [read, *([outcome] if outcome else []), f"output {tuple(self.output.shape)}", repr(self.trace)]

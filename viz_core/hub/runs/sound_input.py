@@ -1,4 +1,4 @@
-"""Sound in: a speech model's features of it, what of them is sound, and the heads that follow it."""
+"""Sound as input of a speech model: its spectrogram, its length, and the heads that align with it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MOST = {"feature_size": 512, "n_fft": 2**13, "chunk_length": 120, "hop_length":
 
 @dataclass(frozen=True, eq=False)
 class SoundFeatures:
-    """A sound as a speech model was given it. The model is always given as much as it takes, silence after the sound.
+    """A sound as a speech model received it, padded with silence to the model's full length.
 
     Attributes:
         waveform: the sound itself.
@@ -48,7 +48,7 @@ class SoundFeatures:
 
 
 @dataclass(frozen=True)
-class SoundInput:
+class SpectrogramInput:
     """A model's feature extractor.
 
     Attributes:
@@ -100,7 +100,7 @@ class SoundInput:
         return tuple(Token(-1, time, time, starts_word=True) for time in times)
 
 
-def load_sound_input(path: Path, config: Any, name: str) -> SoundInput:
+def load_sound_input(path: Path, config: Any, name: str) -> SpectrogramInput:
     """The feature extractor in a model's folder.
 
     Raises:
@@ -127,7 +127,7 @@ def load_sound_input(path: Path, config: Any, name: str) -> SoundInput:
     per_key, left = divmod(extractor.nb_max_frames, config.max_source_positions)
     if left or not per_key:
         raise HubError("The preprocessor_config.json of {name} does not belong to the model.", name=name)
-    return SoundInput(extractor, per_key)
+    return SpectrogramInput(extractor, per_key)
 
 
 def aligning_heads(named: Any, num_layers: int, num_heads: int) -> tuple[tuple[Head, ...], bool]:

@@ -1,4 +1,4 @@
-"""The languages that a speech model knows, and what it can do with them, as its generation config names them."""
+"""Languages and tasks of a speech model, from its generation config."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _LANGUAGE = re.compile(r"<\|([a-z]{2,3})\|>")
 
 
 def languages_of(generation_config: Any, num_words: int) -> tuple[str, ...]:
-    """Codes like "en", in their order; none unless it is told of languages at all.
+    """Codes like "en", sorted; none for a model of one language.
 
     Args:
         num_words: of the model: a mark beyond them would be no token of it.
@@ -20,7 +20,7 @@ def languages_of(generation_config: Any, num_words: int) -> tuple[str, ...]:
 
 
 def tasks_of(generation_config: Any, num_words: int) -> tuple[str, ...]:
-    """Of "transcribe" and "translate" (into English) those that it can be told."""
+    """Tasks that can be requested: "transcribe", and "translate" into English."""
     named = _marks(generation_config, "task_to_id", num_words)
     return tuple(task for task in _TASKS if task in named)
 
@@ -31,7 +31,7 @@ def as_token(language: str | None) -> str | None:
 
 
 def _marks(generation_config: Any, table: str, num_words: int) -> tuple[str, ...]:
-    """The names in a table of tokens, which anybody may have written."""
+    """Valid names in a table of tokens; its content is not trusted."""
     named = getattr(generation_config, table, None)
     if getattr(generation_config, "is_multilingual", False) is not True or not isinstance(named, dict):
         return ()

@@ -1,4 +1,4 @@
-"""Text in and tokens out: cleaning, encoding under a lock, and the reader of what comes back."""
+"""Texts as input: cleaning, encoding under a lock, decoding."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def clean_text(text: str) -> str:
 
 
 class TextInput:
-    """A tokenizer that threads may share: they wait for each other, for fast tokenizers are not thread-safe."""
+    """A tokenizer with a lock, since fast tokenizers are not thread-safe."""
 
     def __init__(self, tokenizer: Any, num_embeddings: int) -> None:
         self._tokenizer = tokenizer
@@ -46,7 +46,7 @@ class TextInput:
         return len(self._tokenizer)
 
     def num_unknown(self, ids: Sequence[int]) -> int:
-        """How many of these ids stand for what the vocabulary does not have; 0 where nothing is unknown to it."""
+        """Number of unknown tokens among these ids; 0 for a vocabulary without one."""
         unknown = self._tokenizer.unk_token_id
         others = {self._tokenizer.bos_token_id, self._tokenizer.eos_token_id, self._tokenizer.pad_token_id}
         return 0 if unknown is None or unknown in others else list(ids).count(unknown)
@@ -60,7 +60,7 @@ class TextInput:
     def encode(
         self, text: str, pair: str | None = None, *, target: bool = False, bare: bool = False
     ) -> dict[str, Int[Tensor, "1 tokens"]]:
-        """What a model takes for a text, or for two of them: input_ids, and token_type_ids where there are any.
+        """Encode a text or a pair: input_ids, and token_type_ids where the tokenizer has them.
 
         Args:
             target: it is what an encoder-decoder is to write, not what it reads.
@@ -76,7 +76,7 @@ class TextInput:
                 "There is nothing to read yet: type a text." if pair is None else "Type both texts of the pair."
             )
         with self._lock, panics_in_words(HubError(_GIVES_UP)):
-            # Not padded and not cut: whoever calls says how much is too much.
+            # Not padded and not truncated: callers check the length.
             options = {"verbose": False, "add_special_tokens": not bare}
             encoded = self._tokenizer(text_target=cleaned[0]) if target else self._tokenizer(*cleaned, **options)
         ids = list(encoded["input_ids"])
@@ -92,7 +92,7 @@ class TextInput:
         return {name: torch.tensor([list(encoded[name])]) for name in wanted if name in encoded}
 
     def filled(self, ids: Int[Tensor, "1 tokens"], length: int) -> Int[Tensor, "1 length"]:
-        """The ids with padding after them, for models that were trained on texts of one length and look at all of it.
+        """Pad ids at the end, for models that were trained on texts of one length without a mask.
 
         Raises:
             HubError: if the tokenizer has no token to fill with.

@@ -1,4 +1,4 @@
-"""Tokens as people read them: no byte-level artefacts, word starts and special tokens told apart."""
+"""Tokens as people read them: no byte-level artefacts, with word starts and special tokens marked."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class Reader:
 
 
 def visible(text: str) -> str:
-    """A text in which nothing hides: line ends and tabs drawn, invisible characters by their number."""
+    """Make invisible characters visible: line ends and tabs as signs, others by their number."""
     if not text:
         return ""
     if text.isspace():

@@ -1,4 +1,4 @@
-"""Whether a tokenizer's patterns come to an end: tried before they are used, on texts that make costly ones explode.
+"""Test a tokenizer's patterns for catastrophic backtracking before they are used.
 
 The library that matches them lets no other thread run meanwhile and cannot be interrupted; so they are tried in a
 process of their own, whose processor's time is bounded. Backtracking over (a+)+ doubles with every letter, over a*a*
@@ -33,7 +33,7 @@ try:
     seconds = int(sys.argv[1])
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
 except ImportError:
-    pass  # a system without such limits: whoever waits has a clock
+    pass  # a system without such limits: the caller has a timeout
 from tokenizers import Regex, pre_tokenizers
 patterns, texts = json.load(sys.stdin)
 for pattern in patterns:
@@ -44,7 +44,7 @@ for pattern in patterns:
 
 
 def costly(tokenizer: Any) -> bool:
-    """Whether a loaded tokenizer has patterns that may take for ever, or are none; a slow one has none of its own."""
+    """Whether a loaded tokenizer has patterns that are invalid or may not end; a slow tokenizer has none."""
     backend = getattr(tokenizer, "backend_tokenizer", None)
     parts = [getattr(backend, name, None) for name in ("normalizer", "pre_tokenizer", "decoder")]
     found = {pattern for part in parts if part is not None for pattern in _patterns(json.loads(part.__getstate__()))}
@@ -56,7 +56,7 @@ def costly(tokenizer: Any) -> bool:
 
 @contextmanager
 def panics_in_words(refusal: HubError) -> Iterator[None]:
-    """Where the library gives up on a pattern it panics, which is no Exception: this says it in words.
+    """Raise `error` where the library panics over a pattern, which is no Exception.
 
     Raises:
         HubError: this one.

@@ -1,4 +1,4 @@
-"""A recording of a vision-language model that keeps what can be shown of its vision tower, and lets go of the rest."""
+"""Recording of a vision-language model with only what can be shown of its vision tower."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CallSelector: TypeAlias = Callable[[Sequence[Source]], Source | None]
 
 
 class PartialRecording(Trace):
-    """Keeps all of the language model, and of the vision tower as much as `tower` keeps of each layer.
+    """A trace with all calls of the language model, and of the vision tower those that `tower` selects.
 
     A picture in 17 tiles of 1,024 patches leaves 100 MB of queries and keys in each layer of a small tower, many times
     what the language model leaves.
@@ -31,7 +31,7 @@ class PartialRecording(Trace):
         self._begun: dict[str, list[Source]] = {}
 
     def add(self, source: Source, site: str | None) -> None:
-        """Keep a call, as far as it is kept."""
+        """Add a call, or what is selected of it."""
         selected: Source | None = source
         if site is not None and site.startswith("vision."):
             if self._tower is None:

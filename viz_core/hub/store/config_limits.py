@@ -1,4 +1,4 @@
-"""Whether the numbers of a model's config.json can be meant: judged before anything is made of them."""
+"""Limits for the numbers of a model's config.json, checked before anything is allocated."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _POSITIONS = {"positions", "position", "embeddings", "ctx", "frames"}
 
 
 def check_sizes(config: dict[str, Any], name: str) -> None:
-    """Refuse a config whose numbers nobody can have meant.
+    """Refuse a config with absurd numbers.
 
     Raises:
         HubError: that names the first of them.
@@ -37,7 +37,7 @@ def check_sizes(config: dict[str, Any], name: str) -> None:
 
 
 def _numbers(value: Any, key: str = "") -> Iterator[tuple[str, float]]:
-    """Every number and the name it stands under, however deep."""
+    """Every number in a nested value with its name."""
     if isinstance(value, dict):
         for name, inner in value.items():
             if name not in ("id2label", "label2id"):

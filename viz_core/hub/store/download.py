@@ -1,4 +1,4 @@
-"""From a name on the Hub to a folder on this machine, pinned to one commit; without a network, from the cache."""
+"""Download a model of the Hub, pinned to one commit; offline, find it in the cache."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def fetch(
         revision: branch, tag or commit; the newest commit of the main branch unless given.
         check_size: gets the bytes of the weights before anything large is downloaded; may raise HubError.
         progress: called while files come.
-        offline: ask nobody, look only into the cache.
-        token: for private models; False: never the one of whoever runs this.
+        offline: use only the cache.
+        token: for private models; False: never the one stored on this machine.
 
     Raises:
         HubError: if there is no such model or revision, it is private, has no safetensors, or nobody can be

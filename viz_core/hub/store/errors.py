@@ -6,4 +6,4 @@ from viz_core.runtime.refusal import RefusalError
 
 
 class HubError(RefusalError, ValueError):
-    """A model that cannot be had or an input it cannot take; the message is a sentence for a person."""
+    """A model that cannot be loaded or an input it cannot take; the message is for users."""

@@ -1,4 +1,4 @@
-"""The models that are on this machine already."""
+"""Models on this machine."""
 
 from __future__ import annotations
 

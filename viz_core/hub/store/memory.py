@@ -1,4 +1,4 @@
-"""How much memory a model will need, and whether there is that much."""
+"""Memory that a model needs, and whether it is available."""
 
 from __future__ import annotations
 

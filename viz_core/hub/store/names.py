@@ -1,4 +1,4 @@
-"""What a person may type to name a model: a name on the Hub, or a folder below one the host allows."""
+"""Names of models as users type them: on the Hub, or a folder below one the host allows."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def check_revision(revision: str | None) -> str | None:
 
 
 def find_folder(typed: str, allowed: Iterable[Path]) -> Path:
-    """The folder a person typed, if it is one of those the host allows or lies within one.
+    """The folder that a user typed, if it lies within one that the host allows.
 
     Raises:
         HubError: if it is elsewhere or not there; which of the two is not told, so that nobody can search the disk.

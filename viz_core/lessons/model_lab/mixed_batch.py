@@ -27,7 +27,7 @@ Kind = Literal["encoder-decoder", "decoder"]
 
 @dataclass(frozen=True)
 class Mixed:
-    """What a minibatch of two tasks changes.
+    """Effect of mixing two tasks in a minibatch.
 
     Attributes:
         apart: max difference between a row's logits in the minibatch and those it has alone.
@@ -72,7 +72,7 @@ class _Both(nn.Module):
         self.model = EncoderDecoder(encoder, decoder)
 
     def forward(self, rows: Sequence[tuple[str, str]]) -> tuple[Tensor, Tensor]:
-        """Logits and what they are to tell."""
+        """Logits and labels."""
         sources = [_ids(source) for source, _ in rows]
         targets = [_ids(f"<bos> {target}") for _, target in rows]
         lens = torch.tensor([len(source) for source in sources])
@@ -90,7 +90,7 @@ class _DecoderAlone(nn.Module):
         self.dense = nn.Linear(_SIZES["num_hiddens"], len(_WORDS))
 
     def forward(self, rows: Sequence[tuple[str, str]]) -> tuple[Tensor, Tensor]:
-        """Logits and what they are to tell: nothing before the target begins."""
+        """Logits and labels, which begin with the target."""
         texts = [_ids(f"{source} <bos> {target}") for source, target in rows]
         wanted = [ids[1:].clone() for ids in texts]
         for numbers, (source, _) in zip(wanted, rows, strict=True):
@@ -104,7 +104,7 @@ def _ids(text: str) -> Tensor:
 
 
 def _learn(model: nn.Module, rows: Sequence[tuple[str, str]]) -> tuple[list[Tensor], Float[Tensor, "parameters"]]:
-    """Each row's logits without its padding, and the gradient of the loss summed over all that is to be told."""
+    """Each row's logits without padding, and the gradient of the loss summed over all labels."""
     logits, wanted = model(rows)
     loss = F.cross_entropy(logits.flatten(0, 1), wanted.flatten(), ignore_index=_IGNORED, reduction="sum")
     gradients = torch.autograd.grad(loss, list(model.parameters()), allow_unused=True, materialize_grads=True)

@@ -1,4 +1,4 @@
-"""A source and its translation in one sequence: who may look at whom, with an encoder and without one."""
+"""Attention masks over a source and its translation, with an encoder and without one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Seen = Bool[Tensor, "tokens tokens"]
 
 
 def with_encoder(source: int, target: int) -> Seen:
-    """Encoder and decoder as one map: the source looks at all of the source, the target at it and at what is written.
+    """Mask of encoder and decoder: the source attends to the source, the target to it and to earlier targets.
 
     Each row is a token that looks, the source's first. (Raffel 2020, figure 4: the prefix language model has this map
     in one stack.)
@@ -22,7 +22,7 @@ def with_encoder(source: int, target: int) -> Seen:
 
 
 def one_stack(source: int, target: int) -> Seen:
-    """A decoder alone, which reads the source as it writes: no token looks at a later one.
+    """Mask of a decoder alone: no token attends to a later one.
 
     Raises:
         ValueError: if there is no token of either.

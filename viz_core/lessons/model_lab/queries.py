@@ -1,4 +1,4 @@
-"""What the lab asks of a model and of its run: functions that another machine can be asked to call."""
+"""Queries of the lab about a model and its run, which a worker or another machine can call."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def recorded_bytes(_model: HubModel, run: HubRun) -> int:
 
 
 def map_residuals(model: HubModel, run: HubRun) -> dict[str, float]:
-    """How far the maps are from what must be true of them, by the name of each claim."""
+    """Largest violation of each claim about the maps, by its name."""
     decoder = [call for call in run.trace if (call.stack, call.kind) == ("decoder", "self")]
     first = run.num_prompt_tokens if model.card.both_ways else 0
     return {
@@ -45,7 +45,7 @@ def map_residuals(model: HubModel, run: HubRun) -> dict[str, float]:
 
 
 def broken_residuals(model: HubModel, run: HubRun) -> dict[str, float]:
-    """The same of maps that are wrong on purpose: in 8 bits, as a picture has them, and without any mask."""
+    """The same for broken maps: rounded to 8 bits, and without a mask."""
     seen = [call.weights(queries=slice(max(0, call.num_queries - CLAIMED_ROWS), None)) for call in run.trace]
     decoder = [call for call in run.trace if (call.stack, call.kind) == ("decoder", "self")]
     first = run.num_prompt_tokens if model.card.both_ways else 0
@@ -63,12 +63,12 @@ def broken_residuals(model: HubModel, run: HubRun) -> dict[str, float]:
 def likeliest_words(
     model: HubModel, run: HubRun, position: int, count: int, temperature: float
 ) -> tuple[NextWord, ...]:
-    """What the model would say after one of its last tokens, the likeliest first."""
+    """The likeliest words after one of the last tokens."""
     return model.next_words(run, position, count, temperature)
 
 
 def row_of_heads(_model: HubModel, run: HubRun, site: str, token: int) -> Float[np.ndarray, "heads tokens"]:
-    """What a token of a text with a picture in it looks at, by every head of a layer."""
+    """Attention of a token by every head of a layer."""
     row = run.trace[site].weights(queries=slice(token, token + 1))[0, :, 0]
     return row[:, -len(run.tokens) :].numpy()  # a learned sink stands before them
 
@@ -103,7 +103,7 @@ def picture_shares(_model: HubModel, run: HubRun, token: int) -> Float[np.ndarra
 
 
 def shows_contributions(model: HubModel, run: HubRun) -> bool:
-    """Whether each of its layers lets tell what keys bring: its values pass our door, its projection is found."""
+    """Whether contributions of keys can be computed: values are recorded, and every output projection is found."""
     if model.engine.holds_maps:
         return False
     try:

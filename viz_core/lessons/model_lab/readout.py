@@ -1,4 +1,4 @@
-"""Where a classifier is put on a pretrained model: a linear layer fitted to the state of one token, layer by layer."""
+"""Linear probes on the state of one token of a pretrained model, layer by layer."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def token_states(
 
 
 def read_at(model: HubModel, place: str) -> tuple[float, ...]:
-    """How often a linear layer on one token's state tells questions from statements, at each depth of the model.
+    """Accuracy of a linear probe for questions against statements, at each depth of the model.
 
     Args:
         place: "first" or "last" token of the sentence as the model reads it.
@@ -59,7 +59,7 @@ def read_at(model: HubModel, place: str) -> tuple[float, ...]:
 
 
 def linear_accuracy(states: Float[Tensor, "texts d"], labels: Bool[Tensor, "texts"]) -> float:
-    """Share of texts told rightly by ridge regression on +1 and -1, each by a fit that has not seen it.
+    """Cross-validated accuracy of ridge regression on labels +1 and -1.
 
     Fitted on four fifths and tested on the rest, five times over; in every fifth each label is there as often, as far
     as numbers allow, so that a state which knows nothing comes out at one half.

@@ -1,4 +1,4 @@
-"""What a model that can only continue is good for: of two sentences, it takes the one it finds likelier."""
+"""Choosing the likelier of two sentences with a language model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which half of the Transformer a language model is: what a place knows of the words that it is to guess."""
+"""Encoder or decoder: whether a position depends on the words that it predicts."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def leak(model: HubModel, texts: tuple[str, str] = TEXTS) -> float:
 
 
 def perplexity(model: HubModel, text: str) -> tuple[float, int]:
-    """exp(-mean log p) of a text's tokens after the first, each told from those before it, and how many they are.
+    """Perplexity exp(-mean log p) of a text's tokens after the first, and their number.
 
     (Dive into Deep Learning, section 9.3; one pass of a causal decoder gives all of them.)
 
