@@ -6,7 +6,8 @@ import base64
 import html
 
 from viz_core.view.components import read_component
-from viz_core.view.payload import View, encode_view, every_part
+from viz_core.view.payload import View, encode_view
+from viz_core.view.preload import every_request
 from viz_core.view.state import ViewState
 from viz_core.view.theme import DARK, LIGHT
 
@@ -62,7 +63,7 @@ def view_page(
     if link and not link.startswith(("https://", "http://")):
         raise ValueError(f"link: expected an address that begins with https:// or http://, got {link[:80]!r}")
     address = html.escape(link, quote=True)
-    wants = every_part(view, most_bytes)
+    wants = every_request(view.groups, view.second, most_bytes)
     data = encode_view(view, state, wants=wants, most_wants=len(wants), offline=True)
     component = read_component("attention_view")
     return _PAGE.format(

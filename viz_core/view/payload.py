@@ -42,17 +42,15 @@ and Python answers with one run of bytes (`framing.frame`): a JSON header, then 
 
 "exact" is float32, little-endian; "root" is one byte round(255 sqrt(w)). Every part starts at a multiple of 4.
 
-A first answer holds the open group's pictures as far as they come quickly, the open layer's first, and exactly as many
-maps as fit `EXACT_BYTES`: those of the whole group, or of the open layer, or the open head alone. Where attention lies
-over a picture, it holds that and what the pinned tokens look at instead of maps. All else is asked for.
+A first answer holds what viz_core/view/preload.py lists; all else is requested.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import torch
@@ -61,33 +59,16 @@ from torch import Tensor
 from viz_core.figures.framing import Sections, frame, unframe
 from viz_core.view.map_group import MapGroup
 from viz_core.view.map_source import Part
-from viz_core.view.pins import Pin
+from viz_core.view.preload import initial_requests
 from viz_core.view.requests import (
-    ChangeRequest,
-    Combination,
     FileRequest,
-    GroupRequest,
-    ImageRequest,
-    MapRequest,
-    MeasuresRequest,
     Request,
-    ThumbnailsRequest,
-    TokenRequest,
 )
 from viz_core.view.responses import answer
 from viz_core.view.state import ViewState
 from viz_core.view.words import WORD_NAMES
 
 VERSION = 3
-
-EXACT_BYTES = 128 * 1024
-"""So many bytes of exact maps are sent unasked."""
-
-QUICK_WEIGHTS = 2**26
-"""Pictures are sent unasked as long as no more weights than this must be computed for them."""
-
-FIRST_WEIGHTS = 2**28
-"""The same for the open layer's: a reader would wait for it anyway, and a second question costs time as well."""
 
 MOST_WANTS = 64
 
@@ -189,7 +170,7 @@ def encode_view(
     if not state.fits(view.groups):
         ids = ", ".join(group.id for group in view.groups)
         raise ValueError(f"state: expected a head and tokens of the groups {ids}, got {state}")
-    requests = dict.fromkeys([*([] if known else _unasked(view, state)), *wants[:most_wants]])
+    requests = dict.fromkeys([*([] if known else initial_requests(view.groups, state)), *wants[:most_wants]])
     answers = answer(view.group, requests)
     for file, content in (files or {}).items():
         answers[file] = Part("bytes", np.frombuffer(content, np.uint8))
@@ -235,83 +216,6 @@ def decode_view(data: bytes) -> DecodedView:
 def write_state(state: ViewState) -> dict[str, Any]:
     """The state as the browser has it."""
     return asdict(state) | {"pins": [str(pin) for pin in state.pins]}
-
-
-def every_part(view: View, most_bytes: int) -> list[Request]:
-    """List all thumbnails, measures and as many exact maps as fit: what a file holds."""
-    requests: list[Request] = []
-    room = most_bytes
-    for number, groups in enumerate((view.groups, view.second)):
-        for group in groups:
-            layers = range(len(group.calls))
-            requests += [GroupRequest(number, group.id, ThumbnailsRequest(layer)) for layer in layers]
-            requests += _over_picture(number, group, ()) if group.seen else []
-            heads = list(_heads(group)) if group.sent_whole else []
-            requests += _measures(number, group) if group.sent_whole else []
-            if view.second and not number and group.sent_whole:
-                requests += [GroupRequest(0, group.id, ChangeRequest(layer)) for layer in layers]
-            size = 4 * len(group.query_tokens) * len(group.key_tokens)
-            fitting = heads[: max(0, room // max(1, size))]
-            requests += _maps(number, group, fitting)
-            room -= len(fitting) * size
-    return requests
-
-
-def _unasked(view: View, state: ViewState) -> list[Request]:
-    """List what is sent unrequested: thumbnails that are quick to compute, and small exact maps."""
-    group = next(group for group in view.groups if group.id == state.group)
-    size = len(group.query_tokens) * len(group.key_tokens)
-    requests: list[Request] = []
-    room = QUICK_WEIGHTS
-    nearest = sorted(range(len(group.calls)), key=lambda layer: abs(layer - state.layer))
-    for layer in nearest:  # as the browser asks for them
-        needed = 0 if group.has_picture(layer) else size * group.calls[layer].num_heads
-        room -= needed
-        if room >= 0 or (layer == state.layer and needed <= FIRST_WEIGHTS):
-            requests.append(GroupRequest(0, group.id, ThumbnailsRequest(layer)))
-    if state.display.mode == "picture":
-        return requests + _over_picture(0, group, state.pins)
-    if not group.sent_whole:
-        return requests
-    heads = list(_heads(group))
-    of_layer = [head for head in heads if head[0] == state.layer]
-    choices = (heads, of_layer, [(state.layer, state.head)])
-    sent = next((some for some in choices if 4 * size * len(some) <= EXACT_BYTES), choices[-1])
-    return requests + _maps(0, group, sent)
-
-
-def _over_picture(number: int, group: MapGroup, pins: Sequence[Pin]) -> list[Request]:
-    """The picture, and what these tokens look at in every layer; the first one where none is pinned."""
-    layers = range(len(group.calls))
-    rows = [TokenRequest(layer, token) for token in pins or (Pin("query", 0),) for layer in layers]
-    parts: list[ImageRequest | TokenRequest] = [ImageRequest(), *rows]
-    return [GroupRequest(number, group.id, part) for part in parts]
-
-
-def _maps(number: int, group: MapGroup, heads: Sequence[tuple[int, int]]) -> list[Request]:
-    """The whole map of each of these heads."""
-    return [GroupRequest(number, group.id, MapRequest((head,))) for head in heads]
-
-
-def _measures(number: int, group: MapGroup) -> list[Request]:
-    """The measures of every layer's heads combined, of all heads combined, and of every head between words."""
-    heads = list(_heads(group))
-    layers = [tuple(head for head in heads if head[0] == layer) for layer in range(len(group.calls))]
-    units = (False, True) if group.query_words or group.key_words else (False,)
-    maps = [
-        MapRequest(chosen, how, words)
-        for words in units
-        for how in get_args(Combination)
-        for chosen in dict.fromkeys((*layers, tuple(heads)))
-        if len(chosen) > 1
-    ]
-    if True in units:
-        maps += [MapRequest((head,), words=True) for head in heads]
-    return [GroupRequest(number, group.id, MeasuresRequest(wanted)) for wanted in maps]
-
-
-def _heads(group: MapGroup) -> Iterator[tuple[int, int]]:
-    return ((layer, head) for layer, call in enumerate(group.calls) for head in range(call.num_heads))
 
 
 def _base(view: View, words: bool) -> dict[str, Any]:

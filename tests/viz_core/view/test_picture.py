@@ -12,9 +12,10 @@ import torch
 from tests.viz_core.view.attention_groups import ask, make_group
 from viz_core.view.link import ViewLink, read_link
 from viz_core.view.map_group import MapGroup, MapPicture
-from viz_core.view.payload import View, decode_view, encode_view, every_part
+from viz_core.view.payload import View, decode_view, encode_view
 from viz_core.view.picture import token_names
 from viz_core.view.pins import Pin
+from viz_core.view.preload import every_request
 from viz_core.view.state import DisplayOptions, ViewState, read_message
 from viz_core.view.words import view_words
 
@@ -79,7 +80,9 @@ def test_what_is_not_there_is_named_as_missing(view: View, name: str) -> None:
 
 
 def test_a_file_holds_the_picture_and_the_class_tokens_look(view: View) -> None:
-    assert {"image 0 self", "token 0 self 0 q0", "token 0 self 1 q0"} <= set(map(str, every_part(view, 0)))
+    assert {"image 0 self", "token 0 self 0 q0", "token 0 self 1 q0"} <= set(
+        map(str, every_request(view.groups, (), 0))
+    )
 
 
 def test_only_groups_with_a_picture_are_shown_over_one(view: View) -> None:

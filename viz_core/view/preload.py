@@ -1,0 +1,112 @@
+"""What a browser is sent without a request: what opens quickly, or all that a file holds.
+
+A first answer holds the open group's thumbnails as far as they come quickly, the open layer's first, and as many exact
+maps as fit `EXACT_BYTES`: those of the whole group, or of the open layer, or the open head alone. Over a picture, it
+holds the picture and what the pinned tokens attend to instead of maps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import get_args
+
+from viz_core.view.map_group import MapGroup
+from viz_core.view.pins import Pin
+from viz_core.view.requests import (
+    ChangeRequest,
+    Combination,
+    GroupRequest,
+    ImageRequest,
+    MapRequest,
+    MeasuresRequest,
+    Request,
+    ThumbnailsRequest,
+    TokenRequest,
+)
+from viz_core.view.state import ViewState
+
+EXACT_BYTES = 128 * 1024
+"""So many bytes of exact maps are sent unasked."""
+
+QUICK_WEIGHTS = 2**26
+"""Pictures are sent unasked as long as no more weights than this must be computed for them."""
+
+FIRST_WEIGHTS = 2**28
+"""The same for the open layer's: a reader would wait for it anyway, and a second question costs time as well."""
+
+
+def every_request(groups: Sequence[MapGroup], second: Sequence[MapGroup], most_bytes: int) -> list[Request]:
+    """List all thumbnails, measures and as many exact maps as fit: what a file holds."""
+    requests: list[Request] = []
+    room = most_bytes
+    for number, of_input in enumerate((groups, second)):
+        for group in of_input:
+            layers = range(len(group.calls))
+            requests += [GroupRequest(number, group.id, ThumbnailsRequest(layer)) for layer in layers]
+            requests += _over_picture(number, group, ()) if group.seen else []
+            heads = list(_heads(group)) if group.sent_whole else []
+            requests += _measures(number, group) if group.sent_whole else []
+            if second and not number and group.sent_whole:
+                requests += [GroupRequest(0, group.id, ChangeRequest(layer)) for layer in layers]
+            size = 4 * len(group.query_tokens) * len(group.key_tokens)
+            fitting = heads[: max(0, room // max(1, size))]
+            requests += _maps(number, group, fitting)
+            room -= len(fitting) * size
+    return requests
+
+
+def initial_requests(groups: Sequence[MapGroup], state: ViewState) -> list[Request]:
+    """List what is sent unrequested: thumbnails that are quick to compute, and small exact maps."""
+    group = next(group for group in groups if group.id == state.group)
+    size = len(group.query_tokens) * len(group.key_tokens)
+    requests: list[Request] = []
+    room = QUICK_WEIGHTS
+    nearest = sorted(range(len(group.calls)), key=lambda layer: abs(layer - state.layer))
+    for layer in nearest:  # as the browser asks for them
+        needed = 0 if group.has_picture(layer) else size * group.calls[layer].num_heads
+        room -= needed
+        if room >= 0 or (layer == state.layer and needed <= FIRST_WEIGHTS):
+            requests.append(GroupRequest(0, group.id, ThumbnailsRequest(layer)))
+    if state.display.mode == "picture":
+        return requests + _over_picture(0, group, state.pins)
+    if not group.sent_whole:
+        return requests
+    heads = list(_heads(group))
+    of_layer = [head for head in heads if head[0] == state.layer]
+    choices = (heads, of_layer, [(state.layer, state.head)])
+    sent = next((some for some in choices if 4 * size * len(some) <= EXACT_BYTES), choices[-1])
+    return requests + _maps(0, group, sent)
+
+
+def _over_picture(number: int, group: MapGroup, pins: Sequence[Pin]) -> list[Request]:
+    """The picture, and what these tokens look at in every layer; the first one where none is pinned."""
+    layers = range(len(group.calls))
+    rows = [TokenRequest(layer, token) for token in pins or (Pin("query", 0),) for layer in layers]
+    parts: list[ImageRequest | TokenRequest] = [ImageRequest(), *rows]
+    return [GroupRequest(number, group.id, part) for part in parts]
+
+
+def _maps(number: int, group: MapGroup, heads: Sequence[tuple[int, int]]) -> list[Request]:
+    """The whole map of each of these heads."""
+    return [GroupRequest(number, group.id, MapRequest((head,))) for head in heads]
+
+
+def _measures(number: int, group: MapGroup) -> list[Request]:
+    """The measures of every layer's heads combined, of all heads combined, and of every head between words."""
+    heads = list(_heads(group))
+    layers = [tuple(head for head in heads if head[0] == layer) for layer in range(len(group.calls))]
+    units = (False, True) if group.query_words or group.key_words else (False,)
+    maps = [
+        MapRequest(chosen, how, words)
+        for words in units
+        for how in get_args(Combination)
+        for chosen in dict.fromkeys((*layers, tuple(heads)))
+        if len(chosen) > 1
+    ]
+    if True in units:
+        maps += [MapRequest((head,), words=True) for head in heads]
+    return [GroupRequest(number, group.id, MeasuresRequest(wanted)) for wanted in maps]
+
+
+def _heads(group: MapGroup) -> Iterator[tuple[int, int]]:
+    return ((layer, head) for layer, call in enumerate(group.calls) for head in range(call.num_heads))
